@@ -33,9 +33,9 @@ func openProject(g ground) (project.Project, error) {
 	return opened, err
 }
 
-// projectRequest makes the request for [project.Open] and [project.OpenBeside].
+// projectRequest makes the request for [project.Open] about the caller's project.
 func projectRequest(g ground) project.Request {
-	p, home := g.plan, g.folders.Home
+	p := g.plan
 	var never []string // no sandbox may see them (SAND-09)
 	for _, s := range profile.SecretPaths {
 		never = append(never, s.Path)
@@ -45,9 +45,7 @@ func projectRequest(g ground) project.Request {
 		Build: g.build, GitRoot: p.Project == "git-root", WritableConfig: p.Git.Config == "writable",
 		Strict: p.Protect.Mode == "strict", Worktrees: p.Beside, Protect: p.Protect.Globs, Hide: p.Hide, Show: p.Show,
 		Orders: slices.Concat(g.orders, g.placesByLink), UserGit: g.userGit.files,
-		Memory: aftermath.NewMemory(home),
-		Filled: func(dir string) project.Filled { return aftermath.Filled(home, dir) },
-		Known:  func(scope project.Scope) *project.Seen { return aftermath.Known(home, scope) },
+		Memory: aftermath.NewMemory(g.folders.Home),
 	}
 }
 
@@ -180,11 +178,11 @@ func guard(g ground, mounts []launch.Mount) (made guardPart, err error) {
 // addBeside protects a folder beside the project as the project is protected: the host's git obeys what is in it.
 func (p *guardPart) addBeside(g ground, m launch.Mount, mounts []launch.Mount) error {
 	req := projectRequest(g)
-	req.Dir, req.GitRoot, req.Protect = m.Source, false, nil
+	req.Dir, req.Beside, req.GitRoot, req.Protect = m.Source, true, false, nil
 	if m.Secret {
 		req.Show = []string{"**"} // all of it was asked for
 	}
-	opened, err := project.OpenBeside(req)
+	opened, err := project.Open(req)
 	if err != nil {
 		return err
 	}

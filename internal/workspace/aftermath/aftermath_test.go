@@ -726,7 +726,7 @@ func TestALargeProjectIsWalkedByWhatTheLastSessionSaw(t *testing.T) {
 	time.Sleep(50 * time.Millisecond)
 	w.session("true")
 	p := w.open()
-	if aftermath.Known(w.path(".claudebox"), p.Scope) == nil {
+	if aftermath.NewMemory(w.path(".claudebox")).Known(p.Scope) == nil {
 		t.Fatal("nothing is known")
 	}
 	w.sh("git init -q 7; mkdir 8/new; git init -q 8/new; touch 7/.env 8/new/.env; git -C 7 add .env")
@@ -796,7 +796,7 @@ func (w world) walkFile() os.FileInfo {
 func (w world) openKnown() project.Project {
 	p, err := project.Open(project.Request{
 		Dir: w.path("p"), Home: w.home, UID: os.Getuid(), Hide: w.hide,
-		Known: func(s project.Scope) *project.Seen { return aftermath.Known(w.path(".claudebox"), s) },
+		Memory: aftermath.NewMemory(w.path(".claudebox")),
 	})
 	must(w.t, err)
 	return p

@@ -22,30 +22,31 @@ import (
 	"claudebox/internal/workspace/survey"
 )
 
-// seen is what a look at a folder saw, as values.
+// seen is what a look at a folder saw.
 type seen struct {
 	project.Seen
 	named  []string         // tracked places that git's configuration names
-	wholes map[string]whole // the places that are told of as one, those among them
+	wholes map[string]whole // places whose changes are reported as one, the named ones included
 
 	// Of the look afterwards only.
 	links  []link          // new ones that lead out of the folder
 	pipes  []string        // new ones
-	obeyed []string        // named by a configuration where tools fill, or in a checkout made since, and changed
+	obeyed []string        // what a configuration names, changed, in folders that tools fill or checkouts made since
 	equal  map[string]bool // files that were written anew and hold what they held
 	unread []string        // folders that the agent closed, and that cannot be opened
-	cut    bool            // not all was looked at, what tools fill included
+	cut    bool            // not all was looked at, in the project or in folders that tools fill
 }
 
-// link is one that leads out of the folder that it is in.
+// link is a link that leads out of the folder that it is in.
 type link struct{ rel, to string }
 
-// whole is a place by what sums it up, empty where nothing is, and what a change of it means.
+// whole is a place whose changes are reported as one: a hash of what it holds, empty if nothing is there, and what a
+// change of it means.
 type whole struct{ sum, means string }
 
 const byConfiguration = "git runs it, or what is in it: your git configuration names it"
 
-// lookBefore sees what the project itself did not look for.
+// lookBefore adds to what the project saw before the session what else is compared after it.
 func lookBefore(tree *beneath.Folder, p project.Project) *seen {
 	var named []string
 	for _, rel := range p.Reported {
@@ -56,8 +57,8 @@ func lookBefore(tree *beneath.Folder, p project.Project) *seen {
 	return &seen{Seen: p.Seen, named: named, wholes: wholes(tree, named)}
 }
 
-// look walks a folder afterwards, and gives the git places in it that count. A folder that the agent closed is opened:
-// who opens it later would find in it what nobody judged.
+// look walks a folder after the session, and returns the git places in it that count. A folder that the agent closed is
+// opened: otherwise, who opens it later would find in it what nobody judged.
 func (was record) look(tree *beneath.Folder, before *project.Seen) (after seen, places git.Look) {
 	openRoot(tree)
 	closed := func() (dirs []string) {
@@ -108,7 +109,7 @@ func (was record) look(tree *beneath.Folder, before *project.Seen) (after seen, 
 	return after, places
 }
 
-// openRoot lets the user into their project again.
+// openRoot makes the project readable for the user again, if the agent closed it.
 func openRoot(tree *beneath.Folder) {
 	at := inside(tree, "")
 	if info, err := os.Stat(at); err == nil && info.Mode().Perm()&0o500 != 0o500 {
@@ -121,7 +122,7 @@ func inside(tree *beneath.Folder, rel string) string {
 	return path.Join("/proc/self/fd", strconv.Itoa(tree.FD()), rel)
 }
 
-// wholes sums up the places that are told of as one.
+// wholes returns the places whose changes are reported as one.
 func wholes(tree *beneath.Folder, named []string) map[string]whole {
 	list := map[string]whole{}
 	for _, unit := range hostrun.Units {
@@ -135,7 +136,7 @@ func wholes(tree *beneath.Folder, named []string) map[string]whole {
 	return list
 }
 
-// contents sums up a file, or all files in a folder.
+// contents returns a hash of a file, or of all files in a folder.
 func contents(tree *beneath.Folder, rel string) string {
 	what, err := tree.Look(rel)
 	if err == nil && what.Kind == beneath.Absent {
@@ -157,8 +158,8 @@ func contents(tree *beneath.Folder, rel string) string {
 	return hex.EncodeToString(sum.Sum(nil)[:16])
 }
 
-// leadingOut finds where links lead that leave a folder for what the user could read or write: an editor, or `cp`, goes
-// through them.
+// leadingOut returns the links that lead out of a folder, to what the user can read or write: an editor, or `cp`,
+// follows them.
 func leadingOut(tree *beneath.Folder, rels []string) (links []link) {
 	for _, rel := range rels {
 		to, err := beneath.Leads(inside(tree, rel))
@@ -169,7 +170,7 @@ func leadingOut(tree *beneath.Folder, rels []string) (links []link) {
 	return links
 }
 
-// isOfOthers tells a file that is not the user's, and closed for writing: one of the system.
+// isOfOthers reports whether a file belongs to the system: to another user, and closed for writing.
 func isOfOthers(file string) bool {
 	var st unix.Stat_t
 	return unix.Stat(file, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFREG && int(st.Uid) != os.Getuid() &&
@@ -179,14 +180,15 @@ func isOfOthers(file string) bool {
 const (
 	// sumLimit is how large a file may be, in bytes, for its content to be compared.
 	sumLimit = 256 << 10
-	// sumAfter is when the files are read: the start is not to wait for it, and a short session does without.
+	// sumAfter is when the files are read: the start does not wait for it, and a short session does without.
 	sumAfter = 20 * time.Millisecond
 )
 
 type content [sha256.Size]byte
 
-// sum finds out what files hold before the session, while it runs already: that counts only if a file's time of change
-// is still that of before. What it gives stops it, once, and has what is known by then.
+// sum begins to read what files hold before the session, while it runs already: a content counts only if the file's
+// time of change is still that of before. The function that it returns stops this, and returns what is known by then.
+// It is called once.
 func sum(dir string, files []survey.File) (stop func() map[string]content) {
 	ended, end := context.WithCancel(context.Background())
 	taken := make(chan map[string]content, 1)
@@ -220,7 +222,7 @@ func take(ended context.Context, dir string, files []survey.File) map[string]con
 	return taken
 }
 
-// sumOf reads a file, if it is as it was seen.
+// sumOf returns the hash of a file's content, if the file is still as it was seen.
 func sumOf(tree *beneath.Folder, f survey.File) (of content, ok bool) {
 	if f.Kind != beneath.Regular || f.Stamp.Size > sumLimit {
 		return of, false
@@ -233,7 +235,7 @@ func sumOf(tree *beneath.Folder, f survey.File) (of content, ok bool) {
 	return sha256.Sum256(text), err == nil && what.Stamp == f.Stamp
 }
 
-// equal gives the files that were written to and hold what they held before.
+// equal returns the files that were written to and hold what they held before.
 func equal(tree *beneath.Folder, held map[string]content, before, after []survey.File) map[string]bool {
 	byRel := func(f survey.File, rel string) int { return strings.Compare(f.Rel, rel) }
 	equal := map[string]bool{}

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -22,8 +21,8 @@ import (
 	"claudebox/internal/workspace/project"
 )
 
-// What is remembered of all sessions of a user, by the identity of what it is about: it is found from any folder, and
-// by whatever name a project goes. Each file is a list, in a form that keeps names of any bytes.
+// What is remembered of all sessions of a user, by the identity of the files: it is found from any folder, and whatever
+// the path of a project is now. Each file is a list, in a form that keeps names of any bytes.
 const (
 	memoryFolder = "memory"
 	pushedNames  = "index-"   // and the git folder: what sessions added to its index
@@ -32,13 +31,13 @@ const (
 	hiddenFile   = "covered"  // all that was hidden, in the same way
 )
 
-// Memory is what is remembered. It implements [project.Memory].
+// Memory is what is remembered of earlier sessions. It implements [project.Memory].
 type Memory struct {
 	home string
 	live []record // the sessions that lived when it was made, or were not looked after yet
 }
 
-// NewMemory is made before a project is looked at: a session that ends while it is must not be missed.
+// NewMemory is to be called before a project is looked at, so that no session is missed that ends meanwhile.
 func NewMemory(home string) Memory {
 	live, dead := others(home)
 	for _, r := range dead {
@@ -48,17 +47,20 @@ func NewMemory(home string) Memory {
 	return Memory{home, live}
 }
 
-// Inherited takes, of what was seen where such a session lives, what that one saw.
+// Inherited replaces, in a snapshot, what lies where a session lives or was not reviewed by what that session saw
+// before.
 func (m Memory) Inherited(seen git.Snapshot) git.Snapshot { return inherited(seen, m.live) }
 
-// Pushed are the names that sessions added to the index of a git folder. The index is the agent's to write, so that a
-// file is in it does not say that the user wants it read or written inside: such a file stays protected, or hidden.
-// What is in the index no more is forgotten.
-func (m Memory) Pushed(git identity.ID) []string { return recall[string](m.home, of(pushedNames, git)) }
+// Pushed returns the names that sessions added to the index of a git folder. The agent can write to the index, so a
+// file in it is not one that the user wants read or written inside: such a file stays protected, or hidden. Names that
+// are no longer in the index are forgotten.
+func (m Memory) Pushed(git identity.ID) []string {
+	return recall[string](m.home, nameFor(pushedNames, string(git)))
+}
 
-// Hidden are the names that sessions hid in the working trees of a repository.
+// Hidden returns the names that sessions hid in the working trees of a repository.
 func (m Memory) Hidden(common identity.ID) []string {
-	return recall[string](m.home, of(coveredNames, common))
+	return recall[string](m.home, nameFor(coveredNames, string(common)))
 }
 
 // Doubted reports whether a file lies where a session lives that did not find it in any index when it began.
@@ -69,8 +71,8 @@ func (m Memory) Doubted(file string) bool {
 	})
 }
 
-// StillHidden are the files below a folder that stay hidden as long as they exist, for an agent could take the reason
-// away, and all that were hidden.
+// StillHidden returns the files below a folder that stay hidden as long as they exist, because an agent could take the
+// reason away, and all that were hidden.
 func (m Memory) StillHidden(folder string) (stay, all []string) {
 	ids := map[string]identity.ID{} // of the folder and those above
 	for dir := folder; dir != "/" && dir != "."; dir = path.Dir(dir) {
@@ -102,19 +104,19 @@ type hidden struct {
 	Names []string // below it
 }
 
-// of names the file with such names of a git folder.
-func of(names string, git identity.ID) string {
-	sum := sha256.Sum256([]byte(git))
-	return names + hex.EncodeToString(sum[:8])
+// of names the file with what is known of a subject: the identity of a git folder, or what a walk depends on.
+func nameFor(kind, subject string) string {
+	sum := sha256.Sum256([]byte(subject))
+	return kind + hex.EncodeToString(sum[:8])
 }
 
-// recall reads a file of the memory; nil: there is none.
+// recall reads a file of the memory; it returns nil if there is none.
 func recall[T any](home, name string) (list []T) {
 	cachefile.Decode(cachefile.Read(path.Join(home, memoryFolder, name)), &list)
 	return list
 }
 
-// remember changes a file of the memory, while no other session does. change gives what is to be there from what is.
+// remember changes a file of the memory, while no other session does. change returns the new list for the old one.
 func remember[T any](home, name string, change func([]T) []T) error {
 	if old := recall[T](home, name); len(old)+len(change(old)) == 0 || reflect.DeepEqual(old, change(old)) {
 		return nil
@@ -146,16 +148,22 @@ func remember[T any](home, name string, change func([]T) []T) error {
 	return at.Replace(name, cachefile.Encode(list), 0o600)
 }
 
-// with adds names to a list, and leaves out those that gone reports.
+// with returns a list with more names, sorted, and without those for which gone is true.
 func with(old, added []string, gone func(string) bool) []string {
 	list := slices.Concat(old, added)
 	slices.Sort(list)
 	return slices.DeleteFunc(slices.Compact(list), gone)
 }
 
-// rememberHidden takes down in a file what is hidden in a project, and forgets what is not there any more.
+// isAbsent reports whether nothing lies at a path. What cannot be looked at counts as there.
+func isAbsent(tree *beneath.Folder, rel string) bool {
+	what, err := tree.Look(rel)
+	return err == nil && what.Kind == beneath.Absent
+}
+
+// rememberHidden writes into a file of the memory what is hidden in a project, and forgets what is not there any more.
 func rememberHidden(home, file string, root identity.ID, tree *beneath.Folder, added []string) error {
-	gone := func(rel string) bool { what, err := tree.Look(rel); return err == nil && what.Kind == beneath.Absent }
+	gone := func(rel string) bool { return isAbsent(tree, rel) }
 	return remember(home, file, func(list []hidden) []hidden {
 		var names []string
 		for _, h := range list {
@@ -171,47 +179,36 @@ func rememberHidden(home, file string, root identity.ID, tree *beneath.Folder, a
 	})
 }
 
-// takeDown remembers the names that a session added to git's indexes for another reason than that it made the files:
-// what was read-only or hidden would be so no more next time, and what is not there would not be hidden when the user
-// makes it. And it remembers what was hidden, for each repository of which an index may come to hold it: git takes
-// names out of commits, which are the agent's to make.
-func (was record) takeDown(home string, tree *beneath.Folder, after project.Seen) error {
-	absent := func(name string) bool { what, err := tree.Look(name); return err == nil && what.Kind == beneath.Absent }
+// rememberNames remembers the names that a session added to git's indexes although it did not make the files: next
+// time, what was read-only or hidden would not be so any more, and a file that the user makes later would not be
+// hidden. It also remembers what was hidden, for each repository whose index may get the name: git takes names out of
+// commits, which the agent can make.
+func (was record) rememberNames(home string, tree *beneath.Folder, after project.Seen) error {
+	absent := func(name string) bool { return isAbsent(tree, name) }
 	// Any of the indexes may be the last to hold a name.
-	by := func(names []string, which func(project.Indexed) identity.ID) map[identity.ID][]string {
-		list := map[identity.ID][]string{}
-		for _, name := range names {
-			for _, at := range after.Indexed(name) {
-				list[which(at)] = append(list[which(at)], at.Name)
-			}
-		}
-		return list
-	}
-	index := func(at project.Indexed) identity.ID { return at.Git }
-	repository := func(at project.Indexed) identity.ID { return at.Common }
-	pushed := by(slices.DeleteFunc(after.All(), func(name string) bool {
+	pushed := after.ByIndex(slices.DeleteFunc(after.All(), func(name string) bool {
 		return slices.Contains(was.Tracked, name) ||
 			!(absent(name) && was.Scope.MayHide(name)) && !was.covers(tree, name)
-	}), index)
+	}), false)
 	var faults []error
-	for git, names := range by(slices.DeleteFunc(slices.Clone(was.Hidden), absent), repository) {
-		faults = append(faults, remember(home, of(coveredNames, git), func(old []string) []string {
+	for git, names := range after.ByIndex(slices.DeleteFunc(slices.Clone(was.Hidden), absent), true) {
+		faults = append(faults, remember(home, nameFor(coveredNames, string(git)), func(old []string) []string {
 			return with(old, names, func(string) bool { return false })
 		}))
 	}
-	for git, names := range by(after.All(), index) {
+	for git, names := range after.ByIndex(after.All(), false) {
 		gone := func(name string) bool {
 			return !slices.Contains(names, name) && (was.Scope.Strip == "" || strings.HasPrefix(name, was.Scope.Strip))
 		}
-		faults = append(faults, remember(home, of(pushedNames, git), func(old []string) []string {
+		faults = append(faults, remember(home, nameFor(pushedNames, string(git)), func(old []string) []string {
 			return with(old, pushed[git], gone)
 		}))
 	}
 	return errors.Join(faults...)
 }
 
-// covers reports whether a name is, or lies below, what was read-only or hidden. A folder with something hidden in it
-// can be renamed: the file is known by its inode then.
+// covers reports whether a name is, or lies below, what was read-only or hidden. The agent can rename a folder with
+// something hidden in it: then the file is known by its inode.
 func (was record) covers(tree *beneath.Folder, name string) bool {
 	for ; name != "."; name = path.Dir(name) {
 		if slices.Contains(was.Covered, name) {
@@ -224,21 +221,20 @@ func (was record) covers(tree *beneath.Folder, name string) bool {
 	return false
 }
 
-// walksFolder is where it is kept what was seen of large projects, so that the next launch looks only at what was
-// changed since.
+// walksFolder holds what was seen of large projects, so that the next launch looks only at what has changed since.
 const walksFolder = "walks"
 
-// Known is what was seen of a project when its last session ended; nil when nothing is known.
-func Known(home string, s project.Scope) *project.Seen {
-	content := cachefile.Read(walkFile(home, s))
+// Known returns what was seen of a project when its last session ended; nil when nothing is known.
+func (m Memory) Known(s project.Scope) *project.Seen {
+	content := cachefile.Read(walkFile(m.home, s))
 	if len(content) < sha256.Size || sha256.Sum256(content[sha256.Size:]) != [sha256.Size]byte(content) {
 		return nil
 	}
 	return project.Unpack(content[sha256.Size:])
 }
 
-// keep writes down what was seen. What the session changed is told by its report: the next session begins with what is
-// there now.
+// keep keeps what was seen after a session, for [Memory.Known]. What the session changed is in its report: the next
+// session begins with what is there now.
 func keep(home string, s project.Scope, seen project.Seen) {
 	if !seen.Large() || seen.Cut {
 		return
@@ -248,26 +244,24 @@ func keep(home string, s project.Scope, seen project.Seen) {
 	cachefile.Write(walkFile(home, s), append(sum[:], content...))
 }
 
-// walkFile is named after all that decides what is looked for.
+// walkFile returns the file for a scope. Its name depends on everything that decides what is looked for.
 func walkFile(home string, s project.Scope) string {
-	sum := sha256.Sum256([]byte(s.Walked()))
-	return filepath.Join(home, walksFolder, hex.EncodeToString(sum[:8]))
+	return path.Join(home, walksFolder, nameFor("", s.Walked()))
 }
 
-// Filled is what earlier launches found in the folders of a project that tools fill; nothing, when that is not known.
-func Filled(home, dir string) (f project.Filled) {
-	cachefile.Decode(cachefile.Read(filledFile(home, dir)), &f)
+// Filled returns what earlier launches found in the folders of a project that tools fill; nothing if that is not known.
+func (m Memory) Filled(dir string) (f project.Filled) {
+	cachefile.Decode(cachefile.Read(filledFile(m.home, dir)), &f)
 	return f
 }
 
-// keepFilled writes it down, unless it stands there.
+// keepFilled keeps for [Memory.Filled] what this launch found, unless that was known.
 func keepFilled(home string, p project.Project) {
-	if p.Filled.State == "" || p.Filled.State == Filled(home, p.Path).State {
-		return
+	if p.Filled.State != "" && p.Filled.State != (Memory{home: home}).Filled(p.Path).State {
+		cachefile.Write(filledFile(home, p.Path), cachefile.Encode(p.Filled))
 	}
-	cachefile.Write(filledFile(home, p.Path), cachefile.Encode(p.Filled))
 }
 
 func filledFile(home, dir string) string {
-	return filepath.Join(home, walksFolder, "filled-"+state.ID(dir))
+	return path.Join(home, walksFolder, "filled-"+state.ID(dir))
 }

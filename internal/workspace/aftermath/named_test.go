@@ -102,7 +102,10 @@ func TestAFolderGivenBesideIsPartOfARepository(t *testing.T) {
 			w.sh(repository + `git worktree add -q ../w; cd ../` + where + `; good sub/gh/x; git config core.hooksPath sub/gh
 				good sub/clean; git config filter.x.clean 'sub/clean %f'; touch sub/more; git config include.path $PWD/sub/more
 				good sub/pc; ln -s $PWD/sub/pc $(git rev-parse --git-common-dir)/hooks/pre-commit`)
-			p, err := project.OpenBeside(project.Request{Dir: w.path(where + "/sub"), Home: w.home, UID: os.Getuid()})
+			p, err := project.Open(project.Request{
+				Dir: w.path(where + "/sub"), Home: w.home, UID: os.Getuid(), Beside: true,
+				Memory: aftermath.NewMemory(w.path(".claudebox")),
+			})
 			must(t, err)
 			for _, file := range []string{"gh", "clean", "more", "pc"} {
 				if !slices.ContainsFunc(p.Mounts, func(m project.Mount) bool { return m.Path == w.path(where+"/sub/"+file) && m.Mode != project.Pin }) {
@@ -148,7 +151,9 @@ func TestAProjectInABareRepository(t *testing.T) {
 			w := newWorld(t)
 			w.sh("git init -q; echo a >f; git add .; git commit -qm x; cd ..; git clone -q --bare p b; mkdir -p " + dir + "; cd " + dir + `
 				for n in one two; do git worktree add -q $n -b $n; echo DB_PASSWORD=hunter2xyz9 >$n/.env; done`)
-			p, err := project.Open(project.Request{Dir: w.path(dir + "/one"), Home: w.home, UID: os.Getuid()})
+			p, err := project.Open(project.Request{
+				Dir: w.path(dir + "/one"), Home: w.home, UID: os.Getuid(), Memory: aftermath.NewMemory(w.path(".claudebox")),
+			})
 			must(t, err)
 			last := map[string]project.Mode{} // of the mounts on the way to a place
 			for _, m := range p.Mounts {

@@ -50,8 +50,8 @@ type record struct {
 	since  int64    // when it began, in nanoseconds since 1970: what changed later may be the agent's
 }
 
-// shared reports whether a session that lives has a path, too. What is needed there while something runs is left to the
-// end of that one.
+// shared reports whether a session that lives has a path, too. A file there that something may still need is left to
+// the end of that session.
 func (was record) shared(file string) bool {
 	return slices.ContainsFunc(was.beside, func(r record) bool { return r.has(file) })
 }
@@ -75,8 +75,8 @@ func now() moment {
 	return moment{time.Now().UnixNano(), up.Nano()}
 }
 
-// begun sets since, before a session is settled. This machine's clock may have been set back meanwhile; that of a file
-// system may be behind it, which the record's own file shows.
+// begun sets was.since, before a session is reviewed. The machine's clock may have been set back meanwhile, and that of
+// a file system may be behind it, which the time of the record's own file shows.
 func (was *record) begun(file *os.File) {
 	now, since := now(), was.Began.Wall
 	if passed := now.Up - was.Began.Up; passed >= 0 { // else it began before the machine was started
@@ -88,7 +88,7 @@ func (was *record) begun(file *os.File) {
 	was.since = since - time.Second.Nanoseconds()
 }
 
-// write keeps a record in a new file, locked until this process closes it or ends.
+// write writes a record into a new file, which stays locked until this process closes it or ends.
 func (was record) write(home string) (*os.File, error) {
 	dir := path.Join(home, sessions)
 	f, err := newFile(dir)
@@ -103,7 +103,8 @@ func (was record) write(home string) (*os.File, error) {
 	return f, nil
 }
 
-// newFile makes a file and locks it. A launch that found it before it was locked has taken it for a dead one.
+// newFile makes a file and locks it. If another launch found it before it was locked, that launch has removed it as one
+// of a dead session; then it makes another.
 func newFile(dir string) (*os.File, error) {
 	if err := os.Mkdir(dir, privateDir); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
@@ -129,8 +130,8 @@ func newFile(dir string) (*os.File, error) {
 // takes up to some ten milliseconds, for which a start, or a short command, is not to wait.
 const onDiskAfter = 20 * time.Millisecond
 
-// onDisk waits for the disk, for the file and its name in the folder. A record needs no second name to be whole: what a
-// power cut leaves of one that is written for the first time is none, and by then the agent has hardly begun.
+// onDisk writes the file, and its name in the folder, to the disk. After a power cut, a record that was being written
+// for the first time counts as none, and by then the agent has hardly begun; so one name is enough.
 func onDisk(file string) {
 	for _, name := range []string{file, path.Dir(file)} {
 		if f, err := os.Open(name); err == nil { // not the locked one: its lock is to go when it is closed
@@ -140,7 +141,7 @@ func onDisk(file string) {
 	}
 }
 
-// lock opens a record's file, and locks it if no session does.
+// lock opens a record's file. locked is false if the session that wrote it still lives.
 func lock(file string) (f *os.File, locked bool, err error) {
 	fd, err := unix.Open(file, unix.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -164,7 +165,7 @@ type remains struct {
 	file *os.File
 }
 
-// others reads the records of sessions that live, and of those that are dead.
+// others returns the records of sessions that live, and of those that are dead.
 func others(home string) (live []record, dead []remains) {
 	dir := path.Join(home, sessions)
 	entries, _ := os.ReadDir(dir)
@@ -194,14 +195,14 @@ func closeAll(dead []remains) {
 	}
 }
 
-// release closes a record's file, and gives up the lock by itself: a program that is being started has what was open
-// when it was forked, and with it the lock, for some milliseconds more.
+// release closes a record's file after unlocking it. Closing alone does not unlock it at once: a program that is being
+// started still has all files open that were open when it was forked, for some milliseconds.
 func release(f *os.File) {
 	_ = unix.Flock(int(f.Fd()), unix.LOCK_UN)
 	f.Close()
 }
 
-// read decodes a record. One that was cut short by the end of the machine is none.
+// read decodes a record. One that a power cut left incomplete does not count.
 func read(f *os.File) (record, bool) {
 	var r record
 	content, err := io.ReadAll(f)
@@ -212,8 +213,8 @@ func read(f *os.File) (record, bool) {
 	return r, ok && cachefile.Decode(body, &r) && path.IsAbs(r.Scope.Path)
 }
 
-// inherited takes, of what lies where another session lives or was not looked after, what that session saw: what its
-// agent has made is no user's.
+// inherited replaces, in a snapshot, what lies where another session lives or was not reviewed by what that session saw
+// before: what its agent made is not the user's.
 func inherited(before git.Snapshot, others []record) git.Snapshot {
 	for _, r := range others {
 		out := func(at string) bool { return !r.has(at) }
@@ -231,7 +232,8 @@ const (
 	waitFor = 30 * 24 * time.Hour
 )
 
-// bound drops the records of sessions whose projects are not there that are too old, and the oldest of too many.
+// bound removes those records of sessions whose projects are not there that are too old, and the oldest if there are
+// too many.
 func bound(waiting []remains, now time.Time) {
 	slices.SortFunc(waiting, func(a, b remains) int { return cmp.Compare(b.Began.Wall, a.Began.Wall) })
 	for n, r := range waiting {
@@ -241,11 +243,11 @@ func bound(waiting []remains, now time.Time) {
 	}
 }
 
-// find opens the folder that the session had, wherever it is now: at its path, under another name beside, or where one
-// of the folders near is or lies. Nil: it is not there. A folder at its path that is not the same one counts if there
-// is something in it, as when all was restored from a backup.
+// find opens the folder that the session had, wherever it is now: at its path, under another name beside that, or at or
+// above one of the folders near. It returns nil if the folder is not found. Another folder at the same path counts
+// unless it is empty, as after restoring a backup.
 func (was record) find(near []string) *beneath.Folder {
-	for _, place := range was.maybe(near) {
+	for _, place := range was.candidates(near) {
 		at, err := beneath.Open(place)
 		if err != nil {
 			continue
@@ -267,8 +269,8 @@ func (was record) find(near []string) *beneath.Folder {
 	return at
 }
 
-// maybe lists where the folder may be.
-func (was record) maybe(near []string) []string {
+// candidates lists where the folder may be.
+func (was record) candidates(near []string) []string {
 	places := []string{was.Scope.Path}
 	for _, dir := range near {
 		for ; dir != "/" && dir != "."; dir = path.Dir(dir) {

@@ -51,7 +51,8 @@ func (r *Report) fail(what string, err error) {
 	}
 }
 
-// wayBack is the command that puts something back. There is none for names that no terminal shows as they are.
+// wayBack returns the command that moves something back; it is empty for names that a terminal does not show as they
+// are.
 func wayBack(from, to string) string {
 	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%+=:,./_-"
 	words := "mv -fT --"
@@ -79,7 +80,7 @@ func (r Report) Silent() bool {
 	return len(r.Changes)+len(r.Failures)+len(r.Closed) == 0 && !r.Cut
 }
 
-// shortened leaves out the middle of what nobody reads: a path may have four thousand characters.
+// shortened leaves out the middle of a long text: a path may have four thousand characters.
 func shortened(text string) string {
 	const most = 600
 	if len(text) <= most {
@@ -88,14 +89,14 @@ func shortened(text string) string {
 	return strings.ToValidUTF8(text[:most/2], "") + " … " + strings.ToValidUTF8(text[len(text)-most/2:], "")
 }
 
-// leastRoom is how many characters words may be wrapped to: below, a terminal does it no worse.
+// leastRoom is the least number of characters to which text is wrapped: for less, a terminal does it as well.
 const leastRoom = 20
 
 // lineLimit is how many changes a person is shown.
 const lineLimit = 40
 
-// Text is the report for people, one line for each change, or as many as it takes where lines have at most width
-// characters; 0: they have any number.
+// Text returns the report for people: one line for each change, or more if lines have at most width characters; 0: they
+// may have any number.
 func (r Report) Text(home string, width int) string {
 	var b strings.Builder
 	say := func(format string, args ...any) {
@@ -124,8 +125,8 @@ func (r Report) Text(home string, width int) string {
 	return b.String()
 }
 
-// forPeople are the changes as they are shown: what was taken out and what leads out of the project before all,
-// ordinary edits as one. The first so many are never left out.
+// forPeople returns the changes in the order in which they are shown: first what was taken out and what leads out of
+// the project, at the end one line for all ordinary edits. The first ones, as many as first says, are always shown.
 func (r Report) forPeople() (list []Change, first int) {
 	const most = 4
 	var edited []string

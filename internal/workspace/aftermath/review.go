@@ -13,11 +13,11 @@ import (
 	"claudebox/internal/workspace/survey"
 )
 
-// place is a folder that an agent could write to, as it was and as it is.
+// place is a folder that an agent could write to, before the session and after it.
 type place struct {
 	was    record
-	base   string // what its paths begin with in the report
-	before *seen  // nil: nothing is known but the record
+	base   string // the beginning of its paths in the report
+	before *seen  // nil: only the record is known
 	after  seen
 	git    git.Judgement
 	agents string // where agents keep their own files; empty: not known
@@ -26,8 +26,7 @@ type place struct {
 	repairs []git.Repair
 }
 
-// review gives what is to be told of a place, and what is to be taken out of reach of the user's tools. It is a
-// function of values.
+// review returns what is reported of a place, and the repairs that keep it from the user's tools. It has no effects.
 func review(p place) ([]Change, []git.Repair) {
 	v := &p
 	v.gitPlaces()
@@ -59,7 +58,8 @@ func (v *place) mentions(rel string) bool {
 		slices.ContainsFunc(v.told, func(c Change) bool { return pathname.Below(c.Path, path.Join(v.base, rel)) })
 }
 
-// gitPlaces takes out what git would obey. A lock that a session which lives may hold is left to the end of that one.
+// gitPlaces adds the repairs of what git would obey. A lock that another living session may hold is left to the end of
+// that session.
 func (v *place) gitPlaces() {
 	repairs, remarks := git.Review(v.git)
 	v.repairs = slices.DeleteFunc(repairs, func(r git.Repair) bool {
@@ -79,14 +79,14 @@ func (v *place) gitPlaces() {
 	}
 }
 
-// outsideLimit is how many links that lead outside are told of one by one.
+// outsideLimit is how many links that lead outside are reported one by one.
 const outsideLimit = 20
 
-// leadsOutside is what is said of a link that does.
+// leadsOutside is part of what is said of a link that leads outside.
 const leadsOutside = "outside the project"
 
-// links tells of those that lead out. One that leads to where agents keep their own files goes: git would obey a
-// repository there.
+// links reports links that lead out of the project. One that leads to where agents keep their own files is renamed: git
+// would obey a repository there.
 func (v *place) links() {
 	told := 0
 	for _, l := range v.after.links {
@@ -105,7 +105,7 @@ func (v *place) links() {
 	}
 }
 
-// files tells what changed of the files that the user's tools run. Those in a new checkout are told of as one.
+// files reports changes of files that the user's tools run. Those in a new checkout are reported as one.
 func (v *place) files() {
 	whole := v.checkouts()
 	was := map[string]survey.File{}
@@ -149,8 +149,8 @@ func (v *place) files() {
 	}
 }
 
-// means says what a change of a file is; empty: nothing. What a link led to that had a file hidden has a name of its
-// own, which may tell nothing.
+// means says what a change of a file means; empty: nothing. If the path was a link with a secret's name, a file was
+// hidden because the link led to it, whatever the file's own name is.
 func (v *place) means(rel string, before survey.File) string {
 	if before.Kind == beneath.Link && v.was.Scope.Hides(rel) {
 		return "a file was hidden as it led there, and stays hidden"
@@ -158,7 +158,7 @@ func (v *place) means(rel string, before survey.File) string {
 	return hostrun.Means(rel)
 }
 
-// checkouts are the folders of repositories below which the session made all there is.
+// checkouts returns the folders of repositories in which everything was made by the session.
 func (v *place) checkouts() (dirs []string) {
 	for _, place := range v.after.Git {
 		if dir := path.Dir(place); dir != "." && !v.before.Saw(dir) {
@@ -168,7 +168,7 @@ func (v *place) checkouts() (dirs []string) {
 	return dirs
 }
 
-// repositories tells of those in folders that were there, and of changes that git does not show any more.
+// repositories reports new repositories in folders that were there before, and files whose changes git hides now.
 func (v *place) repositories() {
 	for _, place := range v.after.Git {
 		if !slices.Contains(v.before.Git, place) && v.before.Saw(path.Dir(place)) && !v.mentions(place) {
@@ -182,7 +182,7 @@ func (v *place) repositories() {
 	}
 }
 
-// wholes tells of the places that are compared as one.
+// wholes reports the places that are compared as one.
 func (v *place) wholes() {
 	for rel, now := range v.after.wholes {
 		was, change := v.before.wholes[rel], Changed

@@ -10,8 +10,8 @@
 //	memory/             what sessions added to indexes, and what stays hidden
 //	walks/<id>          what was last seen of a large project
 //
-// It imports project, and what makes harmless and tells. It trusts its own files, which no sandbox sees, and nothing of
-// a project.
+// It imports package project, and packages that make things harmless or report them. It trusts its own files, which no
+// sandbox sees, and nothing of a project.
 package aftermath
 
 import (
@@ -44,7 +44,7 @@ type Session struct {
 	alone  bool                      // no other session lived in the project when it began
 }
 
-// Agent is what an agent writes to beside what it is given.
+// Agent says which folders an agent writes to beside those that it is given.
 type Agent struct {
 	Instance      string   // its own folder
 	Conversations []string // the user's folders of them, see [state.Instance.Conversations]
@@ -105,14 +105,15 @@ func Begin(home string, p project.Project, agent Agent) (*Session, error) {
 // Overlaps reports whether another session lived in the project, above it or below it, when this one began.
 func (s *Session) Overlaps() bool { return !s.alone }
 
-// Follow does what has time until the session lives. It is called when the sandbox has been started.
+// Follow begins what need not delay the start. It is called when the sandbox has been started.
 func (s *Session) Follow() {
 	s.held = sum(s.record.Scope.Path, s.before.Files)
 	s.disk = time.AfterFunc(onDiskAfter, func() { onDisk(s.file.Name()) })
 }
 
-// End compares what is there now with what was, and makes harmless what the agent made of git's. Nothing may run inside
-// any more. The session's record ends, unless something could not be made harmless: then the next launch tries again.
+// End compares what is there now with what was there before, and makes git places harmless that the agent made. Nothing
+// may run inside any more. The session's record is removed, unless something could not be made harmless: then the next
+// launch tries again.
 func (s *Session) End() Report {
 	defer release(s.file)
 	s.record.begun(s.file)
@@ -133,10 +134,11 @@ func (s *Session) End() Report {
 	return r
 }
 
-// Sweep ends the sessions that were killed. Their reports hold only what was made harmless: what else changed since is
-// not known any more. A session whose project is not there, as its disk is not mounted, waits for a later launch.
+// Sweep ends the sessions that were killed. Their reports hold only what was made harmless: which other changes are the
+// session's is not known any more. A session whose project is not there, perhaps because its disk is not mounted, waits
+// for a later launch.
 //
-// near are folders where one may be that was moved.
+// near are folders that may lie in a project that was moved.
 func Sweep(home string, near ...string) []Report {
 	live, dead := others(home)
 	var reports []Report
@@ -169,7 +171,7 @@ func Sweep(home string, near ...string) []Report {
 	return reports
 }
 
-// clean does for the user's conversations what the killed session could not.
+// clean removes from the user's conversations what the killed session left there.
 func (was record) clean(r *Report) {
 	for _, dir := range was.Conversations {
 		removed, err := state.CleanConversations(dir)
@@ -183,8 +185,8 @@ func (was record) clean(r *Report) {
 	}
 }
 
-// settle judges all that the agent could write to, and takes down what it added to git's indexes. of is nil for a
-// session that was killed.
+// settle judges all that the agent could write to, and remembers the names that it added to git's indexes. of is nil
+// for a session that was killed.
 func (was record) settle(home string, tree *beneath.Folder, of *Session) Report {
 	p := place{was: was}
 	var walked *project.Seen
@@ -210,7 +212,7 @@ func (was record) settle(home string, tree *beneath.Folder, of *Session) Report 
 		r.fail("look at all of the project", errors.New("it has more entries than can be, since this session"))
 	}
 	// First: what is moved aside may be put back.
-	r.fail("take down what was added to git's index", was.takeDown(home, tree, p.after.Seen))
+	r.fail("take down what was added to git's index", was.rememberNames(home, tree, p.after.Seen))
 	elsewhere := was.judgeCommon(&r, home)
 	p.after.links = leadingOut(tree, p.after.NewLinks)
 	r.judge(home, tree, p, look, func(at string) bool {
@@ -222,7 +224,8 @@ func (was record) settle(home string, tree *beneath.Folder, of *Session) Report 
 	return r
 }
 
-// judgeCommon judges the repository's folder, where that lies outside of the project, and gives what git places it has.
+// judgeCommon judges the repository's common folder, if that lies outside of the project, and returns the git places in
+// it.
 func (was record) judgeCommon(r *Report, home string) (seen git.Snapshot) {
 	if was.Scope.Common == "" {
 		return seen
@@ -236,8 +239,8 @@ func (was record) judgeCommon(r *Report, home string) (seen git.Snapshot) {
 	return r.judge(home, root, place{was: was}, git.Look{Own: []string{"."}}, was.Before.Has)
 }
 
-// judgeOwn judges the git places in a folder that agents have for themselves, as far as they were changed since the
-// session began: the user may come there, by a path or a link.
+// judgeOwn judges the git places in a folder of the agent's own that were changed since the session began: the user may
+// come there by a path or a link.
 func (was record) judgeOwn(r *Report, home, dir string) {
 	root, err := beneath.Open(dir)
 	if err != nil {
@@ -245,7 +248,7 @@ func (was record) judgeOwn(r *Report, home, dir string) {
 	}
 	defer root.Close()
 	inner := record{since: was.since, Scope: project.Scope{Build: was.Scope.Build, Path: dir}}
-	known := Known(home, inner.Scope)
+	known := Memory{home: home}.Known(inner.Scope)
 	after, look := inner.look(root, known)
 	if known == nil || !after.Same {
 		keep(home, inner.Scope, after.Seen)
@@ -258,8 +261,8 @@ func (was record) judgeOwn(r *Report, home, dir string) {
 	r.judge(home, root, place{was: inner, after: after}, look, nil)
 }
 
-// judge looks at the git places of a folder, reviews it, and does the repairs. A git place outside of it that elsewhere
-// reports may be led to.
+// judge looks at the git places of a folder, reviews it, and does the repairs. elsewhere reports which git places
+// outside of the folder may be led to.
 func (r *Report) judge(home string, root *beneath.Folder, p place, look git.Look, elsewhere func(string) bool,
 ) git.Snapshot {
 	look.Before, look.Since = &p.was.Before, p.was.since
@@ -284,8 +287,8 @@ func (r *Report) judge(home string, root *beneath.Folder, p place, look git.Look
 	return seen
 }
 
-// isForeign reports whether a path, of a repository that a remote names, is where no agent writes but in sessions of
-// its own.
+// isForeign reports whether a path, of a repository that a remote names, is where agents write only in sessions of
+// their own.
 func (was record) isForeign(home, at string) bool {
 	to, err := beneath.Leads(at)
 	info, none := os.Stat(at)

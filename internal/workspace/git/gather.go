@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// textLimit is what a file that is judged may have, in bytes.
+	// textLimit is how large a file may be that is judged by its content, in bytes.
 	textLimit = 1 << 20
-	// nameLimit is how many names one folder of git's may have.
+	// nameLimit is how many names a folder of git's may have.
 	nameLimit = 100_000
 	// depthLimit is how deep submodules lie in each other.
 	depthLimit = 20
@@ -35,11 +35,11 @@ type Look struct {
 	// Relative are paths that the user's own configuration makes git obey in the
 	// working tree of any repository.
 	Relative []string
-	// Before is what was seen before the session. What is the same still is not
-	// read. Nil: this is the look before.
+	// Before is what was seen before the session. Files that are still the same are not read again. Nil: this is the
+	// look before a session.
 	Before *Snapshot
-	// Since is when the session began, in nanoseconds since 1970. What lies deep
-	// in a git folder and is older was there before.
+	// Since is when the session began, in nanoseconds since 1970. What lies deep in a git folder and is older was there
+	// before.
 	Since int64
 }
 
@@ -53,10 +53,9 @@ type gatherer struct {
 	Snapshot
 }
 
-// Gather looks at git places below a root and at all git folders in them. What
-// cannot be looked at keeps no other from being looked at. Before a session it is
-// noted in [Folder.Closed], and no error; after one, folders that the agent closed are opened,
-// and what remains closed is an error.
+// Gather looks at git places below a root and at all git folders in them. It goes on where something cannot be looked
+// at. Before a session that is noted in [Folder.Closed], and no error; after one, folders that the agent closed are
+// opened, and what stays closed is an error.
 func Gather(root *beneath.Folder, look Look) (Snapshot, error) {
 	g := newGatherer(root, look)
 	faults := []error{g.all(look.Git)}
@@ -82,7 +81,7 @@ func newGatherer(root *beneath.Folder, look Look) *gatherer {
 	}
 }
 
-// all looks at entries named .git, at half of them beside the others: nothing takes longer where there are many.
+// all looks at entries named .git, in two goroutines: where there are many of them, this is what takes longest.
 func (g *gatherer) all(places []string) error {
 	each := func(g *gatherer, places []string) (err error) {
 		for _, rel := range places {
@@ -119,7 +118,7 @@ func (g *gatherer) place(rel string) error {
 	return nil
 }
 
-// relative notes what the user's own configuration makes git obey in a folder where it runs.
+// relative notes what git obeys in a folder by relative paths in the user's own configuration.
 func (g *gatherer) relative(dir string) {
 	for _, name := range g.Relative {
 		at := path.Join(dir, name)
@@ -130,8 +129,7 @@ func (g *gatherer) relative(dir string) {
 	}
 }
 
-// unlessBefore drops an error of the look before a session: what cannot be looked
-// at then is closed to git, too.
+// unlessBefore drops an error of the look before a session: git cannot read that place either.
 func (g *gatherer) unlessBefore(err error) error {
 	if g.Before == nil {
 		return nil
@@ -139,8 +137,7 @@ func (g *gatherer) unlessBefore(err error) error {
 	return err
 }
 
-// folder looks at one git folder, and at those in it. in is the one that it
-// lies in; empty: none.
+// folder looks at one git folder, and at those in it. in is the git folder that it lies in; empty: none.
 func (g *gatherer) folder(rel, in string, role Role, depth int) error {
 	if g.seen[rel] {
 		return nil
@@ -174,7 +171,7 @@ type folderLook struct {
 	*Folder
 }
 
-// below is the name in the git folder of what lies at rel.
+// below returns the path below the git folder of what lies at rel.
 func (f folderLook) below(rel string) string { return strings.TrimPrefix(f.abs(rel), f.Path+"/") }
 
 func (f folderLook) aside(rel, why string) {
@@ -203,7 +200,7 @@ func (f folderLook) inside(depth int) error {
 	return errors.Join(append(faults, f.deep())...)
 }
 
-// within lists a folder. One with too many names goes.
+// within lists a folder. A folder with too many names goes.
 func (f folderLook) within(at string) ([]named, error) {
 	list, err := f.list(at)
 	if err != nil && at == f.Rel && f.Before == nil {
@@ -220,7 +217,7 @@ func (f folderLook) within(at string) ([]named, error) {
 	return nil, nil
 }
 
-// entry notes one name, and those below it as its rule says.
+// entry notes one name, and those below it as far as its rule says so.
 func (f folderLook) entry(n named, depth int) (err error) {
 	sort := ruleOf(n.name).sort
 	if sort == unknown && (f.Role == Bare && f.Before != nil || slices.Contains(f.apart, path.Join(f.Rel, n.name))) {
@@ -250,8 +247,7 @@ func (f folderLook) entry(n named, depth int) (err error) {
 	return err
 }
 
-// note adds a name. What is judged by its content is read if it is not the same
-// as before.
+// note adds a name. If it is judged by its content and has changed since before, the content is read.
 func (f folderLook) note(name string, what beneath.Entry) {
 	if what.Kind == beneath.Absent {
 		return
@@ -273,8 +269,8 @@ func (f folderLook) note(name string, what beneath.Entry) {
 	}
 }
 
-// manyRefs judges the refs of a repository with tens of thousands of them, and keeps of
-// them only that some show other commits.
+// manyRefs judges the refs of a repository that has tens of thousands of them. Of their text it keeps only whether some
+// replace commits by others.
 func (f folderLook) manyRefs(at string) (kept string, ok bool) {
 	const limit, replaced = 64 << 20, " refs/replace/"
 	content, err := f.root.Read(at, limit)
@@ -284,8 +280,8 @@ func (f folderLook) manyRefs(at string) (kept string, ok bool) {
 	return kept, err == nil && text(string(content))
 }
 
-// judges reports whether an entry is judged by its content. Before a session that
-// is so for what leads elsewhere, and for what [Folder.Held] gives.
+// judges reports whether an entry is judged by its content. Before a session that is so for files that lead elsewhere,
+// and for those that [Folder.Held] decides about.
 func (f folderLook) judges(e Entry, sort sort) bool {
 	first, _, inner := strings.Cut(e.Name, "/")
 	switch {
@@ -297,8 +293,8 @@ func (f folderLook) judges(e Entry, sort sort) bool {
 	return !e.same(f.before.Entry(e.Name))
 }
 
-// backOf reads the .git file that a gitdir names, wherever it is: only who may
-// write there can have it lead back.
+// backOf returns where the .git file leads that a gitdir file names, wherever that is. Only who may write there can
+// make it lead back.
 func backOf(folder, text string) string {
 	file, ok := dotGit(folder, text)
 	if !ok {
@@ -311,7 +307,8 @@ func backOf(folder, text string) string {
 	return ""
 }
 
-// files notes the files of a folder with a rule for each. Git runs no sample of a hook.
+// files notes the files of a folder in which each has a rule. Samples of hooks are noted apart, as git does not run
+// them.
 func (f folderLook) files(dir string) error {
 	list, err := f.within(path.Join(f.Rel, dir))
 	for _, n := range list {
@@ -325,8 +322,7 @@ func (f folderLook) files(dir string) error {
 	return err
 }
 
-// foreign notes all that lies in a folder of another tool, unless it goes as a
-// whole.
+// foreign notes all that lies in a folder of another tool, unless the whole folder goes.
 func (f folderLook) foreign(name string) {
 	if f.Role == Bare || f.Before != nil && f.before.Entry(name) == nil {
 		return
@@ -349,8 +345,8 @@ func (f folderLook) foreign(name string) {
 	}
 }
 
-// checkouts are the working trees that lie in the git folder, as people keep them in a bare repository: each is a
-// project of its own. After a session they are those that were there before.
+// checkouts returns the working trees that lie in the git folder, as people have them in a bare repository: each is a
+// project of its own. After a session only those that were there before count.
 func (f folderLook) checkouts() (trees []string) {
 	list, _ := f.list(path.Join(f.Rel, "worktrees"))
 	for _, n := range list {
@@ -369,8 +365,8 @@ func (f folderLook) checkouts() (trees []string) {
 	return trees
 }
 
-// places looks at the git folders in modules/ and worktrees/. A submodule's
-// name may hold slashes, so a folder that is none is looked into.
+// places looks at the git folders in modules/ and worktrees/. A submodule's name may have slashes in it, so other
+// folders are searched as well.
 func (f folderLook) places(at, name string, depth int) error {
 	list, err := f.within(at)
 	for _, n := range list {

@@ -3,11 +3,8 @@ package git
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
+	"iter"
 )
-
-// ErrIndex says that what was read is no index of a version known here.
-var ErrIndex = errors.New("not a git index")
 
 // Layout of the index, from git's Documentation/gitformat-index.txt.
 const (
@@ -34,26 +31,21 @@ type IndexEntry struct {
 	Hushed bool
 }
 
-// ScanIndex calls see for every entry of an index, in order. What it is given is
-// valid during the call only. On an error the entries before the fault have been
-// seen, as an agent may have written it. A split index keeps most names elsewhere:
-// those are not seen.
-func ScanIndex(index []byte, hashSize int, see func(IndexEntry)) error {
-	if len(index) < headerSize || string(index[:4]) != "DIRC" {
-		return ErrIndex
-	}
-	version := binary.BigEndian.Uint32(index[4:])
-	if version < 2 || version > 4 {
-		return ErrIndex
-	}
-	s := scanner{rest: index[headerSize:], version: version, stat: statSize + hashSize}
-	for range binary.BigEndian.Uint32(index[8:]) {
-		if !s.next() {
-			return ErrIndex
+// ScanIndex returns the entries of an index, in order, up to the first fault: an agent may have written it. Of a
+// version that is not known here it returns none. An entry is valid until the next one. A split index keeps most
+// names in another file: those are not returned.
+func ScanIndex(index []byte, hashSize int) iter.Seq[IndexEntry] {
+	return func(yield func(IndexEntry) bool) {
+		if len(index) < headerSize || string(index[:4]) != "DIRC" {
+			return
 		}
-		see(s.IndexEntry)
+		s := scanner{rest: index[headerSize:], version: binary.BigEndian.Uint32(index[4:]), stat: statSize + hashSize}
+		for range binary.BigEndian.Uint32(index[8:]) {
+			if s.version < 2 || s.version > 4 || !s.next() || !yield(s.IndexEntry) {
+				return
+			}
+		}
 	}
-	return nil
 }
 
 // scanner goes through the entries of an index in memory.
@@ -67,18 +59,15 @@ type scanner struct {
 // next reads one entry, and reports whether there was one.
 func (s *scanner) next() bool {
 	size := s.stat + flagsSize
-	if len(s.rest) < size {
+	if len(s.rest) < size+flagsSize { // even without further flags a name and its end take as much
 		return false
 	}
 	flags := binary.BigEndian.Uint16(s.rest[s.stat:])
+	s.Hushed = flags&flagAssumed != 0
 	if flags&flagExtended != 0 {
+		s.Hushed = s.Hushed || binary.BigEndian.Uint16(s.rest[size:])&flagSkipped != 0
 		size += flagsSize
 	}
-	if len(s.rest) < size {
-		return false
-	}
-	s.Hushed = flags&flagAssumed != 0 ||
-		flags&flagExtended != 0 && binary.BigEndian.Uint16(s.rest[s.stat+flagsSize:])&flagSkipped != 0
 	s.Mode, s.Sum = binary.BigEndian.Uint32(s.rest[modeAt:]), s.rest[statSize:s.stat]
 	if s.version == 4 {
 		return s.compressed(s.rest[size:])
@@ -93,7 +82,7 @@ func (s *scanner) next() bool {
 	return true
 }
 
-// compressed reads a name that says how much of the previous one to drop.
+// compressed reads a name that says how many bytes of the name before it to leave out at the end.
 func (s *scanner) compressed(rest []byte) bool {
 	drop, length := varint(rest)
 	if length == 0 || drop > len(s.Name) {
@@ -108,11 +97,11 @@ func (s *scanner) compressed(rest []byte) bool {
 	return true
 }
 
-// longest is more than any name has, in bytes.
+// longest is more than the length of any name, in bytes.
 const longest = 1 << 16
 
-// varint is git's own: each further byte adds one before it shifts. A length
-// of zero is none.
+// varint decodes git's own variable-length number: each further byte adds one before the shift. length is 0 if there is
+// none.
 func varint(b []byte) (n, length int) {
 	for i, c := range b {
 		if i > 0 {

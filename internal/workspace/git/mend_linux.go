@@ -15,15 +15,14 @@ import (
 	"claudebox/internal/workspace/survey"
 )
 
-// Change is one thing that was taken out of the host's git's reach.
+// Change is one thing that the host's git does not find any more.
 type Change struct {
 	Rel  string // what it was, below the root
 	Text string // what was done
 	To   string // where it is now, below the root
 }
 
-// Mender applies repairs below a root. Nothing may run inside any more, or what
-// it did can be undone at once.
+// Mender applies repairs below a root. No program of the session may run any more, or it could undo them at once.
 type Mender struct {
 	Root    *beneath.Folder
 	Changes []Change
@@ -79,8 +78,7 @@ func (m *Mender) Apply(r Repair) error {
 // signs are the files by one of which git takes a folder for a repository.
 var signs = []string{"HEAD", "commondir"}
 
-// nameAside names the place in a new folder of a git folder for something that
-// is in it.
+// nameAside returns a path for something that is moved aside, in a new folder of its git folder.
 func (m *Mender) nameAside(r Repair) (string, error) {
 	kept, err := m.keep(r.Git)
 	if err != nil {
@@ -99,8 +97,8 @@ func (m *Mender) nameAside(r Repair) (string, error) {
 
 const suffix = ".claudebox-aside"
 
-// move moves something to a name, or to a free one like it. It takes things out of
-// a folder that the agent has made read-only, too.
+// move moves something to a name, or to a similar one that is free. It also does so if the agent has made the folder
+// read-only.
 func (m *Mender) move(from, name, before string) (to string, err error) {
 	if to, err = m.free(name, before); err != nil {
 		return "", err
@@ -112,13 +110,12 @@ func (m *Mender) move(from, name, before string) (to string, err error) {
 	return to, err
 }
 
-// allowed does something in a folder that the agent may have closed.
+// allowed calls do, which changes a folder. If the agent has closed the folder, it opens it and calls do again.
 func (m *Mender) allowed(dir string, do func() error) error {
 	return reader{m.Root, true}.try(dir, 0o755, do)
 }
 
-// free gives a name that nothing has, with a number behind it if need be, or what
-// nobody guesses. Behind a link there is none.
+// free returns a name that is not taken: with a number behind it if need be, or with a random text if many are taken.
 func (m *Mender) free(name, before string) (string, error) {
 	to := name
 	for n := range 1000 {
@@ -131,8 +128,8 @@ func (m *Mender) free(name, before string) (string, error) {
 	return name + before + rand.Text(), nil
 }
 
-// disarmAll renames every git place in a folder that is to be moved, in those
-// places too, and every pipe, for which git would wait.
+// disarmAll renames every git place in a folder that is to be moved, those in such places too, and every pipe, because
+// git would wait for its other end.
 func (m *Mender) disarmAll(rel string) error {
 	what, err := m.Root.Look(rel)
 	if err != nil || what.Kind != beneath.Dir {
@@ -168,8 +165,7 @@ func (m *Mender) disarmAll(rel string) error {
 	return nil
 }
 
-// openWalk looks for git places and pipes in folders, and for names that are
-// wanted, and opens what the agent closed.
+// openWalk looks for git places and pipes in folders, and for names that are wanted. It opens what the agent closed.
 func openWalk(root *beneath.Folder, from []string, wanted survey.Wanted) (seen *survey.Survey) {
 	const limit = 2_000_000
 	survey.OpenUntil(root, func() []string {
@@ -179,7 +175,7 @@ func openWalk(root *beneath.Folder, from []string, wanted survey.Wanted) (seen *
 	return seen
 }
 
-// keep makes a folder for what is taken out of a git folder.
+// keep returns the folder for what is moved aside in a git folder, and makes it first if need be.
 func (m *Mender) keep(git string) (at string, err error) {
 	if at := m.kept[git]; at != "" {
 		return at, nil

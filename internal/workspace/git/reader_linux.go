@@ -19,8 +19,8 @@ type reader struct {
 // abs is the absolute path of what lies at rel; "." is the root.
 func (r reader) abs(rel string) string { return path.Join(r.root.Path(), rel) }
 
-// try does something at a path, and again when what is closed is open: the
-// folders on the way there, and then what lies there itself.
+// try calls do, which uses a path. If that is closed, it opens the folders on the way and calls do again, and then does
+// so with what lies at the path itself. perm is what that gets; 0: it is not opened.
 func (r reader) try(at string, perm uint32, do func() error) error {
 	err := do()
 	if errors.Is(err, fs.ErrPermission) && r.open {
@@ -51,7 +51,7 @@ func (r reader) look(rel string) (what beneath.Entry, err error) {
 	return what, err
 }
 
-// read gives what a file holds, or a link leads to.
+// read returns what a file holds, or the text of a link.
 func (r reader) read(rel string, kind beneath.Kind) (text string, ok bool) {
 	if kind == beneath.Link {
 		text, err := r.root.Readlink(rel)
@@ -98,8 +98,8 @@ func (r reader) names(rel string) ([]named, error) {
 	return list, nil
 }
 
-// isBare reports whether git takes what stands in HEAD for one (setup.c,
-// validate_headref). One that cannot be read counts.
+// isBare reports whether git would accept the content of HEAD (setup.c, validate_headref). One that cannot be read
+// counts as accepted.
 func (r reader) isBare(rel string) bool {
 	at := path.Join(rel, "HEAD")
 	what, err := r.look(at)
@@ -112,8 +112,8 @@ func (r reader) isBare(rel string) bool {
 		len(head) >= 40 && strings.Trim(head[:40], "0123456789abcdefABCDEF") == ""
 }
 
-// isGitFolder tells a git folder from a part of a name. One sign is enough: the
-// agent may put the others back in a later session.
+// isGitFolder reports whether a folder below modules/ is a git folder, not just a part of a submodule's name. One sign
+// is enough: the agent may put the others back in a later session.
 func (r reader) isGitFolder(rel string) bool {
 	signs := []string{"HEAD", "config", "hooks", "commondir", "objects", "refs"}
 	return slices.ContainsFunc(signs, func(sign string) bool {

@@ -31,32 +31,29 @@ type Repair struct {
 	Why     string
 }
 
-// Judgement is what [Review] goes by.
+// Judgement is the input of [Review].
 type Judgement struct {
 	Root   string
 	Before Snapshot
 	After  Snapshot
-	// Elsewhere reports whether a path outside of the root is a git place that
-	// is the user's, or was judged.
+	// Elsewhere reports whether a path outside of the root is a git place that is the user's, or was judged.
 	Elsewhere func(at string) bool
-	// Foreign reports whether a path outside of the root is one that no agent can
-	// write to unseen: git may push there.
+	// Foreign reports whether a path outside of the root is one that no agent can write to unseen: git may push there.
 	Foreign func(at string) bool
-	// OpenConfig lets what the user's own configurations gained stay.
+	// OpenConfig says that settings which the user's own configurations gained may stay.
 	OpenConfig bool
 
 	good map[string]bool
 }
 
-// Remark is what a person should know of the user's own git folders, and of which
-// nothing is taken out.
+// Remark is something in the user's own git folders that a person should know of, although it is not taken out.
 type Remark struct {
 	Rel, Text string // below the root
 	New       bool   // or changed
 }
 
-// Review gives the repairs after which git obeys nothing that was made since
-// the look before, and what there is to be said besides.
+// Review returns the repairs after which git obeys nothing that was made since the look before, and remarks on what
+// stays.
 func Review(j Judgement) (repairs []Repair, remarks []Remark) {
 	j.good = map[string]bool{}
 	for _, f := range j.After.Folders {
@@ -97,19 +94,18 @@ func Review(j Judgement) (repairs []Repair, remarks []Remark) {
 	return repairs, remarks
 }
 
-// ByYourConfiguration is why what the user's own configuration names may not be
-// new.
+// ByYourConfiguration is the reason why a new file goes that the user's own configuration names.
 const ByYourConfiguration = "your git's configuration names it, and git would run or obey it"
 
-// underWay are the names by which git has something to go on with.
+// underWay are the names by which git has an operation to continue.
 var underWay = map[string]string{
 	"rebase-merge": "a rebase is under way", "rebase-apply": "a rebase or `git am` is under way",
 	"MERGE_HEAD": "a merge is under way", "CHERRY_PICK_HEAD": "a cherry-pick is under way",
 	"REVERT_HEAD": "a revert is under way", "BISECT_START": "a bisection is under way",
 }
 
-// remarks are about a folder of the user's: its configurations that are not what
-// they were, what git would go on with, and that it shows another history.
+// remarks returns what to say of a git folder of the user's: which configurations have changed, which operation git
+// would continue, and whether it shows replaced commits.
 func (f Folder) remarks() (list []Remark) {
 	if f.before == nil {
 		return nil
@@ -158,9 +154,8 @@ func (j Judgement) folder(f Folder) []Repair {
 	return repairs
 }
 
-// unlinked says why the git folder of a linked worktree cannot stay; empty: it
-// takes everything from the folder that it lies in, and belongs to a checkout that
-// says so.
+// unlinked says why the git folder of a linked worktree cannot stay. It is empty if the folder takes everything from
+// the repository that it lies in, and belongs to a checkout that leads back to it.
 func (j Judgement) unlinked(f Folder) string {
 	const stray = "it belongs to no worktree that leads back to it"
 	common, back := f.Entry("commondir"), f.Entry("gitdir")
@@ -242,8 +237,7 @@ func (j Judgement) entry(f Folder, e Entry) (Repair, bool) {
 	return Repair{}, false
 }
 
-// setting leaves, in a configuration, what is harmless and what stood in it
-// before.
+// setting judges a configuration: what is harmless stays in it, and what was in it before.
 func (j Judgement) setting(f Folder, e Entry, at string) (Repair, bool) {
 	if j.OpenConfig && f.before != nil && e.read {
 		return Repair{}, false
@@ -271,8 +265,8 @@ func (j Judgement) setting(f Folder, e Entry, at string) (Repair, bool) {
 	return Repair{Do: Rewrite, Rel: at, Content: clean, Why: strings.Join(dropped, ", ")}, true
 }
 
-// local reports whether the path of a remote is a repository that is the user's
-// or was judged: git runs hooks there.
+// local reports whether the path of a remote leads to a repository that is the user's or was judged, because git runs
+// hooks there.
 func (j Judgement) local(at string) bool {
 	if rel, below := strings.CutPrefix(at, j.Root+"/"); below && path.Clean(rel) == rel {
 		at = path.Clean(at) // the root is no link, so ".." is what stands before it
@@ -302,8 +296,7 @@ func (j Judgement) leads(f Folder, e Entry) string {
 	return elsewhere
 }
 
-// SamePlace is a commondir that changes nothing: git finds all in the folder
-// where it stands.
+// SamePlace is the text of a commondir that changes nothing: git finds everything in the folder that the file is in.
 const SamePlace = "./\n"
 
 // file says why a .git file may not stay; empty: it may.
@@ -333,8 +326,7 @@ func (j Judgement) file(f File) string {
 	return ""
 }
 
-// crowded moves a folder as a whole out of which much would go, and does nothing
-// twice.
+// crowded replaces many repairs in one folder by one that moves the whole folder, and leaves out repeated repairs.
 func crowded(repairs []Repair) (kept []Repair) {
 	const many = 20
 	count := map[string]int{}

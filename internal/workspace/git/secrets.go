@@ -23,48 +23,47 @@ type Secret struct {
 // session.
 func (f *Folder) Secrets() []Secret { return f.secrets }
 
-// addSecrets finds what people and programs leave in a git folder: tokens in its
-// configuration and in copies of that (config.bak), passwords
-// (git-credential-store(1)), addresses with a password, and tokens in messages and in
-// what is no data of git's: hooks, and the files of other tools.
+// addSecrets notes the secrets that people and programs leave in a git folder: tokens in its configuration and in
+// copies of that (config.bak), passwords (git-credential-store(1)), addresses with a password, and tokens in messages
+// and in files that are not git's own data: hooks, and files of other tools.
 func (f folderLook) addSecrets() {
 	for _, e := range slices.Concat(f.Entries, f.samples) {
 		first, _, inner := strings.Cut(e.Name, "/")
 		switch name := e.Name; {
 		case inner && (first == "hooks" || first == "info"), strings.HasSuffix(name, "MSG"):
-			f.addSecret(e, ifSmall(f.tokens))
+			f.addSecret(e, f.tokens, false)
 		case inner:
 		case name == "remotes" || name == "branches": // addresses, as git wrote them once (gitrepository-layout(5))
 			if slices.ContainsFunc(f.Entries, func(in Entry) bool { return strings.HasPrefix(in.Name, name+"/") }) {
-				f.addSecret(e, nil)
+				f.addSecret(e, nil, true)
 			}
 		case strings.HasPrefix(name, Aside), // configurations as they were, secrets included
 			name == "credentials" || secretfile.Of(nil, []byte(name)) == secretfile.Secret:
-			f.addSecret(e, nil)
+			f.addSecret(e, nil, true)
 		case name == "FETCH_HEAD":
-			f.addSecret(e, withoutPasswords)
+			f.addSecret(e, withoutPasswords, false)
 		case name == "logs":
 			head, err := f.root.Read(path.Join(f.Rel, "logs/HEAD"), textLimit)
 			if err == nil && hasUserinfo(head) {
-				f.addSecret(e, withoutPasswords)
+				f.addSecret(e, withoutPasswords, false)
 			} else if f.Entry("FETCH_HEAD") != nil { // else no fetch wrote an address there
-				f.addSecret(e, withoutPasswords, "remotes") // of those there are many
+				f.addSecret(e, withoutPasswords, false, "remotes") // of those there are many
 			}
 		case name == "lfs":
-			f.addSecret(e, f.tokens, "objects")
+			f.addSecret(e, f.tokens, true, "objects")
 		case e.Kind != beneath.Dir && strings.HasPrefix(strings.ToLower(name), "config"):
-			f.addSecret(e, withoutSecrets)
+			f.addSecret(e, withoutSecrets, true)
 		case ruleOf(name).sort == unknown && secretfile.Of(nil, []byte(name)) == secretfile.Ask:
-			f.addSecret(e, ifSmall(asked))
-		case ruleOf(name).sort == unknown:
-			f.addSecret(e, ifSmall(f.tokens), "objects")
+			f.addSecret(e, asked, false)
+		case ruleOf(name).sort == unknown: // other tools need their large files, such as an index
+			f.addSecret(e, f.tokens, false, "objects")
 		}
 	}
 }
 
-// addSecret takes down what by says of an entry, or of each file below it; all of
-// it without by.
-func (f folderLook) addSecret(e Entry, by instead, skipped ...string) {
+// addSecret notes what by says of an entry, or of each file below it; without by, all of it is secret. A file that
+// cannot be read or is too large counts as secret if unread is set.
+func (f folderLook) addSecret(e Entry, by instead, unread bool, skipped ...string) {
 	const limit = 2000
 	files := []survey.File{{Rel: path.Join(f.Rel, e.Name), Kind: e.Kind}}
 	if e.Kind == beneath.Dir && by != nil {
@@ -77,8 +76,11 @@ func (f folderLook) addSecret(e Entry, by instead, skipped ...string) {
 		switch {
 		case file.Kind == beneath.Regular && by != nil:
 			content, err := f.root.Read(file.Rel, textLimit)
-			var covered bool
-			if copied, covered = by(content, err == nil); !covered {
+			covered := unread
+			if err == nil {
+				copied, covered = by(content)
+			}
+			if !covered {
 				continue
 			}
 		case file.Kind != beneath.Regular && (file.Kind != beneath.Dir || by != nil):
@@ -88,30 +90,26 @@ func (f folderLook) addSecret(e Entry, by instead, skipped ...string) {
 	}
 }
 
-// instead says what is seen instead of a file with some content, or of one that
-// could not be read: the same, another content, or nothing of it.
-type instead func(content []byte, read bool) (copied []byte, covered bool)
+// instead returns what is seen inside instead of a file with some content: the file itself if it is not covered,
+// another content, or nothing if that is nil.
+type instead func(content []byte) (copied []byte, covered bool)
 
 // withoutSecrets is for configurations of git.
-func withoutSecrets(content []byte, read bool) ([]byte, bool) {
-	if !read || !gitconfig.HoldsSecrets(content) {
-		return nil, !read
+func withoutSecrets(content []byte) ([]byte, bool) {
+	if !gitconfig.HoldsSecrets(content) {
+		return nil, false
 	}
 	return gitconfig.Sanitise(content), true
 }
 
-// withoutPasswords is for what git writes down: before 2.28 it wrote addresses as
-// they were typed.
-func withoutPasswords(content []byte, read bool) ([]byte, bool) {
-	return []byte(gitconfig.StripUserinfo(string(content))), read && hasUserinfo(content)
+// withoutPasswords is for addresses in git's own notes: before 2.28 git wrote them as they were typed.
+func withoutPasswords(content []byte) ([]byte, bool) {
+	return []byte(gitconfig.StripUserinfo(string(content))), hasUserinfo(content)
 }
 
-// tokens is for files that may hold a token, or an address with a password. A
-// content is judged once: git puts the same fourteen hooks into each repository.
-func (g *gatherer) tokens(content []byte, read bool) ([]byte, bool) {
-	if !read {
-		return nil, true
-	}
+// tokens is for files that may hold a token, or an address with a password. It judges each content once: git copies the
+// same fourteen hooks into each repository.
+func (g *gatherer) tokens(content []byte) ([]byte, bool) {
 	sum := maphash.Bytes(g.salt, content)
 	holds, judged := g.judged[sum]
 	if !judged {
@@ -122,17 +120,7 @@ func (g *gatherer) tokens(content []byte, read bool) ([]byte, bool) {
 }
 
 // asked is for files whose name asks.
-func asked(content []byte, _ bool) ([]byte, bool) { return nil, secretfile.Holds(content) }
-
-// ifSmall is for files of other tools, which need the large ones, as an index.
-func ifSmall(by instead) instead {
-	return func(content []byte, read bool) ([]byte, bool) {
-		if !read {
-			return nil, false
-		}
-		return by(content, read)
-	}
-}
+func asked(content []byte) ([]byte, bool) { return nil, secretfile.Holds(content) }
 
 func hasUserinfo(content []byte) bool {
 	return gitconfig.StripUserinfo(string(content)) != string(content)

@@ -27,7 +27,8 @@ import (
 	"claudebox/internal/workspace/gitconfig"
 )
 
-// Snapshot lists the git folders and .git files below a folder at one moment. Compared with the zero value all is new.
+// Snapshot lists the git folders and .git files below a folder at one moment. Compared with the zero value, everything
+// is new.
 type Snapshot struct {
 	Folders []Folder
 	Files   []File
@@ -56,7 +57,7 @@ type Folder struct {
 	samples []Entry  // of hooks
 	secrets []Secret // before a session
 	apart   []string // working trees that lie in it, below the root
-	// replaces says that refs were made since by which git shows other commits.
+	// replaces says that refs by which git shows other commits were made since the session began.
 	replaces bool
 	before   *Folder // the same one before the session; nil: it was not there
 }
@@ -78,15 +79,14 @@ type File struct {
 	Kind  beneath.Kind
 	Stamp beneath.Stamp
 	Rel   string // below the root
-	// Led says that it names a place in the root where a link is on the way: who may
-	// exchange that leads git elsewhere.
+	// Led says that the place which it names lies behind a link below the root. Who may exchange that link can lead git
+	// elsewhere.
 	Led  bool
 	text string
 	read bool
 }
 
-// Sum stands for one setting of a configuration, without telling it: there are
-// secrets in some.
+// Sum is a hash of one setting of a configuration: some settings are secret.
 type Sum struct{ A, B uint64 }
 
 func sumOf(e gitconfig.Entry) Sum {
@@ -98,7 +98,7 @@ func sumOf(e gitconfig.Entry) Sum {
 	return Sum{binary.BigEndian.Uint64(h[:8]), binary.BigEndian.Uint64(h[8:16])}
 }
 
-// Folder gives the folder at a path; nil: there is none.
+// Folder returns the folder at a path; nil: there is none.
 func (s Snapshot) Folder(at string) *Folder {
 	for i := range s.Folders {
 		if s.Folders[i].Path == at {
@@ -120,7 +120,7 @@ func fileIn(files []File, at string) *File {
 // Has reports whether a path is among Folders and Files.
 func (s Snapshot) Has(at string) bool { return s.Folder(at) != nil || s.file(at) != nil }
 
-// Without leaves out the places that drop reports.
+// Without returns the snapshot without the places for which drop is true.
 func (s Snapshot) Without(drop func(at string) bool) Snapshot {
 	file := func(f File) bool { return drop(f.Path) }
 	return Snapshot{
@@ -129,7 +129,7 @@ func (s Snapshot) Without(drop func(at string) bool) Snapshot {
 	}
 }
 
-// And is all places of both.
+// And returns the places of both snapshots.
 func (s Snapshot) And(other Snapshot) Snapshot {
 	return Snapshot{
 		slices.Concat(s.Folders, other.Folders), slices.Concat(s.Files, other.Files),
@@ -137,9 +137,8 @@ func (s Snapshot) And(other Snapshot) Snapshot {
 	}
 }
 
-// Text is what a file holds, and whether it was read: before a session that is so
-// for configurations, what leads elsewhere, and the lock of a worktree. An entry
-// that is not there was not read.
+// Text returns what a file holds, and whether it was read. Before a session, configurations are read, files that lead
+// elsewhere, and the lock of a worktree. An entry that does not exist was not read.
 func (e *Entry) Text() (text string, read bool) {
 	if e == nil {
 		return "", false
@@ -147,7 +146,7 @@ func (e *Entry) Text() (text string, read bool) {
 	return e.text, e.read
 }
 
-// Settings are what a configuration says, as far as it can be read.
+// Settings returns the settings of a configuration, up to the first line that cannot be read.
 func (e *Entry) Settings() []gitconfig.Entry {
 	if e == nil {
 		return nil
@@ -167,7 +166,7 @@ func (e *Entry) sums() (sums []Sum) {
 // isIndex reports whether it is an index: git verifies those itself.
 func (e *Entry) isIndex() bool { return e.Name == "index" || strings.HasPrefix(e.Name, "sharedindex.") }
 
-// Entry gives a name of a git folder; nil: it is not there.
+// Entry returns the entry of a name in the git folder; nil: there is none.
 func (f *Folder) Entry(name string) *Entry {
 	if f == nil {
 		return nil
@@ -216,9 +215,9 @@ func (r reader) dotGitFile(rel string, what beneath.Entry) File {
 	return f
 }
 
-// Astray reports whether what is called .git is a file by which git comes to a folder that
-// was there and has another checkout, or goes through a link. A session can move such
-// a file with the folder that it is in, and exchange the link: the file is as it was.
+// Astray reports whether the entry called .git at rel is a file that leads git through a link, or to a folder that was
+// there before and belongs to another checkout. A session can make this true without changing the file: by moving the
+// folder that it is in, or by exchanging the link.
 func (s Snapshot) Astray(root *beneath.Folder, rel string) bool {
 	what, err := root.Look(rel)
 	f := reader{root, false}.dotGitFile(rel, what)

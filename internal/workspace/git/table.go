@@ -12,7 +12,7 @@ import (
 	"claudebox/internal/workspace/gitconfig"
 )
 
-// sort is how a name in a git folder is looked at.
+// sort says how a name in a git folder is looked at.
 type sort int
 
 const (
@@ -38,10 +38,9 @@ type rule struct {
 	why   string  // why one that may not be new goes; empty: git does not write it like that
 }
 
-// table holds every name that git itself makes in a git folder (git 2.55 and
-// before; gitrepository-layout(5), setup.c, path.c, sequencer.c, am.c,
-// bisect.c). What it makes and would obey has the grammar [nothing]. The first
-// rule for a name counts, and those without a pattern before all.
+// table holds every name that git itself makes in a git folder (git 2.55 and before; gitrepository-layout(5), setup.c,
+// path.c, sequencer.c, am.c, bisect.c). The grammar of files that git would obey is [nothing]. The first rule that fits
+// a name counts; rules without a pattern come before all others.
 var table = []rule{
 	{"config", setting, nil, ""},
 	{"config.worktree", setting, nil, ""},
@@ -102,13 +101,13 @@ var table = []rule{
 	{Aside + "*", ours, nil, ""},
 }
 
-// Aside is what the folders in a git folder are called, with a number where
-// there are several, in which lies what was taken out of it.
+// Aside is the name of the folders in a git folder that hold what was taken out of it. A number follows it if there are
+// several.
 const Aside = "claudebox-aside"
 
 const elsewhere = "it sends git elsewhere"
 
-// byName has the rules without a pattern by their name, and the others in order.
+// byName returns the rules without a pattern by their names, and the others in their order.
 var byName = sync.OnceValues(func() (exact map[string]rule, patterns []rule) {
 	exact = map[string]rule{}
 	for _, r := range table {
@@ -138,7 +137,7 @@ func ruleOf(name string) rule {
 	return rule{}
 }
 
-// kind is what a name must be on the disk.
+// kind returns what a name must be on the disk.
 func (r rule) kind() beneath.Kind {
 	switch r.sort {
 	case file, setting, leads:
@@ -151,10 +150,9 @@ func (r rule) kind() beneath.Kind {
 // configurations of their own there.
 func Known(name string) bool { return ruleOf(name).sort != unknown }
 
-// Held are the names in a git folder of the user's that must not be written to
-// during a session, and that nobody makes inside in an ordinary way: what would
-// go if an agent had made it, and other tools' files. Hooks, configurations and
-// what leads elsewhere are left out.
+// Held returns the names in a git folder of the user's that are read-only during a session, because nobody changes them
+// in an ordinary way of working: what would go if an agent had made it, and other tools' files. Hooks, configurations
+// and files that lead elsewhere are not among them.
 func (f *Folder) Held() (held []string) {
 	made, anew := []string{"hooks", "remotes", "branches"}, Folder{Path: f.Path, Role: f.Role, Rel: f.Rel, In: f.In}
 	var j Judgement
@@ -178,9 +176,8 @@ func (f *Folder) Held() (held []string) {
 	return held
 }
 
-// grammar reports whether a file may hold this, whoever wrote it. None but
-// [anything] lets control characters through: some of these files reach the
-// terminal.
+// grammar reports whether a file may have a content, whoever wrote it. All but [anything] forbid control characters,
+// because some of these files are shown on the terminal.
 type grammar func(content string) bool
 
 func anything(string) bool { return true }
@@ -195,8 +192,8 @@ func text(s string) bool {
 
 func oneLine(s string) bool { return text(s) && strings.Count(strings.TrimRight(s, "\n"), "\n") == 0 }
 
-// matching takes what a pattern matches as a whole. It is compiled when it is
-// first asked: all of them together take 3 ms, and most launches ask none.
+// matching returns a grammar for contents that a pattern matches as a whole. The pattern is compiled at the first use:
+// all of them together take 3 ms, and most launches use none.
 func matching(pattern string) grammar {
 	compiled := sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\A(?:` + pattern + `)\z`) })
 	return func(s string) bool { return compiled().MatchString(s) }
@@ -206,10 +203,10 @@ var (
 	number = matching(`[0-9]{0,9}\s*`)
 	// hashes are object names, several on a line where git maps old to new.
 	hashes = matching(`(?:[0-9a-f]{4,64}\s*)*`)
-	// flag is a file that counts by being there, or holds a plain word.
+	// flag is for a file that counts by being there, or holds a plain word.
 	flag   = matching(`(?:[A-Za-z0-9-]{0,60}\s*){0,4}`)
 	branch = matching(`(?:[A-Za-z0-9._/+@=#-]{1,1000}|detached HEAD)?\s*`)
-	// words are arguments without what a shell would take for more.
+	// words are arguments without characters that are special to a shell.
 	words    = matching(`[A-Za-z0-9._/=:@~^, '\n-]*`)
 	author   = matching(`(?:GIT_AUTHOR_(?:NAME|EMAIL|DATE)='(?:[^'[:cntrl:]]|'\\'')*'\n?)*`)
 	signing  = matching(`(?:-S[0-9A-Fa-f]*|--no-gpg-sign)?\s*`)
@@ -234,7 +231,7 @@ func steps(s string) bool {
 	return text(s)
 }
 
-// attributes choose none of the user's own filters, diff and merge drivers.
+// attributes accepts attributes that name none of the user's own filters, diff and merge drivers.
 func attributes(s string) bool {
 	for line := range strings.Lines(s) {
 		words := strings.Fields(line)

@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// configLimit is what a git configuration may have, in bytes.
+	// configLimit is how large a git configuration may be, in bytes.
 	configLimit = 1 << 20
-	// smallLimit is what a file that holds one path or name may have, in bytes.
+	// smallLimit is how large a file that holds one path or name may be, in bytes.
 	smallLimit = 8 << 10
 	// repoLimit is how many git folders are protected name by name; each costs
 	// about five mounts. In those beyond it nothing can be changed inside.
@@ -41,8 +41,8 @@ type gitFolder struct {
 	tree    string       // its working tree, where git starts programs
 }
 
-// gitFolders are the git folders below one root, those that lie in others behind
-// them, and the project's own before all.
+// gitFolders returns the git folders below one root: the project's own first, the others in an order in which each
+// comes after the one that it lies in.
 func (v *view) gitFolders(at below, seen git.Snapshot) (list []gitFolder) {
 	for i := range seen.Folders {
 		f := &seen.Folders[i]
@@ -64,7 +64,7 @@ func (v *view) gitFolders(at below, seen git.Snapshot) (list []gitFolder) {
 	return list
 }
 
-// checkout is the working tree of a git folder, as its files say.
+// checkout returns the working tree of a git folder, as its files say.
 func (g *gitFolder) checkout() string {
 	if g.Path == g.v.repo.Dir {
 		return g.v.repo.Worktree
@@ -84,7 +84,7 @@ func (g *gitFolder) checkout() string {
 	return path.Clean(tree)
 }
 
-// rel is where a name of the folder lies below the root.
+// rel returns the path below the root of a name in the folder.
 func (g *gitFolder) rel(name string) string { return path.Join(g.Rel, name) }
 
 // protect protects a git folder of a project, or of a folder mounted read-write
@@ -148,8 +148,8 @@ func (g *gitFolder) protect(tooMany bool) error {
 	return nil
 }
 
-// linked protects the part of a repository that is a linked worktree's. In a bare
-// repository the worktree itself may be, too: that is none of the project's.
+// linked protects the part of a repository that belongs to a linked worktree. If the worktree itself lies in a bare
+// repository, it is no part of the project, and is hidden.
 func (g *gitFolder) linked() {
 	g.held("gitdir", whyMoved)
 	g.held("commondir", whyMoved)
@@ -164,8 +164,8 @@ func (g *gitFolder) linked() {
 	}
 }
 
-// odd says why names in a git folder cannot be held one by one: nothing can be
-// mounted over a link. Empty: they can.
+// odd says why names in a git folder cannot be protected one by one: nothing can be mounted over a link. It is empty if
+// they can.
 func (g *gitFolder) odd() string {
 	held := []string{"modules", "worktrees", "config", "config.worktree"} // or have held ones in them
 	if g.v.WritableConfig {
@@ -189,15 +189,14 @@ func (g *gitFolder) isElsewhere() bool {
 	return e != nil && (text != git.SamePlace || e.Kind != beneath.Regular)
 }
 
-// held protects a name if something is there.
+// held protects a name if it exists.
 func (g *gitFolder) held(name, why string) {
 	if e := g.Entry(name); e != nil {
 		g.keep(g.rel(name), e.Kind, why)
 	}
 }
 
-// main is the git folder with the configuration that git obeys: a linked worktree
-// takes that of its repository.
+// main returns the git folder with the configuration that git obeys: for a linked worktree that of its repository.
 func (g *gitFolder) main() *git.Folder {
 	if g.Role == git.Linked {
 		if main := g.seen.Folder(path.Dir(path.Dir(g.Path))); main != nil {
@@ -218,9 +217,9 @@ func (g *gitFolder) perWorktree() (on bool) {
 	return on
 }
 
-// config covers a configuration file with a copy that holds no secrets. Where git
-// would read one that is absent an empty one stands in. One that cannot be read
-// is covered by nothing: git cannot read it outside either.
+// config covers a configuration file with a copy that holds no secrets. For a file that does not exist there is an
+// empty stand-in if git would read it. A file that cannot be read is covered by an empty one: git cannot read it
+// outside either.
 func (g *gitFolder) config(name string, wouldRead bool) {
 	e, rel := g.Entry(name), g.rel(name)
 	if g.v.WritableConfig || e == nil && !wouldRead {
@@ -262,9 +261,8 @@ func (g *gitFolder) lock() {
 	}
 }
 
-// secrets covers what is secret in a git folder. What the profile shows is none
-// of this sandbox, nor what is tracked, as the bare repositories of a test. config:
-// its configurations are not covered otherwise.
+// secrets covers what is secret in a git folder, but neither what the profile shows nor what is tracked, such as the
+// bare repositories of a test. config says that the configurations are not covered otherwise.
 func (g *gitFolder) secrets(config bool) {
 	inner := g.below == g.v.tree
 	for _, s := range g.Secrets() {

@@ -22,11 +22,10 @@ import (
 const (
 	// hideLimit is how many files are covered at most: each costs a mount.
 	hideLimit = 2000
-	// hideDepth is how deep a file may lie that is covered by itself: each folder
-	// above it costs a mount, too.
+	// hideDepth is how deep a file may lie that is covered by itself, because each folder above it costs a mount, too.
+	// Of a deeper one, a folder above it is covered.
 	hideDepth = 30
-	// lookLimit is how many small files are looked into whose name tells nothing:
-	// some ten milliseconds.
+	// lookLimit is how many small files are read although their names tell nothing: some ten milliseconds.
 	lookLimit = 1000
 	// leastToken is shorter than any token, in bytes.
 	leastToken = 16
@@ -34,8 +33,7 @@ const (
 	whyHidden = "it looks secret"
 )
 
-// holdsSecret judges a file by the verdict on its name, and by its content where
-// that leaves it open.
+// holdsSecret judges a file by the verdict on its name, and by its content if the name leaves it open.
 func holdsSecret(tree *beneath.Folder, rel string, verdict secretfile.Verdict) bool {
 	switch verdict {
 	case secretfile.Secret:
@@ -50,11 +48,11 @@ func holdsSecret(tree *beneath.Folder, rel string, verdict secretfile.Verdict) b
 	return false
 }
 
-// secrets are the files that look secret. What is in git's index is none: it is
-// in the repository's objects anyway, and would be committed empty (SEC-05).
+// secrets returns the files that look secret. Tracked files do not count: they are in the repository's objects anyway,
+// and would be committed empty (SEC-05).
 //
-// What was hidden once is judged wherever it is: an agent can make so many files
-// that no walk comes to it.
+// Files that were hidden once are judged wherever they are: an agent can make so many others that no walk comes to
+// them.
 func (v *view) secrets() (rels []string) {
 	found, looked := map[string]bool{}, 0
 	judge := func(f survey.File) {
@@ -74,7 +72,7 @@ func (v *view) secrets() (rels []string) {
 	return rels
 }
 
-// hideAll hides what looks secret.
+// hideAll hides what looks secret, and what earlier sessions hid.
 func (v *view) hideAll() error {
 	for _, rel := range v.hide {
 		if err := v.hideOne(rel); err != nil {
@@ -97,9 +95,8 @@ func (v *view) hideAll() error {
 	return nil
 }
 
-// isSecret judges one file that was seen. A link is judged by its own name: what
-// it leads to in the project is covered then. looked counts the files that were
-// looked into whose name tells nothing.
+// isSecret judges one file that was seen. A link is judged by its own name; what it leads to in the project is covered
+// then. looked counts the files that were read although their names tell nothing.
 func (v *view) isSecret(f survey.File, looked *int) bool {
 	if f.Kind != beneath.Regular && f.Kind != beneath.Link {
 		return false
@@ -125,8 +122,7 @@ func (v *view) isSecret(f survey.File, looked *int) bool {
 	return holdsSecret(v.tree.Folder, f.Rel, verdict)
 }
 
-// hideOne hides a file or folder, or what a link leads to at last if that lies in the
-// project.
+// hideOne hides a file or folder. Of a link it hides what that leads to at last, if this lies in the project.
 func (v *view) hideOne(rel string) error {
 	if v.shown(rel) || v.tracked.Has(rel) {
 		return nil
@@ -157,8 +153,8 @@ func (v *view) hideOne(rel string) error {
 	return nil
 }
 
-// hideStill covers what an earlier session did not see for a reason that the agent
-// could take away: a link can be removed, and a repository made none.
+// hideStill hides what earlier sessions hid for a reason that the agent could take away: a link can be removed, and a
+// repository made invalid.
 func (v *view) hideStill() error {
 	for _, rel := range v.stayHidden {
 		what, err := v.tree.Look(rel)
@@ -174,11 +170,11 @@ func (v *view) hideStill() error {
 	return nil
 }
 
-// hideSockets covers those of the host's tools: who can connect to one can give
-// its tool orders. A socket that nobody listens to is left over.
+// hideSockets hides sockets of the host's tools: whoever can connect to one can give orders to its tool. A socket to
+// which nobody listens stays visible.
 func (v *view) hideSockets() {
 	for _, rel := range v.seen.Sockets {
-		if v.beside || v.shown(rel) || !listens(v.tree.Folder, rel) {
+		if v.Beside || v.shown(rel) || !listens(v.tree.Folder, rel) {
 			continue
 		}
 		v.tree.add(rel, Mount{Mode: Hidden, Why: "a tool of the host listens there"})
@@ -187,7 +183,7 @@ func (v *view) hideSockets() {
 	}
 }
 
-// listens tries a connection. Only a refusal says that nobody is there.
+// listens reports whether a program listens to a socket, by a connection. Only a refusal says that there is none.
 func listens(tree *beneath.Folder, rel string) bool {
 	fd, err := tree.OpenFD(rel, unix.O_PATH)
 	if err != nil {
@@ -216,9 +212,8 @@ func Shown(patterns []string, rel string) bool {
 	})
 }
 
-// Lent is a file that looks secret in a folder of the user that an agent may read:
-// skills, plugins and the like of ~/.claude. It is no more the agent's than one in
-// the project (SEC-05).
+// Lent is a file that looks secret in a folder of the user's that an agent may read, such as the skills and plugins in
+// ~/.claude. Like a secret file of the project it is not for the agent (SEC-05).
 type Lent struct {
 	Rel     string // from the folder
 	Content []byte // what is to be laid over it; nil: nothing is in it
@@ -228,8 +223,8 @@ type Lent struct {
 // milliseconds.
 const LentLimit = 50_000
 
-// LookLent looks through a folder. shown tells what may be read all the same.
-// cut: there was more than could be looked at.
+// LookLent looks for secrets in a folder that an agent may read. shown reports what it may read all the same. cut says
+// that there was more than could be looked at.
 func LookLent(dir string, shown func(rel string) bool) (secrets []Lent, cut bool, err error) {
 	at, err := beneath.Open(dir)
 	if err != nil {

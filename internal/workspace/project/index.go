@@ -21,11 +21,11 @@ import (
 	"claudebox/internal/workspace/secretfile"
 )
 
-// indexLimit is what a git index may have, in bytes: a million files.
+// indexLimit is how large a git index may be, in bytes: it has a million files.
 const indexLimit = 128 << 20
 
-// Tracked is what git's indexes hold of the names that matter here. Paths are
-// relative to the project, and in order.
+// Tracked is what git's indexes hold, as far as the names matter here. Paths are relative to the project. Each list is
+// sorted.
 type Tracked struct {
 	Names []string
 	Small []string // those that matter only for a token that they may hold
@@ -35,10 +35,10 @@ type Tracked struct {
 	Hushed []string
 }
 
-// All are the names that matter for any reason, by and by.
+// All returns the names that matter for any reason.
 func (t Tracked) All() []string { return slices.Concat(t.Names, t.Small) }
 
-// Without leaves out names.
+// Without returns all but some names.
 func (t Tracked) Without(names []string) Tracked {
 	if len(names) == 0 {
 		return t
@@ -48,7 +48,7 @@ func (t Tracked) Without(names []string) Tracked {
 	return t
 }
 
-// Has reports whether a place is tracked, or something below it.
+// Has reports whether a path is tracked, or something below it.
 func (t Tracked) Has(rel string) bool {
 	if _, found := slices.BinarySearch(t.Names, rel); found {
 		return true
@@ -57,8 +57,8 @@ func (t Tracked) Has(rel string) bool {
 	return found || at < len(t.Names) && strings.HasPrefix(t.Names[at], rel+"/")
 }
 
-// indexPlace is a git folder whose index counts. What cannot be read of it tracks
-// nothing: what is not known to be tracked is protected.
+// indexPlace is a git folder whose index counts. If that cannot be read, nothing is tracked by it, and is therefore
+// protected.
 type indexPlace struct {
 	git   string // the git folder's path
 	hash  int    // length of object names, in bytes, where its own configuration does not tell
@@ -66,10 +66,10 @@ type indexPlace struct {
 	below string // where in the project the working tree lies: "sub/"
 }
 
-// id is the git folder's, wherever it is.
+// id returns the identity of the git folder, wherever it is.
 func (p indexPlace) id() identity.ID { return identity.At(unix.AT_FDCWD, p.git) }
 
-// common is that of the repository, which is the same in each worktree.
+// common returns the identity of the repository, which is the same in each worktree.
 func (p indexPlace) common() identity.ID {
 	if above := path.Dir(p.git); path.Base(above) == "worktrees" {
 		p.git = path.Dir(above)
@@ -77,10 +77,14 @@ func (p indexPlace) common() identity.ID {
 	return p.id()
 }
 
-// inProject gives a name of the index as a path in the project.
-func (p indexPlace) inProject(name string) (rel string, in bool) {
-	rest, in := strings.CutPrefix(name, p.strip)
-	return p.below + rest, in && rest != ""
+// inProject returns those names of the index that lie in the project, as paths in it.
+func (p indexPlace) inProject(names []string) (rels []string) {
+	for _, name := range names {
+		if rest, in := strings.CutPrefix(name, p.strip); in && rest != "" {
+			rels = append(rels, p.below+rest)
+		}
+	}
+	return rels
 }
 
 func (p indexPlace) stamp() beneath.Stamp {
@@ -93,8 +97,7 @@ func (p indexPlace) stamp() beneath.Stamp {
 	return what.Stamp
 }
 
-// read adds what the index holds of the names that matter, by the path in its
-// working tree.
+// read adds to t the names in the index that matter.
 func (p indexPlace) read(t *Tracked, s Scope, named func(name []byte) bool) {
 	content, err := beneath.ReadIn(p.git, "index", indexLimit)
 	if err != nil {
@@ -104,11 +107,10 @@ func (p indexPlace) read(t *Tracked, s Scope, named func(name []byte) bool) {
 		entries, _ := gitconfig.Parse(config)
 		p.hash = hashSize(entries)
 	}
-	// What comes before a fault counts: git reads it, and so may the agent.
-	_ = git.ScanIndex(content, p.hash, func(e git.IndexEntry) {
+	for e := range git.ScanIndex(content, p.hash) {
 		name, in := bytes.CutPrefix(e.Name, []byte(p.strip))
 		if !in || len(name) == 0 {
-			return
+			continue
 		}
 		add := func(list *[]string) { *list = append(*list, p.below+string(name)) }
 		if e.Mode == git.Gitlink {
@@ -126,12 +128,11 @@ func (p indexPlace) read(t *Tracked, s Scope, named func(name []byte) bool) {
 		case verdict == secretfile.Look:
 			add(&t.Small)
 		}
-	})
+	}
 }
 
-// proves reports whether an index holds the very content that a file has: who
-// put it there has read the file.
-func (p indexPlace) proves(tree *beneath.Folder, rel string) (found bool) {
+// proves reports whether an index holds the very content of a file: who added that has read the file.
+func (p indexPlace) proves(tree *beneath.Folder, rel string) bool {
 	below, in := strings.CutPrefix(rel, p.below)
 	file, err := tree.Read(rel, indexLimit)
 	if err != nil || !in {
@@ -144,15 +145,16 @@ func (p indexPlace) proves(tree *beneath.Folder, rel string) (found bool) {
 	blob := append([]byte("blob "+strconv.Itoa(len(file))+"\x00"), file...)
 	short, long := sha1.Sum(blob), sha256.Sum256(blob)
 	for _, sum := range [][]byte{short[:], long[:]} {
-		_ = git.ScanIndex(index, len(sum), func(e git.IndexEntry) {
-			found = found || string(e.Name) == p.strip+below && bytes.Equal(e.Sum, sum)
-		})
+		for e := range git.ScanIndex(index, len(sum)) {
+			if string(e.Name) == p.strip+below && bytes.Equal(e.Sum, sum) {
+				return true
+			}
+		}
 	}
-	return found
+	return false
 }
 
-// readIndexes reads the indexes of the project's repositories, unless they are
-// what they were.
+// readIndexes reads the indexes of the project's repositories, unless nothing of them has changed since before.
 func (s Scope) readIndexes(tree *beneath.Folder, seen, before *Seen) {
 	places := s.indexPlaces(tree, seen.Git)
 	s.Unmade = nil
@@ -177,7 +179,7 @@ func (s Scope) readIndexes(tree *beneath.Folder, seen, before *Seen) {
 	seen.Tracked = t
 }
 
-// indexPlaces are the git folders with an index that counts here.
+// indexPlaces returns the git folders whose indexes count here.
 func (s Scope) indexPlaces(tree *beneath.Folder, places []string) (list []indexPlace) {
 	if s.Index != "" {
 		list = append(list, indexPlace{git: s.Index, hash: s.Hash, strip: s.Strip})
@@ -194,25 +196,26 @@ func (s Scope) indexPlaces(tree *beneath.Folder, places []string) (list []indexP
 	return list
 }
 
-// Indexed gives the indexes that may hold a name of the project: their git
-// folders, and the name as it stands there.
-func (s Seen) Indexed(rel string) (at []Indexed) {
+// ByIndex returns names of the project as the indexes have them that may hold them: by the identity of the git folder
+// with the index, or by that of the repository, which several worktrees share.
+func (s Seen) ByIndex(rels []string, repository bool) map[identity.ID][]string {
+	names := map[identity.ID][]string{}
 	for _, place := range s.places {
-		if below, in := strings.CutPrefix(rel, place.below); in {
-			at = append(at, Indexed{place.id(), place.common(), place.strip + below})
+		id := place.id()
+		if repository {
+			id = place.common()
+		}
+		for _, rel := range rels {
+			if below, in := strings.CutPrefix(rel, place.below); in {
+				names[id] = append(names[id], place.strip+below)
+			}
 		}
 	}
-	return at
+	return names
 }
 
-// Indexed is a name in the index of a git folder.
-type Indexed struct {
-	Git, Common identity.ID // the latter is the repository's, of which Git is a worktree's part
-	Name        string
-}
-
-// named tells of which names, by their path, it must be known whether they are
-// tracked, whatever they hold.
+// named returns a function that reports, for the path of a file, whether it must be known if that is tracked, whatever
+// the file holds.
 func (s Scope) named() func(name []byte) bool {
 	firsts := map[string][]string{}
 	for _, list := range [][]string{hostrun.Held(), s.Places} {
@@ -229,8 +232,8 @@ func (s Scope) named() func(name []byte) bool {
 	}
 }
 
-// leadsTo is what an entry .git of the project leads to, relative to the
-// project; empty when it leads out of it, or through a link.
+// leadsTo returns the git folder of an entry .git, relative to the project; empty if it lies outside of the project, or
+// behind a link.
 func leadsTo(tree *beneath.Folder, place string) string {
 	if what, err := tree.Look(place); err == nil && what.Kind == beneath.Dir {
 		return place

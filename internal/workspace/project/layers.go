@@ -19,8 +19,8 @@ import (
 
 const whyClosed = "it cannot be looked at"
 
-// layers are what is to be laid over the places of a project, and what a person
-// is told of them. Paths in its lists are relative to the project.
+// layers are the mounts over places of a project, and what a person is told of them. Paths in its lists are relative to
+// the project.
 type layers struct {
 	project      string           // its path
 	mounts       map[string]Mount // by path
@@ -37,9 +37,8 @@ func (l *layers) note(red bool, format string, args ...any) {
 	}
 }
 
-// sorted gives the mounts, a shorter path before a longer one, and what of them
-// hides something in the project. Below a folder that is hidden there is nothing
-// to mount over.
+// sorted returns the mounts, a shorter path before a longer one, and the hidden places of the project. It leaves out
+// what lies below a folder that is hidden.
 func (l *layers) sorted() (mounts []Mount, hidden []string) {
 	covered := func(file string) bool {
 		for dir := path.Dir(file); dir != "/"; dir = path.Dir(dir) {
@@ -59,14 +58,13 @@ func (l *layers) sorted() (mounts []Mount, hidden []string) {
 	return mounts, slices.Compact(hidden)
 }
 
-// below puts down layers for places below one folder.
+// below adds mounts for places below one folder.
 type below struct {
 	*layers
 	*beneath.Folder
 }
 
-// add puts down one mount. The first one at a path stays, but that a secret is
-// covered goes before that it cannot be written to.
+// add adds one mount. The first one at a path stays, but covering a secret goes before forbidding to write to it.
 func (b below) add(rel string, m Mount) {
 	m.Path, m.Root = b.Join(rel), b.Path()
 	if old, have := b.mounts[m.Path]; !have || old.Mode == Pin || old.Mode == ReadOnly && m.Mode == Hidden {
@@ -74,15 +72,13 @@ func (b below) add(rel string, m Mount) {
 	}
 }
 
-// cover puts down one mount, and keeps it where it is: all folders above are
-// pinned, for a mount pins only itself.
+// cover adds one mount and pins all folders above: a mount keeps only its own place from being renamed.
 func (b below) cover(rel string, m Mount) {
 	b.pin(path.Dir(rel), m.Why)
 	b.add(rel, m)
 }
 
-// pin keeps a folder and all above it from being renamed away with what is
-// mounted in them.
+// pin keeps a folder, and all above it, from being renamed together with the mounts in it.
 func (b below) pin(rel, why string) {
 	for ; rel != "."; rel = path.Dir(rel) {
 		if at := b.Join(rel); b.mounts[at].Mode == "" {
@@ -91,8 +87,8 @@ func (b below) pin(rel, why string) {
 	}
 }
 
-// hide covers a secret file or folder by nothing. It is kept at its path: else it
-// could be moved to where no launch looks.
+// hide covers a secret file or folder by an empty one, and pins the folders above it. Otherwise the agent could move it
+// to where no later launch looks.
 func (b below) hide(rel string, dir bool) {
 	b.cover(rel, Mount{Mode: Hidden, Dir: dir, Why: whyHidden})
 	if b.Path() == b.project {
@@ -100,16 +96,15 @@ func (b below) hide(rel string, dir bool) {
 	}
 }
 
-// standIn protects a place where nothing is: it will be made by
-// [Project.Hold] and taken away again.
+// standIn protects a path where nothing is. [Project.Hold] makes something there, and takes it away again.
 func (b below) standIn(p StandIn, why string) {
 	p.Root = b.Path()
 	b.standIns = append(b.standIns, p)
 	b.cover(p.Rel, Mount{Mode: ReadOnly, Dir: p.Dir, Why: why})
 }
 
-// look says what lies at rel. A folder that keeps it from being known is hidden,
-// and nothing is in it then.
+// look returns what lies at rel. If a closed folder prevents that, it hides this folder, and nothing counts as being at
+// rel.
 func (b below) look(rel string) (beneath.Entry, error) {
 	what, err := b.Look(rel)
 	dir := path.Dir(rel)
@@ -128,16 +123,14 @@ func (b below) look(rel string) (beneath.Entry, error) {
 	return beneath.Entry{}, nil
 }
 
-// closed hides a folder that cannot be looked into: the agent could open it, and
-// nobody would know what it did there.
+// closed hides a folder that cannot be looked into: the agent could open it, and nobody would know what it did there.
 func (b below) closed(rel string) {
 	b.cover(rel, Mount{Mode: Hidden, Dir: true, Why: whyClosed})
 	b.note(false, "%s cannot be read, and is hidden inside", b.Join(rel))
 }
 
-// keep protects what is known to lie at a place. A link cannot be mounted over;
-// what it leads to at last can, when that lies in the same folder, but the agent can
-// put another link in its place.
+// keep protects what is known to lie at a path. Nothing can be mounted over a link, only over what it leads to at last,
+// if that lies in the same folder; the agent can still put another link in its place.
 func (b below) keep(rel string, kind beneath.Kind, why string) {
 	if kind == beneath.Absent {
 		return
@@ -158,18 +151,17 @@ func (b below) keep(rel string, kind beneath.Kind, why string) {
 	b.cover(rel, Mount{Mode: ReadOnly, Dir: kind == beneath.Dir, Why: why})
 }
 
-// linked is a guarded file with several names (hard links).
-type linked struct {
+// manyNamed is a guarded file with several names (hard links).
+type manyNamed struct {
 	mount Mount
 	names []string // in the project, as far as they are known
 	of    uint64   // how many there are
 }
 
-// otherNames guards what else a guarded file is called in the project. A session
-// can make hard links of a file before it is one to be guarded: of an `.env`
-// that the user then fills in.
+// otherNames guards the other names that a guarded file has in the project. A session can make hard links of a file
+// before it is guarded: of an `.env` that the user fills in later.
 func (v *view) otherNames() error {
-	guarded := v.linked()
+	guarded := v.manyNamed()
 	if len(guarded) == 0 {
 		return nil
 	}
@@ -202,10 +194,10 @@ func (v *view) otherNames() error {
 	return nil
 }
 
-// linked gives the guarded files with several names, by their inodes. One that is
-// hidden by a name is to be hidden by all.
-func (v *view) linked() map[uint64]*linked {
-	guarded := map[uint64]*linked{}
+// manyNamed returns the guarded files with several names, by their inodes. A file that is hidden by one name is hidden
+// by all.
+func (v *view) manyNamed() map[uint64]*manyNamed {
+	guarded := map[uint64]*manyNamed{}
 	mounts, _ := v.sorted()
 	first := []Mode{Hidden, Made, ReadOnly}
 	slices.SortStableFunc(mounts, func(a, b Mount) int {
@@ -228,7 +220,7 @@ func (v *view) linked() map[uint64]*linked {
 			switch {
 			case f.Names < 2 || f.Kind == beneath.Dir: // which has a name in each folder within
 			case g == nil:
-				guarded[f.Stamp.Ino] = &linked{mount: m, names: []string{f.Rel}, of: f.Names}
+				guarded[f.Stamp.Ino] = &manyNamed{mount: m, names: []string{f.Rel}, of: f.Names}
 			case g.mount.Mode != Hidden || m.Mode != ReadOnly:
 				g.names = append(g.names, f.Rel)
 			}
@@ -237,9 +229,8 @@ func (v *view) linked() map[uint64]*linked {
 	return guarded
 }
 
-// everyFile lists the files of the project, in folders of git and in those that
-// tools fill, too. It takes its time, and is for the rare project with a guarded
-// file of several names.
+// everyFile lists the files of the project, also those in git folders and in folders that tools fill. It is slow, and
+// used only if a guarded file has several names.
 func everyFile(tree *beneath.Folder) []survey.File {
 	all := survey.All(tree, walkLimitAfter)
 	if len(all.Git) == 0 {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -21,14 +20,13 @@ import (
 // commondir are read here. All of them may have been written by an agent, so a git
 // folder outside counts only if it points back, and only where git would put it.
 
-// ground is a folder to be given away, and the repository that it lies in.
+// ground is a folder to be given away, with the repository that it lies in.
 type ground struct {
 	Request
 	*layers
-	path   string // see [Project]
-	root   string
-	repo   Repo
-	beside bool // it is not the project, but given beside it
+	path string // see [Project]
+	root string
+	repo Repo
 }
 
 // Repo is the repository that the project lies in, and what conditional
@@ -47,24 +45,20 @@ type Repo struct {
 // find looks for .git in start and above as git does, up to the border of
 // the file system, or for a folder that is itself a git folder (bare). A home
 // folder under git (dotfiles) is not the project of what lies in it, so the search
-// ends there. An empty folder says that there is no repository.
-func find(start, home string) (worktree string, bare bool, err error) {
-	var first unix.Stat_t
-	if err := unix.Lstat(start, &first); err != nil {
-		err = &os.PathError{Op: "look at", Path: start, Err: err}
-		return "", false, &diag.Error{Op: "look for a repository", Err: err, Remedy: elsewhere}
-	}
+// ends there. An empty folder says that there is no repository, or nothing at start.
+func find(start, home string) (worktree string, bare bool) {
+	var first, st unix.Stat_t
+	_ = unix.Lstat(start, &first) // fails once more below
 	for dir := start; ; dir = filepath.Dir(dir) {
-		var st unix.Stat_t
 		switch err := unix.Lstat(dir, &st); {
 		case err != nil || st.Dev != first.Dev || dir == home && dir != start:
-			return "", false, nil
+			return "", false
 		case exists(dir + "/.git"):
-			return dir, false, nil
+			return dir, false
 		case IsGitFolder(dir):
-			return dir, true, nil
+			return dir, true
 		case dir == "/":
-			return "", false, nil
+			return "", false
 		}
 	}
 }
@@ -79,8 +73,7 @@ func exists(path string) bool {
 	return unix.Lstat(path, &st) == nil
 }
 
-// contains reports whether a canonical path lies in the project and is thus
-// the agent's already.
+// contains reports whether a canonical path lies in the project, so that the agent can write there anyway.
 func (g ground) contains(path string) bool { return pathname.Below(path, g.path) }
 
 // given reports whether a canonical path lies in the project or is a folder
@@ -93,7 +86,7 @@ func (g ground) given(path string) bool {
 	})
 }
 
-// relative gives path below base; "." for base itself.
+// relative returns path relative to base; "." for base itself.
 func relative(base, path string) string {
 	rel, err := filepath.Rel(base, path)
 	if err != nil {
@@ -102,12 +95,12 @@ func relative(base, path string) string {
 	return rel
 }
 
-// in settles which git folders belong to the project, and protects .git. It opens
-// the repository's common folder where that lies outside of the project.
-func (g ground) in(worktree string, bare bool) (ground, *beneath.Folder, error) {
+// locate finds out which git folders belong to the project, and protects .git. It opens the repository's common folder
+// if that lies outside of the project.
+func (g ground) locate(worktree string, bare bool) (ground, *beneath.Folder, error) {
 	at := worktree + "/.git"
 	switch {
-	case worktree == "" || g.beside && !g.contains(worktree):
+	case worktree == "" || g.Beside && !g.contains(worktree):
 		return g, nil, nil
 	case bare && worktree != g.path:
 		return g, nil, refusal(g.path, "start claudebox in a working tree", "it lies in the git folder %s", worktree)
@@ -124,7 +117,7 @@ func (g ground) in(worktree string, bare bool) (ground, *beneath.Folder, error) 
 		return g, nil, unprotectable(at, err)
 	case !used && !g.contains(at):
 		return g, nil, nil
-	case !used || g.beside && !g.contains(repo.Common):
+	case !used || g.Beside && !g.contains(repo.Common):
 		return g, nil, g.protectDotGit(worktree)
 	}
 	if content, err := beneath.ReadIn(repo.Dir, "HEAD", smallLimit); err == nil {
@@ -161,7 +154,7 @@ func unprotectable(path string, err error) error {
 	return &diag.Error{Op: "protect " + path, Err: err, Remedy: remedy}
 }
 
-// protectDotGit keeps a .git file from being pointed elsewhere.
+// protectDotGit keeps a .git file from being led elsewhere.
 func (g ground) protectDotGit(worktree string) error {
 	base, err := beneath.Open(worktree)
 	if err != nil {
@@ -176,13 +169,11 @@ func (g ground) protectDotGit(worktree string) error {
 	return err
 }
 
-// errLink says that the agent could exchange .git, or what it leads through:
-// it is a link or another thing that is neither file nor folder.
+// errLink says that .git is a link, or neither file nor folder, or leads through a link: the agent could exchange it.
 var errLink = errors.New("it is a link, or leads through one: the agent could replace it")
 
-// resolve follows .git to the git folder and the common folder. One that does not
-// count is not used: git will not work inside, which is said. It fails with
-// [errLink] for one that the agent could exchange.
+// resolve follows .git to the git folder and the common folder. used is false for a .git that does not count: git will
+// not work inside, which a note says. It fails with [errLink] if the agent could exchange .git.
 func (g ground) resolve(worktree string) (repo Repo, used bool, err error) {
 	base, err := beneath.Open(worktree)
 	if err != nil {
@@ -209,9 +200,8 @@ func (g ground) resolve(worktree string) (repo Repo, used bool, err error) {
 	return repo, true, nil
 }
 
-// resolveFile follows a .git file. One that points into the project gives the
-// agent nothing new. One that points outside counts only if its target points
-// back: anybody can write the text, only the target's owner the answer.
+// resolveFile follows a .git file. One that leads into the project gives the agent nothing new. One that leads outside
+// counts only if its target leads back: anybody can write the file, but only the target's owner the answer.
 func (g ground) resolveFile(base *beneath.Folder) (repo Repo, used bool, err error) {
 	at := base.Join(".git")
 	written, dir, err := gitFile(base, ".git")
@@ -240,8 +230,8 @@ func (g ground) resolveFile(base *beneath.Folder) (repo Repo, used bool, err err
 	return repo, err == nil, nil
 }
 
-// judgeGitFolder holds a folder that would be mounted for git's sake to the
-// rules for projects, and to being a git folder of the user's.
+// judgeGitFolder returns an error for a folder that must not be mounted as a git folder: it has to obey the rules for
+// projects, and be a git folder of the user's.
 func (g ground) judgeGitFolder(path string) error {
 	if why := g.forbids(path); why != "" {
 		return errors.New(why)
@@ -258,7 +248,7 @@ func (g ground) judgeGitFolder(path string) error {
 	return nil
 }
 
-// gitFile gives where a .git file of a folder leads, as [resolved] does.
+// gitFile returns where a .git file of a folder leads, as [resolved] does.
 func gitFile(base *beneath.Folder, rel string) (written, real string, err error) {
 	content, err := base.Read(rel, smallLimit)
 	if err != nil {
@@ -271,8 +261,8 @@ func gitFile(base *beneath.Folder, rel string) (written, real string, err error)
 	return resolved(filepath.Dir(base.Join(rel)), text)
 }
 
-// resolved makes a path that a file in folder names canonical; written is the
-// same with the links on the way.
+// resolved returns the canonical form of a path that stands in a file of a folder; written is the path with the links
+// on the way.
 func resolved(folder, text string) (written, real string, err error) {
 	text = strings.TrimRight(text, "\r\n")
 	if text == "" || strings.ContainsRune(text, 0) {
@@ -285,9 +275,8 @@ func resolved(folder, text string) (written, real string, err error) {
 	return filepath.Clean(text), real, err
 }
 
-// common gives the common folder of a git folder. Git makes a linked
-// worktree's at <common>/worktrees/<name>; any other commondir is somebody's
-// attempt to have another folder mounted.
+// common returns the common folder of a git folder. Git makes a linked worktree's git folder at
+// <common>/worktrees/<name>; any other commondir may be an attempt to have another folder mounted.
 func common(git *beneath.Folder) (string, error) {
 	content, err := git.Read("commondir", smallLimit)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -303,9 +292,8 @@ func common(git *beneath.Folder) (string, error) {
 	return dir, err
 }
 
-// pointsBack checks that a git folder names the worktree's .git as its own: by
-// its gitdir file (linked worktree) or core.worktree (submodule, separate git
-// folder).
+// pointsBack returns an error unless a git folder names the worktree's .git as its own: in its gitdir file (linked
+// worktree) or in core.worktree (submodule, separate git folder).
 func pointsBack(git *beneath.Folder, repo Repo) error {
 	if repo.Common != repo.Dir {
 		content, err := git.Read("gitdir", smallLimit)

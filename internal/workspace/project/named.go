@@ -1,6 +1,7 @@
 package project
 
 import (
+	"cmp"
 	"io/fs"
 	"maps"
 	"path"
@@ -15,8 +16,8 @@ import (
 	"claudebox/internal/workspace/gitconfig"
 )
 
-// commandVariables are git's variables that hold a command, by section and
-// name; without a name it is any of the section's.
+// commandVariables are git's variables that hold a command, by section and name. A section without a name stands for
+// all its variables.
 var commandVariables = strings.Fields(`core.fsmonitor core.editor core.pager core.sshcommand core.askpass core.gitproxy
 	core.alternaterefscommand sequence.editor pager alias diff.external diff.command diff.textconv
 	interactive.difffilter difftool.cmd mergetool.cmd merge.driver filter.clean filter.smudge filter.process
@@ -65,7 +66,7 @@ func relativeNames(files []UserGit) (names []string) {
 	return names
 }
 
-// use is what becomes of a file that something names.
+// use says what uses a file that a configuration names, and how.
 type use int
 
 const (
@@ -82,8 +83,8 @@ type configuration struct {
 	users   bool   // it is the user's own, for every repository
 }
 
-// ofConfig is what the configuration of the project's own repository says of it: its
-// remotes, and the length of its object names.
+// ofConfig returns what the configuration of the project's own repository says: its remotes, and the length of its
+// object names.
 func (v *view) ofConfig() (remotes []string, hash int) {
 	for _, g := range v.folders {
 		if !g.own {
@@ -100,29 +101,18 @@ func (v *view) ofConfig() (remotes []string, hash int) {
 	return remotes, hash
 }
 
-// learn takes down what all configurations of git name, and what claudebox takes
-// orders from.
+// learn notes what all configurations of git name, and the files that claudebox takes orders from.
 func (v *view) learn() error {
-	trees := []string{v.path}
-	if v.repo.Worktree != "" {
-		trees[0] = v.repo.Worktree
-	}
 	v.learnOf(slices.Concat(v.folders, v.within))
 	v.learnAbove()
-	for _, place := range v.seen.Git {
-		if place != ".git" {
-			trees = append(trees, v.tree.Join(path.Dir(place)))
-		}
-	}
 	for _, file := range v.UserGit {
+		v.learnFrom(configuration{file.Entries, file.Dir, cmp.Or(v.repo.Worktree, v.path), true})
 		hooks := slices.DeleteFunc(slices.Clone(file.Entries), func(e gitconfig.Entry) bool {
 			return !isHooksPath(e) || filepath.IsAbs(e.Value)
 		})
-		for i, tree := range trees {
-			if i == 0 {
-				v.learnFrom(configuration{file.Entries, file.Dir, tree, true})
-			} else {
-				v.learnFrom(configuration{hooks, file.Dir, tree, false})
+		for _, place := range v.seen.Git {
+			if place != ".git" {
+				v.learnFrom(configuration{hooks, file.Dir, v.tree.Join(path.Dir(place)), false})
 			}
 		}
 	}
@@ -138,7 +128,7 @@ func (v *view) learn() error {
 	return nil
 }
 
-// learnOf takes down what the configurations and hooks of git folders name.
+// learnOf notes what the configurations and hooks of git folders name.
 func (v *view) learnOf(folders []gitFolder) {
 	for _, g := range folders {
 		main := g.main() // git obeys it in each worktree, from the top of that one
@@ -152,14 +142,14 @@ func (v *view) learnOf(folders []gitFolder) {
 	}
 }
 
-// learnAbove does so for the repositories that the project, or a folder given beside
-// it, is a part of: git runs there what they name here.
+// learnAbove does the same for repositories above the project, or above a folder given beside it: what they name here
+// is run by git there.
 func (v *view) learnAbove() {
 	apart := v.ground
 	apart.layers = &layers{mounts: map[string]Mount{}} // nothing of them is given away
 	for dir := path.Dir(v.path); ; dir = path.Dir(dir) {
-		worktree, bare, err := find(dir, v.Home)
-		if err != nil || worktree == "" {
+		worktree, bare := find(dir, v.Home)
+		if worktree == "" {
 			return
 		}
 		dir = worktree
@@ -177,7 +167,7 @@ func (v *view) learnAbove() {
 	}
 }
 
-// learnFrom takes down what one configuration names.
+// learnFrom notes what one configuration names.
 func (v *view) learnFrom(c configuration) {
 	for _, e := range c.entries {
 		switch {
@@ -221,9 +211,9 @@ func (v *view) learnFrom(c configuration) {
 	}
 }
 
-// executes adds a path to those the host executes, with the links on the way, and
-// gives where it leads at last; empty: it lies elsewhere. What lies in a worktree git
-// looks for in each.
+// executes notes a path that the host executes, and the links on the way to it. It returns where the path leads at
+// last; empty if that is outside of the project. A path in a worktree is also noted for all other worktrees, because
+// git uses it there, too.
 func (v *view) executes(tree, at string) (rel string) {
 	add := func(place string) string {
 		if !v.contains(place) || place == v.path || place == v.path+"/.git" ||
@@ -249,15 +239,14 @@ func (v *view) executes(tree, at string) (rel string) {
 	return rel
 }
 
-// leads adds what a link in a folder of hooks leads to.
+// leads notes what a link in a folder of hooks leads to.
 func (v *view) leads(tree string, b below, rel string) {
 	if text, err := b.Readlink(rel); err == nil {
 		v.executes(tree, gitconfig.Path(path.Dir(b.Join(rel)), text, ""))
 	}
 }
 
-// isGitsOwn tells a file by which git works, as its index, from a program that
-// lies beside it.
+// isGitsOwn reports whether a path in a git folder is no program: a file by which git works, such as its index.
 func (v *view) isGitsOwn(at string) bool {
 	if !v.contains(at) || !slices.Contains(strings.Split(at, "/"), ".git") {
 		return false
@@ -266,10 +255,9 @@ func (v *view) isGitsOwn(at string) bool {
 	return err != nil || what.Kind != beneath.Regular || what.Perm&0o111 == 0
 }
 
-// hold holds a place that a configuration names, in the project or in the common
-// folder outside of it: it is kept empty when nothing is there, as the host's git
-// would obey it at once. Where even its folder is missing, it can only be told. It
-// gives where the place lies in the project.
+// hold protects a place that a configuration names, in the project or in the common folder outside of it. If nothing is
+// there a stand-in is made, because the host's git would at once obey what the agent makes there; if its folder is
+// missing as well, only a note can be made. It returns the path in the project.
 func (v *view) hold(from, name string, dir bool, why string) (rel string) {
 	place, b := gitconfig.Path(from, name, v.Home), v.tree
 	outside := v.common.Folder != nil && place != v.repo.Common && pathname.Below(place, v.repo.Common)
@@ -298,8 +286,8 @@ func (v *view) hold(from, name string, dir bool, why string) (rel string) {
 	return rel
 }
 
-// copyIncluded covers what git includes in a configuration, and no index holds, by
-// a copy without secrets, and reports whether it has.
+// copyIncluded covers a file that git includes in a configuration by a copy without secrets, if it is not tracked. It
+// reports whether it did so.
 func (v *view) copyIncluded(p place) bool {
 	if p.kind != beneath.Regular || v.named[p.rel]&included == 0 || v.tracked.Has(p.rel) {
 		return false
@@ -311,8 +299,7 @@ func (v *view) copyIncluded(p place) bool {
 	return err == nil
 }
 
-// unmade is what is named and nobody has made yet, but for what a stand-in
-// keeps from being made.
+// unmade returns the paths that are named and do not exist yet, without those that a stand-in keeps free.
 func (v *view) unmade() []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(v.named)), func(rel string) bool {
 		what, err := v.tree.Look(rel)
@@ -322,9 +309,8 @@ func (v *view) unmade() []string {
 	})
 }
 
-// order says where in the project a file lies that claudebox itself takes orders
-// from; empty: elsewhere. One that is reached through a link in the project cannot
-// be protected: the agent would exchange the link.
+// order returns where in the project a file lies from which claudebox itself takes orders; empty: elsewhere. It fails
+// if the file is reached through a link in the project, which cannot be protected: the agent would exchange the link.
 func (g ground) order(file string) (rel string, link error) {
 	real, err := beneath.Canonical(file)
 	direct := err == nil && real == path.Clean(file) // no link on the way

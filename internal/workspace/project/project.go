@@ -27,7 +27,12 @@ import (
 
 // Request is what [Open] is asked for. All paths are absolute.
 type Request struct {
-	Dir   string   // where the caller stands; links are resolved by Open
+	Dir string // where the caller stands, or the folder beside the project; links are resolved by Open
+	// Beside says that Dir is not the project but a folder that the user gives away read-write beside it: the host's
+	// git obeys what is in there, too. What of its repositories lies elsewhere stays there, and its sockets were asked
+	// for.
+	Beside bool
+
 	Home  string   // the user's home
 	UID   int      // of the user
 	Own   []string // claudebox's own folders: ~/.claudebox and its XDG ones
@@ -44,28 +49,28 @@ type Request struct {
 
 	UserGit []UserGit // the user's own git configuration, which git obeys in the project
 
-	// What earlier sessions left to be known; each may be nil, and give nothing.
-	Memory Memory
-	Known  func(Scope) *Seen           // what the last look at the same scope saw
-	Filled func(project string) Filled // what was found in the folders that tools fill
+	Memory Memory // what earlier sessions left to be known; never nil
 }
 
 // Memory is what is remembered of earlier sessions, and known of those that
 // live, by the identity of files: it is the same from any folder. Names are
 // relative to a git folder's working tree.
 type Memory interface {
-	// Pushed gives the names that sessions added to its index: they count as
-	// untracked.
+	// Known returns what the last look at the same scope saw; nil if that is not known.
+	Known(s Scope) *Seen
+	// Filled returns what was found in the folders of a project that tools fill.
+	Filled(project string) Filled
+	// Pushed returns the names that sessions added to the index of a git folder: they count as untracked.
 	Pushed(git identity.ID) []string
-	// Hidden gives the names that sessions hid in a repository's working trees: git takes names out of commits.
+	// Hidden returns the names that sessions hid in a repository's working trees: git takes names out of commits.
 	Hidden(common identity.ID) []string
 	// Doubted reports whether a file, by its path, may be in an index because of
 	// a session that still lives.
 	Doubted(file string) bool
-	// StillHidden gives the files below a folder that earlier sessions did not see:
-	// those that stay hidden whatever becomes of the reason ([Project.Stay]), and all.
+	// StillHidden returns the files below a folder that were hidden from earlier sessions: those that stay hidden
+	// whatever becomes of the reason ([Project.Stay]), and all.
 	StillHidden(folder string) (stay, all []string)
-	// Inherited takes, of git places where sessions live, what was there before those.
+	// Inherited replaces, in a snapshot, what lies where sessions live by what was there before them.
 	Inherited(seen git.Snapshot) git.Snapshot
 }
 
@@ -80,11 +85,11 @@ type Project struct {
 	Notes  []Note
 
 	Hidden   []string // files and folders that are covered
-	Stay     []string // of them: also in later sessions, whatever becomes of the link or repository that tells them
-	ReadOnly []string // cannot be changed inside; git's own left out
-	Reported []string // tracked, and executed by the host: writable, and a change must be told
+	Stay     []string // those that stay covered in later sessions, even without the link or repository that showed them
+	ReadOnly []string // what cannot be changed inside, without git's own files
+	Reported []string // tracked, and executed by the host: writable, but a change is reported
 	Tracked  []string // names in git's indexes that no session put there
-	Cut      bool     // not all was looked at: what is beyond is neither hidden nor protected
+	Cut      bool     // not all was looked at: the rest is neither hidden nor protected
 
 	Scope      Scope        // what is to be looked at when a session has ended
 	Seen       Seen         // what was there
@@ -130,36 +135,22 @@ type Note struct {
 	Red  bool // a protection that does not hold, or a host that will execute what is written
 }
 
-// Open finds the project of the folder the caller stands in. It refuses
-// folders that must not be given away (SAND-05), and a repository whose
-// protection cannot be set up; each refusal is a [*diag.Error] with a remedy.
+// Open finds the project of the folder the caller stands in, looks at all of it, and says what is to be laid over it.
+// It refuses folders that must not be given away (SAND-05), and a repository whose protection cannot be set up; each
+// refusal is a [*diag.Error] with a remedy.
 func Open(req Request) (Project, error) {
-	cwd, err := canonical(req.Dir)
+	dir, err := canonical(req.Dir)
 	if err != nil {
 		return Project{}, err
 	}
-	req.Dir, req.Home = cwd, canonicalOr(req.Home)
-	return open(req, false)
-}
-
-// OpenBeside looks at a folder that a user gives away beside the project,
-// read-write: the host's git obeys what is in there, too. What of its
-// repositories lies elsewhere stays there, and its sockets were asked for.
-func OpenBeside(req Request) (Project, error) { return open(req, true) }
-
-// open settles where the project is, looks at all of it, and then says what is to
-// be laid over it.
-func open(req Request, beside bool) (Project, error) {
-	worktree, bare, err := find(req.Dir, req.Home)
-	if err != nil {
-		return Project{}, err
-	}
-	g := ground{Request: req, path: req.Dir, root: req.Dir, beside: beside}
+	req.Dir, req.Home = dir, canonicalOr(req.Home)
+	worktree, bare := find(req.Dir, req.Home)
+	g := ground{Request: req, path: req.Dir, root: req.Dir}
 	if worktree != "" && req.GitRoot && !bare && !pathname.Below(req.Dir, worktree+"/.git") {
 		g.path, g.root = worktree, worktree
 	}
 	g.layers = &layers{project: g.path, mounts: map[string]Mount{}}
-	if !beside {
+	if !req.Beside {
 		if err := g.judge(); err != nil {
 			return Project{}, err
 		}
@@ -171,7 +162,7 @@ func open(req Request, beside bool) (Project, error) {
 		}
 	}
 	defer tree.Close()
-	g, common, err := g.in(worktree, bare)
+	g, common, err := g.locate(worktree, bare)
 	if err != nil {
 		return Project{}, err
 	}
@@ -185,15 +176,11 @@ func open(req Request, beside bool) (Project, error) {
 	return v.protect()
 }
 
-// Root is the root of the repository that a folder lies in, or the folder
-// itself: what [Open] takes for the project when asked for the git root.
+// Root returns the root of the repository that a folder lies in, or the folder itself if it lies in none: what [Open]
+// takes for the project when asked for the git root.
 func Root(dir, home string) (string, error) {
 	real, err := canonical(dir)
-	if err != nil {
-		return "", err
-	}
-	worktree, bare, err := find(real, canonicalOr(home))
-	if err == nil && worktree != "" && !bare {
+	if worktree, bare := find(real, canonicalOr(home)); err == nil && worktree != "" && !bare {
 		real = worktree
 	}
 	return real, err
@@ -207,8 +194,8 @@ func canonical(dir string) (string, error) {
 	return real, err
 }
 
-// canonicalOr resolves links in a path, whether something is there or not; in one
-// that goes in a circle none.
+// canonicalOr resolves the links in a path, whether something is there or not. If they lead in a circle, it resolves
+// none.
 func canonicalOr(path string) string {
 	if real, err := beneath.Leads(path); err == nil {
 		return real
@@ -216,8 +203,8 @@ func canonicalOr(path string) string {
 	return filepath.Clean(path)
 }
 
-// Appeared gives a file that looks secret by its name and was not there when the
-// project was opened, relative to Path; empty: there is none.
+// Appeared returns a file that looks secret by its name and was not there when the project was opened, relative to
+// Path; it returns "" if there is none.
 func (p Project) Appeared() (rel string) {
 	tree, err := beneath.Open(p.Path)
 	if err != nil {
@@ -235,7 +222,3 @@ func (p Project) Appeared() (rel string) {
 	}
 	return ""
 }
-
-// Hold makes the stand-ins that the project's mounts rely on, before the
-// sandbox starts. It is released when that has ended.
-func (p Project) Hold() (*Hold, error) { return hold(p.StandIns) }

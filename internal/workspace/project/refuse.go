@@ -11,32 +11,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// relation is how a forbidden path and a project may not lie to each other. The
-// project is never that very path.
-type relation int
+// These functions compare the clean paths of a project and of a forbidden place. Each reports true also if the project
+// is that very place.
+func itself(project, place string) bool { return project == place }
 
-const (
-	itself relation = 0
-	inside relation = 1               // the project lies in it
-	around relation = 2               // the project holds it
-	either          = inside | around // one or the other
-)
+func inside(project, place string) bool { return pathname.Below(project, place) }
 
-// holds compares clean paths.
-func (r relation) holds(project, forbidden string) bool {
-	return project == forbidden || r&inside != 0 && pathname.Below(project, forbidden) ||
-		r&around != 0 && pathname.Below(forbidden, project)
-}
+func around(project, place string) bool { return pathname.Below(place, project) }
 
-// forbidden is one rule of SAND-05.
+func either(project, place string) bool { return inside(project, place) || around(project, place) }
+
+// forbidden is one rule of SAND-05: no project may lie to the place as one of the functions above says.
 type forbidden struct {
-	path     string // "~" at the beginning stands for the user's home
-	relation relation
-	why      string
+	path    string // "~" at the beginning stands for the user's home
+	forbids func(project, place string) bool
+	why     string
 }
 
-// forbiddenPlaces are the fixed rules; what belongs to claudebox and the
-// paths of SAND-09 come with the request.
+// forbiddenPlaces are the fixed rules. Claudebox's own folders and the paths of SAND-09 are in the request.
 var forbiddenPlaces = []forbidden{
 	{"/", itself, "is the whole machine"},
 	{"/nix", inside, "belongs to Nix"},
@@ -60,11 +52,10 @@ var forbiddenPlaces = []forbidden{
 	{"~/.claude", either, "holds your own Claude Code's configuration and history"},
 }
 
-// allowed may be a project, whatever it lies in.
+// allowed is a folder that may be a project, whatever it lies in.
 const allowed = "/etc/nixos"
 
-// executedPlaces may be projects, with a red line: the host executes what is
-// written there.
+// executedPlaces are folders that may be projects, with a warning: the host executes what is written there.
 var executedPlaces = []string{
 	allowed, "~/.config", "~/.local/bin", "~/.local/share", "~/bin", "~/.nixpkgs", "~/.dotfiles", "~/dotfiles",
 	"~/.emacs.d", "~/.vim",
@@ -77,9 +68,8 @@ func refusal(dir, remedy, format string, args ...any) error {
 	return diag.Errorf("take "+dir+" as the project", remedy, format, args...)
 }
 
-// judge holds the path of a project against SAND-05. A folder of
-// somebody else is refused, too: what is written there would be executed by them,
-// or was put there by them. Root must find an owner to become.
+// judge refuses a project by its path (SAND-05). It also refuses the folder of somebody else: they would execute what
+// is written there, or have put it there. Root must become the owner first.
 func (g ground) judge() error {
 	dir := g.path
 	if why := g.forbids(dir); why != "" {
@@ -112,12 +102,12 @@ func (g ground) judge() error {
 func (req Request) forbids(dir string) string {
 	for _, rule := range forbiddenPlaces {
 		place := req.expand(rule.path)
-		if rule.relation.holds(dir, place) && !(place == path.Dir(allowed) && pathname.Below(dir, allowed)) {
+		if rule.forbids(dir, place) && !(place == path.Dir(allowed) && pathname.Below(dir, allowed)) {
 			return place + " " + rule.why
 		}
 	}
 	for _, own := range req.Own {
-		if own = canonicalOr(own); either.holds(dir, own) {
+		if own = canonicalOr(own); either(dir, own) {
 			return own + " is claudebox's own"
 		}
 	}
@@ -129,9 +119,8 @@ func (req Request) forbids(dir string) string {
 	return ""
 }
 
-// shows reports whether a folder is, holds or lies in a path of SAND-09, or what
-// that leads to when it is a link. A path that has a rule of its own above
-// keeps that: /tmp must never be seen, but a project may lie in it.
+// shows reports whether a folder is, holds or lies in a path of SAND-09, or what this leads to if it is a link. A path
+// that has a rule of its own above is judged by that alone: /tmp must never be seen, but a project may lie in it.
 func (req Request) shows(dir, never string) bool {
 	if slices.ContainsFunc(forbiddenPlaces, func(f forbidden) bool { return f.path == never }) {
 		return false
@@ -140,14 +129,14 @@ func (req Request) shows(dir, never string) bool {
 		return matchesEither(dir, never, req.Home)
 	}
 	at := req.expand(never)
-	if either.holds(dir, at) {
+	if either(dir, at) {
 		return true
 	}
 	if !strings.HasPrefix(never, "~/") {
 		return false // only root can make a link there
 	}
 	_, err := os.Readlink(at)
-	return err == nil && either.holds(dir, canonicalOr(at))
+	return err == nil && either(dir, canonicalOr(at))
 }
 
 func (req Request) expand(path string) string {
@@ -157,7 +146,7 @@ func (req Request) expand(path string) string {
 	return path
 }
 
-// matchesEither is [either] for a pattern ("~/.age*"), component by component.
+// matchesEither is [either] for a pattern ("~/.age*"), which it compares component by component.
 func matchesEither(dir, pattern, home string) bool {
 	if rest, ok := strings.CutPrefix(pattern, "~"); ok {
 		below, ok := strings.CutPrefix(dir, home)

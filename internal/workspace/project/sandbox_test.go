@@ -312,7 +312,7 @@ func TestAFilledFolderIsFilledAnew(t *testing.T) {
 	covered := func() (covered []string) {
 		time.Sleep(50 * time.Millisecond) // so that stamps count
 		req := w.request("p")
-		req.Filled = func(string) project.Filled { return kept }
+		req.Memory = memory{kept}
 		p, err := project.Open(req)
 		must(t, err)
 		if p.Filled.State != kept.State {

@@ -16,8 +16,8 @@ import (
 	"claudebox/internal/workspace/survey"
 )
 
-// Scope is what of a project is looked at, before a session and after it. It
-// is all that has to be known to look once more when a session was killed.
+// Scope says what of a project is looked at, before a session and after it. It is all that must be known to look again
+// if a session was killed.
 type Scope struct {
 	Build  string   // the claudebox that looks: another may look for something else
 	Path   string   // the project, canonical
@@ -31,8 +31,8 @@ type Scope struct {
 	// Relative are paths that the user's own git configuration makes git obey in
 	// the working tree of any repository.
 	Relative []string
-	InEach   []string // the same of the repositories' own, in each of their worktrees
-	Unmade   []string // what git's configuration names and is not there: whoever makes it has git run or obey it
+	InEach   []string // paths that the repositories' own configurations name, in each of their worktrees
+	Unmade   []string // what git's configuration names and does not exist: git would obey what an agent makes there
 }
 
 // Seen is what a look saw.
@@ -53,19 +53,18 @@ const (
 	walkLimitAfter = 2_000_000
 )
 
-// unwalked are folders that tools fill: what is in them is not the user's.
-// [Scope.LookFilled] looks into them.
+// unwalked are folders that tools fill: what is in them is not the user's work. [Scope.LookFilled] looks into them.
 var unwalked = []string{"node_modules", "target", ".direnv", ".venv"}
 
-// Again looks once more, afterwards, and for links that were made since, in
-// nanoseconds since 1970. before is what [Scope.Look] saw, or nil.
+// Again looks at the project again, after a session, and also for links that were made since, in nanoseconds since
+// 1970. before is what was seen at the beginning, or nil.
 func (s Scope) Again(tree *beneath.Folder, before *Seen, since int64) Seen {
 	seen := s.walk(tree, before, walkLimitAfter, since)
 	s.readIndexes(tree, &seen, before)
 	return seen
 }
 
-// walk looks at all there is but the indexes.
+// walk looks at everything but the indexes.
 func (s Scope) walk(tree *beneath.Folder, before *Seen, limit int, since int64) Seen {
 	if before == nil {
 		before = &Seen{}
@@ -74,13 +73,13 @@ func (s Scope) walk(tree *beneath.Folder, before *Seen, limit int, since int64) 
 	return Seen{Survey: survey.Walk(tree, question, before.Survey)}
 }
 
-// Walked is what a walk depends on, as a text.
+// Walked returns everything that a walk depends on, as a text.
 func (s Scope) Walked() string {
 	return strings.Join(append([]string{s.Build, s.Path}, s.Hide...), "\x00")
 }
 
-// GitPlaces are where git places were seen. Those that an index names count
-// wherever they are: git looks into them.
+// GitPlaces returns where git places were seen. Those that an index names count wherever they are, because git looks
+// into them.
 func (s Scope) GitPlaces(seen Seen) git.Look {
 	look := git.Look{Git: slices.Clone(seen.Git), Bare: seen.Bare, Relative: s.Relative}
 	for _, link := range seen.Links {
@@ -89,36 +88,32 @@ func (s Scope) GitPlaces(seen Seen) git.Look {
 	return look
 }
 
-// kept is what is written down of what was seen.
+// kept is the part of [Seen] that is written into a file.
 type kept struct {
-	Walk    string
+	Folders []survey.Folder
 	Git     []string
 	Tracked Tracked
 	Scope   string
 	Indexes []beneath.Stamp
 }
 
-// Pack writes down what was seen, for a later look at the same scope to go by.
-// Only this very build can read it.
+// Pack encodes what was seen, for a later look at the same scope. Only this very build can decode it.
 func (s Seen) Pack() []byte {
-	return cachefile.Encode(kept{string(s.Survey.Pack()), s.Git, s.Tracked, s.scope, s.indexes})
+	return cachefile.Encode(kept{s.Folders(), s.Git, s.Tracked, s.scope, s.indexes})
 }
 
-// Unpack reads it back; nil when it is none.
+// Unpack decodes what [Seen.Pack] returned; it returns nil for anything else.
 func Unpack(content []byte) *Seen {
 	var k kept
 	if !cachefile.Decode(content, &k) {
 		return nil
 	}
-	walk := survey.Unpack([]byte(k.Walk))
-	if walk == nil {
-		return nil
-	}
+	walk := survey.Of(k.Folders)
 	walk.Git = k.Git
 	return &Seen{Survey: walk, Tracked: k.Tracked, scope: k.Scope, indexes: k.Indexes}
 }
 
-// wanted tells the names in a folder that the report or the hiding may be about.
+// wanted returns a function that chooses the names in a folder that may be reported or hidden.
 func (s Scope) wanted(folder string) func(name []byte, dir bool) bool {
 	runs, above := hostrun.In(folder), []byte(folder)
 	return func(name []byte, dir bool) bool {
@@ -126,7 +121,7 @@ func (s Scope) wanted(folder string) func(name []byte, dir bool) bool {
 	}
 }
 
-// verdict judges the name of a file by the profile, and by what secrets are called.
+// verdict judges the name of a file, by the profile and by the names that secrets usually have.
 func (s Scope) verdict(rel []byte) secretfile.Verdict {
 	folder, name := split(rel)
 	matches := func(pattern string) bool { return beneath.Matches(pattern, string(rel)) }
@@ -136,13 +131,13 @@ func (s Scope) verdict(rel []byte) secretfile.Verdict {
 	return secretfile.Of(folder, name)
 }
 
-// Hides reports whether what comes to lie at a path would be hidden for its name.
+// Hides reports whether a new file at a path would be hidden because of its name.
 func (s Scope) Hides(rel string) bool {
 	v := s.verdict([]byte(rel))
 	return v == secretfile.Secret || v == secretfile.Ask
 }
 
-// MayHide reports the same of a file whose content would decide, too.
+// MayHide is [Scope.Hides], but also true if the content of the file would decide.
 func (s Scope) MayHide(rel string) bool { return s.verdict([]byte(rel)) != secretfile.Plain }
 
 // isNamed reports whether the profile hides a name.
@@ -153,23 +148,22 @@ func (s Scope) isNamed(name []byte) bool {
 	})
 }
 
-// split gives the folder of a path, and its last component.
+// split returns the folder of a path, and its last component.
 func split(name []byte) (folder, last []byte) {
 	at := bytes.LastIndexByte(name, '/')
 	return name[:max(at, 0)], name[at+1:]
 }
 
-// Filled is what git takes for a repository in the folders that tools fill. To
-// look for it takes as long as all else together, so it is kept from launch to
-// launch until a tool has filled the folders anew. One that a person makes there
-// by hand, deeper, is seen no sooner than that.
+// Filled is what git takes for a repository in the folders that tools fill. Looking for it takes as long as everything
+// else together, so it is kept for later launches until a tool fills the folders again. A repository that a person
+// makes deep in there is seen no sooner.
 type Filled struct {
 	State string   // of the folders; empty: it may change and not be seen to
 	Repos []string // relative to the project
 }
 
-// LookFilled walks the folders of seen that tools fill, for what git takes for a
-// repository, for pipes, and nothing else.
+// LookFilled walks the folders of seen that tools fill. It looks only for pipes, and for what git takes for a
+// repository.
 func (s Scope) LookFilled(tree *beneath.Folder, seen Seen) *survey.Survey {
 	if len(seen.Skipped) == 0 {
 		return &survey.Survey{}
@@ -177,8 +171,8 @@ func (s Scope) LookFilled(tree *beneath.Folder, seen Seen) *survey.Survey {
 	return survey.Walk(tree, survey.Question{From: seen.Skipped, Limit: walkLimitAfter}, nil)
 }
 
-// filledState tells one filling of the folders from the next: npm writes to
-// node_modules itself, pip checks out in src of an environment.
+// filledState returns a text that changes when the folders are filled again: npm writes to node_modules itself, pip
+// checks out in src of an environment.
 func filledState(tree *beneath.Folder, folders []string) string {
 	const recent = 20 * time.Millisecond // see package survey
 	latest := time.Now().Add(-recent).UnixNano()
@@ -199,16 +193,13 @@ func filledState(tree *beneath.Folder, folders []string) string {
 	return fmt.Sprint(folders, stamps)
 }
 
-// lookFilled looks at repositories in folders that tools fill, of which little is
-// protected: what is secret in their configurations (pip keeps the token of a URL in
-// a checkout of its own), and what those name.
+// lookFilled looks at repositories in folders that tools fill. Little of them is protected: what is secret in their
+// configurations (pip keeps the token of a URL in a checkout of its own), and what those name.
 func (v *view) lookFilled() {
 	if len(v.seen.Skipped) == 0 {
 		return
 	}
-	if v.Request.Filled != nil {
-		v.filled = v.Request.Filled(v.path)
-	}
+	v.filled = v.Memory.Filled(v.path)
 	if now := filledState(v.tree.Folder, v.seen.Skipped); now == "" || now != v.filled.State {
 		found := v.scope.LookFilled(v.tree.Folder, v.seen)
 		v.filled = Filled{now, slices.Concat(found.Git, found.Bare)}

@@ -22,8 +22,7 @@ type StandIn struct {
 	Keep    bool   // another session may have made it: held, neither made nor taken away
 }
 
-// Hold is the stand-ins of one running session. The zero value holds
-// nothing.
+// Hold holds the stand-ins of one running session. The zero value holds nothing.
 type Hold struct {
 	made    []StandIn
 	parents map[string]parent
@@ -35,12 +34,12 @@ type parent struct {
 	lock *os.File
 }
 
-// hold makes stand-ins and holds them. One that is there already, from
-// another session or a killed one, is held as well. The last session to
-// [Hold.Release] takes them away.
-func hold(list []StandIn) (*Hold, error) {
+// Hold makes the stand-ins that the project's mounts rely on, and holds them. It is called before the sandbox starts;
+// the result is to be released when that has ended. A stand-in that is there already, from another session or a killed
+// one, is held as well. The last session to [Hold.Release] takes them away.
+func (p Project) Hold() (*Hold, error) {
 	h := &Hold{parents: map[string]parent{}}
-	for _, p := range list {
+	for _, p := range p.StandIns {
 		in, err := h.parent(p)
 		if err == nil && !p.Keep {
 			if err = p.make(in); err == nil {
@@ -58,8 +57,7 @@ func hold(list []StandIn) (*Hold, error) {
 	return h, nil
 }
 
-// parent opens and locks the folder that a stand-in is in, once for all
-// stand-ins there.
+// parent opens and locks the folder that a stand-in is in, once for all stand-ins in it.
 func (h *Hold) parent(p StandIn) (in parent, err error) {
 	if in, ok := h.parents[p.parent()]; ok {
 		return in, nil
@@ -73,7 +71,7 @@ func (h *Hold) parent(p StandIn) (in parent, err error) {
 		return in, err
 	}
 	if in.lock, err = in.OpenDir("."); err == nil {
-		if err = lock(in.lock, unix.LOCK_SH); err == nil {
+		if err = lockShared(in.lock); err == nil {
 			h.parents[p.parent()] = in
 			return in, nil
 		}
@@ -111,7 +109,7 @@ func (p StandIn) make(in parent) error {
 func (h *Hold) Release() {
 	alone := map[string]bool{}
 	for dir, in := range h.parents {
-		alone[dir] = lock(in.lock, unix.LOCK_EX) == nil
+		alone[dir] = unix.Flock(int(in.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil
 	}
 	for _, p := range h.made {
 		in, name := h.parents[p.parent()], path.Base(p.Rel)
@@ -134,17 +132,14 @@ func (h *Hold) Release() {
 	h.made, h.parents = nil, nil
 }
 
-// lock waits for a shared lock only. An exclusive one is held for microseconds, so
-// a few tries are enough; somebody who holds it longer must not hang the launch.
-func lock(f *os.File, how int) error {
+// lockShared locks a folder as shared. [Hold.Release] has it locked for itself for microseconds, so a few tries are
+// enough; a program that has it locked for longer must not hang the launch.
+func lockShared(f *os.File) error {
 	const tries, pause = 50, 5 * time.Millisecond
 	for range tries {
-		err := unix.Flock(int(f.Fd()), how|unix.LOCK_NB)
+		err := unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB)
 		if !errors.Is(err, unix.EWOULDBLOCK) {
 			return err
-		}
-		if how == unix.LOCK_EX {
-			break
 		}
 		time.Sleep(pause)
 	}

@@ -25,7 +25,7 @@ type view struct {
 	filled  Filled
 	within  []gitFolder    // in the folders that tools fill
 	named   map[string]use // by configurations of git, and by claudebox; relative to the project
-	found   []place        // what the host executes and is there
+	found   []place        // what the host executes, as far as it exists
 	hide    []string       // what the profile's patterns with a slash match, and what looks secret
 	tracked Tracked        // what git's indexes hold, as far as that counts
 	doubted []string       // names in the index that count as untracked
@@ -34,16 +34,13 @@ type view struct {
 }
 
 // look walks the project, reads its git folders and indexes, and lists what is to be protected or hidden. Each step
-// goes by what those before it found.
+// uses what those before it found.
 func (g ground) look(tree, common *beneath.Folder) (*view, error) {
 	v := &view{
 		ground: g, tree: below{g.layers, tree}, common: below{g.layers, common}, scope: g.scope(common != nil),
 		named: map[string]use{},
 	}
-	var known *Seen
-	if g.Known != nil {
-		known = g.Known(v.scope)
-	}
+	known := g.Memory.Known(v.scope)
 	v.seen = v.scope.walk(tree, known, walkLimit, 0)
 	if v.seen.Cut {
 		v.note(true, "the project has more than %d entries: "+
@@ -70,7 +67,7 @@ func (g ground) look(tree, common *beneath.Folder) (*view, error) {
 	return v, nil
 }
 
-// scope is what of the project is looked at, as far as it is known by now.
+// scope says what of the project is to be looked at, as far as it is known before the walk.
 func (g ground) scope(outside bool) Scope {
 	s := Scope{Build: g.Build, Path: g.path, Relative: relativeNames(g.UserGit)}
 	for _, pattern := range g.Hide {
@@ -111,7 +108,7 @@ func (v *view) gather() (all git.Snapshot, folders []gitFolder) {
 	return all, append(folders, inside...)
 }
 
-// place is one that exists.
+// place is a path at which something exists.
 type place struct {
 	rel  string // to the project
 	kind beneath.Kind
@@ -155,8 +152,7 @@ func matches(tree *beneath.Folder, key string, globs []string) (all []string, er
 	return all, nil
 }
 
-// places are the names in indexes of which it must be known whether they are
-// tracked, beyond the built-in lists.
+// places returns the names in indexes of which it must be known whether they are tracked, beyond the built-in lists.
 func (v *view) places() []string {
 	list := slices.Clone(v.hide)
 	for _, p := range v.found {
@@ -170,27 +166,15 @@ func (v *view) places() []string {
 	return list
 }
 
-// uncounted are the names in the indexes that count as untracked, by what is
-// remembered of each index: those that sessions added; those that sessions hid and
-// that are tracked since, by whom nobody knows, as git takes names out of commits
-// and other indexes, unless who added them has read the file; and those that a
-// session may have added which still lives.
+// uncounted returns the names in the indexes that count as untracked, by what is remembered of each index: those that
+// sessions added; those that a session may have added that still lives; and those that were hidden from sessions and
+// are tracked since. Nobody knows who added the last ones, as git takes names out of commits and other indexes; they
+// count as tracked only if who added them has read the file.
 func (v *view) uncounted() (names []string) {
-	if v.Memory == nil {
-		return nil
-	}
 	v.stayHidden, v.wereHidden = v.Memory.StillHidden(v.path)
 	for _, place := range v.seen.places {
-		for _, name := range v.Memory.Pushed(place.id()) {
-			if rel, in := place.inProject(name); in {
-				names = append(names, rel)
-			}
-		}
-		for _, name := range v.Memory.Hidden(place.common()) {
-			if rel, in := place.inProject(name); in {
-				v.wereHidden = append(v.wereHidden, rel)
-			}
-		}
+		names = append(names, place.inProject(v.Memory.Pushed(place.id()))...)
+		v.wereHidden = append(v.wereHidden, place.inProject(v.Memory.Hidden(place.common()))...)
 	}
 	for _, rel := range v.wereHidden {
 		proves := func(place indexPlace) bool { return place.proves(v.tree.Folder, rel) }
@@ -206,9 +190,8 @@ func (v *view) uncounted() (names []string) {
 	return names
 }
 
-// protect says what is to be laid over what was seen. What it still looks at is where
-// that leads: behind links, at who listens to a socket, for a file's other names, into
-// included configurations and folders that tools fill.
+// protect decides what is laid over what was seen. It still looks at where things lead: behind links, at who listens to
+// a socket, for a file's other names, into included configurations and folders that tools fill.
 func (v *view) protect() (Project, error) {
 	for n := range v.folders {
 		if err := v.folders[n].protect(n >= repoLimit); err != nil {
@@ -230,9 +213,7 @@ func (v *view) protect() (Project, error) {
 		return Project{}, err
 	}
 	v.scope.Unmade = v.unmade()
-	if v.Memory != nil {
-		v.before = v.Memory.Inherited(v.before)
-	}
+	v.before = v.Memory.Inherited(v.before)
 	mounts, hidden := v.sorted()
 	return Project{
 		Path: v.path, Dir: v.Dir, Root: v.root, Repo: v.repo, Mounts: mounts, Notes: v.notes,

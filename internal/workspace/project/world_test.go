@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/internal/linux/identity"
+	"claudebox/internal/workspace/git"
 	"claudebox/internal/workspace/project"
 )
 
@@ -79,9 +81,20 @@ func (w world) repo(dir string, files ...string) {
 	w.git(dir, "commit", "-q", "--allow-empty", "-m", "first")
 }
 
+// memory is that of a user who has had no session, but for what was found in folders that tools fill.
+type memory struct{ filled project.Filled }
+
+func (memory) Known(project.Scope) *project.Seen        { return nil }
+func (m memory) Filled(string) project.Filled           { return m.filled }
+func (memory) Pushed(identity.ID) []string              { return nil }
+func (memory) Hidden(identity.ID) []string              { return nil }
+func (memory) Doubted(string) bool                      { return false }
+func (memory) StillHidden(string) (stay, all []string)  { return nil, nil }
+func (memory) Inherited(seen git.Snapshot) git.Snapshot { return seen }
+
 func (w world) request(dir string) project.Request {
 	return project.Request{
-		Dir: w.path(dir), Home: w.home, UID: os.Getuid(),
+		Dir: w.path(dir), Home: w.home, UID: os.Getuid(), Memory: memory{},
 		Own:   []string{w.path(".claudebox"), w.path(".config/claudebox")},
 		Never: []string{"~/.ssh", "~/.age*", "~/.config/gh", "/var/lib/tailscale", "/run/secrets*", "/run/user/*"},
 	}

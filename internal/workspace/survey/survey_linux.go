@@ -1,11 +1,10 @@
 // Package survey walks a project once and says what in it matters to a
 // sandbox: places of git, sockets, and files by name.
 //
-// It imports beneath and golang.org/x/sys/unix, and trusts nothing it sees: an
-// agent wrote there. It goes by breadth, so that what is near the root is seen
-// first, follows no link, and stops after a number of entries. A second walk
-// lists only the folders that were changed since the first: no program can set
-// a folder's time of change (inode(7), st_ctim).
+// It imports beneath and golang.org/x/sys/unix, and trusts nothing it sees: an agent wrote there. It walks level by
+// level, so that what is near the root is seen first, follows no link, and stops after a number of entries. A second
+// walk lists only the folders that were changed since the first: no program can set a folder's time of change
+// (inode(7), st_ctim).
 package survey
 
 import (
@@ -20,23 +19,22 @@ import (
 	"golang.org/x/sys/unix"
 
 	"claudebox/internal/linux/beneath"
-	"claudebox/internal/linux/cachefile"
 )
 
-// Wanted gives, for a folder by its path from the root ("." for the root itself),
-// what tells the names that are to be noted in it, those of folders and of all
-// else. It is called once for each folder, what it gives once for each name.
+// Wanted returns, for a folder by its path from the root ("." for the root itself), a function that chooses the names
+// in it that are noted; dir says that a name is a folder's. Wanted is called once for each folder, and the function
+// once for each name in it.
 type Wanted func(folder string) func(name []byte, dir bool) bool
 
 // Question is what a walk looks for.
 type Question struct {
-	Wanted  Wanted   // nil: nothing but pipes, which are noted all the same: whoever opens one waits
+	Wanted  Wanted   // nil: no names. Pipes are always noted, because whoever opens one waits
 	Skipped []string // folders that are not entered; those named .git never are
 	Apart   []string // paths of folders that are not entered either, and not noted
 	From    []string // where the walk begins; the root, if there are none
-	Limit   int      // of entries that are looked at; what is behind it is not known
-	// LinksSince notes symbolic links that were made then or later, in
-	// nanoseconds since 1970, where the walk lists a folder; 0: none.
+	Limit   int      // how many entries are looked at
+	// LinksSince has symbolic links noted that were made then or later, in nanoseconds since 1970, if they lie in
+	// folders that the walk lists; 0: none.
 	LinksSince int64
 }
 
@@ -52,7 +50,7 @@ type File struct {
 	Stamp beneath.Stamp
 }
 
-// Found is what matters of one folder, or of all. Paths are relative to the root.
+// Found is what a walk noted in one folder, or in all. Paths are relative to the root.
 type Found struct {
 	Git      []string // entries named .git, of any kind
 	Bare     []string // folders that git takes for a repository by what is in them
@@ -63,20 +61,19 @@ type Found struct {
 	Files    []File
 }
 
-// Survey is what a walk saw, in order.
+// Survey is what a walk saw. Its lists are sorted.
 type Survey struct {
 	Found
 	Cut  bool // the limit was reached
-	Same bool // all is what the walk before saw
+	Same bool // nothing has changed since the walk before
 
-	folders map[string]*folder
+	folders map[string]*Folder
 }
 
-// folder is one folder of a walk, which does not change any more. Its fields are
-// exported for package cachefile.
-type folder struct {
+// Folder is what a walk saw of one folder. It does not change any more.
+type Folder struct {
 	Rel     string
-	Stamp   beneath.Stamp // zero: list it again whatever it says
+	Stamp   beneath.Stamp // zero: the next walk lists the folder again in any case
 	Folders []string      // paths of those to be entered
 	Entries int
 	Found   Found
@@ -86,9 +83,9 @@ type folder struct {
 // same question saw, or nil.
 func Walk(root *beneath.Folder, q Question, before *Survey) *Survey {
 	w := walker{root: root, Question: q, before: before, now: time.Now().UnixNano()}
-	s := &Survey{folders: map[string]*folder{}}
+	s := &Survey{folders: map[string]*Folder{}}
 	if before != nil {
-		s.folders = make(map[string]*folder, len(before.folders))
+		s.folders = make(map[string]*Folder, len(before.folders))
 	}
 	level, left := q.From, q.Limit
 	if len(level) == 0 {
@@ -131,8 +128,8 @@ func All(root *beneath.Folder, limit int, from ...string) *Survey {
 	return Walk(root, Question{From: from, Wanted: Everything, Limit: limit}, nil)
 }
 
-// OpenUntil looks, opens the folders that an agent has closed, as look gives them,
-// and looks again.
+// OpenUntil calls look, which returns folders that an agent has closed, opens these, and calls it again until there are
+// none, or they cannot be opened.
 func OpenUntil(root *beneath.Folder, look func() (closed []string)) {
 	const rounds = 20
 	for range rounds {
@@ -146,9 +143,8 @@ func OpenUntil(root *beneath.Folder, look func() (closed []string)) {
 	}
 }
 
-// ChangedSince reports whether a folder that was walked, or a file that was
-// noted, was changed at a time or later, in nanoseconds since 1970. What is not
-// known counts as changed; folders that are left out do not.
+// ChangedSince reports whether a folder that was walked, or a file that was noted, was changed at a time or later, in
+// nanoseconds since 1970. If not all was seen, it reports true. Folders for which out is true do not count.
 func (s *Survey) ChangedSince(since int64, out func(folder string) bool) bool {
 	if s.Cut || len(s.Closed) > 0 {
 		return true
@@ -164,7 +160,7 @@ func (s *Survey) ChangedSince(since int64, out func(folder string) bool) bool {
 // Saw reports whether a folder was looked into.
 func (s *Survey) Saw(rel string) bool { return s != nil && s.folders[rel] != nil }
 
-// Where gives the folder with an inode's number, if one was looked into.
+// Where returns the folder with an inode's number, if the walk looked into it.
 func (s *Survey) Where(inode uint64) (rel string, found bool) {
 	for _, f := range s.folders {
 		if f.Stamp.Ino == inode {
@@ -174,32 +170,26 @@ func (s *Survey) Where(inode uint64) (rel string, found bool) {
 	return "", false
 }
 
-// Large reports whether a survey is worth keeping: whether a first walk takes
-// longer than to read it back.
+// Large reports whether a survey is worth keeping: whether a new walk takes longer than reading it from a file.
 func (s *Survey) Large() bool {
 	const folders = 200
 	return len(s.folders) > folders
 }
 
-// Pack writes a survey down, for a later walk by the same question to go by.
-// Only this very build can read it.
-func (s *Survey) Pack() []byte {
-	list := make([]folder, 0, len(s.folders))
+// Folders returns what was seen of each folder, in no order, for [Of].
+func (s *Survey) Folders() []Folder {
+	list := make([]Folder, 0, len(s.folders))
 	for _, f := range s.folders {
 		list = append(list, *f)
 	}
-	return cachefile.Encode(list)
+	return list
 }
 
-// Unpack reads it back; nil when it is none.
-func Unpack(content []byte) *Survey {
-	var list []folder
-	if !cachefile.Decode(content, &list) {
-		return nil
-	}
-	s := &Survey{folders: make(map[string]*folder, len(list))}
-	for i := range list {
-		s.folders[list[i].Rel] = &list[i]
+// Of returns a survey for a later walk by the same question to go by.
+func Of(folders []Folder) *Survey {
+	s := &Survey{folders: make(map[string]*Folder, len(folders))}
+	for i := range folders {
+		s.folders[folders[i].Rel] = &folders[i]
 	}
 	return s
 }
@@ -212,56 +202,45 @@ type walker struct {
 	changed atomic.Bool // something is not as it was before
 }
 
-// listings are the buffers for what is in a folder: most walks are short, and
-// there are many.
+// listings are buffers for the entries of a folder. They are kept because there are many walks, most of them short.
 var listings = sync.Pool{New: func() any { return new([listing]byte) }}
 
 const listing = 8 << 10 // bytes
 
-// alone is how many folders one goroutine looks at before a second one pays,
-// and how many either takes at a time.
+// alone is how many folders of one level a goroutine takes at a time. With fewer than that, a second goroutine costs
+// more than it saves.
 const alone = 64
 
 // look looks at the folders of one level.
-func (w *walker) look(level []string) []*folder {
-	seen := make([]*folder, len(level))
-	if len(level) < alone {
-		w.lookAt(level, seen)
-		return seen
-	}
-	var both sync.WaitGroup
+func (w *walker) look(level []string) []*Folder {
+	seen := make([]*Folder, len(level))
 	var taken atomic.Int64
 	take := func() {
-		for {
-			end := int(taken.Add(alone))
-			if end-alone >= len(level) {
-				return
+		buffer := listings.Get().(*[listing]byte)
+		defer listings.Put(buffer)
+		for begin := int(taken.Add(alone)) - alone; begin < len(level); begin = int(taken.Add(alone)) - alone {
+			for i, rel := range level[begin:min(begin+alone, len(level))] {
+				at := &seen[begin+i]
+				if *at = w.again(rel); *at == nil {
+					w.changed.Store(true)
+					*at = w.list(rel, buffer[:])
+				}
 			}
-			w.lookAt(level[end-alone:min(end, len(level))], seen[end-alone:])
 		}
 	}
-	both.Go(take)
+	var beside sync.WaitGroup
+	if len(level) >= alone {
+		beside.Go(take)
+	}
 	take()
-	both.Wait()
+	beside.Wait()
 	return seen
 }
 
-func (w *walker) lookAt(rels []string, seen []*folder) {
-	buffer := listings.Get().(*[listing]byte)
-	defer listings.Put(buffer)
-	for i, rel := range rels {
-		if seen[i] = w.again(rel); seen[i] == nil {
-			w.changed.Store(true)
-			seen[i] = w.list(rel, buffer[:])
-		}
-	}
-}
-
-// again takes what an earlier walk saw of a folder that has not been changed
-// since; nil: it has. Files are looked at once more: their folder tells nothing of
-// them. To go by path is safe: a folder on the way that became a link has changed
-// the one it lies in, which was looked at before.
-func (w *walker) again(rel string) *folder {
+// again returns what an earlier walk saw of a folder; nil if the folder was changed since. Its files are looked at once
+// more, because a change of a file does not change its folder. Using the path is safe: a folder on the way that was
+// replaced by a link has changed the one it lies in, which was looked at before.
+func (w *walker) again(rel string) *Folder {
 	if w.before == nil {
 		return nil
 	}
@@ -301,9 +280,9 @@ func (w *walker) fileOf(rel string, st *unix.Stat_t) File {
 	}
 }
 
-// list reads a folder. Its stamp is taken before: what changes meanwhile shows.
-func (w *walker) list(rel string, buffer []byte) *folder {
-	f := &folder{Rel: rel}
+// list reads a folder. Its stamp is taken first, so that a change during the reading shows next time.
+func (w *walker) list(rel string, buffer []byte) *Folder {
+	f := &Folder{Rel: rel}
 	fd, err := w.root.OpenFD(rel, unix.O_RDONLY|unix.O_DIRECTORY)
 	var st unix.Stat_t
 	if err != nil {
@@ -343,7 +322,7 @@ func (w *walker) list(rel string, buffer []byte) *folder {
 // lister sorts the entries of one folder.
 type lister struct {
 	*walker
-	folder *folder
+	folder *Folder
 	fd     int
 	wanted func(name []byte, dir bool) bool
 	signs  int // a bit for each of [signs] that is there
@@ -356,7 +335,7 @@ const (
 	direntName   = 19
 )
 
-// entries goes through what getdents64 gave.
+// entries notes the names in a buffer of getdents64.
 func (l *lister) entries(records []byte) {
 	for len(records) > direntName {
 		length := int(binary.NativeEndian.Uint16(records[direntLength:]))
@@ -380,7 +359,7 @@ func (l *lister) entry(name []byte, kind byte) {
 			kind = byte(st.Mode & unix.S_IFMT >> 12) // IFTODT(3)
 		}
 	}
-	if l.isGits(name) {
+	if l.isDotGit(name) {
 		found.Git = append(found.Git, l.join(name))
 		return
 	}
@@ -417,22 +396,20 @@ func (l *lister) join(name []byte) string {
 	return l.folder.Rel + "/" + string(name)
 }
 
-// tooDeep reports whether a folder's path is longer than the kernel takes (path
-// names, PATH_MAX). Nobody can name what is in there: git gives up, and so does
-// every other program. To look costs the square of the depth, and an agent can
-// make a depth that would take hours.
+// tooDeep reports whether a folder's path is longer than the kernel takes (path names, PATH_MAX). No program can name
+// what is in there, git neither. To look costs the square of the depth, and an agent can make a depth that would take
+// hours.
 func (l *lister) tooDeep(name []byte) bool {
 	return len(l.root.Path())+1+len(l.folder.Rel)+1+len(name) >= unix.PathMax
 }
 
-// signs make git take a folder for a repository, by name (setup.c,
-// is_git_directory): with a HEAD and a commondir the others may be elsewhere.
+// signs are the names in a folder by which git takes it for a repository (setup.c, is_git_directory): HEAD and either
+// commondir or both others.
 var signs = []string{"HEAD", "commondir", "objects", "refs"}
 
-// isGits tells an entry named .git from others, and notes the names that make
-// a folder a repository. A folder may take capitals for the same (casefold in
-// ext4(5)), so they count as the same here.
-func (l *lister) isGits(name []byte) bool {
+// isDotGit reports whether a name is .git, and notes the names that make the folder a repository. Some folders take
+// capitals for the same letters (casefold in ext4(5)), so this function always does.
+func (l *lister) isDotGit(name []byte) bool {
 	is := func(sign string) bool { return len(name) == len(sign) && strings.EqualFold(string(name), sign) }
 	for n, sign := range signs {
 		if is(sign) {

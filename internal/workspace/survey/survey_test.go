@@ -146,7 +146,7 @@ func TestASecondWalkSeesWhatAFirstWould(t *testing.T) {
 			q := survey.Question{Wanted: wanted("wanted")}
 			first := w.walk(q, nil)
 			change(w)
-			quick, fresh := w.walk(q, survey.Unpack(first.Pack())), w.walk(q, nil)
+			quick, fresh := w.walk(q, survey.Of(first.Folders())), w.walk(q, nil)
 			wantList(t, "git", quick.Git, fresh.Git)
 			wantList(t, "bare", quick.Bare, fresh.Bare)
 			if !slices.Equal(quick.Files, fresh.Files) {

@@ -7,7 +7,7 @@ import (
 
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
-	"claudebox/internal/sandbox/cover"
+	"claudebox/internal/workspace/cover"
 	"claudebox/internal/workspace/gitconfig"
 	"claudebox/internal/workspace/project"
 )

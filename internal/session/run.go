@@ -8,9 +8,9 @@ import (
 
 	"claudebox/internal/diag"
 	"claudebox/internal/profile"
-	"claudebox/internal/sandbox/cover"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/workspace/aftermath"
+	"claudebox/internal/workspace/cover"
 	"claudebox/internal/workspace/project"
 )
 

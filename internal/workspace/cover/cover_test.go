@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"claudebox/internal/linux/proctree"
-	"claudebox/internal/sandbox/cover"
+	"claudebox/internal/workspace/cover"
 )
 
 // sandbox is a real one, as claudebox makes it, that runs lines of shell.

@@ -32,8 +32,6 @@ type File struct {
 	Remake func(path string) ([]byte, error)
 }
 
-var errMoved = errors.New("the folder was moved away, and what comes in its place is not covered")
-
 // Watch keeps the files of one sandbox covered.
 type Watch struct {
 	*watch.Watch
@@ -56,26 +54,25 @@ func Begin(bwrap int, top string, files []File, failed func(path string, err err
 	if len(files) > 0 {
 		w.Watch = watch.Later(watch.Question{
 			Folders: w.folders, Events: unix.IN_CREATE | unix.IN_MOVED_TO | unix.IN_MOVE_SELF | unix.IN_DONT_FOLLOW,
-			See: w.look, Moved: func(dir string) { go failed(dir, errMoved) }, Failed: w.unwatched,
+			See: w.look, Moved: func(dir string) { w.unwatched(dir, unix.ENOENT) }, Failed: w.unwatched,
 		})
 	}
 	return w
 }
 
-// unwatched says that a folder cannot be watched: one that is gone was moved away
-// before the watch began.
+// unwatched says that a folder cannot be watched, or not any more: one that does not exist was moved away.
 func (w *Watch) unwatched(dir string, err error) {
-	if errors.Is(err, unix.ENOENT) {
-		err = errMoved
-	} else {
+	if !errors.Is(err, unix.ENOENT) {
 		err = fmt.Errorf("watch what is covered: %w", err)
+	} else {
+		err = errors.New("the folder was moved away, and what comes in its place is not covered")
 	}
 	go w.failed(cmp.Or(dir, "the project"), err)
 }
 
-// folders are those of the files, and those on the way to them from the top. A
-// file that is replaced is another one then; and whoever moves a folder away moves
-// the covers with it, and what is made in its place has none.
+// folders returns the folders of the files, and those on the way to them from the top. In the folder of a file it is
+// seen that the file is replaced. Whoever moves one of the others away moves the covers with it, and what is made in
+// its place has none.
 func (w *Watch) folders() (list []string) {
 	known := map[string]bool{}
 	for name := range w.files {
@@ -90,12 +87,11 @@ func (w *Watch) folders() (list []string) {
 	return list
 }
 
-// look covers a file that is not covered as it should be: it was replaced, or,
-// while the sandbox was set up, another session exchanged a folder, so that its
-// cover went elsewhere. What counts is what is seen inside: a file that is
-// another one may have the number of the one before.
+// look covers a file anew if the sandbox does not see it covered: it was replaced, or another session exchanged a
+// folder while the sandbox was set up, so that the cover was laid elsewhere. Inode numbers on the host do not tell: a
+// new file may have the number of the one that it replaces. An empty name stands for all files.
 func (w *Watch) look(name string) {
-	if name == "" { // any may have been
+	if name == "" {
 		for name := range w.files {
 			w.look(name)
 		}
@@ -104,7 +100,7 @@ func (w *Watch) look(name string) {
 	f, ok := w.files[name]
 	now := inode(name)
 	if !ok || now == 0 {
-		return // whatever comes in its place is looked at then
+		return // nothing is there; the watch reports what is made there later
 	}
 	process := proctree.Init(w.bwrap)
 	if process == 0 || isReadOnly(process, name) {

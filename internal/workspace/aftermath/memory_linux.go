@@ -63,10 +63,11 @@ func (m Memory) Hidden(common identity.ID) []string {
 	return recall[string](m.home, nameFor(coveredNames, string(common)))
 }
 
-// Doubted reports whether a file lies where a session lives that did not find it in any index when it began.
-func (m Memory) Doubted(file string) bool {
+// Doubted reports whether a file of the project in dir lies where a session lives that did not find it in any index
+// when it began.
+func (m Memory) Doubted(dir, name string) bool {
 	return slices.ContainsFunc(m.live, func(r record) bool {
-		rel, in := strings.CutPrefix(file, r.Scope.Path+"/")
+		rel, in := strings.CutPrefix(path.Join(dir, name), r.Scope.Path+"/")
 		return in && !slices.Contains(r.Tracked, rel)
 	})
 }

@@ -64,9 +64,8 @@ type Memory interface {
 	Pushed(git identity.ID) []string
 	// Hidden returns the names that sessions hid in a repository's working trees: git takes names out of commits.
 	Hidden(common identity.ID) []string
-	// Doubted reports whether a file, by its path, may be in an index because of
-	// a session that still lives.
-	Doubted(file string) bool
+	// Doubted reports whether a file of a project may be in an index because of a session that still lives.
+	Doubted(project, name string) bool
 	// StillHidden returns the files below a folder that were hidden from earlier sessions: those that stay hidden
 	// whatever becomes of the reason ([Project.Stay]), and all.
 	StillHidden(folder string) (stay, all []string)

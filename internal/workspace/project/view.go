@@ -183,7 +183,7 @@ func (v *view) uncounted() (names []string) {
 		}
 	}
 	for _, name := range v.seen.All() {
-		if v.Memory.Doubted(v.tree.Join(name)) {
+		if v.Memory.Doubted(v.path, name) {
 			names = append(names, name)
 		}
 	}

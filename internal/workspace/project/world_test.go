@@ -88,7 +88,7 @@ func (memory) Known(project.Scope) *project.Seen        { return nil }
 func (m memory) Filled(string) project.Filled           { return m.filled }
 func (memory) Pushed(identity.ID) []string              { return nil }
 func (memory) Hidden(identity.ID) []string              { return nil }
-func (memory) Doubted(string) bool                      { return false }
+func (memory) Doubted(string, string) bool              { return false }
 func (memory) StillHidden(string) (stay, all []string)  { return nil, nil }
 func (memory) Inherited(seen git.Snapshot) git.Snapshot { return seen }
 

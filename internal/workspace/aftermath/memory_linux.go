@@ -105,7 +105,8 @@ type hidden struct {
 	Names []string // below it
 }
 
-// of names the file with what is known of a subject: the identity of a git folder, or what a walk depends on.
+// nameFor returns the name of the file with what is known of a subject: the identity of a git folder, or what a walk
+// depends on.
 func nameFor(kind, subject string) string {
 	sum := sha256.Sum256([]byte(subject))
 	return kind + hex.EncodeToString(sum[:8])

@@ -40,3 +40,14 @@ func TestReviewIsAFunctionOfValues(t *testing.T) {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
 }
+
+func TestALiveSessionsIndexIsDoubted(t *testing.T) {
+	m := Memory{live: []record{{Scope: project.Scope{Path: "/p"}, Tracked: []string{"a", "d/a"}}}}
+	for file, want := range map[[2]string]bool{
+		{"/p", "a"}: false, {"/p/d", "a"}: false, {"/p", "b"}: true, {"/p/d", "b"}: true, {"/", "p/b"}: true, {"/q", "b"}: false,
+	} {
+		if got := m.Doubted(file[0], file[1]); got != want {
+			t.Errorf("%q: %t", file, got)
+		}
+	}
+}

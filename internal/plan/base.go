@@ -146,13 +146,13 @@ var agents = map[string]knownAgent{
 }
 
 // allowed returns the hosts of tier allow, with presets expanded: those that the
-// profile lists, or the agent's own if it lists none.
-func allowed(prof profile.Profile) []string {
-	own := agents[prof.Agent.Name].preset
-	if len(prof.Network.Allow) == 0 && own != "" && prof.Network.Tier == profile.TierAllow {
+// network lists, or the agent's own if it lists none.
+func allowed(agent string, n profile.Network) []string {
+	own := agents[agent].preset
+	if len(n.Allow) == 0 && own != "" && n.Tier == profile.TierAllow {
 		return hostpattern.Expand([]string{own})
 	}
-	return hostpattern.Expand(prof.Network.Allow)
+	return hostpattern.Expand(n.Allow)
 }
 
 // keptFolders returns the folders of the agent's home that are kept between

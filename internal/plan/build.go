@@ -80,7 +80,7 @@ var noPrograms = []string{"dev", "lib", "doc", "man", "info", "devdoc", "debug",
 
 func network(prof profile.Profile) Network {
 	n := prof.Network
-	n.Allow, n.Except, n.Private = allowed(prof), ordered(n.Except), ordered(n.Private)
+	n.Allow, n.Except, n.Private = allowed(prof.Agent.Name, n), ordered(n.Except), ordered(n.Private)
 	return n
 }
 
@@ -185,6 +185,7 @@ func mapped[A, B any](list []A, f func(A) B) []B {
 // WithTier returns the plan with another network tier, as `--network` asks for.
 func (p Plan) WithTier(tier string) Plan {
 	p.Network = p.Network.Under(tier)
+	p.Network.Allow = allowed(p.Agent.Name, p.Network)
 	p.Mounts = slices.DeleteFunc(slices.Clone(p.Mounts), func(m Mount) bool {
 		return m.Kind == File && m.Source == string(MadeResolv)
 	})

@@ -151,8 +151,11 @@ func TestTierAllowWithoutAListIsTheAgentsOwnHosts(t *testing.T) {
 	prof.Network = profile.Network{Tier: profile.TierAllow}
 	for name, known := range agents {
 		prof.Agent.Name = name
-		if got := build(t, prof).Network.Allow; len(got) == 0 || !slices.Equal(got, hostpattern.Expand([]string{known.preset})) {
-			t.Errorf("%s: %q", name, got)
+		made := build(t, prof)
+		for how, p := range map[string]Plan{"by profile": made, "by flag": made.WithTier(profile.TierInet).WithTier(profile.TierAllow)} {
+			if got := p.Network.Allow; len(got) == 0 || !slices.Equal(got, hostpattern.Expand([]string{known.preset})) {
+				t.Errorf("%s, %s: %q", name, how, got)
+			}
 		}
 	}
 	prof.Agent.Name = "another"

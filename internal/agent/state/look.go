@@ -17,7 +17,7 @@ import (
 // write is one step of Prepare, below the instance's folder.
 type write struct {
 	rel   string
-	aside bool                            // what lies there is renamed first, and kept
+	aside bool                            // an existing file at rel is renamed first, and kept
 	do    func(dir *beneath.Folder) error // nil: nothing changes but the stamp
 	seen  seen                            // to be recorded afterwards with its new stamp; no Name: nothing
 }

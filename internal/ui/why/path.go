@@ -115,7 +115,8 @@ func unseen(l launch.Launch, asked Asked) Answer {
 	return a
 }
 
-// mountable says how the path could be mounted. m is the mount that lies there now; nil: there is none.
+// mountable returns advice on how to mount the path, or "" if it cannot be mounted. m is the mount that is there now;
+// nil: there is none.
 func mountable(m *launch.Mount, asked Asked) string {
 	if fault, _ := profile.SourceFault(asked.Real); fault != "" {
 		return ""

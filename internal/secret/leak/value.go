@@ -4,6 +4,7 @@ import (
 	"math"
 	"regexp"
 	"strings"
+	"sync/atomic"
 )
 
 // Value returns what secret a variable's value probably is or contains ("a GitHub
@@ -64,7 +65,7 @@ func nextWord(text string, i int) int {
 // at returns what token text begins with, or "". It tries the rules for the first byte.
 func at(text string) string {
 	for i := first[lower(text[0])]; int(i) < len(rules) && rules[i].begin[0] == lower(text[0]); i++ {
-		if beginsFold(text, rules[i].begin) && rules[i].matches(text) {
+		if beginsFold(text, rules[i].begin) && matches(int(i), text) {
 			return rules[i].what
 		}
 	}
@@ -75,19 +76,29 @@ func at(text string) string {
 // rules and a private key fit into it.
 const longest = 8 << 10
 
-// matches reports whether the rule's expression matches at the start of text, other than on a manual's EXAMPLE.
+// compiled holds the expression of each rule that was asked for once.
+var compiled [len(rules)]atomic.Pointer[regexp.Regexp]
+
+// expression returns what a token of rules[i] looks like from its first byte on.
+func expression(i int) *regexp.Regexp {
+	expr := compiled[i].Load()
+	if expr == nil {
+		expr = regexp.MustCompile("^(?:" + rules[i].expr + ")")
+		compiled[i].Store(expr)
+	}
+	return expr
+}
+
+// matches reports whether the expression of rules[i] matches at the start of text, other than on a manual's EXAMPLE.
 // It tries the text, and the run of token characters at its start alone: many expressions want the token to end there.
-func (r *rule) matches(text string) bool {
-	run := text[:runLength(text)]
+func matches(i int, text string) bool {
+	r, run := &rules[i], text[:runLength(text)]
 	if len(run) < shortest && len(run) != len(r.begin) { // a blank may follow the beginning: not one run
 		return false
 	}
-	expr, err := regexp.Compile("^(?:" + r.expr + ")")
-	if err != nil {
-		panic("bug: the rule for " + r.what + " has a faulty expression")
-	}
 	for _, candidate := range []string{text[:min(len(text), longest)], run} {
-		if token := expr.FindString(candidate); token != "" && (r.entropy == 0 || entropy(token) >= r.entropy) &&
+		token := expression(i).FindString(candidate)
+		if token != "" && (r.entropy == 0 || entropy(token) >= r.entropy) &&
 			!strings.Contains(token, "EXAMPLE") {
 			return true
 		}

@@ -21,7 +21,7 @@ import (
 // works maps the name that the program is called by, argv[0], to its work.
 var works = map[string]func() error{
 	broker.Name:     swap.Run,
-	broker.PostWord: func() error { return aside.Answer(swap.PostTokens) },
+	broker.TokensWord: func() error { return aside.Answer(swap.RequestTokens) },
 	sshagent.Name:   sign.Run,
 	sshagent.Word:   func() error { return aside.Answer(sign.Look) },
 	scope.Word:      func() error { return aside.Answer(systemd.Do) },

@@ -35,17 +35,17 @@ type agentPart struct {
 	launch.Agent
 }
 
-func agentOf(g ground, k *keeper) (made agentPart, err error) {
-	if len(g.why.Command) > 0 {
-		return agentPart{Agent: launch.Agent{Words: g.why.Command, LookUp: true}}, nil
+func agentOf(in inputs, k *keeper) (made agentPart, err error) {
+	if len(in.why.Command) > 0 {
+		return agentPart{Agent: launch.Agent{Words: in.why.Command, LookUp: true}}, nil
 	}
-	p := g.plan
+	p := in.plan
 	program, err := agent.Find(agent.Request{
 		Name: p.Agent.Name, Command: p.Agent.Command,
 		Pinned: plan.ToolPath(p, resolve.ToolAgent), Node: plan.ToolPath(p, resolve.ToolNode),
 		Loader: plan.ToolPath(p, resolve.ToolLoader) != "" && p.Compat == "nix-ld", Inside: p.Path,
-		Path: g.Facts.Env.Value("PATH", ""), Project: g.project.Path, Home: g.Facts.Home, UID: g.Facts.UID,
-		GID: g.Facts.GID, Flake: g.caller.flake(),
+		Path: in.Facts.Env.Value("PATH", ""), Project: in.project.Path, Home: in.Facts.Home, UID: in.Facts.UID,
+		GID: in.Facts.GID, Flake: in.caller.flake(),
 	})
 	if err != nil {
 		return made, err
@@ -61,7 +61,7 @@ func agentOf(g ground, k *keeper) (made agentPart, err error) {
 		made.mount(launch.Mount{Kind: kind, Source: m.Source, Destination: m.Destination, Why: "agent"})
 	}
 	if program.Store && p.Nix.Store == "closure" {
-		made.Closure, err = closureOfAgent(g, k, program.Path)
+		made.Closure, err = closureOfAgent(in, k, program.Path)
 	}
 	return made, err
 }
@@ -82,20 +82,20 @@ func (c Caller) flake() string {
 
 // closureOfAgent returns the closure of a program of the store; nil if the plan's own closure has the program. The
 // daemon is asked once for as long as the path is the same one: a valid path loses nothing that it refers to.
-func closureOfAgent(g ground, k *keeper, program string) (paths []string, err error) {
+func closureOfAgent(in inputs, k *keeper, program string) (paths []string, err error) {
 	root, err := storepath.Of(program)
-	if err != nil || slices.Contains(g.plan.Pins.Closure, root) {
+	if err != nil || slices.Contains(in.plan.Pins.Closure, root) {
 		return nil, err
 	}
-	file, key := filepath.Join(g.folders.Cache, "agent-closure"), root+" "+cachefile.State(root)
+	file, key := filepath.Join(in.folders.Cache, "agent-closure"), root+" "+cachefile.State(root)
 	if paths, ok := keptClosure(file, key); ok {
 		return paths, nil
 	}
-	err = interruptible(g.heeded, func(ctx context.Context) (err error) {
+	err = interruptible(in.heeded, func(ctx context.Context) (err error) {
 		paths, err = closure(ctx, k.store(), []string{root})
 		return err
 	})
-	if err == nil && !g.why.Dry {
+	if err == nil && !in.why.Dry {
 		cachefile.Write(file, []byte(key+"\n"+strings.Join(paths, "\n")))
 	}
 	return paths, err
@@ -116,30 +116,30 @@ func keptClosure(file, key string) ([]string, bool) {
 const apiKey = "ANTHROPIC_API_KEY"
 
 // lookAtState finds the instance of this project, and what is to be made of it. It changes nothing.
-func lookAtState(g ground) (state.Instance, error) {
-	p := g.plan
+func lookAtState(in inputs) (state.Instance, error) {
+	p := in.plan
 	req := state.Request{
 		Request: agenthome.Request{
-			Home: g.folders.Home, UserHome: g.Facts.Home,
-			Trusted: slices.Compact([]string{g.project.Path, g.project.Dir}),
+			Home: in.folders.Home, UserHome: in.Facts.Home,
+			Trusted: slices.Compact([]string{in.project.Path, in.project.Dir}),
 			Path:    p.Path, Status: "claudebox " + p.Profile + " · " + p.Network.Tier, Servers: p.MCP,
 			Inside: func(program string) bool { return isInside(p, program) },
 		},
-		UID: g.Facts.UID, Kind: state.Kind(p.State), Root: g.project.Root, Caches: plan.CacheFolders(),
+		UID: in.Facts.UID, Kind: state.Kind(p.State), Root: in.project.Root, Caches: plan.CacheFolders(),
 	}
 	for _, folder := range p.Agent.Home { // that is kept beside ~/.claude
 		req.Folders = append(req.Folders, plan.KeptFolder(folder))
 	}
 	if slices.ContainsFunc(p.Env, func(e plan.Env) bool { return e.Name == apiKey && e.From == plan.FromHost }) {
-		req.APIKey, _ = g.Facts.Env.Get(apiKey)
+		req.APIKey, _ = in.Facts.Env.Get(apiKey)
 	}
 	if p.Network.Tier == profile.TierNone {
 		req.APIKey = ""
 	}
-	if g.secrets.used {
-		req.APIKey = g.secrets.placeholder(apiKey)
+	if in.secrets.used {
+		req.APIKey = in.secrets.placeholder(apiKey)
 		if p.Agent.Name == "claude" {
-			req.Post, req.Key = postTokens(g), g.secrets.hello.Config.Key
+			req.AskTokens, req.Key = tokenAsker(in), in.secrets.hello.Config.Key
 		}
 	}
 	return state.Look(req)
@@ -153,20 +153,20 @@ func (s *Session) IsLogin(real string) bool {
 }
 
 // homeOf mounts the folders that the agent's home leads to, and says what of the user's settings does not enter.
-func homeOf(g ground) (made part, err error) {
-	for _, in := range g.Instance.Imports {
+func homeOf(in inputs) (made part, err error) {
+	for _, of := range in.Instance.Imports {
 		m := launch.Mount{
-			Kind: plan.ROBind, Source: in.Source, Destination: in.Destination, Open: true, Why: "your ~/.claude",
+			Kind: plan.ROBind, Source: of.Source, Destination: of.Destination, Open: true, Why: "your ~/.claude",
 		}
-		if in.Writable {
+		if of.Writable {
 			m.Kind, m.Why = plan.Bind, "your conversations"
 			made.mount(m)
 			continue
 		}
 		made.mount(m)
-		lent, whole, err := coverLent(g, in.Source, in.Destination)
-		if err == nil && !whole && !slices.Contains(g.plan.Show, "**") {
-			err = diag.Errorf("look for secrets in "+in.Source,
+		lent, whole, err := coverLent(in, of.Source, of.Destination)
+		if err == nil && !whole && !slices.Contains(in.plan.Show, "**") {
+			err = diag.Errorf("look for secrets in "+of.Source,
 				"take away what you do not need, or say `show: [\"**\"]` in the profile",
 				"it has more than %d entries", project.LentLimit)
 		}
@@ -175,7 +175,7 @@ func homeOf(g ground) (made part, err error) {
 		}
 		made.add(lent)
 	}
-	made.note(g.Instance.Notes...)
+	made.note(in.Instance.Notes...)
 	return made, nil
 }
 
@@ -231,7 +231,7 @@ func keptFor(c Caller, o Options) (found project.Project, dir string, err error)
 		return found, "", err
 	}
 	of := planned{plan: plan.Plan{Project: string(prof.Project)}}
-	found, err = openProject(ground{call: asked, planned: of, userGit: readUserGit(asked)})
+	found, err = openProject(inputs{call: asked, planned: of, userGit: readUserGit(asked)})
 	if err != nil {
 		return found, "", err
 	}

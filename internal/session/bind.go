@@ -16,8 +16,8 @@ import (
 	"claudebox/internal/workspace/project"
 )
 
-// ground is all that the parts of a launch are made from: the call, its plan, and what is found on the host.
-type ground struct {
+// inputs is all that the parts of a launch are made from: the call, its plan, and what is found on the host.
+type inputs struct {
 	call
 	planned
 	etc          host.Etc
@@ -28,21 +28,21 @@ type ground struct {
 	Instance     state.Instance
 }
 
-// look finds the ground of a launch by a plan. It changes nothing.
-func look(c call, planned planned) (g ground, err error) {
-	g = ground{
+// look finds the inputs of a launch by a plan. It changes nothing.
+func look(c call, planned planned) (in inputs, err error) {
+	in = inputs{
 		call: c, planned: planned, etc: host.ReadEtc(c.Facts.Env), userGit: readUserGit(c),
 		placesByLink: placesByLink(c),
 	}
-	g.etc.Certificates = cmp.Or(g.etc.Certificates, plan.ToolPath(g.plan, resolve.ToolCacert))
-	if g.project, err = openProject(g); err != nil {
-		return g, err
+	in.etc.Certificates = cmp.Or(in.etc.Certificates, plan.ToolPath(in.plan, resolve.ToolCacert))
+	if in.project, err = openProject(in); err != nil {
+		return in, err
 	}
-	if g.secrets, err = findSecrets(g); err != nil {
-		return g, err
+	if in.secrets, err = findSecrets(in); err != nil {
+		return in, err
 	}
-	g.Instance, err = lookAtState(g)
-	return g, err
+	in.Instance, err = lookAtState(in)
+	return in, err
 }
 
 // part is what one subject, such as git or Nix, adds to a launch.
@@ -96,32 +96,32 @@ type parts struct {
 }
 
 // gather makes all parts of a launch. port is the port of the broker's proxy, see [listen].
-func gather(g ground, k *keeper, port int) (p parts, err error) {
-	if p.machine, p.ownPIDs, err = machineOf(g.Facts.Env); err != nil {
+func gather(in inputs, k *keeper, port int) (p parts, err error) {
+	if p.machine, p.ownPIDs, err = machineOf(in.Facts.Env); err != nil {
 		return p, err
 	}
-	if p.network, err = networkOf(g); err != nil {
+	if p.network, err = networkOf(in); err != nil {
 		return p, err
 	}
-	if p.agent, err = agentOf(g, k); err != nil {
+	if p.agent, err = agentOf(in, k); err != nil {
 		return p, err
 	}
-	if p.git, err = gitOf(g); err != nil {
+	if p.git, err = gitOf(in); err != nil {
 		return p, err
 	}
-	if p.nix, err = nixOf(g, p.ownPIDs); err != nil {
+	if p.nix, err = nixOf(in, p.ownPIDs); err != nil {
 		return p, err
 	}
-	if p.mounts, p.linked, err = mountsOf(g); err != nil {
+	if p.mounts, p.linked, err = mountsOf(in); err != nil {
 		return p, err
 	}
-	if p.home, err = homeOf(g); err != nil {
+	if p.home, err = homeOf(in); err != nil {
 		return p, err
 	}
-	p.limits, p.limited = limitsOf(g, p.ownPIDs)
+	p.limits, p.limited = limitsOf(in, p.ownPIDs)
 	var overrides map[string]launch.Override
-	p.remarks, overrides = remarksOf(g)
-	p.brokered, err = brokeredOf(g, overrides, port)
+	p.remarks, overrides = remarksOf(in)
+	p.brokered, err = brokeredOf(in, overrides, port)
 	return p, err
 }
 
@@ -133,11 +133,11 @@ type bound struct {
 }
 
 // bind makes the launch of all parts. It returns an error if the agent would reach by the launch what is protected.
-func bind(g ground, p parts) (b bound, err error) {
+func bind(in inputs, p parts) (b bound, err error) {
 	b.linked = maps.Clone(p.linked)
-	h := hostOf(g, p)
-	h.Mounts, err = launch.Mounts(g.plan, h, func(path string) (string, error) {
-		at, link, err := follow(g, path)
+	h := hostOf(in, p)
+	h.Mounts, err = launch.Mounts(in.plan, h, func(path string) (string, error) {
+		at, link, err := follow(in, path)
 		if link != "" {
 			b.linked[at] = link
 		}
@@ -146,21 +146,21 @@ func bind(g ground, p parts) (b bound, err error) {
 	if err != nil {
 		return b, err
 	}
-	if err := judgeWritable(g, h.Mounts); err != nil {
+	if err := judgeWritable(in, h.Mounts); err != nil {
 		return b, err
 	}
-	guarded, err := guard(g, h.Mounts)
+	guarded, err := guard(in, h.Mounts)
 	if err != nil {
 		return b, err
 	}
 	b.given = guarded.given
-	if err := judgeSearchPlaces(g.placesByLink, b.given); err != nil {
+	if err := judgeSearchPlaces(in.placesByLink, b.given); err != nil {
 		return b, err
 	}
 	all := part{h.Part}
 	all.add(guarded.part)
 	h.Part = all.Part
-	if b.Launch, err = launch.Bind(g.plan, h); err != nil {
+	if b.Launch, err = launch.Bind(in.plan, h); err != nil {
 		return b, err
 	}
 	if n := b.Launch.ByBwrap(); n > manyMounts {
@@ -171,27 +171,27 @@ func bind(g ground, p parts) (b bound, err error) {
 		b.Launch.Warnings = append(b.Launch.Warnings,
 			m.Source+" ("+m.Why+") is reached by the link "+m.Link+", which an agent could have made")
 	}
-	return b, cmp.Or(judgeSecretFiles(g, b.Launch.Mounts), judgeSources(g, b.Launch.Mounts, b.given))
+	return b, cmp.Or(judgeSecretFiles(in, b.Launch.Mounts), judgeSources(in, b.Launch.Mounts, b.given))
 }
 
 // manyMounts is how many mounts bwrap may make before the user is told that they delay the start: 200 take 40 ms.
 const manyMounts = 150
 
 // hostOf returns the host as a launch sees it, with the mounts of all parts. Those of the plan are not among them yet.
-func hostOf(g ground, p parts) launch.Host {
+func hostOf(in inputs, p parts) launch.Host {
 	var all part
 	all.add(p.machine, p.network.part, p.agent.part, p.git.part, p.nix.part, p.mounts, p.home,
 		p.limits, p.remarks, p.brokered.part)
 	return launch.Host{
 		Setting: launch.Setting{
-			Bwrap: plan.ToolPath(g.plan, resolve.ToolBwrap), Shim: plan.ToolPath(g.plan, resolve.ToolEnv),
-			Project: g.project.Path, Dir: g.project.Dir, State: g.Instance.Dir,
-			Agent: p.agent.Agent, Request: g.options.Words,
+			Bwrap: plan.ToolPath(in.plan, resolve.ToolBwrap), Shim: plan.ToolPath(in.plan, resolve.ToolEnv),
+			Project: in.project.Path, Dir: in.project.Dir, State: in.Instance.Dir,
+			Agent: p.agent.Agent, Request: in.options.Words,
 			Limited: p.limited, OwnPIDs: p.ownPIDs, Seccomp: seccomp.Filter(),
 		},
-		Part: all.Part, Nix: p.nix.Nix, Facts: g.Facts, Etc: g.etc,
-		Gitconfig: p.git.config, ExtraEnv: extraEnv(g.Facts.Env), Bundle: p.brokered.bundle,
-		Overrides: p.brokered.overrides, CanLay: launch.CanLay(), Heeded: g.heeded,
+		Part: all.Part, Nix: p.nix.Nix, Facts: in.Facts, Etc: in.etc,
+		Gitconfig: p.git.config, ExtraEnv: extraEnv(in.Facts.Env), Bundle: p.brokered.bundle,
+		Overrides: p.brokered.overrides, CanLay: launch.CanLay(), Heeded: in.heeded,
 	}
 }
 

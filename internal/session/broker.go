@@ -26,8 +26,8 @@ type brokering struct {
 }
 
 // listen opens the port of the broker's proxy, in tier full. It returns nil and 0 if the launch has no such proxy.
-func listen(g ground) (listener *os.File, port int, err error) {
-	if !g.secrets.used || g.why.Look || g.plan.Network.Tier != profile.TierFull {
+func listen(in inputs) (listener *os.File, port int, err error) {
+	if !in.secrets.used || in.why.Look || in.plan.Network.Tier != profile.TierFull {
 		return nil, 0, nil
 	}
 	if listener, port, err = broker.Listen(); err != nil {
@@ -106,16 +106,16 @@ func (b *brokering) close() {
 }
 
 // postTokens returns a function that posts to the token endpoint, through claudebox's helper.
-func postTokens(g ground) login.Post {
+func tokenAsker(in inputs) login.AskTokens {
 	return func(ctx context.Context, body []byte) (status int, answer []byte, err error) {
-		roots, err := readBundle(g.etc.Certificates)
+		roots, err := readBundle(in.etc.Certificates)
 		if err != nil {
 			return 0, nil, err
 		}
-		var said broker.Posted
-		err = askHelper(ctx, broker.PostWord, broker.Post{
-			Address: login.TokenEndpoint, Agent: "claudebox/" + g.caller.Version, Body: body,
-			Roots: roots, Proxies: g.secrets.hello.Proxies,
+		var said broker.TokenAnswer
+		err = askHelper(ctx, broker.TokensWord, broker.TokenRequest{
+			Address: login.TokenEndpoint, Agent: "claudebox/" + in.caller.Version, Body: body,
+			Roots: roots, Proxies: in.secrets.hello.Proxies,
 		}, &said)
 		return said.Status, said.Body, err
 	}

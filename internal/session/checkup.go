@@ -34,7 +34,7 @@ func Check(caller Caller, o Options) (c Checkup) {
 	c.Facts = asked.Facts
 	k := &keeper{call: asked}
 	defer k.Close()
-	g := ground{call: asked, userGit: readUserGit(asked)}
+	g := inputs{call: asked, userGit: readUserGit(asked)}
 	g.planned = c.plan(planner{asked, k})
 	c.parts(g, k)
 	c.launch(caller, o)
@@ -71,19 +71,19 @@ func (c *Checkup) plan(p planner) planned {
 }
 
 // parts makes the parts of a launch, each by itself.
-func (c *Checkup) parts(g ground, k *keeper) {
-	located := c.project(&g)
+func (c *Checkup) parts(in inputs, k *keeper) {
+	located := c.project(&in)
 	mounts := 0
-	if g.plan.Agent.Name != "" {
-		agent, err := agentOf(g, k)
+	if in.plan.Agent.Name != "" {
+		agent, err := agentOf(in, k)
 		mounts += len(agent.Mounts)
 		c.judge("agent", err, strings.Join(agent.Words, " "))
 	}
 	if located {
-		git, err := gitOf(g)
+		git, err := gitOf(in)
 		mounts += len(git.Mounts)
 		c.judge("git", err, "the identity for this folder can be read")
-		more, _, err := mountsOf(g)
+		more, _, err := mountsOf(in)
 		mounts += len(more.Mounts)
 		c.judge("mounts", err, fmt.Sprintf("%d beyond the base", mounts))
 	}
@@ -124,22 +124,22 @@ func (c *Checkup) secrets(l launch.Launch) {
 }
 
 // project looks at the folder and at what is kept for it. It reports whether the folder may be mounted.
-func (c *Checkup) project(g *ground) bool {
+func (c *Checkup) project(in *inputs) bool {
 	var err error
-	if g.project, err = openProject(*g); err != nil {
+	if in.project, err = openProject(*in); err != nil {
 		c.judge("project", err, "")
 		return false
 	}
-	c.judge("project", nil, g.project.Path)
-	for _, n := range g.project.Notes {
+	c.judge("project", nil, in.project.Path)
+	for _, n := range in.project.Notes {
 		if n.Red {
 			c.add("project", doctor.Warning, n.Text)
 		}
 	}
-	if g.plan.State != "" {
-		g.Instance, err = lookAtState(*g)
-		detail := g.Instance.Dir
-		if len(g.Instance.Makes) > 0 {
+	if in.plan.State != "" {
+		in.Instance, err = lookAtState(*in)
+		detail := in.Instance.Dir
+		if len(in.Instance.Makes) > 0 {
 			detail += ", to be made or brought up to date"
 		}
 		c.judge("state", err, detail)
@@ -148,18 +148,18 @@ func (c *Checkup) project(g *ground) bool {
 }
 
 // machine returns what the launch would use of this machine.
-func machine(g ground) doctor.Machine {
-	p := g.plan
+func machine(in inputs) doctor.Machine {
+	p := in.plan
 	// paths of packages that a launch fetches first are left out
 	present := p
 	present.Pins.Packages = slices.DeleteFunc(slices.Clone(p.Pins.Packages), func(pkg plan.Package) bool {
-		return slices.Contains(g.missing, pkg.Attr)
+		return slices.Contains(in.missing, pkg.Attr)
 	})
-	socket, local := daemon(g.call)
+	socket, local := daemon(in.call)
 	m := doctor.Machine{
 		Bwrap: plan.ToolPath(p, resolve.ToolBwrap), Env: plan.ToolPath(p, resolve.ToolEnv), Seccomp: seccomp.Filter(),
-		Tier: p.Network.Tier, Paths: present.StorePaths(), Fetched: g.missing, Socket: socket, Local: local,
-		Nix: p.Nix.Daemon, Home: g.folders.Home, Asks: !g.options.Yes && p.Asks(),
+		Tier: p.Network.Tier, Paths: present.StorePaths(), Fetched: in.missing, Socket: socket, Local: local,
+		Nix: p.Nix.Daemon, Home: in.folders.Home, Asks: !in.options.Yes && p.Asks(),
 	}
 	if program, err := ownProgram(networkName); err == nil && launch.OwnNetwork(p.Network) {
 		m.Network = program

@@ -88,6 +88,6 @@ func (r *running) tellUncovered(file string, err error) {
 			diag.Visible(file), diag.Visible(err.Error()), end)
 	}
 	if strict {
-		r.runner.Post.End()
+		r.runner.Signals.End()
 	}
 }

@@ -11,7 +11,7 @@ import (
 // A1: an agent that uncovers files again and again filled the terminal.
 func TestUncoveredFilesAreNamedOnceAndCounted(t *testing.T) {
 	var said bytes.Buffer
-	r := &running{Session: &Session{ground: ground{call: call{caller: Caller{Stderr: &said}}}}}
+	r := &running{Session: &Session{inputs: inputs{call: call{caller: Caller{Stderr: &said}}}}}
 	for range 1000 {
 		r.tellUncovered("/p/.env", errors.New("moved"))
 	}

@@ -29,11 +29,11 @@ type gitPart struct {
 
 // gitOf makes the sandbox's .gitconfig from the identity that git would pick
 // for this folder. No git is run: it would obey the project's configuration.
-func gitOf(g ground) (made gitPart, err error) {
-	home, env := g.Facts.Home, g.Facts.Env
+func gitOf(in inputs) (made gitPart, err error) {
+	home, env := in.Facts.Home, in.Facts.Env
 	identity, err := usergit.Pick(usergit.Sources{
-		Files: usergit.Files(home, env.Get), Home: home, Repo: repoOf(g.project, g.Facts.Cwd),
-		ReadFile: g.userGit.read, Canonical: filepath.EvalSymlinks,
+		Files: usergit.Files(home, env.Get), Home: home, Repo: repoOf(in.project, in.Facts.Cwd),
+		ReadFile: in.userGit.read, Canonical: filepath.EvalSymlinks,
 	}, env.Get)
 	if err != nil {
 		const remedy = "mend the file; `git config --list` says the same"
@@ -44,25 +44,25 @@ func gitOf(g ground) (made gitPart, err error) {
 			"git config --global " + missing + " …")
 	}
 	made.access = usergit.Access{
-		Hosts: g.plan.Git.Hosts, SSHToHTTPS: g.plan.Git.SSHToHTTPS, NoSSH: !isInside(g.plan, "ssh"),
+		Hosts: in.plan.Git.Hosts, SSHToHTTPS: in.plan.Git.SSHToHTTPS, NoSSH: !isInside(in.plan, "ssh"),
 	}
-	for _, host := range g.plan.Git.Hosts {
+	for _, host := range in.plan.Git.Hosts {
 		if token, _ := env.Get(host.Variable); token == "" {
 			made.note("git cannot log in to " + host.Host + ": " + host.Variable + " is not set")
 		}
 	}
-	made.add(gitHabits(g, identity))
-	made.letKeys(g, identity)
-	made.config = usergit.Make(identity, safeDirectories(g.project), made.access)
+	made.add(gitHabits(in, identity))
+	made.letKeys(in, identity)
+	made.config = usergit.Make(identity, safeDirectories(in.project), made.access)
 	return made, nil
 }
 
 // gitHabits carries over what the user would miss of their own git configuration: the file that says what git
 // ignores, without which `git add -A` adds such files. It notes that commits are not signed, and which other
 // settings are not inside.
-func gitHabits(g ground, id usergit.Identity) (habits part) {
+func gitHabits(in inputs, id usergit.Identity) (habits part) {
 	switch {
-	case id.Signs != "true" || g.plan.Git.Sign != "":
+	case id.Signs != "true" || in.plan.Git.Sign != "":
 	case id.SignsBy == "ssh":
 		habits.note("commits are not signed inside: " +
 			"`git: {sign: ssh}` in the profile signs them with your key, which stays outside")
@@ -72,17 +72,17 @@ func gitHabits(g ground, id usergit.Identity) (habits part) {
 	if id.Others != "" {
 		habits.note("set in your git configuration and not inside: " + diag.Visible(id.Others))
 	}
-	file := g.Facts.Env.Value("XDG_CONFIG_HOME", filepath.Join(g.Facts.Home, ".config")) + "/git/ignore"
+	file := in.Facts.Env.Value("XDG_CONFIG_HOME", filepath.Join(in.Facts.Home, ".config")) + "/git/ignore"
 	if id.Excludes != "" {
-		file = g.absolute(id.Excludes)
+		file = in.absolute(id.Excludes)
 	}
-	content, reason := ignoreFile(file, g.Facts.Home, g.project.Path)
+	content, reason := ignoreFile(file, in.Facts.Home, in.project.Path)
 	if reason != "" {
 		habits.note("what " + file + " has git ignore is not ignored inside: " + reason)
 	}
 	if len(content) > 0 {
 		habits.mount(launch.Mount{
-			Kind: plan.ROData, Source: file, Destination: g.Facts.Home + "/.config/git/ignore", Data: content,
+			Kind: plan.ROData, Source: file, Destination: in.Facts.Home + "/.config/git/ignore", Data: content,
 			Why: "your core.excludesFile",
 		})
 	}

@@ -33,30 +33,30 @@ const (
 
 // letKeys finds the keys that the plan lets git sign with and ssh log in with, and mounts the socket of the agent that
 // uses them. The keys themselves never enter. What cannot be used is a warning.
-func (made *gitPart) letKeys(g ground, id usergit.Identity) {
-	wanted := g.plan.Git
+func (made *gitPart) letKeys(in inputs, id usergit.Identity) {
+	wanted := in.plan.Git
 	if wanted.Sign == "" && len(wanted.SSH) == 0 {
 		return
 	}
-	found, file, err := lookForKeys(g, id)
+	found, file, err := lookForKeys(in, id)
 	if err != nil {
 		made.warn("ssh keys cannot be used: " + err.Error())
 		return
 	}
 	if wanted.Sign != "" {
-		made.sign(g.plan, id, found, file)
+		made.sign(in.plan, id, found, file)
 	}
 	if len(wanted.SSH) > 0 {
-		made.logIn(g.plan, found)
+		made.logIn(in.plan, found)
 	}
 	r := &made.keys
 	if r.Rules.Git == nil && len(r.Rules.Hosts) == 0 {
 		return
 	}
 	if len(found.Held) > 0 && (r.Key == nil || len(r.Rules.Hosts) > 0) {
-		r.Agent = g.Facts.Env.Value("SSH_AUTH_SOCK", "")
+		r.Agent = in.Facts.Env.Value("SSH_AUTH_SOCK", "")
 	}
-	r.Dir, r.Socket = g.Instance.Dir, fmt.Sprint(socketName, os.Getpid())
+	r.Dir, r.Socket = in.Instance.Dir, fmt.Sprint(socketName, os.Getpid())
 	made.mount(launch.Mount{
 		Kind: plan.ROBind, Source: filepath.Join(r.Dir, r.Socket), Destination: agentSocket, Why: plan.Base,
 	})
@@ -75,22 +75,22 @@ type keyFiles struct {
 
 // lookForKeys has claudebox's helper look at the keys in the user's ssh agent, at the key for signing, and at the
 // known hosts among those of the plan.
-func lookForKeys(g ground, id usergit.Identity) (found sshagent.Found, f keyFiles, err error) {
-	known := slices.DeleteFunc([]string{filepath.Join(g.Facts.Home, ".ssh/known_hosts"), knownHosts},
+func lookForKeys(in inputs, id usergit.Identity) (found sshagent.Found, f keyFiles, err error) {
+	known := slices.DeleteFunc([]string{filepath.Join(in.Facts.Home, ".ssh/known_hosts"), knownHosts},
 		func(name string) bool {
 			_, err := os.Stat(name)
 			return err != nil
 		})
-	if g.plan.Git.Sign != "" {
-		f = readKey(g.call, id.SigningKey)
+	if in.plan.Git.Sign != "" {
+		f = readKey(in.call, id.SigningKey)
 	}
 	program, err := ownProgram(helperName)
 	if err == nil {
 		ctx, cancel := context.WithTimeout(context.Background(), keyPatience)
 		defer cancel()
 		found, err = sshagent.Look(ctx, program, sshagent.Question{
-			Agent: g.Facts.Env.Value("SSH_AUTH_SOCK", ""), Public: f.public, Private: f.private,
-			Known: known, Hosts: g.plan.Git.SSH,
+			Agent: in.Facts.Env.Value("SSH_AUTH_SOCK", ""), Public: f.public, Private: f.private,
+			Known: known, Hosts: in.plan.Git.SSH,
 		})
 	}
 	return found, f, err

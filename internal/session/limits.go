@@ -15,15 +15,15 @@ import (
 // limitsOf warns of the limits in the profile that cannot be enforced here. limited reports whether systemd enforces
 // those on memory and cpu; it is asked only if there are any. The limit on processes needs no systemd, if the kernel
 // counts the sandbox's processes apart.
-func limitsOf(g ground, ownPIDs bool) (made part, limited bool) {
-	limits := g.plan.Limits
+func limitsOf(in inputs, ownPIDs bool) (made part, limited bool) {
+	limits := in.plan.Limits
 	if limits.Memory <= 0 && limits.CPU <= 0 {
 		if limits.Tasks > 0 && !(ownPIDs && launch.CountsProcesses()) {
 			made.warn("limits: tasks does not hold: here the kernel does not count the sandbox's processes apart")
 		}
 		return made, false
 	}
-	err := askSystemd(g.Facts.Env, scope.Request{})
+	err := askSystemd(in.Facts.Env, scope.Request{})
 	if err != nil {
 		made.warn("limits: memory and cpu do not hold: " + err.Error())
 	}

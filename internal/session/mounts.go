@@ -22,15 +22,15 @@ import (
 // mountsOf makes the mounts of the project, of the command line, of the plan's patterns of worktrees, and of this
 // machine's policy files. linked maps a mount's source to the link that led to it, see [bound]. The plan's other mounts
 // are made by [launch.Mounts].
-func mountsOf(g ground) (made part, linked map[string]string, err error) {
-	made, linked = protection(g.project, emptyFolder(g.call)), map[string]string{}
+func mountsOf(in inputs) (made part, linked map[string]string, err error) {
+	made, linked = protection(in.project, emptyFolder(in.call)), map[string]string{}
 	for _, flag := range []struct {
 		name  string
 		kind  plan.MountKind
 		words []string
-	}{{"--mount-ro", plan.ROBind, g.options.MountRO}, {"--mount-rw", plan.Bind, g.options.MountRW}} {
+	}{{"--mount-ro", plan.ROBind, in.options.MountRO}, {"--mount-rw", plan.Bind, in.options.MountRW}} {
 		for _, word := range flag.words {
-			m, link, err := flagMount(g, word, flag.kind, flag.name)
+			m, link, err := flagMount(in, word, flag.kind, flag.name)
 			if err != nil {
 				return made, nil, err
 			}
@@ -40,10 +40,10 @@ func mountsOf(g ground) (made part, linked map[string]string, err error) {
 			made.mount(m)
 		}
 	}
-	if err := made.addWorktrees(g); err != nil {
+	if err := made.addWorktrees(in); err != nil {
 		return made, nil, err
 	}
-	for _, path := range g.etc.Managed {
+	for _, path := range in.etc.Managed {
 		made.mount(launch.Mount{
 			Kind: plan.ROBind, Source: path, Destination: "/etc/claude-code/" + filepath.Base(path),
 			Why: "policy of this machine",
@@ -94,9 +94,9 @@ func hidesFolder(m project.Mount) bool { return m.Mode == project.Hidden && m.Di
 
 // addWorktrees mounts the folders beside the project that a pattern of the
 // profile names, read-write. Links are left out: they lead elsewhere.
-func (p *part) addWorktrees(g ground) error {
-	for _, pattern := range g.plan.Beside {
-		found, err := filepath.Glob(filepath.Join(g.project.Path, pattern))
+func (p *part) addWorktrees(in inputs) error {
+	for _, pattern := range in.plan.Beside {
+		found, err := filepath.Glob(filepath.Join(in.project.Path, pattern))
 		if err != nil {
 			const remedy = "mend the pattern in the profile"
 			return &diag.Error{Op: "look for worktrees by " + pattern, Err: err, Remedy: remedy}
@@ -104,10 +104,10 @@ func (p *part) addWorktrees(g ground) error {
 		for _, folder := range found {
 			m := launch.Mount{Kind: plan.Bind, Source: folder, Destination: folder, Open: true, Why: whyWorktree}
 			known := slices.ContainsFunc(p.Mounts, func(o launch.Mount) bool { return o.Destination == folder })
-			if !isFolder(folder) || known || folder == g.project.Path {
+			if !isFolder(folder) || known || folder == in.project.Path {
 				continue
 			}
-			if err := judgeNamed(g, "mount "+folder+" (worktrees)", m); err != nil {
+			if err := judgeNamed(in, "mount "+folder+" (worktrees)", m); err != nil {
 				return err
 			}
 			p.mount(m)
@@ -127,19 +127,19 @@ func isFolder(name string) bool {
 
 // flagMount makes the mount of a flag's word, HOST[:INSIDE]. Both are relative to the current folder,
 // or absolute, or begin with "~/". link is what [follow] returns as foreign.
-func flagMount(g ground, word string, kind plan.MountKind, flag string) (m launch.Mount, link string, err error) {
+func flagMount(in inputs, word string, kind plan.MountKind, flag string) (m launch.Mount, link string, err error) {
 	source, inside := sides(word)
 	op := "mount " + word + " (" + flag + ")"
 	if source == "" || inside == "" {
 		return m, "", diag.Errorf(op, "write "+flag+" HOST or "+flag+" HOST:INSIDE", "a side of the colon is empty")
 	}
-	real, link, err := follow(g, g.absolute(source))
+	real, link, err := follow(in, in.absolute(source))
 	if err != nil {
 		const remedy = "name a file or folder that exists, by its own path"
 		return m, "", &diag.Error{Op: op, Err: err, Remedy: remedy}
 	}
-	m = launch.Mount{Kind: kind, Source: real, Destination: g.absolute(inside), Open: true, Why: flag}
-	return m, link, judgeNamed(g, op, m)
+	m = launch.Mount{Kind: kind, Source: real, Destination: in.absolute(inside), Open: true, Why: flag}
+	return m, link, judgeNamed(in, op, m)
 }
 
 // sides splits a flag's word at its first colon; without one, both sides are the whole word.
@@ -152,13 +152,13 @@ func sides(word string) (outside, inside string) {
 }
 
 // judgeNamed returns an error for a mount that a profile could not ask for either.
-func judgeNamed(g ground, op string, m launch.Mount) error {
+func judgeNamed(in inputs, op string, m launch.Mount) error {
 	message, remedy := profile.SourceFault(m.Source)
 	if message == "" {
-		if err := judgeSource(g, m); err != nil {
+		if err := judgeSource(in, m); err != nil {
 			return err
 		}
-		message, remedy = profile.DestinationFault(profile.Tilde(g.Facts.Home, m.Destination))
+		message, remedy = profile.DestinationFault(profile.Tilde(in.Facts.Home, m.Destination))
 	}
 	if message != "" {
 		return diag.Errorf(op, remedy, "%s", message)
@@ -175,7 +175,7 @@ var errLedOut = errors.New("a link in the project leads out of it, where an agen
 // live session may change them between two looks. foreign is the last link on the way that an agent could have made,
 // in a folder that it was given once; empty if there is none, or if the source lies in the project, which is the
 // agent's anyway.
-func follow(g ground, path string) (at, foreign string, err error) {
+func follow(in inputs, path string) (at, foreign string, err error) {
 	if free, err := beneath.Canonical(path); err == nil && free == path {
 		return path, "", nil // no link on the way
 	}
@@ -184,14 +184,14 @@ func follow(g ground, path string) (at, foreign string, err error) {
 		if info.Mode()&fs.ModeSymlink == 0 {
 			return nil
 		}
-		passed = passed || pathname.Below(name, g.project.Path)
+		passed = passed || pathname.Below(name, in.project.Path)
 		// the user's home itself is never mounted
-		if !beneath.OfRoot(name, info) && filepath.Dir(name) != filepath.Clean(g.Facts.Home) {
+		if !beneath.OfRoot(name, info) && filepath.Dir(name) != filepath.Clean(in.Facts.Home) {
 			foreign = name
 		}
 		return nil
 	})
-	switch inside := pathname.Below(at, g.project.Path); {
+	switch inside := pathname.Below(at, in.project.Path); {
 	case err != nil:
 		return "", "", diag.Cause(err)
 	case inside:
@@ -205,9 +205,9 @@ func follow(g ground, path string) (at, foreign string, err error) {
 // judgeSources returns an error for a mount that the user named and that shows a secret path of the host, unless a
 // profile allows exactly this mount (SAND-09), or that opens what is protected or hidden in the project. It looks
 // at the final sources: a link may have led anywhere.
-func judgeSources(g ground, mounts []launch.Mount, list []given) error {
+func judgeSources(in inputs, mounts []launch.Mount, list []given) error {
 	for _, m := range mounts {
-		if err := cmp.Or(judgeSource(g, m), judgeOverlap(m, list)); err != nil {
+		if err := cmp.Or(judgeSource(in, m), judgeOverlap(m, list)); err != nil {
 			return err
 		}
 	}
@@ -215,25 +215,25 @@ func judgeSources(g ground, mounts []launch.Mount, list []given) error {
 }
 
 // judgeSource returns an error for a mount that shows a secret path of the host, see [judgeSources].
-func judgeSource(g ground, m launch.Mount) error {
-	if m.Secret || !m.Open || m.Why == plan.Base || pathname.Below(m.Source, g.project.Path) ||
-		m.Source == emptyFolder(g.call) {
+func judgeSource(in inputs, m launch.Mount) error {
+	if m.Secret || !m.Open || m.Why == plan.Base || pathname.Below(m.Source, in.project.Path) ||
+		m.Source == emptyFolder(in.call) {
 		return nil
 	}
-	home, err := beneath.Canonical(g.Facts.Home)
+	home, err := beneath.Canonical(in.Facts.Home)
 	if err != nil {
-		home = g.Facts.Home
+		home = in.Facts.Home
 	}
 	secret, relation := profile.Exposes(profile.Tilde(home, m.Source))
 	isImport := func(in state.Import) bool { return in.Source == m.Source }
-	if secret.Path == "~/.claude" && slices.ContainsFunc(g.Instance.Imports, isImport) {
+	if secret.Path == "~/.claude" && slices.ContainsFunc(in.Instance.Imports, isImport) {
 		return nil // state chose these folders of it, and these only
 	}
 	// CLAUDEBOX_HOME may lie anywhere
-	own, err := beneath.Canonical(g.folders.Home)
+	own, err := beneath.Canonical(in.folders.Home)
 	shows := err == nil && (pathname.Below(m.Source, own) || pathname.Below(own, m.Source))
 	if relation == profile.Apart && shows {
-		secret, relation = profile.SecretPath{Path: g.folders.Home, What: "the sandboxes of other projects"},
+		secret, relation = profile.SecretPath{Path: in.folders.Home, What: "the sandboxes of other projects"},
 			profile.Around
 	}
 	remedy := "mount exactly what is needed by a profile's `mounts` with `secret: true`, or leave it out"

@@ -30,27 +30,27 @@ type networkPart struct {
 }
 
 // networkOf checks what the plan and the options say of the network, and finds the ports to publish and the log file.
-func networkOf(g ground) (made networkPart, err error) {
-	wanted, tier := g.plan.Network, g.plan.Network.Tier
-	if g.options.NetworkLog != "" && !launch.OwnNetwork(wanted) {
+func networkOf(in inputs) (made networkPart, err error) {
+	wanted, tier := in.plan.Network, in.plan.Network.Tier
+	if in.options.NetworkLog != "" && !launch.OwnNetwork(wanted) {
 		return made, diag.Errorf("read --network-log", "leave it out, or use tier inet or allow",
 			"there is nothing to log: the tier is %s", tier)
 	}
-	if tier == profile.TierFull && len(g.options.Publish) > 0 {
+	if tier == profile.TierFull && len(in.options.Publish) > 0 {
 		made.note("--publish changes nothing in tier full: every port inside is a port of this host")
 	}
 	if tier == profile.TierAllow {
-		if err := judgeList(g.plan); err != nil {
+		if err := judgeList(in.plan); err != nil {
 			return made, err
 		}
-		unused := func(name string) bool { return g.Facts.Env.Value(name, "") != "" }
+		unused := func(name string) bool { return in.Facts.Env.Value(name, "") != "" }
 		names := []string{"HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"}
 		if i := slices.IndexFunc(names, unused); i >= 0 && wanted.Via == "" {
 			made.note(names[i] + " of this host is not used: claudebox connects to the listed hosts " +
 				"itself, or by the proxy that the profile names (network.via)")
 		}
 	}
-	if made.published, err = published(g.plan, g.options.Publish); err != nil {
+	if made.published, err = published(in.plan, in.options.Publish); err != nil {
 		return made, err
 	}
 	for _, port := range made.published {
@@ -58,8 +58,8 @@ func networkOf(g ground) (made networkPart, err error) {
 			made.note(fmt.Sprintf("127.0.0.1:%d of this host leads to port %d inside", port.Outside, port.Inside))
 		}
 	}
-	if g.options.NetworkLog != "" {
-		made.log, err = logFile(g.absolute(g.options.NetworkLog), g.project.Path)
+	if in.options.NetworkLog != "" {
+		made.log, err = logFile(in.absolute(in.options.NetworkLog), in.project.Path)
 	}
 	return made, err
 }

@@ -68,7 +68,7 @@ func TestALostSummaryIsInTheReport(t *testing.T) {
 
 func TestTheLogIsNamedLikeOtherPathsOfTheCommandLine(t *testing.T) {
 	home := t.TempDir()
-	g := ground{call: at(home)}
+	g := inputs{call: at(home)}
 	g.plan.Network.Tier = profile.TierInet
 	for _, dir := range []string{"/project/logs", "/other"} {
 		if err := os.MkdirAll(home+dir, 0o700); err != nil {

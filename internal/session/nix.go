@@ -36,19 +36,19 @@ type nixPart struct {
 }
 
 // nixOf decides what Nix uses inside (SAND-07).
-func nixOf(g ground, ownPIDs bool) (made nixPart, err error) {
-	switch g.plan.Nix.Daemon {
+func nixOf(in inputs, ownPIDs bool) (made nixPart, err error) {
+	switch in.plan.Nix.Daemon {
 	case "own":
-		made, err = ownStore(g, ownPIDs)
+		made, err = ownStore(in, ownPIDs)
 	case "host":
-		made, err = hostDaemon(g)
+		made, err = hostDaemon(in)
 	default:
 		made.Conf = inside.NoConf("Nix is off in this sandbox")
 	}
-	pin := g.plan.Pins.Nixpkgs
+	pin := in.plan.Pins.Nixpkgs
 	source := inside.Source{
 		Path: pin.Path, Rev: pin.Rev, NarHash: pin.NarHash, LastModified: pin.LastModified,
-		Nix: plan.ToolPath(g.plan, resolve.ToolNix),
+		Nix: plan.ToolPath(in.plan, resolve.ToolNix),
 	}
 	made.Registry, made.Conf = source.Registry(), append(made.Conf, source.Conf()...)
 	return made, err
@@ -56,9 +56,9 @@ func nixOf(g ground, ownPIDs bool) (made nixPart, err error) {
 
 // ownStore gives the sandbox a store of its own over the host's. If this machine cannot, Nix inside only evaluates,
 // and a warning says why.
-func ownStore(g ground, ownPIDs bool) (made nixPart, err error) {
-	p := g.plan
-	err = tryStore(g)
+func ownStore(in inputs, ownPIDs bool) (made nixPart, err error) {
+	p := in.plan
+	err = tryStore(in)
 	if p.Nix.Store == "closure" && !ownPIDs {
 		err = errors.New("the plan's closure and a store of its own need a /proc that shows process 2")
 	}
@@ -67,13 +67,13 @@ func ownStore(g ground, ownPIDs bool) (made nixPart, err error) {
 		made.warn("Nix inside neither builds nor fetches: " + err.Error())
 		return made, nil
 	}
-	dir, extra := inside.Choose(filepath.Join(g.Instance.Dir, "nix"))
+	dir, extra := inside.Choose(filepath.Join(in.Instance.Dir, "nix"))
 	if extra {
 		made.note("another session uses this project's Nix store: what Nix builds and fetches in " +
 			"this one is gone at its end")
 	}
 	made.Store = dir
-	made.Conf = inside.Conf(inside.CachesOf(g.etc.NixConf).Reached(
+	made.Conf = inside.Conf(inside.CachesOf(in.etc.NixConf).Reached(
 		func(name string) bool { return reaches(p.Network, name, httpsPort) }))
 	for _, m := range []launch.Mount{
 		{Kind: plan.Bind, Source: inside.Var(dir), Destination: inside.StateInner},
@@ -87,7 +87,7 @@ func ownStore(g ground, ownPIDs bool) (made nixPart, err error) {
 	if !slices.ContainsFunc(p.Mounts, isProfile) {
 		made.mount(launch.Mount{
 			Kind: plan.Symlink, Source: inside.NoProfile, Why: plan.Base,
-			Destination: filepath.Join(g.Facts.Home, ".nix-profile"),
+			Destination: filepath.Join(in.Facts.Home, ".nix-profile"),
 		})
 	}
 	return made, nil
@@ -97,22 +97,22 @@ const httpsPort = 443
 
 // tryStore returns an error that says why this machine cannot give a sandbox a store of its own. Success is cached
 // until the next boot, or until claudebox's folder moves. With [Purpose.Look] it does not try, and returns nil.
-func tryStore(g ground) error {
+func tryStore(in inputs) error {
 	var st unix.Stat_t
-	if err := unix.Stat(g.folders.Home, &st); err != nil {
+	if err := unix.Stat(in.folders.Home, &st); err != nil {
 		return nil // the first launch makes it; the next one tries
 	}
 	boot, err := bootID()
 	if err != nil {
 		return err
 	}
-	key := fmt.Sprintf("%s %d %s works\n", boot, st.Dev, g.folders.Home)
-	file := filepath.Join(g.folders.Cache, "nix-inside")
-	if string(cachefile.Read(file)) == key || g.why.Look {
+	key := fmt.Sprintf("%s %d %s works\n", boot, st.Dev, in.folders.Home)
+	file := filepath.Join(in.folders.Cache, "nix-inside")
+	if string(cachefile.Read(file)) == key || in.why.Look {
 		return nil
 	}
-	bwrap, env := plan.ToolPath(g.plan, resolve.ToolBwrap), plan.ToolPath(g.plan, resolve.ToolEnv)
-	if err := launch.TryStore(bwrap, env, g.folders.Home); err != nil {
+	bwrap, env := plan.ToolPath(in.plan, resolve.ToolBwrap), plan.ToolPath(in.plan, resolve.ToolEnv)
+	if err := launch.TryStore(bwrap, env, in.folders.Home); err != nil {
 		return err
 	}
 	cachefile.Write(file, []byte(key))
@@ -191,14 +191,14 @@ func (n *nixStore) close() {
 // hostDaemon lets the sandbox reach the host's daemon. It returns an error outside tier full, as what the daemon
 // fetches passes no tier; and unless the daemon itself says that it does not trust this user, as for a trusted one
 // its socket is a way to become root.
-func hostDaemon(g ground) (made nixPart, err error) {
+func hostDaemon(in inputs) (made nixPart, err error) {
 	const op = "reach the host's Nix daemon"
 	made.Conf = inside.NoConf("the host's Nix daemon is not reachable in this sandbox")
-	if g.plan.Network.Tier != profile.TierFull {
+	if in.plan.Network.Tier != profile.TierFull {
 		return made, diag.Errorf(op, "write `nix: {daemon: own}`, or leave it out",
-			"in tier %s the daemon would fetch past the tier", g.plan.Network.Tier)
+			"in tier %s the daemon would fetch past the tier", in.plan.Network.Tier)
 	}
-	said, err := askDaemon(g)
+	said, err := askDaemon(in)
 	switch {
 	case err != nil:
 		return made, err
@@ -206,7 +206,7 @@ func hostDaemon(g ground) (made nixPart, err error) {
 		return made, diag.Errorf(op, "write `nix: {daemon: own}`, or take yourself out of `trusted-users` in nix.conf",
 			"it does not say that it distrusts you, and would make the agent root (Nix before 2.15 cannot tell)")
 	}
-	made.Daemon, made.Conf = true, inside.DaemonConf(g.etc.NixConf)
+	made.Daemon, made.Conf = true, inside.DaemonConf(in.etc.NixConf)
 	made.warn("the agent reaches the host's Nix daemon: it builds into the host's store, may collect its garbage, " +
 		"and sees everybody's roots")
 	if warning := said.warning(); warning != "" {
@@ -242,13 +242,13 @@ const probeWait = 20 * time.Second
 // askDaemon asks the daemon whether it trusts this user, and finds out how it confines builds. That costs more than
 // the rest of a launch, so the answer is cached until something changes that it depends on, see [daemonKey]. With
 // [Purpose.Look] nothing is built.
-func askDaemon(g ground) (daemonSaid, error) {
+func askDaemon(in inputs) (daemonSaid, error) {
 	socket := plan.DaemonSocketDir + "/socket"
-	key, err := daemonKey(socket, g.Facts.UID)
+	key, err := daemonKey(socket, in.Facts.UID)
 	if err != nil {
 		return daemonSaid{}, err
 	}
-	file := filepath.Join(g.folders.Cache, "daemon")
+	file := filepath.Join(in.folders.Cache, "daemon")
 	var said daemonSaid
 	if kept, ok := bytes.CutPrefix(cachefile.Read(file), []byte(key)); ok && cachefile.Decode(kept, &said) {
 		return said, nil
@@ -262,11 +262,11 @@ func askDaemon(g ground) (daemonSaid, error) {
 	switch {
 	case said.Trust != nixdaemon.NotTrusted:
 		return said, nil // no sandbox reaches it
-	case g.why.Look:
+	case in.why.Look:
 		said.Failed = "this look does not ask, a launch does"
 		return said, nil
 	}
-	if said.Builds, err = probeBuilds(client, g.plan, g.Facts.Home); err != nil {
+	if said.Builds, err = probeBuilds(client, in.plan, in.Facts.Home); err != nil {
 		said.Failed = "it did not build the probe that would say: " + err.Error()
 		return said, nil
 	}

@@ -29,10 +29,10 @@ type planner struct {
 
 // planned is the plan of a launch, with facts that are not in the plan itself.
 type planned struct {
-	plan    plan.Plan
-	orders  []string // files that claudebox takes orders from: they say what the next sandbox may do
-	missing []string // packages that are not in the store yet, if nothing may be fetched
-	remarks []string // for the user, on the project's own profile
+	plan     plan.Plan
+	ownFiles []string // profiles and plans that claudebox obeys: they say what the next sandbox may do
+	missing  []string // packages that are not in the store yet, if nothing may be fetched
+	remarks  []string // for the user, on the project's own profile
 }
 
 // plan returns the plan of a launch: the file of --plan, a plan that a Nix module made, or one made now from the
@@ -58,7 +58,7 @@ func (p planner) plan() (found planned, err error) {
 	if err != nil {
 		return planned{}, err
 	}
-	found.orders = append(namedFiles(p.call), found.orders...)
+	found.ownFiles = append(namedFiles(p.call), found.ownFiles...)
 	if p.options.Network != "" {
 		found.plan = found.plan.WithTier(p.options.Network)
 	}
@@ -143,7 +143,7 @@ func (p planner) make(cache plancache.Cache,
 	load func(profiledir.Files) (profile.Profile, diag.Problems, error),
 ) (planned, error) {
 	if kept, found := cache.Find(); found && p.keeper.holdRoots(cache.File(), kept.Roots) {
-		return planned{plan: kept.Plan, orders: filesOf(kept.Made)}, nil
+		return planned{plan: kept.Plan, ownFiles: filesOf(kept.Made)}, nil
 	}
 	files, seen := p.files(), plancache.Witnesses{}
 	files.Seen = seen.Note
@@ -154,7 +154,7 @@ func (p planner) make(cache plancache.Cache,
 	}
 	diag.Warn(p.caller.Stderr, warnings...)
 	made, paths, err := p.planOf(prof)
-	made.orders = filesOf(seen)
+	made.ownFiles = filesOf(seen)
 	if err == nil && !p.why.Look && len(warnings) == 0 {
 		p.keeper.writeLater(func() { p.keeper.keepPlan(cache, made.plan, paths, seen) })
 	}

@@ -50,8 +50,8 @@ func TestAPlanFileIsFollowedAsTheFlagsChangeIt(t *testing.T) {
 	if got.plan.Profile != "p" || got.plan.Network.Tier != "allow" || !slices.Equal(got.plan.Network.In, []int{3000}) {
 		t.Errorf("got %+v", got.plan)
 	}
-	if !slices.Equal(got.orders, []string{c.options.Plan}) {
-		t.Errorf("it was made of %q", got.orders)
+	if !slices.Equal(got.ownFiles, []string{c.options.Plan}) {
+		t.Errorf("it was made of %q", got.ownFiles)
 	}
 }
 

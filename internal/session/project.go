@@ -22,10 +22,10 @@ import (
 
 // openProject opens the project. It returns an error if the project is too large to look at as a whole, and nobody is
 // asked before the start.
-func openProject(g ground) (project.Project, error) {
-	opened, err := project.Open(projectRequest(g))
-	unseen := opened.Cut && !slices.Contains(g.plan.Show, "**")
-	if err == nil && unseen && !g.why.Look && (g.options.Yes || !g.plan.Asks()) {
+func openProject(in inputs) (project.Project, error) {
+	opened, err := project.Open(projectRequest(in))
+	unseen := opened.Cut && !slices.Contains(in.plan.Show, "**")
+	if err == nil && unseen && !in.why.Look && (in.options.Yes || !in.plan.Asks()) {
 		err = diag.Errorf("hide the project's secret files",
 			"start without --yes, in a subfolder, or say `show: [\"**\"]` in the profile to hide nothing",
 			"it has more entries than are looked at, and nobody is asked")
@@ -34,18 +34,18 @@ func openProject(g ground) (project.Project, error) {
 }
 
 // projectRequest makes the request for [project.Open] about the caller's project.
-func projectRequest(g ground) project.Request {
-	p := g.plan
+func projectRequest(in inputs) project.Request {
+	p := in.plan
 	var never []string // no sandbox may see them (SAND-09)
 	for _, s := range profile.SecretPaths {
 		never = append(never, s.Path)
 	}
 	return project.Request{
-		Dir: g.Facts.Cwd, Home: g.Facts.Home, UID: g.Facts.UID, Own: g.folders.Own(), Never: never,
-		Build: g.build, GitRoot: p.Project == "git-root", WritableConfig: p.Git.Config == "writable",
+		Dir: in.Facts.Cwd, Home: in.Facts.Home, UID: in.Facts.UID, Own: in.folders.Own(), Never: never,
+		Build: in.build, GitRoot: p.Project == "git-root", WritableConfig: p.Git.Config == "writable",
 		Strict: p.Protect.Mode == "strict", Worktrees: p.Beside, Protect: p.Protect.Globs, Hide: p.Hide, Show: p.Show,
-		Orders: slices.Concat(g.orders, g.placesByLink), UserGit: g.userGit.files,
-		Memory: aftermath.NewMemory(g.folders.Home),
+		OwnFiles: slices.Concat(in.ownFiles, in.placesByLink), UserGit: in.userGit.files,
+		Memory: aftermath.NewMemory(in.folders.Home),
 	}
 }
 
@@ -103,7 +103,7 @@ func judgeSearchPlaces(byLink []string, list []given) error {
 
 // judgeWritable returns an error for a read-write mount that the user named and through
 // which the agent would reach what git or claudebox obeys on the host.
-func judgeWritable(g ground, mounts []launch.Mount) error {
+func judgeWritable(in inputs, mounts []launch.Mount) error {
 	for _, m := range mounts {
 		if m.Kind != plan.Bind || !userNamed(m) {
 			continue
@@ -114,15 +114,15 @@ func judgeWritable(g ground, mounts []launch.Mount) error {
 				"mount it read-only, or mount the working tree: what git obeys in there is protected",
 				"it lies in %s, where this host's git obeys what an agent writes", git)
 		}
-		for _, dir := range slices.Concat(g.folders.Own(), searchPlaces(g.folders, g.caller.Manifest)) {
+		for _, dir := range slices.Concat(in.folders.Own(), searchPlaces(in.folders, in.caller.Manifest)) {
 			real, err := beneath.Leads(dir)
 			if err == nil && (pathname.Below(m.Source, real) ||
-				slices.Contains(g.folders.Own(), dir) && pathname.Below(real, m.Source)) {
+				slices.Contains(in.folders.Own(), dir) && pathname.Below(real, m.Source)) {
 				return diag.Errorf(op, "mount it read-only, or what is needed of it",
 					"it would open %s: what is there says what a sandbox may do", dir)
 			}
 		}
-		for _, name := range g.userGit.obeyed(g.call) {
+		for _, name := range in.userGit.obeyed(in.call) {
 			if real, err := beneath.Leads(name); err == nil && pathname.Below(m.Source, real) {
 				return diag.Errorf(op, "mount it read-only",
 					"it would open %s, which your git's configuration names: this host's git obeys what is there",
@@ -151,17 +151,17 @@ type guardPart struct {
 }
 
 // guard guards the folders that the user mounts read-write, and covers what looks secret in those that may be read.
-func guard(g ground, mounts []launch.Mount) (made guardPart, err error) {
-	made.given = []given{{g.project, g.project.Path}}
+func guard(in inputs, mounts []launch.Mount) (made guardPart, err error) {
+	made.given = []given{{in.project, in.project.Path}}
 	for _, m := range mounts {
 		switch {
-		case !userNamed(m) || !isFolder(m.Source) || pathname.Below(m.Source, g.project.Path):
+		case !userNamed(m) || !isFolder(m.Source) || pathname.Below(m.Source, in.project.Path):
 		case m.Kind == plan.Bind:
-			err = made.addBeside(g, m, mounts)
+			err = made.addBeside(in, m, mounts)
 		case m.Kind != plan.ROBind || m.Secret || pathname.Below(m.Source, "/nix/store") ||
-			pathname.Below(g.project.Path, m.Source): // granted, public, or refused for what it would open
+			pathname.Below(in.project.Path, m.Source): // granted, public, or refused for what it would open
 		default:
-			lent, whole, covers := coverLent(g, m.Source, m.Destination)
+			lent, whole, covers := coverLent(in, m.Source, m.Destination)
 			if made.add(lent); covers == nil && !whole {
 				made.warn(fmt.Sprintf("%s has more than %d entries: further secret files in it are not hidden",
 					m.Source, project.LentLimit))
@@ -176,8 +176,8 @@ func guard(g ground, mounts []launch.Mount) (made guardPart, err error) {
 }
 
 // addBeside protects a folder beside the project as the project is protected: the host's git obeys what is in it.
-func (p *guardPart) addBeside(g ground, m launch.Mount, mounts []launch.Mount) error {
-	req := projectRequest(g)
+func (p *guardPart) addBeside(in inputs, m launch.Mount, mounts []launch.Mount) error {
+	req := projectRequest(in)
 	req.Dir, req.Beside, req.GitRoot, req.Protect = m.Source, true, false, nil
 	if m.Secret {
 		req.Show = []string{"**"} // all of it was asked for
@@ -188,13 +188,13 @@ func (p *guardPart) addBeside(g ground, m launch.Mount, mounts []launch.Mount) e
 	}
 	folder := given{opened, m.Destination}
 	p.given = append(p.given, folder)
-	kept := protection(opened, emptyFolder(g.call))
+	kept := protection(opened, emptyFolder(in.call))
 	for i, made := range kept.Mounts {
 		path := opened.Mounts[i].Path
 		made.Destination, made.Secret = folder.inside(path), m.Secret
 		taken := func(m launch.Mount) bool { return m.Destination == made.Destination }
 		if !slices.ContainsFunc(mounts, taken) && !slices.ContainsFunc(p.Mounts, taken) &&
-			pathname.Below(path, m.Source) && !pathname.Below(path, g.project.Path) {
+			pathname.Below(path, m.Source) && !pathname.Below(path, in.project.Path) {
 			p.mount(made)
 		}
 	}
@@ -219,15 +219,15 @@ func (p *part) noteProject(about string, folder project.Project) {
 
 // coverLent covers what looks secret in a folder of the user's own that the
 // agent can read, and reports whether all of it was looked at.
-func coverLent(g ground, source, destination string) (made part, whole bool, err error) {
+func coverLent(in inputs, source, destination string) (made part, whole bool, err error) {
 	// as `show` in a profile names it, from the user's home or from the root
 	pattern := func(path string) string {
-		if rest, ok := strings.CutPrefix(path, g.Facts.Home+"/"); ok {
+		if rest, ok := strings.CutPrefix(path, in.Facts.Home+"/"); ok {
 			return rest
 		}
 		return strings.TrimPrefix(path, "/")
 	}
-	shown := func(rel string) bool { return project.Shown(g.plan.Show, pattern(filepath.Join(source, rel))) }
+	shown := func(rel string) bool { return project.Shown(in.plan.Show, pattern(filepath.Join(source, rel))) }
 	covers, cut, err := project.LookLent(source, shown)
 	if err != nil {
 		return made, false, diag.Wrap("look for secrets in "+source, err, "make it readable for you, or take it away")

@@ -35,7 +35,7 @@ func (p planner) overlay(base planned) (planned, error) {
 		return base, nil
 	}
 	made, err := p.makeOver(base.plan, *file, verdict)
-	made.orders = append(base.orders, made.orders...)
+	made.ownFiles = append(base.ownFiles, made.ownFiles...)
 	return made, err
 }
 

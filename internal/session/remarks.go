@@ -18,25 +18,25 @@ import (
 
 // remarksOf notes what a person should know before the start. overrides are for
 // variables of the host that the sandbox cannot use as they are.
-func remarksOf(g ground) (made part, overrides map[string]launch.Override) {
-	if len(g.missing) > 0 {
-		made.note("not in the store yet, to be fetched or built: " + strings.Join(g.missing, ", "))
+func remarksOf(in inputs) (made part, overrides map[string]launch.Override) {
+	if len(in.missing) > 0 {
+		made.note("not in the store yet, to be fetched or built: " + strings.Join(in.missing, ", "))
 	}
-	changed, overrides := overridesOf(g.plan, g.Facts.Env)
+	changed, overrides := overridesOf(in.plan, in.Facts.Env)
 	made.add(changed)
-	entering := extraEnv(g.Facts.Env)
-	for _, e := range g.plan.Env {
+	entering := extraEnv(in.Facts.Env)
+	for _, e := range in.plan.Env {
 		entering = append(entering, e.Name)
 	}
-	if list := missed(g.Facts.Env, entering, g.plan.Network.Tier); len(list) > 0 {
+	if list := missed(in.Facts.Env, entering, in.plan.Network.Tier); len(list) > 0 {
 		made.note("set here and not inside: " + strings.Join(list, ", ") + "; `extra_env_passthrough` lets them in")
 	}
-	made.noteProject("", g.project)
-	if g.plan.Network.Tier == profile.TierFull && !launch.ClosesAbstractSockets() {
+	made.noteProject("", in.project)
+	if in.plan.Network.Tier == profile.TierFull && !launch.ClosesAbstractSockets() {
 		made.warn("this kernel cannot close abstract sockets: X11 and D-Bus of this machine are within reach")
 	}
-	made.note(g.remarks...)
-	made.note(unseenWords(g.options.Words, g.project.Path)...)
+	made.note(in.remarks...)
+	made.note(unseenWords(in.options.Words, in.project.Path)...)
 	return made, overrides
 }
 

@@ -33,7 +33,7 @@ type running struct {
 func (s *Session) Run() (err error) {
 	// Before this line a signal ends claudebox at once: nothing exists yet
 	// that would have to be undone.
-	r := &running{Session: s, runner: launch.Runner{Post: launch.Listen(s.heeded)}}
+	r := &running{Session: s, runner: launch.Runner{Signals: launch.Listen(s.heeded)}}
 	defer r.close()
 	for _, step := range []func() error{
 		r.openNetwork, s.Instance.Prepare, r.openNix, func() error { return r.broker.start(s) },
@@ -65,7 +65,7 @@ func (s *Session) Run() (err error) {
 
 // close lets go of what is open, and waits for the processes that are to end by themselves.
 func (r *running) close() {
-	r.runner.Post.Reap()
+	r.runner.Signals.Reap()
 	r.nix.close()
 	for _, hold := range r.holds {
 		hold.Release()

@@ -32,21 +32,21 @@ type secrets struct {
 }
 
 // findSecrets finds the secrets that the agent uses without having them. In a tier without a broker there are none.
-func findSecrets(g ground) (found secrets, err error) {
-	if !slices.Contains(tiersWithBroker, g.plan.Network.Tier) {
+func findSecrets(in inputs) (found secrets, err error) {
+	if !slices.Contains(tiersWithBroker, in.plan.Network.Tier) {
 		return found, nil
 	}
-	list, err := listSecrets(g)
-	if err != nil || len(list) == 0 && g.plan.Agent.Name != "claude" {
+	list, err := listSecrets(in)
+	if err != nil || len(list) == 0 && in.plan.Agent.Name != "claude" {
 		return found, err
 	}
-	found = secrets{used: true, list: list, hello: broker.Hello{Password: "PASSWORD", Proxies: hostProxies(g)}}
-	if !g.why.Look {
+	found = secrets{used: true, list: list, hello: broker.Hello{Password: "PASSWORD", Proxies: hostProxies(in)}}
+	if !in.why.Look {
 		found.hello.Password = rand.Text()
 	}
 	config := &found.hello.Config
-	config.Key = placeholderKey(g)
-	if g.plan.Agent.Name == "claude" {
+	config.Key = placeholderKey(in)
+	if in.plan.Agent.Name == "claude" {
 		config.Login = &broker.Login{} // a login that is made inside is kept outside, too
 	}
 	for i, secret := range list {
@@ -59,14 +59,14 @@ func findSecrets(g ground) (found secrets, err error) {
 // placeholderKey returns the key of the instance, from which placeholders are made. The instance's sessions share it:
 // a placeholder that one of them writes into the agent's files must be good in the others. An instance that does not
 // exist yet gets a new key.
-func placeholderKey(g ground) broker.Key {
-	dir, err := state.Dir(g.folders.Home, state.Kind(g.plan.State), g.project.Root)
+func placeholderKey(in inputs) broker.Key {
+	dir, err := state.Dir(in.folders.Home, state.Kind(in.plan.State), in.project.Root)
 	if real, missing := beneath.Canonical(dir); err == nil && missing == nil {
 		if key, there := login.ReadKey(real); there {
 			return key
 		}
 	}
-	if g.why.Look {
+	if in.why.Look {
 		return make(broker.Key, len(broker.NewKey())) // zeros: its placeholders are shown, and never used
 	}
 	return broker.NewKey()
@@ -83,13 +83,13 @@ func (s secrets) placeholder(name string) string {
 }
 
 // insideValue returns the value that a variable would have inside; empty if it is not set.
-func insideValue(g ground, name string) string {
-	for _, e := range g.plan.Env {
+func insideValue(in inputs, name string) string {
+	for _, e := range in.plan.Env {
 		if e.Name == name && e.From != plan.FromHost {
 			return e.Value
 		}
 	}
-	for _, v := range entering(g) {
+	for _, v := range entering(in) {
 		if v.Name == name {
 			return v.Value
 		}
@@ -99,10 +99,10 @@ func insideValue(g ground, name string) string {
 
 // hostProxies returns the proxies by which the broker connects: those that the sandbox would have used, else those of
 // this host.
-func hostProxies(g ground) broker.Proxies {
+func hostProxies(in inputs) broker.Proxies {
 	find := func(name string) string {
-		lower, env := strings.ToLower(name), g.Facts.Env
-		return cmp.Or(insideValue(g, name), insideValue(g, lower), env.Value(name, ""), env.Value(lower, ""))
+		lower, env := strings.ToLower(name), in.Facts.Env
+		return cmp.Or(insideValue(in, name), insideValue(in, lower), env.Value(name, ""), env.Value(lower, ""))
 	}
 	return broker.Proxies{HTTPS: find("HTTPS_PROXY"), HTTP: find("HTTP_PROXY"), No: find("NO_PROXY")}
 }
@@ -133,33 +133,33 @@ type brokeredPart struct {
 
 // brokeredOf replaces secrets with placeholders, leads the sandbox to the broker, and adds to overrides, which other
 // parts have begun. port is that of the broker's proxy, see [listen].
-func brokeredOf(g ground, overrides map[string]launch.Override, port int) (made brokeredPart, err error) {
+func brokeredOf(in inputs, overrides map[string]launch.Override, port int) (made brokeredPart, err error) {
 	made.overrides = overrides
-	if g.plan.Network.Tier == profile.TierNone {
-		made.drop(g)
+	if in.plan.Network.Tier == profile.TierNone {
+		made.drop(in)
 	}
-	if g.secrets.used {
-		made.replace(g)
-		err = made.lead(g, port)
+	if in.secrets.used {
+		made.replace(in)
+		err = made.lead(in, port)
 	}
-	made.hint(g)
+	made.hint(in)
 	return made, err
 }
 
 // lead makes the broker's configuration, and the files and variables by which the sandbox finds the broker.
-func (b *brokeredPart) lead(g ground, port int) (err error) {
-	b.hello = g.secrets.hello
+func (b *brokeredPart) lead(in inputs, port int) (err error) {
+	b.hello = in.secrets.hello
 	config := &b.hello.Config
 	targets, err := config.Targets()
 	if err != nil {
 		return &diag.Error{Op: "broker the secrets", Err: err, Remedy: "write their hosts as names, in lower case"}
 	}
-	if !g.why.Look {
+	if !in.why.Look {
 		if config.Authority, err = broker.NewAuthority(broker.Names(targets), time.Now()); err != nil {
 			return &diag.Error{Op: "make the certificates of this launch", Err: err}
 		}
 	}
-	if config.Roots, err = readBundle(g.etc.Certificates); err != nil {
+	if config.Roots, err = readBundle(in.etc.Certificates); err != nil {
 		return diag.Wrap("read the certificates of this host", err, "")
 	}
 	b.bundle = slices.Concat(bytes.TrimRight(config.Roots, "\n"), []byte("\n"), config.Authority.Certificate)
@@ -173,18 +173,18 @@ func (b *brokeredPart) lead(g ground, port int) (err error) {
 	for name, value := range extraVariables {
 		b.set(name, value, brokerRule)
 	}
-	if g.plan.Network.Tier == profile.TierFull {
+	if in.plan.Network.Tier == profile.TierFull {
 		b.setProxy(port, broker.Names(targets))
 	}
 	return nil
 }
 
 // replace sets the variables of secrets to their placeholders, and lists the secrets as staying outside.
-func (b *brokeredPart) replace(g ground) {
-	for _, secret := range g.secrets.list {
+func (b *brokeredPart) replace(in inputs) {
+	for _, secret := range in.secrets.list {
 		why := placeholderWhy(secret.Secret)
 		b.overrides[secret.Name] = launch.Override{Value: secret.placeholder, Why: why, Public: true}
-		if isNamed(g.plan, secret.Name) {
+		if isNamed(in.plan, secret.Name) {
 			b.set(secret.Name, secret.placeholder, why)
 		}
 		if len(secret.Hosts) > 0 {
@@ -194,20 +194,20 @@ func (b *brokeredPart) replace(g ground) {
 			b.warn(secret.Name + " does not enter, and nothing uses it: " + base + " is no https address")
 		}
 	}
-	b.hideCopies(g)
-	if l := g.Instance.Login; l.Outside || l.Made {
+	b.hideCopies(in)
+	if l := in.Instance.Login; l.Outside || l.Made {
 		b.listOutside(broker.ClaudeLogin, broker.ClaudeHosts, "agent claude")
 	}
 }
 
 // hideCopies puts placeholders into variables that hold the same secret under
 // another name, as GITHUB_TOKEN beside GH_TOKEN.
-func (b *brokeredPart) hideCopies(g ground) {
-	for _, v := range entering(g) {
+func (b *brokeredPart) hideCopies(in inputs) {
+	for _, v := range entering(in) {
 		if _, judged := b.overrides[v.Name]; judged {
 			continue
 		}
-		for _, secret := range g.secrets.list {
+		for _, secret := range in.secrets.list {
 			if broker.CheckValue(secret.Value) != nil || !strings.Contains(v.Value, secret.Value) {
 				continue
 			}
@@ -219,9 +219,9 @@ func (b *brokeredPart) hideCopies(g ground) {
 }
 
 // drop keeps out the secrets that are of no use without a network.
-func (b *brokeredPart) drop(g ground) {
-	for _, v := range entering(g) {
-		if _, known := usualOf(v.Env); known || gitRule(g, v.Name) != "" {
+func (b *brokeredPart) drop(in inputs) {
+	for _, v := range entering(in) {
+		if _, known := usualOf(v.Env); known || gitRule(in, v.Name) != "" {
 			b.overrides[v.Name] = launch.Override{Drop: true, Why: v.Why}
 			b.note(v.Name + " does not enter: there is no network to use it")
 		}
@@ -229,18 +229,18 @@ func (b *brokeredPart) drop(g ground) {
 }
 
 // hint says which variables that enter as they are could stay outside.
-func (b *brokeredPart) hint(g ground) {
-	for _, v := range entering(g) {
+func (b *brokeredPart) hint(in inputs) {
+	for _, v := range entering(in) {
 		_, outside := b.overrides[v.Name]
 		if hosts := known[v.Name]; hosts != "" && !outside {
 			b.note(v.Name + " enters as it is; `secrets: [{env: " + v.Name + ", hosts: [" + hosts + "]}]` keeps it outside")
 		}
 	}
-	for _, named := range g.plan.Secrets {
+	for _, named := range in.plan.Secrets {
 		switch {
-		case !g.secrets.used:
-			b.note(named.Variable + " does not enter: in tier " + g.plan.Network.Tier + " nothing leads to a broker")
-		case g.secrets.placeholder(named.Variable) == "":
+		case !in.secrets.used:
+			b.note(named.Variable + " does not enter: in tier " + in.plan.Network.Tier + " nothing leads to a broker")
+		case in.secrets.placeholder(named.Variable) == "":
 			b.note(named.Variable + " is not set: there is no placeholder of it inside")
 		}
 	}
@@ -350,7 +350,7 @@ type namedSecret struct {
 // listSecrets lists the secrets that stay outside by a plan: Claude Code's own,
 // those of the profile, and the tokens that git logs in with. A secret that this
 // host does not have is left out.
-func listSecrets(g ground) ([]namedSecret, error) {
+func listSecrets(in inputs) ([]namedSecret, error) {
 	var list []namedSecret
 	add := func(secret broker.Secret, why string) {
 		at := slices.IndexFunc(list, func(n namedSecret) bool { return n.Name == secret.Name })
@@ -361,14 +361,14 @@ func listSecrets(g ground) ([]namedSecret, error) {
 		list[at].Hosts = merged(list[at].Hosts, secret.Hosts)
 		list[at].Forms = merged(list[at].Forms, secret.Forms)
 	}
-	for _, v := range entering(g) {
+	for _, v := range entering(in) {
 		if secret, known := usualOf(v.Env); known {
 			secret.Name, secret.Value = v.Name, v.Value
-			add(secretFor(secret.Secret, insideValue(g, secret.base)), v.Why)
+			add(secretFor(secret.Secret, insideValue(in, secret.base)), v.Why)
 		}
 	}
-	for _, named := range g.plan.Secrets {
-		value, err := secretValue(g.call, named)
+	for _, named := range in.plan.Secrets {
+		value, err := secretValue(in.call, named)
 		if err != nil {
 			return nil, err
 		}
@@ -384,12 +384,12 @@ func listSecrets(g ground) ([]namedSecret, error) {
 		}
 		add(secret, named.Why)
 	}
-	for _, host := range g.plan.Git.Hosts {
-		value, hosts := g.Facts.Env.Value(host.Variable, ""), []string{host.Host}
+	for _, host := range in.plan.Git.Hosts {
+		value, hosts := in.Facts.Env.Value(host.Variable, ""), []string{host.Host}
 		if host.Host == "github.com" { // its tokens are for these as well
 			hosts = []string{"api.github.com", "github.com", "uploads.github.com"}
 		}
-		if why := gitRule(g, host.Variable); value != "" && (why != "" || isNamed(g.plan, host.Variable)) {
+		if why := gitRule(in, host.Variable); value != "" && (why != "" || isNamed(in.plan, host.Variable)) {
 			forms := []broker.Form{broker.Basic, broker.Bearer}
 			add(broker.Secret{Name: host.Variable, Value: value, Hosts: hosts, Forms: forms}, why)
 		}
@@ -408,8 +408,8 @@ func merged[T ~string](a, b []T) []T {
 }
 
 // gitRule returns the rule by which a variable enters for git alone; empty if it does not enter, or by another rule.
-func gitRule(g ground, variable string) string {
-	for _, v := range entering(g) {
+func gitRule(in inputs, variable string) string {
+	for _, v := range entering(in) {
 		if v.Name == variable && strings.HasSuffix(v.Why, plan.ForGit) {
 			return v.Why
 		}
@@ -441,15 +441,15 @@ func secretValue(c call, named plan.Secret) (value string, err error) {
 
 // judgeSecretFiles refuses a secret that stays outside and whose file is visible
 // inside, in the project or by a mount.
-func judgeSecretFiles(g ground, mounts []launch.Mount) error {
-	if !g.secrets.used {
+func judgeSecretFiles(in inputs, mounts []launch.Mount) error {
+	if !in.secrets.used {
 		return nil
 	}
-	for _, named := range g.plan.Secrets {
+	for _, named := range in.plan.Secrets {
 		if named.File == "" {
 			continue
 		}
-		file, missing := beneath.Canonical(g.absolute(named.File))
+		file, missing := beneath.Canonical(in.absolute(named.File))
 		if missing != nil {
 			continue // it has gone since it was read
 		}
@@ -479,13 +479,13 @@ func secretFor(secret broker.Secret, base string) broker.Secret {
 }
 
 // entering lists the host's variables that a plan or the caller lets in, as far as they are set.
-func entering(g ground) (list []launch.Variable) {
-	entries := slices.DeleteFunc(slices.Clone(g.plan.Env), func(e plan.Env) bool { return e.From != plan.FromHost })
-	for _, name := range extraEnv(g.Facts.Env) {
+func entering(in inputs) (list []launch.Variable) {
+	entries := slices.DeleteFunc(slices.Clone(in.plan.Env), func(e plan.Env) bool { return e.From != plan.FromHost })
+	for _, name := range extraEnv(in.Facts.Env) {
 		entries = append(entries, plan.Env{Name: name, Why: extraVariable})
 	}
 	for _, e := range entries {
-		if value := g.Facts.Env.Value(e.Name, ""); value != "" {
+		if value := in.Facts.Env.Value(e.Name, ""); value != "" {
 			list = append(list, launch.Variable{Env: e, Value: value})
 		}
 	}

@@ -2,7 +2,7 @@
 // bwrap's arguments of them. The effects (files, processes, the Nix daemon) meet here; the decisions are made by
 // the packages that it calls.
 //
-// [Prepare] goes from one value to the next: the call, its plan (planned.go), the ground that all parts of a launch
+// [Prepare] goes from one value to the next: the call, its plan (planned.go), the inputs that all parts of a launch
 // are made from, one part for each subject, and the launch that is bound of all parts (bind.go). What is open or
 // running while the sandbox lives is in run.go.
 package session
@@ -104,7 +104,7 @@ func (c call) absolute(path string) string {
 
 // Session is one launch with what it was made from, and what is open for it.
 type Session struct {
-	ground
+	inputs
 	parts parts
 	bound
 
@@ -131,17 +131,17 @@ func Prepare(c Caller, o Options, why Purpose) (*Session, error) {
 		s.report, err = openReport(asked)
 	}
 	if err == nil {
-		s.ground, err = look(asked, planned)
+		s.inputs, err = look(asked, planned)
 	}
 	var port int
 	if err == nil {
-		s.listener, port, err = listen(s.ground)
+		s.listener, port, err = listen(s.inputs)
 	}
 	if err == nil {
-		s.parts, err = gather(s.ground, s.keeper, port)
+		s.parts, err = gather(s.inputs, s.keeper, port)
 	}
 	if err == nil {
-		s.bound, err = bind(s.ground, s.parts)
+		s.bound, err = bind(s.inputs, s.parts)
 	}
 	if err != nil {
 		s.Close()

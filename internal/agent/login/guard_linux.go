@@ -31,11 +31,11 @@ const (
 // Guard keeps a login outside while an agent uses it: it gives the agent placeholders instead of the tokens, and only
 // it renews the login. Several guards, and Claude Code outside, share the user's file by its locks.
 type Guard struct {
-	post   Post
-	inside *beneath.Folder // the agent's home
-	made   *file           // for a login that was made inside; it lies in the instance's folder
-	users  *file           // the user's credentials; nil: there are none
-	key    broker.Key      // makes the instance's placeholders
+	askTokens AskTokens
+	inside    *beneath.Folder // the agent's home
+	made      *file           // for a login that was made inside; it lies in the instance's folder
+	users     *file           // the user's credentials; nil: there are none
+	key       broker.Key      // makes the instance's placeholders
 
 	renewing sync.Mutex // held while a login is being renewed
 
@@ -54,14 +54,14 @@ type Guard struct {
 	done    bool // [Guard.Close] was called
 }
 
-// Post sends a body to [TokenEndpoint], and returns the answer.
-type Post func(ctx context.Context, body []byte) (status int, answer []byte, err error)
+// AskTokens sends a body to [TokenEndpoint], and returns the answer.
+type AskTokens func(ctx context.Context, body []byte) (status int, answer []byte, err error)
 
 // NewGuard returns the guard of a login, which it reads. instance is the folder of an instance, and users the canonical
 // path of the user's credentials file; empty: there is none. key makes the instance's placeholders from now on, unless
-// the instance has a key already. post reaches the token endpoint. The caller closes the guard.
-func NewGuard(instance, users string, key broker.Key, post Post) (*Guard, error) {
-	g := &Guard{post: post}
+// the instance has a key already. ask reaches the token endpoint. The caller closes the guard.
+func NewGuard(instance, users string, key broker.Key, ask AskTokens) (*Guard, error) {
+	g := &Guard{askTokens: ask}
 	err := g.open(instance, users)
 	if err == nil {
 		g.key, err = instanceKey(g.made.dir, key)

@@ -69,7 +69,7 @@ func (g *Guard) ask(ctx context.Context, from *file, now reading) error {
 		g.note("your login cannot be renewed: there is no room for it in %s: %v", from.dir.Path(), err)
 		return err
 	}
-	status, answer, err := g.post(ctx, demandOf(now))
+	status, answer, err := g.askTokens(ctx, demandOf(now))
 	free()
 	if err != nil {
 		return err

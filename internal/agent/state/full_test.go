@@ -41,7 +41,7 @@ func TestFullDiskLeavesNothingBehind(t *testing.T) {
 	for files := 2; ; files++ {
 		w := tinyDisk(t, "0", strconv.Itoa(files))
 		req := w.request()
-		req.Home, req.Post = w.path("disk/.claudebox"), nil
+		req.Home, req.AskTokens = w.path("disk/.claudebox"), nil
 		in, err := state.Look(req)
 		must(t, err)
 		err = in.Prepare()

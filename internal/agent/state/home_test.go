@@ -214,7 +214,7 @@ func TestALoginStaysOutside(t *testing.T) {
 			req := w.request()
 			req.APIKey = tc.apiKey
 			if tc.unused {
-				req.Post = nil
+				req.AskTokens = nil
 			}
 			in = w.session(req)
 			got, _ := os.ReadFile(w.path(inside))

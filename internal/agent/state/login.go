@@ -19,7 +19,7 @@ func (c *comparison) findLogin() error {
 	switch {
 	case c.req.APIKey != "":
 		c.Login.Why = "an API key enters instead"
-	case c.req.Post == nil:
+	case c.req.AskTokens == nil:
 	case err != nil:
 		return err
 	default:
@@ -28,7 +28,7 @@ func (c *comparison) findLogin() error {
 			c.Login.Outside, c.Login.Why = true, "agent claude"
 		}
 	}
-	if c.now == nil || c.req.Post == nil {
+	if c.now == nil || c.req.AskTokens == nil {
 		return nil
 	}
 	if what, err := c.now.Look(login.MadeName); err == nil && what.Kind == beneath.Regular {
@@ -90,16 +90,16 @@ func (in *Instance) TakeLogin() error {
 }
 
 // keepOutside starts the guard of the login, and writes its placeholders inside. It does nothing without a
-// Request.Post.
+// Request.AskTokens.
 func (in *Instance) keepOutside() (err error) {
-	if in.req.Post == nil {
+	if in.req.AskTokens == nil {
 		return nil
 	}
 	users := ""
 	if in.Login.Outside {
 		users = in.Login.File
 	}
-	if in.guard, err = login.NewGuard(in.Dir, users, in.req.Key, in.req.Post); err != nil {
+	if in.guard, err = login.NewGuard(in.Dir, users, in.req.Key, in.req.AskTokens); err != nil {
 		return err
 	}
 	if in.req.APIKey != "" {

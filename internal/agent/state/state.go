@@ -33,10 +33,10 @@ type Request struct {
 	Root    string   // the project's canonical root (STATE-01)
 	Caches  []string // folders that the cache must hold, by name
 	Folders []string // further folders of the instance that are mounted, below it
-	// Post asks for tokens. With it the user's Claude login is used, and its tokens stay outside, see [login.Guard].
+	// AskTokens is set if the user's Claude login is used; its tokens stay outside then, see [login.Guard].
 	// nil: the login is not used.
-	Post login.Post
-	Key  broker.Key // makes the placeholders, if the instance has no key yet
+	AskTokens login.AskTokens
+	Key       broker.Key // makes the placeholders, if the instance has no key yet
 
 	userHome string // UserHome free of links. Look sets it, and makes Home free of links, too
 }

@@ -49,7 +49,7 @@ func (w world) request() state.Request {
 	return state.Request{
 		Request: agenthome.Request{Home: w.path(".claudebox"), UserHome: w.home, Trusted: []string{"/src/p"}},
 		UID:     os.Getuid(), Kind: state.Project, Root: "/src/p", Caches: []string{"home-.npm"},
-		Post: unasked, Key: broker.NewKey(),
+		AskTokens: unasked, Key: broker.NewKey(),
 	}
 }
 

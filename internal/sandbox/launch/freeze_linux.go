@@ -35,10 +35,10 @@ const (
 var errRestless = errors.New("its processes do not stop, and unwatched they may read what is hidden")
 
 // pause stops the sandbox, then this process; when that is continued, it lets the sandbox go on.
-func (p *Post) pause(s syscall.Signal) {
-	frozen := p.freeze()
-	if p.before != nil {
-		p.before()
+func (sig *Signals) pause(s syscall.Signal) {
+	frozen := sig.freeze()
+	if sig.before != nil {
+		sig.before()
 	}
 	stopBy(s)
 	frozen.thaw()
@@ -74,13 +74,13 @@ func setAction(s syscall.Signal, now action) (before action, err error) {
 }
 
 // freeze stops everything inside. If that fails it kills the sandbox and sets p.fault.
-func (p *Post) freeze() frozen {
+func (sig *Signals) freeze() frozen {
 	f := frozen{}
-	if err := f.stopAll(p.bwrap); err != nil {
-		p.mu.Lock()
-		p.fault = err
-		p.mu.Unlock()
-		syscall.Kill(p.bwrap, syscall.SIGKILL)
+	if err := f.stopAll(sig.bwrap); err != nil {
+		sig.mu.Lock()
+		sig.fault = err
+		sig.mu.Unlock()
+		syscall.Kill(sig.bwrap, syscall.SIGKILL)
 	}
 	return f
 }

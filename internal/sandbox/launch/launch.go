@@ -53,7 +53,7 @@ type Agent struct {
 type Runner struct {
 	Launch
 	Network *helper.Helper         // serves the sandbox's own network, see [Launch.OwnNetwork]; nil: it has none
-	Post    *Post                  // catches the signals that would end claudebox, see [Listen]
+	Signals *Signals               // catches the signals that would end claudebox, see [Listen]
 	Limit   func(pids []int) error // puts these processes under the limits; called if Limited is set
 	Before  func() error           // called while bwrap starts, before the agent may run
 	Laid    func() error           // a last check, called when all mounts are made, before the agent may run

@@ -140,7 +140,7 @@ func started(t *testing.T, l Launch) *sandbox {
 	if err != nil {
 		t.Fatal(err)
 	}
-	child, err := (Runner{Launch: l, Post: &Post{}}).start([]int{0, 1, 2}, arguments(lines), fds)
+	child, err := (Runner{Launch: l, Signals: &Signals{}}).start([]int{0, 1, 2}, arguments(lines), fds)
 	if err != nil {
 		t.Skip("NOT RUN: needs user namespaces: ", err)
 	}

@@ -48,7 +48,7 @@ func (r Runner) Run() error {
 		return err
 	}
 	terminal := saveTerminal()
-	r.Post.before = terminal.lend
+	r.Signals.before = terminal.lend
 	if !r.gated() {
 		err := r.Before()
 		if err == nil {
@@ -65,7 +65,7 @@ func (r Runner) Run() error {
 		return err
 	}
 	defer follow(descriptors).Close()
-	r.Post.caughtAll.Wait()
+	r.Signals.caughtAll.Wait()
 	if err := r.connect(child); err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ type sandbox struct {
 	inside *os.File // list of the processes inside, see [openInside]; nil: not known
 	gate   gate
 	tree   tree
-	post   *Post
+	post   *Signals
 }
 
 // start starts bwrap. Its environment is empty, because it can be read inside as
@@ -140,7 +140,7 @@ func (r Runner) start(streams []int, args []byte, fds opened) (child *sandbox, e
 		return nil, err
 	}
 	if !r.OwnPIDs {
-		r.Post.caughtAll.Wait()
+		r.Signals.caughtAll.Wait()
 	}
 	pid, err := r.fork(tree, files)
 	if err != nil {
@@ -149,8 +149,8 @@ func (r Runner) start(streams []int, args []byte, fds opened) (child *sandbox, e
 		}
 		return nil, &diag.Error{Op: "start " + r.Bwrap, Err: err, Remedy: "run `claudebox check`"}
 	}
-	r.Post.forwardTo(pid, r.OwnPIDs)
-	return &sandbox{pid: pid, status: status, gate: gate, tree: tree, post: r.Post}, nil
+	r.Signals.forwardTo(pid, r.OwnPIDs)
+	return &sandbox{pid: pid, status: status, gate: gate, tree: tree, post: r.Signals}, nil
 }
 
 // fork starts bwrap, if OwnPIDs is set as the first process of a pid namespace. The
@@ -174,7 +174,7 @@ func (r Runner) fork(t tree, files []int) (pid int, err error) {
 	if r.OwnPIDs {
 		return begin()
 	}
-	return r.Post.blocked(begin)
+	return r.Signals.blocked(begin)
 }
 
 // CanOwnPIDs reports whether bwrap can run in a pid namespace of its own. bwrap's child

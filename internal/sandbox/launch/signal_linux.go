@@ -41,11 +41,11 @@ func heeds(s syscall.Signal) bool { return !signal.Ignored(s) }
 // instead, as it does with SIGXFSZ, about which Go does nothing.
 var harmless = []syscall.Signal{syscall.SIGPIPE}
 
-// Post receives the signals for claudebox, from its creation to the end of the
+// Signals receives the signals for claudebox, from its creation to the end of the
 // process. Signals that come before bwrap is started are queued; from
-// [Post.forwardTo] to [Post.stop] a goroutine handles them. The zero Post receives
+// [Signals.forwardTo] to [Signals.stop] a goroutine handles them. The zero Signals receives
 // none.
-type Post struct {
+type Signals struct {
 	signals   chan os.Signal
 	caughtAll sync.WaitGroup   // done when all signals are being caught
 	caught    []syscall.Signal // the signals that are [Heeded]
@@ -75,9 +75,9 @@ type Post struct {
 // another, which takes half a millisecond for all. A signal that comes before that
 // ends claudebox as usual. [Runner.Run] waits until the signals are caught: before it
 // starts bwrap without a pid namespace of its own, and always before the agent runs.
-func Listen(heeded []syscall.Signal) *Post {
+func Listen(heeded []syscall.Signal) *Signals {
 	const waiting = 64 // more than there are kinds of signals
-	p := &Post{signals: make(chan os.Signal, waiting), caught: heeded, pauses: filtered(stopping, heeds)}
+	p := &Signals{signals: make(chan os.Signal, waiting), caught: heeded, pauses: filtered(stopping, heeds)}
 	unheard := filtered(harmless, heeds)
 	p.caughtAll.Go(func() {
 		notify(p.signals, p.caught)
@@ -107,23 +107,23 @@ func filtered(list []syscall.Signal, by func(syscall.Signal) bool) (some []sysca
 
 // forwardTo starts the goroutine that handles signals for the sandbox of bwrap, a
 // process id. whole means that all of the sandbox dies with bwrap.
-func (p *Post) forwardTo(bwrap int, whole bool) {
-	p.bwrap, p.whole = bwrap, whole
-	p.end, p.ended = make(chan struct{}), make(chan struct{})
-	go p.serve()
+func (sig *Signals) forwardTo(bwrap int, whole bool) {
+	sig.bwrap, sig.whole = bwrap, whole
+	sig.end, sig.ended = make(chan struct{}), make(chan struct{})
+	go sig.serve()
 }
 
 // stop ends the goroutine that forwardTo started, if any, and restores the default
 // action of the signals that stop a job. It must be called before bwrap is reaped:
 // after that its process id may belong to another process.
-func (p *Post) stop() {
-	if p.end == nil {
+func (sig *Signals) stop() {
+	if sig.end == nil {
 		return
 	}
-	close(p.end)
-	<-p.ended
-	p.end = nil
-	for _, s := range p.pauses {
+	close(sig.end)
+	<-sig.ended
+	sig.end = nil
+	for _, s := range sig.pauses {
 		_, _ = setAction(s, action{})
 	}
 }
@@ -131,9 +131,9 @@ func (p *Post) stop() {
 // End ends the sandbox as a TERM does, even if the caller of claudebox ignores that
 // signal: the agent gets TERM, and everything inside is killed after [grace]. End
 // never blocks: if the queue is full, the sandbox is being ended already.
-func (p *Post) End() {
+func (sig *Signals) End() {
 	select {
-	case p.signals <- syscall.SIGTERM:
+	case sig.signals <- syscall.SIGTERM:
 	default:
 	}
 }
@@ -141,32 +141,32 @@ func (p *Post) End() {
 // Reap waits for a bwrap that [Runner.Run] did not wait for, if any; p may be nil. If
 // claudebox ended first, bwrap would become a child of process 1, which in containers
 // may never reap it.
-func (p *Post) Reap() {
-	if p == nil || p.unreaped == 0 {
+func (sig *Signals) Reap() {
+	if sig == nil || sig.unreaped == 0 {
 		return
 	}
 	_ = uninterrupted(func() error {
-		_, err := syscall.Wait4(p.unreaped, nil, 0, nil)
+		_, err := syscall.Wait4(sig.unreaped, nil, 0, nil)
 		return err
 	})
-	p.unreaped = 0
+	sig.unreaped = 0
 }
 
-// serve handles signals until [Post.stop].
-func (p *Post) serve() {
-	defer close(p.ended)
+// serve handles signals until [Signals.stop].
+func (sig *Signals) serve() {
+	defer close(sig.ended)
 	for {
 		var again <-chan time.Time
-		if p.unsent = filtered(p.unsent, p.notYet); len(p.unsent) > 0 {
+		if sig.unsent = filtered(sig.unsent, sig.notYet); len(sig.unsent) > 0 {
 			again = time.After(settling)
 		}
 		select {
-		case s := <-p.signals:
-			p.handOut(s)
+		case s := <-sig.signals:
+			sig.handOut(s)
 		case <-again:
-		case <-p.ending:
-			p.kill()
-		case <-p.end:
+		case <-sig.ending:
+			sig.kill()
+		case <-sig.end:
 			return
 		}
 	}
@@ -174,18 +174,18 @@ func (p *Post) serve() {
 
 // handOut handles a signal and all others in the queue. Of the signals that stop a
 // job only the first counts: SIGCONT would have discarded the pending others.
-func (p *Post) handOut(first os.Signal) {
+func (sig *Signals) handOut(first os.Signal) {
 	paused := false
 	for s := first; ; {
 		switch s := s.(syscall.Signal); {
 		case slices.Contains(guarded, s):
-			p.deliver(s)
+			sig.deliver(s)
 		case !paused:
 			paused = true
-			p.pause(s)
+			sig.pause(s)
 		}
 		select {
-		case s = <-p.signals:
+		case s = <-sig.signals:
 		default:
 			return
 		}
@@ -193,19 +193,19 @@ func (p *Post) handOut(first os.Signal) {
 }
 
 // lastSignal returns the last signal that came for the sandbox, or 0.
-func (p *Post) lastSignal() syscall.Signal {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.last
+func (sig *Signals) lastSignal() syscall.Signal {
+	sig.mu.Lock()
+	defer sig.mu.Unlock()
+	return sig.last
 }
 
 // blocked calls begin, which starts a process, with the caught signals blocked in
 // the calling thread. The process inherits that, and so do all of bwrap's; the shim
 // inside unblocks them for the agent (env(1), --default-signal). If they were ignored
 // instead, those that reach claudebox meanwhile would be lost.
-func (p *Post) blocked(begin func() (pid int, err error)) (pid int, err error) {
+func (sig *Signals) blocked(begin func() (pid int, err error)) (pid int, err error) {
 	var set, before unix.Sigset_t
-	for _, s := range p.caught {
+	for _, s := range sig.caught {
 		n := uint(s) - 1
 		set.Val[n/64] |= 1 << (n % 64)
 	}
@@ -221,10 +221,10 @@ const grace = 3 * time.Second
 
 // kill kills everything inside: when the first process of a pid namespace is killed,
 // the kernel kills all others (pid_namespaces(7)).
-func (p *Post) kill() {
-	first := p.bwrap
-	if !p.whole {
-		first = proctree.Init(p.bwrap)
+func (sig *Signals) kill() {
+	first := sig.bwrap
+	if !sig.whole {
+		first = proctree.Init(sig.bwrap)
 	}
 	if first != 0 {
 		syscall.Kill(first, syscall.SIGKILL)
@@ -236,28 +236,28 @@ func (p *Post) kill() {
 // too. If there is no agent yet, any of the four kills bwrap, and so the sandbox
 // before it starts. If the sandbox does not die with bwrap, killing bwrap would leave
 // a half-made sandbox running: then the signal is kept for the agent.
-func (p *Post) deliver(s syscall.Signal) {
+func (sig *Signals) deliver(s syscall.Signal) {
 	passed := s
 	if s == syscall.SIGINT || s == syscall.SIGQUIT {
 		passed = 0 // sends nothing, but reports whether the agent exists (kill(2))
 	}
-	p.mu.Lock()
-	p.last = s
-	p.mu.Unlock()
-	if passed != 0 && p.ending == nil {
-		p.ending = time.After(grace)
+	sig.mu.Lock()
+	sig.last = s
+	sig.mu.Unlock()
+	if passed != 0 && sig.ending == nil {
+		sig.ending = time.After(grace)
 	}
 	switch {
-	case sendToAgent(p.bwrap, passed):
-	case p.whole:
-		syscall.Kill(p.bwrap, syscall.SIGKILL)
+	case sendToAgent(sig.bwrap, passed):
+	case sig.whole:
+		syscall.Kill(sig.bwrap, syscall.SIGKILL)
 	default:
-		p.unsent = append(p.unsent, s)
+		sig.unsent = append(sig.unsent, s)
 	}
 }
 
 // notYet reports whether there is no agent yet that a signal could be sent to.
-func (p *Post) notYet(s syscall.Signal) bool { return !sendToAgent(p.bwrap, s) }
+func (sig *Signals) notYet(s syscall.Signal) bool { return !sendToAgent(sig.bwrap, s) }
 
 // sendToAgent sends a signal to the agent, which is the first child of pid 1 inside.
 // It reports whether there is an agent; if not, nothing is sent.

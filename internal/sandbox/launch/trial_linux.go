@@ -43,7 +43,7 @@ func (t Trial) Run() error {
 	}
 	defer said.Close()
 	defer say.Close()
-	r := Runner{Launch: t.launch(), Network: t.Network, Post: &Post{}}
+	r := Runner{Launch: t.launch(), Network: t.Network, Signals: &Signals{}}
 	lines, descriptors, err := r.Words()
 	if err != nil {
 		return err

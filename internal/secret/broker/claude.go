@@ -99,12 +99,12 @@ func LoginPlaceholders(key Key) (access, refresh string) {
 
 const usualToken = 95 // bytes after the prefix
 
-// PostWord is the argv[0] of the helper that sends a request to a token endpoint, see
-// [Post].
-const PostWord = "claudebox-tokens"
+// TokensWord is the argv[0] of the helper that sends a request to a token endpoint, see
+// [TokenRequest].
+const TokensWord = "claudebox-tokens"
 
-// Post is a request to a token endpoint, and how to reach it.
-type Post struct {
+// TokenRequest is a request to a token endpoint, and how to reach it.
+type TokenRequest struct {
 	Address string  `json:"address"`
 	Agent   string  `json:"agent"` // the User-Agent
 	Body    []byte  `json:"body"`
@@ -112,8 +112,8 @@ type Post struct {
 	Proxies Proxies `json:"proxies"`
 }
 
-// Posted is the answer to a [Post].
-type Posted struct {
+// TokenAnswer is the answer to a [TokenRequest].
+type TokenAnswer struct {
 	Status int    `json:"status"`
 	Body   []byte `json:"body"`
 }

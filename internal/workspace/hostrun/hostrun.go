@@ -1,5 +1,5 @@
 // Package hostrun knows the files of a project that tools of the host execute,
-// or take orders from, and what that means to a person (attacks.md, 3.3).
+// or obey, and what that means to a person (attacks.md, 3.3).
 //
 // Git's own files are not among them: those are protected, or made harmless. The package has no effects and imports
 // nothing of claudebox.
@@ -30,7 +30,7 @@ func Rules() (rules []Rule) {
 	return rules
 }
 
-// Held returns the files and folders at a project's root that tools of the host execute, or take orders from, without
+// Held returns the files and folders at a project's root that tools of the host execute, or obey, without
 // being asked (sandbox.md, "Files the host executes").
 func Held() []string {
 	names := []string{".direnv"}

@@ -170,7 +170,7 @@ func (v *view) hideStill() error {
 	return nil
 }
 
-// hideSockets hides sockets of the host's tools: whoever can connect to one can give orders to its tool. A socket to
+// hideSockets hides sockets of the host's tools: whoever can connect to one can command its tool. A socket to
 // which nobody listens stays visible.
 func (v *view) hideSockets() {
 	for _, rel := range v.seen.Sockets {

@@ -20,8 +20,8 @@ import (
 // commondir are read here. All of them may have been written by an agent, so a git
 // folder outside counts only if it points back, and only where git would put it.
 
-// ground is a folder to be given away, with the repository that it lies in.
-type ground struct {
+// location is a folder that the agent is to get, with the repository that it lies in.
+type location struct {
 	Request
 	*layers
 	path string // see [Project]
@@ -74,13 +74,13 @@ func exists(path string) bool {
 }
 
 // contains reports whether a canonical path lies in the project, so that the agent can write there anyway.
-func (g ground) contains(path string) bool { return pathname.Below(path, g.path) }
+func (loc location) contains(path string) bool { return pathname.Below(path, loc.path) }
 
 // given reports whether a canonical path lies in the project or is a folder
 // beside it that the profile's `worktrees` give away as well.
-func (g ground) given(path string) bool {
-	rel, err := filepath.Rel(g.path, path)
-	return g.contains(path) || err == nil && slices.ContainsFunc(g.Worktrees, func(glob string) bool {
+func (loc location) given(path string) bool {
+	rel, err := filepath.Rel(loc.path, path)
+	return loc.contains(path) || err == nil && slices.ContainsFunc(loc.Worktrees, func(glob string) bool {
 		is, err := filepath.Match(glob, rel)
 		return is && err == nil
 	})
@@ -97,28 +97,29 @@ func relative(base, path string) string {
 
 // locate finds out which git folders belong to the project, and protects .git. It opens the repository's common folder
 // if that lies outside of the project.
-func (g ground) locate(worktree string, bare bool) (ground, *beneath.Folder, error) {
+func (loc location) locate(worktree string, bare bool) (location, *beneath.Folder, error) {
 	at := worktree + "/.git"
 	switch {
-	case worktree == "" || g.Beside && !g.contains(worktree):
-		return g, nil, nil
-	case bare && worktree != g.path:
-		return g, nil, refusal(g.path, "start claudebox in a working tree", "it lies in the git folder %s", worktree)
+	case worktree == "" || loc.Beside && !loc.contains(worktree):
+		return loc, nil, nil
+	case bare && worktree != loc.path:
+		return loc, nil, refusal(loc.path, "start claudebox in a working tree",
+			"it lies in the git folder %s", worktree)
 	}
 	repo, used, err := Repo{Worktree: worktree, Dir: worktree, Common: worktree}, true, error(nil)
 	if !bare {
-		repo, used, err = g.resolve(worktree)
+		repo, used, err = loc.resolve(worktree)
 	}
 	switch {
-	case errors.Is(err, errLink) && g.WritableConfig:
-		g.note(true, "%s is not protected: %v", at, err)
-		return g, nil, nil
+	case errors.Is(err, errLink) && loc.WritableConfig:
+		loc.note(true, "%s is not protected: %v", at, err)
+		return loc, nil, nil
 	case err != nil:
-		return g, nil, unprotectable(at, err)
-	case !used && !g.contains(at):
-		return g, nil, nil
-	case !used || g.Beside && !g.contains(repo.Common):
-		return g, nil, g.protectDotGit(worktree)
+		return loc, nil, unprotectable(at, err)
+	case !used && !loc.contains(at):
+		return loc, nil, nil
+	case !used || loc.Beside && !loc.contains(repo.Common):
+		return loc, nil, loc.protectDotGit(worktree)
 	}
 	if content, err := beneath.ReadIn(repo.Dir, "HEAD", smallLimit); err == nil {
 		if branch, is := strings.CutPrefix(string(content), "ref: refs/heads/"); is {
@@ -127,24 +128,24 @@ func (g ground) locate(worktree string, bare bool) (ground, *beneath.Folder, err
 	}
 	// Worktrees share the state of their main worktree; separate git folders and
 	// submodules have their own (STATE-01).
-	g.repo, g.root = repo, strings.TrimSuffix(repo.Common, "/.git")
+	loc.repo, loc.root = repo, strings.TrimSuffix(repo.Common, "/.git")
 	var common *beneath.Folder
-	if !g.contains(repo.Common) {
+	if !loc.contains(repo.Common) {
 		if common, err = beneath.Open(repo.Common); err != nil {
-			return g, nil, unprotectable(repo.Common, err)
+			return loc, nil, unprotectable(repo.Common, err)
 		}
-		g.mounts[repo.Common] = Mount{
+		loc.mounts[repo.Common] = Mount{
 			Path: repo.Common, Root: repo.Common, Mode: Shared, Dir: true, Why: "git needs it",
 		}
-		if pathname.Below(g.path, repo.Common) {
-			g.note(true, "the git folder %s holds the project: all in it can be changed inside", repo.Common)
+		if pathname.Below(loc.path, repo.Common) {
+			loc.note(true, "the git folder %s holds the project: all in it can be changed inside", repo.Common)
 		}
 	}
-	if worktree != g.path {
-		g.note(true, "the project is a part of the repository %s: git inside takes the rest for deleted, "+
+	if worktree != loc.path {
+		loc.note(true, "the project is a part of the repository %s: git inside takes the rest for deleted, "+
 			"so never `commit -a`, `add -A` or `stash`; `project: git-root` gives all of it", worktree)
 	}
-	return g, common, g.protectDotGit(repo.Worktree)
+	return loc, common, loc.protectDotGit(repo.Worktree)
 }
 
 // unprotectable refuses a repository whose host-executed files cannot be
@@ -155,13 +156,13 @@ func unprotectable(path string, err error) error {
 }
 
 // protectDotGit keeps a .git file from being led elsewhere.
-func (g ground) protectDotGit(worktree string) error {
+func (loc location) protectDotGit(worktree string) error {
 	base, err := beneath.Open(worktree)
 	if err != nil {
 		return unprotectable(worktree, err)
 	}
 	defer base.Close()
-	at := below{g.layers, base}
+	at := below{loc.layers, base}
 	what, err := at.look(".git")
 	if err == nil && what.Kind != beneath.Dir { // that is pinned, or none of the project's
 		at.keep(".git", what.Kind, whyMoved)
@@ -174,7 +175,7 @@ var errLink = errors.New("it is a link, or leads through one: the agent could re
 
 // resolve follows .git to the git folder and the common folder. used is false for a .git that does not count: git will
 // not work inside, which a note says. It fails with [errLink] if the agent could exchange .git.
-func (g ground) resolve(worktree string) (repo Repo, used bool, err error) {
+func (loc location) resolve(worktree string) (repo Repo, used bool, err error) {
 	base, err := beneath.Open(worktree)
 	if err != nil {
 		return repo, false, err
@@ -186,14 +187,14 @@ func (g ground) resolve(worktree string) (repo Repo, used bool, err error) {
 	case err != nil:
 		return repo, false, err
 	case what.Kind == beneath.Regular:
-		return g.resolveFile(base)
+		return loc.resolveFile(base)
 	case what.Kind != beneath.Dir:
 		return repo, false, errLink
 	}
 	repo = Repo{Worktree: worktree, Dir: at, Common: at}
-	if !g.contains(at) { // in a shared folder like /tmp it can be somebody else's
-		if err := g.judgeGitFolder(at); err != nil {
-			g.note(false, "%s is not mounted: %v", at, err)
+	if !loc.contains(at) { // in a shared folder like /tmp it can be somebody else's
+		if err := loc.judgeGitFolder(at); err != nil {
+			loc.note(false, "%s is not mounted: %v", at, err)
 			return repo, false, nil
 		}
 	}
@@ -202,45 +203,45 @@ func (g ground) resolve(worktree string) (repo Repo, used bool, err error) {
 
 // resolveFile follows a .git file. One that leads into the project gives the agent nothing new. One that leads outside
 // counts only if its target leads back: anybody can write the file, but only the target's owner the answer.
-func (g ground) resolveFile(base *beneath.Folder) (repo Repo, used bool, err error) {
+func (loc location) resolveFile(base *beneath.Folder) (repo Repo, used bool, err error) {
 	at := base.Join(".git")
 	written, dir, err := gitFile(base, ".git")
 	if err != nil {
-		g.note(false, "%s is no .git file git would accept (%v); git will not work inside", at, err)
+		loc.note(false, "%s is no .git file git would accept (%v); git will not work inside", at, err)
 		return repo, false, nil
 	}
-	if written != dir && g.contains(written) { // exchanging a link exchanges what is behind it
+	if written != dir && loc.contains(written) { // exchanging a link exchanges what is behind it
 		return repo, false, errLink
 	}
 	git, err := beneath.Open(dir)
 	if err != nil {
-		g.note(false, "%s points at %s, which is no folder; git will not work inside", at, dir)
+		loc.note(false, "%s points at %s, which is no folder; git will not work inside", at, dir)
 		return repo, false, nil
 	}
 	defer git.Close()
 	repo = Repo{Worktree: base.Path(), Dir: dir}
-	if repo.Common, err = common(git); err == nil && !g.contains(repo.Common) {
-		if err = g.judgeGitFolder(repo.Common); err == nil {
+	if repo.Common, err = common(git); err == nil && !loc.contains(repo.Common) {
+		if err = loc.judgeGitFolder(repo.Common); err == nil {
 			err = pointsBack(git, repo)
 		}
 	}
 	if err != nil {
-		g.note(true, "%s points at %s, which is not mounted: %v", at, dir, err)
+		loc.note(true, "%s points at %s, which is not mounted: %v", at, dir, err)
 	}
 	return repo, err == nil, nil
 }
 
 // judgeGitFolder returns an error for a folder that must not be mounted as a git folder: it has to obey the rules for
 // projects, and be a git folder of the user's.
-func (g ground) judgeGitFolder(path string) error {
-	if why := g.forbids(path); why != "" {
+func (loc location) judgeGitFolder(path string) error {
+	if why := loc.forbids(path); why != "" {
 		return errors.New(why)
 	}
 	var st unix.Stat_t
 	switch err := unix.Lstat(path, &st); {
 	case err != nil:
 		return err
-	case int(st.Uid) != g.UID:
+	case int(st.Uid) != loc.UID:
 		return fmt.Errorf("it belongs to user %d", st.Uid)
 	case !IsGitFolder(path):
 		return errors.New("it is no git folder")

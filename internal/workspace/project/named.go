@@ -101,7 +101,7 @@ func (v *view) ofConfig() (remotes []string, hash int) {
 	return remotes, hash
 }
 
-// learn notes what all configurations of git name, and the files that claudebox takes orders from.
+// learn notes what all configurations of git name, and the profiles and plans that claudebox obeys.
 func (v *view) learn() error {
 	v.learnOf(slices.Concat(v.folders, v.within))
 	v.learnAbove()
@@ -116,8 +116,8 @@ func (v *view) learn() error {
 			}
 		}
 	}
-	for _, file := range v.Orders {
-		rel, err := v.order(file)
+	for _, file := range v.OwnFiles {
+		rel, err := v.ownFile(file)
 		if err != nil {
 			return err
 		}
@@ -145,7 +145,7 @@ func (v *view) learnOf(folders []gitFolder) {
 // learnAbove does the same for repositories above the project, or above a folder given beside it: what they name here
 // is run by git there.
 func (v *view) learnAbove() {
-	apart := v.ground
+	apart := v.location
 	apart.layers = &layers{mounts: map[string]Mount{}} // nothing of them is given away
 	for dir := path.Dir(v.path); ; dir = path.Dir(dir) {
 		worktree, bare := find(dir, v.Home)
@@ -309,23 +309,23 @@ func (v *view) unmade() []string {
 	})
 }
 
-// order returns where in the project a file lies from which claudebox itself takes orders; empty: elsewhere. It fails
+// ownFile returns where in the project a profile or plan lies that claudebox obeys; empty: elsewhere. It fails
 // if the file is reached through a link in the project, which cannot be protected: the agent would exchange the link.
-func (g ground) order(file string) (rel string, link error) {
+func (loc location) ownFile(file string) (rel string, link error) {
 	real, err := beneath.Canonical(file)
 	direct := err == nil && real == path.Clean(file) // no link on the way
 	if err != nil {
 		real = canonicalOr(file)
 	}
-	if g.contains(real) {
-		rel = relative(g.path, real)
+	if loc.contains(real) {
+		rel = relative(loc.path, real)
 	}
 	if direct {
 		return rel, nil
 	}
 	_, _ = beneath.Follow(beneath.OnDisk{}, "/", path.Clean(file), func(at string, info fs.FileInfo, _ bool) error {
-		if info.Mode()&fs.ModeSymlink != 0 && at != g.path && g.contains(at) {
-			link = diag.Errorf("take orders from "+file, "name the file itself: "+real,
+		if info.Mode()&fs.ModeSymlink != 0 && at != loc.path && loc.contains(at) {
+			link = diag.Errorf("obey "+file, "name the file itself: "+real,
 				"%s is a link in the project, which the agent could lead elsewhere", at)
 		}
 		return link

@@ -45,7 +45,7 @@ type Request struct {
 	Worktrees      []string // globs of folders beside the project that are given away with it, relative to the project
 	Protect        []string // globs of the profile, relative to the project
 	Hide, Show     []string // the same with a slash; without one, for the last component
-	Orders         []string // files that claudebox itself takes orders from
+	OwnFiles       []string // profiles and plans that claudebox itself obeys
 
 	UserGit []UserGit // the user's own git configuration, which git obeys in the project
 
@@ -144,7 +144,7 @@ func Open(req Request) (Project, error) {
 	}
 	req.Dir, req.Home = dir, canonicalOr(req.Home)
 	worktree, bare := find(req.Dir, req.Home)
-	g := ground{Request: req, path: req.Dir, root: req.Dir}
+	g := location{Request: req, path: req.Dir, root: req.Dir}
 	if worktree != "" && req.GitRoot && !bare && !pathname.Below(req.Dir, worktree+"/.git") {
 		g.path, g.root = worktree, worktree
 	}

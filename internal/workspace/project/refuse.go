@@ -70,9 +70,9 @@ func refusal(dir, remedy, format string, args ...any) error {
 
 // judge refuses a project by its path (SAND-05). It also refuses the folder of somebody else: they would execute what
 // is written there, or have put it there. Root must become the owner first.
-func (g ground) judge() error {
-	dir := g.path
-	if why := g.forbids(dir); why != "" {
+func (loc location) judge() error {
+	dir := loc.path
+	if why := loc.forbids(dir); why != "" {
 		return refusal(dir, elsewhere, "%s", why)
 	}
 	if slices.Contains(strings.Split(dir, "/"), ".git") {
@@ -80,8 +80,8 @@ func (g ground) judge() error {
 			"it lies in a .git folder, where the host's git executes hooks")
 	}
 	for _, place := range executedPlaces {
-		if place = g.expand(place); pathname.Below(dir, place) {
-			g.note(true, "the host executes what is in %s: read every change before you use it", place)
+		if place = loc.expand(place); pathname.Below(dir, place) {
+			loc.note(true, "the host executes what is in %s: read every change before you use it", place)
 			break
 		}
 	}
@@ -92,8 +92,8 @@ func (g ground) judge() error {
 	switch {
 	case st.Mode&unix.S_IFMT != unix.S_IFDIR:
 		return refusal(dir, elsewhere, "it is not a folder")
-	case int(st.Uid) != g.UID:
-		return refusal(dir, "work on a copy of your own", "it belongs to user %d, you are user %d", st.Uid, g.UID)
+	case int(st.Uid) != loc.UID:
+		return refusal(dir, "work on a copy of your own", "it belongs to user %d, you are user %d", st.Uid, loc.UID)
 	}
 	return nil
 }

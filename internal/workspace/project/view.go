@@ -15,7 +15,7 @@ import (
 
 // view is what one look at a project found. It is complete before [view.protect] uses it.
 type view struct {
-	ground
+	location
 	tree    below // the project
 	common  below // the repository's common folder; without one, it lies in the project, or there is none
 	scope   Scope
@@ -35,12 +35,12 @@ type view struct {
 
 // look walks the project, reads its git folders and indexes, and lists what is to be protected or hidden. Each step
 // uses what those before it found.
-func (g ground) look(tree, common *beneath.Folder) (*view, error) {
+func (loc location) look(tree, common *beneath.Folder) (*view, error) {
 	v := &view{
-		ground: g, tree: below{g.layers, tree}, common: below{g.layers, common}, scope: g.scope(common != nil),
-		named: map[string]use{},
+		location: loc, tree: below{loc.layers, tree}, common: below{loc.layers, common},
+		scope: loc.scope(common != nil), named: map[string]use{},
 	}
-	known := g.Memory.Known(v.scope)
+	known := loc.Memory.Known(v.scope)
 	v.seen = v.scope.walk(tree, known, walkLimit, 0)
 	if v.seen.Cut {
 		v.note(true, "the project has more than %d entries: "+
@@ -68,26 +68,26 @@ func (g ground) look(tree, common *beneath.Folder) (*view, error) {
 }
 
 // scope says what of the project is to be looked at, as far as it is known before the walk.
-func (g ground) scope(outside bool) Scope {
-	s := Scope{Build: g.Build, Path: g.path, Relative: relativeNames(g.UserGit)}
-	for _, pattern := range g.Hide {
+func (loc location) scope(outside bool) Scope {
+	s := Scope{Build: loc.Build, Path: loc.path, Relative: relativeNames(loc.UserGit)}
+	for _, pattern := range loc.Hide {
 		if strings.Contains(pattern, "/") {
 			s.HideAt = append(s.HideAt, pattern)
 		} else {
 			s.Hide = append(s.Hide, pattern)
 		}
 	}
-	if g.repo.Dir == "" {
+	if loc.repo.Dir == "" {
 		return s
 	}
-	if g.repo.Dir != g.repo.Worktree { // else it is bare: whatever is called index there says what is tracked nowhere
-		s.Index = g.repo.Dir
+	if loc.repo.Dir != loc.repo.Worktree { // else it is bare: nothing is tracked, whatever a file named index says
+		s.Index = loc.repo.Dir
 	}
-	if below := relative(g.repo.Worktree, g.path); below != "." {
+	if below := relative(loc.repo.Worktree, loc.path); below != "." {
 		s.Strip = below + "/"
 	}
 	if outside {
-		s.Common = g.repo.Common
+		s.Common = loc.repo.Common
 	}
 	return s
 }

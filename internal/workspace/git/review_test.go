@@ -103,6 +103,7 @@ var attacks = map[string]struct {
 	places []string // ".git" if empty
 }{
 	"a file system monitor":     {agent: `git config core.fsmonitor "$EVIL"`, user: "git status"},
+	"a name that ends at a NUL": {agent: `printf '[core "fsmonitor\0"]\n\tbare = "%s"\n' "$EVIL" >>.git/config`, user: "git status"},
 	"a pager of another form":   {agent: `git config alias.st "!$EVIL"`, user: "git st"},
 	"an include":                {agent: `git config -f x core.fsmonitor "$EVIL"; git config include.path ../x`, user: "git status"},
 	"a hook":                    {agent: `printf "#!/bin/sh\n$EVIL\n" >.git/hooks/pre-commit; chmod +x .git/hooks/*`, user: "git commit --allow-empty -m x"},

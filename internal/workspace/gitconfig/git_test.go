@@ -2,6 +2,7 @@ package gitconfig_test
 
 import (
 	"bytes"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -86,6 +87,34 @@ func TestParseReadsWhatGitReads(t *testing.T) {
 				t.Errorf("got %q, git reads %q", got, want)
 			}
 		})
+	}
+}
+
+// pieces are what the configurations of TestGitReadsNothingElse are put together from.
+var pieces = []string{
+	"[", "]", "[core", "[core \"", "\"]\n", "\"", "\\", "\x00", "\n", "\r", "\r\n", "=", " = ", "#", ";", " ", "\t", "\f", "\v",
+	"core", "Core.", "fsmonitor", "a", "1", "-", "_", ".", "\xff", "\xef\xbb\xbf", "\n\tbare = ", "\n\tx = y\n",
+}
+
+// An agent writes a configuration of any bytes: what git accepts, Parse reads as git does, or refuses.
+func TestGitReadsNothingElse(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 300 {
+		some := func(most int) (s string) {
+			for range random.IntN(most + 1) {
+				s += pieces[random.IntN(len(pieces))]
+			}
+			return s
+		}
+		src := "[core \"fsmonitor" + some(2) + "\"]\n\tbare = " + some(3) + "\n" + some(6)
+		want, ok := realgit.List(t, []byte(src))
+		entries, err := gitconfig.Parse([]byte(src))
+		// git before 2.45 made each blank between words a space
+		blanks := strings.NewReplacer("\t", " ", "\r", " ")
+		got, read := strings.Join(keysAndValues(entries), "\x00"), strings.Join(want, "\x00")
+		if ok && err == nil && blanks.Replace(got) != blanks.Replace(read) {
+			t.Errorf("%q: got %q, git reads %q", src, got, read)
+		}
 	}
 }
 

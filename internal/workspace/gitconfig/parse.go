@@ -159,8 +159,8 @@ func (p *parser) sectionHeader() bool {
 	return false
 }
 
-// subsection reads the quoted part of a header, with backslash escapes, after
-// the blank c.
+// subsection reads the quoted part of a header, with backslash escapes, after the blank c. It refuses a NUL, at which
+// git would end the full name of each variable in the section: that name is another one.
 func (p *parser) subsection(section string, c byte) bool {
 	for isSpace(c) {
 		if c == '\n' {
@@ -176,7 +176,7 @@ func (p *parser) subsection(section string, c byte) bool {
 		if c == '\\' {
 			c = p.next()
 		}
-		if c == '\n' {
+		if c == '\n' || c == 0 {
 			return false
 		}
 		name = append(name, c)

@@ -5,6 +5,7 @@ package attacks_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -87,6 +88,21 @@ func (l *live) until(line, want string) {
 		time.Sleep(50 * time.Millisecond)
 	}
 	l.w.t.Errorf("inside, %q gives %q, want %q\n%s", line, got, want, l.said.String())
+}
+
+// watched waits until claudebox watches over what it covers.
+func (l *live) watched() {
+	l.w.t.Helper()
+	for range 100 {
+		infos, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fdinfo/*", l.cmd.Process.Pid))
+		for _, name := range infos {
+			if info, err := os.ReadFile(name); err == nil && bytes.Contains(info, []byte("inotify wd:")) {
+				return
+			}
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	l.w.t.Fatal("nothing is watched")
 }
 
 // end closes the session's input, and gives what claudebox said.

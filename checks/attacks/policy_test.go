@@ -177,14 +177,9 @@ func TestAnAgentOutlivesTheEndThatStrictModeMakes(t *testing.T) {
 	w := newWorld(t)
 	w.git("project", "init", "-q")
 	w.write("project/conf/.env", canary)
-	w.write("project/.env", canary)
 	l := w.begin(w.profile("protect_mode: strict")...)
 	l.sh(`trap "" TERM HUP INT; (trap "" TERM HUP; setsid sleep inf) >/dev/null 2>&1 &`)
-	w.write("project/.env.new", canary)
-	if err := os.Rename(w.path("project/.env.new"), w.path("project/.env")); err != nil {
-		t.Fatal(err)
-	}
-	l.until("cat .env", "") // the watch has begun
+	l.watched()
 	// No agent can move the folder of a hidden file; the user can.
 	if err := errors.Join(os.Rename(w.path("project/conf"), w.path("project/other")), os.Mkdir(w.path("project/conf"), 0o755)); err != nil {
 		t.Fatal(err)
@@ -195,5 +190,35 @@ func TestAnAgentOutlivesTheEndThatStrictModeMakes(t *testing.T) {
 	}
 	if got := trial.Status(l.cmd.ProcessState); got != 143 {
 		t.Errorf("status %d", got)
+	}
+}
+
+// An editor of the user replaces a covered file. The agent can read the new one for a moment, if it waits for that.
+func TestAnAgentWaitsForACoveredFileToBeReplaced(t *testing.T) {
+	for mode, want := range map[string]string{
+		"default": "project/.env was replaced outside while the agent worked",
+		"strict":  "project/.env was replaced outside; the session ends",
+	} {
+		t.Run(mode, func(t *testing.T) {
+			w := newWorld(t)
+			w.write("project/.env", canary)
+			l := w.begin(w.profile("protect_mode: " + mode)...)
+			l.watched()
+			w.write("project/.env.new", canary)
+			if err := os.Rename(w.path("project/.env.new"), w.path("project/.env")); err != nil {
+				t.Fatal(err)
+			}
+			if mode == "strict" {
+				l.sh("while :; do sleep 0.1; done")
+			} else {
+				l.until("cat .env", "")
+			}
+			if said := l.end(); !strings.Contains(said, want) {
+				t.Error(said)
+			}
+			if got := trial.Status(l.cmd.ProcessState); (got == 143) != (mode == "strict") {
+				t.Errorf("status %d", got)
+			}
+		})
 	}
 }

@@ -2,7 +2,10 @@ package session
 
 import (
 	"fmt"
+	"io"
+	"maps"
 	"path"
+	"slices"
 	"sync"
 
 	"claudebox/internal/diag"
@@ -41,10 +44,14 @@ func sanitised(file string) ([]byte, error) {
 // make any number of them, and any number of times.
 const mostUncovered = 20
 
-// uncovered is what could not be covered again, by path, and how often.
+// uncovered is what lost its cover while a session runs, by path, and how often.
 type uncovered struct {
 	mu    sync.Mutex
-	times map[string]int
+	times map[string]int // could not be covered again
+	again map[string]int // were covered again
+
+	saying sync.WaitGroup // lines of say
+	turn   sync.Mutex     // of one line after the other
 }
 
 // note counts that a file was uncovered. It reports whether to print that: once for a file, for mostUncovered files.
@@ -58,8 +65,19 @@ func (u *uncovered) note(file string) bool {
 	return u.times[file] == 1 && len(u.times) <= mostUncovered
 }
 
-// rest is one line on what note did not have printed; empty: there is nothing.
-func (u *uncovered) rest() string {
+// noteAgain counts that a file was uncovered for a moment. It reports whether it was the first time for any file.
+func (u *uncovered) noteAgain(file string) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.again == nil {
+		u.again = map[string]int{}
+	}
+	u.again[file]++
+	return len(u.again) == 1 && u.again[file] == 1
+}
+
+// rest returns lines on what note did not have printed, and on what noteAgain counted.
+func (u *uncovered) rest() (lines []string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	again, more := 0, max(0, len(u.times)-mostUncovered)
@@ -67,27 +85,56 @@ func (u *uncovered) rest() string {
 		again += n - 1
 	}
 	switch {
-	case again == 0 && more == 0:
-		return ""
-	case more == 0:
-		return fmt.Sprintf("the files that are named above were uncovered %d times more", again)
+	case more > 0:
+		lines = append(lines,
+			fmt.Sprintf("%d more files were uncovered, all together %d times", more, len(u.times)+again))
+	case again > 0:
+		lines = append(lines, fmt.Sprintf("the files that are named above were uncovered %d times more", again))
 	}
-	return fmt.Sprintf("%d more files were uncovered, all together %d times", more, len(u.times)+again)
+	files := slices.Sorted(maps.Keys(u.again))
+	for _, file := range files[:min(len(files), mostUncovered)] {
+		lines = append(lines, fmt.Sprintf("%s was replaced outside while the agent worked, %s; it was covered again at "+
+			"once, but an agent that waited for that has read or changed it",
+			diag.Visible(file), times(u.again[file])))
+	}
+	if len(files) > mostUncovered {
+		lines = append(lines, fmt.Sprintf("%d more files were replaced so", len(files)-mostUncovered))
+	}
+	return lines
 }
 
-// tellUncovered prints at once that a file could not be covered again. With `protect_mode: strict` the session ends.
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}
+
+// tellUncovered is called with each file that lost its cover; err says why it could not be covered again, and is nil if
+// it was: then it is told when the session is over. With `protect_mode: strict` the session ends. It does not wait for
+// the terminal.
 func (r *running) tellUncovered(file string, err error) {
 	strict, end := r.Launch.Plan.Protect.Mode == "strict", ""
 	if strict {
 		end = "; the session ends"
-	}
-	if r.lost.note(file) {
-		// The terminal may be in raw mode: a carriage return begins the line.
-		fmt.Fprintf(r.caller.Stderr,
-			"\r\nclaudebox: %s is not covered any more, and the agent can read or change it: %s%s\r\n",
-			diag.Visible(file), diag.Visible(err.Error()), end)
-	}
-	if strict {
 		r.runner.Signals.End()
 	}
+	switch {
+	case err == nil:
+		if r.lost.noteAgain(file) && strict {
+			r.lost.say(r.caller.Stderr, diag.Visible(file)+" was replaced outside"+end)
+		}
+	case r.lost.note(file):
+		r.lost.say(r.caller.Stderr, diag.Visible(file)+
+			" is not covered any more, and the agent can read or change it: "+diag.Visible(err.Error())+end)
+	}
+}
+
+// say prints a line without waiting for that: the agent may have stopped the terminal's output.
+func (u *uncovered) say(to io.Writer, line string) {
+	u.saying.Go(func() {
+		u.turn.Lock()
+		defer u.turn.Unlock()
+		fmt.Fprintf(to, "\r\nclaudebox: %s\r\n", line) // the terminal may be in raw mode
+	})
 }

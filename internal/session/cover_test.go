@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -15,16 +16,26 @@ func TestUncoveredFilesAreNamedOnceAndCounted(t *testing.T) {
 	for range 1000 {
 		r.tellUncovered("/p/.env", errors.New("moved"))
 	}
-	if got := strings.Count(said.String(), "\n"); got != 2 || r.lost.rest() != "the files that are named above were uncovered 999 times more" {
+	r.lost.saying.Wait()
+	if got := strings.Count(said.String(), "\n"); got != 2 || !slices.Equal(r.lost.rest(), []string{"the files that are named above were uncovered 999 times more"}) {
 		t.Errorf("%d lines: %s\n%s", got, said.String(), r.lost.rest())
 	}
 	for n := range 1000 {
 		r.tellUncovered(fmt.Sprintf("/p/%d", n), errors.New("moved"))
 	}
-	if got := strings.Count(said.String(), "not covered"); got != mostUncovered || r.lost.rest() != "981 more files were uncovered, all together 2000 times" {
+	r.lost.saying.Wait()
+	if got := strings.Count(said.String(), "not covered"); got != mostUncovered || !slices.Equal(r.lost.rest(), []string{"981 more files were uncovered, all together 2000 times"}) {
 		t.Errorf("%d named; %s", got, r.lost.rest())
 	}
-	if quiet := new(uncovered); !quiet.note("x") || quiet.rest() != "" {
+	if quiet := new(uncovered); !quiet.note("x") || len(quiet.rest()) > 0 {
 		t.Error("one that was said is said again")
+	}
+	var covered uncovered
+	for n := range 50 {
+		covered.noteAgain(fmt.Sprintf("/p/%d", n%25))
+	}
+	if got := covered.rest(); len(got) != mostUncovered+1 || !strings.Contains(got[0], "/p/0 was replaced outside while the agent worked, 2 times") ||
+		got[mostUncovered] != "5 more files were replaced so" {
+		t.Errorf("%q", got)
 	}
 }

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"bytes"
 	"errors"
 	"io/fs"
 	"os"
@@ -55,10 +56,8 @@ func (s *Session) Run() (err error) {
 		}
 	}()
 	defer func() { r.settle(); r.announce() }()
-	modes := noteModes(s.Launch)
 	err = r.launch()
-	mendModes(modes, s.caller.Stderr)
-	r.settle() // before anything is printed: whoever reads that may block us
+	r.settle() // it may not have been started
 	r.end()
 	return err
 }
@@ -116,6 +115,8 @@ func (r *running) hold() error {
 // launch runs bwrap, and watches over the covers meanwhile.
 func (r *running) launch() error {
 	var watches []*cover.Watch
+	var faults bytes.Buffer
+	modes := noteModes(r.Launch)
 	r.runner.Launch, r.runner.Limit = r.Launch, r.setLimits
 	r.runner.Before, r.runner.Laid = r.begin, r.lookAgain
 	r.runner.Started = func(bwrap int) {
@@ -131,12 +132,18 @@ func (r *running) launch() error {
 			}
 		}
 	}
-	err := r.runner.Run()
-	for _, watch := range watches {
-		watch.Close()
+	r.runner.Ended = func() { // nothing is printed here, see [launch.Runner]
+		for _, watch := range watches {
+			watch.Close()
+		}
+		mendModes(modes, &faults)
+		r.settle()
 	}
-	if rest := r.lost.rest(); rest != "" {
-		diag.Note(r.caller.Stderr, rest)
+	err := r.runner.Run()
+	r.lost.saying.Wait()
+	_, _ = faults.WriteTo(r.caller.Stderr)
+	for _, line := range r.lost.rest() {
+		diag.Note(r.caller.Stderr, line)
 	}
 	return err
 }

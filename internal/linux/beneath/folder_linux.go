@@ -71,9 +71,31 @@ func (f *Folder) fault(op, rel string, err error) error {
 	return &os.PathError{Op: op, Path: f.Join(rel), Err: err}
 }
 
-// open opens what lies at rel. It refuses a path that leaves the folder or goes through a link.
+// open opens what lies at rel. It refuses a path that leaves the folder or goes through a link. A path may be longer
+// than the kernel takes at once (PATH_MAX): a program that changes its working folder step by step makes such ones.
 func (f *Folder) open(rel string, flags uint64) (int, error) {
-	return unix.Openat2(f.fd, rel, &unix.OpenHow{
+	at := f.fd
+	for len(rel) >= unix.PathMax {
+		cut := max(strings.LastIndexByte(rel[:unix.PathMax], '/'), 0)
+		next, err := openAt(at, rel[:cut], unix.O_PATH|unix.O_DIRECTORY)
+		if at != f.fd {
+			unix.Close(at)
+		}
+		if err != nil {
+			return -1, err
+		}
+		at, rel = next, rel[cut+1:]
+	}
+	fd, err := openAt(at, rel, flags)
+	if at != f.fd {
+		unix.Close(at)
+	}
+	return fd, err
+}
+
+// openAt is [Folder.open] for a path that is not too long.
+func openAt(folder int, rel string, flags uint64) (int, error) {
+	return unix.Openat2(folder, rel, &unix.OpenHow{
 		Flags:   flags | unix.O_CLOEXEC | unix.O_NOFOLLOW,
 		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS,
 	})

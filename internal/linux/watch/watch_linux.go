@@ -14,7 +14,7 @@ import (
 
 // settled is how long a session must last before anything is watched. Closing an inotify descriptor waits for the
 // kernel's grace period, some 15 ms, which would be felt after a short command.
-const settled = time.Second
+const settled = 100 * time.Millisecond
 
 // Question says what to watch, and which functions to call. They are called one at a time, with the watch's lock
 // held, and not after [Watch.Close].
@@ -41,7 +41,7 @@ type Watch struct {
 	closed bool
 }
 
-// Later begins to watch after a second. The caller closes the watch.
+// Later begins to watch after 100 ms. The caller closes the watch.
 func Later(q Question) *Watch {
 	w := &Watch{Question: q, dirs: map[int32]string{}}
 	w.start = time.AfterFunc(settled, w.begin)

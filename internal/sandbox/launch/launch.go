@@ -58,6 +58,9 @@ type Runner struct {
 	Before  func() error           // called while bwrap starts, before the agent may run
 	Laid    func() error           // a last check, called when all mounts are made, before the agent may run
 	Started func(bwrap int)        // called when the agent may run, with bwrap's process id
+	// Ended is called when nothing runs inside any more. Nothing was written to the terminal before: the agent may
+	// have stopped its output, and a write then waits for a key.
+	Ended func()
 }
 
 // Outside is a secret that the agent uses but never sees.

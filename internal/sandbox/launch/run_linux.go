@@ -71,6 +71,7 @@ func (r Runner) Run() error {
 	}
 	r.Started(child.pid)
 	err = r.explain(child.wait(r.OwnPIDs))
+	r.Ended()
 	terminal.release()
 	terminal.restoreAfter(err, r.Agent.Owns)
 	return err

@@ -571,6 +571,106 @@ func TestAnIndexHoldsASecretAfterSeveralSessions(t *testing.T) {
 	}
 }
 
+// The agent makes files with names of secrets, and tracks them; later the user puts secrets there.
+func TestAFileThatTheAgentMadeBecomesASecret(t *testing.T) {
+	for name, agent := range map[string]string{
+		"empty ones":             "touch .env d/credentials.json; git add -f .env d",
+		"ones with something":    "echo x >.env; echo {} >d/credentials.json; git add -f .env d",
+		"ones that are changed":  "touch .env d/credentials.json; git add -f .env d; echo x >.env; echo {} >d/credentials.json",
+		"ones that are tracked":  "echo x >.env; echo {} >d/credentials.json; git add -f .env d; git commit -qm y",
+		"ones that are promised": "touch .env d/credentials.json; git add -fN .env d",
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.sh("git init -q; git commit -qm x --allow-empty; mkdir d")
+			w.session(agent)
+			if p := w.open(); len(p.Hidden) > 0 {
+				t.Errorf("the agent's own are hidden: %q", p.Hidden)
+			}
+			w.session("test ! -s .env || echo y >>.env")
+			if p := w.open(); len(p.Hidden) > 0 {
+				t.Errorf("after a second session the agent's own are hidden: %q", p.Hidden)
+			}
+			w.sh(`echo KEY=x >.env; echo '{"client_secret": "s3cretvalue-24aaaa"}' >d/credentials.json`)
+			for range 2 {
+				w.session("true")
+				if p := w.open(); !slices.Equal(p.Hidden, []string{".env", "d/credentials.json"}) {
+					t.Errorf("hidden: %q", p.Hidden)
+				}
+			}
+		})
+	}
+}
+
+// Git's record of a merge says which files it is to copy to where the agent reads.
+func TestTheUsersCommitCopiesASecretForTheNextAgent(t *testing.T) {
+	w := newWorld(t)
+	w.sh("git init -q; git config rerere.enabled true; echo a >f; git add f; git commit -qm x; git rerere; mkdir -p .git/rr-cache; echo SECRET >.env; echo .env >.gitignore")
+	w.session(`h=$(printf 1%039d 0); mkdir .git/rr-cache/$h; printf x >.git/rr-cache/$h/preimage; printf "$h\t.env\000" >.git/MERGE_RR`)
+	if out := w.sh("echo b >>f; git commit -qam y; cat .git/rr-cache/*/*image"); strings.Contains(out, "SECRET") {
+		t.Error(out)
+	}
+}
+
+// A repository made inside has a remote that leads to one of the user's, which no agent may read.
+func TestTheUsersFetchBringsARepositoryOfTheirs(t *testing.T) {
+	w := newWorld(t)
+	w.sh("git init -q ../private; cd ../private; echo SECRET >x; git add x; git commit -qm x")
+	w.session("git init -q; git commit -qm x --allow-empty; git remote add origin " + w.home + "/private")
+	if out := w.sh("git fetch -q origin; git log --all --oneline -p"); strings.Contains(out, "SECRET") {
+		t.Error(out)
+	}
+}
+
+// What is hidden is empty inside, and so is what an agent adds of it to an index.
+func TestAHiddenFileIsStagedForTheUsersCommit(t *testing.T) {
+	w := newWorld(t)
+	w.sh("git init -q; git commit -qm x --allow-empty; echo SECRET >.env; echo .env >.gitignore")
+	wantLines(t, w.session("git update-index --add --cacheinfo 100644,$(git hash-object -w /dev/null),.env"), "staged .env")
+	wantLines(t, w.session("true"), "staged .env")
+	w.sh("git rm -fq --cached .env")
+	wantLines(t, w.session("true"))
+}
+
+func TestFoldersAreClosedInEachOther(t *testing.T) {
+	for _, top := range []string{".", "node_modules"} {
+		t.Run(top, func(t *testing.T) {
+			w := newWorld(t)
+			w.sh("git init -q; mkdir -p " + top)
+			const down = "for i in $(seq 45); do mkdir -p d; cd d; done\n"
+			r := w.session("cd " + top + "\n" + down + "git init -q r; git -C r config core.fsmonitor \"$EVIL\"\nfor i in $(seq 45); do chmod 0 ../d; cd ..; done")
+			w.sh("cd " + top + "; chmod -R u+rwX .\n" + down + "git -C r status")
+			w.wantNotTaken()
+			if r.Silent() {
+				t.Error("nothing is said")
+			}
+		})
+	}
+}
+
+// A copy of a project has git folders of which nothing is remembered.
+func TestACoveredFileIsTrackedAndTheProjectIsCopied(t *testing.T) {
+	w := newWorld(t)
+	w.sh("git init -q; git commit -qm x --allow-empty; echo SECRET >.env")
+	w.session("git update-index --add --cacheinfo 100644,$(git hash-object -w /dev/null),.env") // inside it is empty
+	w.sh("cd ..; mv p before; cp -a before p")
+	if p := w.open(); !slices.Equal(p.Hidden, []string{".env"}) {
+		t.Errorf("hidden: %q", p.Hidden)
+	}
+}
+
+// Git can name a file from a submodule whose path from the project is longer than the kernel takes at once (PATH_MAX).
+func TestARepositoryDeeperThanAPathIsLong(t *testing.T) {
+	w := newWorld(t)
+	w.sh("git init -q")
+	const down = "d=$(printf %0200d 0); for i in $(seq 21); do mkdir -p $d; cd $d; done\n"
+	w.session(down + `mkdir -p .git/objects .git/refs; echo ref: refs/heads/m >.git/HEAD
+		printf '[extensions]\nworktreeconfig = true\n' >.git/config; printf '[core]\nfsmonitor = %s\n' "$EVIL" >.git/config.worktree`)
+	if out := w.sh(down + "ls .git; cat .git/config.worktree"); strings.Contains(out, "fsmonitor") || !strings.Contains(out, "HEAD") {
+		t.Errorf("left: %s", out)
+	}
+}
+
 // The name stays a secret's while the file is away: git takes it out of a commit that the agent made meanwhile.
 func TestAnIndexGetsTheNameOfASecretThatWasAway(t *testing.T) {
 	w := newWorld(t)

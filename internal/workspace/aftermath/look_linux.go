@@ -77,6 +77,7 @@ func (was record) look(tree *beneath.Folder, before *project.Seen) (after seen, 
 		filled = was.Scope.LookFilled(tree, after.Seen)
 		return slices.DeleteFunc(slices.Clone(filled.Closed), old)
 	})
+	after.unread = append(after.unread, slices.DeleteFunc(slices.Clone(filled.Closed), old)...)
 	for _, f := range slices.Concat(after.Files, filled.Files) {
 		if f.Kind == beneath.Special && f.Stamp.Change >= was.since {
 			after.pipes = append(after.pipes, f.Rel)

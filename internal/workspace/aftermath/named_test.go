@@ -170,7 +170,7 @@ func TestAProjectInABareRepository(t *testing.T) {
 			must(t, err)
 			s.Follow()
 			w.sh("cd ../" + dir + "/one; echo b >f; echo new >g; mkdir d; echo x >d/y; git add .; git commit -qm y")
-			wantLines(t, s.End())
+			wantLines(t, s.End(), "staged .env")
 
 			s, err = aftermath.Begin(w.path(".claudebox"), p, aftermath.Agent{})
 			must(t, err)

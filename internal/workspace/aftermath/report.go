@@ -20,6 +20,7 @@ const (
 	Removed    = "removed"
 	Executable = "made executable"
 	TakenOut   = "taken out"
+	Staged     = "staged"
 )
 
 // Change is one place that the host's tools run, or would have run.
@@ -135,7 +136,7 @@ func (r Report) forPeople() (list []Change, first int) {
 		switch {
 		case c.Ordinary:
 			edited = append(edited, c.Path)
-		case c.Change == TakenOut || strings.Contains(c.Means, leadsOutside):
+		case c.Change == TakenOut || c.Change == Staged || strings.Contains(c.Means, leadsOutside):
 			list = append(list, c)
 		default:
 			others = append(others, c)

@@ -211,6 +211,7 @@ func (was record) settle(home string, tree *beneath.Folder, of *Session) Report 
 	if p.after.Cut && !was.Cut {
 		r.fail("look at all of the project", errors.New("it has more entries than can be, since this session"))
 	}
+	r.Changes = was.staged(p.after.Seen)
 	// First: what is moved aside may be put back.
 	r.fail("take down what was added to git's index", was.rememberNames(home, tree, p.after.Seen))
 	elsewhere := was.judgeCommon(&r, home)
@@ -223,6 +224,19 @@ func (was record) settle(home string, tree *beneath.Folder, of *Session) Report 
 	}
 	return r
 }
+
+// staged returns the files that were hidden and that the session added to an index, as empty ones.
+func (was record) staged(after project.Seen) (changes []Change) {
+	for _, rel := range was.Hidden {
+		if after.Has(rel) && !slices.Contains(was.Tracked, rel) {
+			changes = append(changes, Change{Path: rel, Change: Staged, Means: whyStaged})
+		}
+	}
+	return changes
+}
+
+const whyStaged = "it was hidden inside, and is in git's index now: `git commit -a` would take its content along; " +
+	"`git rm -f --cached` takes it out"
 
 // judgeCommon judges the repository's common folder, if that lies outside of the project, and returns the git places in
 // it.
@@ -272,7 +286,6 @@ func (r *Report) judge(home string, root *beneath.Folder, p place, look git.Look
 	p.agents, _ = beneath.Canonical(home)
 	p.git = git.Judgement{
 		Root: root.Path(), Before: p.was.Before, After: seen, Elsewhere: elsewhere, OpenConfig: p.was.OpenConfig,
-		Foreign: func(at string) bool { return p.was.isForeign(home, at) },
 	}
 	told, repairs := review(p)
 	r.Changes = append(r.Changes, told...)
@@ -285,14 +298,4 @@ func (r *Report) judge(home string, root *beneath.Folder, p place, look git.Look
 		r.Changes = append(r.Changes, Change{from, TakenOut, c.Text, false, wayBack(from, to)})
 	}
 	return seen
-}
-
-// isForeign reports whether a path, of a repository that a remote names, is where agents write only in sessions of
-// their own.
-func (was record) isForeign(home, at string) bool {
-	to, err := beneath.Leads(at)
-	info, none := os.Stat(at)
-	home, fault := beneath.Canonical(home)
-	return err == nil && fault == nil && to == at && (none != nil || info.IsDir()) && !pathname.Below(at, home) &&
-		(was.Scope.Common == "" || !pathname.Below(at, was.Scope.Common))
 }

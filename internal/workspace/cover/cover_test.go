@@ -120,7 +120,11 @@ func (s *sandbox) watch(files ...cover.File) chan string {
 	for i := range files {
 		files[i].Path = filepath.Join(s.dir, files[i].Path)
 	}
-	w := cover.Begin(s.cmd.Process.Pid, s.dir, files, func(path string, err error) { failures <- path + ": " + err.Error() })
+	w := cover.Begin(s.cmd.Process.Pid, s.dir, files, func(path string, err error) {
+		if err != nil {
+			failures <- path + ": " + err.Error()
+		}
+	})
 	s.t.Cleanup(w.Close)
 	return failures
 }

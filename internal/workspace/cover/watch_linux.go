@@ -35,19 +35,19 @@ type File struct {
 // Watch keeps the files of one sandbox covered.
 type Watch struct {
 	*watch.Watch
-	bwrap  int
-	top    string
-	failed func(path string, err error)
-	files  map[string]File // by path
+	bwrap int
+	top   string
+	lost  func(path string, err error)
+	files map[string]File // by path
 }
 
 // Begin watches over the files of a sandbox that has just been started, by the
 // process id of its bwrap. top is the folder below which the agent may rename
-// folders. failed is told, in a goroutine of its own, what could not be covered
-// again: the agent can read or write it now. What was covered when the watch is
-// closed stays so.
-func Begin(bwrap int, top string, files []File, failed func(path string, err error)) *Watch {
-	w := &Watch{bwrap: bwrap, top: top, failed: failed, files: map[string]File{}}
+// folders. lost is called with each file that was found without its cover: the agent could read or write it. err is
+// nil if it is covered again; else the agent still can. lost must not block. What was covered when the watch is closed
+// stays so.
+func Begin(bwrap int, top string, files []File, lost func(path string, err error)) *Watch {
+	w := &Watch{bwrap: bwrap, top: top, lost: lost, files: map[string]File{}}
 	for _, f := range files {
 		w.files[f.Path] = f
 	}
@@ -67,7 +67,7 @@ func (w *Watch) unwatched(dir string, err error) {
 	} else {
 		err = errors.New("the folder was moved away, and what comes in its place is not covered")
 	}
-	go w.failed(cmp.Or(dir, "the project"), err)
+	w.lost(cmp.Or(dir, "the project"), err)
 }
 
 // folders returns the folders of the files, and those on the way to them from the top. In the folder of a file it is
@@ -107,9 +107,10 @@ func (w *Watch) look(name string) {
 		return // the sandbox is gone, or all is well
 	}
 	err := f.cover(process)
-	// When the sandbox is gone, nobody is left to see it.
-	if err != nil && !errors.Is(err, within.ErrGone) && inode(name) == now {
-		go w.failed(name, err)
+	// When the sandbox is gone, nobody is left to see it. A file that could not be covered because it was replaced
+	// once more is looked at once more.
+	if !errors.Is(err, within.ErrGone) && (err == nil || inode(name) == now) {
+		w.lost(name, err)
 	}
 }
 

@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/workspace/survey"
 )
@@ -33,8 +31,6 @@ type Mender struct {
 // Apply does one repair.
 func (m *Mender) Apply(r Repair) error {
 	switch what, err := m.Root.Look(r.Rel); {
-	case errors.Is(err, unix.ENAMETOOLONG):
-		return nil // nobody can name it, git no more than we
 	case err != nil && !errors.Is(err, fs.ErrPermission):
 		return err
 	case err == nil && what.Kind == beneath.Absent:

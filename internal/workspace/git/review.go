@@ -38,8 +38,6 @@ type Judgement struct {
 	After  Snapshot
 	// Elsewhere reports whether a path outside of the root is a git place that is the user's, or was judged.
 	Elsewhere func(at string) bool
-	// Foreign reports whether a path outside of the root is one that no agent can write to unseen: git may push there.
-	Foreign func(at string) bool
 	// OpenConfig says that settings which the user's own configurations gained may stay.
 	OpenConfig bool
 
@@ -266,7 +264,7 @@ func (j Judgement) setting(f Folder, e Entry, at string) (Repair, bool) {
 }
 
 // local reports whether the path of a remote leads to a repository that is the user's or was judged, because git runs
-// hooks there.
+// hooks there. A repository elsewhere does not count: what git fetches from it, the agent could read.
 func (j Judgement) local(at string) bool {
 	if rel, below := strings.CutPrefix(at, j.Root+"/"); below && path.Clean(rel) == rel {
 		at = path.Clean(at) // the root is no link, so ".." is what stands before it
@@ -274,7 +272,7 @@ func (j Judgement) local(at string) bool {
 	if !path.IsAbs(at) || path.Clean(at) != at {
 		return false
 	}
-	return j.place(at) || j.place(at+"/.git") || !pathname.Below(at, j.Root) && j.Foreign != nil && j.Foreign(at)
+	return j.place(at) || j.place(at+"/.git")
 }
 
 // leads says why a file may not lead where it does; empty: it may.

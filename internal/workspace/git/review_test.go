@@ -85,7 +85,7 @@ func (w world) defuse(before git.Snapshot, places ...string) []git.Change {
 	m := git.Mender{Root: root}
 	repairs, _ := git.Review(git.Judgement{
 		Root: w.dir + "/p", Before: before, After: w.look(&before, places...),
-		Foreign: func(at string) bool { _, err := os.Stat(at); return err == nil },
+		Elsewhere: func(at string) bool { return filepath.Clean(strings.TrimSuffix(at, "/.git")) == w.dir+"/l" },
 	})
 	for _, r := range repairs {
 		must(w.t, m.Apply(r))
@@ -104,6 +104,10 @@ var attacks = map[string]struct {
 }{
 	"a file system monitor":     {agent: `git config core.fsmonitor "$EVIL"`, user: "git status"},
 	"a name that ends at a NUL": {agent: `printf '[core "fsmonitor\0"]\n\tbare = "%s"\n' "$EVIL" >>.git/config`, user: "git status"},
+	"a remote whose name is an option": {
+		agent: `git init -q ../l; git remote add origin "$PWD"; printf '#!/bin/sh\n%s\n' "$EVIL" >e; chmod +x e; printf '[remote "--upload-pack=./e"]\n\turl = https://example.org/x\n' >>.git/config`,
+		user:  "git fetch --all",
+	},
 	"a pager of another form":   {agent: `git config alias.st "!$EVIL"`, user: "git st"},
 	"an include":                {agent: `git config -f x core.fsmonitor "$EVIL"; git config include.path ../x`, user: "git status"},
 	"a hook":                    {agent: `printf "#!/bin/sh\n$EVIL\n" >.git/hooks/pre-commit; chmod +x .git/hooks/*`, user: "git commit --allow-empty -m x"},

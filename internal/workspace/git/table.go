@@ -60,7 +60,8 @@ var table = []rule{
 	{"rr-cache", kept, nil, ""}, // it turns the reuse of recorded merges on
 	{"modules worktrees", places, nil, ""},
 
-	{"index sharedindex.* MERGE_RR", file, anything, ""},
+	{"index sharedindex.*", file, anything, ""},
+	{"MERGE_RR", file, empty, "git copies the files that it names"}, // to rr-cache, at the next commit
 	{"*.lock", file, nothing, StaysLocked},
 	{"gc.pid", file, nothing, ""},
 	{"HEAD NOTES_MERGE_REF", file, oneLine, ""},
@@ -189,6 +190,8 @@ func text(s string) bool {
 		return r < ' ' && r != '\n' && r != '\t' && r != '\r' || r >= 0x7f && r < 0xa0
 	})
 }
+
+func empty(s string) bool { return s == "" }
 
 func oneLine(s string) bool { return text(s) && strings.Count(strings.TrimRight(s, "\n"), "\n") == 0 }
 

@@ -3,6 +3,7 @@ package gitconfig
 import (
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // Judge decides what the text of a setting does not tell. A function that is nil counts as one that returns false.
@@ -72,6 +73,10 @@ var harmlessNames = map[string]string{
 
 // harmless reports whether a setting is harmless by its name or, for some names, by its value.
 func (j Judge) harmless(e Entry) bool {
+	// Git hands a remote's name to another git as a word of its command line.
+	if strings.HasPrefix(e.Subsection, "-") || strings.ContainsFunc(e.Subsection+e.Value, unicode.IsControl) {
+		return false
+	}
 	if slices.Contains(strings.Fields(harmlessNames[e.Section]), e.Name) {
 		return true
 	}
@@ -95,7 +100,7 @@ func (j Judge) harmless(e Entry) bool {
 // isURL reports whether a value leads to another machine, by a protocol for which git runs no helper that the value
 // names (gitremote-helpers(7)), or to a repository that was judged.
 func (j Judge) isURL(value string) bool {
-	if value == "" || value[0] == '-' || strings.Contains(value, "::") || strings.ContainsAny(value, "\n\x00") {
+	if value == "" || value[0] == '-' || strings.Contains(value, "::") {
 		return false
 	}
 	if scheme, rest, is := strings.Cut(value, "://"); is {

@@ -24,6 +24,9 @@ func Sanitise(src []byte, without ...string) []byte {
 		if removed(e) || slices.Contains(without, e.Key()) {
 			continue
 		}
+		if at := strings.LastIndexByte(e.Value, '@'); e.Name == "proxy" && !strings.Contains(e.Value, "://") {
+			e.Value = e.Value[at+1:] // git takes a proxy without a scheme, too
+		}
 		e.Value, e.Subsection = StripUserinfo(e.Value), StripUserinfo(e.Subsection)
 		kept = append(kept, e)
 	}

@@ -20,6 +20,7 @@ var sanitised = map[string]struct{ src, want string }{
 	"push URLs too":                      {"[remote \"o\"]\npushurl = https://canary@example.org/\n", "[remote \"o\"]\n\tpushurl = \"https://example.org/\"\n"},
 	"the name of a url section too":      {"[url \"https://canary@example.org/\"]\ninsteadOf = gh:\n", "[url \"https://example.org/\"]\n\tinsteadof = \"gh:\"\n"},
 	"a proxy's login too":                {"[http]\nproxy = http://u:canary@proxy:3128\n", "[http]\n\tproxy = \"http://proxy:3128\"\n"},
+	"without a scheme, too":              {"[http]\nproxy = u:canary@proxy:3128\n[remote \"o\"]\nproxy = canary@proxy\n", "[http]\n\tproxy = \"proxy:3128\"\n[remote \"o\"]\n\tproxy = \"proxy\"\n"},
 	"a branch that names a URL too":      {"[branch \"m\"]\nremote = https://canary@example.org/x\n", "[branch \"m\"]\n\tremote = \"https://example.org/x\"\n"},
 	"two URLs in one value":              {"[a]\nb = https://canary@x/ https://canary@y/\n", "[a]\n\tb = \"https://x/ https://y/\"\n"},
 	"a transport helper's URL too":       {"[remote \"o\"]\nurl = hg::https://canary@x/\n", "[remote \"o\"]\n\turl = \"hg::https://x/\"\n"},

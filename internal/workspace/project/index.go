@@ -33,6 +33,7 @@ type Tracked struct {
 	Runs  []string // what the host's tools run
 	// Hushed are files of which git shows no change.
 	Hushed []string
+	Empty  []string // those that may be secrets by their names, and are empty in an index
 }
 
 // All returns the names that matter for any reason.
@@ -122,8 +123,13 @@ func (p indexPlace) read(t *Tracked, s Scope, named func(name []byte) bool) {
 		if hostrun.Means(string(name)) != "" {
 			add(&t.Runs)
 		}
-		switch verdict := s.verdict(name); {
-		case verdict == secretfile.Secret || verdict == secretfile.Ask || named(name):
+		verdict := s.verdict(name)
+		byName := verdict == secretfile.Secret || verdict == secretfile.Ask
+		if byName && isBlob(e.Sum, nil) {
+			add(&t.Empty)
+		}
+		switch {
+		case byName || named(name):
 			add(&t.Names)
 		case verdict == secretfile.Look:
 			add(&t.Small)
@@ -142,16 +148,35 @@ func (p indexPlace) proves(tree *beneath.Folder, rel string) bool {
 	if err != nil {
 		return false
 	}
-	blob := append([]byte("blob "+strconv.Itoa(len(file))+"\x00"), file...)
-	short, long := sha1.Sum(blob), sha256.Sum256(blob)
-	for _, sum := range [][]byte{short[:], long[:]} {
-		for e := range git.ScanIndex(index, len(sum)) {
-			if string(e.Name) == p.strip+below && bytes.Equal(e.Sum, sum) {
+	for _, size := range []int{sha1Size, sha256.Size} {
+		for e := range git.ScanIndex(index, size) {
+			if string(e.Name) == p.strip+below && isBlob(e.Sum, file) {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// isBlob reports whether git calls a file with this content by an object name.
+func isBlob(sum, content []byte) bool {
+	blob := append([]byte("blob "+strconv.Itoa(len(content))+"\x00"), content...)
+	short, long := sha1.Sum(blob), sha256.Sum256(blob)
+	return bytes.Equal(sum, short[:]) || bytes.Equal(sum, long[:])
+}
+
+// Left is a file of an index, and what it held when a session had ended.
+type Left struct{ Name, Sum string }
+
+// SumOf returns a hash of a file's content; empty if it cannot be read, or has more than 16 MiB.
+func SumOf(tree *beneath.Folder, rel string) string {
+	const limit = 16 << 20
+	content, err := tree.Read(rel, limit)
+	if err != nil {
+		return ""
+	}
+	sum := sha256.Sum256(content)
+	return string(sum[:])
 }
 
 // readIndexes reads the indexes of the project's repositories, unless nothing of them has changed since before.
@@ -173,7 +198,7 @@ func (s Scope) readIndexes(tree *beneath.Folder, seen, before *Seen) {
 	for _, place := range places {
 		place.read(&t, s, named)
 	}
-	for _, names := range [][]string{t.Names, t.Small, t.Links, t.Runs, t.Hushed} {
+	for _, names := range [][]string{t.Names, t.Small, t.Links, t.Runs, t.Hushed, t.Empty} {
 		slices.Sort(names)
 	}
 	seen.Tracked = t

@@ -106,10 +106,13 @@ func (b below) standIn(p StandIn, why string) {
 // look returns what lies at rel. If a closed folder prevents that, it hides this folder, and nothing counts as being at
 // rel.
 func (b below) look(rel string) (beneath.Entry, error) {
+	if len(b.Join(rel)) >= unix.PathMax {
+		return beneath.Entry{}, nil // nothing can be mounted there
+	}
 	what, err := b.Look(rel)
 	dir := path.Dir(rel)
 	switch {
-	case err == nil, errors.Is(err, unix.ENAMETOOLONG): // nobody can name it
+	case err == nil:
 		return what, nil
 	case !errors.Is(err, fs.ErrPermission) || dir == ".":
 		return what, &diag.Error{

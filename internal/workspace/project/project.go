@@ -62,6 +62,8 @@ type Memory interface {
 	Filled(project string) Filled
 	// Pushed returns the names that sessions added to the index of a git folder: they count as untracked.
 	Pushed(git identity.ID) []string
+	// Left returns files with names of secrets that sessions made and added to the index of a git folder.
+	Left(git identity.ID) []Left
 	// Hidden returns the names that sessions hid in a repository's working trees: git takes names out of commits.
 	Hidden(common identity.ID) []string
 	// Doubted reports whether a file of a project may be in an index because of a session that still lives.

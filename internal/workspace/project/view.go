@@ -166,17 +166,34 @@ func (v *view) places() []string {
 	return list
 }
 
-// uncounted returns the names in the indexes that count as untracked, by what is remembered of each index: those that
-// sessions added; those that a session may have added that still lives; and those that were hidden from sessions and
-// are tracked since. Nobody knows who added the last ones, as git takes names out of commits and other indexes; they
-// count as tracked only if who added them has read the file.
+// uncounted returns the names in the indexes that count as untracked: those that are empty in the index, and not in the
+// project; and by what is remembered of each index, those that sessions added; those that a session may have added that
+// still lives; and those that were hidden from sessions and are tracked since. Nobody knows who added the last ones, as
+// git takes names out of commits and other indexes; they count as tracked only if who added them has read the file. A
+// file that a session made counts if it was not changed since.
 func (v *view) uncounted() (names []string) {
 	v.stayHidden, v.wereHidden = v.Memory.StillHidden(v.path)
+	doubted, same := slices.Clone(v.wereHidden), map[string]bool{}
 	for _, place := range v.seen.places {
 		names = append(names, place.inProject(v.Memory.Pushed(place.id()))...)
-		v.wereHidden = append(v.wereHidden, place.inProject(v.Memory.Hidden(place.common()))...)
+		hidden := place.inProject(v.Memory.Hidden(place.common()))
+		v.wereHidden, doubted = append(v.wereHidden, hidden...), append(doubted, hidden...)
+		for _, left := range v.Memory.Left(place.id()) {
+			for _, rel := range place.inProject([]string{left.Name}) {
+				if SumOf(v.tree.Folder, rel) == left.Sum {
+					same[rel] = true
+				} else {
+					doubted = append(doubted, rel)
+				}
+			}
+		}
 	}
-	for _, rel := range v.wereHidden {
+	for _, rel := range v.seen.Empty {
+		if what, err := v.tree.Look(rel); !same[rel] && (err != nil || what.Stamp.Size > 0) {
+			names = append(names, rel)
+		}
+	}
+	for _, rel := range doubted {
 		proves := func(place indexPlace) bool { return place.proves(v.tree.Folder, rel) }
 		if v.seen.Has(rel) && !slices.ContainsFunc(v.seen.places, proves) {
 			names = append(names, rel)

@@ -10,6 +10,7 @@ package survey
 import (
 	"bytes"
 	"encoding/binary"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -135,10 +136,31 @@ func OpenUntil(root *beneath.Folder, look func() (closed []string)) {
 	for range rounds {
 		opened := false
 		for _, dir := range look() {
-			opened = root.Chmod(dir, 0o700) == nil || opened
+			if root.Chmod(dir, ownersAll) == nil {
+				opened = true
+				openBelow(root, dir)
+			}
 		}
 		if !opened {
 			return
+		}
+	}
+}
+
+const ownersAll = 0o700
+
+// openBelow opens the closed folders below one: an agent can close any number in each other.
+func openBelow(root *beneath.Folder, dir string) {
+	const most = 1 << 20
+	names, _ := root.Names(dir, most)
+	for _, name := range names {
+		below := path.Join(dir, name)
+		what, err := root.Look(below)
+		if err != nil || what.Kind != beneath.Dir {
+			continue
+		}
+		if what.Perm&ownersAll == ownersAll || root.Chmod(below, ownersAll) == nil {
+			openBelow(root, below)
 		}
 	}
 }

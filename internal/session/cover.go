@@ -93,8 +93,8 @@ func (u *uncovered) rest() (lines []string) {
 	}
 	files := slices.Sorted(maps.Keys(u.again))
 	for _, file := range files[:min(len(files), mostUncovered)] {
-		lines = append(lines, fmt.Sprintf("%s was replaced outside while the agent worked, %s; it was covered again at "+
-			"once, but an agent that waited for that has read or changed it",
+		lines = append(lines, fmt.Sprintf("%s was replaced outside while the agent worked, %s; it was covered "+
+			"again at once, but an agent that waited for that has read or changed it",
 			diag.Visible(file), times(u.again[file])))
 	}
 	if len(files) > mostUncovered {

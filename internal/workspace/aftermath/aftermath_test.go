@@ -653,20 +653,25 @@ func TestACoveredFileIsTrackedAndTheProjectIsCopied(t *testing.T) {
 	w := newWorld(t)
 	w.sh("git init -q; git commit -qm x --allow-empty; echo SECRET >.env")
 	w.session("git update-index --add --cacheinfo 100644,$(git hash-object -w /dev/null),.env") // inside it is empty
-	w.sh("cd ..; mv p before; cp -a before p")
+	w.sh("cd ..; mv p before; cp -a before p; rm -r .claudebox/memory")
 	if p := w.open(); !slices.Equal(p.Hidden, []string{".env"}) {
 		t.Errorf("hidden: %q", p.Hidden)
 	}
 }
 
-// Git can name a file from a submodule whose path from the project is longer than the kernel takes at once (PATH_MAX).
-func TestARepositoryDeeperThanAPathIsLong(t *testing.T) {
-	w := newWorld(t)
-	w.sh("git init -q")
-	const down = "d=$(printf %0200d 0); for i in $(seq 21); do mkdir -p $d; cd $d; done\n"
-	w.session(down + `mkdir -p .git/objects .git/refs; echo ref: refs/heads/m >.git/HEAD
-		printf '[extensions]\nworktreeconfig = true\n' >.git/config; printf '[core]\nfsmonitor = %s\n' "$EVIL" >.git/config.worktree`)
-	if out := w.sh(down + "ls .git; cat .git/config.worktree"); strings.Contains(out, "fsmonitor") || !strings.Contains(out, "HEAD") {
+// From a submodule git can name files whose paths from the project are longer than the kernel takes (PATH_MAX).
+func TestARepositoryAsDeepAsAPathIsLong(t *testing.T) {
+	home, err := os.MkdirTemp("/tmp", "")
+	must(t, err)
+	t.Cleanup(func() { os.RemoveAll(home) })
+	w := world{t: t, home: home}
+	w.write("p/x", "")
+	w.write(".claudebox/x", "")
+	const long = "d=$(printf /%0200d 0); d=$d$d$d$d$d$d$d$d$d; a=a$d/$(printf %0200d 0) b=b$d/$(printf %0253d 0)\n"
+	w.session(long + `mkdir -p $a $b/.git/objects $b/.git/refs; echo ref: refs/heads/m >$b/.git/HEAD
+		printf '[extensions]\nworktreeconfig = true\n' >$b/.git/config; printf '[core]\nfsmonitor = %s\n' "$EVIL" >$b/.git/config.worktree
+		mv b $a`)
+	if out := w.sh(long + "mv $a/b .; ls $b/.git; cat $b/.git/config.worktree"); strings.Contains(out, "fsmonitor") || !strings.Contains(out, "HEAD") {
 		t.Errorf("left: %s", out)
 	}
 }

@@ -39,6 +39,32 @@ func TestAFolderOfTheProjectThatAFlagNamesBecomesALinkOutOfIt(t *testing.T) {
 	w.wantRefused(got, "leads out of it")
 }
 
+// What sessions in a folder do not see, no session sees that may read the folder.
+func TestAFolderThatMayBeReadShowsWhatItsOwnSessionsHide(t *testing.T) {
+	w := newWorld(t)
+	w.write("lib/.env", canary)
+	w.git("lib", "init", "-q")
+	w.write("lib/.git/credentials", "https://u:"+canary+"@example.org\n")
+	w.write("lib/.git/FETCH_HEAD", "https://u:"+canary+"@example.org/\n")
+	w.write("lib/plain", canary)
+	w.write("lib/closed/x", canary)
+	for _, err := range []error{
+		os.Link(w.path("lib/.env"), w.path("lib/hard.go")), os.Symlink("plain", w.path("lib/.env.prod")), os.Chmod(w.path("lib/closed"), 0),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() { os.Chmod(w.path("lib/closed"), 0o755) })
+	for _, mount := range []string{"lib:/mnt/lib", "lib/.git:/mnt/lib"} {
+		got := w.attack("chmod 700 /mnt/lib/closed; grep -rsa . /mnt/lib; ls /mnt/lib", "--mount-ro", w.home+"/"+mount)
+		w.wantNoCanary(got)
+		if !strings.Contains(got.stdout, "plain") && mount == "lib:/mnt/lib" || got.status != 0 {
+			t.Error(got)
+		}
+	}
+}
+
 func TestALinkWithinTheProjectIsFollowed(t *testing.T) {
 	w := newWorld(t)
 	w.write("project/real/file", "fine")

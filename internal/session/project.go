@@ -161,12 +161,7 @@ func guard(in inputs, mounts []launch.Mount) (made guardPart, err error) {
 		case m.Kind != plan.ROBind || m.Secret || pathname.Below(m.Source, "/nix/store") ||
 			pathname.Below(in.project.Path, m.Source): // granted, public, or refused for what it would open
 		default:
-			lent, whole, covers := coverLent(in, m.Source, m.Destination)
-			if made.add(lent); covers == nil && !whole {
-				made.warn(fmt.Sprintf("%s has more than %d entries: further secret files in it are not hidden",
-					m.Source, project.LentLimit))
-			}
-			err = covers
+			err = made.addReadable(in, m, mounts)
 		}
 		if err != nil {
 			return made, err
@@ -188,20 +183,52 @@ func (p *guardPart) addBeside(in inputs, m launch.Mount, mounts []launch.Mount) 
 	}
 	folder := given{opened, m.Destination}
 	p.given = append(p.given, folder)
-	kept := protection(opened, emptyFolder(in.call))
-	for i, made := range kept.Mounts {
-		path := opened.Mounts[i].Path
-		made.Destination, made.Secret = folder.inside(path), m.Secret
-		taken := func(m launch.Mount) bool { return m.Destination == made.Destination }
-		if !slices.ContainsFunc(mounts, taken) && !slices.ContainsFunc(p.Mounts, taken) &&
-			pathname.Below(path, m.Source) && !pathname.Below(path, in.project.Path) {
-			p.mount(made)
-		}
-	}
-	p.StandIns = append(p.StandIns, kept.StandIns...)
+	p.StandIns = append(p.StandIns, p.cover(in, folder, m, mounts).StandIns...)
 	p.noteProject(m.Source+": ", opened)
 	if folder.moved() {
 		p.note(m.Source + " lies elsewhere inside: what you replace there while the session runs is not covered again")
+	}
+	return nil
+}
+
+// cover mounts what protects a folder in its mount m, and returns all that does: of a read-only mount, what hides
+// something. What has a mount of its own is left out.
+func (p *guardPart) cover(in inputs, folder given, m launch.Mount, mounts []launch.Mount) part {
+	kept := protection(folder.Project, emptyFolder(in.call))
+	for i, made := range kept.Mounts {
+		at := folder.Mounts[i]
+		made.Destination, made.Secret = folder.inside(at.Path), m.Secret
+		taken := func(m launch.Mount) bool { return m.Destination == made.Destination }
+		if slices.ContainsFunc(mounts, taken) || slices.ContainsFunc(p.Mounts, taken) ||
+			!pathname.Below(at.Path, m.Source) || pathname.Below(at.Path, in.project.Path) ||
+			m.Kind == plan.ROBind && at.Mode != project.Hidden && at.Mode != project.Made {
+			continue
+		}
+		p.mount(made)
+	}
+	return kept
+}
+
+// addReadable covers what looks secret in a folder that is mounted read-only: by its name or content anywhere; and in a
+// folder that may be a project, what a session there would not see.
+func (p *guardPart) addReadable(in inputs, m launch.Mount, mounts []launch.Mount) error {
+	lent, whole, err := coverLent(in, m.Source, m.Destination)
+	p.add(lent)
+	if err != nil {
+		return err
+	}
+	if !whole {
+		p.warn(fmt.Sprintf("%s has more than %d entries: further secret files in it are not hidden",
+			m.Source, project.LentLimit))
+		return nil
+	}
+	req := projectRequest(in)
+	req.Dir, req.Beside, req.GitRoot, req.Protect = m.Source, true, false, nil
+	if opened, err := project.Open(req); err == nil { // else it is no project, as a folder of another user
+		kept := p.cover(in, given{opened, m.Destination}, m, mounts)
+		if slices.ContainsFunc(opened.Mounts, hidesFolder) {
+			p.StandIns = append(p.StandIns, kept.StandIns[0]) // the empty folder
+		}
 	}
 	return nil
 }

@@ -95,16 +95,15 @@ func (r *running) openNix() (err error) {
 // hold makes the stand-ins: files and folders that are absent in the given folders and that mounts have to lie on.
 // It also makes the empty folder that is mounted over hidden ones.
 func (r *running) hold() error {
-	hides := false
 	for _, folder := range r.given {
 		hold, err := folder.Hold()
 		if err != nil {
 			return err
 		}
 		r.holds = append(r.holds, hold)
-		hides = hides || slices.ContainsFunc(folder.Mounts, hidesFolder)
 	}
-	if empty := emptyFolder(r.call); hides {
+	empty := emptyFolder(r.call)
+	if slices.ContainsFunc(r.Launch.Mounts, func(m launch.Mount) bool { return m.Source == empty }) {
 		if err := os.Mkdir(empty, 0o555); err != nil && !errors.Is(err, fs.ErrExist) {
 			return diag.Wrap("make "+empty, err, "make its folder writable for you")
 		}

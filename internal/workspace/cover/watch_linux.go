@@ -39,7 +39,11 @@ type Watch struct {
 	top   string
 	lost  func(path string, err error)
 	files map[string]File // by path
+	begun bool            // it has looked at all once
 }
+
+// errGone is said of a file that was there when the sandbox was started, and not when the watch began.
+var errGone = errors.New("it is gone; if its folder was moved away, what comes in its place is not covered")
 
 // Begin watches over the files of a sandbox that has just been started, by the
 // process id of its bwrap. top is the folder below which the agent may rename
@@ -93,8 +97,12 @@ func (w *Watch) folders() (list []string) {
 func (w *Watch) look(name string) {
 	if name == "" {
 		for name := range w.files {
+			if !w.begun && inode(name) == 0 && inode(path.Dir(name)) != 0 {
+				w.lost(name, errGone)
+			}
 			w.look(name)
 		}
+		w.begun = true
 		return
 	}
 	f, ok := w.files[name]

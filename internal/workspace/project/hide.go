@@ -238,6 +238,9 @@ func LookLent(dir string, shown func(rel string) bool) (secrets []Lent, cut bool
 	filled := []string{"node_modules", ".venv"} // by tools, with nothing of the user's
 	seen := survey.Walk(at, survey.Question{Wanted: wanted, Skipped: filled, Limit: LentLimit}, nil)
 	configs := map[string]bool{} // those of git, of which only the secrets are left out
+	if IsGitFolder(dir) {
+		seen.Git = append(seen.Git, ".")
+	}
 	for _, place := range seen.Git {
 		rel := path.Join(place, "config")
 		configs[rel] = true

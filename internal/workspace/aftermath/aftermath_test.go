@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"claudebox/internal/workspace/aftermath"
 	"claudebox/internal/workspace/project"
 )
@@ -671,6 +673,11 @@ func TestARepositoryAsDeepAsAPathIsLong(t *testing.T) {
 	w.session(long + `mkdir -p $a $b/.git/objects $b/.git/refs; echo ref: refs/heads/m >$b/.git/HEAD
 		printf '[extensions]\nworktreeconfig = true\n' >$b/.git/config; printf '[core]\nfsmonitor = %s\n' "$EVIL" >$b/.git/config.worktree
 		mv b $a`)
+	for _, m := range w.open().Mounts {
+		if len(m.Path) >= unix.PathMax {
+			t.Errorf("nothing can be mounted at %s", m.Path)
+		}
+	}
 	if out := w.sh(long + "mv $a/b .; ls $b/.git; cat $b/.git/config.worktree"); strings.Contains(out, "fsmonitor") || !strings.Contains(out, "HEAD") {
 		t.Errorf("left: %s", out)
 	}

@@ -65,8 +65,11 @@ type below struct {
 }
 
 // add adds one mount. The first one at a path stays, but covering a secret goes before forbidding to write to it.
+// Nothing can be mounted where a path is longer than the kernel takes; only an agent makes such paths.
 func (b below) add(rel string, m Mount) {
-	m.Path, m.Root = b.Join(rel), b.Path()
+	if m.Path, m.Root = b.Join(rel), b.Path(); len(m.Path) >= unix.PathMax {
+		return
+	}
 	if old, have := b.mounts[m.Path]; !have || old.Mode == Pin || old.Mode == ReadOnly && m.Mode == Hidden {
 		b.mounts[m.Path] = m
 	}
@@ -81,8 +84,8 @@ func (b below) cover(rel string, m Mount) {
 // pin keeps a folder, and all above it, from being renamed together with the mounts in it.
 func (b below) pin(rel, why string) {
 	for ; rel != "."; rel = path.Dir(rel) {
-		if at := b.Join(rel); b.mounts[at].Mode == "" {
-			b.mounts[at] = Mount{Path: at, Root: b.Path(), Mode: Pin, Dir: true, Why: why}
+		if b.mounts[b.Join(rel)].Mode == "" {
+			b.add(rel, Mount{Mode: Pin, Dir: true, Why: why})
 		}
 	}
 }

@@ -650,6 +650,13 @@ func TestFoldersAreClosedInEachOther(t *testing.T) {
 	}
 }
 
+func TestAFolderBecomesALinkToWhereNobodyLooksForSecrets(t *testing.T) {
+	w := newWorld(t)
+	w.sh("git init -q; mkdir config conf2 plain")
+	r := w.session("mkdir -p target .git/lfs/c; mv config target/; ln -s target/config; rmdir conf2; ln -s .git/lfs/c conf2; ln -s plain p; ln -s plain/x x; ln -s target t")
+	wantLines(t, r, "new conf2", "new config", "new t")
+}
+
 // A copy of a project has git folders of which nothing is remembered.
 func TestACoveredFileIsTrackedAndTheProjectIsCopied(t *testing.T) {
 	w := newWorld(t)

@@ -29,7 +29,7 @@ type seen struct {
 	wholes map[string]whole // places whose changes are reported as one, the named ones included
 
 	// Of the look afterwards only.
-	links  []link          // new ones that lead out of the folder
+	links  []link          // new ones that lead out of the folder, or where nobody looks
 	pipes  []string        // new ones
 	obeyed []string        // what a configuration names, changed, in folders that tools fill or checkouts made since
 	equal  map[string]bool // files that were written anew and hold what they held
@@ -37,8 +37,8 @@ type seen struct {
 	cut    bool            // not all was looked at, in the project or in folders that tools fill
 }
 
-// link is a link that leads out of the folder that it is in.
-type link struct{ rel, to string }
+// link is a new link, where it leads, and what that means.
+type link struct{ rel, to, means string }
 
 // whole is a place whose changes are reported as one: a hash of what it holds, empty if nothing is there, and what a
 // change of it means.
@@ -159,13 +159,21 @@ func contents(tree *beneath.Folder, rel string) string {
 	return hex.EncodeToString(sum.Sum(nil)[:16])
 }
 
-// leadingOut returns the links that lead out of a folder, to what the user can read or write: an editor, or `cp`,
-// follows them.
-func leadingOut(tree *beneath.Folder, rels []string) (links []link) {
+// leading returns the links that lead out of a folder, to what the user can read or write, and those to folders in it
+// where nobody looks for secrets. An editor, or `cp`, follows them.
+func leading(tree *beneath.Folder, rels []string) (links []link) {
 	for _, rel := range rels {
 		to, err := beneath.Leads(inside(tree, rel))
-		if err == nil && !pathname.Below(to, tree.Path()) && !pathname.Below(to, "/nix/store") && !isOfOthers(to) {
-			links = append(links, link{rel, to})
+		below, within := strings.CutPrefix(to, tree.Path()+"/")
+		what, none := tree.Look(below)
+		switch {
+		case err != nil:
+		case within && none == nil && what.Kind == beneath.Dir && !project.Searched(below):
+			const blind = ", where secrets are not looked for: what you put there is not hidden"
+			links = append(links, link{rel, to, "a link to " + below + blind})
+		case !pathname.Below(to, tree.Path()) && !pathname.Below(to, "/nix/store") && !isOfOthers(to):
+			const open = ", " + leadsOutside + ": your tools read and write there"
+			links = append(links, link{rel, to, "a link to " + to + open})
 		}
 	}
 	return links

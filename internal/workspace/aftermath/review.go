@@ -96,7 +96,7 @@ func (v *place) links() {
 			v.rename(l.rel, "it leads to "+l.to+", where an agent keeps its own files")
 		default:
 			if told++; told <= outsideLimit {
-				v.tell(l.rel, New, "a link to "+l.to+", "+leadsOutside+": your tools read and write there")
+				v.tell(l.rel, New, l.means)
 			}
 		}
 	}

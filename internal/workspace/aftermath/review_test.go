@@ -21,7 +21,7 @@ func TestReviewIsAFunctionOfValues(t *testing.T) {
 	before := saw(file(".envrc", 1), file("Makefile", 2), file("justfile", 3))
 	after := saw(file(".envrc", 4), file("Makefile", 5), file("package.json", 6))
 	after.equal = map[string]bool{"Makefile": true}
-	after.links = []link{{"out", "/home/u/rc"}, {"theirs", "/home/u/.claudebox/x"}}
+	after.links = []link{{"out", "/home/u/rc", "a link"}, {"theirs", "/home/u/.claudebox/x", ""}}
 	after.pipes = []string{"pipe", "shared/pipe"}
 	p := place{
 		was:    record{Scope: project.Scope{Path: "/p"}, beside: []record{{Scope: project.Scope{Path: "/p/shared"}}}},

@@ -215,7 +215,7 @@ func (was record) settle(home string, tree *beneath.Folder, of *Session) Report 
 	// First: what is moved aside may be put back.
 	r.fail("take down what was added to git's index", was.rememberNames(home, tree, p.after.Seen))
 	elsewhere := was.judgeCommon(&r, home)
-	p.after.links = leadingOut(tree, p.after.NewLinks)
+	p.after.links = leading(tree, p.after.NewLinks)
 	r.judge(home, tree, p, look, func(at string) bool {
 		return elsewhere.Has(at) && pathname.Below(at, was.Scope.Common)
 	})

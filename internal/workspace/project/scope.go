@@ -56,6 +56,13 @@ const (
 // unwalked are folders that tools fill: what is in them is not the user's work. [Scope.LookFilled] looks into them.
 var unwalked = []string{"node_modules", "target", ".direnv", ".venv"}
 
+// Searched reports whether secrets are looked for in a folder of a project: not in git's own, nor where tools fill.
+func Searched(rel string) bool {
+	return !slices.ContainsFunc(strings.Split(rel, "/"), func(name string) bool {
+		return name == ".git" || slices.Contains(unwalked, name)
+	})
+}
+
 // Again looks at the project again, after a session, and also for links that were made since, in nanoseconds since
 // 1970. before is what was seen at the beginning, or nil.
 func (s Scope) Again(tree *beneath.Folder, before *Seen, since int64) Seen {

@@ -22,13 +22,11 @@ import (
 	"claudebox/internal/linux/within"
 )
 
-// File is a file or folder that is covered in a sandbox, by its path, which is
-// the same inside and outside.
+// File is a file or folder that is covered in a sandbox, by its path, which is the same inside and outside.
 type File struct {
 	Path   string
 	Folder bool
-	// Remake gives what is to cover it, by its path: of a folder, that it is empty.
-	// Nil: it covers itself, read-only.
+	// Remake gives what is to cover it, by its path: of a folder, that it is empty. Nil: it covers itself, read-only.
 	Remake func(path string) ([]byte, error)
 }
 
@@ -45,11 +43,10 @@ type Watch struct {
 // errGone is said of a file that was there when the sandbox was started, and not when the watch began.
 var errGone = errors.New("it is gone; if its folder was moved away, what comes in its place is not covered")
 
-// Begin watches over the files of a sandbox that has just been started, by the
-// process id of its bwrap. top is the folder below which the agent may rename
-// folders. lost is called with each file that was found without its cover: the agent could read or write it. err is
-// nil if it is covered again; else the agent still can. lost must not block. What was covered when the watch is closed
-// stays so.
+// Begin watches over the files of a sandbox that has just been started, by the process id of its bwrap. top is the
+// folder below which the agent may rename folders. lost is called with each file that was found without its cover: the
+// agent could read or write it. err is nil if it is covered again; else the agent still can. lost must not block. What
+// was covered when the watch is closed stays so.
 func Begin(bwrap int, top string, files []File, lost func(path string, err error)) *Watch {
 	w := &Watch{bwrap: bwrap, top: top, lost: lost, files: map[string]File{}}
 	for _, f := range files {
@@ -131,8 +128,7 @@ func inode(name string) uint64 {
 	return st.Ino
 }
 
-// isReadOnly looks at what a process sees at a path. All covers are read-only,
-// and nothing else below a project is.
+// isReadOnly looks at what a process sees at a path. All covers are read-only, and nothing else below a project is.
 func isReadOnly(process int, name string) bool {
 	root, err := unix.Open(fmt.Sprintf("/proc/%d/root", process), unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -17,9 +17,8 @@ const (
 	strayPlace  = "git puts no repository there"
 )
 
-// deep looks, after a session, at what lies in folders with any number of
-// files: there are no links, pipes and sockets in them, no locks, and no git
-// places.
+// deep looks, after a session, at what lies in folders with any number of files: there are no links, pipes and sockets
+// in them, no locks, and no git places.
 func (f folderLook) deep() error {
 	var trees []string
 	for _, e := range f.Entries {
@@ -57,8 +56,7 @@ func (f folderLook) deep() error {
 	return nil
 }
 
-// strays has git take what lies where it puts no repository for none, if it was
-// changed since the session began.
+// strays has git take what lies where it puts no repository for none, if it was changed since the session began.
 func (f folderLook) strays(seen *survey.Survey) {
 	for _, stray := range seen.Bare {
 		if Touched(f.root, stray, f.Since) {
@@ -118,8 +116,7 @@ func (f folderLook) objects(at string, before *Entry) {
 	}
 }
 
-// object looks at one name below objects/; same: the folder that it is in was
-// there before.
+// object looks at one name below objects/; same: the folder that it is in was there before.
 func (f folderLook) object(at string, what beneath.Entry, same bool, depth int) {
 	name := path.Base(at)
 	deeper := name == "info" || name == "pack" // what is in these two may have changed deeper

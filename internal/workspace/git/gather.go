@@ -22,8 +22,7 @@ const (
 	nameLimit = 100_000
 	// depthLimit is how deep submodules lie in each other.
 	depthLimit = 20
-	// foreignLimit is how many entries a folder of another tool may have that
-	// were there before the session.
+	// foreignLimit is how many entries a folder of another tool may have that were there before the session.
 	foreignLimit = 1000
 )
 
@@ -32,8 +31,7 @@ type Look struct {
 	Git  []string // entries named .git, below the root
 	Bare []string // folders that git takes for a repository by what is in them
 	Own  []string // git folders by their own right, whatever they are called
-	// Relative are paths that the user's own configuration makes git obey in the
-	// working tree of any repository.
+	// Relative are paths that the user's own configuration makes git obey in the working tree of any repository.
 	Relative []string
 	// Before is what was seen before the session. Files that are still the same are not read again. Nil: this is the
 	// look before a session.

@@ -17,8 +17,7 @@ const (
 	flagSkipped  = 0x4000 // in the further flags: --skip-worktree
 )
 
-// Gitlink is the mode of an entry that is a repository of its own, a
-// submodule, in the working tree.
+// Gitlink is the mode of an entry that is a repository of its own, a submodule, in the working tree.
 const Gitlink = 0o160000
 
 // IndexEntry is one file that an index holds.

@@ -180,8 +180,7 @@ func (j Judgement) unlinked(f Folder) string {
 	return stray
 }
 
-// leadsBack reports whether a gitdir names the .git file of a checkout that
-// names its folder.
+// leadsBack reports whether a gitdir names the .git file of a checkout that names its folder.
 func (j Judgement) leadsBack(f Folder, back Entry) bool {
 	at, ok := dotGit(f.Path, back.text)
 	if j.After.file(at) == nil {

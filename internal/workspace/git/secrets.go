@@ -19,8 +19,7 @@ type Secret struct {
 	Copy []byte // what is seen instead; nil: nothing
 }
 
-// Secrets are what an agent may not see in a git folder, as it was before the
-// session.
+// Secrets are what an agent may not see in a git folder, as it was before the session.
 func (f *Folder) Secrets() []Secret { return f.secrets }
 
 // addSecrets notes the secrets that people and programs leave in a git folder: tokens in its configuration and in

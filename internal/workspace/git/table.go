@@ -123,8 +123,7 @@ var byName = sync.OnceValues(func() (exact map[string]rule, patterns []rule) {
 	return exact, patterns
 })
 
-// ruleOf finds the rule for a name; the zero rule when git makes none of that
-// name.
+// ruleOf finds the rule for a name; the zero rule when git makes none of that name.
 func ruleOf(name string) rule {
 	exact, patterns := byName()
 	if r, ok := exact[name]; ok {
@@ -147,8 +146,7 @@ func (r rule) kind() beneath.Kind {
 	return beneath.Dir
 }
 
-// Known reports whether git makes a name in a git folder. Other tools have
-// configurations of their own there.
+// Known reports whether git makes a name in a git folder. Other tools have configurations of their own there.
 func Known(name string) bool { return ruleOf(name).sort != unknown }
 
 // Held returns the names in a git folder of the user's that are read-only during a session, because nobody changes them

@@ -49,8 +49,7 @@ type rule struct {
 	means string
 }
 
-// byName holds the rules by the last name in their patterns: there are few for
-// each.
+// byName holds the rules by the last name in their patterns: there are few for each.
 var byName = sync.OnceValue(func() map[string][]rule {
 	rules := map[string][]rule{}
 	for _, r := range Rules() {

@@ -23,8 +23,7 @@ const (
 	Secret         // hide it
 )
 
-// Limit is how much of a file, in bytes, [Holds] wants to see. A larger file
-// with a name that asks counts as secret.
+// Limit is how much of a file, in bytes, [Holds] wants to see. A larger file with a name that asks counts as secret.
 const Limit = 256 << 10
 
 // SmallLimit is how large a file may be, in bytes, for [HoldsToken] to be asked.
@@ -79,8 +78,7 @@ func Holds(content []byte) bool {
 	return isOneWord(content) || leak.Text(string(content)) != ""
 }
 
-// namesVariable reports whether a setting's value is a variable's name and
-// nothing else.
+// namesVariable reports whether a setting's value is a variable's name and nothing else.
 func namesVariable(value []byte) bool {
 	text := strings.Trim(string(value), " \t\r\n=:\"'")
 	return strings.HasPrefix(text, "${") && strings.IndexByte(text, '}') == len(text)-1

@@ -80,8 +80,7 @@ type Folder struct {
 	Found   Found
 }
 
-// Walk looks at everything below root. before is what an earlier walk by the
-// same question saw, or nil.
+// Walk looks at everything below root. before is what an earlier walk by the same question saw, or nil.
 func Walk(root *beneath.Folder, q Question, before *Survey) *Survey {
 	w := walker{root: root, Question: q, before: before, now: time.Now().UnixNano()}
 	s := &Survey{folders: map[string]*Folder{}}
@@ -123,8 +122,7 @@ func (f *Found) add(more *Found) {
 	f.Files = append(f.Files, more.Files...)
 }
 
-// All lists every name below folders of a root; below the root itself, if there
-// are none.
+// All lists every name below folders of a root; below the root itself, if there are none.
 func All(root *beneath.Folder, limit int, from ...string) *Survey {
 	return Walk(root, Question{From: from, Wanted: Everything, Limit: limit}, nil)
 }
@@ -290,9 +288,8 @@ func (w *walker) again(rel string) *Folder {
 	return &now
 }
 
-// recent is how far apart, in nanoseconds, a look at a folder and a change in
-// it must be for the time of change to tell. Kernels before 6.13 count it in
-// ticks of up to ten milliseconds.
+// recent is how far apart, in nanoseconds, a look at a folder and a change in it must be for the time of change to
+// tell. Kernels before 6.13 count it in ticks of up to ten milliseconds.
 const recent = 20_000_000
 
 func (w *walker) fileOf(rel string, st *unix.Stat_t) File {

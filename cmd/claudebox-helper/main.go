@@ -20,11 +20,11 @@ import (
 
 // works maps the name that the program is called by, argv[0], to its work.
 var works = map[string]func() error{
-	broker.Name:     swap.Run,
+	broker.Name:       swap.Run,
 	broker.TokensWord: func() error { return aside.Answer(swap.RequestTokens) },
-	sshagent.Name:   sign.Run,
-	sshagent.Word:   func() error { return aside.Answer(sign.Look) },
-	scope.Word:      func() error { return aside.Answer(systemd.Do) },
+	sshagent.Name:     sign.Run,
+	sshagent.Word:     func() error { return aside.Answer(sign.Look) },
+	scope.Word:        func() error { return aside.Answer(systemd.Do) },
 	policy.Word: func() error {
 		return aside.Answer(func(struct{}) (policy.Host, error) { return hostnet.Read() })
 	},

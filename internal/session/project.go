@@ -201,7 +201,7 @@ func (p *guardPart) cover(in inputs, folder given, m launch.Mount, mounts []laun
 		taken := func(m launch.Mount) bool { return m.Destination == made.Destination }
 		if slices.ContainsFunc(mounts, taken) || slices.ContainsFunc(p.Mounts, taken) ||
 			!pathname.Below(at.Path, m.Source) || pathname.Below(at.Path, in.project.Path) ||
-			m.Kind == plan.ROBind && at.Mode != project.Hidden && at.Mode != project.Made {
+			m.Kind == plan.ROBind && (at.Mode != project.Hidden && at.Mode != project.Made || isShown(in, at.Path)) {
 			continue
 		}
 		p.mount(made)
@@ -244,17 +244,21 @@ func (p *part) noteProject(about string, folder project.Project) {
 	}
 }
 
+// pattern returns a path as `show` in a profile names it outside of the project: from the user's home, or from the root.
+func pattern(in inputs, path string) string {
+	if rest, ok := strings.CutPrefix(path, in.Facts.Home+"/"); ok {
+		return rest
+	}
+	return strings.TrimPrefix(path, "/")
+}
+
+// isShown reports whether the profile shows a path outside of the project.
+func isShown(in inputs, path string) bool { return project.Shown(in.plan.Show, pattern(in, path)) }
+
 // coverLent covers what looks secret in a folder of the user's own that the
 // agent can read, and reports whether all of it was looked at.
 func coverLent(in inputs, source, destination string) (made part, whole bool, err error) {
-	// as `show` in a profile names it, from the user's home or from the root
-	pattern := func(path string) string {
-		if rest, ok := strings.CutPrefix(path, in.Facts.Home+"/"); ok {
-			return rest
-		}
-		return strings.TrimPrefix(path, "/")
-	}
-	shown := func(rel string) bool { return project.Shown(in.plan.Show, pattern(filepath.Join(source, rel))) }
+	shown := func(rel string) bool { return isShown(in, filepath.Join(source, rel)) }
 	covers, cut, err := project.LookLent(source, shown)
 	if err != nil {
 		return made, false, diag.Wrap("look for secrets in "+source, err, "make it readable for you, or take it away")
@@ -265,7 +269,7 @@ func coverLent(in inputs, source, destination string) (made part, whole bool, er
 			Kind: plan.ROData, Source: at, Destination: destination + "/" + c.Rel, Data: c.Content,
 			Why: audit.WhyHidden,
 		})
-		made.note(at + " looks secret and does not enter; `show: [" + pattern(at) + "]` lets it in")
+		made.note(at + " looks secret and does not enter; `show: [" + pattern(in, at) + "]` lets it in")
 	}
 	return made, !cut, nil
 }

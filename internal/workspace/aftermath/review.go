@@ -21,6 +21,7 @@ type place struct {
 	after  seen
 	git    git.Judgement
 	agents string // where agents keep their own files; empty: not known
+	own    bool   // it is a folder of the agent's own
 
 	told    []Change
 	repairs []git.Repair

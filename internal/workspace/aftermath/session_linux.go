@@ -272,7 +272,7 @@ func (was record) judgeOwn(r *Report, home, dir string) {
 	}
 	old := func(rel string) bool { return !git.Touched(root, rel, was.since) }
 	look.Git, look.Bare = slices.DeleteFunc(look.Git, old), slices.DeleteFunc(look.Bare, old)
-	r.judge(home, root, place{was: inner, after: after}, look, nil)
+	r.judge(home, root, place{was: inner, after: after, own: true}, look, nil)
 }
 
 // judge looks at the git places of a folder, reviews it, and does the repairs. elsewhere reports which git places
@@ -287,6 +287,9 @@ func (r *Report) judge(home string, root *beneath.Folder, p place, look git.Look
 	p.git = git.Judgement{
 		Root: root.Path(), Before: p.was.Before, After: seen, Elsewhere: elsewhere, OpenConfig: p.was.OpenConfig,
 	}
+	if p.own {
+		p.git.Foreign = func(at string) bool { return isForeign(home, at) }
+	}
 	told, repairs := review(p)
 	r.Changes = append(r.Changes, told...)
 	m := git.Mender{Root: root}
@@ -298,4 +301,13 @@ func (r *Report) judge(home string, root *beneath.Folder, p place, look git.Look
 		r.Changes = append(r.Changes, Change{from, TakenOut, c.Text, false, wayBack(from, to)})
 	}
 	return seen
+}
+
+// isForeign reports whether a path, of a repository that a remote names, is where agents write only in sessions of
+// their own.
+func isForeign(home, at string) bool {
+	to, err := beneath.Leads(at)
+	info, none := os.Stat(at)
+	home, fault := beneath.Canonical(home)
+	return err == nil && fault == nil && to == at && (none != nil || info.IsDir()) && !pathname.Below(at, home)
 }

@@ -38,6 +38,9 @@ type Judgement struct {
 	After  Snapshot
 	// Elsewhere reports whether a path outside of the root is a git place that is the user's, or was judged.
 	Elsewhere func(at string) bool
+	// Foreign reports whether a path outside of the root is one that no agent can write to unseen: git may push there.
+	// It may fetch from there, too, so this is for folders of the agent's own alone, where nobody fetches. May be nil.
+	Foreign func(at string) bool
 	// OpenConfig says that settings which the user's own configurations gained may stay.
 	OpenConfig bool
 
@@ -263,7 +266,7 @@ func (j Judgement) setting(f Folder, e Entry, at string) (Repair, bool) {
 }
 
 // local reports whether the path of a remote leads to a repository that is the user's or was judged, because git runs
-// hooks there. A repository elsewhere does not count: what git fetches from it, the agent could read.
+// hooks there. A repository elsewhere does not count, as a rule: what git fetches from it, the agent could read.
 func (j Judgement) local(at string) bool {
 	if rel, below := strings.CutPrefix(at, j.Root+"/"); below && path.Clean(rel) == rel {
 		at = path.Clean(at) // the root is no link, so ".." is what stands before it
@@ -271,7 +274,7 @@ func (j Judgement) local(at string) bool {
 	if !path.IsAbs(at) || path.Clean(at) != at {
 		return false
 	}
-	return j.place(at) || j.place(at+"/.git")
+	return j.place(at) || j.place(at+"/.git") || !pathname.Below(at, j.Root) && j.Foreign != nil && j.Foreign(at)
 }
 
 // leads says why a file may not lead where it does; empty: it may.

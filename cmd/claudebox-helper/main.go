@@ -20,12 +20,12 @@ import (
 
 // works maps the name that the program is called by, argv[0], to its work.
 var works = map[string]func() error{
-	broker.Name:       swap.Run,
-	broker.TokensWord: func() error { return aside.Answer(swap.RequestTokens) },
-	sshagent.Name:     sign.Run,
-	sshagent.Word:     func() error { return aside.Answer(sign.Look) },
-	scope.Word:        func() error { return aside.Answer(systemd.Do) },
-	policy.Word: func() error {
+	broker.Name:        swap.Run,
+	broker.TokensWord:  func() error { return aside.Answer(swap.RequestTokens) },
+	sshagent.Name:      sign.Run,
+	sshagent.KeysStage: func() error { return aside.Answer(sign.AnswerKeys) },
+	scope.StageName:    func() error { return aside.Answer(systemd.Do) },
+	policy.StageName: func() error {
 		return aside.Answer(func(struct{}) (policy.Host, error) { return hostnet.Read() })
 	},
 }

@@ -18,7 +18,7 @@ import (
 )
 
 func main() {
-	os.Exit(serve.Main(func(config json.RawMessage, roots []byte, parent *os.File) (flow.Terminator, error) {
-		return swap.NewTerminator(config, roots, parent)
+	os.Exit(serve.Main(func(config json.RawMessage, roots []byte, parent *os.File) (flow.Answerer, error) {
+		return swap.NewAnswerer(config, roots, parent)
 	}))
 }

@@ -20,19 +20,19 @@ var (
 
 // Request is what the lookup depends on.
 type Request struct {
-	Name    string   // the agent as the profile names it: "claude"
-	Command []string // the profile's agent.command; empty: Name is looked up
-	Pinned  string   // the manifest's agent; empty: none
-	Node    string   // the manifest's node; empty: the host's
-	Loader  bool     // the plan has a loader for prebuilt programs (compat: nix-ld)
-	Inside  []string // PATH inside: store folders
-	Path    string   // the caller's PATH
-	Project string   // canonical root of the project
-	Home    string   // what ~ stands for in the profile's command
-	UID     int      // the user that the agent runs as
-	GID     int      // the primary group
-	Flake   string   // claudebox's own flake, from which the remedy offers Claude Code; empty: not known
-	Files   Files    // nil: the host's
+	Name          string   // the agent as the profile names it: "claude"
+	Command       []string // the profile's agent.command; empty: Name is looked up
+	Pinned        string   // the manifest's agent; empty: none
+	Node          string   // the manifest's node; empty: the host's
+	PlanHasLoader bool     // the plan has a loader for prebuilt programs (compat: nix-ld)
+	Inside        []string // PATH inside: store folders
+	Path          string   // the caller's PATH
+	Project       string   // canonical root of the project
+	Home          string   // what ~ stands for in the profile's command
+	UID           int      // the user that the agent runs as
+	GID           int      // the primary group
+	Flake         string   // claudebox's own flake, from which the remedy offers Claude Code; empty: not known
+	Files         Files    // nil: the host's
 }
 
 // Program says how to run the agent inside the sandbox. Its command line is Path, Args, then the caller's arguments.

@@ -15,9 +15,9 @@ import (
 // before.
 const maxMounts = 40
 
-// elf mounts what an ELF program needs of the host. Only headers and the
+// needsOfELF mounts what an ELF program needs of the host. Only headers and the
 // dynamic section are read, however large the program is.
-func (f *finder) elf(name string, file io.ReaderAt) error {
+func (f *finder) needsOfELF(name string, file io.ReaderAt) error {
 	program, err := elf.NewFile(file)
 	if err == nil && (program.Class != elf.ELFCLASS64 || program.Data != elf.ELFDATA2LSB) {
 		err = errors.New("not a program of 64 bits")
@@ -25,11 +25,11 @@ func (f *finder) elf(name string, file io.ReaderAt) error {
 	if err != nil {
 		return notExecutable(name, "", "its ELF headers are broken: %v", err)
 	}
-	loader := interpreter(program)
+	loader := loaderOf(program)
 	if loader == "" || inStore(loader) {
 		return nil // linked statically, or patched for Nix
 	}
-	if err := f.loader(name, loader); err != nil {
+	if err := f.mountLoader(name, loader); err != nil {
 		return err
 	}
 	f.privateLibraries(name, program)
@@ -39,9 +39,9 @@ func (f *finder) elf(name string, file io.ReaderAt) error {
 // loader makes the program's loader available inside: it mounts the host's, with its libraries. Where the host has
 // none, or only a link into the store, as on NixOS, the plan's loader is used; without one in the plan the program
 // cannot run.
-func (f *finder) loader(name, loader string) error {
+func (f *finder) mountLoader(name, loader string) error {
 	if file, err := f.follow(loader); err != nil || inStore(file.name) {
-		if f.Loader {
+		if f.PlanHasLoader {
 			f.note("its loader is nix-ld's, its libraries those of the plan")
 			return nil
 		}
@@ -125,9 +125,9 @@ func searchPath(name string, program *elf.File) []string {
 	return folders
 }
 
-// interpreter returns the path of the loader that a program names; empty if it is linked statically or the path
+// loaderOf returns the path of the loader that a program names; empty if it is linked statically or the path
 // cannot be read.
-func interpreter(program *elf.File) string {
+func loaderOf(program *elf.File) string {
 	i := slices.IndexFunc(program.Progs, func(s *elf.Prog) bool { return s.Type == elf.PT_INTERP })
 	if i < 0 || program.Progs[i].Filesz > headSize {
 		return ""

@@ -142,11 +142,11 @@ func TestFindMountsWhatAProgramOutsideTheStoreNeeds(t *testing.T) {
 			want{words: versions, mounts: []string{"ro-bind " + versions}},
 		},
 		"the plan's loader where the host's is a link to the store, as on NixOS": {
-			nixos(installed(program(loader64, ""))), func(r *agent.Request) { r.Loader = true },
+			nixos(installed(program(loader64, ""))), func(r *agent.Request) { r.PlanHasLoader = true },
 			want{words: versions, mounts: []string{"ro-bind " + versions}, note: "nix-ld"},
 		},
 		"the plan's loader where the host has none": {
-			installed(program(loader64, "")), func(r *agent.Request) { r.Loader = true },
+			installed(program(loader64, "")), func(r *agent.Request) { r.PlanHasLoader = true },
 			want{words: versions, mounts: []string{"ro-bind " + versions}, note: "nix-ld"},
 		},
 		"a loader in a place of its own, alone": {

@@ -18,7 +18,7 @@ change asks again.`
 
 func newAllowCommand(sys System) *cobra.Command {
 	var o session.Options
-	c := sys.says("allow", "Show what this project's .claudebox.yaml asks for, and allow it", allowLong, noWords,
+	c := sys.prints("allow", "Show what this project's .claudebox.yaml asks for, and allow it", allowLong, noWords,
 		func([]string) (string, error) { return allow(sys, o) })
 	c.Flags().StringVarP(&o.Profile, "profile", "P", "", "profile that it is laid over, a `NAME|FILE`")
 	c.Flags().StringVar(&o.Network, "network", "", "judge it for launches with this `TIER`")
@@ -29,7 +29,7 @@ func newAllowCommand(sys System) *cobra.Command {
 func newDenyCommand(sys System) *cobra.Command {
 	var o session.Options
 	const more = "\n\nA file that is denied does not count at all, nor does what it takes away."
-	c := sys.says("deny", "Leave this project's .claudebox.yaml out as it stands", allowLong+more, noWords,
+	c := sys.prints("deny", "Leave this project's .claudebox.yaml out as it stands", allowLong+more, noWords,
 		func([]string) (string, error) {
 			asked, _, err := session.ProjectFile(sys.Caller(), o, true)
 			if err == nil {
@@ -93,8 +93,8 @@ func newAllowHostCommand(sys System) *cobra.Command {
 		}
 		return nil
 	}
-	c := sys.says("allow-host HOST[:PORT]… | --refused", "Add hosts to the list of your profile", allowHostLong, words,
-		func(hosts []string) (string, error) { return allowHosts(sys, o, hosts) })
+	c := sys.prints("allow-host HOST[:PORT]… | --refused", "Add hosts to the list of your profile", allowHostLong,
+		words, func(hosts []string) (string, error) { return allowHosts(sys, o, hosts) })
 	c.Example = allowHostExample
 	c.Flags().StringVarP(&o.Profile, "profile", "P", "", "profile that they are added to, a `NAME|FILE`")
 	c.Flags().BoolVar(&refused, "refused", false, "those that the last session here was refused")

@@ -102,8 +102,8 @@ func oneWord(c *cobra.Command, words []string) error {
 	return nil
 }
 
-// says makes a command that prints what do returns. If do fails, nothing is printed.
-func (sys System) says(use, short, long string, words cobra.PositionalArgs, do func(words []string) (string, error),
+// prints makes a command that prints what do returns. If do fails, nothing is printed.
+func (sys System) prints(use, short, long string, words cobra.PositionalArgs, do func(words []string) (string, error),
 ) *cobra.Command {
 	return &cobra.Command{
 		Use: use, Short: short, Long: long, Args: words,
@@ -139,7 +139,7 @@ func newGroup(use, short, long string, commands ...*cobra.Command) *cobra.Comman
 }
 
 func newVersionCommand(sys System) *cobra.Command {
-	return sys.says("version", "Print claudebox's version", "", noWords,
+	return sys.prints("version", "Print claudebox's version", "", noWords,
 		func([]string) (string, error) { return "claudebox " + Version + "\n", nil })
 }
 

@@ -22,7 +22,7 @@ Worktrees of a repository share one.`
 
 func newInstanceCommand(sys System) *cobra.Command {
 	var format string
-	list := sys.says("list", "List what is kept, with its size and last use", "", noWords,
+	list := sys.prints("list", "List what is kept, with its size and last use", "", noWords,
 		func([]string) (string, error) { return listInstances(sys, format) })
 	list.Flags().StringVar(&format, "format", "text", "text or json")
 	return newGroup("instance", "List, find and remove what is kept for projects", instanceLong, list,
@@ -39,7 +39,7 @@ and no link in the project refers to. The host's store stays as it is.`
 func (sys System) asks(use, short, long string, ask func(session.Caller, session.Options) (string, error),
 ) *cobra.Command {
 	var o session.Options
-	c := sys.says(use, short, long, noWords, func([]string) (string, error) {
+	c := sys.prints(use, short, long, noWords, func([]string) (string, error) {
 		said, err := ask(sys.Caller(), o)
 		return said + "\n", err
 	})

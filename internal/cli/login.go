@@ -18,7 +18,7 @@ func newLoginCommand(sys System) *cobra.Command {
 	c := &cobra.Command{
 		Use: "login keep", Short: "Use a login outside that was made inside", Long: loginLong, Args: noWords,
 	}
-	keep := sys.says("keep", "Use this project's login outside, too", loginLong, noWords,
+	keep := sys.prints("keep", "Use this project's login outside, too", loginLong, noWords,
 		func([]string) (string, error) {
 			s, err := session.Prepare(sys.Caller(), o, session.Purpose{Look: true})
 			if err != nil {

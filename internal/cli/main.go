@@ -31,7 +31,7 @@ func Main(words []string, sys System) int {
 			return status
 		}
 	}
-	err := closeInherited()
+	err := secureDescriptors()
 	if err == nil {
 		err = run(words[1:], sys)
 	}
@@ -97,10 +97,10 @@ func FromOS() System {
 	return sys
 }
 
-// closeInherited marks every descriptor but the standard ones close-on-exec,
+// secureDescriptors marks every descriptor but the standard ones close-on-exec,
 // and refuses standard ones that would open a part of the host to the agent:
 // a folder gives all that is below it, through /proc/self/fd/0/.
-func closeInherited() error {
+func secureDescriptors() error {
 	if err := unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return &diag.Error{Op: "close inherited descriptors", Err: err, Remedy: "claudebox needs Linux 5.11 or newer"}
 	}

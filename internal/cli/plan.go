@@ -44,7 +44,7 @@ type planOptions struct {
 
 func newPlanCommand(sys System) *cobra.Command {
 	var o planOptions
-	c := sys.says("plan [flags] [-- agent words…]", "Print the resolved launch", planLong, nil,
+	c := sys.prints("plan [flags] [-- agent words…]", "Print the resolved launch", planLong, nil,
 		func(words []string) (string, error) {
 			o.Words = words
 			return planText(sys, o)

@@ -34,28 +34,28 @@ func newProfileCommand(sys System) *cobra.Command {
 			return do(facts, profiledir.New(facts, sys.Manifest), refs)
 		}
 	}
-	show := sys.says("show [NAME|FILE]", "Print a profile with all it extends, and where each value was said", "",
+	show := sys.prints("show [NAME|FILE]", "Print a profile with all it extends, and where each value was said", "",
 		oneWord, with(func(facts host.Facts, files profiledir.Files, refs []string) (string, error) {
 			refs = append(refs, facts.Env.Value("CLAUDEBOX_PROFILE", profile.Default))
 			shown, warnings, err := profile.Show(refs[0], files, true)
 			diag.Warn(sys.Stderr, warnings...)
 			return string(shown), err
 		}))
-	validate := sys.says("validate [NAME|FILE…]", "Report every problem of profiles, of all there are by default", "",
+	validate := sys.prints("validate [NAME|FILE…]", "Report every problem of profiles, of all there are by default", "",
 		nil, with(func(_ host.Facts, files profiledir.Files, refs []string) (string, error) {
 			return "", validateProfiles(sys, files, refs)
 		}))
 	show.ValidArgsFunction, validate.ValidArgsFunction = completeProfiles(sys), completeProfiles(sys)
 	return newGroup("profile", "List, show, write and check profiles", profileLong, show, validate,
-		sys.says("list", "List the profiles and plans that can be named", "", noWords,
+		sys.prints("list", "List the profiles and plans that can be named", "", noWords,
 			with(func(_ host.Facts, files profiledir.Files, _ []string) (string, error) {
 				return listProfiles(files), nil
 			})),
-		sys.says("init [NAME|FILE]", "Write a commented profile to start from", "", oneWord,
+		sys.prints("init [NAME|FILE]", "Write a commented profile to start from", "", oneWord,
 			with(func(_ host.Facts, files profiledir.Files, refs []string) (string, error) {
 				return initProfile(sys, files, append(refs, profile.Default)[0])
 			})),
-		sys.says("schema", "Print the JSON Schema of profiles, for editors", "", noWords,
+		sys.prints("schema", "Print the JSON Schema of profiles, for editors", "", noWords,
 			func([]string) (string, error) { return string(profile.JSONSchema()), nil }))
 }
 

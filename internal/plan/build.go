@@ -36,10 +36,10 @@ func Build(prof profile.Profile, res resolve.Resolution) (Plan, error) {
 			Name: prof.Agent.Name, Command: prof.Agent.Command, Args: agents[prof.Agent.Name].args,
 			Home: keptFolders(prof.Agent),
 		},
-		MCP:     prof.MCP,
-		Beside:  globs(prof.Worktrees),
-		Compat:  prof.Compat,
-		Confirm: prof.Confirm,
+		MCP:       prof.MCP,
+		Worktrees: globs(prof.Worktrees),
+		Compat:    prof.Compat,
+		Confirm:   prof.Confirm,
 	}
 	for _, name := range slices.Sorted(maps.Keys(res.Tools)) {
 		p.Pins.Tools = append(p.Pins.Tools, Tool{Name: name, Path: res.Tools[name]})

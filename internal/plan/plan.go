@@ -16,30 +16,30 @@ const Version = 3
 // ${runtime}, and what the host decides: ${certs} ${zone} ${zone-name}. The
 // agent is looked up on the host when Agent.Command is empty.
 type Plan struct {
-	Version int      `json:"version"`
-	Profile string   `json:"profile"`
-	Sources []Source `json:"sources"` // the profile files it was made of
-	System  string   `json:"system"`
-	Pins    Pins     `json:"pins"`
-	Path    []string `json:"path"`              // PATH inside: store folders in order
-	Env     []Env    `json:"env"`               // sorted by name
-	Secrets []Secret `json:"secrets,omitempty"` // sorted by variable
-	Mounts  []Mount  `json:"mounts"`
-	Network Network  `json:"network"`
-	Limits  Limits   `json:"limits,omitzero"`
-	State   string   `json:"state"`
-	Cache   string   `json:"cache"`
-	Project string   `json:"project"` // cwd or git-root
-	Nix     Nix      `json:"nix"`
-	Git     Git      `json:"git"`
-	Hide    []string `json:"hide,omitempty"`
-	Show    []string `json:"show,omitempty"`
-	Protect Protect  `json:"protect"`
-	Agent   Agent    `json:"agent"`
-	MCP     []string `json:"mcp,omitempty"`       // MCP servers of the user that enter, by name
-	Beside  []string `json:"worktrees,omitempty"` // patterns of folders beside the project that are mounted read-write
-	Compat  string   `json:"compat"`
-	Confirm string   `json:"confirm"`
+	Version   int      `json:"version"`
+	Profile   string   `json:"profile"`
+	Sources   []Source `json:"sources"` // the profile files it was made of
+	System    string   `json:"system"`
+	Pins      Pins     `json:"pins"`
+	Path      []string `json:"path"`              // PATH inside: store folders in order
+	Env       []Env    `json:"env"`               // sorted by name
+	Secrets   []Secret `json:"secrets,omitempty"` // sorted by variable
+	Mounts    []Mount  `json:"mounts"`
+	Network   Network  `json:"network"`
+	Limits    Limits   `json:"limits,omitzero"`
+	State     string   `json:"state"`
+	Cache     string   `json:"cache"`
+	Project   string   `json:"project"` // cwd or git-root
+	Nix       Nix      `json:"nix"`
+	Git       Git      `json:"git"`
+	Hide      []string `json:"hide,omitempty"`
+	Show      []string `json:"show,omitempty"`
+	Protect   Protect  `json:"protect"`
+	Agent     Agent    `json:"agent"`
+	MCP       []string `json:"mcp,omitempty"`       // MCP servers of the user that enter, by name
+	Worktrees []string `json:"worktrees,omitempty"` // patterns of folders beside the project that are mounted read-write
+	Compat    string   `json:"compat"`
+	Confirm   string   `json:"confirm"`
 }
 
 // Asks reports whether the user is asked before a launch, unless a flag has answered.

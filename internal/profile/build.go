@@ -69,7 +69,7 @@ func said(v shape.Value, path string) string {
 	for key := range strings.SplitSeq(path, ".") {
 		s, v = s.Key(key), v.Get(key)
 	}
-	if v.Said() {
+	if v.IsSet() {
 		return v.Text
 	}
 	return s.Unsaid()
@@ -119,7 +119,7 @@ func buildSecret(v shape.Value) Secret {
 		Variable: v.Get("env").Text, Hosts: hosts(v.Get("hosts")), As: unique(v.Get("as").Texts()),
 		Header: v.Get("header").Text, Inside: v.Get("secret").Text == "inside", Origin: origin(v.Place),
 	}
-	if file := v.Get("file"); file.Said() {
+	if file := v.Get("file"); file.IsSet() {
 		s.File = cleanPath(file.Text)
 	}
 	if len(s.As) == 0 && s.Header == "" {

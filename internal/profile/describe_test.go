@@ -96,9 +96,9 @@ func recordOf(s *shape.Shape) object {
 	if len(required) > 0 {
 		record["required"], record["type"] = required, "object"
 	}
-	if s.Short != "" {
+	if s.ScalarKey != "" {
 		record["type"] = "object"
-		return object{"anyOf": []object{schemaOf(s.Key(s.Short)), record}}
+		return object{"anyOf": []object{schemaOf(s.Key(s.ScalarKey)), record}}
 	}
 	return record
 }

@@ -229,10 +229,10 @@ func (l *loader) document(name, file string, src []byte) {
 	doc := &shape.Document{Name: name, File: file}
 	value, problems := shape.Decode(doc, src, schema, "profile")
 	l.problems = append(l.problems, problems...)
-	if !value.Said() {
+	if !value.IsSet() {
 		return
 	}
-	if said := value.Get("name"); said.Said() && file != l.over {
+	if said := value.Get("name"); said.IsSet() && file != l.over {
 		doc.Name = said.Text
 	}
 	l.stack = append(l.stack, file)
@@ -290,7 +290,7 @@ func layer(value shape.Value, outermost bool) shape.Value {
 	value.Members = slices.DeleteFunc(slices.Clone(own), func(m shape.Member) bool {
 		return slices.Contains(ownKeys, m.Key) && (!outermost || m.Key == "extends")
 	})
-	if outermost && !value.Get("name").Said() {
+	if outermost && !value.Get("name").IsSet() {
 		at := shape.Place{Doc: value.Doc, Line: 1, Column: 1}
 		name := shape.Value{Place: at, Shape: schema.Key("name"), Text: value.Doc.Name}
 		value.Members = append(value.Members, shape.Member{Place: at, Key: "name", Value: name})

@@ -199,7 +199,7 @@ func table(keys *shape.Rule, elem *shape.Shape, doc string) *shape.Shape {
 // The next functions set one field of a shape and return the shape.
 
 func withDefault(text string, s *shape.Shape) *shape.Shape { s.Default = text; return s }
-func short(key string, s *shape.Shape) *shape.Shape        { s.Short = key; return s }
+func short(key string, s *shape.Shape) *shape.Shape        { s.ScalarKey = key; return s }
 func orOne(s *shape.Shape) *shape.Shape                    { s.Single = true; return s }
 func filled(s *shape.Shape) *shape.Shape                   { s.Filled = true; return s }
 func whole(s *shape.Shape) *shape.Shape                    { s.Whole = true; return s }

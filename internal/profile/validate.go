@@ -57,8 +57,8 @@ func (j *judge) network(v shape.Value) {
 	network, tier := v.Get("network"), v.Get("network.tier")
 	for _, k := range tierKeys {
 		only := network.Get(k.key)
-		if network.Broken && k.key == "allow" || !only.Said() || tier.Text == k.tier ||
-			tier.Said() && tier.Doc.Rank > only.Doc.Rank {
+		if network.Broken && k.key == "allow" || !only.IsSet() || tier.Text == k.tier ||
+			tier.IsSet() && tier.Doc.Rank > only.Doc.Rank {
 			continue
 		}
 		j.refuse(only.Place, k.remedy, "%s: %s for %s, and the tier is %s", k.key, k.what, k.where,
@@ -114,7 +114,7 @@ func (j *judge) effect(at shape.Place, variable string) {
 func (j *judge) secrets(v shape.Value, first map[string]shape.Place) {
 	for _, item := range v.Get("secrets").Items {
 		name := item.Get("env")
-		if at, again := first[name.Text]; again && name.Said() {
+		if at, again := first[name.Text]; again && name.IsSet() {
 			j.refuse(name.Place, "keep one of them", "secrets: %s is said in %s too", name.Text, origin(at))
 		}
 		first[name.Text] = name.Place
@@ -166,7 +166,7 @@ func (j *judge) mounts(items []shape.Value) {
 		m, host := buildMount(item), item.Get("host").Place
 		if j.source(m, host) {
 			at := host
-			if sandbox := item.Get("sandbox"); sandbox.Said() {
+			if sandbox := item.Get("sandbox"); sandbox.IsSet() {
 				at = sandbox.Place
 			}
 			if message, remedy := DestinationFault(m.Sandbox); message != "" {

@@ -43,7 +43,7 @@ func agentOf(in inputs, k *keeper) (made agentPart, err error) {
 	program, err := agent.Find(agent.Request{
 		Name: p.Agent.Name, Command: p.Agent.Command,
 		Pinned: plan.ToolPath(p, resolve.ToolAgent), Node: plan.ToolPath(p, resolve.ToolNode),
-		Loader: plan.ToolPath(p, resolve.ToolLoader) != "" && p.Compat == "nix-ld", Inside: p.Path,
+		PlanHasLoader: plan.ToolPath(p, resolve.ToolLoader) != "" && p.Compat == "nix-ld", Inside: p.Path,
 		Path: in.Facts.Env.Value("PATH", ""), Project: in.project.Path, Home: in.Facts.Home, UID: in.Facts.UID,
 		GID: in.Facts.GID, Flake: in.caller.flake(),
 	})
@@ -125,7 +125,7 @@ func lookAtState(in inputs) (state.Instance, error) {
 			Path:    p.Path, Status: "claudebox " + p.Profile + " · " + p.Network.Tier, Servers: p.MCP,
 			Inside: func(program string) bool { return isInside(p, program) },
 		},
-		UID: in.Facts.UID, Kind: state.Kind(p.State), Root: in.project.Root, Caches: plan.CacheFolders(),
+		UID: in.Facts.UID, Kind: state.Kind(p.State), Root: in.project.InstanceRoot, Caches: plan.CacheFolders(),
 	}
 	for _, folder := range p.Agent.Home { // that is kept beside ~/.claude
 		req.Folders = append(req.Folders, plan.KeptFolder(folder))
@@ -235,6 +235,6 @@ func keptFor(c Caller, o Options) (found project.Project, dir string, err error)
 	if err != nil {
 		return found, "", err
 	}
-	dir, err = state.Dir(asked.folders.Home, state.Kind(prof.State), found.Root)
+	dir, err = state.Dir(asked.folders.Home, state.Kind(prof.State), found.InstanceRoot)
 	return found, dir, err
 }

@@ -77,7 +77,7 @@ func (b *brokering) start(s *Session) (err error) {
 	}
 	listener := s.listener
 	s.listener = nil
-	program, err := ownProgram(helperName)
+	program, err := ownProgram(helperProgram)
 	if err == nil {
 		b.process, err = broker.Start(program, listener, hello, secretKeeper{&s.Instance, &b.refused})
 	}
@@ -113,7 +113,7 @@ func tokenAsker(in inputs) login.AskTokens {
 			return 0, nil, err
 		}
 		var said broker.TokenAnswer
-		err = askHelper(ctx, broker.TokensWord, broker.TokenRequest{
+		err = askProgram(ctx, broker.TokensWord, broker.TokenRequest{
 			Address: login.TokenEndpoint, Agent: "claudebox/" + in.caller.Version, Body: body,
 			Roots: roots, Proxies: in.secrets.hello.Proxies,
 		}, &said)

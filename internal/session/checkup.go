@@ -159,9 +159,9 @@ func machine(in inputs) doctor.Machine {
 	m := doctor.Machine{
 		Bwrap: plan.ToolPath(p, resolve.ToolBwrap), Env: plan.ToolPath(p, resolve.ToolEnv), Seccomp: seccomp.Filter(),
 		Tier: p.Network.Tier, Paths: present.StorePaths(), Fetched: in.missing, Socket: socket, Local: local,
-		Nix: p.Nix.Daemon, Home: in.folders.Home, Asks: !in.options.Yes && p.Asks(),
+		Nix: p.Nix.Daemon, AgentHomes: in.folders.Home, Asks: !in.options.Yes && p.Asks(),
 	}
-	if program, err := ownProgram(networkName); err == nil && launch.OwnNetwork(p.Network) {
+	if program, err := ownProgram(networkProgram); err == nil && launch.OwnNetwork(p.Network) {
 		m.Network = program
 	}
 	return m

@@ -84,11 +84,11 @@ func lookForKeys(in inputs, id usergit.Identity) (found sshagent.Found, f keyFil
 	if in.plan.Git.Sign != "" {
 		f = readKey(in.call, id.SigningKey)
 	}
-	program, err := ownProgram(helperName)
+	program, err := ownProgram(helperProgram)
 	if err == nil {
 		ctx, cancel := context.WithTimeout(context.Background(), keyPatience)
 		defer cancel()
-		found, err = sshagent.Look(ctx, program, sshagent.Question{
+		found, err = sshagent.AskKeys(ctx, program, sshagent.Question{
 			Agent: in.Facts.Env.Value("SSH_AUTH_SOCK", ""), Public: f.public, Private: f.private,
 			Known: known, Hosts: in.plan.Git.SSH,
 		})
@@ -230,7 +230,7 @@ func (k *keyAgent) start(r sshagent.Request, tell io.Writer) (err error) {
 	r.Failed = func(err error) {
 		diag.Note(tell, "the ssh agent of the sandbox cannot be started: "+err.Error())
 	}
-	if r.Program, err = ownProgram(helperName); err == nil {
+	if r.Program, err = ownProgram(helperProgram); err == nil {
 		k.process, err = sshagent.Start(r)
 	}
 	if err != nil {

@@ -36,7 +36,7 @@ func askSystemd(env host.Environment, r scope.Request) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	r.Socket = scope.Socket(env.Get)
-	return askHelper(ctx, scope.Word, r, &struct{}{})
+	return askProgram(ctx, scope.StageName, r, &struct{}{})
 }
 
 // setLimits puts the sandbox's processes into a scope of systemd.

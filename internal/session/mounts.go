@@ -95,7 +95,7 @@ func hidesFolder(m project.Mount) bool { return m.Mode == project.Hidden && m.Di
 // addWorktrees mounts the folders beside the project that a pattern of the
 // profile names, read-write. Links are left out: they lead elsewhere.
 func (p *part) addWorktrees(in inputs) error {
-	for _, pattern := range in.plan.Beside {
+	for _, pattern := range in.plan.Worktrees {
 		found, err := filepath.Glob(filepath.Join(in.project.Path, pattern))
 		if err != nil {
 			const remedy = "mend the pattern in the profile"

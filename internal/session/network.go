@@ -50,7 +50,7 @@ func networkOf(in inputs) (made networkPart, err error) {
 				"itself, or by the proxy that the profile names (network.via)")
 		}
 	}
-	if made.published, err = published(in.plan, in.options.Publish); err != nil {
+	if made.published, err = publishedPorts(in.plan, in.options.Publish); err != nil {
 		return made, err
 	}
 	for _, port := range made.published {
@@ -109,10 +109,10 @@ func logFile(file, project string) (string, error) {
 
 // runningNetwork is what serves the sandbox's network while it runs. The zero value is none.
 type runningNetwork struct {
-	helper  *helper.Helper // nil: there was none
-	closed  bool
-	summary helper.Summary // when it has ended
-	lost    error          // why the network ended before the session did
+	helper     *helper.Helper // nil: there was none
+	closed     bool
+	summary    helper.Summary // when it has ended
+	endedEarly error          // why the network ended before the session did
 }
 
 // open takes the ports of the host and starts the helper, before the sandbox
@@ -122,7 +122,7 @@ func (n *runningNetwork) open(l launch.Launch, wanted networkPart, s helper.Sett
 	if !l.OwnNetwork() {
 		return nil, nil
 	}
-	if s.Program, err = ownProgram(networkName); err != nil {
+	if s.Program, err = ownProgram(networkProgram); err != nil {
 		return nil, err
 	}
 	if file := wanted.log; file != "" {
@@ -136,12 +136,12 @@ func (n *runningNetwork) open(l launch.Launch, wanted networkPart, s helper.Sett
 	for _, port := range l.Plan.Network.Out {
 		out = append(out, uint16(port))
 	}
-	if s.Ports, err = helper.Take(wanted.published, out); err != nil {
+	if s.Ports, err = helper.Listen(wanted.published, out); err != nil {
 		return nil, err
 	}
 	config := helperConfig(l.Plan.Network)
 	config.Broker, config.Roots = s.Config.Broker, s.Config.Roots
-	s.Config, s.Ended = config, func(err error) { n.lost = err }
+	s.Config, s.Ended = config, func(err error) { n.endedEarly = err }
 	if n.helper, err = helper.Start(s); err != nil {
 		n.helper = nil
 	}
@@ -173,8 +173,8 @@ func (n *runningNetwork) reap() {
 
 // Claudebox's own programs, beside this one in ../libexec.
 const (
-	networkName = "claudebox-network"
-	helperName  = "claudebox-helper"
+	networkProgram = "claudebox-network"
+	helperProgram  = "claudebox-helper"
 )
 
 // ownProgram returns the path of one of claudebox's own programs.
@@ -189,9 +189,9 @@ func ownProgram(name string) (string, error) {
 	return filepath.Join(filepath.Dir(filepath.Dir(self)), "libexec", name), nil
 }
 
-// askHelper asks claudebox's helper a question and decodes its answer, see [aside.Ask].
-func askHelper(ctx context.Context, word string, question, answer any) error {
-	program, err := ownProgram(helperName)
+// askProgram asks claudebox's helper a question and decodes its answer, see [aside.Ask].
+func askProgram(ctx context.Context, word string, question, answer any) error {
+	program, err := ownProgram(helperProgram)
 	if err == nil {
 		err = aside.Ask(ctx, program, word, question, answer)
 	}
@@ -200,11 +200,11 @@ func askHelper(ctx context.Context, word string, question, answer any) error {
 
 // Addresses asks claudebox's helper for this machine's networks and addresses.
 func Addresses() (here policy.Host, err error) {
-	return here, askHelper(context.Background(), policy.Word, struct{}{}, &here)
+	return here, askProgram(context.Background(), policy.StageName, struct{}{}, &here)
 }
 
-// told returns the lines for a person about what the network reached and refused.
-func told(s helper.Summary) (lines []string) {
+// networkLines returns the lines for a person about what the network reached and refused.
+func networkLines(s helper.Summary) (lines []string) {
 	if s.Restarted > 0 {
 		lines = append(lines, fmt.Sprintf("the network helper ended by itself and was started again, %d times: "+
 			"connections were lost, and what is said below is not all", s.Restarted))
@@ -231,7 +231,7 @@ const shown = 10
 func reached(hosts []helper.Host) string {
 	var parts []string
 	for _, h := range hosts[:min(len(hosts), shown)] {
-		name := quoted(h.Name) // a sandbox may have named it
+		name := escaped(h.Name) // a sandbox may have named it
 		if h.Port != 443 && h.Port != 0 {
 			name += ":" + strconv.Itoa(int(h.Port))
 		}
@@ -259,7 +259,7 @@ func refused(r helper.Report) string {
 	others := r.More
 	for i, one := range r.Refused {
 		if i < shown {
-			parts = append(parts, fmt.Sprintf("%d × %s (%s)", one.Count, quoted(one.What), quoted(one.Why)))
+			parts = append(parts, fmt.Sprintf("%d × %s (%s)", one.Count, escaped(one.What), escaped(one.Why)))
 		} else {
 			others += one.Count
 		}
@@ -270,8 +270,8 @@ func refused(r helper.Report) string {
 	return strings.Join(parts, ", ")
 }
 
-// quoted returns a text that a sandbox may have chosen, in printable ASCII.
-func quoted(text string) string {
+// escaped returns a text that a sandbox may have chosen, in printable ASCII.
+func escaped(text string) string {
 	const longest = 200
 	q := strconv.QuoteToASCII(text)
 	q = q[1 : len(q)-1]
@@ -294,9 +294,9 @@ func amount(bytes int64) string {
 	return fmt.Sprintf("%.1f %s", n, units[0])
 }
 
-// published lists the ports of the host that lead inside: those of the plan, each at the host's port that --publish
-// gives it.
-func published(p plan.Plan, words []string) (list []helper.Published, err error) {
+// publishedPorts lists the ports of the host that lead inside: those of the plan, each at the host's port that
+// --publish gives it.
+func publishedPorts(p plan.Plan, words []string) (list []helper.Published, err error) {
 	said, err := parsePublish(words)
 	for _, inside := range p.Network.In {
 		port := helper.Published{Outside: uint16(inside), Inside: uint16(inside)}

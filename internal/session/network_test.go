@@ -23,7 +23,7 @@ func TestWhatIsToldOfTheNetworkIsPrintable(t *testing.T) {
 		Refused: []helper.Refused{{What: "evil\r.test", Why: "not on the list of hosts", Count: 3}},
 		More:    7,
 	}}
-	got := strings.Join(told(s), "\n")
+	got := strings.Join(networkLines(s), "\n")
 	for _, want := range []string{
 		"started again, 1 times", "network: good.test (1.5 MB sent, 20 B received), a\\x1b[2J.test:80 (0 B sent, 0 B received)", "refused: 3 × evil\\r.test (not on the list of hosts), 7 × others",
 	} {
@@ -38,7 +38,7 @@ func TestWhatIsToldOfTheNetworkIsPrintable(t *testing.T) {
 
 // A summary that did not come is not one of a session that reached nothing.
 func TestALostSummaryIsTold(t *testing.T) {
-	if got := fmt.Sprint(told(helper.Summary{Lost: true})); got != "[network: the helper did not tell what was reached and refused]" {
+	if got := fmt.Sprint(networkLines(helper.Summary{Lost: true})); got != "[network: the helper did not tell what was reached and refused]" {
 		t.Error(got)
 	}
 }
@@ -90,12 +90,12 @@ func TestTheLogIsNamedLikeOtherPathsOfTheCommandLine(t *testing.T) {
 
 func TestPublishedPorts(t *testing.T) {
 	p := plan.Plan{Network: plan.Network{In: []int{3000, 5000}}}
-	got, err := published(p, []string{"8080:3000", "5000"})
+	got, err := publishedPorts(p, []string{"8080:3000", "5000"})
 	if want := "[{8080 3000} {5000 5000}]"; err != nil || fmt.Sprint(got) != want {
 		t.Errorf("got %v, %v; want %s", got, err, want)
 	}
 	for _, word := range []string{"", "x", "0", "80:", ":80", "1:2:3", "65536", "080:80"} {
-		if _, err := published(p, []string{word}); err == nil {
+		if _, err := publishedPorts(p, []string{word}); err == nil {
 			t.Errorf("%q was taken", word)
 		}
 	}

@@ -295,7 +295,7 @@ func daemonKey(socket string, uid int) (string, error) {
 	}
 	slices.Sort(groups)
 	state := cachefile.State(socket)
-	if !cachefile.Known(state) {
+	if !cachefile.Exists(state) {
 		return "", fmt.Errorf("%s is %s", socket, state)
 	}
 	boot, err := bootID()
@@ -336,7 +336,7 @@ func CollectGarbage(c Caller, o Options) (said string, err error) {
 	}
 	defer slot.Close()
 	nix := filepath.Join(filepath.Dir(manifest.Tools[resolve.ToolNix]), "nix-store")
-	words := inside.CollectWords(dir, found.Root, nix)
+	words := inside.CollectWords(dir, found.InstanceRoot, nix)
 	cmd := exec.Command(manifest.Tools[resolve.ToolBwrap], words...)
 	cmd.Env = []string{}
 	filter, err := filterFile()

@@ -104,8 +104,8 @@ func (p planner) read(file string) (planned, error) {
 	cache := p.cache("plan file", file)
 	kept, found := cache.Find()
 	if !found {
-		var seen plancache.Witnesses
-		seen.Note(file)
+		var seen plancache.FileStates
+		seen.Add(file)
 		var err error
 		if kept.Plan, err = decodePlan(file); err != nil {
 			return planned{}, err
@@ -143,11 +143,11 @@ func (p planner) make(cache plancache.Cache,
 	load func(profiledir.Files) (profile.Profile, diag.Problems, error),
 ) (planned, error) {
 	if kept, found := cache.Find(); found && p.keeper.holdRoots(cache.File(), kept.Roots) {
-		return planned{plan: kept.Plan, ownFiles: filesOf(kept.Made)}, nil
+		return planned{plan: kept.Plan, ownFiles: filesOf(kept.Inputs)}, nil
 	}
-	files, seen := p.files(), plancache.Witnesses{}
-	files.Seen = seen.Note
-	seen.Note(p.caller.Manifest)
+	files, seen := p.files(), plancache.FileStates{}
+	files.Seen = seen.Add
+	seen.Add(p.caller.Manifest)
 	prof, warnings, err := load(files)
 	if err != nil {
 		return planned{}, err
@@ -197,10 +197,10 @@ func CheckPackages(c Caller, prof profile.Profile) error {
 }
 
 // filesOf lists the files that a plan was made of, without those that did not exist.
-func filesOf(made plancache.Witnesses) []string {
+func filesOf(made plancache.FileStates) []string {
 	var files []string
 	for _, w := range made {
-		if cachefile.Known(w.State) && !slices.Contains(files, w.Path) {
+		if cachefile.Exists(w.State) && !slices.Contains(files, w.Path) {
 			files = append(files, w.Path)
 		}
 	}

@@ -43,7 +43,8 @@ func projectRequest(in inputs) project.Request {
 	return project.Request{
 		Dir: in.Facts.Cwd, Home: in.Facts.Home, UID: in.Facts.UID, Own: in.folders.Own(), Never: never,
 		Build: in.build, GitRoot: p.Project == "git-root", WritableConfig: p.Git.Config == "writable",
-		Strict: p.Protect.Mode == "strict", Worktrees: p.Beside, Protect: p.Protect.Globs, Hide: p.Hide, Show: p.Show,
+		Strict: p.Protect.Mode == "strict", Worktrees: p.Worktrees,
+		Protect: p.Protect.Globs, Hide: p.Hide, Show: p.Show,
 		OwnFiles: slices.Concat(in.ownFiles, in.placesByLink), UserGit: in.userGit.files,
 		Memory: aftermath.NewMemory(in.folders.Home),
 	}

@@ -115,7 +115,7 @@ func leftOut(file trust.File, verdict trust.Verdict, left []trust.Widening, flag
 func projectFile(f host.Facts, kind string) (file *trust.File, err error) {
 	root := "."
 	if kind == profile.ProjectGitRoot {
-		root, err = project.Root(f.Cwd, f.Home)
+		root, err = project.GitRoot(f.Cwd, f.Home)
 	}
 	if err != nil {
 		return nil, err

@@ -197,11 +197,11 @@ func (r *running) end() {
 		}
 	}
 	r.network.close()
-	if r.network.lost != nil {
+	if r.network.endedEarly != nil {
 		const remedy = "start again: the agent went on without a network"
-		diag.Print(stderr, &diag.Error{Op: "keep the sandbox's network", Err: r.network.lost, Remedy: remedy})
+		diag.Print(stderr, &diag.Error{Op: "keep the sandbox's network", Err: r.network.endedEarly, Remedy: remedy})
 	}
-	tell(told(r.network.summary))
+	tell(networkLines(r.network.summary))
 	if r.network.helper != nil && r.Launch.Tier == string(profile.TierAllow) { // for `claudebox allow-host --refused`
 		if err := r.Instance.KeepRefused(unlisted(r.network.summary.Report)); err != nil {
 			diag.Print(stderr, err)

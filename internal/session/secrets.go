@@ -60,7 +60,7 @@ func findSecrets(in inputs) (found secrets, err error) {
 // a placeholder that one of them writes into the agent's files must be good in the others. An instance that does not
 // exist yet gets a new key.
 func placeholderKey(in inputs) broker.Key {
-	dir, err := state.Dir(in.folders.Home, state.Kind(in.plan.State), in.project.Root)
+	dir, err := state.Dir(in.folders.Home, state.Kind(in.plan.State), in.project.InstanceRoot)
 	if real, missing := beneath.Canonical(dir); err == nil && missing == nil {
 		if key, there := login.ReadKey(real); there {
 			return key

@@ -76,7 +76,7 @@ func callOf(c Caller, o Options, why Purpose, facts host.Facts) call {
 		Facts: facts, caller: c, options: o, why: why, folders: profiledir.FoldersOf(facts, c.Manifest),
 		heeded: launch.Heeded(), build: cachefile.State("/proc/self/exe"),
 	}
-	if !cachefile.Known(made.build) {
+	if !cachefile.Exists(made.build) {
 		made.build = ""
 	}
 	return made

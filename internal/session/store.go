@@ -103,7 +103,7 @@ func (k *keeper) writeNow() {
 }
 
 // keepPlan caches a plan for the next launch, if its store paths can be protected as well.
-func (k *keeper) keepPlan(cache plancache.Cache, p plan.Plan, paths []string, seen plancache.Witnesses) {
+func (k *keeper) keepPlan(cache plancache.Cache, p plan.Plan, paths []string, seen plancache.FileStates) {
 	if cache.File() == "" {
 		return
 	}

@@ -76,8 +76,8 @@ func takes(s *shape.Shape) string {
 	case shape.Table:
 		return "a mapping of " + ruleName(s.Rule) + " to " + takes(s.Elem)
 	case shape.Record:
-		if s.Short != "" {
-			return takes(s.Key(s.Short)) + ", or a mapping with the keys below"
+		if s.ScalarKey != "" {
+			return takes(s.Key(s.ScalarKey)) + ", or a mapping with the keys below"
 		}
 		return "a mapping with the keys below"
 	}

@@ -33,15 +33,15 @@ func State(path string) string {
 	return "unknown: " + err.Error()
 }
 
-// Known reports whether a result of [State] is that of a file that exists.
-func Known(state string) bool { return state != "" && state[0] >= '0' && state[0] <= '9' }
+// Exists reports whether a result of [State] is that of a file that exists.
+func Exists(state string) bool { return state != "" && state[0] >= '0' && state[0] <= '9' }
 
-// most is far more than any cache holds, in bytes.
-const most = 1 << 28
+// sizeLimit is far more than any cache holds, in bytes.
+const sizeLimit = 1 << 28
 
 // Read returns the content of a file; nil if it does not exist, cannot be read or is too large for a cache.
 func Read(file string) []byte {
-	content, err := smallfile.Read(file, most)
+	content, err := smallfile.Read(file, sizeLimit)
 	if err != nil {
 		return nil
 	}

@@ -72,6 +72,6 @@ func (n *Names) Name(a netip.Addr) string {
 	return n.name[number-n.first]
 }
 
-// Stands reports whether an address is in the ranges that stand for names,
+// StandsForName reports whether an address is in the ranges that stand for names,
 // whether or not it has been given to one.
-func Stands(a netip.Addr) bool { return range4.Contains(a) || range6.Contains(a) }
+func StandsForName(a netip.Addr) bool { return range4.Contains(a) || range6.Contains(a) }

@@ -1,5 +1,5 @@
 // Package flow holds the types that the parts of the network share: a flow that wants
-// to leave a sandbox, the verdict on it, and a terminator, which answers in a host's place.
+// to leave a sandbox, the verdict on it, and an answerer, which answers in a host's place.
 package flow
 
 import (
@@ -34,9 +34,9 @@ type Action int
 
 // The actions. The zero value refuses.
 const (
-	Refuse    Action = iota
-	Dial             // dial with a socket of the host
-	Terminate        // a [Terminator] answers in the host's place
+	Refuse Action = iota
+	Dial          // dial with a socket of the host
+	Answer        // a [Answerer] answers in the host's place
 )
 
 // Verdict is an action with its reason.
@@ -45,14 +45,14 @@ type Verdict struct {
 	Why    string // the reason of a refusal, for people
 }
 
-// Terminator answers connections in place of the hosts that they are for,
+// Answerer answers connections in place of the hosts that they are for,
 // and dials those hosts itself. Its methods are called from many goroutines.
-type Terminator interface {
-	// Terminates reports whether connections to a port of a host end here. The
+type Answerer interface {
+	// Answers reports whether connections to a port of a host end here. The
 	// name is canonical. Port 0 asks for any port of the host: such a name gets
 	// an address of its own from the DNS forwarder in every tier, so that a
 	// connection's name is known exactly. The answers never change.
-	Terminates(name string, port uint16) bool
+	Answers(name string, port uint16) bool
 
 	// Serve owns client, which is an accepted connection whose first bytes are
 	// still to be read, and returns when it is done with it. ctx ends with the

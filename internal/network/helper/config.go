@@ -16,7 +16,7 @@ type Config struct {
 	// Generation is how many helpers the session had before this one. Addresses that stand for names depend on it,
 	// so that an address that a program remembers never stands for another name.
 	Generation int `json:"generation"`
-	// Broker configures the terminator, which answers in place of hosts; empty: there is none.
+	// Broker configures the answerer, which answers in place of hosts; empty: there is none.
 	Broker json.RawMessage `json:"broker,omitempty"`
 	Roots  []byte          `json:"-"` // PEM: the host's certificate authorities, for Broker
 }
@@ -30,11 +30,11 @@ type Entry struct {
 // attach is the message with the descriptors of a network. Their order is: the interface's other end, the
 // listeners inside, the sockets for [::1] inside, the listeners of the host, the log.
 type attach struct {
-	Kind    link.Kind `json:"kind"`
-	Out     []uint16  `json:"out,omitempty"` // ports of the host, one for each listener inside
-	Inside6 int       `json:"inside6,omitempty"`
-	In      []uint16  `json:"in,omitempty"` // ports inside, one for each listener of the host
-	Log     bool      `json:"log,omitempty"`
+	Kind     link.Kind `json:"kind"`
+	Out      []uint16  `json:"out,omitempty"` // ports of the host, one for each listener inside
+	Sockets6 int       `json:"inside6,omitempty"`
+	In       []uint16  `json:"in,omitempty"` // ports inside, one for each listener of the host
+	Log      bool      `json:"log,omitempty"`
 }
 
 // answer is the helper's answer to [attach].
@@ -65,7 +65,7 @@ type Refused struct {
 	Count int    `json:"count"`
 }
 
-// Rules returns the policy's rules, without a terminator.
+// Rules returns the policy's rules, without an answerer.
 func (c Config) Rules() (policy.Rules, error) {
 	r := policy.Rules{Tier: c.Tier}
 	for _, e := range c.Allow {

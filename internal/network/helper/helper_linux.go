@@ -24,7 +24,7 @@ import (
 )
 
 // Descriptors that a helper starts with, beside the standard ones: the socket to claudebox and, with
-// [Config.Broker], the socket from its terminator to claudebox.
+// [Config.Broker], the socket from its answerer to claudebox.
 const (
 	Socket       = 3
 	BrokerSocket = 4
@@ -231,7 +231,7 @@ func (h *Helper) Attach() error {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.attach = attach{Kind: made.Kind, Out: made.Ports, Inside6: made.Inside6, In: h.ports.inside, Log: h.log != nil}
+	h.attach = attach{Kind: made.Kind, Out: made.Ports, Sockets6: made.Sockets6, In: h.ports.inside, Log: h.log != nil}
 	h.devices, h.sockets = fds[:made.Ends], fds[made.Ends:]
 	if err := h.handOver(h.running); err != nil {
 		return &diag.Error{Op: op, Err: err, Remedy: "run `claudebox check`"}
@@ -261,7 +261,7 @@ func (h *Helper) receiveMade() (link.Made, []int, error) {
 		return link.Made{}, nil, &diag.Error{Op: op, Err: err}
 	}
 	fds, err := descriptorsIn(rights[:m])
-	if err != nil || made.Ends < 1 || made.Inside6 < 0 || len(fds) != made.Ends+len(made.Ports)+made.Inside6 {
+	if err != nil || made.Ends < 1 || made.Sockets6 < 0 || len(fds) != made.Ends+len(made.Ports)+made.Sockets6 {
 		return link.Made{}, nil, diag.Errorf(op, "", "bug: %d descriptors came from the stage, %v", len(fds), err)
 	}
 	for _, fd := range fds {

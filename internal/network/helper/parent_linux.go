@@ -62,7 +62,7 @@ func (p ParentConn) Attached() (g Given, err error) {
 	if err != nil {
 		return g, err
 	}
-	want := 1 + len(a.Out) + a.Inside6 + len(a.In)
+	want := 1 + len(a.Out) + a.Sockets6 + len(a.In)
 	if a.Log {
 		want++
 	}
@@ -81,7 +81,7 @@ func (p ParentConn) Attached() (g Given, err error) {
 		return g, err
 	}
 	fds = fds[len(a.Out):]
-	g.Inside6, fds = fds[:a.Inside6], fds[a.Inside6:]
+	g.Inside6, fds = fds[:a.Sockets6], fds[a.Sockets6:]
 	if g.Outside, err = listeners(fds[:len(a.In)], a.In); err != nil {
 		return g, err
 	}

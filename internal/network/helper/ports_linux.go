@@ -23,9 +23,9 @@ type Ports struct {
 	inside    []uint16 // for each listener
 }
 
-// Take listens on ports of the host's loopback, by IPv4 and IPv6. It returns an error if another program uses one of
+// Listen listens on ports of the host's loopback, by IPv4 and IPv6. It returns an error if another program uses one of
 // them.
-func Take(in []Published, out []uint16) (Ports, error) {
+func Listen(in []Published, out []uint16) (Ports, error) {
 	p := Ports{out: out}
 	for _, port := range in {
 		for _, at := range []struct{ network, host string }{{"tcp4", "127.0.0.1"}, {"tcp6", "::1"}} {

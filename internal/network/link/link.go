@@ -55,9 +55,9 @@ type Made struct {
 	Kind  Kind     `json:"kind"`
 	Ends  int      `json:"ends"`            // descriptors of the other end: see [MostHelpers]
 	Ports []uint16 `json:"ports,omitempty"` // on the sandbox's loopback; one may come twice, for both families
-	// Inside6 counts sockets of the sandbox's network that are not connected, by
+	// Sockets6 counts sockets of the sandbox's network that are not connected, by
 	// which published ports of its [::1] are reached.
-	Inside6 int `json:"inside6,omitempty"`
+	Sockets6 int `json:"inside6,omitempty"`
 }
 
 // MostHelpers is how many helpers can serve an interface, one after the other. Of a veth pair each of them needs

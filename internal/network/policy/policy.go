@@ -22,9 +22,9 @@ type Rules struct {
 	Allow []Entry // of tier allow
 	// Except are addresses that may be reached although they are in this machine's own networks.
 	Except []Exception
-	// Terminates reports which connections a [flow.Terminator] answers;
+	// Answers reports which connections a [flow.Answerer] answers;
 	// nil means none.
-	Terminates func(name string, port uint16) bool
+	Answers func(name string, port uint16) bool
 }
 
 // Entry is one line of a list of hosts.
@@ -50,8 +50,8 @@ type Host struct {
 	Unsure    bool           // whether there may be more of them, see [Host.MayTranslate]
 }
 
-// Word is the argv[0] of claudebox's helper that returns the machine's [Host].
-const Word = "claudebox-addresses"
+// StageName is the argv[0] of claudebox's helper that returns the machine's [Host].
+const StageName = "claudebox-addresses"
 
 // Judge decides about a flow. A flow with a name and no address is
 // judged by the name alone; it is judged again with the address that the name
@@ -75,8 +75,8 @@ func Judge(r Rules, h Host, f flow.Flow) flow.Verdict {
 		private = entry.Private
 	}
 	if f.Name != "" && !f.To.Addr().IsValid() {
-		if r.terminates(f) {
-			return flow.Verdict{Action: flow.Terminate}
+		if r.answers(f) {
+			return flow.Verdict{Action: flow.Answer}
 		}
 		return flow.Verdict{Action: flow.Dial}
 	}
@@ -88,8 +88,8 @@ func Judge(r Rules, h Host, f flow.Flow) flow.Verdict {
 
 func refuse(why string) flow.Verdict { return flow.Verdict{Action: flow.Refuse, Why: why} }
 
-func (r Rules) terminates(f flow.Flow) bool {
-	return r.Terminates != nil && r.Terminates(f.Name, f.To.Port())
+func (r Rules) answers(f flow.Flow) bool {
+	return r.Answers != nil && r.Answers(f.Name, f.To.Port())
 }
 
 // NotListed is the reason for refusing a name that the list could allow.
@@ -123,7 +123,7 @@ func (r Rules) Knows(name string) bool {
 	if r.Tier == TierAllow {
 		return slices.ContainsFunc(r.Allow, func(e Entry) bool { return e.Covers(name) })
 	}
-	return r.Terminates != nil && r.Terminates(name, 0)
+	return r.Answers != nil && r.Answers(name, 0)
 }
 
 // refuses returns why an address may not be dialled; empty if it may.

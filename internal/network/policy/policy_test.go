@@ -44,12 +44,12 @@ func TestJudge(t *testing.T) {
 		Networks:  []netip.Prefix{netip.MustParsePrefix("192.168.77.0/24"), netip.MustParsePrefix("198.51.100.0/24")},
 	}
 	brokered := func(name string, port uint16) bool { return name == "api.test" && (port == 443 || port == 0) }
-	inet := policy.Rules{Tier: policy.TierInet, Terminates: brokered}
+	inet := policy.Rules{Tier: policy.TierInet, Answers: brokered}
 	opened := policy.Rules{Tier: policy.TierInet, Except: exceptions(t, "192.168.77.20:5432", "10.1.0.0/16", "[fd00::7]:22", "192.168.77.10")}
 	allow := policy.Rules{
-		Tier:       policy.TierAllow,
-		Allow:      append(entries(t, false, "good.test", "*.sub.test:8443", "api.test", "git.test:22"), entries(t, true, "corp.test", "git.sub.test:8443")...),
-		Terminates: brokered,
+		Tier:    policy.TierAllow,
+		Allow:   append(entries(t, false, "good.test", "*.sub.test:8443", "api.test", "git.test:22"), entries(t, true, "corp.test", "git.sub.test:8443")...),
+		Answers: brokered,
 	}
 	none := policy.Rules{Tier: policy.TierNone}
 	for _, tc := range []struct {
@@ -66,7 +66,7 @@ func TestJudge(t *testing.T) {
 		{"the LAN, mapped", inet, flow.Flow{Proto: flow.TCP, To: to("[::ffff:192.168.77.2]:80")}, flow.Refuse},
 		{"the machine's public neighbour", inet, flow.Flow{Proto: flow.TCP, To: to("198.51.100.20:80")}, flow.Refuse},
 		{"no address", inet, flow.Flow{Proto: flow.TCP, To: byName(80)}, flow.Refuse},
-		{"a host whose secrets are brokered", inet, flow.Flow{Proto: flow.TCP, To: byName(443), Name: "api.test"}, flow.Terminate},
+		{"a host whose secrets are brokered", inet, flow.Flow{Proto: flow.TCP, To: byName(443), Name: "api.test"}, flow.Answer},
 		{"the same at another port", inet, flow.Flow{Proto: flow.TCP, To: byName(80), Name: "api.test"}, flow.Dial},
 		{"the same by UDP", inet, flow.Flow{Proto: flow.UDP, To: byName(443), Name: "api.test"}, flow.Refuse},
 		{"a brokered host that leads home", inet, flow.Flow{Proto: flow.TCP, To: to("192.168.77.2:443"), Name: "api.test"}, flow.Refuse},
@@ -96,7 +96,7 @@ func TestJudge(t *testing.T) {
 		{"a private host that is the loopback", allow, flow.Flow{Proto: flow.TCP, To: to("127.0.0.1:443"), Name: "corp.test"}, flow.Refuse},
 		{"a private host that is metadata", allow, flow.Flow{Proto: flow.TCP, To: to("169.254.169.254:80"), Name: "corp.test"}, flow.Refuse},
 		{"a private host that is metadata by IPv6", allow, flow.Flow{Proto: flow.TCP, To: to("[fd00:ec2::254]:80"), Name: "corp.test"}, flow.Refuse},
-		{"a listed host that is brokered", allow, flow.Flow{Proto: flow.TCP, To: byName(443), Name: "api.test"}, flow.Terminate},
+		{"a listed host that is brokered", allow, flow.Flow{Proto: flow.TCP, To: byName(443), Name: "api.test"}, flow.Answer},
 
 		{"the internet in tier none", none, flow.Flow{Proto: flow.TCP, To: to("203.0.113.10:443")}, flow.Refuse},
 		{"the zero rules", policy.Rules{}, flow.Flow{Proto: flow.TCP, To: to("192.168.77.2:443")}, flow.Refuse},

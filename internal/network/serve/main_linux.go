@@ -1,6 +1,6 @@
 // Package serve is the process that serves a sandbox's network from outside the
 // sandbox: the stack, the policy, the DNS server. It reads data of an attacker,
-// so it confines itself before it reads any. The only secrets in it are those of its terminator.
+// so it confines itself before it reads any. The only secrets in it are those of its answerer.
 package serve
 
 import (
@@ -27,9 +27,9 @@ import (
 	"claudebox/internal/network/upstream"
 )
 
-// NewTerminator makes the terminator of a sandbox from Broker and Roots of a [helper.Config] and the socket to
+// NewAnswerer makes the answerer of a sandbox from Broker and Roots of a [helper.Config] and the socket to
 // claudebox. It is called before the process is confined.
-type NewTerminator func(config json.RawMessage, roots []byte, parent *os.File) (flow.Terminator, error)
+type NewAnswerer func(config json.RawMessage, roots []byte, parent *os.File) (flow.Answerer, error)
 
 // Bounds for Go's garbage collector. The memory for connections is bounded by the stack; with these bounds the
 // collector frees what is left of old ones in time.
@@ -47,7 +47,7 @@ func boundResources() {
 }
 
 // Main serves a sandbox's network until claudebox has ended. It returns the exit status.
-func Main(make NewTerminator) int {
+func Main(make NewAnswerer) int {
 	log.SetLevel(log.Warning) // a sandbox could cause any number of messages of lower levels
 	if err := serve(make); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -56,7 +56,7 @@ func Main(make NewTerminator) int {
 	return 0
 }
 
-func serve(make NewTerminator) error {
+func serve(make NewAnswerer) error {
 	parent, err := helper.Parent()
 	if err != nil {
 		return err
@@ -121,19 +121,19 @@ type server struct {
 	known   chan struct{} // closed when it is known what the machine is connected to
 }
 
-func newServer(c helper.Config, newTerminator NewTerminator) (*server, error) {
+func newServer(c helper.Config, newAnswerer NewAnswerer) (*server, error) {
 	rules, err := c.Rules()
 	if err != nil {
 		return nil, err
 	}
 	s := &server{journal: &journal.Journal{}, known: make(chan struct{})}
-	var terminator flow.Terminator
+	var answerer flow.Answerer
 	if len(c.Broker) > 0 {
 		parent := os.NewFile(helper.BrokerSocket, "claudebox")
-		if terminator, err = newTerminator(c.Broker, c.Roots, parent); err != nil {
+		if answerer, err = newAnswerer(c.Broker, c.Roots, parent); err != nil {
 			return nil, err
 		}
-		rules.Terminates = terminator.Terminates
+		rules.Answers = answerer.Answers
 	}
 	via, err := upstream.Parse(c.Via)
 	if err != nil {
@@ -146,7 +146,7 @@ func newServer(c helper.Config, newTerminator NewTerminator) (*server, error) {
 		}
 	}
 	s.stack, err = stack.New(context.Background(), stack.Config{
-		Rules: rules, Host: policy.Host{Networks: everything, Unsure: true}, DNS: s.dns, Terminator: terminator,
+		Rules: rules, FirstHost: policy.Host{Networks: everything, Unsure: true}, DNS: s.dns, Answerer: answerer,
 		Journal: s.journal, Resolver: &net.Resolver{PreferGo: true}, Via: via,
 	})
 	if err != nil {

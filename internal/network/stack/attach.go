@@ -42,13 +42,13 @@ func receive(fd int) error {
 func (s *Stack) attach(endpoint tcpipstack.LinkEndpoint) error {
 	f := &filter{stack: s}
 	f.Init(endpoint, f)
-	if err := s.inner.CreateNICWithOptions(nic, f, tcpipstack.NICOptions{}); err != nil {
+	if err := s.gvisor.CreateNICWithOptions(nic, f, tcpipstack.NICOptions{}); err != nil {
 		return fmt.Errorf("make an interface: %s", err)
 	}
 	// The interface accepts packets for every address, and answers from the address that a packet was for.
-	s.inner.SetPromiscuousMode(nic, true)
-	s.inner.SetSpoofing(nic, true)
-	s.inner.SetRouteTable([]tcpip.Route{
+	s.gvisor.SetPromiscuousMode(nic, true)
+	s.gvisor.SetSpoofing(nic, true)
+	s.gvisor.SetRouteTable([]tcpip.Route{
 		{Destination: header.IPv4EmptySubnet, NIC: nic},
 		{Destination: header.IPv6EmptySubnet, NIC: nic},
 	})
@@ -56,7 +56,7 @@ func (s *Stack) attach(endpoint tcpipstack.LinkEndpoint) error {
 		{Protocol: ipv4.ProtocolNumber, AddressWithPrefix: address(link.Server4).WithPrefix()},
 		{Protocol: ipv6.ProtocolNumber, AddressWithPrefix: address(link.Server6).WithPrefix()},
 	} {
-		if err := s.inner.AddProtocolAddress(nic, a, tcpipstack.AddressProperties{}); err != nil {
+		if err := s.gvisor.AddProtocolAddress(nic, a, tcpipstack.AddressProperties{}); err != nil {
 			return fmt.Errorf("give the interface an address: %s", err)
 		}
 	}

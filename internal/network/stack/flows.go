@@ -69,8 +69,8 @@ func (f flows) all() []*openFlow {
 	return list
 }
 
-// noted is the set of flows whose beginning is in the journal, and whose end is not yet.
-type noted struct {
+// journalled is the set of flows whose beginning is in the journal, and whose end is not yet.
+type journalled struct {
 	mu       sync.Mutex
 	list     map[*openFlow]struct{}
 	finished bool // no more flows are added, see [Stack.Finish]
@@ -78,37 +78,37 @@ type noted struct {
 
 // noteOpened tells the journal that a flow has been dialled.
 func (s *Stack) noteOpened(o *openFlow) {
-	s.noted.mu.Lock()
-	defer s.noted.mu.Unlock()
-	if s.noted.finished {
+	s.journalled.mu.Lock()
+	defer s.journalled.mu.Unlock()
+	if s.journalled.finished {
 		return
 	}
-	s.noted.list[o] = struct{}{}
+	s.journalled.list[o] = struct{}{}
 	s.Journal.Opened(o.flow)
 }
 
 // noteClosed tells the journal of a flow's end, once.
 func (s *Stack) noteClosed(o *openFlow) {
-	s.noted.mu.Lock()
-	defer s.noted.mu.Unlock()
-	if _, known := s.noted.list[o]; known {
+	s.journalled.mu.Lock()
+	defer s.journalled.mu.Unlock()
+	if _, known := s.journalled.list[o]; known {
 		s.noteEnd(o)
 	}
 }
 
 // noteEnd is noteClosed for a flow in s.noted, which must be locked.
 func (s *Stack) noteEnd(o *openFlow) {
-	delete(s.noted.list, o)
+	delete(s.journalled.list, o)
 	s.Journal.Closed(o.flow, o.sent.Load(), o.received.Load())
 }
 
 // Finish tells the journal that all open flows have ended, as the session is over. It is told of no flow
 // after that.
 func (s *Stack) Finish() {
-	s.noted.mu.Lock()
-	defer s.noted.mu.Unlock()
-	s.noted.finished = true
-	for o := range s.noted.list {
+	s.journalled.mu.Lock()
+	defer s.journalled.mu.Unlock()
+	s.journalled.finished = true
+	for o := range s.journalled.list {
 		s.noteEnd(o)
 	}
 }

@@ -182,5 +182,5 @@ func (s *Stack) sendICMP(from netip.Addr, message []byte) {
 	sum = ^checksum.Checksum(message, sum)
 	message[2], message[3] = byte(sum>>8), byte(sum)
 	packet := append(encodeIP(from, to, protocol, len(message)), message...)
-	s.inner.WriteRawPacket(nic, protocolOf(from), buffer.MakeWithData(packet))
+	s.gvisor.WriteRawPacket(nic, protocolOf(from), buffer.MakeWithData(packet))
 }

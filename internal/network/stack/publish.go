@@ -37,7 +37,7 @@ func (s *Stack) Publish(outer *net.TCPConn, port uint16) error {
 func (s *Stack) dialInside(queue *waiter.Queue, port uint16) (tcpip.Endpoint, error) {
 	ctx, cancel := context.WithTimeout(s.ctx, dialTime)
 	defer cancel()
-	endpoint, failed := s.inner.NewEndpoint(tcp.ProtocolNumber, header.IPv4ProtocolNumber, queue)
+	endpoint, failed := s.gvisor.NewEndpoint(tcp.ProtocolNumber, header.IPv4ProtocolNumber, queue)
 	if failed != nil {
 		return nil, fmt.Errorf("%s", failed)
 	}

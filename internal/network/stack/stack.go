@@ -26,13 +26,13 @@ import (
 
 // Config describes what a stack serves.
 type Config struct {
-	Rules      policy.Rules
-	Host       policy.Host     // at the beginning, see [Stack.SetHost]
-	DNS        *dns.Server     // nil: the sandbox has none
-	Terminator flow.Terminator // nil: no connections are terminated
-	Journal    Journal
-	Resolver   *net.Resolver  // looks up the hosts of flows with a name
-	Via        upstream.Proxy // connects to hosts of flows with a name, in place of Resolver; zero: there is none
+	Rules     policy.Rules
+	FirstHost policy.Host   // at the beginning, see [Stack.SetHost]
+	DNS       *dns.Server   // nil: the sandbox has none
+	Answerer  flow.Answerer // nil: no connections are answered
+	Journal   Journal
+	Resolver  *net.Resolver  // looks up the hosts of flows with a name
+	Via       upstream.Proxy // connects to hosts of flows with a name, in place of Resolver; zero: there is none
 }
 
 // Journal records flows. Its methods are called from many goroutines.
@@ -52,28 +52,28 @@ const (
 // Stack serves one sandbox.
 type Stack struct {
 	Config
-	ctx   context.Context
-	inner *tcpipstack.Stack
-	flows flows
-	// upstreams are the connections of the terminator to hosts. Its connections with the sandbox are among
+	ctx    context.Context
+	gvisor *tcpipstack.Stack
+	flows  flows
+	// answererDials are the connections of the answerer to hosts. Its connections with the sandbox are among
 	// flows.
-	upstreams flows
-	noted     noted
-	syns      syns
-	udps      chan struct{} // has an element for each exchange of datagrams
-	pings     chan struct{} // has an element for each echo request
+	answererDials flows
+	journalled    journalled
+	syns          syns
+	udps          chan struct{} // has an element for each exchange of datagrams
+	pings         chan struct{} // has an element for each echo request
 	// Tests replace these two functions.
 	dialOut dialFunc
 	pingOut func(to netip.Addr, message []byte) []byte
 
-	mu     sync.RWMutex
-	host   policy.Host
-	moved  chan struct{} // closed when host changes
-	sureBy time.Time     // the end of waiting for a host that is not [policy.Host.Unsure]
+	mu      sync.RWMutex
+	host    policy.Host
+	moved   chan struct{} // closed when host changes
+	waitEnd time.Time     // the end of waiting for a host that is not [policy.Host.Unsure]
 }
 
-// sureTime is how long a dial waits for a host that is not [policy.Host.Unsure], from when it became unsure.
-const sureTime = 3 * time.Second
+// longestWait is how long a dial waits for a host that is not [policy.Host.Unsure], from when it became unsure.
+const longestWait = 3 * time.Second
 
 // nic is the number of the only interface.
 const nic = 1
@@ -81,13 +81,13 @@ const nic = 1
 // New makes a stack without an interface, see [Stack.Attach]. Its connections end with ctx.
 func New(ctx context.Context, c Config) (*Stack, error) {
 	s := &Stack{
-		Config: c, ctx: ctx, host: c.Host,
-		flows: newFlows(), upstreams: newFlows(), noted: noted{list: map[*openFlow]struct{}{}},
+		Config: c, ctx: ctx, host: c.FirstHost,
+		flows: newFlows(), answererDials: newFlows(), journalled: journalled{list: map[*openFlow]struct{}{}},
 		udps: make(chan struct{}, mostUDP), pings: make(chan struct{}, mostPings),
-		moved: make(chan struct{}), sureBy: time.Now().Add(sureTime),
+		moved: make(chan struct{}), waitEnd: time.Now().Add(longestWait),
 	}
 	s.dialOut, s.pingOut = s.dialHost, ping
-	s.inner = tcpipstack.New(tcpipstack.Options{
+	s.gvisor = tcpipstack.New(tcpipstack.Options{
 		NetworkProtocols: []tcpipstack.NetworkProtocolFactory{
 			// A server inside that listens on 127.0.0.1 answers from that address.
 			ipv4.NewProtocolWithOptions(ipv4.Options{AllowExternalLoopbackTraffic: true}), ipv6.NewProtocol,
@@ -100,13 +100,13 @@ func New(ctx context.Context, c Config) (*Stack, error) {
 	if err := s.tune(); err != nil {
 		return nil, err
 	}
-	forwarder := tcp.NewForwarder(s.inner, firstWindow, mostDialling, s.acceptTCP)
-	s.inner.SetTransportProtocolHandler(tcp.ProtocolNumber,
+	forwarder := tcp.NewForwarder(s.gvisor, firstWindow, mostDialling, s.acceptTCP)
+	s.gvisor.SetTransportProtocolHandler(tcp.ProtocolNumber,
 		func(id tcpipstack.TransportEndpointID, p *tcpipstack.PacketBuffer) bool {
-			return s.noteSYN(id, p) || forwarder.HandlePacket(id, p)
+			return s.checkSYN(id, p) || forwarder.HandlePacket(id, p)
 		})
-	s.inner.SetTransportProtocolHandler(udp.ProtocolNumber, udp.NewForwarder(s.inner, s.acceptUDP).HandlePacket)
-	s.inner.SetTransportProtocolHandler(icmp.ProtocolNumber4, s.acceptICMP)
+	s.gvisor.SetTransportProtocolHandler(udp.ProtocolNumber, udp.NewForwarder(s.gvisor, s.acceptUDP).HandlePacket)
+	s.gvisor.SetTransportProtocolHandler(icmp.ProtocolNumber4, s.acceptICMP)
 	return s, nil
 }
 
@@ -121,15 +121,15 @@ func (s *Stack) tune() error {
 		&tcpip.TCPSendBufferSizeRangeOption{Min: 4 << 10, Default: firstWindow, Max: largestBuffer},
 		&moderate, &sack, &wait,
 	} {
-		if err := s.inner.SetTransportProtocolOption(tcp.ProtocolNumber, option); err != nil {
+		if err := s.gvisor.SetTransportProtocolOption(tcp.ProtocolNumber, option); err != nil {
 			return fmt.Errorf("set up TCP: %s", err)
 		}
 	}
 	return nil
 }
 
-// now returns what this machine is connected to at present.
-func (s *Stack) now() policy.Host {
+// currentHost returns what this machine is connected to at present.
+func (s *Stack) currentHost() policy.Host {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.host
@@ -140,13 +140,13 @@ func (s *Stack) now() policy.Host {
 func (s *Stack) SetHost(h policy.Host) {
 	s.mu.Lock()
 	if h.Unsure && !s.host.Unsure {
-		s.sureBy = time.Now().Add(sureTime)
+		s.waitEnd = time.Now().Add(longestWait)
 	}
 	s.host = h
 	close(s.moved)
 	s.moved = make(chan struct{})
 	s.mu.Unlock()
-	for _, o := range append(s.flows.all(), s.upstreams.all()...) {
+	for _, o := range append(s.flows.all(), s.answererDials.all()...) {
 		if o.flow == (flow.Flow{}) {
 			continue
 		}
@@ -159,7 +159,7 @@ func (s *Stack) SetHost(h policy.Host) {
 
 // judge decides about a flow, and tells the journal of a refusal.
 func (s *Stack) judge(f flow.Flow) flow.Verdict {
-	v := policy.Judge(s.Rules, s.now(), f)
+	v := policy.Judge(s.Rules, s.currentHost(), f)
 	if v.Action == flow.Refuse {
 		s.Journal.Refused(f, v.Why)
 	}
@@ -167,11 +167,11 @@ func (s *Stack) judge(f flow.Flow) flow.Verdict {
 }
 
 // admit judges a flow by its address. An address may stand for another one behind a NAT64: admit first waits, for at
-// most [sureTime], until that is known. Its error is that of ctx, or [errRefused], which the journal has been told of.
+// most [longestWait], until that is known. Its error is that of ctx, or [errRefused], which the journal knows.
 func (s *Stack) admit(ctx context.Context, f flow.Flow) error {
 	for {
 		s.mu.RLock()
-		host, moved, wait := s.host, s.moved, time.Until(s.sureBy)
+		host, moved, wait := s.host, s.moved, time.Until(s.waitEnd)
 		s.mu.RUnlock()
 		if !host.MayTranslate(f.To.Addr()) {
 			break
@@ -197,7 +197,7 @@ func (s *Stack) admit(ctx context.Context, f flow.Flow) error {
 // the name and no address. It returns false if the address stands for a name that the sandbox has not
 // looked up.
 func (s *Stack) flowOf(p flow.Proto, to netip.AddrPort) (flow.Flow, bool) {
-	if s.DNS == nil || !dns.Stands(to.Addr()) {
+	if s.DNS == nil || !dns.StandsForName(to.Addr()) {
 		return flow.Flow{Proto: p, To: to}, true
 	}
 	name := s.DNS.Names.Name(to.Addr())

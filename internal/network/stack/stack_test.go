@@ -118,15 +118,15 @@ func newOutside(t testing.TB) *outside {
 }
 
 // newStack makes a stack whose outside is a test's.
-func newStack(t testing.TB, o *outside, rules policy.Rules, terminator flow.Terminator) *Stack {
+func newStack(t testing.TB, o *outside, rules policy.Rules, answerer flow.Answerer) *Stack {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
-	if terminator != nil {
-		rules.Terminates = terminator.Terminates
+	if answerer != nil {
+		rules.Answers = answerer.Answers
 	}
 	s, err := New(ctx, Config{
-		Rules: rules, Journal: o, Terminator: terminator,
+		Rules: rules, Journal: o, Answerer: answerer,
 		DNS: &dns.Server{
 			Knows: rules.Knows, Only: rules.Tier == policy.TierAllow, Names: dns.NewNames(0),
 			Unknown: func(string, bool) {}, Resolvers: func() []netip.AddrPort { return nil },
@@ -158,7 +158,7 @@ func newSandbox(t testing.TB, s *Stack) sandbox {
 		NetworkProtocols:   []tcpipstack.NetworkProtocolFactory{ipv4.NewProtocol, ipv6.NewProtocol},
 		TransportProtocols: []tcpipstack.TransportProtocolFactory{tcp.NewProtocol, udp.NewProtocol},
 	})
-	t.Cleanup(func() { inside.Destroy(); s.inner.Destroy() })
+	t.Cleanup(func() { inside.Destroy(); s.gvisor.Destroy() })
 	if err := inside.CreateNIC(nic, theirs); err != nil {
 		t.Fatal(err)
 	}
@@ -352,7 +352,7 @@ func TestIPv6IsClosedUntilItIsKnownWhatIsBehindIt(t *testing.T) {
 	b.mustDial(t, "[2001:db8:ffff::10]:80")
 	s.SetHost(policy.Host{Unsure: true})
 	s.mu.Lock()
-	s.sureBy = time.Now()
+	s.waitEnd = time.Now()
 	s.mu.Unlock()
 	if _, err := b.dial(t, "[2001:db8:ffff::10]:80"); err == nil || !strings.Contains(err.Error(), "refused") {
 		t.Errorf("while it is not known: %v", err)
@@ -468,7 +468,7 @@ func TestWhatIsBusyIsNotIdle(t *testing.T) {
 // answering answers in the place of a host.
 type answering struct{}
 
-func (answering) Terminates(name string, port uint16) bool {
+func (answering) Answers(name string, port uint16) bool {
 	return name == "api.test" && (port == 443 || port == 0)
 }
 
@@ -526,7 +526,7 @@ func TestTheWayToAHostThatIsAnsweredForEndsWithTheMove(t *testing.T) {
 	if len(o.refused) != 1 || o.refused[0].To.Addr() != o.names["api.test"] {
 		t.Errorf("refused: %v", o.refused)
 	}
-	for s.upstreams.count() > 0 {
+	for s.answererDials.count() > 0 {
 		runtime.Gosched()
 	}
 }

@@ -65,9 +65,9 @@ func (s *syns) take(id tcpipstack.TransportEndpointID) uint32 {
 	return sequence
 }
 
-// noteSYN remembers the sequence number of a SYN. It reports whether the segment is an invalid SYN, which is to be
+// checkSYN remembers the sequence number of a SYN. It reports whether the segment is an invalid SYN, which is to be
 // dropped.
-func (s *Stack) noteSYN(id tcpipstack.TransportEndpointID, p *tcpipstack.PacketBuffer) bool {
+func (s *Stack) checkSYN(id tcpipstack.TransportEndpointID, p *tcpipstack.PacketBuffer) bool {
 	t := header.TCP(p.TransportHeader().Slice())
 	if len(t) < header.TCPMinimumSize || t.Flags()&(header.TCPFlagSyn|header.TCPFlagAck) != header.TCPFlagSyn {
 		return false
@@ -96,8 +96,8 @@ func (s *Stack) acceptTCP(r *tcp.ForwarderRequest) {
 	switch verdict.Action {
 	case flow.Refuse:
 		r.Complete(true)
-	case flow.Terminate:
-		s.terminate(r, f)
+	case flow.Answer:
+		s.answer(r, f)
 	case flow.Dial:
 		s.connect(r, f, to, sequence)
 	}
@@ -164,8 +164,8 @@ func (s *Stack) carry(ctx context.Context, p *pair, judged bool) {
 	}
 }
 
-// terminate accepts a connection and has the terminator serve it.
-func (s *Stack) terminate(r *tcp.ForwarderRequest, f flow.Flow) {
+// answer accepts a connection and has the answerer serve it.
+func (s *Stack) answer(r *tcp.ForwarderRequest, f flow.Flow) {
 	c := s.complete(r)
 	if c == nil {
 		return
@@ -179,23 +179,23 @@ func (s *Stack) terminate(r *tcp.ForwarderRequest, f flow.Flow) {
 	c.resize(bufferFor(s.flows.count()))
 	s.noteOpened(o)
 	counted := &countedConn{Conn: c.TCPConn, open: o}
-	s.Terminator.Serve(s.ctx, counted, f.Name, f.To.Port(), func(ctx context.Context) (net.Conn, error) {
+	s.Answerer.Serve(s.ctx, counted, f.Name, f.To.Port(), func(ctx context.Context) (net.Conn, error) {
 		return s.dialUpstream(ctx, f)
 	})
 	counted.Close()
 	s.noteClosed(o)
 }
 
-// dialUpstream connects the terminator to the host in whose place it answers. Like other connections, this one
+// dialUpstream connects the answerer to the host in whose place it answers. Like other connections, this one
 // is judged again whenever the host changes.
 func (s *Stack) dialUpstream(ctx context.Context, f flow.Flow) (net.Conn, error) {
 	conn, dialled, err := s.dial(ctx, f)
 	if err != nil {
 		return nil, err
 	}
-	u := &upstreamConn{Conn: conn, all: s.upstreams}
+	u := &upstreamConn{Conn: conn, all: s.answererDials}
 	u.open = &openFlow{flow: dialled, end: func() { reset(conn.(*net.TCPConn)) }}
-	if !s.upstreams.add(u.open) {
+	if !s.answererDials.add(u.open) {
 		conn.Close()
 		return nil, errors.New("too many connections")
 	}
@@ -206,7 +206,7 @@ func (s *Stack) dialUpstream(ctx context.Context, f flow.Flow) (net.Conn, error)
 	return u, nil
 }
 
-// upstreamConn is a connection that is in [Stack.upstreams] until it is closed.
+// upstreamConn is a connection that is in [Stack.answererDials] until it is closed.
 type upstreamConn struct {
 	net.Conn
 	open *openFlow
@@ -268,7 +268,7 @@ func (c *inner) resize(size int64) {
 // failed reports whether the sandbox has reset the connection.
 func (c *inner) failed() bool { return tcp.EndpointState(c.endpoint.State()) == tcp.StateError }
 
-// countedConn counts the bytes that a terminator reads and writes.
+// countedConn counts the bytes that an answerer reads and writes.
 type countedConn struct {
 	net.Conn
 	open *openFlow

@@ -43,7 +43,7 @@ func run(socket int, options string) error {
 	if err != nil {
 		return err
 	}
-	said, err := json.Marshal(link.Made{Kind: e.kind, Ends: len(e.devices), Ports: e.ports, Inside6: len(e.inside6)})
+	said, err := json.Marshal(link.Made{Kind: e.kind, Ends: len(e.devices), Ports: e.ports, Sockets6: len(e.inside6)})
 	if err != nil {
 		return err
 	}

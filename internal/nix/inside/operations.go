@@ -190,7 +190,7 @@ func (c *client) reply(err error, put func()) {
 	case err != nil:
 		c.Refuse(oneLine(err))
 	default:
-		c.Done()
+		c.Succeed()
 		put()
 	}
 }

@@ -122,15 +122,15 @@ func (r *recorder) answer(s *nixdaemon.Server, op uint64) bool {
 	switch op {
 	case 6, 33:
 		r.text(s)
-		s.Done()
+		s.Succeed()
 		s.PutTexts([]string{pathA, pathC})
 	case 11:
 		r.held = append(r.held, r.text(s))
-		s.Done()
+		s.Succeed()
 		s.PutNumber(1)
 	case 26:
 		path := r.text(s)
-		s.Done()
+		s.Succeed()
 		s.PutInfo(r.valid[path])
 	case 31:
 		var valid []string
@@ -142,7 +142,7 @@ func (r *recorder) answer(s *nixdaemon.Server, op uint64) bool {
 		if s.Number() != 0 { // substitute
 			r.fault = true
 		}
-		s.Done()
+		s.Succeed()
 		s.PutTexts(valid)
 	default:
 		r.fault = true

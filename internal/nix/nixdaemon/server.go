@@ -11,18 +11,18 @@ import (
 // Limits of what a client may send. The longest store path has 255 characters;
 // options may be longer.
 const (
-	maxAskedText  = 4 << 10
-	maxAskedCount = 1 << 14
-	maxAsked      = 4 << 20 // bytes of one request
-	maxIgnored    = 16 << 20
+	maxRequestText = 4 << 10
+	maxRequestList = 1 << 14
+	maxRequest     = 4 << 20 // bytes of one request
+	maxDropped     = 16 << 20
 )
 
 // chunk is how many bytes of an answer are collected before they are sent.
 const chunk = 64 << 10
 
-// little is the size, in bytes, of the buffers of a client which has not asked for anything
+// idleBuffer is the size, in bytes, of the buffers of a client which has not asked for anything
 // yet: there may be hundreds of such clients.
-const little = 512
+const idleBuffer = 512
 
 // How long the handshake, and how long reading or writing one message, may take.
 // Between two requests a client may be silent for as long as it likes.
@@ -48,8 +48,8 @@ type Server struct {
 // NewServer returns the server for a connection, which the caller closes. Call Handshake first.
 func NewServer(conn net.Conn) *Server {
 	dec := &decoder{
-		r:    bufio.NewReaderSize(conn, little),
-		most: limits{text: maxAskedText, count: maxAskedCount, total: maxAsked},
+		r:    bufio.NewReaderSize(conn, idleBuffer),
+		most: limits{text: maxRequestText, count: maxRequestList, total: maxRequest},
 	}
 	return &Server{conn: conn, dec: dec}
 }
@@ -93,7 +93,7 @@ func (s *Server) Handshake(version string) error {
 	if protocol >= sinceTrust {
 		s.enc.uint(uint64(NotTrusted))
 	}
-	s.Done()
+	s.Succeed()
 	s.flush()
 	return s.Err()
 }
@@ -131,9 +131,9 @@ func (s *Server) Path() string {
 	return path
 }
 
-// Done begins the answer to a request that succeeded. What is written next is the
+// Succeed begins the answer to a request that succeeded. What is written next is the
 // result.
-func (s *Server) Done() { s.enc.uint(tagLast) }
+func (s *Server) Succeed() { s.enc.uint(tagLast) }
 
 // Refuse answers that a request failed.
 func (s *Server) Refuse(message string) {
@@ -180,7 +180,7 @@ func (s *Server) PutInfo(info *PathInfo) {
 func (s *Server) Send() error {
 	s.within(messageTime)
 	s.flush()
-	if s.enc.buf.Cap() > little { // do not keep the buffer of a long answer
+	if s.enc.buf.Cap() > idleBuffer { // do not keep the buffer of a long answer
 		s.enc = encoder{}
 	}
 	return s.Err()
@@ -191,7 +191,7 @@ func (s *Server) Send() error {
 // up to 16 MiB, within the time limit of a message.
 func (s *Server) Leave() {
 	if half, can := s.conn.(interface{ CloseWrite() error }); can && half.CloseWrite() == nil {
-		_, _ = s.dec.r.Discard(maxIgnored)
+		_, _ = s.dec.r.Discard(maxDropped)
 	}
 }
 

@@ -34,21 +34,21 @@ type Cache struct {
 
 // Kept is a cached plan.
 type Kept struct {
-	Plan  plan.Plan
-	Roots []string  // store paths that must be protected from the garbage collector for it
-	Made  Witnesses // the files that it was made from, and those that were looked for but did not exist
+	Plan   plan.Plan
+	Roots  []string   // store paths that must be protected from the garbage collector for it
+	Inputs FileStates // the files that it was made from, and those that were looked for but did not exist
 }
 
-// Witness is the path of a file and its state, by [cachefile.State], when a plan was made.
-type Witness struct{ Path, State string }
+// FileState is the path of a file and its state, by [cachefile.State], when a plan was made.
+type FileState struct{ Path, State string }
 
-// Witnesses collects the states of files, each before the file is read.
-type Witnesses []Witness
+// FileStates collects the states of files, each before the file is read.
+type FileStates []FileState
 
-// Note adds the current state of a file. If the file's folder does not exist, it
+// Add adds the current state of a file. If the file's folder does not exist, it
 // adds the folder instead, once for all files that are looked for in it.
-func (w *Witnesses) Note(file string) {
-	is := Witness{Path: file, State: cachefile.State(file)}
+func (w *FileStates) Add(file string) {
+	is := FileState{Path: file, State: cachefile.State(file)}
 	if folder := filepath.Dir(file); is.State == cachefile.Absent && cachefile.State(folder) == cachefile.Absent {
 		is.Path = folder
 	}
@@ -58,7 +58,7 @@ func (w *Witnesses) Note(file string) {
 }
 
 // For returns the cache of one plan. The inputs are all that the plan depends on
-// besides the files in [Kept.Made]. folder is where cached plans are stored; its
+// besides the files in [Kept.Inputs]. folder is where cached plans are stored; its
 // files must belong to the user uid. build identifies this build of claudebox; if
 // it is empty, nothing is cached.
 func For(folder string, uid int, build string, inputs ...string) Cache {
@@ -91,20 +91,20 @@ func (c Cache) Find() (k Kept, found bool) {
 // holds reports whether the plan is still valid: every file has the noted state, and
 // every store path exists. Store paths never change, so that is enough for them.
 func (c Cache) holds(k Kept) bool {
-	for _, w := range k.Made {
+	for _, w := range k.Inputs {
 		if cachefile.State(w.Path) != w.State {
 			return false
 		}
 	}
 	var st unix.Stat_t
 	gone := func(path string) bool { return unix.Lstat(path, &st) != nil }
-	return len(k.Made) > 0 && !slices.ContainsFunc(k.Plan.StorePaths(), gone)
+	return len(k.Inputs) > 0 && !slices.ContainsFunc(k.Plan.StorePaths(), gone)
 }
 
 // Keep writes a plan to its cache file; failures are ignored. It does nothing if one
 // of the files in made changed less than a second ago: such a file could change
 // again without a new time stamp. It does not create claudebox's own folder.
-func (c Cache) Keep(p plan.Plan, roots []string, made Witnesses) {
+func (c Cache) Keep(p plan.Plan, roots []string, made FileStates) {
 	if c.file == "" || !c.settled(made) {
 		return
 	}
@@ -113,12 +113,12 @@ func (c Cache) Keep(p plan.Plan, roots []string, made Witnesses) {
 	}
 	const most = 200 // one for each folder that claudebox is called in; a new build uses none of the old ones
 	cachefile.Prune(filepath.Dir(c.file), most)
-	payload := cachefile.Encode(Kept{Plan: p, Roots: roots, Made: made})
+	payload := cachefile.Encode(Kept{Plan: p, Roots: roots, Inputs: made})
 	sum := sha256.Sum256(payload)
 	cachefile.Write(c.file, append(sum[:], payload...))
 }
 
-func (c Cache) settled(made Witnesses) bool {
+func (c Cache) settled(made FileStates) bool {
 	for _, w := range made {
 		var st unix.Stat_t
 		if w.State != cachefile.Absent &&

@@ -29,10 +29,10 @@ func aCache(t *testing.T) (Cache, plan.Plan, string) {
 		file: filepath.Join(dir, "cache/plan"), uid: os.Getuid(),
 		now: func() time.Time { return time.Now().Add(time.Minute) },
 	}
-	seen := &Witnesses{}
-	seen.Note(filepath.Join(dir, "profile.yaml"))
-	seen.Note(filepath.Join(dir, "earlier.yaml"))
-	seen.Note(filepath.Join(dir, "absent/earlier.yaml"))
+	seen := &FileStates{}
+	seen.Add(filepath.Join(dir, "profile.yaml"))
+	seen.Add(filepath.Join(dir, "earlier.yaml"))
+	seen.Add(filepath.Join(dir, "absent/earlier.yaml"))
 	c.Keep(p, []string{"/nix/store/r"}, *seen)
 	return c, p, dir
 }
@@ -84,8 +84,8 @@ func TestNothingIsKeptOfFilesThatWereJustWritten(t *testing.T) {
 	c, p, dir := aCache(t)
 	must(t, os.Remove(c.file))
 	c.now = time.Now
-	seen := &Witnesses{}
-	seen.Note(dir + "/profile.yaml")
+	seen := &FileStates{}
+	seen.Add(dir + "/profile.yaml")
 	c.Keep(p, []string{"/nix/store/r"}, *seen)
 	if _, found := c.Find(); found {
 		t.Error("found one")

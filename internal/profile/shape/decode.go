@@ -128,8 +128,8 @@ func (d *decoder) list(s *Shape, n *yaml.Node, what string) Value {
 // add appends an item unless it is the zero Value. It marks the list as Broken if
 // the item is invalid as a whole or in part.
 func (v *Value) add(item Value) {
-	v.Broken = v.Broken || !item.Said() || item.Broken
-	if item.Said() {
+	v.Broken = v.Broken || !item.IsSet() || item.Broken
+	if item.IsSet() {
 		v.Items = append(v.Items, item)
 	}
 }
@@ -137,14 +137,14 @@ func (v *Value) add(item Value) {
 func (d *decoder) mapping(s *Shape, n *yaml.Node, what string) Value {
 	v := Value{Place: d.place(n), Shape: s, Replace: n.ShortTag() == replaceTag}
 	switch {
-	case s.Short != "" && n.Kind == yaml.ScalarNode && !isNull(n):
-		value := d.value(s.Key(s.Short), n, what)
-		if !value.Said() {
+	case s.ScalarKey != "" && n.Kind == yaml.ScalarNode && !isNull(n):
+		value := d.value(s.Key(s.ScalarKey), n, what)
+		if !value.IsSet() {
 			return Value{}
 		}
-		v.put(Member{v.Place, s.Short, value})
+		v.put(Member{v.Place, s.ScalarKey, value})
 		return v
-	case isNull(n) && s.Short == "" && !slices.ContainsFunc(s.Keys, func(key Key) bool { return key.Required }):
+	case isNull(n) && s.ScalarKey == "" && !slices.ContainsFunc(s.Keys, func(key Key) bool { return key.Required }):
 		return v
 	case n.Kind != yaml.MappingNode:
 		return d.mismatch(s, n, what)
@@ -156,7 +156,7 @@ func (d *decoder) mapping(s *Shape, n *yaml.Node, what string) Value {
 			v.Broken = true
 			continue
 		}
-		switch elem, first := s.element(key.Value), seen[key.Value]; {
+		switch elem, first := s.valueShape(key.Value), seen[key.Value]; {
 		case elem == nil:
 			d.unknownKey(s, key, what)
 			v.Broken = true
@@ -185,8 +185,8 @@ func (d *decoder) mapping(s *Shape, n *yaml.Node, what string) Value {
 // put appends a member unless its value is the zero Value. It marks the mapping as
 // Broken if the value is invalid as a whole or in part.
 func (v *Value) put(m Member) {
-	v.Broken = v.Broken || !m.Value.Said() || m.Value.Broken
-	if m.Value.Said() {
+	v.Broken = v.Broken || !m.Value.IsSet() || m.Value.Broken
+	if m.Value.IsSet() {
 		v.Members = append(v.Members, m)
 	}
 }

@@ -33,7 +33,7 @@ func (style Style) node(s *Shape, v Value) *yaml.Node {
 		return style.list(s, v)
 	case s.Kind == Record || s.Kind == Table:
 		return style.mapping(s, v)
-	case v.Said():
+	case v.IsSet():
 		return scalarNode(s, v.Text, style.Origin(v.Place))
 	case s.Unsaid() != "":
 		return scalarNode(s, s.Unsaid(), unsaid)
@@ -70,7 +70,7 @@ func (style Style) list(s *Shape, v Value) *yaml.Node {
 	}
 	node := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}
 	for _, item := range v.Items {
-		if short := item.Get(s.Elem.Short); len(item.Members) == 1 && short.Said() {
+		if short := item.Get(s.Elem.ScalarKey); len(item.Members) == 1 && short.IsSet() {
 			item = short // as most people write it
 		}
 		if child := style.node(item.Shape, item); child != nil {
@@ -91,7 +91,7 @@ func (style Style) mapping(s *Shape, v Value) *yaml.Node {
 		}
 	}
 	for _, key := range s.Keys {
-		if value := v.Get(key.Name); value.Said() || !s.Whole || !v.Said() {
+		if value := v.Get(key.Name); value.IsSet() || !s.Whole || !v.IsSet() {
 			add(key.Name, style.node(key.Shape, value))
 		}
 	}

@@ -28,19 +28,19 @@ const (
 // Shape describes which values are valid at one place of a document. Shapes form
 // a tree that never changes; its depth bounds the depth of every document.
 type Shape struct {
-	Kind    Kind
-	Doc     string   // what the value means, in sentences: editors and the manual show it
-	Rule    *Rule    // Text and Scalar: which text is valid; Table: which keys are; nil: any
-	Words   []string // Word: the valid values
-	Min     int      // Number: smallest
-	Max     int      // Number: largest
-	Default string   // the value if the key is absent. Flag: "true" or "false"; Text: any text
-	Elem    *Shape   // List, Table: the shape of each element
-	Keys    []Key    // Record: the known keys, in the order that people write them
-	Short   string   // Record: a scalar in place of the mapping is the value of this key; empty: not allowed
-	Single  bool     // List: a scalar in place of the list is a list of one
-	Filled  bool     // List: an empty list is an error
-	Whole   bool     // List, Record, Table: a later document replaces the value instead of merging with it
+	Kind      Kind
+	Doc       string   // what the value means, in sentences: editors and the manual show it
+	Rule      *Rule    // Text and Scalar: which text is valid; Table: which keys are; nil: any
+	Words     []string // Word: the valid values
+	Min       int      // Number: smallest
+	Max       int      // Number: largest
+	Default   string   // the value if the key is absent. Flag: "true" or "false"; Text: any text
+	Elem      *Shape   // List, Table: the shape of each element
+	Keys      []Key    // Record: the known keys, in the order that people write them
+	ScalarKey string   // Record: a scalar in place of the mapping is the value of this key; empty: not allowed
+	Single    bool     // List: a scalar in place of the list is a list of one
+	Filled    bool     // List: an empty list is an error
+	Whole     bool     // List, Record, Table: a later document replaces the value instead of merging with it
 }
 
 // Key is one known key of a [Record].
@@ -146,8 +146,8 @@ type Member struct {
 	Value Value
 }
 
-// Said reports whether a document set the value at all.
-func (v Value) Said() bool { return v.Shape != nil }
+// IsSet reports whether a document set the value at all.
+func (v Value) IsSet() bool { return v.Shape != nil }
 
 // Get returns the value of a key; a path like "nix.store" leads into nested
 // mappings. It returns the zero Value if there is none.
@@ -181,8 +181,8 @@ func (s *Shape) names() []string {
 	return names
 }
 
-// element returns the shape of a key's value, or nil if the key is unknown.
-func (s *Shape) element(key string) *Shape {
+// valueShape returns the shape of a key's value, or nil if the key is unknown.
+func (s *Shape) valueShape(key string) *Shape {
 	for _, known := range s.Keys {
 		if known.Name == key {
 			return known.Shape
@@ -193,7 +193,7 @@ func (s *Shape) element(key string) *Shape {
 
 // Key returns the shape of a record's key. It panics if the key is unknown.
 func (s *Shape) Key(name string) *Shape {
-	if known := s.element(name); known != nil {
+	if known := s.valueShape(name); known != nil {
 		return known
 	}
 	panic("bug: no key " + name)
@@ -212,8 +212,8 @@ func (s *Shape) expected() string {
 			return s.Rule.Name
 		}
 	case Record:
-		if s.Short != "" {
-			return s.Key(s.Short).expected() + ", or a mapping"
+		if s.ScalarKey != "" {
+			return s.Key(s.ScalarKey).expected() + ", or a mapping"
 		}
 	case List:
 		if s.Single {
@@ -249,9 +249,9 @@ func either(words []string) string {
 // is changed.
 func Merge(base, over Value) Value {
 	switch {
-	case !over.Said():
+	case !over.IsSet():
 		return base
-	case !base.Said() || over.Replace || over.Shape.Whole || over.Shape.Kind.isScalar():
+	case !base.IsSet() || over.Replace || over.Shape.Whole || over.Shape.Kind.isScalar():
 		return over
 	}
 	joined := over

@@ -16,11 +16,11 @@ var house = shape.Shape{Kind: shape.Record, Keys: []shape.Key{
 	{Name: "rooms", Shape: &shape.Shape{Kind: shape.List, Elem: &shape.Shape{Kind: shape.Text}}},
 	{Name: "doors", Shape: &shape.Shape{Kind: shape.Number, Min: 1, Max: 9}},
 	{Name: "notes", Shape: &shape.Shape{Kind: shape.Table, Elem: &shape.Shape{Kind: shape.Scalar}}},
-	{Name: "roof", Shape: &shape.Shape{Kind: shape.Record, Short: "form", Keys: []shape.Key{
+	{Name: "roof", Shape: &shape.Shape{Kind: shape.Record, ScalarKey: "form", Keys: []shape.Key{
 		{Name: "form", Shape: &shape.Shape{Kind: shape.Word, Words: []string{"flat", "steep"}}},
 		{Name: "tiles", Shape: &shape.Shape{Kind: shape.List, Elem: &shape.Shape{Kind: shape.Text}}},
 	}}},
-	{Name: "owner", Shape: &shape.Shape{Kind: shape.Record, Whole: true, Short: "name", Keys: []shape.Key{
+	{Name: "owner", Shape: &shape.Shape{Kind: shape.Record, Whole: true, ScalarKey: "name", Keys: []shape.Key{
 		{Name: "name", Shape: &shape.Shape{Kind: shape.Text, Default: "nobody"}},
 		{Name: "pets", Shape: &shape.Shape{Kind: shape.List, Elem: &shape.Shape{Kind: shape.Text}}},
 	}}},

@@ -6,17 +6,17 @@ import (
 	"claudebox/internal/plan"
 )
 
-// layFrom is the number of mounts with [Mount.isOver] from which claudebox makes them
+// layFrom is the number of mounts with [Mount.coversFile] from which claudebox makes them
 // itself. bwrap reads the table of all mounts for each mount, so its cost grows with
 // the square of their number. Here a mount costs some ten microseconds, and all
 // together one wait of bwrap.
 const layFrom = 4
 
-// isOver reports whether a mount lies over a file or folder that the sandbox sees
+// coversFile reports whether a mount lies over a file or folder that the sandbox sees
 // anyway, at the same path as on the host. Such a mount pins the file, makes it
 // read-only, or covers it with a made file. It can be made inside the sandbox, as it
 // needs nothing else from the host.
-func (m Mount) isOver() bool {
+func (m Mount) coversFile() bool {
 	if path.Join(m.Above.Root, m.Above.Path) != m.Destination {
 		return false
 	}
@@ -34,7 +34,7 @@ func (m Mount) isReadOnly() bool { return m.Kind != plan.Bind }
 
 // lays reports whether claudebox makes a mount itself, after bwrap made the others.
 // What bwrap mounted below it by then is carried over.
-func (l Launch) lays(m Mount) bool { return l.Lay && m.isOver() }
+func (l Launch) lays(m Mount) bool { return l.Lay && m.coversFile() }
 
 // ByBwrap returns the number of mounts that bwrap makes.
 func (l Launch) ByBwrap() int {

@@ -21,7 +21,7 @@ import (
 // host's, read-only.
 type Trial struct {
 	Bwrap   string
-	Env     string // path of coreutils' env, the program that runs inside
+	Shim    string // path of coreutils' env, the program that runs inside
 	Tier    string
 	Network *helper.Helper // of tiers inet and allow; nil: there is none
 	Seccomp []byte
@@ -82,7 +82,7 @@ func (t Trial) Run() error {
 func (t Trial) launch() Launch {
 	l := Launch{
 		Setting: Setting{Bwrap: t.Bwrap, Seccomp: t.Seccomp, OwnPIDs: CanOwnPIDs(), Dir: "/"},
-		Command: []string{t.Env},
+		Command: []string{t.Shim},
 		Mounts: []Mount{
 			{Kind: plan.ROBind, Source: "/", Destination: "/"},
 			{Kind: plan.Proc, Destination: "/proc"},
@@ -164,7 +164,7 @@ func (l Launch) explain(err error) error {
 	if err := CheckUserNamespaces(); err != nil {
 		return err
 	}
-	if err := (Trial{Bwrap: l.Bwrap, Env: l.Shim, Tier: "full", Seccomp: l.Seccomp}).Run(); err != nil {
+	if err := (Trial{Bwrap: l.Bwrap, Shim: l.Shim, Tier: "full", Seccomp: l.Seccomp}).Run(); err != nil {
 		return err
 	}
 	return &diag.Error{

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Word is the argv[0] with which the helper is started; it then reads a [Request].
-const Word = "claudebox-scope"
+// StageName is the argv[0] with which the helper is started; it then reads a [Request].
+const StageName = "claudebox-scope"
 
 // Limits are the resources that the processes may use together; 0 means no limit.
 type Limits struct {

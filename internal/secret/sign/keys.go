@@ -108,9 +108,9 @@ func isMarked(k knownhosts.KnownKey) bool {
 	return err != nil || k.Line > len(lines) || strings.HasPrefix(strings.TrimSpace(lines[k.Line-1]), "@")
 }
 
-// Look answers a question about a user's keys and known hosts. It runs in a process of its own, see
+// AnswerKeys answers a question about a user's keys and known hosts. It runs in a process of its own, see
 // [sshagent.Look].
-func Look(q sshagent.Question) (found sshagent.Found, err error) {
+func AnswerKeys(q sshagent.Question) (found sshagent.Found, err error) {
 	if q.Agent != "" {
 		found.Held, _ = Held(q.Agent) // an agent that does not answer holds none
 	}

@@ -7,8 +7,8 @@ import (
 	"claudebox/internal/linux/aside"
 )
 
-// Word is argv[0] of the stage that answers [Look].
-const Word = "claudebox-ssh-keys"
+// KeysStage is argv[0] of the stage that answers [Look].
+const KeysStage = "claudebox-ssh-keys"
 
 // Rules say what may be signed. Keys are public keys in ssh's wire format.
 type Rules struct {
@@ -75,7 +75,7 @@ type Known struct {
 	Why   string // why it could not be looked up; empty: it was
 }
 
-// Look starts claudebox's program as a stage, which answers q: the keys found, and the lines of known hosts.
-func Look(ctx context.Context, program string, q Question) (found Found, err error) {
-	return found, aside.Ask(ctx, program, Word, q, &found)
+// AskKeys starts claudebox's program as a stage, which answers q: the keys found, and the lines of known hosts.
+func AskKeys(ctx context.Context, program string, q Question) (found Found, err error) {
+	return found, aside.Ask(ctx, program, KeysStage, q, &found)
 }

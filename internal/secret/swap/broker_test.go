@@ -216,7 +216,7 @@ func TestATerminatorServesTheHostsOfItsSecrets(t *testing.T) {
 	ours, theirs := os.NewFile(uintptr(sockets[0]), "ours"), os.NewFile(uintptr(sockets[1]), "theirs")
 	line := broker.NewLine(ours, w.keeper, func() {})
 	defer line.Close()
-	terminator, err := NewTerminator(config, w.config.Roots, theirs)
+	answerer, err := NewAnswerer(config, w.config.Roots, theirs)
 	must(t, err)
 	for _, tc := range []struct {
 		name string
@@ -232,7 +232,7 @@ func TestATerminatorServesTheHostsOfItsSecrets(t *testing.T) {
 		{"evil.example", 0, false},
 		{"x.api.github.com", 443, false},
 	} {
-		if got := terminator.Terminates(tc.name, tc.port); got != tc.want {
+		if got := answerer.Answers(tc.name, tc.port); got != tc.want {
 			t.Errorf("%s:%d: %v", tc.name, tc.port, got)
 		}
 	}
@@ -240,7 +240,7 @@ func TestATerminatorServesTheHostsOfItsSecrets(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		terminator.Serve(t.Context(), outside, "api.github.com", 443, func(ctx context.Context) (net.Conn, error) {
+		answerer.Serve(t.Context(), outside, "api.github.com", 443, func(ctx context.Context) (net.Conn, error) {
 			return w.dial(ctx, broker.Target{})
 		})
 	}()

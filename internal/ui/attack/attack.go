@@ -37,7 +37,8 @@ type try struct {
 
 // tries are all attacks, in the order in which they are shown.
 func tries() []try {
-	return slices.Concat(processTries, fileTries, projectTries, kernelTries, socketTries, fullTries, unixTries)
+	return slices.Concat(processTries, fileTries, projectTries, kernelTries, socketFamilyTries, fullTries,
+		unixSocketTries)
 }
 
 // Run runs all attacks, if words say that this program was started as the attacker, and prints its [Loot] as JSON.

@@ -16,7 +16,7 @@ var fileTries = []try{
 	{"system secrets", "password hashes and keys of this machine", anyThere(systemSecrets...)},
 	{"other homes", "files of other users", otherHomes},
 	{"the host's /tmp", "files and sockets of other programs", func(t Targets) string {
-		return t.holdsCanary(t.HostFile)
+		return t.ifStolen(t.HostFile)
 	}},
 	{"sockets of the host", "services that do as they are told: Docker, D-Bus, name services", sockets},
 	{"devices", "disks, memory and input of this machine", devices},
@@ -25,13 +25,13 @@ var fileTries = []try{
 	{"settings of the kernel", "a program of the agent's that the kernel runs as root", writable(kernelSettings...)},
 	{"write to /", "files where no folder was given", creates("/")},
 	{"write to /etc", "users and certificates of its own", creates("/etc")},
-	{"write to the store", "other programs behind the names of pinned ones", createsBesideShell},
+	{"write to the store", "other programs behind the names of pinned ones", createsInPackage},
 	{"write beside the project", "files in your other projects", creates("..")},
 }
 
 var projectTries = []try{
 	{"covered secrets", "what stands in .env and other secret files of the project", func(t Targets) string {
-		return t.holdsCanary(t.at(".env"))
+		return t.ifStolen(t.at(".env"))
 	}},
 	{"git's configuration", "a program of the agent's that your own git runs", writable(".git/config")},
 	{"git's hooks", "the same, by a hook", creates(".git/hooks")},
@@ -61,9 +61,9 @@ func (t Targets) at(name string) string {
 	return filepath.Join(t.Project, name)
 }
 
-// createsBesideShell tries to make a file in the folder of a pinned program. New names in the store
+// createsInPackage tries to make a file in the folder of a pinned program. New names in the store
 // itself do not count: they may be made in the sandbox's own store.
-func createsBesideShell(t Targets) string {
+func createsInPackage(t Targets) string {
 	shell, err := filepath.EvalSymlinks("/bin/sh")
 	if err != nil {
 		return creates("/nix/store")(t)
@@ -108,7 +108,7 @@ func otherHomes(t Targets) string {
 	return ""
 }
 
-func (t Targets) holdsCanary(name string) string {
+func (t Targets) ifStolen(name string) string {
 	content, err := os.ReadFile(name)
 	if err == nil && strings.Contains(string(content), t.Canary) {
 		return name

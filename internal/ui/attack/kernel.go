@@ -86,7 +86,7 @@ func family(domain, kind, protocol int) func(Targets) string {
 	}
 }
 
-var socketTries = []try{
+var socketFamilyTries = []try{
 	{"AF_ALG", "the kernel's cryptography and its bugs", family(unix.AF_ALG, unix.SOCK_SEQPACKET, 0)},
 	{"AF_VSOCK", "the host of a virtual machine, past network namespaces", family(unix.AF_VSOCK, unix.SOCK_STREAM, 0)},
 	{"AF_RXRPC", "the kernel's AFS and its bugs", family(unix.AF_RXRPC, unix.SOCK_DGRAM, unix.AF_INET)},

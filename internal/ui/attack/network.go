@@ -15,26 +15,26 @@ const patience = 500 * time.Millisecond
 // fullTries succeed in tier full, the host's own network, on purpose.
 var fullTries = []try{
 	{"services on loopback", "databases and the like that listen on 127.0.0.1", func(t Targets) string {
-		return speaks("tcp", t, t.Loopback)
+		return firstReached("tcp", t, t.Loopback)
 	}},
 	{"services of this machine", "the same at its other addresses", func(t Targets) string {
-		return speaks("tcp", t, t.Addresses...)
+		return firstReached("tcp", t, t.Addresses...)
 	}},
 	{"interfaces", "the names and addresses of your networks", interfaces},
 }
 
-var unixTries = []try{
+var unixSocketTries = []try{
 	{"abstract sockets", "X11 and D-Bus, whatever is mounted", func(t Targets) string {
-		return speaks("unix", t, "@"+t.Abstract)
+		return firstReached("unix", t, "@"+t.Abstract)
 	}},
 	{"a socket's path", "a service that listens in a folder of the host", func(t Targets) string {
-		return speaks("unix", t, t.Socket)
+		return firstReached("unix", t, t.Socket)
 	}},
 }
 
-// speaks connects to each address and returns the first that answers with the
+// firstReached connects to each address and returns the first that answers with the
 // canary; empty: none does.
-func speaks(network string, t Targets, addresses ...string) string {
+func firstReached(network string, t Targets, addresses ...string) string {
 	for _, address := range addresses {
 		conn, err := net.DialTimeout(network, address, patience)
 		if err != nil {

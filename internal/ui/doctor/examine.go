@@ -11,18 +11,18 @@ import (
 // Machine is what a launch would use of this machine, as its plan says. Where no
 // plan could be made its fields are empty, and what they name is not looked at.
 type Machine struct {
-	Bwrap   string   // the program
-	Env     string   // coreutils' env
-	Seccomp []byte   // the filter
-	Tier    string   // network tier
-	Network string   // the program that serves the network; empty: none does
-	Paths   []string // files and folders of the store that have to be there
-	Fetched []string // packages that a launch would fetch or build first
-	Socket  string   // the Nix daemon's
-	Local   string   // see [nixdaemon.Options]
-	Nix     string   // what Nix uses inside: "own", "host" or "off"
-	Home    string   // folder of the agents' homes
-	Asks    bool     // a launch would ask on the terminal
+	Bwrap      string   // the program
+	Env        string   // coreutils' env
+	Seccomp    []byte   // the filter
+	Tier       string   // network tier
+	Network    string   // the program that serves the network; empty: none does
+	Paths      []string // files and folders of the store that have to be there
+	Fetched    []string // packages that a launch would fetch or build first
+	Socket     string   // the Nix daemon's
+	Local      string   // see [nixdaemon.Options]
+	Nix        string   // what Nix uses inside: "own", "host" or "off"
+	AgentHomes string   // folder of the agents' homes
+	Asks       bool     // a launch would ask on the terminal
 }
 
 // examination is a machine, with what several checks share.
@@ -57,10 +57,10 @@ func (e examination) looks() []look {
 		{"terminal input", terminalInjection, true, nil},
 		{"nix daemon", daemon, e.Socket != "", nil},
 		{
-			"nix inside", nixInside, e.Nix == "own" && e.Bwrap != "" && e.Home != "" && e.refused == nil,
+			"nix inside", nixInside, e.Nix == "own" && e.Bwrap != "" && e.AgentHomes != "" && e.refused == nil,
 			[]string{"sandbox"},
 		},
-		{"state folder", homes, e.Home != "", nil},
+		{"state folder", homes, e.AgentHomes != "", nil},
 		{"confirmation", terminal, true, nil},
 	}
 }

@@ -148,8 +148,8 @@ func TestTheStateFolderMayBeMissing(t *testing.T) {
 			t.Errorf("existing(%s) = %s, %v; want %s", path, got, err, want)
 		}
 	}
-	expect(t, homes(examination{Machine: Machine{Home: file}}), Failed, "not a directory")
-	expect(t, homes(examination{Machine: Machine{Home: filepath.Join(file, "below")}}), Failed, "not a directory")
+	expect(t, homes(examination{Machine: Machine{AgentHomes: file}}), Failed, "not a directory")
+	expect(t, homes(examination{Machine: Machine{AgentHomes: filepath.Join(file, "below")}}), Failed, "not a directory")
 }
 
 func TestStorePathsHaveToBeThere(t *testing.T) {

@@ -22,7 +22,7 @@ const (
 
 // homes looks whether an agent's home can be made, or written in.
 func homes(e examination) Finding {
-	folder, err := existing(e.Home)
+	folder, err := existing(e.AgentHomes)
 	if err == nil {
 		err = unix.Faccessat(unix.AT_FDCWD, folder, unix.W_OK|unix.X_OK, unix.AT_EACCESS)
 	}
@@ -34,7 +34,8 @@ func homes(e examination) Finding {
 	if err := unix.Statfs(folder, &disk); err != nil {
 		return failed("look at the disk of "+folder+": "+err.Error(), "set CLAUDEBOX_HOME to another folder")
 	}
-	return judgeRoom(e.Home, room{bytes: disk.Bavail * uint64(disk.Bsize), files: disk.Ffree, counts: disk.Files > 0})
+	left := room{bytes: disk.Bavail * uint64(disk.Bsize), files: disk.Ffree, counts: disk.Files > 0}
+	return judgeRoom(e.AgentHomes, left)
 }
 
 // existing gives path, or the nearest folder above it that is there.

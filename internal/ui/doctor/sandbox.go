@@ -62,7 +62,7 @@ func tun(e examination) Finding {
 
 // sandbox starts an empty sandbox, with a network of its own where the launch would have one.
 func sandbox(e examination) Finding {
-	trial, detail := launch.Trial{Bwrap: e.Bwrap, Env: e.Env, Tier: e.Tier, Seccomp: e.Seccomp}, "an empty one starts"
+	trial, detail := launch.Trial{Bwrap: e.Bwrap, Shim: e.Env, Tier: e.Tier, Seccomp: e.Seccomp}, "an empty one starts"
 	if e.Network != "" {
 		network, err := helper.Start(helper.Settings{
 			Program: e.Network, Config: helper.Config{Tier: "inet"}, Ended: func(error) {},

@@ -27,12 +27,12 @@ func storePaths(e examination) Finding {
 	}
 	if len(gone) > 0 {
 		gone = slices.Compact(slices.Sorted(slices.Values(gone)))
-		return failed("gone from the store: "+firstOf(gone),
+		return failed("gone from the store: "+firstAndCount(gone),
 			"fetch them with `nix-store --realise "+strings.Join(gone, " ")+"`, or install claudebox anew")
 	}
 	if e.client != nil { // else the daemon's own finding says so
 		if unknown := unknownPaths(e.client, e.Paths); len(unknown) > 0 {
-			return warning("there, but unknown to the Nix daemon, which may remove it: "+firstOf(unknown),
+			return warning("there, but unknown to the Nix daemon, which may remove it: "+firstAndCount(unknown),
 				"make them known with `nix-store --realise "+strings.Join(unknown, " ")+"`")
 		}
 	}
@@ -43,21 +43,21 @@ func storePaths(e examination) Finding {
 	return ok(detail)
 }
 
-func firstOf(paths []string) string {
+func firstAndCount(paths []string) string {
 	if len(paths) == 1 {
 		return paths[0]
 	}
 	return fmt.Sprintf("%s and %d more", paths[0], len(paths)-1)
 }
 
-// validity is the part of a Nix daemon that a look at store paths needs.
-type validity interface {
+// pathQuerier is the part of a Nix daemon that a look at store paths needs.
+type pathQuerier interface {
 	QueryValidPaths(ctx context.Context, paths []string) ([]string, error)
 }
 
 // unknownPaths lists the store paths of files that the daemon does not call valid;
 // none, if it does not answer.
-func unknownPaths(daemon validity, files []string) []string {
+func unknownPaths(daemon pathQuerier, files []string) []string {
 	var paths []string
 	for _, file := range files {
 		if path, err := storepath.Of(file); err == nil {
@@ -106,10 +106,10 @@ func judgeDaemon(said nixdaemon.Info, inside string) Finding {
 
 // nixInside reports whether a sandbox can have a Nix store of its own.
 func nixInside(e examination) Finding {
-	if _, err := os.Stat(e.Home); err != nil {
-		return info("not tried yet: " + e.Home + " is made by the first launch")
+	if _, err := os.Stat(e.AgentHomes); err != nil {
+		return info("not tried yet: " + e.AgentHomes + " is made by the first launch")
 	}
-	if err := launch.TryStore(e.Bwrap, e.Env, e.Home); err != nil {
+	if err := launch.TryStore(e.Bwrap, e.Env, e.AgentHomes); err != nil {
 		return warning(err.Error()+"; Nix inside evaluates, and neither builds nor fetches", diag.Remedy(err))
 	}
 	return ok("has a store of its own over the host's")

@@ -95,7 +95,7 @@ type instead func(content []byte) (copied []byte, covered bool)
 
 // withoutSecrets is for configurations of git.
 func withoutSecrets(content []byte) ([]byte, bool) {
-	if !gitconfig.HoldsSecrets(content) {
+	if !gitconfig.NeedsSanitising(content) {
 		return nil, false
 	}
 	return gitconfig.Sanitise(content), true

@@ -10,8 +10,7 @@ import (
 type Judge struct {
 	// Own reports whether a setting is the user's: it stood there before.
 	Own func(Entry) bool
-	// Worktree reports whether a core.worktree is the checkout of this very
-	// repository: git writes files there.
+	// Worktree reports whether a core.worktree is the checkout of this very repository: git writes files there.
 	Worktree func(path string) bool
 	// Local reports whether git may run in the repository at a path.
 	Local func(path string) bool

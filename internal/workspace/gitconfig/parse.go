@@ -36,8 +36,7 @@ func (e Entry) Key() string {
 	return e.Section + "." + e.Name
 }
 
-// Last gives the value that counts of a variable, by its full name; empty when
-// it is not set or has no value.
+// Last gives the value that counts of a variable, by its full name; empty when it is not set or has no value.
 func Last(entries []Entry, key string) (value string) {
 	for _, e := range entries {
 		if e.Key() == key && !e.Bare {
@@ -53,8 +52,7 @@ func (e Entry) Top() string {
 	return top
 }
 
-// IsInclude reports whether a setting includes another file, under a condition or
-// not.
+// IsInclude reports whether a setting includes another file, under a condition or not.
 func IsInclude(e Entry) bool {
 	return e.Name == "path" && (e.Section == "include" || e.Section == "includeif")
 }
@@ -75,9 +73,8 @@ func Path(from, name, home string) string {
 	return path.Clean(name)
 }
 
-// Parse reads a configuration file. Like git it gives up at the first bad line;
-// the entries before that are returned with the error. A variable above the first
-// section means nothing to git and is left out.
+// Parse reads a configuration file. Like git it gives up at the first bad line; the entries before that are returned
+// with the error. A variable above the first section means nothing to git and is left out.
 func Parse(src []byte) ([]Entry, error) {
 	p := parser{src: bytes.TrimPrefix(src, []byte("\xef\xbb\xbf")), line: 1}
 	for !p.done() {
@@ -115,8 +112,7 @@ func (p *parser) next() byte {
 	return c
 }
 
-// statement reads a blank, a comment, a header or a variable. It reports
-// whether git would accept it.
+// statement reads a blank, a comment, a header or a variable. It reports whether git would accept it.
 func (p *parser) statement() bool {
 	switch c := p.next(); {
 	case c == '\n':
@@ -212,9 +208,8 @@ func (p *parser) variable(first byte) bool {
 	return true
 }
 
-// value reads up to the end of the line: quotes, escapes, continued lines and
-// a trailing comment. Blanks at both ends fall away; those between words stay
-// as they are (git before 2.45 made each of them a space).
+// value reads up to the end of the line: quotes, escapes, continued lines and a trailing comment. Blanks at both ends
+// fall away; those between words stay as they are (git before 2.45 made each of them a space).
 func (p *parser) value() (string, bool) {
 	var out []byte
 	keep := 0 // length of out without trailing blanks

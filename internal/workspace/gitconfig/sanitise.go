@@ -21,7 +21,7 @@ func Sanitise(src []byte, without ...string) []byte {
 	entries, err := Parse(src)
 	kept := make([]Entry, 0, len(entries))
 	for _, e := range entries {
-		if removed(e) || slices.Contains(without, e.Key()) {
+		if isSecret(e) || slices.Contains(without, e.Key()) {
 			continue
 		}
 		if at := strings.LastIndexByte(e.Value, '@'); e.Name == "proxy" && !strings.Contains(e.Value, "://") {
@@ -37,9 +37,9 @@ func Sanitise(src []byte, without ...string) []byte {
 	return out
 }
 
-// HoldsSecrets reports whether [Sanitise] would take something out of a
+// NeedsSanitising reports whether [Sanitise] would take something out of a
 // configuration. Any comment counts, and all that git refuses.
-func HoldsSecrets(src []byte) bool {
+func NeedsSanitising(src []byte) bool {
 	entries, err := Parse(src)
 	return err != nil || bytes.ContainsAny(src, "#;") || !bytes.Equal(Render(entries), Sanitise(src))
 }
@@ -67,7 +67,7 @@ var secretShapes = []string{
 	"AUTHORIZATION:", "PRIVATE-TOKEN:", "Private-Token:",
 }
 
-func removed(e Entry) bool {
+func isSecret(e Entry) bool {
 	value, subsection := StripUserinfo(e.Value), StripUserinfo(e.Subsection)
 	return slices.Contains(removals, e.Top()+".*") || slices.Contains(removals, e.Top()+"."+e.Name) ||
 		e.Name == "pat" || containsAny(e.Name, secretWords) || leak.Token(value) != "" ||

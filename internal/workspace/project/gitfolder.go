@@ -87,10 +87,9 @@ func (g *gitFolder) checkout() string {
 // rel returns the path below the root of a name in the folder.
 func (g *gitFolder) rel(name string) string { return path.Join(g.Rel, name) }
 
-// protect protects a git folder of a project, or of a folder mounted read-write
-// beside it; one of too many as a whole. A folder that is a repository by what is
-// in it (bare) is protected nowhere: most are tracked files of a test. It is looked
-// at when the session has ended; only what is secret in its configuration stays out.
+// protect protects a git folder of a project, or of a folder mounted read-write beside it; one of too many as a whole.
+// A folder that is a repository by what is in it (bare) is protected nowhere: most are tracked files of a test. It is
+// looked at when the session has ended; only what is secret in its configuration stays out.
 func (g *gitFolder) protect(tooMany bool) error {
 	for _, name := range g.Closed {
 		g.closed(g.rel(name))
@@ -237,10 +236,9 @@ func (g *gitFolder) config(name string, wouldRead bool) {
 		g.cover(rel, Mount{Mode: Hidden, Why: whyConfig})
 		g.note(true, "%s cannot be read as a file of this size or kind, and is empty inside", g.Join(rel))
 	default:
-		// `git submodule update` writes core.worktree of a submodule anew whenever it
-		// finds one there (submodule--helper.c, ensure_core_worktree), which the mount
-		// forbids; without one git takes the folder of the submodule's .git file, which
-		// is the same.
+		// `git submodule update` writes core.worktree of a submodule anew whenever it finds one there
+		// (submodule--helper.c, ensure_core_worktree), which the mount forbids; without one git takes the folder of
+		// the submodule's .git file, which is the same.
 		var without []string
 		if strings.Contains(g.Path, "/modules/") {
 			without = []string{"core.worktree"}

@@ -198,8 +198,7 @@ func listens(tree *beneath.Folder, rel string) bool {
 	return !errors.Is(err, unix.ECONNREFUSED)
 }
 
-// Shown reports whether patterns of a profile's `show` let a path in: it, or a
-// folder above.
+// Shown reports whether patterns of a profile's `show` let a path in: it, or a folder above.
 func Shown(patterns []string, rel string) bool {
 	return slices.ContainsFunc(patterns, func(pattern string) bool {
 		whole := strings.Contains(strings.TrimSuffix(pattern, "/"), "/")
@@ -219,8 +218,7 @@ type Lent struct {
 	Content []byte // what is to be laid over it; nil: nothing is in it
 }
 
-// LentLimit is how many entries of such a folder are looked at: some ten
-// milliseconds.
+// LentLimit is how many entries of such a folder are looked at: some ten milliseconds.
 const LentLimit = 50_000
 
 // LookLent looks for secrets in a folder that an agent may read. shown reports what it may read all the same. cut says
@@ -245,7 +243,7 @@ func LookLent(dir string, shown func(rel string) bool) (secrets []Lent, cut bool
 		rel := path.Join(place, "config")
 		configs[rel] = true
 		content, err := at.Read(rel, secretfile.Limit)
-		if err == nil && gitconfig.HoldsSecrets(content) && !shown(rel) {
+		if err == nil && gitconfig.NeedsSanitising(content) && !shown(rel) {
 			secrets = append(secrets, Lent{rel, gitconfig.Sanitise(content)})
 		}
 	}

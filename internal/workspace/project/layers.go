@@ -143,7 +143,7 @@ func (b below) keep(rel string, kind beneath.Kind, why string) {
 	}
 	if kind == beneath.Link {
 		b.note(true, "%s is a link: the agent can replace it, so look at it before the host uses it", b.Join(rel))
-		real := canonicalOr(b.Join(rel))
+		real := canonicalOrClean(b.Join(rel))
 		if real == b.Path() || !pathname.Below(real, b.Path()) {
 			return // the note has said it
 		}

@@ -29,10 +29,9 @@ type location struct {
 	repo Repo
 }
 
-// Repo is the repository that the project lies in, and what conditional
-// includes ask about it. Where Worktree lies above the project, git inside
-// finds the repository only with GIT_DISCOVERY_ACROSS_FILESYSTEM=1: the
-// folders between are of another file system there (measured).
+// Repo is the repository that the project lies in, and what conditional includes ask about it. Where Worktree lies
+// above the project, git inside finds the repository only with GIT_DISCOVERY_ACROSS_FILESYSTEM=1: the folders between
+// are of another file system there (measured).
 type Repo struct {
 	Worktree string // canonical folder that holds .git; equals Dir for a bare one
 	Dir      string // git folder of this worktree, canonical
@@ -42,11 +41,10 @@ type Repo struct {
 	Remotes []string // URLs in its configuration, as written there
 }
 
-// find looks for .git in start and above as git does, up to the border of
-// the file system, or for a folder that is itself a git folder (bare). A home
-// folder under git (dotfiles) is not the project of what lies in it, so the search
-// ends there. An empty folder says that there is no repository, or nothing at start.
-func find(start, home string) (worktree string, bare bool) {
+// findRepository looks for .git in start and above as git does, up to the border of the file system, or for a folder
+// that is itself a git folder (bare). A home folder under git (dotfiles) is not the project of what lies in it, so the
+// search ends there. An empty folder says that there is no repository, or nothing at start.
+func findRepository(start, home string) (worktree string, bare bool) {
 	var first, st unix.Stat_t
 	_ = unix.Lstat(start, &first) // fails once more below
 	for dir := start; ; dir = filepath.Dir(dir) {
@@ -126,8 +124,7 @@ func (loc location) locate(worktree string, bare bool) (location, *beneath.Folde
 			repo.Branch = strings.TrimRight(branch, "\r\n")
 		}
 	}
-	// Worktrees share the state of their main worktree; separate git folders and
-	// submodules have their own (STATE-01).
+	// Worktrees share the state of their main worktree; separate git folders and submodules have their own (STATE-01).
 	loc.repo, loc.root = repo, strings.TrimSuffix(repo.Common, "/.git")
 	var common *beneath.Folder
 	if !loc.contains(repo.Common) {
@@ -148,8 +145,7 @@ func (loc location) locate(worktree string, bare bool) (location, *beneath.Folde
 	return loc, common, loc.protectDotGit(repo.Worktree)
 }
 
-// unprotectable refuses a repository whose host-executed files cannot be
-// made read-only.
+// unprotectable refuses a repository whose host-executed files cannot be made read-only.
 func unprotectable(path string, err error) error {
 	remedy := "put a real file or folder there, or set `git: {config: writable}` to do without"
 	return &diag.Error{Op: "protect " + path, Err: err, Remedy: remedy}
@@ -220,7 +216,7 @@ func (loc location) resolveFile(base *beneath.Folder) (repo Repo, used bool, err
 	}
 	defer git.Close()
 	repo = Repo{Worktree: base.Path(), Dir: dir}
-	if repo.Common, err = common(git); err == nil && !loc.contains(repo.Common) {
+	if repo.Common, err = commonFolderOf(git); err == nil && !loc.contains(repo.Common) {
 		if err = loc.judgeGitFolder(repo.Common); err == nil {
 			err = pointsBack(git, repo)
 		}
@@ -234,7 +230,7 @@ func (loc location) resolveFile(base *beneath.Folder) (repo Repo, used bool, err
 // judgeGitFolder returns an error for a folder that must not be mounted as a git folder: it has to obey the rules for
 // projects, and be a git folder of the user's.
 func (loc location) judgeGitFolder(path string) error {
-	if why := loc.forbids(path); why != "" {
+	if why := loc.whyForbidden(path); why != "" {
 		return errors.New(why)
 	}
 	var st unix.Stat_t
@@ -276,9 +272,9 @@ func resolved(folder, text string) (written, real string, err error) {
 	return filepath.Clean(text), real, err
 }
 
-// common returns the common folder of a git folder. Git makes a linked worktree's git folder at
+// commonFolderOf returns the common folder of a git folder. Git makes a linked worktree's git folder at
 // <common>/worktrees/<name>; any other commondir may be an attempt to have another folder mounted.
-func common(git *beneath.Folder) (string, error) {
+func commonFolderOf(git *beneath.Folder) (string, error) {
 	content, err := git.Read("commondir", smallLimit)
 	if errors.Is(err, fs.ErrNotExist) {
 		return git.Path(), nil

@@ -42,8 +42,7 @@ type UserGit struct {
 	Entries []gitconfig.Entry
 }
 
-// relativeNames are the paths in the user's own git configuration that are
-// relative to whatever repository git is in.
+// relativeNames are the paths in the user's own git configuration that are relative to whatever repository git is in.
 func relativeNames(files []UserGit) (names []string) {
 	for _, file := range files {
 		for _, e := range file.Entries {
@@ -148,7 +147,7 @@ func (v *view) learnAbove() {
 	apart := v.location
 	apart.layers = &layers{mounts: map[string]Mount{}} // nothing of them is given away
 	for dir := path.Dir(v.path); ; dir = path.Dir(dir) {
-		worktree, bare := find(dir, v.Home)
+		worktree, bare := findRepository(dir, v.Home)
 		if worktree == "" {
 			return
 		}
@@ -230,7 +229,7 @@ func (v *view) executes(tree, at string) (rel string) {
 		}
 		return nil
 	})
-	if rel = add(canonicalOr(at)); rel == "" {
+	if rel = add(canonicalOrClean(at)); rel == "" {
 		return ""
 	}
 	if name := relative(tree, at); filepath.IsLocal(name) && name != "." && !slices.Contains(v.scope.InEach, name) {
@@ -315,7 +314,7 @@ func (loc location) ownFile(file string) (rel string, link error) {
 	real, err := beneath.Canonical(file)
 	direct := err == nil && real == path.Clean(file) // no link on the way
 	if err != nil {
-		real = canonicalOr(file)
+		real = canonicalOrClean(file)
 	}
 	if loc.contains(real) {
 		rel = relative(loc.path, real)

@@ -52,9 +52,8 @@ type Request struct {
 	Memory Memory // what earlier sessions left to be known; never nil
 }
 
-// Memory is what is remembered of earlier sessions, and known of those that
-// live, by the identity of files: it is the same from any folder. Names are
-// relative to a git folder's working tree.
+// Memory is what is remembered of earlier sessions, and known of those that live, by the identity of files: it is the
+// same from any folder. Names are relative to a git folder's working tree.
 type Memory interface {
 	// Known returns what the last look at the same scope saw; nil if that is not known.
 	Known(s Scope) *Seen
@@ -75,15 +74,14 @@ type Memory interface {
 	Inherited(seen git.Snapshot) git.Snapshot
 }
 
-// Project is a folder that may be given to a sandbox, and what goes with it.
-// Places in it are relative to Path.
+// Project is a folder that may be given to a sandbox, and what goes with it. Places in it are relative to Path.
 type Project struct {
-	Path   string  // canonical; mounted read-write at its own path
-	Dir    string  // canonical folder where the agent starts, at or below Path
-	Root   string  // canonical root that the state folder is named after (STATE-01)
-	Repo   Repo    // zero when the project is in no repository
-	Mounts []Mount // beyond the project itself, a shorter path before a longer one
-	Notes  []Note
+	Path         string  // canonical; mounted read-write at its own path
+	Dir          string  // canonical folder where the agent starts, at or below Path
+	InstanceRoot string  // canonical root that the state folder is named after (STATE-01)
+	Repo         Repo    // zero when the project is in no repository
+	Mounts       []Mount // beyond the project itself, a shorter path before a longer one
+	Notes        []Note
 
 	Hidden   []string // files and folders that are covered
 	Stay     []string // those that stay covered in later sessions, even without the link or repository that showed them
@@ -144,15 +142,15 @@ func Open(req Request) (Project, error) {
 	if err != nil {
 		return Project{}, err
 	}
-	req.Dir, req.Home = dir, canonicalOr(req.Home)
-	worktree, bare := find(req.Dir, req.Home)
+	req.Dir, req.Home = dir, canonicalOrClean(req.Home)
+	worktree, bare := findRepository(req.Dir, req.Home)
 	g := location{Request: req, path: req.Dir, root: req.Dir}
 	if worktree != "" && req.GitRoot && !bare && !pathname.Below(req.Dir, worktree+"/.git") {
 		g.path, g.root = worktree, worktree
 	}
 	g.layers = &layers{project: g.path, mounts: map[string]Mount{}}
 	if !req.Beside {
-		if err := g.judge(); err != nil {
+		if err := g.checkPlace(); err != nil {
 			return Project{}, err
 		}
 	}
@@ -177,11 +175,11 @@ func Open(req Request) (Project, error) {
 	return v.protect()
 }
 
-// Root returns the root of the repository that a folder lies in, or the folder itself if it lies in none: what [Open]
-// takes for the project when asked for the git root.
-func Root(dir, home string) (string, error) {
+// GitRoot returns the root of the repository that a folder lies in, or the folder if it lies in none: what [Open] takes
+// for the project when asked for the git root.
+func GitRoot(dir, home string) (string, error) {
 	real, err := canonical(dir)
-	if worktree, bare := find(real, canonicalOr(home)); err == nil && worktree != "" && !bare {
+	if worktree, bare := findRepository(real, canonicalOrClean(home)); err == nil && worktree != "" && !bare {
 		real = worktree
 	}
 	return real, err
@@ -195,9 +193,8 @@ func canonical(dir string) (string, error) {
 	return real, err
 }
 
-// canonicalOr resolves the links in a path, whether something is there or not. If they lead in a circle, it resolves
-// none.
-func canonicalOr(path string) string {
+// canonicalOrClean resolves the links in a path, whether something is there or not; none if they lead in a circle.
+func canonicalOrClean(path string) string {
 	if real, err := beneath.Leads(path); err == nil {
 		return real
 	}

@@ -227,8 +227,8 @@ func TestLayouts(t *testing.T) {
 			if got := w.mounts(p); !slices.Equal(got, l.want) {
 				t.Errorf("mounts\n got %q\nwant %q", got, l.want)
 			}
-			if p.Root != w.path(l.root) {
-				t.Errorf("root %s, want %s", p.Root, l.root)
+			if p.InstanceRoot != w.path(l.root) {
+				t.Errorf("root %s, want %s", p.InstanceRoot, l.root)
 			}
 			if l.note == "" && len(p.Notes) > 0 || !strings.Contains(notes(p), l.note) {
 				t.Errorf("notes %q, want %q", notes(p), l.note)

@@ -19,7 +19,7 @@ func inside(project, place string) bool { return pathname.Below(project, place) 
 
 func around(project, place string) bool { return pathname.Below(place, project) }
 
-func either(project, place string) bool { return inside(project, place) || around(project, place) }
+func overlaps(project, place string) bool { return inside(project, place) || around(project, place) }
 
 // forbidden is one rule of SAND-05: no project may lie to the place as one of the functions above says.
 type forbidden struct {
@@ -49,31 +49,31 @@ var forbiddenPlaces = []forbidden{
 	{"~/.local", itself, "holds programs and data of everything you run"},
 	{"~/.local/share", itself, "holds the data of everything you run"},
 	{"~/.cache", itself, "holds what everything you run has fetched"},
-	{"~/.claude", either, "holds your own Claude Code's configuration and history"},
+	{"~/.claude", overlaps, "holds your own Claude Code's configuration and history"},
 }
 
-// allowed is a folder that may be a project, whatever it lies in.
-const allowed = "/etc/nixos"
+// nixosConfig is a folder that may be a project, whatever it lies in.
+const nixosConfig = "/etc/nixos"
 
 // executedPlaces are folders that may be projects, with a warning: the host executes what is written there.
 var executedPlaces = []string{
-	allowed, "~/.config", "~/.local/bin", "~/.local/share", "~/bin", "~/.nixpkgs", "~/.dotfiles", "~/dotfiles",
+	nixosConfig, "~/.config", "~/.local/bin", "~/.local/share", "~/bin", "~/.nixpkgs", "~/.dotfiles", "~/dotfiles",
 	"~/.emacs.d", "~/.vim",
 }
 
-const elsewhere = "start claudebox in the folder of one project"
+const usualRemedy = "start claudebox in the folder of one project"
 
 // refusal says why a folder is no project.
 func refusal(dir, remedy, format string, args ...any) error {
 	return diag.Errorf("take "+dir+" as the project", remedy, format, args...)
 }
 
-// judge refuses a project by its path (SAND-05). It also refuses the folder of somebody else: they would execute what
-// is written there, or have put it there. Root must become the owner first.
-func (loc location) judge() error {
+// checkPlace refuses a project by its path (SAND-05), and the folder of another user, who would execute what is written
+// there, or has put it there. Root must log in as the owner.
+func (loc location) checkPlace() error {
 	dir := loc.path
-	if why := loc.forbids(dir); why != "" {
-		return refusal(dir, elsewhere, "%s", why)
+	if why := loc.whyForbidden(dir); why != "" {
+		return refusal(dir, usualRemedy, "%s", why)
 	}
 	if slices.Contains(strings.Split(dir, "/"), ".git") {
 		return refusal(dir, "start claudebox in the working tree",
@@ -87,56 +87,56 @@ func (loc location) judge() error {
 	}
 	var st unix.Stat_t
 	if err := unix.Lstat(dir, &st); err != nil {
-		return &diag.Error{Op: "look at " + dir, Err: err, Remedy: elsewhere}
+		return &diag.Error{Op: "look at " + dir, Err: err, Remedy: usualRemedy}
 	}
 	switch {
 	case st.Mode&unix.S_IFMT != unix.S_IFDIR:
-		return refusal(dir, elsewhere, "it is not a folder")
+		return refusal(dir, usualRemedy, "it is not a folder")
 	case int(st.Uid) != loc.UID:
 		return refusal(dir, "work on a copy of your own", "it belongs to user %d, you are user %d", st.Uid, loc.UID)
 	}
 	return nil
 }
 
-// forbids says why a folder must not be given to a sandbox; empty when it may.
-func (req Request) forbids(dir string) string {
+// whyForbidden says why a folder must not be given to a sandbox; empty when it may.
+func (req Request) whyForbidden(dir string) string {
 	for _, rule := range forbiddenPlaces {
 		place := req.expand(rule.path)
-		if rule.forbids(dir, place) && !(place == path.Dir(allowed) && pathname.Below(dir, allowed)) {
+		if rule.forbids(dir, place) && !(place == path.Dir(nixosConfig) && pathname.Below(dir, nixosConfig)) {
 			return place + " " + rule.why
 		}
 	}
 	for _, own := range req.Own {
-		if own = canonicalOr(own); either(dir, own) {
+		if own = canonicalOrClean(own); overlaps(dir, own) {
 			return own + " is claudebox's own"
 		}
 	}
 	for _, never := range req.Never {
-		if req.shows(dir, never) {
+		if req.exposes(dir, never) {
 			return req.expand(never) + " holds secrets (no sandbox may see it)"
 		}
 	}
 	return ""
 }
 
-// shows reports whether a folder is, holds or lies in a path of SAND-09, or what this leads to if it is a link. A path
-// that has a rule of its own above is judged by that alone: /tmp must never be seen, but a project may lie in it.
-func (req Request) shows(dir, never string) bool {
+// exposes reports whether a folder is, holds or lies in a path of SAND-09, or in what that leads to if it is a link. A
+// path that has a rule of its own above is judged by that alone: /tmp must never be seen, but may hold a project.
+func (req Request) exposes(dir, never string) bool {
 	if slices.ContainsFunc(forbiddenPlaces, func(f forbidden) bool { return f.path == never }) {
 		return false
 	}
 	if strings.ContainsAny(never, "*?[") {
-		return matchesEither(dir, never, req.Home)
+		return overlapsPattern(dir, never, req.Home)
 	}
 	at := req.expand(never)
-	if either(dir, at) {
+	if overlaps(dir, at) {
 		return true
 	}
 	if !strings.HasPrefix(never, "~/") {
 		return false // only root can make a link there
 	}
 	_, err := os.Readlink(at)
-	return err == nil && either(dir, canonicalOr(at))
+	return err == nil && overlaps(dir, canonicalOrClean(at))
 }
 
 func (req Request) expand(path string) string {
@@ -146,8 +146,8 @@ func (req Request) expand(path string) string {
 	return path
 }
 
-// matchesEither is [either] for a pattern ("~/.age*"), which it compares component by component.
-func matchesEither(dir, pattern, home string) bool {
+// overlapsPattern is [overlaps] for a pattern ("~/.age*"), which it compares component by component.
+func overlapsPattern(dir, pattern, home string) bool {
 	if rest, ok := strings.CutPrefix(pattern, "~"); ok {
 		below, ok := strings.CutPrefix(dir, home)
 		if !ok {

@@ -28,8 +28,7 @@ type Scope struct {
 	Places []string // what the profile and git's configuration name, beyond the built-in lists
 	Hide   []string // patterns of the profile for the last component of a name
 	HideAt []string // those that are relative to the project
-	// Relative are paths that the user's own git configuration makes git obey in
-	// the working tree of any repository.
+	// Relative are paths that the user's own git configuration makes git obey in the working tree of any repository.
 	Relative []string
 	InEach   []string // paths that the repositories' own configurations name, in each of their worktrees
 	Unmade   []string // what git's configuration names and does not exist: git would obey what an agent makes there
@@ -45,11 +44,9 @@ type Seen struct {
 }
 
 const (
-	// walkLimit is how many entries of a project are looked at before a
-	// session: some hundred milliseconds.
+	// walkLimit is how many entries of a project are looked at before a session: some hundred milliseconds.
 	walkLimit = 200_000
-	// walkLimitAfter is the same for afterwards, when nobody waits and the
-	// agent may have tried to be beyond it.
+	// walkLimitAfter is the same for afterwards, when nobody waits and the agent may have tried to be beyond it.
 	walkLimitAfter = 2_000_000
 )
 

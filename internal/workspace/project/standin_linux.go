@@ -96,8 +96,7 @@ func (p StandIn) make(in parent) error {
 	if !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	// Another session may be writing it; anything else was put there since the
-	// project was looked at.
+	// Another session may be writing it; anything else was put there since the project was looked at.
 	if there, err := in.Read(name, int64(len(p.Content))); err != nil || !strings.HasPrefix(p.Content, string(there)) {
 		return errors.New("something else is there")
 	}

@@ -92,8 +92,7 @@ func (loc location) scope(outside bool) Scope {
 	return s
 }
 
-// gather looks at the git folders of the project, and of the repository that it
-// lies in.
+// gather looks at the git folders of the project, and of the repository that it lies in.
 func (v *view) gather() (all git.Snapshot, folders []gitFolder) {
 	look := v.scope.GitPlaces(v.seen)
 	if at := v.repo.Common; at != "" && v.contains(at) {
@@ -233,7 +232,7 @@ func (v *view) protect() (Project, error) {
 	v.before = v.Memory.Inherited(v.before)
 	mounts, hidden := v.sorted()
 	return Project{
-		Path: v.path, Dir: v.Dir, Root: v.root, Repo: v.repo, Mounts: mounts, Notes: v.notes,
+		Path: v.path, Dir: v.Dir, InstanceRoot: v.root, Repo: v.repo, Mounts: mounts, Notes: v.notes,
 		Reported: reported, Hidden: hidden, Stay: v.stay, ReadOnly: slices.Concat(v.copied, readOnly),
 		Cut: v.seen.Cut, Tracked: v.tracked.All(), Scope: v.scope, Seen: v.seen, Filled: v.filled,
 		Before: v.before, OpenConfig: v.WritableConfig, StandIns: v.standIns, show: v.Show,

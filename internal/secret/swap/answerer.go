@@ -11,24 +11,24 @@ import (
 	"claudebox/internal/secret/broker"
 )
 
-// Terminator is a broker within the process that makes a sandbox's network: it
+// Answerer is a broker within the process that makes a sandbox's network: it
 // answers connections in place of the hosts that secrets are for.
-type Terminator struct {
+type Answerer struct {
 	broker *Broker
 
 	mu    sync.Mutex
 	dials map[broker.Target]func(context.Context) (net.Conn, error) // the last one given to Serve, by target
 }
 
-// NewTerminator makes a terminator from a [broker.Config] in JSON and the roots, which are
+// NewAnswerer makes an answerer from a [broker.Config] in JSON and the roots, which are
 // not part of that JSON. parent is the socket to the process's parent.
-func NewTerminator(config json.RawMessage, roots []byte, parent *os.File) (*Terminator, error) {
+func NewAnswerer(config json.RawMessage, roots []byte, parent *os.File) (*Answerer, error) {
 	var c broker.Config
 	if err := json.Unmarshal(config, &c); err != nil {
 		return nil, err
 	}
 	c.Roots = roots
-	t := &Terminator{dials: map[broker.Target]func(context.Context) (net.Conn, error){}}
+	t := &Answerer{dials: map[broker.Target]func(context.Context) (net.Conn, error){}}
 	line := broker.NewParent(parent)
 	var err error
 	if t.broker, err = New(c, line, t.dial); err != nil {
@@ -40,7 +40,7 @@ func NewTerminator(config json.RawMessage, roots []byte, parent *os.File) (*Term
 
 var errNoWay = errors.New("bug: nobody has connected to this host")
 
-func (t *Terminator) dial(ctx context.Context, target broker.Target) (net.Conn, error) {
+func (t *Answerer) dial(ctx context.Context, target broker.Target) (net.Conn, error) {
 	t.mu.Lock()
 	dial := t.dials[target]
 	t.mu.Unlock()
@@ -50,9 +50,9 @@ func (t *Terminator) dial(ctx context.Context, target broker.Target) (net.Conn, 
 	return dial(ctx)
 }
 
-// Terminates reports whether connections to a port of a host end here; port 0
+// Answers reports whether connections to a port of a host end here; port 0
 // means any port.
-func (t *Terminator) Terminates(name string, port uint16) bool {
+func (t *Answerer) Answers(name string, port uint16) bool {
 	for _, target := range t.broker.targets {
 		if target.Host == name && (port == 0 || target.Port == int(port)) {
 			return true
@@ -63,7 +63,7 @@ func (t *Terminator) Terminates(name string, port uint16) bool {
 
 // Serve serves a connection to a host and returns when it is closed or ctx ends; dial connects to the
 // real host.
-func (t *Terminator) Serve(
+func (t *Answerer) Serve(
 	ctx context.Context, client net.Conn, name string, port uint16, dial func(context.Context) (net.Conn, error),
 ) {
 	target := broker.Target{Host: name, Port: int(port)}

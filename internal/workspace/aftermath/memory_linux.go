@@ -48,8 +48,7 @@ func NewMemory(home string) Memory {
 	return Memory{home, live}
 }
 
-// Inherited replaces, in a snapshot, what lies where a session lives or was not reviewed by what that session saw
-// before.
+// Inherited replaces, in a snapshot, what lies where a session lives or was not reviewed by what that one saw before.
 func (m Memory) Inherited(seen git.Snapshot) git.Snapshot { return inherited(seen, m.live) }
 
 // Pushed returns the names that sessions added to the index of a git folder. The agent can write to the index, so a
@@ -59,8 +58,7 @@ func (m Memory) Pushed(git identity.ID) []string {
 	return recall[string](m.home, nameFor(pushedNames, string(git)))
 }
 
-// Left returns the files with names of secrets that sessions made and added to the index of a git folder. What the user
-// puts into them later is a secret.
+// Left returns the files with names of secrets that sessions made and added to an index; the user may fill them later.
 func (m Memory) Left(git identity.ID) []project.Left {
 	return recall[project.Left](m.home, nameFor(leftNames, string(git)))
 }

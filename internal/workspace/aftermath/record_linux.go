@@ -224,16 +224,14 @@ func inherited(before git.Snapshot, others []record) git.Snapshot {
 }
 
 const (
-	// waitLimit is how many records are kept while their projects are away; each costs a launch some fifty
-	// microseconds.
+	// waitLimit is how many records are kept while their projects are away; each costs a launch some 50 µs.
 	waitLimit = 16
 	// waitFor is how long a record is kept. A project that is away for longer counts as deleted: whatever is at its
 	// path later is another project.
 	waitFor = 30 * 24 * time.Hour
 )
 
-// bound removes those records of sessions whose projects are not there that are too old, and the oldest if there are
-// too many.
+// bound removes the records of sessions whose projects are away that are too old, and the oldest if they are too many.
 func bound(waiting []remains, now time.Time) {
 	slices.SortFunc(waiting, func(a, b remains) int { return cmp.Compare(b.Began.Wall, a.Began.Wall) })
 	for n, r := range waiting {

@@ -52,8 +52,7 @@ func (r *Report) fail(what string, err error) {
 	}
 }
 
-// wayBack returns the command that moves something back; it is empty for names that a terminal does not show as they
-// are.
+// wayBack returns the command that moves something back; empty for names that a terminal does not show as they are.
 func wayBack(from, to string) string {
 	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%+=:,./_-"
 	words := "mv -fT --"
@@ -96,8 +95,7 @@ const leastRoom = 20
 // lineLimit is how many changes a person is shown.
 const lineLimit = 40
 
-// Text returns the report for people: one line for each change, or more if lines have at most width characters; 0: they
-// may have any number.
+// Text returns the report for people: one line for each change, wrapped to width characters if width is not 0.
 func (r Report) Text(home string, width int) string {
 	var b strings.Builder
 	say := func(format string, args ...any) {

@@ -238,8 +238,7 @@ func (was record) staged(after project.Seen) (changes []Change) {
 const whyStaged = "it was hidden inside, and is in git's index now: `git commit -a` would take its content along; " +
 	"`git rm -f --cached` takes it out"
 
-// judgeCommon judges the repository's common folder, if that lies outside of the project, and returns the git places in
-// it.
+// judgeCommon judges the repository's common folder, if that lies outside of the project, and returns its git places.
 func (was record) judgeCommon(r *Report, home string) (seen git.Snapshot) {
 	if was.Scope.Common == "" {
 		return seen
@@ -303,8 +302,7 @@ func (r *Report) judge(home string, root *beneath.Folder, p place, look git.Look
 	return seen
 }
 
-// isForeign reports whether a path, of a repository that a remote names, is where agents write only in sessions of
-// their own.
+// isForeign reports whether a path, of a repository that a remote names, is where agents write only in its sessions.
 func isForeign(home, at string) bool {
 	to, err := beneath.Leads(at)
 	info, none := os.Stat(at)

@@ -33,8 +33,7 @@ type Look struct {
 	Own  []string // git folders by their own right, whatever they are called
 	// Relative are paths that the user's own configuration makes git obey in the working tree of any repository.
 	Relative []string
-	// Before is what was seen before the session. Files that are still the same are not read again. Nil: this is the
-	// look before a session.
+	// Before is what was seen before the session: files that are the same are not read again. Nil: this is that look.
 	Before *Snapshot
 	// Since is when the session began, in nanoseconds since 1970. What lies deep in a git folder and is older was there
 	// before.

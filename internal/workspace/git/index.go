@@ -99,8 +99,7 @@ func (s *scanner) compressed(rest []byte) bool {
 // longest is more than the length of any name, in bytes.
 const longest = 1 << 16
 
-// varint decodes git's own variable-length number: each further byte adds one before the shift. length is 0 if there is
-// none.
+// varint decodes git's own variable-length number: each further byte adds one before the shift. length 0: it is none.
 func varint(b []byte) (n, length int) {
 	for i, c := range b {
 		if i > 0 {

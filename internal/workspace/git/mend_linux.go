@@ -93,8 +93,7 @@ func (m *Mender) nameAside(r Repair) (string, error) {
 
 const suffix = ".claudebox-aside"
 
-// move moves something to a name, or to a similar one that is free. It also does so if the agent has made the folder
-// read-only.
+// move moves something to a name, or to a similar one that is free, also in a folder that the agent has closed.
 func (m *Mender) move(from, name, before string) (to string, err error) {
 	if to, err = m.free(name, before); err != nil {
 		return "", err

@@ -53,8 +53,7 @@ type Remark struct {
 	New       bool   // or changed
 }
 
-// Review returns the repairs after which git obeys nothing that was made since the look before, and remarks on what
-// stays.
+// Review returns the repairs after which git obeys nothing that was made since the look before, and remarks on others.
 func Review(j Judgement) (repairs []Repair, remarks []Remark) {
 	j.good = map[string]bool{}
 	for _, f := range j.After.Folders {

@@ -27,8 +27,7 @@ import (
 	"claudebox/internal/workspace/gitconfig"
 )
 
-// Snapshot lists the git folders and .git files below a folder at one moment. Compared with the zero value, everything
-// is new.
+// Snapshot lists the git folders and .git files below a folder at one moment. To the zero value, everything is new.
 type Snapshot struct {
 	Folders []Folder
 	Files   []File

@@ -44,8 +44,7 @@ func NeedsSanitising(src []byte) bool {
 	return err != nil || bytes.ContainsAny(src, "#;") || !bytes.Equal(Render(entries), Sanitise(src))
 }
 
-// removals are the variables that are left out, by section and name, in any subsection; "*" stands for all of a
-// section.
+// removals are the variables that are left out, by section and name, in any subsection; "*" is all of a section.
 var removals = []string{
 	"credential.*",
 	"http.extraheader",

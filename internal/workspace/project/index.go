@@ -24,8 +24,7 @@ import (
 // indexLimit is how large a git index may be, in bytes: it has a million files.
 const indexLimit = 128 << 20
 
-// Tracked is what git's indexes hold, as far as the names matter here. Paths are relative to the project. Each list is
-// sorted.
+// Tracked is what git's indexes hold, as far as the names matter here: sorted lists of paths relative to the project.
 type Tracked struct {
 	Names []string
 	Small []string // those that matter only for a token that they may hold

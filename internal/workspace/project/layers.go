@@ -106,8 +106,7 @@ func (b below) standIn(p StandIn, why string) {
 	b.cover(p.Rel, Mount{Mode: ReadOnly, Dir: p.Dir, Why: why})
 }
 
-// look returns what lies at rel. If a closed folder prevents that, it hides this folder, and nothing counts as being at
-// rel.
+// look returns what lies at rel. If a closed folder prevents that, it hides this folder, and nothing counts as there.
 func (b below) look(rel string) (beneath.Entry, error) {
 	if len(b.Join(rel)) >= unix.PathMax {
 		return beneath.Entry{}, nil // nothing can be mounted there

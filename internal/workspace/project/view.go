@@ -165,11 +165,10 @@ func (v *view) places() []string {
 	return list
 }
 
-// uncounted returns the names in the indexes that count as untracked: those that are empty in the index, and not in the
-// project; and by what is remembered of each index, those that sessions added; those that a session may have added that
-// still lives; and those that were hidden from sessions and are tracked since. Nobody knows who added the last ones, as
-// git takes names out of commits and other indexes; they count as tracked only if who added them has read the file. A
-// file that a session made counts if it was not changed since.
+// uncounted returns the names in the indexes that count as untracked: those that are empty in the index alone; and by
+// what is remembered, those that sessions added, or may have added that still live; and those that were hidden from
+// sessions and are tracked since. Who added the last ones is not known, as git takes names out of commits and other
+// indexes: they count only if the index has the file's content. What a session made counts until it is changed.
 func (v *view) uncounted() (names []string) {
 	v.stayHidden, v.wereHidden = v.Memory.StillHidden(v.path)
 	doubted, same := slices.Clone(v.wereHidden), map[string]bool{}

@@ -153,11 +153,8 @@ func openBelow(root *beneath.Folder, dir string) {
 	names, _ := root.Names(dir, most)
 	for _, name := range names {
 		below := path.Join(dir, name)
-		what, err := root.Look(below)
-		if err != nil || what.Kind != beneath.Dir {
-			continue
-		}
-		if what.Perm&ownersAll == ownersAll || root.Chmod(below, ownersAll) == nil {
+		if what, err := root.Look(below); err == nil && what.Kind == beneath.Dir &&
+			(what.Perm&ownersAll == ownersAll || root.Chmod(below, ownersAll) == nil) {
 			openBelow(root, below)
 		}
 	}

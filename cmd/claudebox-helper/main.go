@@ -1,7 +1,7 @@
 // Claudebox-helper is started by claudebox for work that few sessions need, or that
 // none needs before its agent runs: secrets and ssh keys that stay outside, the
 // user's systemd. It is a program of its own because of the libraries that it links,
-// which would slow every other start.
+// which would slow the starts of claudebox that do not need them.
 package main
 
 import (

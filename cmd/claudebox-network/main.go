@@ -1,11 +1,11 @@
-// See cmd/claudebox.
+// Adapting GOMAXPROCS to cgroups would slow the start, see cmd/claudebox.
 //
 //go:debug containermaxprocs=0
 //go:debug updatemaxprocs=0
 
 // Claudebox-network is started by claudebox to serve a sandbox's network from
 // outside. It is a program of its own because it links a stack of network
-// protocols, which would slow every other start.
+// protocols, which would slow the starts of claudebox that do not need it.
 package main
 
 import (

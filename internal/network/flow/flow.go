@@ -22,10 +22,11 @@ const (
 // sandbox.
 type Flow struct {
 	Proto Proto
-	// To is the address that will be dialled. Its port is 0 for ICMP.
+	// To is the address that will be dialled. Its port is 0 for ICMP; while only Name is known, the address is
+	// the zero Addr.
 	To netip.AddrPort
-	// Name is the host's name in its canonical form (see package hostpattern)
-	// where the sandbox asked for an address that stands for a name, else empty.
+	// Name is the host's name in its canonical form (see package hostpattern), if the sandbox connects to an
+	// address that package dns made up for a name; else empty.
 	Name string
 }
 
@@ -36,7 +37,7 @@ type Action int
 const (
 	Refuse Action = iota
 	Dial          // dial with a socket of the host
-	Answer        // a [Answerer] answers in the host's place
+	Answer        // an [Answerer] answers in the host's place
 )
 
 // Verdict is an action with its reason.
@@ -48,10 +49,9 @@ type Verdict struct {
 // Answerer answers connections in place of the hosts that they are for,
 // and dials those hosts itself. Its methods are called from many goroutines.
 type Answerer interface {
-	// Answers reports whether connections to a port of a host end here. The
-	// name is canonical. Port 0 asks for any port of the host: such a name gets
-	// an address of its own from the DNS forwarder in every tier, so that a
-	// connection's name is known exactly. The answers never change.
+	// Answers reports whether connections to a port of a host are answered here; port 0: to any port of it. name
+	// is canonical. The same arguments always give the same result. Such a host gets an address of its own from
+	// package dns in every tier, so that the name of a connection is known exactly.
 	Answers(name string, port uint16) bool
 
 	// Serve owns client, which is an accepted connection whose first bytes are

@@ -32,7 +32,7 @@ type Entry struct {
 type attach struct {
 	Kind     link.Kind `json:"kind"`
 	Out      []uint16  `json:"out,omitempty"` // ports of the host, one for each listener inside
-	Sockets6 int       `json:"inside6,omitempty"`
+	Sockets6 int       `json:"sockets6,omitempty"`
 	In       []uint16  `json:"in,omitempty"` // ports inside, one for each listener of the host
 	Log      bool      `json:"log,omitempty"`
 }

@@ -6,16 +6,15 @@ import "slices"
 type Preset struct {
 	Name   string
 	Hosts  []string
-	Source string // where their owner names them, or the program that does
+	Source string // the document that lists the hosts, or the program whose code contains them
 }
 
-// Presets are sorted by name. They hold what is needed for the work and no
-// host where others can store data, as long as there is a choice: what can be
-// reached can be told.
+// Presets are sorted by name. They hold the hosts that the work needs. Hosts where anybody can store data are left out
+// if the work is possible without them: an agent could send secrets there.
 var Presets = []Preset{
 	{
-		// Without statsig.anthropic.com and sentry.io, which its telemetry goes
-		// to: the second belongs to everybody.
+		// Without statsig.anthropic.com and sentry.io, which its telemetry goes to: anybody can receive data at the
+		// second.
 		"anthropic",
 		[]string{"api.anthropic.com", "claude.ai", "console.anthropic.com", "platform.claude.com"},
 		"Claude Code documentation, Network configuration: Network access requirements",

@@ -9,8 +9,8 @@ import (
 // MTU is that of the interface: nothing between its ends needs smaller packets.
 const MTU = 65520
 
-// The network inside is the same on every machine, so that it reveals nothing about
-// the host's. Its addresses are forbidden ones: no host outside has them.
+// The network inside is the same on every machine, so that it reveals nothing about the host's. All its addresses
+// lie in the ranges of package policy that no host on the internet has.
 var (
 	Sandbox4  = netip.MustParseAddr("192.0.2.2")
 	Sandbox6  = netip.MustParseAddr("2001:db8:cb::2")
@@ -28,10 +28,9 @@ var (
 // Kind is how an interface is made.
 type Kind byte
 
-// A tun is a descriptor whose packets are those of the interface. Of a veth
-// pair the other end lies in a network namespace of its own, and the descriptor
-// is a packet socket there, with a header for segmentation (packet(7),
-// PACKET_VNET_HDR), which hears nothing yet.
+// A tun has one descriptor, which carries the interface's packets. The other end of a veth pair lies in a network
+// namespace of its own, and its descriptors are packet sockets there, with PACKET_VNET_HDR (packet(7)). They receive
+// nothing until a helper binds them.
 const (
 	Tun  Kind = 't'
 	Veth Kind = 'v'
@@ -49,15 +48,14 @@ type Options struct {
 }
 
 // Made is what the stage says of the network it has made, with the descriptors:
-// the interface's other end, one listener for each port, and the sockets of
-// Inside6.
+// the interface's other end, one listener for each port, and Sockets6 sockets.
 type Made struct {
 	Kind  Kind     `json:"kind"`
 	Ends  int      `json:"ends"`            // descriptors of the other end: see [MostHelpers]
 	Ports []uint16 `json:"ports,omitempty"` // on the sandbox's loopback; one may come twice, for both families
-	// Sockets6 counts sockets of the sandbox's network that are not connected, by
-	// which published ports of its [::1] are reached.
-	Sockets6 int `json:"inside6,omitempty"`
+	// Sockets6 is how many unconnected IPv6 sockets of the sandbox's network are sent along. By them its [::1] is
+	// reached, which packets from the interface cannot reach.
+	Sockets6 int `json:"sockets6,omitempty"`
 }
 
 // MostHelpers is how many helpers can serve an interface, one after the other. Of a veth pair each of them needs

@@ -22,8 +22,7 @@ type Rules struct {
 	Allow []Entry // of tier allow
 	// Except are addresses that may be reached although they are in this machine's own networks.
 	Except []Exception
-	// Answers reports which connections a [flow.Answerer] answers;
-	// nil means none.
+	// Answers reports which connections a [flow.Answerer] answers; nil: none.
 	Answers func(name string, port uint16) bool
 }
 
@@ -50,7 +49,7 @@ type Host struct {
 	Unsure    bool           // whether there may be more of them, see [Host.MayTranslate]
 }
 
-// StageName is the argv[0] of claudebox's helper that returns the machine's [Host].
+// StageName is the argv[0] of claudebox-helper for returning the machine's [Host].
 const StageName = "claudebox-addresses"
 
 // Judge decides about a flow. A flow with a name and no address is

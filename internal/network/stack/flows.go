@@ -96,7 +96,7 @@ func (s *Stack) noteClosed(o *openFlow) {
 	}
 }
 
-// noteEnd is noteClosed for a flow in s.noted, which must be locked.
+// noteEnd is noteClosed for a flow in s.journalled, which must be locked.
 func (s *Stack) noteEnd(o *openFlow) {
 	delete(s.journalled.list, o)
 	s.Journal.Closed(o.flow, o.sent.Load(), o.received.Load())

@@ -21,15 +21,14 @@ import (
 // pingTime bounds the wait for the answer to an echo request.
 const pingTime = 5 * time.Second
 
-// acceptICMP is the handler of the stack's library for ICMP over IPv4.
+// acceptICMP is called by gVisor for each ICMP message over IPv4 (over IPv6: [filter]). true: it is dealt with.
 func (s *Stack) acceptICMP(id tcpipstack.TransportEndpointID, pkt *tcpipstack.PacketBuffer) bool {
 	s.echo(addrPort(id.LocalAddress, 0), tcpipstack.PayloadSince(pkt.TransportHeader()).ToSlice())
 	return true
 }
 
-// echo answers an echo request, of ICMP or ICMPv6, and ignores other messages. A request for an address
-// outside is answered if the host's own request to that address is: a kernel lets ordinary users send
-// such requests (net.ipv4.ping_group_range).
+// echo answers an echo request, of ICMP or ICMPv6, and ignores other messages. For an address outside it sends a
+// request from the host and passes on the answer: the kernel lets ordinary users do that (net.ipv4.ping_group_range).
 func (s *Stack) echo(to netip.AddrPort, message []byte) {
 	if !isEcho(message, to.Addr()) {
 		return
@@ -45,7 +44,7 @@ func (s *Stack) echo(to netip.AddrPort, message []byte) {
 	select {
 	case s.pings <- struct{}{}:
 	default:
-		return
+		return // too many requests wait already
 	}
 	go func() {
 		defer func() { <-s.pings }()
@@ -133,21 +132,21 @@ func (o obstacle) codes() (v4, v6 byte) {
 func (s *Stack) unreachable(protocol tcpip.TransportProtocolNumber, client, to netip.AddrPort, sequence uint32,
 	why obstacle,
 ) {
-	begin := []byte{
+	quoted := []byte{ // the first 8 bytes of the packet's header, by which the client knows its connection
 		byte(client.Port() >> 8), byte(client.Port()), byte(to.Port() >> 8), byte(to.Port()),
 		byte(sequence >> 24), byte(sequence >> 16), byte(sequence >> 8), byte(sequence),
 	}
 	if protocol == header.UDPProtocolNumber {
-		copy(begin[4:], []byte{0, header.UDPMinimumSize, 0, 0})
+		copy(quoted[4:], []byte{0, header.UDPMinimumSize, 0, 0}) // length and checksum
 	}
 	v4, v6 := why.codes()
 	message := make([]byte, header.ICMPv4MinimumSize)
 	message[0], message[1] = byte(header.ICMPv4DstUnreachable), v4
-	ip := encodeIP(client.Addr(), to.Addr(), protocol, len(begin))
+	ip := encodeIP(client.Addr(), to.Addr(), protocol, len(quoted))
 	if to.Addr().Is6() {
 		message[0], message[1] = byte(header.ICMPv6DstUnreachable), v6
 	}
-	s.sendICMP(to.Addr(), append(append(message, ip...), begin...))
+	s.sendICMP(to.Addr(), append(append(message, ip...), quoted...))
 }
 
 // encodeIP returns the IP header of a packet with length bytes of content.

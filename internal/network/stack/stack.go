@@ -27,12 +27,12 @@ import (
 // Config describes what a stack serves.
 type Config struct {
 	Rules     policy.Rules
-	FirstHost policy.Host   // at the beginning, see [Stack.SetHost]
+	FirstHost policy.Host   // until [Stack.SetHost] is called
 	DNS       *dns.Server   // nil: the sandbox has none
-	Answerer  flow.Answerer // nil: no connections are answered
+	Answerer  flow.Answerer // nil: it answers no connections
 	Journal   Journal
-	Resolver  *net.Resolver  // looks up the hosts of flows with a name
-	Via       upstream.Proxy // connects to hosts of flows with a name, in place of Resolver; zero: there is none
+	Resolver  *net.Resolver  // resolves the names of flows, if there is no Via
+	Via       upstream.Proxy // the proxy that flows with a name are dialled through, unresolved; zero: there is none
 }
 
 // Journal records flows. Its methods are called from many goroutines.
@@ -55,8 +55,7 @@ type Stack struct {
 	ctx    context.Context
 	gvisor *tcpipstack.Stack
 	flows  flows
-	// answererDials are the connections of the answerer to hosts. Its connections with the sandbox are among
-	// flows.
+	// answererDials are the answerer's connections to hosts. The sandbox's connections to it are among flows.
 	answererDials flows
 	journalled    journalled
 	syns          syns
@@ -69,10 +68,11 @@ type Stack struct {
 	mu      sync.RWMutex
 	host    policy.Host
 	moved   chan struct{} // closed when host changes
-	waitEnd time.Time     // the end of waiting for a host that is not [policy.Host.Unsure]
+	waitEnd time.Time     // see [longestWait]
 }
 
-// longestWait is how long a dial waits for a host that is not [policy.Host.Unsure], from when it became unsure.
+// longestWait is how long dials that [policy.Host.MayTranslate] doubts wait for [Stack.SetHost], from when this
+// machine's state became [policy.Host.Unsure]. After that they are refused.
 const longestWait = 3 * time.Second
 
 // nic is the number of the only interface.
@@ -89,7 +89,7 @@ func New(ctx context.Context, c Config) (*Stack, error) {
 	s.dialOut, s.pingOut = s.dialHost, ping
 	s.gvisor = tcpipstack.New(tcpipstack.Options{
 		NetworkProtocols: []tcpipstack.NetworkProtocolFactory{
-			// A server inside that listens on 127.0.0.1 answers from that address.
+			// Published ports are dialled at the sandbox's 127.0.0.1, and answers come from there.
 			ipv4.NewProtocolWithOptions(ipv4.Options{AllowExternalLoopbackTraffic: true}), ipv6.NewProtocol,
 		},
 		TransportProtocols: []tcpipstack.TransportProtocolFactory{
@@ -103,15 +103,15 @@ func New(ctx context.Context, c Config) (*Stack, error) {
 	forwarder := tcp.NewForwarder(s.gvisor, firstWindow, mostDialling, s.acceptTCP)
 	s.gvisor.SetTransportProtocolHandler(tcp.ProtocolNumber,
 		func(id tcpipstack.TransportEndpointID, p *tcpipstack.PacketBuffer) bool {
-			return s.checkSYN(id, p) || forwarder.HandlePacket(id, p)
+			return s.checkSYN(id, p) || forwarder.HandlePacket(id, p) // an invalid SYN is dropped
 		})
 	s.gvisor.SetTransportProtocolHandler(udp.ProtocolNumber, udp.NewForwarder(s.gvisor, s.acceptUDP).HandlePacket)
 	s.gvisor.SetTransportProtocolHandler(icmp.ProtocolNumber4, s.acceptICMP)
 	return s, nil
 }
 
-// tune sets the options that differ from the library's defaults. Measured: automatic sizes of the receive
-// buffers gain nothing over a link without loss.
+// tune sets the options of TCP. The library does not adapt the sizes of receive buffers: measured, that gains nothing
+// over a link without loss.
 func (s *Stack) tune() error {
 	moderate, sack := tcpip.TCPModerateReceiveBufferOption(false), tcpip.TCPSACKEnabled(true)
 	// Short, as the library drops a new SYN for a connection in TIME_WAIT if there is no listener.
@@ -166,8 +166,9 @@ func (s *Stack) judge(f flow.Flow) flow.Verdict {
 	return v
 }
 
-// admit judges a flow by its address. An address may stand for another one behind a NAT64: admit first waits, for at
-// most [longestWait], until that is known. Its error is that of ctx, or [errRefused], which the journal knows.
+// admit judges a flow whose address is known. An IPv6 address may contain an IPv4 address, behind a NAT64 prefix that
+// is not known yet: then admit first waits, at most [longestWait]. It returns ctx's error, or [errRefused] after it has
+// told the journal.
 func (s *Stack) admit(ctx context.Context, f flow.Flow) error {
 	for {
 		s.mu.RLock()
@@ -177,7 +178,8 @@ func (s *Stack) admit(ctx context.Context, f flow.Flow) error {
 			break
 		}
 		if wait <= 0 {
-			s.Journal.Refused(f, "it may lead home: the resolvers do not say which NAT64 this network has")
+			const why = "it may lead into your own network: the resolvers do not say which NAT64 prefix that has"
+			s.Journal.Refused(f, why)
 			return errRefused
 		}
 		select {

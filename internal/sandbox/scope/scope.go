@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// StageName is the argv[0] with which the helper is started; it then reads a [Request].
+// StageName is the argv[0] of claudebox-helper for carrying out one [Request], see package aside.
 const StageName = "claudebox-scope"
 
 // Limits are the resources that the processes may use together; 0 means no limit.
@@ -18,7 +18,7 @@ type Limits struct {
 	CPU    int   // percent of one processor
 }
 
-// Request asks for a scope. Without PIDs it only asks whether scopes can be made.
+// Request asks for a scope. Without PIDs it only asks whether the user's systemd can be reached.
 type Request struct {
 	Socket string // of the user's bus, see [Socket]
 	Name   string // of the scope
@@ -26,12 +26,12 @@ type Request struct {
 	Limits Limits
 }
 
-// Socket returns the path of the socket of the user's bus, or "" if the environment
-// names none. getenv looks up variables of the caller's environment.
+// Socket returns the path of the socket of the user's bus: that of the first address in DBUS_SESSION_BUS_ADDRESS, else
+// "bus" in XDG_RUNTIME_DIR; "" without both. getenv looks up variables of the caller's environment.
 func Socket(getenv func(string) (string, bool)) string {
 	if address, set := getenv("DBUS_SESSION_BUS_ADDRESS"); set {
-		first, _, _ := strings.Cut(address, ";")
-		first, _, _ = strings.Cut(first, ",")
+		first, _, _ := strings.Cut(address, ";") // further addresses
+		first, _, _ = strings.Cut(first, ",")    // further keys of the address
 		if path, is := strings.CutPrefix(first, "unix:path="); is {
 			return path
 		}

@@ -2,6 +2,6 @@
 // with the user's keys, but only what its rules allow ([Run]). It parses what the
 // sandbox sends, so it runs in a confined process of its own.
 //
-// [Look] is for the time before: it finds out which keys and known hosts the user
+// [AnswerKeys] is for the time before: it finds out which keys and known hosts the user
 // has, also in a process of its own.
 package sign

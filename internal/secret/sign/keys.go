@@ -15,7 +15,7 @@ import (
 	"claudebox/internal/secret/sshagent"
 )
 
-// keyOf returns a public key in the forms that others need.
+// keyOf returns a public key in all forms of [sshagent.Key].
 func keyOf(k ssh.PublicKey) sshagent.Key {
 	line := strings.TrimSpace(string(ssh.MarshalAuthorizedKey(k)))
 	return sshagent.Key{Blob: k.Marshal(), Line: line, Fingerprint: ssh.FingerprintSHA256(k)}
@@ -46,7 +46,8 @@ func ParsePrivate(file []byte) (sshagent.Key, error) {
 	return keyOf(signer.PublicKey()), nil
 }
 
-// Held returns the public keys of the agent at a socket; it waits for at most 2 s each to connect and for the answer.
+// Held returns the public keys of the agent at a socket. It waits at most 2 s for the connection, and then at most 2 s
+// for the answer.
 func Held(socket string) ([]sshagent.Key, error) {
 	const patience = 2 * time.Second
 	conn, err := net.DialTimeout("unix", socket, patience)
@@ -70,8 +71,8 @@ func Held(socket string) ([]sshagent.Key, error) {
 	return held, nil
 }
 
-// KnownHost finds the keys of a host ("github.com", or with a port that is not 22)
-// in known_hosts files. lines are the known_hosts lines with these keys, for ssh in the sandbox.
+// KnownHost finds the keys of a host ("github.com", or with a port that is not 22) in known_hosts files; none if it is
+// not there. lines are the known_hosts lines with these keys, for ssh in the sandbox.
 func KnownHost(files []string, host string) (h sshagent.Host, lines string, err error) {
 	known, err := knownhosts.New(files...)
 	if err != nil {
@@ -81,14 +82,14 @@ func KnownHost(files []string, host string) (h sshagent.Host, lines string, err 
 	if !strings.Contains(host, ":") {
 		address += ":22"
 	}
-	// No line has this key, so the error lists the keys that the host has.
-	nobodys, err := ssh.NewPublicKey(ed25519.PublicKey(make([]byte, ed25519.PublicKeySize)))
+	// Package knownhosts lists a host's keys only in its error about a wrong key, so it is asked about one.
+	wrongKey, err := ssh.NewPublicKey(ed25519.PublicKey(make([]byte, ed25519.PublicKeySize)))
 	if err != nil {
 		return sshagent.Host{}, "", err
 	}
 	h.Name = host
 	var wants *knownhosts.KeyError
-	if errors.As(known(address, &net.TCPAddr{}, nobodys), &wants) {
+	if errors.As(known(address, &net.TCPAddr{}, wrongKey), &wants) {
 		for _, k := range wants.Want {
 			if isMarked(k) {
 				continue
@@ -108,8 +109,8 @@ func isMarked(k knownhosts.KnownKey) bool {
 	return err != nil || k.Line > len(lines) || strings.HasPrefix(strings.TrimSpace(lines[k.Line-1]), "@")
 }
 
-// AnswerKeys answers a question about a user's keys and known hosts. It runs in a process of its own, see
-// [sshagent.Look].
+// AnswerKeys answers what [sshagent.AskKeys] asks, in a process of its own. Its error is always nil, and is there for
+// [aside.Answer].
 func AnswerKeys(q sshagent.Question) (found sshagent.Found, err error) {
 	if q.Agent != "" {
 		found.Held, _ = Held(q.Agent) // an agent that does not answer holds none

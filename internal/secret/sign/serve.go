@@ -40,7 +40,8 @@ func serve(conn net.Conn, f *filter) {
 			io.Reader
 			io.Writer
 		}{bytes.NewReader(message), conn}
-		if err := agent.ServeAgent(f, one); err != io.EOF { //nolint:errorlint // as it comes
+		err = agent.ServeAgent(f, one)
+		if err != io.EOF { //nolint:errorlint // ServeAgent returns it unwrapped at the end of message
 			return
 		}
 	}

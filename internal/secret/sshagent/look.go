@@ -7,7 +7,7 @@ import (
 	"claudebox/internal/linux/aside"
 )
 
-// KeysStage is argv[0] of the stage that answers [Look].
+// KeysStage is the argv[0] of claudebox-helper for answering [AskKeys].
 const KeysStage = "claudebox-ssh-keys"
 
 // Rules say what may be signed. Keys are public keys in ssh's wire format.
@@ -77,5 +77,6 @@ type Known struct {
 
 // AskKeys starts claudebox's program as a stage, which answers q: the keys found, and the lines of known hosts.
 func AskKeys(ctx context.Context, program string, q Question) (found Found, err error) {
-	return found, aside.Ask(ctx, program, KeysStage, q, &found)
+	err = aside.Ask(ctx, program, KeysStage, q, &found)
+	return found, err
 }

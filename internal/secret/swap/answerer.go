@@ -50,8 +50,7 @@ func (t *Answerer) dial(ctx context.Context, target broker.Target) (net.Conn, er
 	return dial(ctx)
 }
 
-// Answers reports whether connections to a port of a host end here; port 0
-// means any port.
+// Answers reports whether connections to a port of a host are answered here; port 0 means any port.
 func (t *Answerer) Answers(name string, port uint16) bool {
 	for _, target := range t.broker.targets {
 		if target.Host == name && (port == 0 || target.Port == int(port)) {

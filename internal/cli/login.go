@@ -15,17 +15,22 @@ use it from then on, in the place of the login that they had.`
 
 func newLoginCommand(sys System) *cobra.Command {
 	var o session.Options
+	// The parent only shows help. "keep" is in its Use for the list of commands: it is the only sub-command.
 	c := &cobra.Command{
 		Use: "login keep", Short: "Use a login outside that was made inside", Long: loginLong, Args: noWords,
 	}
 	keep := sys.prints("keep", "Use this project's login outside, too", loginLong, noWords,
 		func([]string) (string, error) {
+			// Look: only the instance is needed, and TakeLogin alone writes.
 			s, err := session.Prepare(sys.Caller(), o, session.Purpose{Look: true})
 			if err != nil {
 				return "", err
 			}
 			defer s.Close()
-			return "the login that was made inside is yours now\n", s.Instance.TakeLogin()
+			if err := s.Instance.TakeLogin(); err != nil {
+				return "", err
+			}
+			return "the login that was made inside is yours now\n", nil
 		})
 	keep.Flags().StringVarP(&o.Profile, "profile", "P", "", "profile of the project, a `NAME|FILE`")
 	c.AddCommand(keep)
@@ -37,7 +42,7 @@ func (sys System) askAboutLogin(s *session.Session, o options) {
 	if !s.Instance.MadeLogin || o.Yes || o.NoReport || !isTerminal(sys.Stderr) {
 		return
 	}
-	const question = "claudebox: the code of that login may be anybody's. Use it outside and in all projects?"
+	const question = "claudebox: that login may be to somebody else's account. Use it outside and in all projects?"
 	if confirm(question, "") != nil {
 		return
 	}

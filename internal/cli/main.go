@@ -23,8 +23,8 @@ const (
 	exitNotFound = 127 // the agent was not found
 )
 
-// Main runs claudebox and returns its exit status. words are os.Args. If they are those of a stage that claudebox runs
-// inside a sandbox, it runs that stage and nothing else.
+// Main runs claudebox and returns its exit status. words are os.Args. If they are those of a stage that this program
+// holds (the store's tree, the filter of the Nix daemon, the attacker), it runs that stage and nothing else.
 func Main(words []string, sys System) int {
 	for _, stage := range []func([]string) (int, bool){storetree.Run, inside.Run, attack.Run} {
 		if status, ran := stage(words); ran {
@@ -79,16 +79,15 @@ func run(args []string, sys System) error {
 // Version is set by the linker.
 var Version = "dev"
 
-// System is what the command line is connected to.
+// System has the standard streams and the path of the manifest, so that tests can give others.
 type System struct {
 	Stdin          *os.File
 	Stdout, Stderr io.Writer
 	Manifest       string // the manifest's file; it may not exist
 }
 
-// FromOS connects to the process's own streams. The manifest is found from the
-// folder that the program lies in: bin/claudebox and
-// share/claudebox/manifest.json.
+// FromOS returns the process's own streams. For a program PREFIX/bin/claudebox the manifest is
+// PREFIX/share/claudebox/manifest.json.
 func FromOS() System {
 	sys := System{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
 	if program, err := os.Executable(); err == nil {
@@ -97,9 +96,8 @@ func FromOS() System {
 	return sys
 }
 
-// secureDescriptors marks every descriptor but the standard ones close-on-exec,
-// and refuses standard ones that would open a part of the host to the agent:
-// a folder gives all that is below it, through /proc/self/fd/0/.
+// secureDescriptors marks every descriptor from 3 on close-on-exec. It returns an error if a standard one would give
+// the agent a part of the host: a folder (all below it, by /proc/self/fd/0/), a disk, or an O_PATH descriptor.
 func secureDescriptors() error {
 	if err := unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return &diag.Error{Op: "close inherited descriptors", Err: err, Remedy: "claudebox needs Linux 5.11 or newer"}
@@ -115,7 +113,7 @@ func secureDescriptors() error {
 func checkStandard(fd int, name string) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
-		return nil // closed: Go has put /dev/null there by now, or it stays closed
+		return nil // nothing is open there, so nothing can be given away
 	}
 	flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
 	kind := st.Mode & unix.S_IFMT

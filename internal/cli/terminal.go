@@ -23,7 +23,7 @@ import (
 	"claudebox/internal/ui/audit"
 )
 
-// Caller describes this command line to a session.
+// Caller returns what a session must know of this process: its error stream, manifest and version.
 func (sys System) Caller() session.Caller {
 	return session.Caller{
 		Stderr: sys.Stderr, Terminal: isTerminal(sys.Stderr), Columns: func() int { return columns(sys.Stderr) },
@@ -41,7 +41,7 @@ func viewOn(w io.Writer, facts host.Facts) audit.View {
 	return v
 }
 
-// columns is how wide a terminal is now; 0: it does not say, or is none.
+// columns returns the present width of a terminal; 0 if w is no terminal, or one that does not report its width.
 func columns(w io.Writer) int {
 	if !isTerminal(w) {
 		return 0
@@ -67,26 +67,24 @@ func confirm(question, remedy string) error {
 	return err
 }
 
-// ask asks on the terminal itself, whatever the standard streams are, and
-// returns the answer in small letters. Without a terminal it refuses: silence
-// is not consent (UX-02). remedy is what to do then.
-func ask(question, remedy string) (answer string, err error) {
+// ask asks on the terminal itself, whatever the standard streams are, and returns the answer in small letters. Without
+// a terminal it returns an error with remedy: silence is not consent (UX-02). After Ctrl-D the answer is empty.
+func ask(question, remedy string) (string, error) {
 	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 	if err != nil {
-		return "", diag.Errorf("ask for confirmation", remedy,
-			"there is no terminal to ask on")
+		return "", diag.Errorf("ask for confirmation", remedy, "there is no terminal to ask on")
 	}
 	defer tty.Close()
 	fmt.Fprint(tty, question)
-	answer, err = bufio.NewReader(tty).ReadString('\n')
-	if err != nil {
-		fmt.Fprintln(tty)
+	answer, readErr := bufio.NewReader(tty).ReadString('\n')
+	if readErr != nil {
+		fmt.Fprintln(tty) // the line was not ended
 	}
 	return strings.ToLower(strings.TrimSpace(answer)), nil
 }
 
-// page shows a text on the terminal, by the pager that the launch pins: it
-// cannot be made to run other programs. Without one the text is printed.
+// page shows a text on the terminal, in the less of the launch's own packages; LESSSECURE keeps less from running other
+// programs. Without less the text is printed.
 func page(l launch.Launch, text string) error {
 	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 	if err != nil {
@@ -98,7 +96,7 @@ func page(l launch.Launch, text string) error {
 		_, err := io.WriteString(tty, text)
 		return err
 	}
-	interrupts := make(chan os.Signal, 1) // go to the pager while it runs
+	interrupts := make(chan os.Signal, 1) // never read: Ctrl-C is for the pager, and must not end claudebox
 	signal.Notify(interrupts, os.Interrupt)
 	defer signal.Stop(interrupts)
 	cmd := exec.Command(less, "-RFX")
@@ -110,7 +108,7 @@ func page(l launch.Launch, text string) error {
 	return err
 }
 
-// pager is less in one of the store folders that are PATH inside.
+// pager returns the path of "less" in the first store folder on the PATH inside that has it; else "".
 func pager(path []string) string {
 	for _, folder := range path {
 		if name := filepath.Join(folder, "less"); strings.HasPrefix(name, "/nix/store/") {

@@ -22,7 +22,7 @@ import (
 	"claudebox/internal/sandbox/launch"
 )
 
-// networkPart is what serves the sandbox's network.
+// networkPart is what the network adds to a launch, and what [runningNetwork.open] needs of the options.
 type networkPart struct {
 	part
 	published []helper.Published
@@ -43,9 +43,9 @@ func networkOf(in inputs) (made networkPart, err error) {
 		if err := judgeList(in.plan); err != nil {
 			return made, err
 		}
-		unused := func(name string) bool { return in.Facts.Env.Value(name, "") != "" }
+		isSet := func(name string) bool { return in.Facts.Env.Value(name, "") != "" }
 		names := []string{"HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"}
-		if i := slices.IndexFunc(names, unused); i >= 0 && wanted.Via == "" {
+		if i := slices.IndexFunc(names, isSet); i >= 0 && wanted.Via == "" {
 			made.note(names[i] + " of this host is not used: claudebox connects to the listed hosts " +
 				"itself, or by the proxy that the profile names (network.via)")
 		}
@@ -76,13 +76,12 @@ func judgeList(p plan.Plan) error {
 		_, err = upstream.Parse(p.Network.Via)
 	}
 	if err != nil {
-		return &diag.Error{Op: op, Err: err, Remedy: "mend the plan's or the profile's list of hosts"}
+		return &diag.Error{Op: op, Err: err, Remedy: "mend network.allow or network.via in the profile or the plan"}
 	}
 	return nil
 }
 
-// reaches reports whether a sandbox reaches a host of the internet. A list of hosts
-// with a fault was refused before.
+// reaches reports whether a sandbox may reach a port of a host on the internet. n must have passed [judgeList].
 func reaches(n plan.Network, name string, port int) bool {
 	if n.Tier == profile.TierAllow {
 		allowed, _ := hostpattern.ParseList(n.Allow)
@@ -112,10 +111,10 @@ type runningNetwork struct {
 	helper     *helper.Helper // nil: there was none
 	closed     bool
 	summary    helper.Summary // when it has ended
-	endedEarly error          // why the network ended before the session did
+	endedEarly error          // why the network ended before the session did; nil: it did not
 }
 
-// open takes the ports of the host and starts the helper, before the sandbox
+// open listens on the published ports of the host and starts the helper, before the sandbox
 // starts. s has what a broker in the helper needs, see [brokering.settings]. If the
 // sandbox has no network of its own, open returns nil, nil.
 func (n *runningNetwork) open(l launch.Launch, wanted networkPart, s helper.Settings) (_ *helper.Helper, err error) {
@@ -142,9 +141,7 @@ func (n *runningNetwork) open(l launch.Launch, wanted networkPart, s helper.Sett
 	config := helperConfig(l.Plan.Network)
 	config.Broker, config.Roots = s.Config.Broker, s.Config.Roots
 	s.Config, s.Ended = config, func(err error) { n.endedEarly = err }
-	if n.helper, err = helper.Start(s); err != nil {
-		n.helper = nil
-	}
+	n.helper, err = helper.Start(s)
 	return n.helper, err
 }
 
@@ -171,10 +168,10 @@ func (n *runningNetwork) reap() {
 	}
 }
 
-// Claudebox's own programs, beside this one in ../libexec.
+// Claudebox's own programs, in ../libexec beside this one.
 const (
-	networkProgram = "claudebox-network"
-	helperProgram  = "claudebox-helper"
+	networkProgram = "claudebox-network" // serves a sandbox's network, see [helper.Helper]
+	helperProgram  = "claudebox-helper"  // does other work outside: secrets, ssh keys, systemd, addresses
 )
 
 // ownProgram returns the path of one of claudebox's own programs.
@@ -189,7 +186,7 @@ func ownProgram(name string) (string, error) {
 	return filepath.Join(filepath.Dir(filepath.Dir(self)), "libexec", name), nil
 }
 
-// askProgram asks claudebox's helper a question and decodes its answer, see [aside.Ask].
+// askProgram runs claudebox-helper once, as the stage word, to answer a question; see [aside.Ask].
 func askProgram(ctx context.Context, word string, question, answer any) error {
 	program, err := ownProgram(helperProgram)
 	if err == nil {
@@ -200,10 +197,11 @@ func askProgram(ctx context.Context, word string, question, answer any) error {
 
 // Addresses asks claudebox's helper for this machine's networks and addresses.
 func Addresses() (here policy.Host, err error) {
-	return here, askProgram(context.Background(), policy.StageName, struct{}{}, &here)
+	err = askProgram(context.Background(), policy.StageName, struct{}{}, &here)
+	return here, err
 }
 
-// networkLines returns the lines for a person about what the network reached and refused.
+// networkLines returns the report's lines about the network: what was reached and what was refused.
 func networkLines(s helper.Summary) (lines []string) {
 	if s.Restarted > 0 {
 		lines = append(lines, fmt.Sprintf("the network helper ended by itself and was started again, %d times: "+
@@ -270,7 +268,7 @@ func refused(r helper.Report) string {
 	return strings.Join(parts, ", ")
 }
 
-// escaped returns a text that a sandbox may have chosen, in printable ASCII.
+// escaped returns a text that a sandbox may have chosen in printable ASCII, cut after 200 characters.
 func escaped(text string) string {
 	const longest = 200
 	q := strconv.QuoteToASCII(text)
@@ -294,8 +292,8 @@ func amount(bytes int64) string {
 	return fmt.Sprintf("%.1f %s", n, units[0])
 }
 
-// publishedPorts lists the ports of the host that lead inside: those of the plan, each at the host's port that
-// --publish gives it.
+// publishedPorts lists the ports inside that the host reaches: the plan's, which those of --publish were added to. The
+// host's port has the same number, or the one that --publish gives it.
 func publishedPorts(p plan.Plan, words []string) (list []helper.Published, err error) {
 	said, err := parsePublish(words)
 	for _, inside := range p.Network.In {

@@ -1,5 +1,5 @@
-// Package cachefile reads and writes caches: files that are kept only to save time. What is lost of one is made
-// again, and no error is returned for it.
+// Package cachefile reads and writes caches: files that are kept only to save time. A cache that is missing, or cannot
+// be read or written, is not an error: the caller makes its content again.
 package cachefile
 
 import (
@@ -33,7 +33,7 @@ func State(path string) string {
 	return "unknown: " + err.Error()
 }
 
-// Exists reports whether a result of [State] is that of a file that exists.
+// Exists reports whether a result of [State] is that of a file that exists: only such a text begins with a digit.
 func Exists(state string) bool { return state != "" && state[0] >= '0' && state[0] <= '9' }
 
 // sizeLimit is far more than any cache holds, in bytes.
@@ -58,11 +58,11 @@ func Write(file string, content []byte) {
 	}
 }
 
-// Prune removes the oldest files of a folder that has more than most of them, so that half of most stay. Files that
-// killed writers left count as well.
-func Prune(folder string, most int) {
+// Prune removes the oldest files of a folder that has more than the given number, so that half of that number stay.
+// Files that killed writers left count as well.
+func Prune(folder string, files int) {
 	entries, err := os.ReadDir(folder)
-	if err != nil || len(entries) <= most {
+	if err != nil || len(entries) <= files {
 		return
 	}
 	age := func(entry os.DirEntry) time.Time {
@@ -73,7 +73,7 @@ func Prune(folder string, most int) {
 		return info.ModTime()
 	}
 	slices.SortFunc(entries, func(a, b os.DirEntry) int { return age(a).Compare(age(b)) })
-	for _, entry := range entries[:len(entries)-most/2] {
+	for _, entry := range entries[:len(entries)-files/2] {
 		os.Remove(filepath.Join(folder, entry.Name()))
 	}
 }

@@ -8,20 +8,18 @@ import (
 	"claudebox/internal/nix/storepath"
 )
 
-// Limits of what a client may send. The longest store path has 255 characters;
-// options may be longer.
+// Bounds of what a client may send. A store path has at most 255 characters; an option may be longer than that.
 const (
-	maxRequestText = 4 << 10
-	maxRequestList = 1 << 14
-	maxRequest     = 4 << 20 // bytes of one request
-	maxDropped     = 16 << 20
+	maxRequestText = 4 << 10  // bytes of one string
+	maxRequestList = 1 << 14  // elements of one list
+	maxRequest     = 4 << 20  // bytes of one request
+	maxDropped     = 16 << 20 // bytes that Leave drops
 )
 
 // chunk is how many bytes of an answer are collected before they are sent.
 const chunk = 64 << 10
 
-// idleBuffer is the size, in bytes, of the buffers of a client which has not asked for anything
-// yet: there may be hundreds of such clients.
+// idleBuffer is the size in bytes of the buffers that a waiting client keeps: there may be hundreds of clients.
 const idleBuffer = 512
 
 // How long the handshake, and how long reading or writing one message, may take.
@@ -36,8 +34,8 @@ const (
 // read the parts of a request and write those of an answer, in the order of the
 // protocol. It keeps the first error, see [Server.Err].
 //
-// It serves clients from Nix 2.8 on. What a client sends is bounded, and
-// memory grows with what arrives.
+// It serves clients from Nix 2.8 on. What a client may send is bounded. Memory is taken for bytes that arrived, not for
+// lengths that the client announces.
 type Server struct {
 	conn net.Conn
 	dec  *decoder
@@ -93,7 +91,7 @@ func (s *Server) Handshake(version string) error {
 	if protocol >= sinceTrust {
 		s.enc.uint(uint64(NotTrusted))
 	}
-	s.Succeed()
+	s.Succeed() // a daemon ends its handshake so, too
 	s.flush()
 	return s.Err()
 }
@@ -112,14 +110,13 @@ func (s *Server) Next() (operation uint64, err error) {
 	return operation, s.Err()
 }
 
-// Number reads the next part of a request: a number. A list is its Count, followed by its
-// elements.
+// Number reads a number.
 func (s *Server) Number() uint64 { return s.dec.uint() }
 
 // Text reads a string of at most 4 KiB.
 func (s *Server) Text() string { return s.dec.text() }
 
-// Count reads how many elements follow, at most 16,384.
+// Count reads the length of a list, at most 16,384; its elements follow.
 func (s *Server) Count() uint64 { return s.dec.count() }
 
 // Path reads a store path; an invalid one is a breach of the protocol.
@@ -131,8 +128,7 @@ func (s *Server) Path() string {
 	return path
 }
 
-// Succeed begins the answer to a request that succeeded. What is written next is the
-// result.
+// Succeed answers that a request succeeded. What is written next is the result.
 func (s *Server) Succeed() { s.enc.uint(tagLast) }
 
 // Refuse answers that a request failed.
@@ -186,9 +182,8 @@ func (s *Server) Send() error {
 	return s.Err()
 }
 
-// Leave ends the connection so that the last answer still arrives: if it were closed while
-// the client sends, the client could lose that answer. So Leave drops what the client still sends,
-// up to 16 MiB, within the time limit of a message.
+// Leave is called after the last Send. It closes the writing side, and drops up to 16 MiB of what the client still
+// sends until the time limit of Send: if the caller closed the connection at once, the client could lose the answer.
 func (s *Server) Leave() {
 	if half, can := s.conn.(interface{ CloseWrite() error }); can && half.CloseWrite() == nil {
 		_, _ = s.dec.r.Discard(maxDropped)

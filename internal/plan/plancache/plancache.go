@@ -1,7 +1,6 @@
-// Package plancache caches plans that were made from profiles, so that a warm
-// start reads one small file instead of the profile, what it extends and the
-// manifest. A cached plan is used only while all files that it was made from are
-// unchanged. A cache file that is damaged or not trustworthy is ignored.
+// Package plancache caches plans: those made from profiles, and those decoded from plan files. So a warm start reads
+// one small file in place of the profile, what it extends and the manifest, or of the plan file. A cached plan is used
+// only while all files that it was made from are unchanged. A cache file that is damaged or not trustworthy is ignored.
 //
 // The cache lies in claudebox's own folder, which cannot be mounted in a sandbox.
 package plancache
@@ -57,15 +56,15 @@ func (w *FileStates) Add(file string) {
 	}
 }
 
-// For returns the cache of one plan. The inputs are all that the plan depends on
+// For returns the cache of one plan. others are all that the plan depends on
 // besides the files in [Kept.Inputs]. folder is where cached plans are stored; its
 // files must belong to the user uid. build identifies this build of claudebox; if
 // it is empty, nothing is cached.
-func For(folder string, uid int, build string, inputs ...string) Cache {
+func For(folder string, uid int, build string, others ...string) Cache {
 	if build == "" {
 		return Cache{}
 	}
-	sum := sha256.Sum256([]byte(build + "\x00" + strings.Join(inputs, "\x00")))
+	sum := sha256.Sum256([]byte(build + "\x00" + strings.Join(others, "\x00")))
 	return Cache{file: filepath.Join(folder, hex.EncodeToString(sum[:16])), uid: uid, now: time.Now}
 }
 
@@ -78,6 +77,7 @@ func (c Cache) Find() (k Kept, found bool) {
 	if c.file == "" {
 		return Kept{}, false
 	}
+	// Not cachefile.Read: a plan decides what the agent sees, so the file must be the user's alone.
 	content, err := profiledir.Read(c.file, c.uid)
 	if err != nil || len(content) < sha256.Size {
 		return Kept{}, false
@@ -98,28 +98,29 @@ func (c Cache) holds(k Kept) bool {
 	}
 	var st unix.Stat_t
 	gone := func(path string) bool { return unix.Lstat(path, &st) != nil }
-	return len(k.Inputs) > 0 && !slices.ContainsFunc(k.Plan.StorePaths(), gone)
+	return len(k.Inputs) > 0 && // every plan depends on some file, be it one that is not there
+		!slices.ContainsFunc(k.Plan.StorePaths(), gone)
 }
 
 // Keep writes a plan to its cache file; failures are ignored. It does nothing if one
-// of the files in made changed less than a second ago: such a file could change
+// of the inputs changed less than a second ago: such a file could change
 // again without a new time stamp. It does not create claudebox's own folder.
-func (c Cache) Keep(p plan.Plan, roots []string, made FileStates) {
-	if c.file == "" || !c.settled(made) {
+func (c Cache) Keep(p plan.Plan, roots []string, inputs FileStates) {
+	if c.file == "" || !c.settled(inputs) {
 		return
 	}
 	if err := os.Mkdir(filepath.Dir(c.file), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return
 	}
-	const most = 200 // one for each folder that claudebox is called in; a new build uses none of the old ones
+	const most = 200 // files: one for each folder that claudebox is called in, and all anew for each build of it
 	cachefile.Prune(filepath.Dir(c.file), most)
-	payload := cachefile.Encode(Kept{Plan: p, Roots: roots, Inputs: made})
+	payload := cachefile.Encode(Kept{Plan: p, Roots: roots, Inputs: inputs})
 	sum := sha256.Sum256(payload)
 	cachefile.Write(c.file, append(sum[:], payload...))
 }
 
-func (c Cache) settled(made FileStates) bool {
-	for _, w := range made {
+func (c Cache) settled(inputs FileStates) bool {
+	for _, w := range inputs {
 		var st unix.Stat_t
 		if w.State != cachefile.Absent &&
 			(unix.Stat(w.Path, &st) != nil || c.now().Sub(time.Unix(st.Ctim.Unix())) < time.Second) {

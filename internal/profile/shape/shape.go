@@ -14,6 +14,7 @@ import (
 // Kind is what sort of value a [Shape] takes.
 type Kind int
 
+// The kinds. Those up to Word are scalars, see isScalar.
 const (
 	Text   Kind = iota // a string; a number or a date must be quoted
 	Scalar             // any scalar, taken as the text it is written as
@@ -37,7 +38,7 @@ type Shape struct {
 	Default   string   // the value if the key is absent. Flag: "true" or "false"; Text: any text
 	Elem      *Shape   // List, Table: the shape of each element
 	Keys      []Key    // Record: the known keys, in the order that people write them
-	ScalarKey string   // Record: a scalar in place of the mapping is the value of this key; empty: not allowed
+	ScalarKey string   // Record: the key that a scalar in place of the mapping sets; empty: a scalar is an error
 	Single    bool     // List: a scalar in place of the list is a list of one
 	Filled    bool     // List: an empty list is an error
 	Whole     bool     // List, Record, Table: a later document replaces the value instead of merging with it
@@ -55,7 +56,7 @@ type Key struct {
 type Rule struct {
 	Name     string                   // what the text is, with its article: "a host name"
 	Pattern  string                   // regular expression, valid in RE2 and ECMA 262: editors use it, too
-	Judge    func(text string) *Fault // called before Pattern is tried; nil if it has no objection
+	Judge    func(text string) *Fault // is called before Pattern is tried, and returns nil for a valid text
 	Form     string                   // description of Pattern for error messages: "expected FORM"
 	Remedy   string                   // what to do about a text that does not match Pattern
 	Examples []string                 // valid texts, for editors and the manual
@@ -104,7 +105,7 @@ type Fault struct {
 // Document identifies the document that values come from. Name and Rank may be set
 // after decoding: they can depend on the document's own content.
 type Document struct {
-	Name string // what origins show: "work"
+	Name string // the name in "work:12", which says where a value comes from
 	File string // what errors show
 	Rank int    // position in the order of merging; a higher rank overrides a lower one
 }
@@ -146,7 +147,7 @@ type Member struct {
 	Value Value
 }
 
-// IsSet reports whether a document set the value at all.
+// IsSet reports whether a document sets the value at all.
 func (v Value) IsSet() bool { return v.Shape != nil }
 
 // Get returns the value of a key; a path like "nix.store" leads into nested
@@ -181,7 +182,7 @@ func (s *Shape) names() []string {
 	return names
 }
 
-// valueShape returns the shape of a key's value, or nil if the key is unknown.
+// valueShape returns the shape of a key's value: for a Table always Elem, for a Record nil if the key is unknown.
 func (s *Shape) valueShape(key string) *Shape {
 	for _, known := range s.Keys {
 		if known.Name == key {

@@ -24,8 +24,8 @@ var fileTries = []try{
 	{"the host's system", "its logs, kernel and packages", anyThere(systemFolders...)},
 	{"settings of the kernel", "a program of the agent's that the kernel runs as root", writable(kernelSettings...)},
 	{"write to /", "files where no folder was given", creates("/")},
-	{"write to /etc", "users and certificates of its own", creates("/etc")},
-	{"write to the store", "other programs behind the names of pinned ones", createsInPackage},
+	{"write to /etc", "users and certificates that the agent adds", creates("/etc")},
+	{"write to the store", "programs of the agent's in place of pinned ones", createsInPackage},
 	{"write beside the project", "files in your other projects", creates("..")},
 }
 
@@ -34,8 +34,8 @@ var projectTries = []try{
 		return t.ifStolen(t.at(".env"))
 	}},
 	{"git's configuration", "a program of the agent's that your own git runs", writable(".git/config")},
-	{"git's hooks", "the same, by a hook", creates(".git/hooks")},
-	{"another git folder", "the same, by another folder in the place of .git", anotherGit},
+	{"git's hooks", "a program of the agent's that your own git runs as a hook", creates(".git/hooks")},
+	{"another git folder", "a program that your own git runs, from a folder in the place of .git", anotherGit},
 	{
 		"files the host runs", "a program of the agent's that direnv, an editor or Claude Code runs outside",
 		writable(".envrc", ".mcp.json"),
@@ -61,8 +61,8 @@ func (t Targets) at(name string) string {
 	return filepath.Join(t.Project, name)
 }
 
-// createsInPackage tries to make a file in the folder of a pinned program. New names in the store
-// itself do not count: they may be made in the sandbox's own store.
+// createsInPackage tries to make a file in a package of the store, that of /bin/sh. The store itself is tried only if
+// there is no /bin/sh: elsewhere new names there do not count, as the sandbox's own store may take them.
 func createsInPackage(t Targets) string {
 	shell, err := filepath.EvalSymlinks("/bin/sh")
 	if err != nil {
@@ -71,6 +71,7 @@ func createsInPackage(t Targets) string {
 	return creates(filepath.Dir(shell))(t)
 }
 
+// anyThere returns an attack that gets the first of the names that exists.
 func anyThere(names ...string) func(Targets) string {
 	return func(Targets) string {
 		for _, name := range names {
@@ -82,10 +83,10 @@ func anyThere(names ...string) func(Targets) string {
 	}
 }
 
-// secretPlaces looks for the paths below the home that no sandbox may see (SAND-09).
+// secretPlaces looks for what [profile.SecretPaths] lists below the home (SAND-09), but for ~/.claude: inside, that is
+// the instance's own folder.
 func secretPlaces(t Targets) string {
 	for _, s := range profile.SecretPaths {
-		// what is there is claudebox's own
 		if rest, below := strings.CutPrefix(s.Path, "~/"); below && rest != ".claude" {
 			found, _ := filepath.Glob(filepath.Join(t.Home, rest))
 			if len(found) > 0 {
@@ -96,6 +97,8 @@ func secretPlaces(t Targets) string {
 	return ""
 }
 
+// otherHomes returns a home folder with something in it. The user's own does not count, nor a folder around it or
+// around the project, which the mounts bring along.
 func otherHomes(t Targets) string {
 	found, _ := filepath.Glob("/home/*")
 	for _, name := range append(found, "/root") {
@@ -108,6 +111,7 @@ func otherHomes(t Targets) string {
 	return ""
 }
 
+// ifStolen returns name if that file can be read and holds the canary, else "".
 func (t Targets) ifStolen(name string) string {
 	content, err := os.ReadFile(name)
 	if err == nil && strings.Contains(string(content), t.Canary) {
@@ -116,8 +120,8 @@ func (t Targets) ifStolen(name string) string {
 	return ""
 }
 
-// sockets looks for a socket where programs of a system put theirs. claudebox's own
-// are in folders of that name, which are passed over.
+// sockets looks for a socket where programs of the system put theirs. It skips folders called claudebox, which hold
+// the sandbox's own sockets.
 func sockets(Targets) string {
 	isSocket := func(kind fs.FileMode, _ string) bool { return kind&fs.ModeSocket != 0 }
 	return cmp.Or(find("/run", "claudebox", isSocket), find("/var/run", "claudebox", isSocket),
@@ -143,7 +147,7 @@ func find(root, passed string, wanted func(kind fs.FileMode, name string) bool) 
 		if d.IsDir() && d.Name() == passed {
 			return fs.SkipDir
 		}
-		// For a mount point the folder's list has the type of what lies below the mount.
+		// Not d.Type(): for a mount point readdir(3) returns the type of the file that the mount covers.
 		if info, err := os.Lstat(name); err == nil && wanted(info.Mode(), d.Name()) {
 			found = name
 			return fs.SkipAll
@@ -153,7 +157,7 @@ func find(root, passed string, wanted func(kind fs.FileMode, name string) bool) 
 	return found
 }
 
-// writable names the first file that opens for writing. Nothing is written.
+// writable returns an attack that gets the first file that can be opened for writing. Nothing is written.
 func writable(names ...string) func(Targets) string {
 	return func(t Targets) string {
 		for _, name := range names {
@@ -166,7 +170,7 @@ func writable(names ...string) func(Targets) string {
 	}
 }
 
-// creates makes a file in a folder, and takes it away again.
+// creates returns an attack that gets the folder if a file can be made in it. The file is removed again.
 func creates(folder string) func(Targets) string {
 	return func(t Targets) string {
 		file, err := os.CreateTemp(t.at(folder), ".claudebox-attack-")
@@ -179,11 +183,12 @@ func creates(folder string) func(Targets) string {
 	}
 }
 
+// anotherGit tries to move .git away, so that another folder could take its place.
 func anotherGit(t Targets) string {
 	git := t.at(".git")
 	if os.Rename(git, git+"-claudebox-attack") != nil {
 		return ""
 	}
 	_ = os.Rename(git+"-claudebox-attack", git)
-	return "the project without its .git"
+	return git + ", renamed"
 }

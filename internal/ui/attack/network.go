@@ -9,7 +9,7 @@ import (
 	"claudebox/internal/network/link"
 )
 
-// patience bounds what one connection may take: a firewall may drop its packets.
+// patience bounds connecting, and then reading: a firewall may drop the packets without an answer.
 const patience = 500 * time.Millisecond
 
 // fullTries succeed in tier full, the host's own network, on purpose.
@@ -23,6 +23,7 @@ var fullTries = []try{
 	{"interfaces", "the names and addresses of your networks", interfaces},
 }
 
+// unixSocketTries connect to AF_UNIX sockets of the host.
 var unixSocketTries = []try{
 	{"abstract sockets", "X11 and D-Bus, whatever is mounted", func(t Targets) string {
 		return firstReached("unix", t, "@"+t.Abstract)
@@ -32,8 +33,7 @@ var unixSocketTries = []try{
 	}},
 }
 
-// firstReached connects to each address and returns the first that answers with the
-// canary; empty: none does.
+// firstReached connects to each address and returns the first from which the canary comes; empty: none.
 func firstReached(network string, t Targets, addresses ...string) string {
 	for _, address := range addresses {
 		conn, err := net.DialTimeout(network, address, patience)
@@ -50,8 +50,8 @@ func firstReached(network string, t Targets, addresses ...string) string {
 	return ""
 }
 
-// interfaces looks for an interface of the host: its address is one of the targets', and
-// not by chance the one that every sandbox has.
+// interfaces returns an address of this network namespace that is one of the host's; empty: none. It leaves out the
+// addresses that every sandbox has, which the host could have as well.
 func interfaces(t Targets) string {
 	found, _ := net.InterfaceAddrs()
 	for _, address := range found {

@@ -43,6 +43,7 @@ func storePaths(e examination) Finding {
 	return ok(detail)
 }
 
+// firstAndCount names the first path, and says how many more there are.
 func firstAndCount(paths []string) string {
 	if len(paths) == 1 {
 		return paths[0]
@@ -50,13 +51,13 @@ func firstAndCount(paths []string) string {
 	return fmt.Sprintf("%s and %d more", paths[0], len(paths)-1)
 }
 
-// pathQuerier is the part of a Nix daemon that a look at store paths needs.
+// pathQuerier is what unknownPaths needs of a Nix daemon.
 type pathQuerier interface {
 	QueryValidPaths(ctx context.Context, paths []string) ([]string, error)
 }
 
-// unknownPaths lists the store paths of files that the daemon does not call valid;
-// none, if it does not answer.
+// unknownPaths returns the store paths that files lie in and that are not valid to the daemon; none if it does not
+// answer.
 func unknownPaths(daemon pathQuerier, files []string) []string {
 	var paths []string
 	for _, file := range files {
@@ -74,8 +75,7 @@ func unknownPaths(daemon pathQuerier, files []string) []string {
 	return slices.DeleteFunc(paths, func(path string) bool { return slices.Contains(valid, path) })
 }
 
-// daemon reports whether Nix can be used, outside for what a profile asks for
-// and inside by the agent.
+// daemon makes the finding about the Nix daemon. A launch needs it to fetch packages, and the agent to use Nix inside.
 func daemon(e examination) Finding {
 	if e.client == nil {
 		return warning(e.refused.Error()+"; packages outside the manifest cannot be had, and Nix does not work inside",
@@ -84,12 +84,12 @@ func daemon(e examination) Finding {
 	return judgeDaemon(e.client.Info(), e.Nix)
 }
 
-// judgeDaemon makes the finding about a daemon that answers. inside is what Nix uses in the sandbox. A daemon that
-// trusts the user can make them root, so no sandbox may reach it itself (SAND-07).
+// judgeDaemon makes the finding about a daemon that answers. inside is [Machine.Nix]. A daemon that trusts the user can
+// make them root, so a sandbox may reach such a daemon only through the filter (SAND-07).
 func judgeDaemon(said nixdaemon.Info, inside string) Finding {
 	version := "Nix " + said.Version
 	switch {
-	case inside == "": // no plan says what it is for
+	case inside == "": // there is no plan, which would say what a sandbox uses
 		return ok(version)
 	case inside != "host":
 		return ok(version + "; a sandbox can ask it what the store has, by a filter, and nothing else")

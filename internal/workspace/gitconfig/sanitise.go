@@ -8,20 +8,17 @@ import (
 	"claudebox/internal/secret/leak"
 )
 
-// Sanitise copies a project's configuration without what is secret and
-// without what cannot work inside: userinfo in URLs, HTTP headers,
-// credentials, signing, the ssh command (sandbox.md, "Git"). Comments go too:
-// people keep old tokens in them.
+// Sanitise copies a project's configuration without what is secret and without what cannot work inside: userinfo in
+// URLs, HTTP headers, credentials, signing, the ssh command, and the variables whose full names ([Entry.Key]) omit
+// lists. Comments go too: people keep old tokens in them.
 //
-// The copy of a file that git refuses is one that git refuses: dropping the
-// bad rest silently would change what the repository means.
-//
-// Variables whose full names ([Entry.Key]) are in without are left out, too.
-func Sanitise(src []byte, without ...string) []byte {
+// If git refuses the file at some line, it also refuses the copy: a copy that just ended there would mean something
+// else.
+func Sanitise(src []byte, omit ...string) []byte {
 	entries, err := Parse(src)
 	kept := make([]Entry, 0, len(entries))
 	for _, e := range entries {
-		if isSecret(e) || slices.Contains(without, e.Key()) {
+		if isSecret(e) || slices.Contains(omit, e.Key()) {
 			continue
 		}
 		if at := strings.LastIndexByte(e.Value, '@'); e.Name == "proxy" && !strings.Contains(e.Value, "://") {
@@ -31,14 +28,14 @@ func Sanitise(src []byte, without ...string) []byte {
 		kept = append(kept, e)
 	}
 	out := Render(kept)
-	if err != nil {
+	if err != nil { // the bracket is not closed, so that git refuses this copy
 		out = append(out, "# the project's file has a "+err.Error()+"; so has this copy\n[broken\n"...)
 	}
 	return out
 }
 
-// NeedsSanitising reports whether [Sanitise] would take something out of a
-// configuration. Any comment counts, and all that git refuses.
+// NeedsSanitising reports whether a configuration may hold a secret: it has a "#" or ";", which may begin a comment, or
+// git refuses it, or [Sanitise] would change or leave out a variable.
 func NeedsSanitising(src []byte) bool {
 	entries, err := Parse(src)
 	return err != nil || bytes.ContainsAny(src, "#;") || !bytes.Equal(Render(entries), Sanitise(src))
@@ -52,12 +49,12 @@ var removals = []string{
 	"commit.gpgsign", "tag.gpgsign", "tag.forcesignannotated", "push.gpgsign", "imap.pass", "sendemail.smtppass",
 }
 
-// secretWords are parts of a variable's name by which it is a secret, as other tools have them (github.token,
-// gitlab.apikey, svn.password).
+// secretWords mark a variable as a secret if its name contains one. Other tools keep such variables in git's
+// configuration: github.token, gitlab.apikey, svn.password.
 var secretWords = []string{"token", "secret", "passw", "apikey", "api-key", "private-key", "credential"}
 
-// secretShapes are the beginnings and other marks of secret values, which may be part of any setting: an alias can hold
-// one.
+// secretShapes mark a value or a subsection as secret if it contains one, whatever the variable's name: an alias can
+// hold a token. [leak.Token], which wants a whole token, finds less.
 var secretShapes = []string{
 	"ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "gldt-", "glcbt-",
 	"sk-ant-", "AKIA", "xoxb-", "xoxp-", "npm_", "pypi-", "ATATT3", "ATBB",
@@ -66,10 +63,11 @@ var secretShapes = []string{
 	"AUTHORIZATION:", "PRIVATE-TOKEN:", "Private-Token:",
 }
 
+// isSecret reports whether a variable is left out: for its name, or for what its value or subsection holds.
 func isSecret(e Entry) bool {
 	value, subsection := StripUserinfo(e.Value), StripUserinfo(e.Subsection)
 	return slices.Contains(removals, e.Top()+".*") || slices.Contains(removals, e.Top()+"."+e.Name) ||
-		e.Name == "pat" || containsAny(e.Name, secretWords) || leak.Token(value) != "" ||
+		e.Name == "pat" /* personal access token */ || containsAny(e.Name, secretWords) || leak.Token(value) != "" ||
 		containsAny(value, secretShapes) || containsAny(subsection, secretShapes)
 }
 
@@ -77,7 +75,7 @@ func containsAny(s string, words []string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(s, w) })
 }
 
-// StripUserinfo takes user names and passwords out of every URL in s.
+// StripUserinfo takes user names and passwords out of every URL in s; out of ssh URLs only passwords.
 func StripUserinfo(s string) string {
 	var b strings.Builder
 	for {

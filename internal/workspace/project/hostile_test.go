@@ -100,17 +100,17 @@ var unprotectable = map[string]struct {
 	".git is a link": {func(w world) {
 		w.repo("r", "x")
 		w.link("../r/.git", "p/.git")
-	}, "it is a link", true},
+	}, "no plain file or folder", true},
 	".git leads through a link": {func(w world) {
 		w.mkdir("p")
 		w.git(".", "init", "-q", "--separate-git-dir", "p/.store", "p")
 		w.link(".store", "p/l")
 		w.write("p/.git", "gitdir: l\n")
-	}, "leads through one", true},
+	}, "leads through a link", true},
 	".git is a pipe": {func(w world) {
 		w.mkdir("p")
 		must(w.t, syscall.Mkfifo(w.path("p/.git"), 0o600))
-	}, "it is a link", true},
+	}, "no plain file or folder", true},
 	"a commondir was planted": {func(w world) {
 		w.repo("p", "x")
 		w.write("p/.git/commondir", "../evil\n")

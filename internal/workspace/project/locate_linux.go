@@ -16,22 +16,20 @@ import (
 	"claudebox/internal/workspace/gitconfig"
 )
 
-// The git folders that belong to a folder are found without git: .git, gitdir and
-// commondir are read here. All of them may have been written by an agent, so a git
-// folder outside counts only if it points back, and only where git would put it.
+// The git folders that belong to a folder are found without git: .git, gitdir and commondir are read here. An agent may
+// have written them, so a git folder outside counts only if it points back, and only where git would put it.
 
 // location is a folder that the agent is to get, with the repository that it lies in.
 type location struct {
 	Request
 	*layers
 	path string // see [Project]
-	root string
+	root string // see [Project.InstanceRoot]
 	repo Repo
 }
 
-// Repo is the repository that the project lies in, and what conditional includes ask about it. Where Worktree lies
-// above the project, git inside finds the repository only with GIT_DISCOVERY_ACROSS_FILESYSTEM=1: the folders between
-// are of another file system there (measured).
+// Repo is the repository that the project lies in. Branch and Remotes are for git's includeIf. If Worktree lies above
+// the project, git inside needs GIT_DISCOVERY_ACROSS_FILESYSTEM=1: the folders between are on another file system.
 type Repo struct {
 	Worktree string // canonical folder that holds .git; equals Dir for a bare one
 	Dir      string // git folder of this worktree, canonical
@@ -41,12 +39,12 @@ type Repo struct {
 	Remotes []string // URLs in its configuration, as written there
 }
 
-// findRepository looks for .git in start and above as git does, up to the border of the file system, or for a folder
-// that is itself a git folder (bare). A home folder under git (dotfiles) is not the project of what lies in it, so the
-// search ends there. An empty folder says that there is no repository, or nothing at start.
+// findRepository looks in start and the folders above, as git does, for one that has a .git or is a git folder itself
+// (bare). It stays in the file system. A home under git (dotfiles) does not count for what lies in it. worktree is ""
+// if nothing is found.
 func findRepository(start, home string) (worktree string, bare bool) {
 	var first, st unix.Stat_t
-	_ = unix.Lstat(start, &first) // fails once more below
+	_ = unix.Lstat(start, &first) // the loop makes the same call first, and sees the error
 	for dir := start; ; dir = filepath.Dir(dir) {
 		switch err := unix.Lstat(dir, &st); {
 		case err != nil || st.Dev != first.Dev || dir == home && dir != start:
@@ -74,8 +72,7 @@ func exists(path string) bool {
 // contains reports whether a canonical path lies in the project, so that the agent can write there anyway.
 func (loc location) contains(path string) bool { return pathname.Below(path, loc.path) }
 
-// given reports whether a canonical path lies in the project or is a folder
-// beside it that the profile's `worktrees` give away as well.
+// given reports whether a canonical path lies in the project or is a folder beside it of the profile's `worktrees`.
 func (loc location) given(path string) bool {
 	rel, err := filepath.Rel(loc.path, path)
 	return loc.contains(path) || err == nil && slices.ContainsFunc(loc.Worktrees, func(glob string) bool {
@@ -93,8 +90,8 @@ func relative(base, path string) string {
 	return rel
 }
 
-// locate finds out which git folders belong to the project, and protects .git. It opens the repository's common folder
-// if that lies outside of the project.
+// locate returns loc with repo and root set, and adds the mounts that protect .git. The folder is the repository's
+// common one, open, if that lies outside of the project; else nil. The caller closes it.
 func (loc location) locate(worktree string, bare bool) (location, *beneath.Folder, error) {
 	at := worktree + "/.git"
 	switch {
@@ -104,7 +101,8 @@ func (loc location) locate(worktree string, bare bool) (location, *beneath.Folde
 		return loc, nil, refusal(loc.path, "start claudebox in a working tree",
 			"it lies in the git folder %s", worktree)
 	}
-	repo, used, err := Repo{Worktree: worktree, Dir: worktree, Common: worktree}, true, error(nil)
+	var err error
+	repo, used := Repo{Worktree: worktree, Dir: worktree, Common: worktree}, true // of a bare repository
 	if !bare {
 		repo, used, err = loc.resolve(worktree)
 	}
@@ -114,9 +112,9 @@ func (loc location) locate(worktree string, bare bool) (location, *beneath.Folde
 		return loc, nil, nil
 	case err != nil:
 		return loc, nil, unprotectable(at, err)
-	case !used && !loc.contains(at):
+	case !used && !loc.contains(at): // .git does not count, and is out of the agent's reach
 		return loc, nil, nil
-	case !used || loc.Beside && !loc.contains(repo.Common):
+	case !used || loc.Beside && !loc.contains(repo.Common): // .git is in reach, its git folder is not mounted
 		return loc, nil, loc.protectDotGit(worktree)
 	}
 	if content, err := beneath.ReadIn(repo.Dir, "HEAD", smallLimit); err == nil {
@@ -124,7 +122,7 @@ func (loc location) locate(worktree string, bare bool) (location, *beneath.Folde
 			repo.Branch = strings.TrimRight(branch, "\r\n")
 		}
 	}
-	// Worktrees share the state of their main worktree; separate git folders and submodules have their own (STATE-01).
+	// The instance is named after root (STATE-01): worktrees share that of their main one, submodules have their own.
 	loc.repo, loc.root = repo, strings.TrimSuffix(repo.Common, "/.git")
 	var common *beneath.Folder
 	if !loc.contains(repo.Common) {
@@ -151,7 +149,7 @@ func unprotectable(path string, err error) error {
 	return &diag.Error{Op: "protect " + path, Err: err, Remedy: remedy}
 }
 
-// protectDotGit keeps a .git file from being led elsewhere.
+// protectDotGit keeps the agent from changing a .git file, so that it still names the same git folder.
 func (loc location) protectDotGit(worktree string) error {
 	base, err := beneath.Open(worktree)
 	if err != nil {
@@ -160,17 +158,17 @@ func (loc location) protectDotGit(worktree string) error {
 	defer base.Close()
 	at := below{loc.layers, base}
 	what, err := at.look(".git")
-	if err == nil && what.Kind != beneath.Dir { // that is pinned, or none of the project's
+	if err == nil && what.Kind != beneath.Dir { // gitFolder.protect pins that, or it is out of reach
 		at.keep(".git", what.Kind, whyMoved)
 	}
 	return err
 }
 
-// errLink says that .git is a link, or neither file nor folder, or leads through a link: the agent could exchange it.
-var errLink = errors.New("it is a link, or leads through one: the agent could replace it")
+// errLink is returned if the agent could replace .git.
+var errLink = errors.New("it is no plain file or folder, or leads through a link: the agent could replace it")
 
 // resolve follows .git to the git folder and the common folder. used is false for a .git that does not count: git will
-// not work inside, which a note says. It fails with [errLink] if the agent could exchange .git.
+// not work inside, which a note says. It fails with [errLink] if the agent could replace .git.
 func (loc location) resolve(worktree string) (repo Repo, used bool, err error) {
 	base, err := beneath.Open(worktree)
 	if err != nil {
@@ -197,8 +195,8 @@ func (loc location) resolve(worktree string) (repo Repo, used bool, err error) {
 	return repo, true, nil
 }
 
-// resolveFile follows a .git file. One that leads into the project gives the agent nothing new. One that leads outside
-// counts only if its target leads back: anybody can write the file, but only the target's owner the answer.
+// resolveFile follows a .git file. If it leads into the project, the agent could write there anyway. If it leads
+// outside, it counts only if the git folder there names this worktree: an agent can write .git, but not that folder.
 func (loc location) resolveFile(base *beneath.Folder) (repo Repo, used bool, err error) {
 	at := base.Join(".git")
 	written, dir, err := gitFile(base, ".git")
@@ -206,7 +204,7 @@ func (loc location) resolveFile(base *beneath.Folder) (repo Repo, used bool, err
 		loc.note(false, "%s is no .git file git would accept (%v); git will not work inside", at, err)
 		return repo, false, nil
 	}
-	if written != dir && loc.contains(written) { // exchanging a link exchanges what is behind it
+	if written != dir && loc.contains(written) { // there is a link on the way, in the project
 		return repo, false, errLink
 	}
 	git, err := beneath.Open(dir)
@@ -245,7 +243,7 @@ func (loc location) judgeGitFolder(path string) error {
 	return nil
 }
 
-// gitFile returns where a .git file of a folder leads, as [resolved] does.
+// gitFile reads the path in a .git file, which rel names below base; the results are those of [resolved].
 func gitFile(base *beneath.Folder, rel string) (written, real string, err error) {
 	content, err := base.Read(rel, smallLimit)
 	if err != nil {
@@ -258,8 +256,8 @@ func gitFile(base *beneath.Folder, rel string) (written, real string, err error)
 	return resolved(filepath.Dir(base.Join(rel)), text)
 }
 
-// resolved returns the canonical form of a path that stands in a file of a folder; written is the path with the links
-// on the way.
+// resolved interprets a path as git does that reads it in a file in folder. written is the absolute path, links
+// included; real has them resolved.
 func resolved(folder, text string) (written, real string, err error) {
 	text = strings.TrimRight(text, "\r\n")
 	if text == "" || strings.ContainsRune(text, 0) {
@@ -272,7 +270,7 @@ func resolved(folder, text string) (written, real string, err error) {
 	return filepath.Clean(text), real, err
 }
 
-// commonFolderOf returns the common folder of a git folder. Git makes a linked worktree's git folder at
+// commonFolderOf returns the path of the common folder of a git folder. Git makes a linked worktree's git folder at
 // <common>/worktrees/<name>; any other commondir may be an attempt to have another folder mounted.
 func commonFolderOf(git *beneath.Folder) (string, error) {
 	content, err := git.Read("commondir", smallLimit)

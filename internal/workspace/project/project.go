@@ -1,15 +1,12 @@
-// Package project says what the sandbox sees of the caller's folder: its
-// canonical place, the git folders that belong to it, which of its files the
-// host executes and must therefore be read-only inside, which look secret and
-// are hidden.
+// Package project says what the sandbox sees of the caller's folder: its canonical place, the git folders that belong
+// to it, which of its files the host executes and must therefore be read-only inside, which look secret and are hidden.
 //
-// It imports what reads git's files and what walks a project, reads the
-// project and what its .git points at, and trusts nothing in either: an agent
-// wrote there in earlier sessions. It runs no program (git in a project obeys
-// core.fsmonitor), and follows no symbolic link below the project.
+// It reads the project and the git folder that its .git points at, and trusts neither: an agent may have written there
+// in earlier sessions. It runs no program (git in a project obeys core.fsmonitor). It reads no file of the project
+// through a symbolic link, but looks up where a link leads, to cover that.
 //
-// [Open] only reads. [Project.Hold] makes the few stand-ins without which
-// an absent file would be a way to the host, and takes them away again.
+// [Open] changes nothing; it connects to sockets in the project, to see whether somebody listens. [Project.Hold] makes
+// the few stand-ins without which an absent file would be a way to the host, and takes them away again.
 package project
 
 import (
@@ -27,10 +24,9 @@ import (
 
 // Request is what [Open] is asked for. All paths are absolute.
 type Request struct {
-	Dir string // where the caller stands, or the folder beside the project; links are resolved by Open
-	// Beside says that Dir is not the project but a folder that the user gives away read-write beside it: the host's
-	// git obeys what is in there, too. What of its repositories lies elsewhere stays there, and its sockets were asked
-	// for.
+	Dir string // the caller's current folder, or the folder beside the project; Open resolves links
+	// Beside says that Dir is not the project but a further folder that the user mounts read-write: the host's git
+	// obeys what is in it, too. A git folder outside of it is not mounted, and sockets in it stay visible.
 	Beside bool
 
 	Home  string   // the user's home
@@ -38,39 +34,41 @@ type Request struct {
 	Own   []string // claudebox's own folders: ~/.claudebox and its XDG ones
 	Never []string // paths that no sandbox may see (SAND-09)
 
-	Build          string   // the claudebox that asks, see [Scope]
+	Build          string   // identifies the running claudebox: what another build has seen is not used
 	GitRoot        bool     // take the root of the repository for the project
 	WritableConfig bool     // git: {config: writable}
 	Strict         bool     // protect_mode: strict: tracked files are read-only too
-	Worktrees      []string // globs of folders beside the project that are given away with it, relative to the project
-	Protect        []string // globs of the profile, relative to the project
-	Hide, Show     []string // the same with a slash; without one, for the last component
+	Worktrees      []string // globs of folders beside the project that the agent gets, too, relative to the project
+	Protect        []string // globs of files to be made read-only, relative to the project
+	Hide, Show     []string // globs of files to hide, or not to: with a slash relative to the project, else of a name
 	OwnFiles       []string // profiles and plans that claudebox itself obeys
 
 	UserGit []UserGit // the user's own git configuration, which git obeys in the project
 
-	Memory Memory // what earlier sessions left to be known; never nil
+	Memory Memory // of earlier and running sessions; never nil
 }
 
-// Memory is what is remembered of earlier sessions, and known of those that live, by the identity of files: it is the
-// same from any folder. Names are relative to a git folder's working tree.
+// Memory is what earlier sessions left, and what running ones hold. It is looked up by the identity of files, so it is
+// found when a project was moved. Names are relative to a git folder's working tree.
 type Memory interface {
 	// Known returns what the last look at the same scope saw; nil if that is not known.
 	Known(s Scope) *Seen
 	// Filled returns what was found in the folders of a project that tools fill.
 	Filled(project string) Filled
-	// Pushed returns the names that sessions added to the index of a git folder: they count as untracked.
+	// Pushed returns the names that sessions added to the index of a git folder; they count as untracked.
 	Pushed(git identity.ID) []string
 	// Left returns files with names of secrets that sessions made and added to the index of a git folder.
 	Left(git identity.ID) []Left
-	// Hidden returns the names that sessions hid in a repository's working trees: git takes names out of commits.
+	// Hidden returns the names that sessions hid in any working tree of a repository. An agent's commit can bring them
+	// into an index, so they must not count as tracked for that alone.
 	Hidden(common identity.ID) []string
 	// Doubted reports whether a file of a project may be in an index because of a session that still lives.
 	Doubted(project, name string) bool
 	// StillHidden returns the files below a folder that were hidden from earlier sessions: those that stay hidden
 	// whatever becomes of the reason ([Project.Stay]), and all.
 	StillHidden(folder string) (stay, all []string)
-	// Inherited replaces, in a snapshot, what lies where sessions live by what was there before them.
+	// Inherited returns the snapshot with the parts that other sessions work on, or were not reviewed for, as those
+	// sessions found them.
 	Inherited(seen git.Snapshot) git.Snapshot
 }
 
@@ -78,36 +76,35 @@ type Memory interface {
 type Project struct {
 	Path         string  // canonical; mounted read-write at its own path
 	Dir          string  // canonical folder where the agent starts, at or below Path
-	InstanceRoot string  // canonical root that the state folder is named after (STATE-01)
+	InstanceRoot string  // the folder that the instance is named after (STATE-01): the main worktree, or the project
 	Repo         Repo    // zero when the project is in no repository
 	Mounts       []Mount // beyond the project itself, a shorter path before a longer one
 	Notes        []Note
 
 	Hidden   []string // files and folders that are covered
-	Stay     []string // those that stay covered in later sessions, even without the link or repository that showed them
-	ReadOnly []string // what cannot be changed inside, without git's own files
-	Reported []string // tracked, and executed by the host: writable, but a change is reported
-	Tracked  []string // names in git's indexes that no session put there
+	Stay     []string // the hidden ones that stay so later, even if the agent removes the link that made them known
+	ReadOnly []string // what the host executes and cannot be changed inside, and files of git that a copy covers
+	Reported []string // executed by the host, and changeable (tracked files, links): a change is reported
+	Tracked  []string // names in git's indexes, as far as they matter here and no session may have added them
 	Cut      bool     // not all was looked at: the rest is neither hidden nor protected
 
-	Scope      Scope        // what is to be looked at when a session has ended
-	Seen       Seen         // what was there
-	Filled     Filled       // and in the folders that tools fill
-	Before     git.Snapshot // the git places, those of the repository's common folder included
-	OpenConfig bool         // their configuration can be changed inside
+	Scope      Scope        // what is looked at again when a session has ended
+	Seen       Seen         // what a look by Scope saw, before the session
+	Filled     Filled       // repositories in folders that tools fill (node_modules and the like)
+	Before     git.Snapshot // the git folders before the session, the common folder included
+	OpenConfig bool         // git's configuration can be changed inside
 
 	StandIns []StandIn // what [Project.Hold] makes
 	show     []string
 }
 
-// Mode is how a path is mounted over itself.
+// Mode says what is mounted over a path: the path itself, or something else.
 type Mode string
 
 const (
 	// Shared is a folder outside the project that git needs, read-write.
 	Shared Mode = "shared"
-	// Pin is a folder bound read-write over itself, so that it cannot be
-	// renamed away with the read-only mounts that lie in it.
+	// Pin is a folder bound read-write over itself, so that it cannot be renamed away with the mounts that lie in it.
 	Pin Mode = "pin"
 	// ReadOnly is a file or folder bound read-only over itself.
 	ReadOnly Mode = "ro"
@@ -117,8 +114,7 @@ const (
 	Hidden Mode = "hidden"
 )
 
-// Mount is one path, mounted over itself. Root is a canonical folder that
-// Path is at or below; below it no link may be followed on the way.
+// Mount covers one path. Root is the path or a folder above it, canonical; no link is followed between Root and Path.
 type Mount struct {
 	Path    string
 	Mode    Mode
@@ -134,8 +130,8 @@ type Note struct {
 	Red  bool // a protection that does not hold, or a host that will execute what is written
 }
 
-// Open finds the project of the folder the caller stands in, looks at all of it, and says what is to be laid over it.
-// It refuses folders that must not be given away (SAND-05), and a repository whose protection cannot be set up; each
+// Open finds the project of the caller's current folder, looks at all of it, and says what is to be laid over it.
+// It refuses folders that the agent must not get (SAND-05), and a repository whose protection cannot be set up; each
 // refusal is a [*diag.Error] with a remedy.
 func Open(req Request) (Project, error) {
 	dir, err := canonical(req.Dir)
@@ -179,10 +175,13 @@ func Open(req Request) (Project, error) {
 // for the project when asked for the git root.
 func GitRoot(dir, home string) (string, error) {
 	real, err := canonical(dir)
-	if worktree, bare := findRepository(real, canonicalOrClean(home)); err == nil && worktree != "" && !bare {
-		real = worktree
+	if err != nil {
+		return "", err
 	}
-	return real, err
+	if worktree, bare := findRepository(real, canonicalOrClean(home)); worktree != "" && !bare {
+		return worktree, nil
+	}
+	return real, nil
 }
 
 func canonical(dir string) (string, error) {
@@ -193,7 +192,7 @@ func canonical(dir string) (string, error) {
 	return real, err
 }
 
-// canonicalOrClean resolves the links in a path, whether something is there or not; none if they lead in a circle.
+// canonicalOrClean resolves the links in a path, also if nothing is there. If that fails, it only cleans the path.
 func canonicalOrClean(path string) string {
 	if real, err := beneath.Leads(path); err == nil {
 		return real
@@ -201,12 +200,12 @@ func canonicalOrClean(path string) string {
 	return filepath.Clean(path)
 }
 
-// Appeared returns a file that looks secret by its name and was not there when the project was opened, relative to
-// Path; it returns "" if there is none.
+// Appeared returns a file that looks secret by its name and was made or replaced since the project was opened, relative
+// to Path; "" if there is none, and "." if the project cannot be opened any more.
 func (p Project) Appeared() (rel string) {
 	tree, err := beneath.Open(p.Path)
 	if err != nil {
-		return "." // it is not there any more
+		return "."
 	}
 	defer tree.Close()
 	byRel := func(f survey.File, rel string) int { return strings.Compare(f.Rel, rel) }

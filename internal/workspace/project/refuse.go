@@ -21,14 +21,14 @@ func around(project, place string) bool { return pathname.Below(place, project) 
 
 func overlaps(project, place string) bool { return inside(project, place) || around(project, place) }
 
-// forbidden is one rule of SAND-05: no project may lie to the place as one of the functions above says.
+// forbidden is one rule of SAND-05 about a place: a folder is no project if forbids(folder, place) is true.
 type forbidden struct {
 	path    string // "~" at the beginning stands for the user's home
 	forbids func(project, place string) bool
 	why     string
 }
 
-// forbiddenPlaces are the fixed rules. Claudebox's own folders and the paths of SAND-09 are in the request.
+// forbiddenPlaces are the fixed rules. [Request.Own] and [Request.Never] hold further places.
 var forbiddenPlaces = []forbidden{
 	{"/", itself, "is the whole machine"},
 	{"/nix", inside, "belongs to Nix"},
@@ -52,7 +52,7 @@ var forbiddenPlaces = []forbidden{
 	{"~/.claude", overlaps, "holds your own Claude Code's configuration and history"},
 }
 
-// nixosConfig is a folder that may be a project, whatever it lies in.
+// nixosConfig, with all below it, is the only part of /etc that may be a project.
 const nixosConfig = "/etc/nixos"
 
 // executedPlaces are folders that may be projects, with a warning: the host executes what is written there.
@@ -68,8 +68,8 @@ func refusal(dir, remedy, format string, args ...any) error {
 	return diag.Errorf("take "+dir+" as the project", remedy, format, args...)
 }
 
-// checkPlace refuses a project by its path (SAND-05), and the folder of another user, who would execute what is written
-// there, or has put it there. Root must log in as the owner.
+// checkPlace returns an error if the folder must not be a project (SAND-05). That is so for a folder of another user,
+// too, even for root: its owner would run what the agent writes there, or may have put traps into it.
 func (loc location) checkPlace() error {
 	dir := loc.path
 	if why := loc.whyForbidden(dir); why != "" {
@@ -102,7 +102,8 @@ func (loc location) checkPlace() error {
 func (req Request) whyForbidden(dir string) string {
 	for _, rule := range forbiddenPlaces {
 		place := req.expand(rule.path)
-		if rule.forbids(dir, place) && !(place == path.Dir(nixosConfig) && pathname.Below(dir, nixosConfig)) {
+		exempt := place == "/etc" && pathname.Below(dir, nixosConfig)
+		if rule.forbids(dir, place) && !exempt {
 			return place + " " + rule.why
 		}
 	}
@@ -119,8 +120,8 @@ func (req Request) whyForbidden(dir string) string {
 	return ""
 }
 
-// exposes reports whether a folder is, holds or lies in a path of SAND-09, or in what that leads to if it is a link. A
-// path that has a rule of its own above is judged by that alone: /tmp must never be seen, but may hold a project.
+// exposes reports whether a folder overlaps a path of [Request.Never], or the target if that path is a link. A path
+// with a rule in forbiddenPlaces is judged by that alone: no sandbox sees /tmp, but a project may lie in it.
 func (req Request) exposes(dir, never string) bool {
 	if slices.ContainsFunc(forbiddenPlaces, func(f forbidden) bool { return f.path == never }) {
 		return false
@@ -155,10 +156,10 @@ func overlapsPattern(dir, pattern, home string) bool {
 		}
 		dir, pattern = below, rest
 	}
-	theirs, ours := strings.Split(pattern, "/"), strings.Split(dir, "/")
-	for i := range min(len(theirs), len(ours)) {
-		if matched, err := path.Match(theirs[i], ours[i]); err != nil || !matched {
-			return err != nil
+	wanted, given := strings.Split(pattern, "/"), strings.Split(dir, "/")
+	for i := range min(len(wanted), len(given)) {
+		if matched, err := path.Match(wanted[i], given[i]); err != nil || !matched {
+			return err != nil // a bad pattern counts as a match, so that the folder is refused
 		}
 	}
 	return true

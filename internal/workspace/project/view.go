@@ -178,7 +178,7 @@ func (v *view) uncounted() (names []string) {
 		v.wereHidden, doubted = append(v.wereHidden, hidden...), append(doubted, hidden...)
 		for _, left := range v.Memory.Left(place.id()) {
 			for _, rel := range place.inProject([]string{left.Name}) {
-				if SumOf(v.tree.Folder, rel) == left.Sum {
+				if sum := SumOf(v.tree.Folder, rel); sum != "" && sum == left.Sum {
 					same[rel] = true
 				} else {
 					doubted = append(doubted, rel)

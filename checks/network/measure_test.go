@@ -25,11 +25,14 @@ type rival struct {
 	run  runs
 }
 
-// rivals are the host itself, claudebox by both interfaces and in tier allow,
-// and pasta as it is, of each release that the lab has.
+// rivals are the host itself, the host with a relay between, claudebox by both interfaces, and pasta as it is, of each
+// release that the lab has.
 func rivals(t *testing.T) []rival {
 	list := []rival{
-		{"host", func(t *testing.T, u *user, words ...string) *exec.Cmd { return u.plainly(probe(), words...) }},
+		{"host", func(_ *testing.T, u *user, words ...string) *exec.Cmd { return u.plainly(probe(), words...) }},
+		{"host, a plain relay between", func(_ *testing.T, u *user, words ...string) *exec.Cmd {
+			return u.plainly(probe(), append([]string{"relayed"}, words[1:]...)...)
+		}},
 		{"inet", tier("inet")},
 		{"inet, no tun", untunned("inet")},
 	}
@@ -90,8 +93,8 @@ func TestMeasureTheNetwork(t *testing.T) {
 	fmt.Print("\n|" + strings.Repeat(" --- |", len(withFull)+1) + "\n")
 	const source, sink, web = "203.0.113.10:9001", "203.0.113.10:9002", "203.0.113.10:80"
 	gigabits := func(n float64) string { return fmt.Sprintf("%.2f Gbit/s", n*8/1e9) }
-	row(t, "upload", newUser(t, near), all, 3, gigabits, "traffic", "up", sink)
-	row(t, "download", newUser(t, near), all, 3, gigabits, "traffic", "down", source)
+	row(t, "upload", newUser(t, near), all, 7, gigabits, "traffic", "up", sink)
+	row(t, "download", newUser(t, near), all, 7, gigabits, "traffic", "down", source)
 	row(t, "upload, 50 ms", newUser(t, far), all, 3, gigabits, "traffic", "up", sink)
 	row(t, "download, 50 ms", newUser(t, far), all, 3, gigabits, "traffic", "down", source)
 	row(t, "connect + GET", newUser(t, near), all, 3, func(n float64) string { return fmt.Sprintf("%.2f ms", n/1000) }, "traffic", "get", web)
@@ -127,7 +130,7 @@ func row(t *testing.T, name string, u *user, all []rival, rounds int, show func(
 	fmt.Printf("| %s |", name)
 	for _, list := range figures {
 		if slices.Sort(list); len(list) == 0 {
-			fmt.Print(" failed |")
+			fmt.Print(" – |")
 			continue
 		}
 		fmt.Printf(" %s |", show(list[len(list)/2]))

@@ -195,3 +195,26 @@ func TestTheFilterIsStartedWhenThereIsNeed(t *testing.T) {
 		}
 	}
 }
+
+func TestAFilterThatCannotStartSaysWhy(t *testing.T) {
+	dir := t.TempDir()
+	f, err := inside.Listen(inside.Request{
+		Dir: dir, Known: knownFile(t, dir, pathA+"\n"), Only: []string{"/tmp/not-a-store-path"},
+		Dial: func() (*os.File, error) { return nil, os.ErrNotExist },
+		Lost: func(why string) { t.Error("told twice:", why) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	begun := make(chan error)
+	go func() { begun <- f.Begin() }()
+	select {
+	case err := <-begun:
+		if err == nil || !strings.Contains(err.Error(), "/tmp/not-a-store-path") {
+			t.Fatalf("Begin returned %v", err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("Begin waits for a process that has ended")
+	}
+}

@@ -32,9 +32,11 @@ const (
 	onlyDescriptor // the list of paths, if the sandbox sees only a closure
 )
 
-// The messages of the filter to its parent, one byte each.
+// The messages of the filter to its parent, one byte each. The parent answers only saysDial, with the same byte; the
+// connection comes with it as a descriptor, if there is one.
 const (
 	saysReady     = 'r' // it is confined
+	saysFailed    = 'f' // it could not start: more bytes, the reason, follow in the message
 	saysDial      = 'd' // it needs a connection to the daemon
 	saysCollected = 'c' // a path that the inner store relies on is gone
 )
@@ -44,8 +46,8 @@ const (
 type Filter struct {
 	request  Request
 	process  *os.Process
-	parent   *net.UnixConn
-	theirs   *os.File // the process's end of parent
+	line     *net.UnixConn // this process's end of the socket pair
+	theirs   *os.File      // the end of the filter's process
 	listener *os.File
 	dir      *os.File
 	begun    sync.Mutex // held by Begin
@@ -115,7 +117,7 @@ func (f *Filter) pair() error {
 	f.theirs = os.NewFile(uintptr(fds[1]), "parent")
 	conn, err := net.FileConn(ours)
 	if err == nil {
-		f.parent = conn.(*net.UnixConn)
+		f.line = conn.(*net.UnixConn)
 	}
 	return err
 }
@@ -158,6 +160,7 @@ func (f *Filter) begin() error {
 	if err := f.run(files, ready); err != nil {
 		return err
 	}
+	f.theirs.Close() // with this one open, the end of the process would go unnoticed
 	return <-ready
 }
 
@@ -203,45 +206,47 @@ func (f *Filter) run(files []*os.File, ready chan<- error) error {
 		if err != nil {
 			return
 		}
-		f.serve(ready)
+		began := f.serve(ready)
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
+		if began && !f.closing.Load() {
+			f.lose("its filter ended")
+		}
 	})
 	return <-started
 }
 
-// serve answers the filter's messages until it ends. It sends the first result to ready.
-func (f *Filter) serve(ready chan<- error) {
-	tell := func(err error) { // only the first one is taken
-		select {
-		case ready <- err:
-		default:
-		}
-	}
+// serve answers the filter's messages until it ends. It sends one value to ready, nil when the filter is confined, and
+// reports whether it was nil.
+func (f *Filter) serve(ready chan<- error) (began bool) {
+	why := errors.New("its process ended")
 	defer func() {
-		tell(errors.New("its process ended"))
-		if !f.closing.Load() {
-			f.lose("its filter ended")
+		if !began {
+			ready <- why
 		}
 	}()
 	for {
-		var said [1]byte
-		n, err := f.parent.Read(said[:])
+		var said [1024]byte
+		n, err := f.line.Read(said[:])
 		if err != nil || n == 0 {
-			return
+			return began
 		}
-		switch said[0] {
-		case saysReady:
-			tell(nil)
-		case saysDial:
+		switch {
+		case said[0] == saysReady && !began:
+			began = true
+			ready <- nil
+		case said[0] == saysFailed && !began:
+			why = errors.New(string(said[1:n]))
+			return false
+		case said[0] == saysDial:
 			if f.connect() != nil {
-				return
+				return began
 			}
-		case saysCollected:
+		case said[0] == saysCollected:
 			f.lose("the host collected a store path that it relies on")
 			_, _ = f.request.Known.WriteString(collectedLine)
 		default:
-			return
+			return began
 		}
 	}
 }
@@ -259,7 +264,7 @@ func (f *Filter) connect() error {
 		defer conn.Close()
 		rights = unix.UnixRights(int(conn.Fd()))
 	}
-	_, _, err := f.parent.WriteMsgUnix([]byte{saysDial}, rights, nil)
+	_, _, err := f.line.WriteMsgUnix([]byte{saysDial}, rights, nil)
 	return err
 }
 
@@ -277,8 +282,8 @@ func (f *Filter) Close() {
 	for _, end := range []*os.File{f.listener, f.theirs} {
 		closeFile(end)
 	}
-	if f.parent != nil {
-		f.parent.Close()
+	if f.line != nil {
+		f.line.Close()
 	}
 	f.begun.Lock()
 	defer f.begun.Unlock()
@@ -296,22 +301,24 @@ func Run(words []string) (status int, ran bool) {
 		return 0, false
 	}
 	closure := words[1] == "true"
-	if err := confineSelf(closure); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 125, true
+	line := os.NewFile(parentDescriptor, "parent")
+	err := confineSelf(closure)
+	if err == nil {
+		err = filter(line, closure)
 	}
-	if err := filter(closure); err != nil {
+	if err != nil {
+		_, _ = line.Write(append([]byte{saysFailed}, err.Error()...)) // the parent may be gone
 		return 125, true
 	}
 	return 0, true
 }
 
 // filter serves until the parent is gone.
-func filter(closure bool) error {
+func filter(line *os.File, closure bool) error {
 	// The collector runs often, before the garbage of hundreds of clients adds up.
 	debug.SetGCPercent(50)
 	debug.SetMemoryLimit(8 << 20)
-	conn, err := net.FileConn(os.NewFile(parentDescriptor, "parent"))
+	conn, err := net.FileConn(line)
 	if err != nil {
 		return err
 	}
@@ -324,7 +331,7 @@ func filter(closure bool) error {
 		Dial: p.dial, Known: os.NewFile(knownDescriptor, "known"), Lost: func() { _ = p.say(saysCollected) },
 	}
 	if closure {
-		if host.Only, err = readOnly(os.NewFile(onlyDescriptor, "closure")); err != nil {
+		if host.Only, err = setOf(os.NewFile(onlyDescriptor, "closure")); err != nil {
 			return err
 		}
 	}
@@ -344,7 +351,8 @@ func prepare(host *Host) {
 	_ = host.Prepare() // the next query returns the error
 }
 
-func readOnly(list *os.File) (map[string]bool, error) {
+// setOf returns the store paths of a list as a set.
+func setOf(list *os.File) (map[string]bool, error) {
 	only := map[string]bool{}
 	for path, err := range Known(list) {
 		if err != nil {

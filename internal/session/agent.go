@@ -51,7 +51,7 @@ func agentOf(in inputs, k *keeper) (made agentPart, err error) {
 		return made, err
 	}
 	made.Words = slices.Concat([]string{program.Path}, program.Args, p.Agent.Args)
-	made.Owns, made.Libraries = true, program.Libraries
+	made.OwnsTerminal, made.Libraries = true, program.Libraries
 	made.note(program.Notes...)
 	for _, m := range program.Mounts {
 		kind := plan.ROBind

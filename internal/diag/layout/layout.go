@@ -32,8 +32,8 @@ func (v View) Paint(colour, text string) string {
 	return colour + text + Plain
 }
 
-// Wrap breaks text at blanks into lines of at most width characters. A word that is longer gets a line of its own,
-// unbroken, and so does a command between backticks: both are there to be copied.
+// Wrap breaks text at blanks into lines of at most width characters. It breaks no word, and no command between
+// backticks, so that they can be copied: one that is longer than width gets a line of its own.
 func Wrap(text string, width int) []string {
 	var lines []string
 	line := ""

@@ -18,16 +18,17 @@ const mostNames = 8192
 // Names gives addresses to names. A name keeps its addresses as long as the
 // Names exist. It may be used from many goroutines.
 type Names struct {
-	first  uint32 // the number of nobody
+	first  uint32 // the lowest number of the generation; no name has it
 	mu     sync.Mutex
 	number map[string]uint32
-	name   []string // by number, counted from first
+	name   []string // by number less first; name[0] is empty
 }
 
-// Generations is how many Names can exist that have no address in common.
+// Generations is how many Names can exist that have no address in common. It is at least [link.MostHelpers].
 const Generations = 1 << (32 - 15) / (2 * mostNames)
 
-// NewNames makes an empty Names for a generation, which must be less than [Generations].
+// NewNames makes an empty Names for the helper that is started after as many others as generation says. Names whose
+// generations are equal modulo [Generations] have the same addresses.
 func NewNames(generation int) *Names {
 	return &Names{
 		first: uint32(generation%Generations) * 2 * mostNames, number: map[string]uint32{},

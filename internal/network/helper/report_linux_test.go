@@ -6,6 +6,9 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"claudebox/internal/network/dns"
+	"claudebox/internal/network/link"
 )
 
 // What is no report, or too long to be one, is not taken for an empty one.
@@ -47,4 +50,10 @@ func pair(t *testing.T) (a, b wire) {
 		ends[i] = wire{conn.(*net.UnixConn)}
 	}
 	return ends[0], ends[1]
+}
+
+func TestEachHelperOfASessionHasNamesOfItsOwn(t *testing.T) {
+	if dns.Generations < link.MostHelpers {
+		t.Fatalf("%d helpers share the addresses of %d generations", link.MostHelpers, dns.Generations)
+	}
 }

@@ -34,7 +34,7 @@ func Connected(addresses []Address, routes []Route) Host {
 			h.Networks = append(h.Networks, single(a.Peer))
 		}
 	}
-	out := devices(routes)
+	out := toInternet(routes)
 	for _, r := range routes {
 		if r.Gateway.IsValid() {
 			h.Networks = append(h.Networks, single(r.Gateway))
@@ -57,8 +57,8 @@ func Connected(addresses []Address, routes []Route) Host {
 
 func single(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
 
-// road is a device for one family of addresses, with or without gateways: a tunnel has
-// none, and neither have the networks connected directly to a LAN.
+// road is the routes of one device for one family of addresses, those through gateways apart from the direct ones: of a
+// LAN only the former lead to the internet, of a tunnel the latter.
 type road struct {
 	device int
 	v4     bool
@@ -67,13 +67,12 @@ type road struct {
 
 func roadOf(r Route) road { return road{r.Device, r.To.Addr().Is4(), !r.Gateway.IsValid()} }
 
-// devices returns true for the roads to the internet: those whose routes together cover
-// more than half of it. VPNs split the default route into halves, or exclude the private
-// networks from it, which results in dozens of routes.
-func devices(routes []Route) map[road]bool {
+// toInternet returns the roads to the internet, with true: those whose routes together cover more than half of it. VPNs
+// split the default route into halves, or exclude the private networks from it, which results in dozens of routes.
+func toInternet(routes []Route) map[road]bool {
 	reach := map[road][]span{}
 	for _, r := range routes {
-		if s, ok := public(r.To); ok && !r.Local {
+		if s, ok := spanOf(r.To); ok && !r.Local {
 			reach[roadOf(r)] = append(reach[roadOf(r)], s)
 		}
 	}
@@ -89,9 +88,9 @@ func devices(routes []Route) map[road]bool {
 // addresses.
 type span struct{ first, last uint64 }
 
-// public returns a prefix as a span; false for an IPv6 prefix longer than 64 bits, which is
+// spanOf returns a prefix as a span; false for an IPv6 prefix longer than 64 bits, which is
 // nothing compared to the internet.
-func public(p netip.Prefix) (span, bool) {
+func spanOf(p netip.Prefix) (span, bool) {
 	p = p.Masked()
 	if p.Addr().Is4() {
 		b := p.Addr().As4()
@@ -113,13 +112,13 @@ func public(p netip.Prefix) (span, bool) {
 // 2000::/3.
 func internet(v4 bool) []span {
 	if !v4 {
-		global, _ := public(netip.MustParsePrefix("2000::/3"))
+		global, _ := spanOf(netip.MustParsePrefix("2000::/3"))
 		return []span{global}
 	}
 	var taken []span
 	for _, p := range special() {
 		if p.Addr().Is4() {
-			s, _ := public(p)
+			s, _ := spanOf(p)
 			taken = append(taken, s)
 		}
 	}

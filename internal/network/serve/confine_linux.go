@@ -11,11 +11,12 @@ import (
 	"claudebox/internal/network/dns"
 )
 
-// places are the folders with the files that looking up a name reads. They are folders, as a changed file is a
-// new file.
+// places are the folders with the files that looking up a name reads. They are folders because Landlock permits an
+// inode: a file that is replaced by renaming would not be readable any more.
 var places = []string{"/etc", "/run/systemd/resolve", "/run/NetworkManager", "/run/resolvconf", "/nix/store"}
 
-// confineSelf confines this process to internet sockets, the descriptors that are open, and reading [places].
+// confineSelf confines this process to the descriptors that are open, to internet sockets, to netlink, by which package
+// hostnet watches addresses and routes, and to reading [places] and the folder of the real resolv.conf.
 func confineSelf() error {
 	read := []string{}
 	for _, place := range append(places, realFolder(dns.ResolvConf)) {

@@ -14,9 +14,9 @@ import (
 	"claudebox/internal/network/link"
 )
 
-// Publish carries a connection from the host to a port of the sandbox's 127.0.0.1. It returns when the
-// connection is over. It returns an error, and leaves outer open, if no server listens on that
-// port there.
+// Publish carries a connection from the host to a port of the sandbox's 127.0.0.1. It returns when the connection is
+// over. If the port cannot be reached there, it returns an error and leaves outer open: the server may listen on
+// [::1]. If the sandbox has too many connections, it resets outer and returns nil.
 func (s *Stack) Publish(outer *net.TCPConn, port uint16) error {
 	queue := new(waiter.Queue)
 	endpoint, err := s.dialInside(queue, port)
@@ -30,10 +30,12 @@ func (s *Stack) Publish(outer *net.TCPConn, port uint16) error {
 		return nil
 	}
 	defer s.flows.remove(p.open)
-	return p.run(s.ctx, false)
+	_ = p.run(s.ctx, false) // no gate inspects it, so nothing is refused
+	return nil
 }
 
-// dialInside connects to a port of the sandbox's 127.0.0.1.
+// dialInside connects to a port of the sandbox's 127.0.0.1. The stack has no loopback of its own: packets for that
+// address leave by its interface, and the sandbox's kernel takes them (route_localnet, set by package stage).
 func (s *Stack) dialInside(queue *waiter.Queue, port uint16) (tcpip.Endpoint, error) {
 	ctx, cancel := context.WithTimeout(s.ctx, dialTime)
 	defer cancel()

@@ -61,14 +61,14 @@ const (
 	SetExpected  ResultType = 106 // fields: activity type, number
 )
 
-// Tags of the messages between a request and its reply.
+// Tags of the messages between a request and its reply: STDERR_NEXT and so on in Nix (worker-protocol.hh).
 const (
-	tagNext  = 0x6f6c6d67
-	tagLast  = 0x616c7473
-	tagError = 0x63787470
-	tagStart = 0x53545254
-	tagStop  = 0x53544f50
-	tagNews  = 0x52534c54
+	tagNext   = 0x6f6c6d67
+	tagLast   = 0x616c7473
+	tagError  = 0x63787470
+	tagStart  = 0x53545254
+	tagStop   = 0x53544f50
+	tagResult = 0x52534c54
 )
 
 // decodeEvent reads the body of a message between a request and its reply. The caller
@@ -81,10 +81,10 @@ func decodeEvent(d *decoder, tag uint64) Event {
 		return decodeStart(d)
 	case tagStop:
 		return Stop{d.uint()}
-	case tagNews:
+	case tagResult:
 		return Result{ID: d.uint(), Type: ResultType(d.uint()), Fields: list(d, decodeField)}
 	}
-	// tagRead and tagWrite belong to operations that this client does not use.
+	// The daemon's STDERR_READ and STDERR_WRITE belong to operations that this client does not use.
 	d.protocolf("message of kind %#x", tag)
 	return nil
 }
@@ -108,8 +108,8 @@ func decodeField(d *decoder) Field {
 	}
 }
 
-// decodeError reads the body of an error, in the format introduced with 1.26, and
-// returns its message. Positions are always absent; the type is always "Error".
+// decodeError reads the body of an error, in the format of the worker protocol since 1.26, and returns its message. An
+// error with a position, which the daemon never sends, breaks the protocol. The first text is always "Error".
 func decodeError(d *decoder) string {
 	d.text()
 	d.uint() // level

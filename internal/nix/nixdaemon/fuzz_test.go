@@ -28,7 +28,7 @@ func encodeEvent(e *encoder, event Event) {
 		e.uint(tagStop)
 		e.uint(event.ID)
 	case Result:
-		e.uint(tagNews)
+		e.uint(tagResult)
 		e.uint(event.ID)
 		e.uint(uint64(event.Type))
 		encodeFields(e, event.Fields)

@@ -222,12 +222,12 @@ func TestAMountPointInAWritableFolderMustBeThereAlready(t *testing.T) {
 	for _, m := range bind(t, aPlan(usual...), h).Mounts {
 		switch m.Destination {
 		case "/home/u/src/p/a/b":
-			if (m.Above != Place{Root: "/home/u/src/p", Path: "a/b"}) {
-				t.Errorf("above %s is %+v", m.Destination, m.Above)
+			if (m.Point != Place{Root: "/home/u/src/p", Path: "a/b"}) {
+				t.Errorf("the point of %s is %+v", m.Destination, m.Point)
 			}
 		default:
-			if m.Above != (Place{}) {
-				t.Errorf("above %s is %+v, want none", m.Destination, m.Above)
+			if m.Point != (Place{}) {
+				t.Errorf("the point of %s is %+v, want none", m.Destination, m.Point)
 			}
 		}
 	}

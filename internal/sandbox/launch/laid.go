@@ -17,7 +17,7 @@ const layFrom = 4
 // read-only, or covers it with a made file. It can be made inside the sandbox, as it
 // needs nothing else from the host.
 func (m Mount) coversFile() bool {
-	if path.Join(m.Above.Root, m.Above.Path) != m.Destination {
+	if path.Join(m.Point.Root, m.Point.Path) != m.Destination {
 		return false
 	}
 	switch m.Kind {

@@ -16,7 +16,7 @@ type Launch struct {
 	Tier     string     // network tier in force
 	Mounts   []Mount    // in the order in which they are made
 	Closure  []string   // store paths that are mounted where a mount of kind closure is; sorted
-	Lay      bool       // claudebox makes the mounts for which [Mount.coversFile] is true, after bwrap made the others
+	Lay      bool       // claudebox makes the mounts over files that are inside anyway, see [Mount.coversFile]
 	ReadOnly []string   // paths that are remounted read-only after bwrap's mounts are made
 	Env      []Variable // sorted by name
 	StandIns []StandIn  // created before the sandbox starts, removed when it has ended
@@ -29,7 +29,7 @@ type Launch struct {
 // Setting has the facts of a [Host] that are the same in its [Launch].
 type Setting struct {
 	Bwrap   string // path of bwrap: the manifest's, or one from PATH
-	Shim    string // path of coreutils' env, which starts programs that must be looked up inside
+	Shim    string // path of coreutils' env, which looks up the program inside or unblocks signals, see [command]
 	Project string // canonical folder, mounted at its own path
 	Dir     string // current folder inside, at or below Project
 	State   string // the instance's folder on the host; the agent sees only parts of it
@@ -42,11 +42,11 @@ type Setting struct {
 
 // Agent is the program that runs inside, and what it needs there.
 type Agent struct {
-	Words     []string // the program and its fixed arguments, with paths as inside
-	LookUp    bool     // the program is looked up on the PATH inside, or may not exist there
-	Owns      bool     // it is interactive: what is typed before it ends is not meant for the shell
-	Libraries bool     // the host's library folders are mounted, so links to another loader there are left out
-	Closure   []string // store paths that it needs beyond the plan's, if not the whole store is mounted
+	Words        []string // the program and its fixed arguments, with paths as inside
+	LookUp       bool     // the program is looked up on the PATH inside, or may not exist there
+	OwnsTerminal bool     // it is interactive: what is typed before it ends is not meant for the shell
+	Libraries    bool     // the host's library folders are mounted: the plan's links in /lib… to its own are left out
+	Closure      []string // store paths that it needs beyond the plan's, if not the whole store is mounted
 }
 
 // Runner runs a launch. Besides the launch it has helpers and callbacks.
@@ -55,11 +55,11 @@ type Runner struct {
 	Network *helper.Helper         // serves the sandbox's own network, see [Launch.OwnNetwork]; nil: it has none
 	Signals *Signals               // catches the signals that would end claudebox, see [Listen]
 	Limit   func(pids []int) error // puts these processes under the limits; called if Limited is set
-	Before  func() error           // called while bwrap starts, before the agent may run
-	Laid    func() error           // a last check, called when all mounts are made, before the agent may run
+	Before  func() error           // called before the agent may run; while bwrap starts, if bwrap waits at a gate
+	Laid    func() error           // a last check after Before; when all mounts are made, if bwrap waits at a gate
 	Started func(bwrap int)        // called when the agent may run, with bwrap's process id
-	// Ended is called when nothing runs inside any more. Nothing was written to the terminal before: the agent may
-	// have stopped its output, and a write then waits for a key.
+	// Ended is called when nothing runs inside any more. It must not write to the terminal: the agent may have stopped
+	// its output, which is resumed only afterwards, and a write would wait for ever.
 	Ended func()
 }
 
@@ -70,7 +70,8 @@ type Outside struct {
 	Why   string   // the rule that names it
 }
 
-// WithNixStore returns the launch with the folder of the sandbox's own Nix store changed from from to to.
+// WithNixStore returns the launch with another folder for the sandbox's own Nix store: what lies in the folder from is
+// taken from the folder to.
 func (l Launch) WithNixStore(from, to string) Launch {
 	mounts := slices.Clone(l.Mounts)
 	for i := range mounts {
@@ -96,7 +97,7 @@ type Mount struct {
 	Follows     string // file of the host that a made file is a live copy of; empty: none
 	Upper       string // folder with the upper layer of an overlay over the source; empty: no overlay
 	Open        bool   // claudebox opens the source and passes it to bwrap as a descriptor
-	Above       Place  // the host's path of Destination if that lies in a writable bind; else zero
+	Point       Place  // the mount point on the host, if in a writable bind: checked before the mount; else zero
 	Secret      bool   // it shows a secret of the host, as the user wanted
 	Optional    bool   // it is left out if the source does not exist
 	Why         string // the rule behind it: "base", "profile work:12", "--mount-ro"

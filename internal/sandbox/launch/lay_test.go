@@ -25,14 +25,14 @@ func TestWhatIsLaid(t *testing.T) {
 		m    Mount
 		want bool
 	}{
-		"a pinned folder":                      {Mount{Kind: plan.Bind, Source: at, Destination: at, Open: true, Above: in}, true},
-		"a read-only file":                     {Mount{Kind: plan.ROBind, Source: at, Destination: at, Open: true, Above: in}, true},
-		"a cover":                              {Mount{Kind: plan.ROData, Destination: at, Above: in}, true},
-		"what comes from elsewhere":            {Mount{Kind: plan.ROBind, Source: "/home/u/x", Destination: at, Open: true, Above: in}, false},
+		"a pinned folder":                      {Mount{Kind: plan.Bind, Source: at, Destination: at, Open: true, Point: in}, true},
+		"a read-only file":                     {Mount{Kind: plan.ROBind, Source: at, Destination: at, Open: true, Point: in}, true},
+		"a cover":                              {Mount{Kind: plan.ROData, Destination: at, Point: in}, true},
+		"what comes from elsewhere":            {Mount{Kind: plan.ROBind, Source: "/home/u/x", Destination: at, Open: true, Point: in}, false},
 		"what lies in no folder of the host":   {Mount{Kind: plan.ROBind, Source: at, Destination: at, Open: true}, false},
-		"what lies in a folder of another":     {Mount{Kind: plan.ROBind, Source: at, Destination: at, Open: true, Above: Place{Root: "/other", Path: ".git/config"}}, false},
-		"a made file that bwrap makes":         {Mount{Kind: plan.File, Destination: at, Above: in}, false},
-		"a store path, which nobody can write": {Mount{Kind: plan.ROBind, Source: at, Destination: at, Above: in}, false},
+		"what lies in a folder of another":     {Mount{Kind: plan.ROBind, Source: at, Destination: at, Open: true, Point: Place{Root: "/other", Path: ".git/config"}}, false},
+		"a made file that bwrap makes":         {Mount{Kind: plan.File, Destination: at, Point: in}, false},
+		"a store path, which nobody can write": {Mount{Kind: plan.ROBind, Source: at, Destination: at, Point: in}, false},
 	} {
 		if got := (Launch{Lay: true}).lays(tc.m); got != tc.want {
 			t.Errorf("%s is laid: %t", name, got)
@@ -67,7 +67,7 @@ func over(dir string) []Mount {
 }
 
 func TestFewMountsAreLeftToBwrap(t *testing.T) {
-	all := slices.DeleteFunc(over("/home/u/src/p"), func(m Mount) bool { return m.Above.Root == "" })
+	all := slices.DeleteFunc(over("/home/u/src/p"), func(m Mount) bool { return m.Point.Root == "" })
 	for name, tc := range map[string]struct {
 		list   []Mount
 		canLay bool

@@ -151,7 +151,7 @@ func withoutLinksAbove(list []Mount) []Mount {
 // place sorts mounts into the order in which they are made. It returns an error for
 // those that cannot be made at their destination. It adds the missing parent folders of
 // a mount, unless they lie in a mount of the host, with mode 0755: bwrap would make
-// them 0700. If a destination lies in a writable bind, it sets Above: bwrap must not
+// them 0700. If a destination lies in a writable bind, it sets Point: bwrap must not
 // create anything there, as an agent may have planted a link (CVE-2026-87766).
 func place(list []Mount) ([]Mount, error) {
 	list = slices.SortedStableFunc(slices.Values(list), func(a, b Mount) int {
@@ -170,7 +170,7 @@ func place(list []Mount) ([]Mount, error) {
 				all = append(all, Mount{Kind: plan.Dir, Destination: dir, Mode: "0755", Why: m.Why})
 			}
 		case plan.Bind:
-			m.Above = Place{Root: up.Source, Path: rel}
+			m.Point = Place{Root: up.Source, Path: rel}
 		}
 		known[m.Destination] = true
 		all = append(all, m)

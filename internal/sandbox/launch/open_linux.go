@@ -48,7 +48,7 @@ func openOne(d Descriptor) (fd int, err error) {
 	if err != nil {
 		return -1, err
 	}
-	if err := checkAbove(fd, d.Above); err != nil {
+	if err := checkPoint(fd, d.Point); err != nil {
 		unix.Close(fd)
 		return -1, err
 	}
@@ -65,10 +65,10 @@ func openPath(path string) (int, error) {
 	return unix.Openat2(unix.AT_FDCWD, path, &how)
 }
 
-// checkAbove returns an error unless the mount point above exists, as a folder if source
+// checkPoint returns an error unless the mount point above exists, as a folder if source
 // is one; a zero Place is fine. bwrap would create a missing mount point, but in a folder
 // that an agent can write a planted link could lead it outside (CVE-2026-87766).
-func checkAbove(source int, above Place) error {
+func checkPoint(source int, above Place) error {
 	if above.Root == "" {
 		return nil
 	}

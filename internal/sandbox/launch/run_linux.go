@@ -73,7 +73,7 @@ func (r Runner) Run() error {
 	err = r.explain(child.wait(r.OwnPIDs))
 	r.Ended()
 	terminal.release()
-	terminal.restoreAfter(err, r.Agent.Owns)
+	terminal.restoreAfter(err, r.Agent.OwnsTerminal)
 	return err
 }
 

@@ -74,7 +74,7 @@ const resetModes = "\x1b[?2026l\x1b[<u\x1b[?1049h\x1b[?1049l\x1b[<u\x1b[>4m" +
 // modes and those of the terminal's window. It also discards unread input, such as the
 // terminal's answers to queries, which a shell would take for a command. An agent that
 // was killed by a signal had no chance to do all this; another may have failed to. owns
-// is [Agent.Owns]: false for a command during which people type ahead for the shell.
+// is [Agent.OwnsTerminal]: false for a command during which people type ahead for the shell.
 //
 // The window's modes cannot be read. They are reset if the agent was killed or left the
 // kernel's modes changed; otherwise only if it owns the terminal and standard output is

@@ -24,7 +24,7 @@ type Word struct {
 type Descriptor struct {
 	Name  string // for people: "passwd", "/home/u/project"
 	Path  string // file to open; empty: the descriptor has Data as its content
-	Above Place  // the mount point on the host, which must exist, as a folder if Path is one; zero: none to check
+	Point Place  // the mount point on the host, which must exist, as a folder if Path is one; zero: none to check
 	Data  []byte
 	// Follows is the host's file that Data is a live copy of, see [follow]; empty: none.
 	// The copy is the file Name in Folder.
@@ -167,7 +167,7 @@ func (w *words) mount(m Mount, state string) {
 	case plan.File:
 		w.more("--file", w.descriptor(Descriptor{Name: m.Source, Data: m.Data}), m.Destination)
 	case plan.ROData:
-		w.more("--ro-bind-data", w.descriptor(Descriptor{Name: m.Source, Data: m.Data, Above: m.Above}), m.Destination)
+		w.more("--ro-bind-data", w.descriptor(Descriptor{Name: m.Source, Data: m.Data, Point: m.Point}), m.Destination)
 	case plan.Bind, plan.ROBind:
 		w.bind(m, state)
 	case plan.Symlink:
@@ -193,6 +193,6 @@ func (w *words) bind(m Mount, state string) {
 		w.more("--"+string(m.Kind), m.Source, m.Destination)
 		return
 	}
-	d := Descriptor{Name: m.Source, Path: m.Source, Above: m.Above}
+	d := Descriptor{Name: m.Source, Path: m.Source, Point: m.Point}
 	w.more("--"+string(m.Kind)+"-fd", w.descriptor(d), m.Destination)
 }

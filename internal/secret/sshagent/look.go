@@ -16,7 +16,7 @@ type Rules struct {
 	Hosts []Host `json:"hosts,omitempty"`
 }
 
-// Host is a server that the agent may log in to, with any key.
+// Host is a server that programs in the sandbox may log in to, with any key that the sandbox's ssh agent offers.
 type Host struct {
 	Name string   `json:"name"`
 	Keys [][]byte `json:"keys"` // host keys of that server
@@ -48,7 +48,7 @@ func Has(list []Key, k Key) bool {
 
 // Question asks about a user's keys and known hosts.
 type Question struct {
-	Agent   string   // socket of the user's agent; empty: there is none
+	Agent   string   // socket of the user's ssh agent; empty: there is none
 	Public  []byte   // a public key, in the format of a file; nil: not asked about
 	Private []byte   // a private key, likewise
 	Known   []string // paths of known_hosts files
@@ -57,7 +57,7 @@ type Question struct {
 
 // Found answers a [Question].
 type Found struct {
-	Held            []Key // keys of the agent
+	Held            []Key // keys that the user's ssh agent holds
 	Public, Private Parsed
 	Hosts           []Known // in the order of [Question.Hosts]
 }
@@ -68,11 +68,12 @@ type Parsed struct {
 	Why string // why the key could not be read; empty: it could, or was not asked about
 }
 
-// Known is a host with the known_hosts lines for ssh in the sandbox.
+// Known is the answer about one host: its keys, and the known_hosts lines with them for ssh in the sandbox. Both are
+// empty if no file lists the host.
 type Known struct {
 	Host
 	Lines string
-	Why   string // why it could not be looked up; empty: it was
+	Why   string // why the files could not be read; empty: they were
 }
 
 // AskKeys starts claudebox's program as a stage, which answers q: the keys found, and the lines of known hosts.

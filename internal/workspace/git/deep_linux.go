@@ -27,7 +27,7 @@ func (f folderLook) deep() error {
 		case e.Kind != beneath.Dir:
 		case sort == store:
 			f.objects(at, f.before.Entry(e.Name))
-		case sort == tree || sort == kept:
+		case sort == tree || sort == onlyOld:
 			trees = append(trees, at)
 		case sort == ours:
 			f.strays(openWalk(f.root, []string{at}, nil))

@@ -58,7 +58,7 @@ func TestGrammars(t *testing.T) {
 		"rebase-merge/msgnum=$(x)", "rebase-merge/end=`x`", "rebase-apply/next=$(x)", "rebase-apply/last=1;x", "rebase-merge/head-name=refs/heads/$(x)",
 		"rebase-merge/git-rebase-todo=exec x\n", "rebase-merge/git-rebase-todo=pick 1\nx y\n", "rebase-merge/done=pick 1 \x1b[2J\n",
 		"rebase-apply/apply-opt= '--build-fake-ancestor=/x'", "rebase-apply/apply-opt= '--directory=/x'", "rebase-merge/strategy=../x",
-		"rebase-merge/author-script=GIT_AUTHOR_NAME='x'; y\n", "rebase-merge/unknown=a b; c", "rebase-merge/gpg_sign_opt=-Sx;y",
+		"rebase-merge/author-script=GIT_AUTHOR_NAME='x'; y\n", "rebase-merge/author-script=GIT_AUTHOR_NAME='a\u009b31mb'\n", "rebase-merge/unknown=a b; c", "rebase-merge/gpg_sign_opt=-Sx;y",
 		"sequencer/todo=exec x\n", "sequencer/opts=[options]\n\tstrategy = ../x\n", "sequencer/opts=[core]\n\tpager = x\n",
 		"info/attributes=* filter=x\n", "info/attributes=* diff=x\n", "info/attributes=[attr]a filter=x\n", "BISECT_TERMS=x; y\n", "BISECT_NAMES=$(x)\n",
 		"MERGE_MSG=\x1b[2J", "BISECT_START=$(x)\n", "shallow=x\n",

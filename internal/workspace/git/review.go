@@ -209,11 +209,11 @@ func (j Judgement) entry(f Folder, e Entry) (Repair, bool) {
 	switch {
 	case e.Kind != beneath.Dir && e.same(before), rule.sort == ours && e.Kind == beneath.Dir:
 		return Repair{}, false
-	case rule.sort == unknown || rule.sort == kept:
+	case rule.sort == unknown || rule.sort == onlyOld:
 		if e.Kind == beneath.Dir && before != nil && before.Kind == beneath.Dir {
 			return Repair{}, false
 		}
-		return aside("git makes none of this name: other tools may obey it, or git")
+		return aside(cmp.Or(rule.why, "git makes none of this name: other tools may obey it, or git"))
 	case e.Kind == beneath.Link && e.Name == "HEAD" && e.read && strings.HasPrefix(e.text, "refs/") &&
 		path.Clean(e.text) == e.text:
 		return Repair{}, false // as git once made it

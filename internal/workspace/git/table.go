@@ -21,9 +21,9 @@ const (
 	setting      // a configuration
 	leads        // a file that leads to another place
 	listed       // a folder with a rule for each file in it
-	state        // such a folder, which goes as a whole when one file breaks its rule
+	state        // a folder with a rule for each file in it, taken out as a whole if one of them breaks its rule
 	tree         // a folder of files with any name and content
-	kept         // such a folder that no session may make
+	onlyOld      // a folder like a tree, but taken out if it was made during the session
 	store        // the objects
 	places       // a folder of git folders
 	ours         // what claudebox took out
@@ -34,8 +34,8 @@ const (
 type rule struct {
 	names string
 	sort  sort
-	may   grammar // what a file may hold that was not there before
-	why   string  // why one that may not be new goes; empty: git does not write it like that
+	may   grammar // what a new or changed file may hold; nil: judged otherwise, see [Judgement.entry]
+	why   string  // the reason that is told when something is taken out by this rule; empty: a general one
 }
 
 // table holds every name that git itself makes in a git folder (git 2.55 and before; gitrepository-layout(5), setup.c,
@@ -57,7 +57,7 @@ var table = []rule{
 
 	{"objects", store, nil, ""},
 	{"refs logs reftable lost-found lfs", tree, nil, ""},
-	{"rr-cache", kept, nil, ""}, // it turns the reuse of recorded merges on
+	{"rr-cache", onlyOld, nil, "it turns the reuse of recorded merges on"},
 	{"modules worktrees", places, nil, ""},
 
 	{"index sharedindex.*", file, anything, ""},
@@ -146,14 +146,16 @@ func (r rule) kind() beneath.Kind {
 	return beneath.Dir
 }
 
-// Known reports whether git makes a name in a git folder. Other tools have configurations of their own there.
+// Known reports whether the table has a rule for a name in a git folder: git makes it, or claudebox does ([Aside]). Any
+// other name is another tool's.
 func Known(name string) bool { return ruleOf(name).sort != unknown }
 
-// Held returns the names in a git folder of the user's that are read-only during a session, because nobody changes them
-// in an ordinary way of working: what would go if an agent had made it, and other tools' files. Hooks, configurations
-// and files that lead elsewhere are not among them.
+// Held returns the names in a git folder of the user's that are made read-only for a session: files that would be taken
+// out if an agent had made them, and what other tools keep there. Nobody changes these in ordinary work. Hooks,
+// configurations and files that lead elsewhere are not among them: package project protects those by themselves.
 func (f *Folder) Held() (held []string) {
-	made, anew := []string{"hooks", "remotes", "branches"}, Folder{Path: f.Path, Role: f.Role, Rel: f.Rel, In: f.In}
+	leftOut := []string{"hooks", "remotes", "branches"}
+	asNew := Folder{Path: f.Path, Role: f.Role, Rel: f.Rel, In: f.In} // no before: entry judges all as if just made
 	var j Judgement
 	for _, e := range f.Entries {
 		first, _, inner := strings.Cut(e.Name, "/")
@@ -164,10 +166,10 @@ func (f *Folder) Held() (held []string) {
 			if !slices.ContainsFunc(f.apart, lies) {
 				held = append(held, e.Name)
 			}
-		case !inner || top != listed && top != state || slices.Contains(made, first),
+		case !inner || top != listed && top != state || slices.Contains(leftOut, first),
 			e.Kind == beneath.Link, strings.HasSuffix(e.Name, ".lock"):
 		default:
-			if _, bad := j.entry(anew, e); bad || e.Name == "info/attributes" {
+			if _, bad := j.entry(asNew, e); bad || e.Name == "info/attributes" {
 				held = append(held, e.Name)
 			}
 		}
@@ -175,8 +177,8 @@ func (f *Folder) Held() (held []string) {
 	return held
 }
 
-// grammar reports whether a file may have a content, whoever wrote it. All but [anything] forbid control characters,
-// because some of these files are shown on the terminal.
+// grammar reports whether a file may have a content, whoever wrote it. All but [anything] forbid control characters
+// other than white space, because some of these files are shown on the terminal.
 type grammar func(content string) bool
 
 func anything(string) bool { return true }
@@ -209,7 +211,7 @@ var (
 	branch = matching(`(?:[A-Za-z0-9._/+@=#-]{1,1000}|detached HEAD)?\s*`)
 	// words are arguments without characters that are special to a shell.
 	words    = matching(`[A-Za-z0-9._/=:@~^, '\n-]*`)
-	author   = matching(`(?:GIT_AUTHOR_(?:NAME|EMAIL|DATE)='(?:[^'[:cntrl:]]|'\\'')*'\n?)*`)
+	author   = matching(`(?:GIT_AUTHOR_(?:NAME|EMAIL|DATE)='(?:[^'[:cntrl:]\x{80}-\x{9f}]|'\\'')*'\n?)*`)
 	signing  = matching(`(?:-S[0-9A-Fa-f]*|--no-gpg-sign)?\s*`)
 	strategy = matching(`(?:ort|recursive|resolve|octopus|ours|subtree)?\s*`)
 	// applying are options of git-apply that choose no file.

@@ -242,7 +242,7 @@ func (was record) left(tree *beneath.Folder, after project.Seen, git identity.ID
 // covers reports whether a name is, or lies below, what was read-only or hidden. The agent can rename a folder with
 // something hidden in it: then the file is known by its inode.
 func (was record) covers(tree *beneath.Folder, name string) bool {
-	for ; name != "."; name = path.Dir(name) {
+	for ; name != "." && name != "/"; name = path.Dir(name) {
 		if slices.Contains(was.Covered, name) {
 			return true
 		}

@@ -1,9 +1,11 @@
 package aftermath_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"claudebox/internal/workspace/aftermath"
@@ -94,5 +96,22 @@ func TestASessionEndsWhileTheNextOneAsks(t *testing.T) {
 	os.Remove(w.path("taken"))
 	wantLines(t, second.End(), "taken out d/config")
 	w.sh("git -C d status")
+	w.wantNotTaken()
+}
+
+// Names of an index that lead out of the project are not walked up, nor taken for repositories.
+func TestAnIndexWithAbsoluteNamesIsReviewedOnce(t *testing.T) {
+	w := newWorld(t)
+	w.sh("git init -q; git commit -qm x --allow-empty; mkdir sub; git init -q sub")
+	entry := func(name, mode string) string {
+		head := strings.Repeat(`\000`, 24) + mode + strings.Repeat(`\000`, 12) + strings.Repeat(`\001`, 20)
+		return head + fmt.Sprintf(`\000\%03o%s`, len(name), name) + strings.Repeat(`\000`, 8-(62+len(name))%8)
+	}
+	index := `DIRC\000\000\000\002\000\000\000\002` + entry("../victim", `\000\000\340\000`) + entry("/.env", `\000\000\201\244`)
+	r := w.session("printf '" + index + strings.Repeat(`\000`, 20) + "' >.git/index; git -C sub config core.fsmonitor \"$EVIL\"")
+	if len(r.Failures) > 0 || !slices.ContainsFunc(r.Changes, func(c aftermath.Change) bool { return c.Path == ".git/index" }) {
+		t.Errorf("failures %v, changes %+v", r.Failures, r.Changes)
+	}
+	w.sh("git -C sub status; git reset; git status")
 	w.wantNotTaken()
 }

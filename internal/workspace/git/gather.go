@@ -12,6 +12,7 @@ import (
 
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/pathname"
+	"claudebox/internal/workspace/gitconfig"
 	"claudebox/internal/workspace/survey"
 )
 
@@ -257,6 +258,9 @@ func (f folderLook) note(name string, what beneath.Entry) {
 	if name == "packed-refs" && e.Stamp.Size > textLimit {
 		e.text, e.read = f.manyRefs(at)
 	}
+	if e.isIndex() && f.Before != nil && !e.same(f.before.Entry(name)) {
+		e.read = f.isGitsIndex(at)
+	}
 	if name == "gitdir" && e.read {
 		e.back = backOf(f.abs(path.Dir(at)), e.text)
 	}
@@ -275,6 +279,34 @@ func (f folderLook) manyRefs(at string) (kept string, ok bool) {
 		kept = replaced
 	}
 	return kept, err == nil && text(string(content))
+}
+
+// indexLimit is how large a git index may be, in bytes: it has a million files.
+const indexLimit = 128 << 20
+
+// isGitsIndex reports whether an index holds all that git reads, and nothing that git would not write there. One that
+// leaves something to other files may stay in a repository where that was so before the session.
+func (f folderLook) isGitsIndex(at string) bool {
+	content, err := f.root.Read(at, indexLimit)
+	common := f.Rel
+	if f.Role == Linked {
+		common = path.Dir(path.Dir(f.Rel))
+	}
+	text, _ := f.read(path.Join(common, "config"), beneath.Regular)
+	config, _ := gitconfig.Parse([]byte(text))
+	kind, ok := CheckIndex(content, HashSize(config))
+	return err == nil && ok && (!kind.Split || f.before.isSplit()) && (!kind.Sparse || f.before.isSparse())
+}
+
+// isSplit reports whether the folder's index was split.
+func (f *Folder) isSplit() bool {
+	shared := func(e Entry) bool { return strings.HasPrefix(e.Name, sharedIndex) }
+	return f != nil && slices.ContainsFunc(f.Entries, shared)
+}
+
+// isSparse reports whether the folder's configuration makes its index a sparse one.
+func (f *Folder) isSparse() bool {
+	return f != nil && slices.Contains(f.Own, sumOf(gitconfig.Entry{Section: "index", Name: "sparse", Value: "true"}))
 }
 
 // judges reports whether an entry is judged by its content. Before a session that is so for files that lead elsewhere,

@@ -4,6 +4,11 @@ import (
 	"bytes"
 	"encoding/binary"
 	"iter"
+	"regexp"
+	"strings"
+	"sync"
+
+	"claudebox/internal/workspace/gitconfig"
 )
 
 // Layout of the index, from git's Documentation/gitformat-index.txt.
@@ -13,6 +18,7 @@ const (
 	modeAt       = 24 // in the stat data
 	flagsSize    = 2
 	flagExtended = 0x4000 // two more bytes of flags follow
+	flagLength   = 0x0fff // the length of the name, or this if it is as long or longer
 	flagAssumed  = 0x8000 // git-update-index(1), --assume-unchanged
 	flagSkipped  = 0x4000 // in the further flags: --skip-worktree
 )
@@ -35,24 +41,144 @@ type IndexEntry struct {
 // names in another file: those are not returned.
 func ScanIndex(index []byte, hashSize int) iter.Seq[IndexEntry] {
 	return func(yield func(IndexEntry) bool) {
-		if len(index) < headerSize || string(index[:4]) != "DIRC" {
-			return
-		}
-		s := scanner{rest: index[headerSize:], version: binary.BigEndian.Uint32(index[4:]), stat: statSize + hashSize}
-		for range binary.BigEndian.Uint32(index[8:]) {
-			if s.version < 2 || s.version > 4 || !s.next() || !yield(s.IndexEntry) {
+		s, count := scan(index, hashSize)
+		for range count {
+			if !s.next() || !yield(s.IndexEntry) {
 				return
 			}
 		}
 	}
 }
 
+// IndexKind says what an index leaves to other files.
+type IndexKind struct {
+	Split  bool // names to the file that it was split from (git-update-index(1), --split-index)
+	Sparse bool // what some folders hold to the objects (git-sparse-checkout(1), --sparse-index)
+}
+
+// CheckIndex reports whether all of an index is as git writes it. git itself checks names when it adds them, and not
+// when it reads them: `git restore .` would write a hook, or a file outside of the project.
+func CheckIndex(index []byte, hashSize int) (kind IndexKind, ok bool) {
+	s, count := scan(index, hashSize)
+	if s.version == 0 {
+		return kind, false
+	}
+	starts, unnamed := []int{}, false
+	for range count {
+		at := len(index) - len(s.rest)
+		if !s.next() {
+			return kind, false
+		}
+		if !s.whole { // no block can begin with it
+			at = -1
+		}
+		starts, unnamed = append(starts, at), unnamed || len(s.Name) == 0
+		if len(s.Name) > 0 && !s.legal() {
+			return kind, false
+		}
+	}
+	kind, ok = s.extensions(len(index)-len(s.rest), hashSize, starts)
+	return kind, ok && (kind.Split || !unnamed) // in a split one they take the place of others
+}
+
+// legal reports whether git adds such an entry to an index (verify_path and is_ntfs_dotgit in git).
+func (e IndexEntry) legal() bool {
+	name := string(e.Name)
+	switch e.Mode {
+	case 0o100644, 0o100755, 0o120000, Gitlink:
+	case 0o40000: // of a sparse index
+		name = strings.TrimSuffix(name, "/")
+	default:
+		return false
+	}
+	for part := range strings.SplitSeq(name, "/") {
+		if part == "" || part == "." || part == ".." || dotGits().MatchString(part) {
+			return false
+		}
+	}
+	return true
+}
+
+// dotGits matches the names that some file system takes for .git.
+var dotGits = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)\A(?:\.git|git~[0-9])[ .]*(?::|\z)`) })
+
+// extensions judges what follows the entries, which end at a place in the index. starts says where each begins, if a
+// block of entries may begin with it.
+func (s *scanner) extensions(end, hashSize int, starts []int) (kind IndexKind, ok bool) {
+	for len(s.rest) > hashSize {
+		if len(s.rest) < 8 {
+			return kind, false
+		}
+		name, size := string(s.rest[:4]), int(binary.BigEndian.Uint32(s.rest[4:]))
+		if size > len(s.rest)-8-hashSize {
+			return kind, false
+		}
+		content := s.rest[8 : 8+size]
+		s.rest = s.rest[8+size:]
+		switch name {
+		case "TREE", "REUC", "FSMN", "UNTR":
+		case "EOIE": // where git looks for the extensions
+			if size < 4 || int(binary.BigEndian.Uint32(content)) != end {
+				return kind, false
+			}
+		case "IEOT": // where git looks for blocks of entries
+			if !areBlocks(content, starts) {
+				return kind, false
+			}
+		case "link":
+			kind.Split = true
+		case "sdir":
+			kind.Sparse = true
+		default:
+			return kind, false
+		}
+	}
+	return kind, len(s.rest) == hashSize
+}
+
+// areBlocks reports whether a table of blocks, each with where it begins and how many entries it has, has all entries.
+func areBlocks(table []byte, starts []int) bool {
+	if len(table) < 4 || len(table)%8 != 4 {
+		return false
+	}
+	for table = table[4:]; len(table) > 0; table = table[8:] {
+		at, count := int(binary.BigEndian.Uint32(table)), int(binary.BigEndian.Uint32(table[4:]))
+		if count < 1 || count > len(starts) || starts[0] != at {
+			return false
+		}
+		starts = starts[count:]
+	}
+	return len(starts) == 0
+}
+
+// HashSize returns how long object names are by a repository's configuration, in bytes.
+func HashSize(config []gitconfig.Entry) int {
+	if strings.EqualFold(gitconfig.Last(config, "extensions.objectformat"), "sha256") {
+		return 32
+	}
+	return 20
+}
+
 // scanner goes through the entries of an index in memory.
 type scanner struct {
 	IndexEntry
 	rest    []byte
-	version uint32
-	stat    int // bytes before the flags
+	version uint32 // zero: it is no index
+	stat    int    // bytes before the flags
+	whole   bool   // Name takes nothing from the name before it
+}
+
+// scan begins to go through an index, and returns how many entries it says that it has.
+func scan(index []byte, hashSize int) (s scanner, count uint32) {
+	if len(index) < headerSize || string(index[:4]) != "DIRC" {
+		return s, 0
+	}
+	version := binary.BigEndian.Uint32(index[4:])
+	if version < 2 || version > 4 {
+		return s, 0
+	}
+	s = scanner{rest: index[headerSize:], version: version, stat: statSize + hashSize}
+	return s, binary.BigEndian.Uint32(index[8:])
 }
 
 // next reads one entry, and reports whether there was one.
@@ -68,14 +194,15 @@ func (s *scanner) next() bool {
 		size += flagsSize
 	}
 	s.Mode, s.Sum = binary.BigEndian.Uint32(s.rest[modeAt:]), s.rest[statSize:s.stat]
+	length := int(flags & flagLength)
 	if s.version == 4 {
-		return s.compressed(s.rest[size:])
+		return s.compressed(s.rest[size:]) && length == min(len(s.Name), flagLength)
 	}
 	end := bytes.IndexByte(s.rest[size:], 0)
-	if end < 0 {
+	if end < 0 || length != min(end, flagLength) {
 		return false
 	}
-	s.Name = s.rest[size : size+end]
+	s.Name, s.whole = s.rest[size:size+end], true
 	size = (size + end + 8) &^ 7 // one to eight NULs
 	s.rest = s.rest[min(size, len(s.rest)):]
 	return true
@@ -91,6 +218,7 @@ func (s *scanner) compressed(rest []byte) bool {
 	if end < 0 {
 		return false
 	}
+	s.whole = drop == len(s.Name)
 	s.Name = append(s.Name[:len(s.Name)-drop:len(s.Name)-drop], rest[length:length+end]...)
 	s.rest = rest[length+end+1:]
 	return true

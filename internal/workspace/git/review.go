@@ -117,6 +117,10 @@ func (f Folder) remarks() (list []Remark) {
 			!(e.read && slices.Equal(e.sums(), f.before.Own)) { // as a tracked one that is checked out anew
 			list = append(list, Remark{path.Join(f.Rel, e.Name), "git runs what its configuration names", false})
 		}
+		if e.Name == "index" && f.before.isSplit() && !e.same(was) {
+			text := "it is split: claudebox does not see what is staged, `git status` does"
+			list = append(list, Remark{path.Join(f.Rel, e.Name), text, false})
+		}
 		if text := underWay[e.Name]; text != "" && was == nil {
 			text += ", since this session: `git status` shows it"
 			list = append(list, Remark{path.Join(f.Rel, e.Name), text, true})
@@ -226,7 +230,7 @@ func (j Judgement) entry(f Folder, e Entry) (Repair, bool) {
 		return j.setting(f, e, at)
 	case rule.sort == leads:
 		return aside(j.leads(f, e))
-	case rule.sort == file && !e.isIndex() && !(e.read && rule.may(e.text)):
+	case rule.sort == file && !(e.read && rule.may(e.text)):
 		if top, _, inner := strings.Cut(e.Name, "/"); inner && ruleOf(top).sort == state {
 			return Repair{Do: MoveAside, Rel: path.Join(f.Rel, top), Why: "git or your prompt would run what is in it"},
 				true

@@ -237,7 +237,6 @@ var ordinary = map[string]string{
 	"a clone that was fetched into":      "git init -q ../l; git -C ../l commit -qm x --allow-empty; git clone -q ../l .; git -C ../l commit -qm y --allow-empty; git fetch -q; git merge -q --ff-only",
 	"one with a remote by ssh":           "git init -q; git remote add origin git@github.com:a/b.git; git commit -qm x --allow-empty",
 	"one with two worktrees":             "git init -q; git commit -qm x --allow-empty; git worktree add -q w; git worktree lock w; git worktree prune",
-	"one with a split index":             "git init -q; touch a b; git update-index --split-index; git add .; git commit -qm x",
 	"one with exclusions":                "git init -q; echo '*.o' >.git/info/exclude; git commit -qm x --allow-empty",
 	"one with a replaced commit":         "git init -q; for n in 1 2; do git commit -qm $n --allow-empty; done; git replace HEAD HEAD~1",
 	"one with an orphaned branch":        "git init -q; git commit -qm x --allow-empty; git switch -q --orphan o",

@@ -162,8 +162,11 @@ func (e *Entry) sums() (sums []Sum) {
 	return sums
 }
 
-// isIndex reports whether it is an index: git verifies those itself.
-func (e *Entry) isIndex() bool { return e.Name == "index" || strings.HasPrefix(e.Name, "sharedindex.") }
+// isIndex reports whether it is an index, which [CheckIndex] judges.
+func (e *Entry) isIndex() bool { return e.Name == "index" || strings.HasPrefix(e.Name, sharedIndex) }
+
+// sharedIndex is how the name of the file begins that an index was split from.
+const sharedIndex = "sharedindex."
 
 // Entry returns the entry of a name in the git folder; nil: there is none.
 func (f *Folder) Entry(name string) *Entry {

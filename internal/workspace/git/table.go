@@ -60,7 +60,7 @@ var table = []rule{
 	{"rr-cache", onlyOld, nil, "it turns the reuse of recorded merges on"},
 	{"modules worktrees", places, nil, ""},
 
-	{"index sharedindex.*", file, anything, ""},
+	{"index sharedindex.*", file, anything, "it is not as git writes it; `git reset` makes a new one"},
 	{"MERGE_RR", file, empty, "git copies the files that it names"}, // to rr-cache, at the next commit
 	{"*.lock", file, nothing, StaysLocked},
 	{"gc.pid", file, nothing, ""},

@@ -105,7 +105,10 @@ func (p indexPlace) read(t *Tracked, s Scope, named func(name []byte) bool) {
 	}
 	if config, err := beneath.ReadIn(p.git, "config", configLimit); p.below != "" && err == nil {
 		entries, _ := gitconfig.Parse(config)
-		p.hash = hashSize(entries)
+		p.hash = git.HashSize(entries)
+	}
+	if _, ok := git.CheckIndex(content, p.hash); !ok {
+		return
 	}
 	for e := range git.ScanIndex(content, p.hash) {
 		name, in := bytes.CutPrefix(e.Name, []byte(p.strip))
@@ -147,7 +150,7 @@ func (p indexPlace) proves(tree *beneath.Folder, rel string) bool {
 	if err != nil {
 		return false
 	}
-	for _, size := range []int{sha1Size, sha256.Size} {
+	for _, size := range []int{sha1.Size, sha256.Size} {
 		for e := range git.ScanIndex(index, size) {
 			if string(e.Name) == p.strip+below && isBlob(e.Sum, file) {
 				return true
@@ -214,7 +217,7 @@ func (s Scope) indexPlaces(tree *beneath.Folder, places []string) (list []indexP
 		}
 		if at := leadsTo(tree, place); at != "" {
 			below := strings.TrimPrefix(path.Dir(place)+"/", "./")
-			list = append(list, indexPlace{git: tree.Join(at), hash: max(s.Hash, sha1Size), below: below})
+			list = append(list, indexPlace{git: tree.Join(at), hash: max(s.Hash, sha1.Size), below: below})
 		}
 	}
 	return list
@@ -267,15 +270,4 @@ func leadsTo(tree *beneath.Folder, place string) string {
 		return ""
 	}
 	return relative(tree.Path(), real)
-}
-
-// sha1Size is the length of git's usual object names, in bytes.
-const sha1Size = 20
-
-// hashSize is how long object names are, in bytes.
-func hashSize(entries []gitconfig.Entry) int {
-	if strings.EqualFold(gitconfig.Last(entries, "extensions.objectformat"), "sha256") {
-		return 32
-	}
-	return sha1Size
 }

@@ -90,7 +90,7 @@ func (v *view) ofConfig() (remotes []string, hash int) {
 			continue
 		}
 		main := g.Entry("config").Settings()
-		hash = hashSize(main)
+		hash = git.HashSize(main)
 		for _, e := range main {
 			if e.Section == "remote" && e.Name == "url" {
 				remotes = append(remotes, e.Value)

@@ -124,8 +124,9 @@ work.yaml:1:68: in: expected a whole number, found the number 999999999999999999
 		`work.yaml:1:31: except: exceptions are for tier inet, and the tier is none -> write tier: inet, or remove the list`,
 	},
 	"exceptions that cannot be": {
-		"network: {tier: inet, except: [\"127.0.0.1:5432\"]}",
-		`work.yaml:1:32: except: 127.0.0.1:5432 cannot be opened: it is this machine itself -> write an address or a network, with a port if need be: 192.168.1.20:5432`,
+		"network: {tier: inet, except: [\"127.0.0.1:5432\", \"[fd00::1]]:80\"]}",
+		`work.yaml:1:32: except: 127.0.0.1:5432 cannot be opened: it is this machine itself -> write an address or a network, with a port if need be: 192.168.1.20:5432
+work.yaml:1:50: except: "[fd00::1]]:80" is neither [ADDRESS] nor [ADDRESS]:PORT -> write an address or a network, with a port if need be: 192.168.1.20:5432`,
 	},
 	"a proxy for another tier": {
 		"network: {tier: inet, via: \"http://proxy.corp:3128\"}",

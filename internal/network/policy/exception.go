@@ -18,9 +18,9 @@ type Exception struct {
 func ParseException(text string) (Exception, error) {
 	place, port, ported := text, "", false
 	if inside, bracketed := strings.CutPrefix(text, "["); bracketed {
-		place, port, ported = strings.Cut(inside, "]:")
-		if place, bracketed = strings.CutSuffix(place, "]"); !ported && !bracketed {
-			return Exception{}, fmt.Errorf("%q is no address with a port", text)
+		place, port, bracketed = strings.Cut(inside, "]")
+		if port, ported = strings.CutPrefix(port, ":"); !bracketed || !ported && port != "" {
+			return Exception{}, fmt.Errorf("%q is neither [ADDRESS] nor [ADDRESS]:PORT", text)
 		}
 	} else if strings.Count(text, ":") == 1 {
 		place, port, ported = strings.Cut(text, ":")

@@ -113,6 +113,7 @@ func TestJudge(t *testing.T) {
 func TestExceptionsThatCannotBe(t *testing.T) {
 	for _, text := range []string{
 		"", "good.test", "192.168.1.20:", "192.168.1.20:0", "192.168.1.20:65536", "192.168.1.20:+1", "192.168.1.0/23:x", "192.168.1.1/24", "[fd00::1]x", "[fd00::1",
+		"[fd00::1]]:80", "[[fd00::1]]:80", "[fd00::1]]",
 		"fe80::1%eth0", "127.0.0.1:5432", "[::1]:22", "169.254.169.254", "0.0.0.0/0", "::/0", "239.1.2.3", "fe80::1", "168.63.129.16",
 	} {
 		if e, err := policy.ParseException(text); err == nil {

@@ -2,7 +2,7 @@ package agent
 
 import (
 	"debug/elf"
-	"errors"
+	"fmt"
 	"io"
 	"path"
 	"slices"
@@ -11,17 +11,20 @@ import (
 	"claudebox/internal/linux/pathname"
 )
 
-// maxMounts bounds how many mounts one program can ask for: each mount costs the start of a session more than the one
-// before.
+// maxMounts bounds how many mounts a program gets, with its interpreter and libraries: each mount costs the start of a
+// session more than the one before.
 const maxMounts = 40
 
-// needsOfELF mounts what an ELF program needs of the host. Only headers and the
+// needsOfELF mounts what an ELF program needs of the host; start is the start of its file. Only headers and the
 // dynamic section are read, however large the program is.
-func (f *finder) needsOfELF(name string, file io.ReaderAt) error {
-	program, err := elf.NewFile(file)
-	if err == nil && (program.Class != elf.ELFCLASS64 || program.Data != elf.ELFDATA2LSB) {
-		err = errors.New("not a program of 64 bits")
+func (f *finder) needsOfELF(name, start string, file io.ReaderAt) error {
+	for kind, class := range map[string]string{"32-bit": "\x01", "big-endian": "\x02\x02"} {
+		if strings.HasPrefix(start, elf.ELFMAG+class) {
+			return notExecutable(name, "use its 64-bit build, for x86_64 or aarch64",
+				"it is a %s program; only 64-bit little-endian ones are served", kind)
+		}
 	}
+	program, err := elf.NewFile(file)
 	if err != nil {
 		return notExecutable(name, "", "its ELF headers are broken: %v", err)
 	}
@@ -83,8 +86,8 @@ func (r Request) isCode(file found) bool {
 	return string(head[:n]) == elf.ELFMAG
 }
 
-// privateLibraries mounts, one by one, the libraries that the program finds
-// through a path of its own (DT_RPATH, DT_RUNPATH).
+// privateLibraries mounts, one by one, the libraries that the program finds through a path of its own (DT_RPATH,
+// DT_RUNPATH). A note says from which one on they are left out because there would be more than maxMounts.
 func (f *finder) privateLibraries(name string, program *elf.File) {
 	folders := searchPath(name, program)
 	if len(folders) == 0 {
@@ -94,12 +97,19 @@ func (f *finder) privateLibraries(name string, program *elf.File) {
 	for _, folder := range folders {
 		for _, library := range libraries {
 			name := path.Join(folder, library)
-			if f.covers(name) || len(f.made.Mounts) > maxMounts {
+			if f.covers(name) {
 				continue
 			}
-			if file, err := f.follow(name); err == nil && file.fault == nil && f.isCode(file) {
-				f.mount(Mount{Source: file.name, Destination: name})
+			file, err := f.follow(name)
+			if err != nil || file.fault != nil || !f.isCode(file) {
+				continue
 			}
+			if len(f.made.Mounts) >= maxMounts {
+				f.note(fmt.Sprintf("its library %s and what follows are left out: a program gets at most %d mounts",
+					name, maxMounts))
+				return
+			}
+			f.mount(Mount{Source: file.name, Destination: name})
 		}
 	}
 }

@@ -71,7 +71,7 @@ func (f *finder) outsideStore(name string) ([]string, error) {
 	switch start := string(head[:n]); {
 	case strings.HasPrefix(start, elf.ELFMAG):
 		f.own(name, packageFolder)
-		return []string{name}, f.needsOfELF(name, file)
+		return []string{name}, f.needsOfELF(name, start, file)
 	case strings.HasPrefix(start, "#!"):
 		return f.script(name, start)
 	}

@@ -74,6 +74,14 @@ func TestFindRefuses(t *testing.T) {
 		"broken ELF headers": {
 			files: installed("\x7fELF\x02\x01\x01 and no more"), cause: agent.ErrNotExecutable, text: "headers are broken",
 		},
+		"a program of 32 bits": {
+			files: installed("\x7fELF\x01\x01\x01"), cause: agent.ErrNotExecutable,
+			text: "cannot be executed: it is a 32-bit program; only 64-bit little-endian ones are served", remedy: "64-bit",
+		},
+		"a program of the other byte order": {
+			files: installed("\x7fELF\x02\x02\x01"), cause: agent.ErrNotExecutable,
+			text: "cannot be executed: it is a big-endian program; only 64-bit little-endian ones are served",
+		},
 		"a script whose interpreter is nowhere": {
 			files: installed("#!/usr/bin/env node\n"), cause: agent.ErrNotExecutable,
 			text: "its interpreter node is not found", remedy: "packages",

@@ -99,15 +99,22 @@ func (e entry) Sys() any { return &syscall.Stat_t{Uid: e.owner.uid, Gid: e.owner
 // loader64 is where programs that were built for any distribution look.
 const loader64 = "/lib64/ld-linux-x86-64.so.2"
 
-// program is an ELF program with a loader, or none, that needs libx.so and
-// looks for it in runpath.
-func program(loader, runpath string) string {
+// program is an ELF program with a loader, or none, that needs the libraries, or else libx.so, and looks for them in
+// runpath.
+func program(loader, runpath string, libraries ...string) string {
+	if len(libraries) == 0 {
+		libraries = []string{"libx.so"}
+	}
 	const header, segment, section, entry = 64, 56, 64, 16
 	interp := loader + "\x00"
-	strtab := "\x00libx.so\x00" + runpath + "\x00"
-	dynamic := []elf.Dyn64{{Tag: int64(elf.DT_NEEDED), Val: 1}}
+	strtab, dynamic := "\x00", []elf.Dyn64(nil)
+	for _, library := range libraries {
+		dynamic = append(dynamic, elf.Dyn64{Tag: int64(elf.DT_NEEDED), Val: uint64(len(strtab))})
+		strtab += library + "\x00"
+	}
 	if runpath != "" {
-		dynamic = append(dynamic, elf.Dyn64{Tag: int64(elf.DT_RUNPATH), Val: uint64(len("\x00libx.so\x00"))})
+		dynamic = append(dynamic, elf.Dyn64{Tag: int64(elf.DT_RUNPATH), Val: uint64(len(strtab))})
+		strtab += runpath + "\x00"
 	}
 	interpAt := uint64(header + 3*segment)
 	stringsAt := interpAt + uint64(len(interp))

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"bytes"
 	"debug/elf"
 	"fmt"
 	"io"
@@ -15,6 +16,32 @@ import (
 // session more than the one before.
 const maxMounts = 40
 
+// Bounds, in bytes, of what is read of an ELF program, a text that is read again counted again: a hostile program may
+// claim any size for its headers, and name one text any number of times. A text is a library's name or a search path.
+const (
+	maxHeaders = 16 << 20
+	maxText    = 16 << 10
+)
+
+// headers reads an ELF program until no bytes are left to be read. It hides where the names of its sections are:
+// nobody needs these, and [elf.NewFile] would unpack them to whatever size.
+type headers struct {
+	io.ReaderAt
+	left int
+}
+
+func (h *headers) ReadAt(p []byte, at int64) (int, error) {
+	const names, end = 62, 64 // of Shstrndx in an [elf.Header64]
+	if h.left -= len(p); h.left < 0 {
+		return 0, fmt.Errorf("more than %d bytes", maxHeaders)
+	}
+	n, err := h.ReaderAt.ReadAt(p, at)
+	if at == 0 && n == end {
+		clear(p[names:])
+	}
+	return n, err
+}
+
 // needsOfELF mounts what an ELF program needs of the host; start is the start of its file. Only headers and the
 // dynamic section are read, however large the program is.
 func (f *finder) needsOfELF(name, start string, file io.ReaderAt) error {
@@ -24,7 +51,7 @@ func (f *finder) needsOfELF(name, start string, file io.ReaderAt) error {
 				"it is a %s program; only 64-bit little-endian ones are served", kind)
 		}
 	}
-	program, err := elf.NewFile(file)
+	program, err := elf.NewFile(&headers{file, maxHeaders})
 	if err != nil {
 		return notExecutable(name, "", "its ELF headers are broken: %v", err)
 	}
@@ -91,9 +118,9 @@ func (r Request) isCode(file found) bool {
 func (f *finder) privateLibraries(name string, program *elf.File) {
 	folders := searchPath(name, program)
 	if len(folders) == 0 {
-		return // its other dynamic strings are not read: some programs have megabytes of them
+		return // the names of its libraries are not read
 	}
-	libraries, _ := program.DynString(elf.DT_NEEDED) // libraries whose names cannot be read are left out
+	libraries := dynamicStrings(program, elf.DT_NEEDED)
 	for _, folder := range folders {
 		for _, library := range libraries {
 			name := path.Join(folder, library)
@@ -120,11 +147,8 @@ func searchPath(name string, program *elf.File) []string {
 	origin := strings.NewReplacer("$ORIGIN", path.Dir(name), "${ORIGIN}", path.Dir(name))
 	var folders []string
 	for _, tag := range []elf.DynTag{elf.DT_RPATH, elf.DT_RUNPATH} {
-		if values, _ := program.DynValue(tag); len(values) == 0 {
-			continue
-		}
-		entries, _ := program.DynString(tag)
-		for _, entry := range entries {
+		entries := dynamicStrings(program, tag)
+		for _, entry := range entries[max(0, len(entries)-1):] { // the loader obeys the last
 			for _, folder := range strings.Split(origin.Replace(entry), ":") {
 				if path.IsAbs(folder) {
 					folders = append(folders, path.Clean(folder))
@@ -133,6 +157,28 @@ func searchPath(name string, program *elf.File) []string {
 		}
 	}
 	return folders
+}
+
+// dynamicStrings returns the texts of a tag in the dynamic section, without those that cannot be read or have maxText
+// bytes or more, and none of a section that is packed, which no loader would unpack.
+func dynamicStrings(program *elf.File, tag elf.DynTag) (texts []string) {
+	section := program.SectionByType(elf.SHT_DYNAMIC)
+	if section == nil || section.ReaderAt == nil || int(section.Link) >= len(program.Sections) {
+		return nil
+	}
+	table := program.Sections[section.Link]
+	if table.ReaderAt == nil {
+		return nil
+	}
+	places, _ := program.DynValue(tag)
+	var buffer [maxText]byte
+	for _, at := range places {
+		n, _ := table.ReadAt(buffer[:], int64(at))
+		if text, _, whole := bytes.Cut(buffer[:n], []byte{0}); whole {
+			texts = append(texts, string(text))
+		}
+	}
+	return texts
 }
 
 // loaderOf returns the path of the loader that a program names; empty if it is linked statically or the path

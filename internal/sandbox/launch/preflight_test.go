@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"claudebox/internal/diag"
 )
@@ -56,6 +57,17 @@ func TestBwrapIsLookedAtBeforeEachLaunch(t *testing.T) {
 	expect(t, CheckBwrap(t.TempDir()), "not a program")
 	expect(t, CheckBwrap(t.TempDir()+"/absent"), "no such file")
 	expect(t, CheckBwrap(""), "names none")
+}
+
+// A sandbox that hangs ends, and is said to have hung, whether or not bwrap has reported that it runs or the program
+// inside has printed something.
+func TestTrialOfASandboxThatHangs(t *testing.T) {
+	for _, before := range []string{"", "echo '{}' >&4\n", "echo '{}' >&4; echo PWD=/\n"} {
+		bwrap := filepath.Join(t.TempDir(), "bwrap")
+		write(t, bwrap, "#!/bin/sh\nPATH='"+os.Getenv("PATH")+"'\n"+before+"exec sleep 5\n", 0o755)
+		err := Trial{Bwrap: bwrap, Shim: "/bin/true", Tier: "full"}.within(200 * time.Millisecond)
+		expect(t, err, "start an empty sandbox: it did not end within 200ms, and was killed")
+	}
 }
 
 // expect fails unless err holds want and names a remedy; an empty want is no

@@ -29,7 +29,10 @@ type Trial struct {
 
 // Run starts the sandbox, waits for its end, and leaves nothing behind. Its error has
 // bwrap's message and, if the cause is known, a remedy.
-func (t Trial) Run() error {
+func (t Trial) Run() error { return t.within(probeWait) }
+
+// within is [Trial.Run] for a sandbox that is killed when it has not ended after a time.
+func (t Trial) within(wait time.Duration) error {
 	runtime.LockOSThread() // bwrap dies with the thread that starts it
 	defer runtime.UnlockOSThread()
 	null, err := os.Open(os.DevNull)
@@ -58,20 +61,25 @@ func (t Trial) Run() error {
 	}
 	say.Close() // bwrap has it
 	defer child.close()
+	end := time.AfterFunc(wait, func() {
+		_ = syscall.Kill(child.pid, syscall.SIGKILL)
+		_ = said.SetReadDeadline(time.Now())
+	})
+	defer end.Stop()
 	if err := r.connect(child); err != nil {
 		return err
 	}
-	_ = said.SetReadDeadline(time.Now().Add(probeWait))
-	text, late := io.ReadAll(said)
-	if late != nil {
-		_ = syscall.Kill(child.pid, syscall.SIGKILL)
-	}
+	text, _ := io.ReadAll(said)
+	late := !end.Stop() // before the process id is free
 	state, err := child.reap()
-	if err == nil && state != 0 {
-		err = fmt.Errorf("it ended with status %d", state.ExitStatus())
+	switch {
+	case late:
+		err = fmt.Errorf("it did not end within %s, and was killed", wait)
+	case err == nil && state != 0:
+		err = failure(fmt.Errorf("it ended with status %d", state.ExitStatus()), text)
 	}
 	if err != nil {
-		return explainTrial(failure(err, text), readSwitches())
+		return explainTrial(err, readSwitches())
 	}
 	return nil
 }

@@ -54,29 +54,19 @@ type uncovered struct {
 	turn   sync.Mutex     // of one line after the other
 }
 
-// note counts that a file was uncovered. It reports whether to print that: once for a file, for mostUncovered files.
-func (u *uncovered) note(file string) bool {
+// note counts, in one of u's two maps, that a file was uncovered. It reports whether to print that: once for a file,
+// for the first files, as many as most says.
+func (u *uncovered) note(count *map[string]int, file string, most int) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.times == nil {
-		u.times = map[string]int{}
+	if *count == nil {
+		*count = map[string]int{}
 	}
-	u.times[file]++
-	return u.times[file] == 1 && len(u.times) <= mostUncovered
+	(*count)[file]++
+	return (*count)[file] == 1 && len(*count) <= most
 }
 
-// noteAgain counts that a file was uncovered for a moment. It reports whether it was the first time for any file.
-func (u *uncovered) noteAgain(file string) bool {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.again == nil {
-		u.again = map[string]int{}
-	}
-	u.again[file]++
-	return len(u.again) == 1 && u.again[file] == 1
-}
-
-// rest returns lines on what note did not have printed, and on what noteAgain counted.
+// rest returns lines on the times that were not printed, and on all files that were covered again.
 func (u *uncovered) rest() (lines []string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -121,10 +111,10 @@ func (r *running) tellUncovered(file string, err error) {
 	}
 	switch {
 	case err == nil:
-		if r.lost.noteAgain(file) && strict {
+		if r.lost.note(&r.lost.again, file, 1) && strict {
 			r.lost.say(r.caller.Stderr, diag.Visible(file)+" was replaced outside"+end)
 		}
-	case r.lost.note(file):
+	case r.lost.note(&r.lost.times, file, mostUncovered):
 		r.lost.say(r.caller.Stderr, diag.Visible(file)+
 			" is not covered any more, and the agent can read or change it: "+diag.Visible(err.Error())+end)
 	}

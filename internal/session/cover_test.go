@@ -27,12 +27,14 @@ func TestUncoveredFilesAreNamedOnceAndCounted(t *testing.T) {
 	if got := strings.Count(said.String(), "not covered"); got != mostUncovered || !slices.Equal(r.lost.rest(), []string{"981 more files were uncovered, all together 2000 times"}) {
 		t.Errorf("%d named; %s", got, r.lost.rest())
 	}
-	if quiet := new(uncovered); !quiet.note("x") || len(quiet.rest()) > 0 {
+	if quiet := new(uncovered); !quiet.note(&quiet.times, "x", 1) || len(quiet.rest()) > 0 {
 		t.Error("one that was said is said again")
 	}
 	var covered uncovered
 	for n := range 50 {
-		covered.noteAgain(fmt.Sprintf("/p/%d", n%25))
+		if first := covered.note(&covered.again, fmt.Sprintf("/p/%d", n%25), 1); first != (n == 0) {
+			t.Errorf("time %d counts as the first: %v", n, first)
+		}
 	}
 	if got := covered.rest(); len(got) != mostUncovered+1 || !strings.Contains(got[0], "/p/0 was replaced outside while the agent worked, 2 times") ||
 		got[mostUncovered] != "5 more files were replaced so" {

@@ -8,7 +8,7 @@ import (
 )
 
 const loginLong = `A login that was made inside, with /login, is kept outside of what the agent
-sees, for this project alone: the code may have been anybody's.
+sees, for this project alone: it may be to somebody else's account.
 
 login keep makes it yours: your own Claude Code outside and your other projects
 use it from then on, in the place of the login that they had.`

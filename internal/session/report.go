@@ -17,8 +17,7 @@ type report struct {
 	name   string          // of the file in it
 }
 
-// openReport ends sessions that were killed before they could end themselves, prints their reports, and opens the
-// folder of --report-json.
+// openReport ends the sessions that did not finish their reports, prints those, and opens the folder of --report-json.
 func openReport(c call) (to report, err error) {
 	for _, r := range aftermath.Sweep(c.folders.Home, c.Facts.Cwd) {
 		if !c.options.NoReport || len(r.Failures) > 0 {

@@ -320,13 +320,47 @@ func TestARepositoryOfAKilledSessionIsMadeHarmlessByTheNextLaunch(t *testing.T) 
 			reports := aftermath.Sweep(w.path(".claudebox"))
 			w.sh(a.host)
 			w.wantNotTaken()
-			if len(reports) != 1 || !reports[0].Killed || reports[0].Silent() || !strings.Contains(reports[0].Text(w.home, 0), "was killed") {
+			if len(reports) != 1 || !reports[0].Unfinished || reports[0].Silent() || !strings.Contains(reports[0].Text(w.home, 0), "did not finish") {
 				t.Errorf("%+v", reports)
 			}
 			if again := aftermath.Sweep(w.path(".claudebox")); len(again) > 0 {
 				t.Errorf("a second time: %+v", again)
 			}
 		})
+	}
+}
+
+// What a session could not settle is told at each launch, with its project and how it ends. The session was not killed.
+func TestWhatCouldNotBeSettledIsToldUntilItIs(t *testing.T) {
+	w := newWorld(t)
+	w.sh("cd ..; rm -r p; git init -q m; cd m; git commit -qm x --allow-empty; git worktree add -q ../p")
+	s := w.begin()
+	w.sh("mv ../m ../away")
+	if r := s.End(); len(r.Failures) != 1 {
+		t.Errorf("at the end: %+v", r)
+	}
+	for range 2 {
+		reports := aftermath.Sweep(w.path(".claudebox"))
+		if len(reports) != 1 {
+			t.Fatalf("%+v", reports)
+		}
+		text := reports[0].Text(w.home, 0)
+		for _, want := range []string{
+			"claudebox: a session in ~/p that began at ", " did not finish its report\n",
+			"claudebox: DANGER in ~/p: look at the git folder: ",
+			"; do not run git there. Each launch tries again, until that is mended or the project removed\n",
+		} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%q is not in\n%s", want, text)
+			}
+		}
+	}
+	w.sh("mv ../away ../m")
+	if r := aftermath.Sweep(w.path(".claudebox")); len(r) != 1 || len(r[0].Failures) > 0 {
+		t.Errorf("when it is mended: %+v", r)
+	}
+	if r := aftermath.Sweep(w.path(".claudebox")); len(r) > 0 {
+		t.Errorf("after that: %+v", r)
 	}
 }
 
@@ -1010,7 +1044,7 @@ func TestAKilledSessionLeavesLinksAmongTheConversations(t *testing.T) {
 		w.sh(script)
 		s.Kill()
 		reports := aftermath.Sweep(w.path(".claudebox"))
-		if len(reports) != 1 || !reports[0].Killed {
+		if len(reports) != 1 || !reports[0].Unfinished {
 			t.Fatalf("%q: got %+v", script, reports)
 		}
 		at := w.path("conversations")

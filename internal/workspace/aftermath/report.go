@@ -36,13 +36,14 @@ type Change struct {
 
 // Report is what a session left. Its zero value says nothing.
 type Report struct {
-	Project  string    `json:"project"`
-	Killed   bool      `json:"killed,omitempty"` // it was ended by no one of its own
-	Began    time.Time `json:"began,omitzero"`   // of a killed one
-	Changes  []Change  `json:"changes"`
-	Cut      bool      `json:"cut,omitempty"`      // not all of the project was looked at
-	Closed   []string  `json:"closed,omitempty"`   // folders that cannot be read
-	Failures []string  `json:"failures,omitempty"` // what could not be made harmless
+	Project string `json:"project"`
+	// Unfinished means that the session did not finish its own report: it was killed, or that had failures.
+	Unfinished bool      `json:"unfinished,omitempty"`
+	Began      time.Time `json:"began,omitzero"` // of an unfinished one
+	Changes    []Change  `json:"changes"`
+	Cut        bool      `json:"cut,omitempty"`      // not all of the project was looked at
+	Closed     []string  `json:"closed,omitempty"`   // folders that cannot be read
+	Failures   []string  `json:"failures,omitempty"` // what could not be made harmless
 }
 
 // fail notes what could not be done.
@@ -101,25 +102,27 @@ func (r Report) Text(home string, width int) string {
 	say := func(format string, args ...any) {
 		b.WriteString("claudebox: " + shortened(diag.Visible(fmt.Sprintf(format, args...))) + "\n")
 	}
-	if r.Killed {
+	project := layout.Path(home, r.Project)
+	if r.Unfinished {
 		left := ""
 		if len(r.Changes) > 0 {
 			left = "; what it left:"
 		}
-		say("a session in %s that began at %s was killed%s", layout.Path(home, r.Project),
+		say("a session in %s that began at %s did not finish its report%s", project,
 			r.Began.Format(time.DateTime+" MST"), left)
 	} else if len(r.Changes) > 0 {
 		say("what your own tools run was changed while the session ran:")
 	}
 	r.lines(&b, width)
 	for _, dir := range r.Closed {
-		say("%s cannot be read: nothing is known of what is in it", path.Join(layout.Path(home, r.Project), dir))
+		say("%s cannot be read: nothing is known of what is in it", path.Join(project, dir))
 	}
 	if r.Cut {
 		say("the project is too large to be looked at as a whole: repositories and files beyond are not told of")
 	}
 	for _, f := range r.Failures {
-		say("DANGER: %s; do not run git there. The next launch tries again", f)
+		say("DANGER in %s: %s; do not run git there. "+
+			"Each launch tries again, until that is mended or the project removed", project, f)
 	}
 	return b.String()
 }

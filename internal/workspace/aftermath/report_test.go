@@ -46,7 +46,7 @@ func TestOrdinaryEditsAreOneLineAndWhatMattersIsNeverCut(t *testing.T) {
 }
 
 func TestALongPathIsNoPageOfDanger(t *testing.T) {
-	r := aftermath.Report{Killed: true, Failures: []string{"look at " + strings.Repeat("a/", 4000) + "b"}}
+	r := aftermath.Report{Unfinished: true, Failures: []string{"look at " + strings.Repeat("a/", 4000) + "b"}}
 	got := r.Text("/home/u", 0)
 	if len(got) > 1000 || !strings.Contains(got, "do not run git there") || strings.Contains(got, "what it left") {
 		t.Errorf("%d bytes:\n%s", len(got), got)

@@ -3,8 +3,8 @@
 //
 // [Begin] notes what is there and keeps the note in a file, in claudebox's own folder, that is locked while the session
 // lives. [Session.End] looks again at each folder that the agent could write to; review compares the two looks, as a
-// function of values, and gives what is to be told and what is to be repaired. A session that was killed leaves its
-// note: [Sweep] ends it at the next launch, whatever its project was.
+// function of values, and gives what is to be told and what is to be repaired. A session that was killed, or whose end
+// had failures, leaves its note: [Sweep] ends it at the next launch, whatever its project was.
 //
 //	sessions/<random>   one session: what was there before it
 //	memory/             what sessions added to indexes, and what stays hidden
@@ -70,7 +70,7 @@ func Begin(home string, p project.Project, agent Agent) (*Session, error) {
 		if found && rel != "." && r.ID == identity.At(tree.FD(), rel) {
 			return nil, diag.Errorf("give away "+p.Path,
 				"start claudebox in "+tree.Join(rel)+" once, which looks after it",
-				"a session in %s was killed, and nobody has looked at what it left", tree.Join(rel))
+				"a session in %s did not finish its report: what it left may not be harmless", tree.Join(rel))
 		}
 	}
 	root, _ := tree.Look(".")
@@ -134,9 +134,9 @@ func (s *Session) End() Report {
 	return r
 }
 
-// Sweep ends the sessions that were killed. Their reports hold only what was made harmless: which other changes are the
-// session's is not known any more. A session whose project is not there, perhaps because its disk is not mounted, waits
-// for a later launch.
+// Sweep ends the sessions that were killed, or whose end had failures. Their reports hold only what was made harmless:
+// which other changes are the session's is not known any more. A session whose project is not there, perhaps because
+// its disk is not mounted, waits for a later launch.
 //
 // near are folders that may lie in a project that was moved.
 func Sweep(home string, near ...string) []Report {
@@ -153,7 +153,7 @@ func Sweep(home string, near ...string) []Report {
 			r = was.settle(home, tree, nil)
 			tree.Close()
 		}
-		r.Killed = true
+		r.Unfinished = true
 		if info, err := was.file.Stat(); err == nil {
 			r.Began = info.ModTime().UTC().Truncate(time.Second)
 		}
@@ -171,7 +171,7 @@ func Sweep(home string, near ...string) []Report {
 	return reports
 }
 
-// clean removes from the user's conversations what the killed session left there.
+// clean removes from the user's conversations what the session left there.
 func (was record) clean(r *Report) {
 	for _, dir := range was.Conversations {
 		removed, err := state.CleanConversations(dir)
@@ -186,7 +186,7 @@ func (was record) clean(r *Report) {
 }
 
 // settle judges all that the agent could write to, and remembers the names that it added to git's indexes. of is nil
-// for a session that was killed.
+// for a session that did not finish its report.
 func (was record) settle(home string, tree *beneath.Folder, of *Session) Report {
 	p := place{was: was}
 	var walked *project.Seen

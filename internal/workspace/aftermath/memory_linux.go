@@ -26,7 +26,7 @@ import (
 const (
 	memoryFolder = "memory"
 	pushedNames  = "index-"   // and the git folder: what sessions added to its index
-	leftNames    = "left-"    // and the git folder: the [project.Left] of its index
+	leftNames    = "left-"    // and the repository: the [project.Left] of its indexes
 	coveredNames = "covered-" // and the repository: what sessions hid in its working trees
 	stayFile     = "hidden"   // what stays hidden, a [hidden] for each project
 	hiddenFile   = "covered"  // all that was hidden, in the same way
@@ -58,9 +58,10 @@ func (m Memory) Pushed(git identity.ID) []string {
 	return recall[string](m.home, nameFor(pushedNames, string(git)))
 }
 
-// Left returns the files with names of secrets that sessions made and added to an index; the user may fill them later.
-func (m Memory) Left(git identity.ID) []project.Left {
-	return recall[project.Left](m.home, nameFor(leftNames, string(git)))
+// Left returns the files with names of secrets that sessions made and added to an index of a repository; the user may
+// fill them later.
+func (m Memory) Left(common identity.ID) []project.Left {
+	return recall[project.Left](m.home, nameFor(leftNames, string(common)))
 }
 
 // Hidden returns the names that sessions hid in the working trees of a repository.
@@ -209,24 +210,24 @@ func (was record) rememberNames(home string, tree *beneath.Folder, after project
 		}
 		faults = append(faults, remember(home, nameFor(pushedNames, string(git)), func(old []string) []string {
 			return with(old, pushed[git], gone)
-		}), remember(home, nameFor(leftNames, string(git)), func(old []project.Left) []project.Left {
-			return was.left(tree, after, git, slices.DeleteFunc(slices.Clone(old), func(l project.Left) bool {
-				return gone(l.Name)
-			}))
 		}))
+	}
+	for git := range after.ByIndex(after.All(), true) {
+		left := func(old []project.Left) []project.Left { return was.left(tree, after, git, slices.Clone(old)) }
+		faults = append(faults, remember(home, nameFor(leftNames, string(git)), left))
 	}
 	return errors.Join(faults...)
 }
 
-// left returns list, which is of the index of a git folder, as it is after a session: with the files that the session
-// added, and with what all hold now that the session could read.
+// left returns list, which is of the indexes of a repository, as it is after a session: with the files that the session
+// added, and with what all hold now that the session could read. None is forgotten: another branch may have it.
 func (was record) left(tree *beneath.Folder, after project.Seen, git identity.ID, list []project.Left) []project.Left {
 	for _, rel := range after.All() {
 		tracked := slices.Contains(was.Tracked, rel)
 		if tracked && len(list) == 0 || !was.Scope.Hides(rel) || was.covers(tree, rel) || isAbsent(tree, rel) {
 			continue
 		}
-		for _, name := range after.ByIndex([]string{rel}, false)[git] {
+		for _, name := range after.ByIndex([]string{rel}, true)[git] {
 			at := slices.IndexFunc(list, func(l project.Left) bool { return l.Name == name })
 			switch now := (project.Left{Name: name, Sum: project.SumOf(tree, rel)}); {
 			case at >= 0:

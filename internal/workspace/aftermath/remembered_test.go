@@ -115,3 +115,36 @@ func TestAnIndexWithAbsoluteNamesIsReviewedOnce(t *testing.T) {
 	w.sh("git -C sub status; git reset; git status")
 	w.wantNotTaken()
 }
+
+// A session commits a template with a secret's name. Wherever the repository is checked out, the user fills it.
+func TestAFileThatASessionMadeAwaitsTheUsersSecret(t *testing.T) {
+	for name, tc := range map[string]struct{ user, then, folder string }{
+		"in place":             {"true", "true", "p"},
+		"in a new worktree":    {"true", "git worktree add -q ../p2 -b o", "p2"},
+		"after another branch": {"git switch -qc o HEAD~1", "git switch -q main", "p"},
+		"after its removal":    {"git rm -q .env; git commit -qm no", "git revert --no-edit HEAD", "p"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.sh("git init -qb main; echo x=y >.npmrc; git add .; git commit -qm x")
+			w.session("echo DB_PASSWORD= >.env; git add .env; git commit -qm template")
+			if w.covered("p", ".env") {
+				t.Error("it is hidden before it is changed")
+			}
+			w.sh(tc.user)
+			w.session("true")
+			w.sh(tc.then + "; echo DB_PASSWORD=hunter2xyz9 >../" + tc.folder + "/.env")
+			if !w.covered(tc.folder, ".env") {
+				t.Error("the next session reads it")
+			}
+		})
+	}
+}
+
+// An index has the name of a secret for which there is no file yet: the user's commit would take it along.
+func TestANameInAnIndexAwaitsTheUsersSecret(t *testing.T) {
+	w := newWorld(t)
+	w.sh("git init -q; git commit -qm x --allow-empty; echo '.env*' >.gitignore")
+	r := w.session("git update-index --add --cacheinfo 100644,$(git hash-object -w --stdin </dev/null),.env.production")
+	wantLines(t, r, "staged .env.production")
+}

@@ -211,7 +211,7 @@ func (was record) settle(home string, tree *beneath.Folder, of *Session) Report 
 	if p.after.Cut && !was.Cut {
 		r.fail("look at all of the project", errors.New("it has more entries than can be, since this session"))
 	}
-	r.Changes = was.staged(p.after.Seen)
+	r.Changes = was.staged(tree, p.after.Seen)
 	// First: what is moved aside may be put back.
 	r.fail("take down what was added to git's index", was.rememberNames(home, tree, p.after.Seen))
 	elsewhere := was.judgeCommon(&r, home)
@@ -225,15 +225,29 @@ func (was record) settle(home string, tree *beneath.Folder, of *Session) Report 
 	return r
 }
 
-// staged returns the files that were hidden and that the session added to an index, as empty ones.
-func (was record) staged(after project.Seen) (changes []Change) {
+// staged returns what the session added to an index so that the user's next commit takes secrets along: files that were
+// hidden, which it added as empty ones, and files with names of secrets that are not there yet.
+func (was record) staged(tree *beneath.Folder, after project.Seen) (changes []Change) {
+	add := func(rel, why string) {
+		if !slices.Contains(was.Tracked, rel) {
+			changes = append(changes, Change{Path: rel, Change: Staged, Means: why})
+		}
+	}
 	for _, rel := range was.Hidden {
-		if after.Has(rel) && !slices.Contains(was.Tracked, rel) {
-			changes = append(changes, Change{Path: rel, Change: Staged, Means: whyStaged})
+		if after.Has(rel) {
+			add(rel, whyStaged)
+		}
+	}
+	for _, rel := range after.Names {
+		if !slices.Contains(was.Hidden, rel) && was.Scope.Hides(rel) && isAbsent(tree, rel) {
+			add(rel, whyAwaited)
 		}
 	}
 	return changes
 }
+
+const whyAwaited = "it is in git's index, and not there: if you make it, `git commit -a` takes its content along; " +
+	"`git rm --cached` takes it out"
 
 const whyStaged = "it was hidden inside, and is in git's index now: `git commit -a` would take its content along; " +
 	"`git rm -f --cached` takes it out"

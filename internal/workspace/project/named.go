@@ -17,13 +17,20 @@ import (
 )
 
 // commandVariables are git's variables that hold a command, by section and name. A section without a name stands for
-// all its variables.
+// all its variables. What stands in them is protected before it is there.
 var commandVariables = strings.Fields(`core.fsmonitor core.editor core.pager core.sshcommand core.askpass core.gitproxy
 	core.alternaterefscommand sequence.editor pager alias diff.external diff.command diff.textconv
 	interactive.difffilter difftool.cmd mergetool.cmd merge.driver filter.clean filter.smudge filter.process
 	credential.helper gpg.program trailer.command trailer.cmd submodule.update remote.uploadpack
 	remote.receivepack uploadpack.packobjectshook hook.command gc.recentobjectshook gpg.defaultkeycommand
-	tar.command mergetool.path difftool.path man.cmd man.path browser.cmd browser.path guitool.cmd`)
+	tar.command mergetool.path difftool.path man.cmd man.path browser.cmd browser.path guitool.cmd
+	sendemail.tocmd sendemail.cccmd sendemail.headercmd sendemail.sendmailcmd sendemail.smtpserver imap.tunnel
+	lfs.path lfs.clean lfs.smudge`)
+
+// dataVariables are git's variables that name a file which is only read. A file of the project that any other variable
+// names may be one that git runs: other programs have variables of their own there.
+var dataVariables = strings.Fields(`commit.template core.excludesfile blame.ignorerevsfile mailmap.file
+	gpg.allowedsignersfile gpg.revocationfile fsck.skiplist user.name user.email remote.url remote.pushurl branch.description`)
 
 func isCommand(e gitconfig.Entry) bool {
 	return slices.Contains(commandVariables, e.Top()+"."+e.Name) || slices.Contains(commandVariables, e.Top())
@@ -31,9 +38,16 @@ func isCommand(e gitconfig.Entry) bool {
 
 func isHooksPath(e gitconfig.Entry) bool { return e.Section == "core" && e.Name == "hookspath" }
 
-// words are the parts of a shell command that may be paths.
-func words(command string) []string {
-	return strings.FieldsFunc(command, func(r rune) bool { return strings.ContainsRune(" \t\n\"'`;|&()<>=!$", r) })
+// words are the parts of a shell command that may be paths, also those that follow the letter of an option.
+func words(command string) (list []string) {
+	split := func(r rune) bool { return strings.ContainsRune(" \t\n\"'`;|&()<>=!$", r) }
+	for _, word := range strings.FieldsFunc(command, split) {
+		list = append(list, word)
+		if len(word) > 2 && word[0] == '-' && word[1] != '-' {
+			list = append(list, word[2:])
+		}
+	}
+	return list
 }
 
 // UserGit is a file of the user's own git configuration.
@@ -193,18 +207,25 @@ func (v *view) learnFrom(c configuration) {
 				entries, _ := gitconfig.Parse(content)
 				v.learnFrom(configuration{entries, path.Dir(v.tree.Join(rel)), c.tree, false})
 			}
-		case isCommand(e):
-			for n, word := range words(e.Value) {
-				places := []string{gitconfig.Path(c.tree, word, v.Home)}
-				if path.IsAbs(word) && !exists(word) { // "$(git rev-parse --show-toplevel)/x", or what is not made yet
-					places = append(places, path.Join(c.tree, word))
-				}
-				for _, at := range places {
-					what, _ := v.tree.Look(relative(v.path, at)) // a word of a shell, perhaps
-					if (strings.Contains(word, "/") || n > 0 && what.Kind == beneath.Regular) && !v.isGitsOwn(at) {
-						v.executes(c.tree, at)
-					}
-				}
+		case !slices.Contains(dataVariables, e.Top()+"."+e.Name):
+			v.learnCommand(c, e)
+		}
+	}
+}
+
+// learnCommand notes the files that a command names. Of a setting that is no command of git's own it notes those that
+// are there.
+func (v *view) learnCommand(c configuration, e gitconfig.Entry) {
+	for n, word := range words(e.Value) {
+		places := []string{gitconfig.Path(c.tree, word, v.Home)}
+		if path.IsAbs(word) && !exists(word) { // "$(git rev-parse --show-toplevel)/x", or what is not made yet
+			places = append(places, path.Join(c.tree, word))
+		}
+		for _, at := range places {
+			what, _ := v.tree.Look(relative(v.path, at)) // a word of a shell, perhaps
+			is, slash := what.Kind == beneath.Regular, strings.Contains(word, "/")
+			if (slash || n > 0) && (is || slash && isCommand(e)) && !v.isGitsOwn(at) {
+				v.executes(c.tree, at)
 			}
 		}
 	}

@@ -57,8 +57,8 @@ type Memory interface {
 	Filled(project string) Filled
 	// Pushed returns the names that sessions added to the index of a git folder; they count as untracked.
 	Pushed(git identity.ID) []string
-	// Left returns files with names of secrets that sessions made and added to the index of a git folder.
-	Left(git identity.ID) []Left
+	// Left returns files with names of secrets that sessions made and added to an index of a repository.
+	Left(common identity.ID) []Left
 	// Hidden returns the names that sessions hid in any working tree of a repository. An agent's commit can bring them
 	// into an index, so they must not count as tracked for that alone.
 	Hidden(common identity.ID) []string

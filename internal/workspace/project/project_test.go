@@ -205,6 +205,24 @@ var layouts = map[string]struct {
 			"made ~/p/team.gitconfig", "pin ~/p/tools", "ro ~/p/tools/clean.sh", "ro ~/p/tools/hooks", "pin ~/p/watch", "ro ~/p/watch/man",
 		},
 	},
+	"files that the configuration of other programs names": {
+		make: func(w world) {
+			w.repo("p")
+			for _, file := range []string{"s/cc", "s/tunnel", "s/ssh", "s/lfs", "s/any", "s/template", "main", "notes"} {
+				w.write("p/"+file, "")
+			}
+			for key, value := range map[string]string{
+				"sendemail.ccCmd": "s/cc --quiet", "imap.tunnel": "s/tunnel", "core.sshCommand": "ssh -Fs/ssh", "lfs.extension.x.clean": "s/lfs %f",
+				"other.program.starts": "sh s/any", "commit.template": "s/template", "init.defaultBranch": "main", "branch.main.description": "see notes",
+			} {
+				w.git("p", "config", key, value)
+			}
+		},
+		want: []string{
+			"pin ~/p/.git", "ro ~/p/.git/commondir", "made ~/p/.git/config", "ro ~/p/.git/hooks",
+			"pin ~/p/s", "ro ~/p/s/any", "ro ~/p/s/cc", "ro ~/p/s/lfs", "ro ~/p/s/ssh", "ro ~/p/s/tunnel",
+		},
+	},
 }
 
 func TestLayouts(t *testing.T) {

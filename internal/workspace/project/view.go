@@ -176,7 +176,7 @@ func (v *view) uncounted() (names []string) {
 		names = append(names, place.inProject(v.Memory.Pushed(place.id()))...)
 		hidden := place.inProject(v.Memory.Hidden(place.common()))
 		v.wereHidden, doubted = append(v.wereHidden, hidden...), append(doubted, hidden...)
-		for _, left := range v.Memory.Left(place.id()) {
+		for _, left := range v.Memory.Left(place.common()) {
 			for _, rel := range place.inProject([]string{left.Name}) {
 				if sum := SumOf(v.tree.Folder, rel); sum != "" && sum == left.Sum {
 					same[rel] = true

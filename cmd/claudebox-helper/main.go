@@ -5,6 +5,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 
 	"claudebox/internal/linux/aside"
@@ -32,7 +33,11 @@ var works = map[string]func() error{
 
 func main() {
 	work, known := works[os.Args[0]]
-	if !known || work() != nil {
+	if !known {
+		os.Exit(1)
+	}
+	if err := work(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }

@@ -125,7 +125,8 @@ func (n *runningNetwork) open(l launch.Launch, wanted networkPart, s helper.Sett
 		return nil, err
 	}
 	if file := wanted.log; file != "" {
-		const flags = os.O_WRONLY | os.O_CREATE | os.O_APPEND | syscall.O_NOFOLLOW | syscall.O_CLOEXEC
+		const quiet = syscall.O_NOFOLLOW | syscall.O_CLOEXEC | syscall.O_NONBLOCK // no pipe that nobody reads
+		const flags = os.O_WRONLY | os.O_CREATE | os.O_APPEND | quiet
 		if s.Log, err = os.OpenFile(file, flags, 0o600); err != nil {
 			const remedy = "name a file that you can write and that is no link"
 			return nil, diag.Wrap("write the network log "+file, err, remedy)

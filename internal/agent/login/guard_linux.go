@@ -268,6 +268,9 @@ func (g *Guard) Keep(made broker.Grant) error {
 	}})
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if g.done { // the number of its folder may be another's by now
+		return errEnded
+	}
 	if err := g.made.dir.Replace(MadeName, content, privateFile); err != nil {
 		return err
 	}
@@ -282,7 +285,7 @@ func (g *Guard) Keep(made broker.Grant) error {
 func (g *Guard) Forget() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.from != g.made {
+	if g.done || g.from != g.made {
 		return
 	}
 	_ = g.made.dir.Remove(MadeName)
@@ -314,6 +317,8 @@ func (g *Guard) Close() (notes []string) {
 	watched.Close()
 	g.renewing.Lock() // a renewal that has begun must end: the token that it used works once
 	defer g.renewing.Unlock()
+	g.mu.Lock() // nor is anything being kept
+	defer g.mu.Unlock()
 	g.closeFolders()
 	return g.notes
 }

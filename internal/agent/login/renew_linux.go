@@ -34,8 +34,12 @@ func (g *Guard) Renew(ctx context.Context, refused string) error {
 	g.renewing.Lock()
 	defer g.renewing.Unlock()
 	g.mu.Lock()
+	if g.done { // its folders are closed
+		g.mu.Unlock()
+		return errEnded
+	}
 	g.follow()
-	from, now, done := g.from, g.now, g.done
+	from, now := g.from, g.now
 	due := g.wait() <= 0
 	if !due && refused == now.access && (g.refused < atOnce || time.Since(g.renewed) > again) {
 		g.refused++
@@ -43,11 +47,13 @@ func (g *Guard) Renew(ctx context.Context, refused string) error {
 	}
 	g.mu.Unlock()
 	switch {
-	case done || from == nil || !now.good() || now.refresh == "":
+	case from == nil || !now.good() || now.refresh == "":
 		return errEnded
 	case !due:
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, patienceRenewal) // the broker sets none, and Close waits for the end
+	defer cancel()
 	return whileRenewing(ctx, from, func() error {
 		if found := from.read(); found.fault != nil || !found.same(now.login) {
 			g.mu.Lock()

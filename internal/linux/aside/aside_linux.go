@@ -3,12 +3,15 @@
 package aside
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"syscall"
 )
 
@@ -25,6 +28,8 @@ func Ask(ctx context.Context, program, word string, question, answer any) error 
 	cmd := exec.CommandContext(ctx, program)
 	cmd.Args, cmd.Env, cmd.Dir = []string{word}, []string{}, "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	var stderr words
+	cmd.Stderr = &stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return err
@@ -47,10 +52,21 @@ func Ask(ctx context.Context, program, word string, question, answer any) error 
 		return ctx.Err()
 	case said.Error != "":
 		return errors.New(said.Error)
+	case err != nil && failed != nil:
+		return fmt.Errorf("%s: %w: %s", filepath.Base(program), failed, bytes.TrimSpace(stderr))
 	case err != nil:
-		return errors.Join(err, failed)
+		return err
 	}
 	return json.Unmarshal(said.Answer, answer)
+}
+
+// words are the first bytes that a program writes.
+type words []byte
+
+func (w *words) Write(text []byte) (int, error) {
+	const most = 4 << 10
+	*w = append(*w, text[:min(len(text), most-len(*w))]...)
+	return len(text), nil
 }
 
 // Answer is called in the started program: it reads one question, and writes what do returns for it. It ends the

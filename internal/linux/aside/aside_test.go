@@ -2,6 +2,7 @@ package aside_test
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -39,5 +40,16 @@ func TestAQuestionOfEveryLengthIsAnswered(t *testing.T) {
 				t.Errorf("of %d characters: %d, %v", n, got, err)
 			}
 		})
+	}
+}
+
+func TestTheReasonOfAStageThatFailsIsTold(t *testing.T) {
+	p := filepath.Join(t.TempDir(), "p")
+	if err := os.WriteFile(p, []byte("#!/bin/sh\necho 'panic: the reason' >&2\nexit 2\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	var answer int
+	if err := aside.Ask(t.Context(), p, "x", "q", &answer); err == nil || !strings.Contains(err.Error(), "p: exit status 2: panic: the reason") {
+		t.Errorf("got %v", err)
 	}
 }

@@ -4,10 +4,12 @@ package ondemand
 
 import (
 	"cmp"
+	"fmt"
 	"net"
 	"os"
 	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -95,8 +97,9 @@ func (p *Process) await() {
 		}
 		process := p.running
 		p.ended.Go(func() {
+			begun := time.Now()
 			p.service.Serve(line)
-			p.over(process, line)
+			p.over(process, line, time.Since(begun) < soon)
 		})
 	})
 }
@@ -155,17 +158,25 @@ func (p *Process) start() (line *os.File, err error) {
 	return ours, cmp.Or(failed, err)
 }
 
-// over kills and reaps a process, and waits for the next connection.
-func (p *Process) over(process *os.Process, line *os.File) {
+// soon is the age at which a process counts as one that could be started.
+const soon = time.Second
+
+// over kills and reaps a process, and waits for the next connection. The connection that the process was started for
+// may still wait if it ended early: it is closed, or it would start one process after the other.
+func (p *Process) over(process *os.Process, line *os.File, early bool) {
 	_ = process.Kill() // nobody here speaks with it any more
-	_, _ = process.Wait()
+	state, _ := process.Wait()
 	line.Close()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.running = nil
-	if !p.closed {
-		p.await()
+	if p.closed {
+		return
 	}
+	if early {
+		p.refuse(fmt.Errorf("%s ended at once: %v", p.service.Name, state))
+	}
+	p.await()
 }
 
 // Running returns the process; nil if it does not run.

@@ -16,19 +16,19 @@ import (
 // p.Files, each under the number that it has here, and p.Rights over that user namespace. Every signal is blocked in
 // it.
 //
-// Join does not wait until the program runs. The caller must call ended, which waits for the program's end and
-// returns an error if it could not be started or its status is not 0.
-func Join(process int, p spawn.Program) (ended func() error, err error) {
+// Join does not wait until the program runs; only SIGKILL ends it from outside. The caller must call ended, which waits
+// for the program's end and returns an error if it could not be started or its status is not 0.
+func Join(process int, p spawn.Program) (pid int, ended func() error, err error) {
 	var s script
 	s.rights(p.Rights)
 	for _, fd := range p.Files {
 		s.raw(unix.SYS_FCNTL, uintptr(fd), unix.F_SETFD, 0)
 	}
 	if err := s.execute(p.Path, p.Args); err != nil {
-		return nil, err
+		return 0, nil, err
 	}
-	finish, err := s.start(process, "net")
-	return func() error {
+	pid, finish, err := s.start(process, "net")
+	return pid, func() error {
 		err := finish()
 		if e := (*Error)(nil); errors.As(err, &e) {
 			err = fmt.Errorf("start %s in the namespaces of process %d: %w", p.Path, process, e.Err)

@@ -47,7 +47,7 @@ func TestWhoJoinsHasTheRightsThatAreAskedForAndNoOthers(t *testing.T) {
 	defer r.Close()
 	script := fmt.Sprintf("PATH='%s'; exec >&%d; readlink /proc/self/ns/net /proc/self/ns/user /proc/self/ns/pid; "+
 		"grep CapEff /proc/self/status; cat /proc/$$/environ", os.Getenv("PATH"), w.Fd())
-	ended, err := Join(pid, spawn.Program{
+	_, ended, err := Join(pid, spawn.Program{
 		Path: "/bin/sh", Args: []string{"sh", "-c", script}, Files: []int{int(w.Fd())}, Rights: []uintptr{unix.CAP_NET_ADMIN},
 	})
 	w.Close()
@@ -75,7 +75,7 @@ func TestWhoJoinsHasTheRightsThatAreAskedForAndNoOthers(t *testing.T) {
 }
 
 func TestWhoCannotJoinIsTold(t *testing.T) {
-	ended, err := Join(waiting(t), spawn.Program{Path: "/nowhere", Args: []string{"x"}})
+	_, ended, err := Join(waiting(t), spawn.Program{Path: "/nowhere", Args: []string{"x"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestWhoCannotJoinIsTold(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	const nobody = 1<<22 + 1 // above the greatest number of a process
-	if _, err := Join(nobody, spawn.Program{Path: "/bin/true", Args: []string{"x"}}); !errors.Is(err, ErrGone) {
+	if _, _, err := Join(nobody, spawn.Program{Path: "/bin/true", Args: []string{"x"}}); !errors.Is(err, ErrGone) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -42,7 +42,7 @@ func Lay(process int, covers []Cover, seen []Seen) error {
 		return err
 	}
 	defer free()
-	ended, err := layAll(covers, shared).start(process, "mnt")
+	_, ended, err := layAll(covers, shared).start(process, "mnt")
 	if err == nil {
 		err = ended()
 	}

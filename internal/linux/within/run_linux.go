@@ -29,31 +29,31 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // start starts a script in one namespace of a process, of a kind such as "mnt", and in the user namespace that owns
 // it. It fails with [ErrGone] if there is no such process. The caller must call ended, which waits for the script's
-// end.
-func (s *script) start(process int, kind string) (ended func() error, err error) {
+// end; pid is that of the copy.
+func (s *script) start(process int, kind string) (pid int, ended func() error, err error) {
 	namespace, err := os.Open(fmt.Sprintf("/proc/%d/ns/%s", process, kind))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, ErrGone
+		return 0, nil, ErrGone
 	}
 	if err != nil {
-		return nil, err
+		return 0, nil, err
 	}
 	defer namespace.Close()
 	user, err := unix.IoctlRetInt(int(namespace.Fd()), unix.NS_GET_USERNS)
 	if err != nil {
-		return nil, fmt.Errorf("find the sandbox's user namespace: %w", err)
+		return 0, nil, fmt.Errorf("find the sandbox's user namespace: %w", err)
 	}
 	defer unix.Close(user)
 	out, free, err := share[outcome](1)
 	if err != nil {
-		return nil, err
+		return 0, nil, err
 	}
-	pid, err := (&copied{s, uintptr(user), namespace.Fd(), &out[0]}).start()
+	pid, err = (&copied{s, uintptr(user), namespace.Fd(), &out[0]}).start()
 	if err != nil {
 		free()
-		return nil, err
+		return 0, nil, err
 	}
-	return func() error {
+	return pid, func() error {
 		defer free()
 		err := wait(pid)
 		if out[0].errno != 0 {

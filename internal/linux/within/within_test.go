@@ -174,7 +174,7 @@ func TestNothingIsGivenBackThatWasNotTaken(t *testing.T) {
 func wantRoomGivenBack(t *testing.T, s *script) {
 	t.Helper()
 	pid := sandbox(t)
-	ended, err := s.start(pid, "mnt")
+	_, ended, err := s.start(pid, "mnt")
 	must(t, err)
 	wantStep(t, ended(), "this", "find the file inside", unix.ENOENT)
 	if n := mountsAt(t, pid, room); n != 1 {

@@ -38,18 +38,20 @@ type Helper struct {
 	ended   func(error)
 	broker  func(*os.File)
 
-	stage, toStage *os.File     // a socket pair: claudebox's end and the stage's
+	stage, toStage *os.File // a socket pair: claudebox's end and the stage's
+	stagePID       int
 	stageEnded     func() error // waits for the stage's end; nil: the stage was not started
 	started        chan error   // has the result of the first start, and is closed then
 
-	mu      sync.Mutex
-	config  Config
-	running process
-	attach  attach
-	devices []int // of the interface's other end, see [link.Made]; kept for another process
-	sockets []int // listeners inside and sockets for [::1] inside; kept for another process
-	closed  bool
-	ending  *time.Timer // calls ended, unless Close is called before
+	mu        sync.Mutex
+	config    Config
+	running   process
+	attach    attach
+	devices   []int // of the interface's other end, see [link.Made]; kept for another process
+	sockets   []int // listeners inside and sockets for [::1] inside; kept for another process
+	closed    bool
+	restarted int         // how often another process was started
+	ending    *time.Timer // calls ended, unless Close is called before
 }
 
 // process is a helper that runs.
@@ -244,8 +246,13 @@ func (h *Helper) Attach() error {
 func (h *Helper) receiveMade() (link.Made, []int, error) {
 	defer h.stage.Close()
 	text, rights := make([]byte, 64<<10), make([]byte, unix.CmsgSpace(4*mostDescriptors))
+	wait := unix.NsecToTimeval(int64(readyTime))
+	_ = unix.SetsockoptTimeval(int(h.stage.Fd()), unix.SOL_SOCKET, unix.SO_RCVTIMEO, &wait)
 	n, m, _, _, err := recvmsg(int(h.stage.Fd()), text, rights)
 	switch {
+	case errors.Is(err, unix.EAGAIN):
+		_ = syscall.Kill(h.stagePID, syscall.SIGKILL)
+		return link.Made{}, nil, diag.Errorf(op, "run `claudebox check`", "what makes its network has said nothing for %s", readyTime)
 	case err != nil:
 		return link.Made{}, nil, &diag.Error{Op: op, Err: err}
 	case n == 0:
@@ -331,6 +338,9 @@ func (h *Helper) watch(p process) {
 	var status syscall.WaitStatus
 	_, _ = syscall.Wait4(p.pid, &status, 0, nil)
 	h.running.pid = 0
+	if status.Signaled() { // it said nothing
+		why = status.Signal().String()
+	}
 	next, err := h.restart()
 	if err != nil {
 		h.closed = true
@@ -363,9 +373,12 @@ func (h *Helper) restart() (process, error) {
 		return process{}, err
 	}
 	if err := h.handOver(p); err != nil {
+		_ = syscall.Kill(p.pid, syscall.SIGKILL) // it may be stopped
+		p.reap(0)
 		p.close()
 		return process{}, err
 	}
+	h.restarted++
 	return p, nil
 }
 
@@ -397,7 +410,7 @@ func (h *Helper) Close() Summary {
 	defer h.mu.Unlock()
 	h.stage.Close()
 	h.toStage.Close()
-	s := Summary{Restarted: h.config.Generation}
+	s := Summary{Restarted: h.restarted}
 	if h.ending != nil {
 		h.ending.Stop()
 	}

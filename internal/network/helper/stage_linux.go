@@ -29,14 +29,14 @@ func (h *Helper) Make(process int) error {
 		return err
 	}
 	socket := int(h.toStage.Fd())
-	ended, err := within.Join(process, spawn.Program{
+	pid, ended, err := within.Join(process, spawn.Program{
 		Path:  filepath.Join(filepath.Dir(h.program), stageProgram),
 		Args:  []string{stageProgram, strconv.Itoa(socket), string(text)},
 		Files: []int{socket}, Rights: rights,
 	})
 	h.toStage.Close()
 	if err == nil {
-		h.stageEnded = sync.OnceValue(ended)
+		h.stagePID, h.stageEnded = pid, sync.OnceValue(ended)
 	}
 	switch {
 	case errors.Is(err, within.ErrGone):

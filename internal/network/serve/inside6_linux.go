@@ -54,10 +54,12 @@ func (p inside6) carry(outer *net.TCPConn, port uint16) {
 	}
 	var both sync.WaitGroup
 	both.Go(func() {
+		how := unix.SHUT_WR
 		if _, err := copyPlainly(socket, outer); err != nil {
 			_ = outer.SetLinger(0)
+			how = unix.SHUT_RDWR // ends the other direction, too
 		}
-		_ = raw.Control(func(fd uintptr) { _ = unix.Shutdown(int(fd), unix.SHUT_WR) })
+		_ = raw.Control(func(fd uintptr) { _ = unix.Shutdown(int(fd), how) })
 	})
 	both.Go(func() {
 		if _, err := copyPlainly(outer, socket); err != nil {

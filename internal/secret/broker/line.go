@@ -41,6 +41,7 @@ type event struct {
 // Line is the parent's end of the socket.
 type Line struct {
 	conn io.ReadWriteCloser
+	room chan struct{} // for questions that are being answered
 
 	mu  sync.Mutex
 	out *json.Encoder
@@ -49,7 +50,8 @@ type Line struct {
 // NewLine serves a broker's messages by calls of keeper. It calls ended when
 // the broker is gone.
 func NewLine(conn io.ReadWriteCloser, keeper Keeper, ended func()) *Line {
-	l := &Line{conn: conn, out: json.NewEncoder(conn)}
+	const together = 32 // an agent can have any number asked
+	l := &Line{conn: conn, room: make(chan struct{}, together), out: json.NewEncoder(conn)}
 	go func() {
 		defer ended()
 		l.serve(keeper)
@@ -82,8 +84,25 @@ func (l *Line) serve(keeper Keeper) {
 		case e.Forget:
 			keeper.Forget()
 		case e.ID != 0:
-			go l.answer(keeper, e)
+			l.begin(keeper, e)
 		}
+	}
+}
+
+// begin answers a question in the background. A renewal beyond the room gets no answer, and fails by its own time: to
+// answer here could wait for the broker, which may be waiting for us.
+func (l *Line) begin(keeper Keeper, e event) {
+	if e.Renew == "" {
+		go l.answer(keeper, e)
+		return
+	}
+	select {
+	case l.room <- struct{}{}:
+		go func() {
+			defer func() { <-l.room }()
+			l.answer(keeper, e)
+		}()
+	default:
 	}
 }
 

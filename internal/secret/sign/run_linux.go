@@ -71,12 +71,25 @@ func keysOf(told sshagent.Hello) (agent.ExtendedAgent, error) {
 	if err != nil {
 		return nil, err
 	}
-	users := agent.NewClient(conn)
 	if told.Key == nil {
-		return users, nil
+		return agent.NewClient(ending{conn}), nil
 	}
+	users := agent.NewClient(conn)
 	ring := agent.NewKeyring().(agent.ExtendedAgent)
 	return both{ring, users}, add(ring, told.Key)
+}
+
+// ending is the connection to the user's agent. If it ends, this process does, and the next client's has a new one.
+type ending struct{ net.Conn }
+
+func (e ending) Read(p []byte) (int, error)  { return e.alive(e.Conn.Read(p)) }
+func (e ending) Write(p []byte) (int, error) { return e.alive(e.Conn.Write(p)) }
+
+func (e ending) alive(n int, err error) (int, error) {
+	if err != nil {
+		os.Exit(1)
+	}
+	return n, nil
 }
 
 // add adds the private key in a file's content to an agent.

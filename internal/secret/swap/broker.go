@@ -46,6 +46,7 @@ type Broker struct {
 	server    *http.Server
 	accepted  chan net.Conn
 	closed    chan struct{}
+	room      chan struct{} // for requests in progress
 	close     func()
 }
 
@@ -62,6 +63,7 @@ func New(c broker.Config, keeper broker.Keeper, dial Dial) (*Broker, error) {
 	b := &Broker{
 		targets: targets, leaves: leaves, keeper: keeper, secrets: knownOf(c),
 		accepted: make(chan net.Conn), closed: make(chan struct{}), settled: make(chan struct{}),
+		room: make(chan struct{}, together),
 	}
 	b.settle = sync.OnceFunc(func() { close(b.settled) })
 	if c.Login != nil {
@@ -107,7 +109,8 @@ var silent = log.New(io.Discard, "", 0)
 const (
 	patience  = 30 * time.Second // for a handshake, and the head of a request
 	idle      = 5 * time.Minute
-	maxHeader = 256 << 10 // bytes
+	maxHeader = 64 << 10 // bytes
+	together  = 256      // requests in progress: each keeps its head, however slow its client or server is
 )
 
 func (b *Broker) newServer() *http.Server {
@@ -121,7 +124,7 @@ func (b *Broker) newServer() *http.Server {
 			}
 			return ctx
 		},
-		Protocols: new(http.Protocols),
+		Protocols: new(http.Protocols), HTTP2: &http.HTTP2Config{MaxConcurrentStreams: 100},
 	}
 	server.Protocols.SetHTTP1(true)
 	server.Protocols.SetHTTP2(true)
@@ -241,6 +244,13 @@ func (b *Broker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	target, ok := r.Context().Value(targetKey{}).(broker.Target)
 	if !ok || r.TLS == nil {
 		http.Error(w, "claudebox: not a connection of this launch", http.StatusMisdirectedRequest)
+		return
+	}
+	select {
+	case b.room <- struct{}{}:
+		defer func() { <-b.room }()
+	default:
+		http.Error(w, "claudebox: too many requests at the same time", http.StatusServiceUnavailable)
 		return
 	}
 	defer b.resting.during()()

@@ -98,6 +98,7 @@ func loose(escapedPath string) string {
 }
 
 func (b *Broker) token(w http.ResponseWriter, r *http.Request, t broker.Target) {
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(patience))
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxDemand))
 	var d demand
 	if err != nil || json.Unmarshal(body, &d) != nil {
@@ -226,6 +227,7 @@ func (b *Broker) post(r *http.Request, t broker.Target, body []byte) (status int
 
 // revoke is answered here and not passed on: the login that an agent gives up stays the user's.
 func (b *Broker) revoke(w http.ResponseWriter, r *http.Request) {
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(patience))
 	body, _ := io.ReadAll(io.LimitReader(r.Body, maxDemand))
 	if b.loginKey.In(broker.ClaudeRefresh, string(body)) || b.loginKey.In(broker.ClaudeLogin, string(body)) {
 		b.keeper.Forget()

@@ -4,12 +4,14 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path"
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -124,6 +126,9 @@ func recall[T any](home, name string) (list []T) {
 	return list
 }
 
+// How long to wait for the lock of the memory, which is held for milliseconds: its holder may be stopped.
+const lockPatience, lockPause = 4 * time.Second, 5 * time.Millisecond
+
 // remember changes a file of the memory, while no other session does. change returns the new list for the old one.
 func remember[T any](home, name string, change func([]T) []T) error {
 	if old := recall[T](home, name); len(old)+len(change(old)) == 0 || reflect.DeepEqual(old, change(old)) {
@@ -143,8 +148,14 @@ func remember[T any](home, name string, change func([]T) []T) error {
 		return err
 	}
 	defer lock.Close()
-	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
-		return err
+	for begun := time.Now(); ; time.Sleep(lockPause) {
+		err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, unix.EWOULDBLOCK) || time.Since(begun) > lockPatience {
+			return fmt.Errorf("lock %s, which another claudebox has held for some seconds: %w", folder, err)
+		}
 	}
 	list := change(recall[T](home, name))
 	if len(list) == 0 {

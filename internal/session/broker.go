@@ -218,6 +218,9 @@ func (n *refusals) told() (lines []string) {
 			what = "the placeholder of " + r.Secret
 		}
 		text := what + " was sent to " + r.Host + r.Path + ", " + r.Why + ": stopped"
+		if r.Host == "" {
+			text = r.Why
+		}
 		if r.times > 1 {
 			text += fmt.Sprintf(" (%d times)", r.times)
 		}

@@ -73,7 +73,7 @@ type Grant struct {
 // stopped. It contains no secret, and no text from the agent except a path.
 type Refusal struct {
 	Secret string `json:"secret,omitempty"` // its name; empty: no placeholder was used
-	Host   string `json:"host"`
+	Host   string `json:"host,omitempty"`   // empty: no request was read
 	Path   string `json:"path,omitempty"`
 	Why    string `json:"why"`
 }

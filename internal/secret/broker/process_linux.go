@@ -41,7 +41,7 @@ func Start(program string, listener *os.File, hello Hello, keeper Keeper) (*Proc
 	p := &Process{keeper: keeper, hello: hello}
 	var err error
 	failed := func(err error) {
-		keeper.Report(Refusal{Host: "any host", Why: "the broker cannot be started: " + err.Error()})
+		keeper.Report(Refusal{Why: "the broker cannot be started, so no request could use a secret: " + err.Error()})
 	}
 	p.Process, err = ondemand.Start(listener,
 		ondemand.Service{Program: program, Name: Name, Serve: p.speak, Failed: failed})

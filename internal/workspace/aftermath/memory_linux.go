@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"claudebox/internal/agent/state"
+	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/cachefile"
 	"claudebox/internal/linux/identity"
@@ -154,7 +155,11 @@ func remember[T any](home, name string, change func([]T) []T) error {
 			break
 		}
 		if !errors.Is(err, unix.EWOULDBLOCK) || time.Since(begun) > lockPatience {
-			return fmt.Errorf("lock %s, which another claudebox has held for some seconds: %w", folder, err)
+			err = fmt.Errorf("another claudebox has held the lock for %s: %w", lockPatience, err)
+			return &diag.Error{
+				Op: "lock " + folder, Err: err,
+				Remedy: "end that one if it is stopped (`pkill -CONT claudebox` lets it go on), and try again",
+			}
 		}
 	}
 	list := change(recall[T](home, name))

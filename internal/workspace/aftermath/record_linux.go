@@ -153,6 +153,9 @@ func lock(file string) (f *os.File, locked bool, err error) {
 }
 
 func failed(file string, err error) error {
+	if known := (*diag.Error)(nil); errors.As(err, &known) {
+		return err
+	}
 	return &diag.Error{
 		Op: "note what is in the project before the session in " + file, Err: err,
 		Remedy: "make room there, and the folder writable for you",

@@ -20,9 +20,7 @@ type report struct {
 // openReport ends the sessions that did not finish their reports, prints those, and opens the folder of --report-json.
 func openReport(c call) (to report, err error) {
 	for _, r := range aftermath.Sweep(c.folders.Home, c.Facts.Cwd) {
-		if !c.options.NoReport || len(r.Failures) > 0 {
-			io.WriteString(c.caller.Stderr, r.Text(c.Facts.Home, c.caller.Columns()))
-		}
+		r.Told(c.show(r)) // with --no-report a later launch tells: this one may be `claudebox check`'s
 	}
 	if c.options.ReportJSON == "" {
 		return to, nil
@@ -40,17 +38,37 @@ func openReport(c call) (to report, err error) {
 	return to, nil
 }
 
-// announce prints what the session left in the project and in the folders beside it, and writes --report-json.
+// show prints a report, with --no-report only one of failures, and reports whether it did: where the terminal is closed
+// it did not.
+func (c call) show(r aftermath.Report) bool {
+	if len(r.Failures) == 0 && (c.options.NoReport || r.Silent() && !r.Unfinished) {
+		return false
+	}
+	_, err := io.WriteString(c.caller.Stderr, r.Text(c.Facts.Home, c.caller.Columns()))
+	return err == nil
+}
+
+// announce prints what the session left in the project and in the folders beside it, and writes --report-json. What
+// could be neither printed nor written is left to the next launch, unless nobody wants it: --no-report.
 func (r *running) announce() {
+	shown := make([]bool, len(r.reports))
+	for i, one := range r.reports {
+		shown[i] = r.show(one)
+	}
+	written := r.writeReport()
+	for i, one := range r.reports {
+		one.Told(shown[i] || written || r.options.NoReport)
+	}
+}
+
+// writeReport writes --report-json, and reports whether it did.
+func (r *running) writeReport() bool {
 	var told struct {
 		aftermath.Report
 		Beside  []aftermath.Report `json:"beside,omitempty"`  // of folders that were given beside the project
 		Network *helper.Summary    `json:"network,omitempty"` // what was reached and refused
 	}
 	for i, one := range r.reports {
-		if !r.options.NoReport && !one.Silent() || len(one.Failures) > 0 {
-			io.WriteString(r.caller.Stderr, one.Text(r.Facts.Home, r.caller.Columns()))
-		}
 		if i == 0 {
 			told.Report = one
 		} else {
@@ -58,7 +76,7 @@ func (r *running) announce() {
 		}
 	}
 	if r.report.folder == nil || len(r.reports) == 0 {
-		return // nobody asks, or nothing has run
+		return false // nobody asks, or nothing has run
 	}
 	if r.network.helper != nil {
 		told.Network = &r.network.summary
@@ -70,4 +88,5 @@ func (r *running) announce() {
 	if err != nil {
 		diag.Print(r.caller.Stderr, &diag.Error{Op: "write the report", Err: err})
 	}
+	return err == nil
 }

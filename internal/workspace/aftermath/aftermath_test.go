@@ -116,7 +116,19 @@ func (w world) session(script string) aftermath.Report {
 	time.Sleep(50 * time.Millisecond) // the files are read by then
 	w.sh(script)
 	os.Remove(w.path("taken")) // git inside obeys, too
-	return s.End()
+	r := s.End()
+	r.Told(true)
+	return r
+}
+
+// sweep is the beginning of a launch, that tells all.
+func (w world) sweep(near ...string) []aftermath.Report {
+	w.t.Helper()
+	reports := aftermath.Sweep(w.path(".claudebox"), near...)
+	for _, r := range reports {
+		r.Told(true)
+	}
+	return reports
 }
 
 // records are the sizes of the records, in bytes.
@@ -313,17 +325,17 @@ func TestARepositoryOfAKilledSessionIsMadeHarmlessByTheNextLaunch(t *testing.T) 
 			s := w.begin()
 			w.sh(a.agent)
 			os.Remove(w.path("taken"))
-			if r := aftermath.Sweep(w.path(".claudebox")); len(r) > 0 {
+			if r := w.sweep(); len(r) > 0 {
 				t.Errorf("a session that lives is swept: %+v", r)
 			}
 			s.Kill()
-			reports := aftermath.Sweep(w.path(".claudebox"))
+			reports := w.sweep()
 			w.sh(a.host)
 			w.wantNotTaken()
 			if len(reports) != 1 || !reports[0].Unfinished || reports[0].Silent() || !strings.Contains(reports[0].Text(w.home, 0), "did not finish") {
 				t.Errorf("%+v", reports)
 			}
-			if again := aftermath.Sweep(w.path(".claudebox")); len(again) > 0 {
+			if again := w.sweep(); len(again) > 0 {
 				t.Errorf("a second time: %+v", again)
 			}
 		})
@@ -340,7 +352,7 @@ func TestWhatCouldNotBeSettledIsToldUntilItIs(t *testing.T) {
 		t.Errorf("at the end: %+v", r)
 	}
 	for range 2 {
-		reports := aftermath.Sweep(w.path(".claudebox"))
+		reports := w.sweep()
 		if len(reports) != 1 {
 			t.Fatalf("%+v", reports)
 		}
@@ -356,10 +368,10 @@ func TestWhatCouldNotBeSettledIsToldUntilItIs(t *testing.T) {
 		}
 	}
 	w.sh("mv ../away ../m")
-	if r := aftermath.Sweep(w.path(".claudebox")); len(r) != 1 || len(r[0].Failures) > 0 {
+	if r := w.sweep(); len(r) != 1 || len(r[0].Failures) > 0 {
 		t.Errorf("when it is mended: %+v", r)
 	}
-	if r := aftermath.Sweep(w.path(".claudebox")); len(r) > 0 {
+	if r := w.sweep(); len(r) > 0 {
 		t.Errorf("after that: %+v", r)
 	}
 }
@@ -410,7 +422,7 @@ func TestGitWritesThroughALink(t *testing.T) {
 				w.sh(agent)
 				if killed {
 					s.Kill()
-					aftermath.Sweep(w.path(".claudebox"))
+					w.sweep()
 				} else if r := s.End(); len(r.Failures) > 0 || r.Silent() {
 					t.Errorf("%+v", r)
 				}
@@ -894,7 +906,7 @@ func TestARecordThatIsNoneGoesAway(t *testing.T) {
 	w.write(".claudebox/sessions/cut", `{"version":1,"scope":{"Pa`)
 	w.write(".claudebox/sessions/gone", `{"version":1,"scope":{"Path":"/nonexistent"},"repos":[]}`)
 	must(t, os.Symlink("/etc/passwd", w.path(".claudebox/sessions/link")))
-	if r := aftermath.Sweep(w.path(".claudebox")); len(r) > 0 {
+	if r := w.sweep(); len(r) > 0 {
 		t.Errorf("%+v", r)
 	}
 	if err := os.Remove(w.path(".claudebox/sessions/link")); err != nil || w.records() != "" {
@@ -1043,7 +1055,7 @@ func TestAKilledSessionLeavesLinksAmongTheConversations(t *testing.T) {
 		w.sh("ln -s ../rc ../conversations/a.jsonl; ln -s ../.. ../conversations/deep/b; mkfifo ../conversations/deep/c")
 		w.sh(script)
 		s.Kill()
-		reports := aftermath.Sweep(w.path(".claudebox"))
+		reports := w.sweep()
 		if len(reports) != 1 || !reports[0].Unfinished {
 			t.Fatalf("%q: got %+v", script, reports)
 		}

@@ -27,7 +27,7 @@ func TestTheUsersEditorWritesThroughALink(t *testing.T) {
 	s := w.begin()
 	w.sh(agent + "\n" + harmless)
 	s.Kill()
-	reports := aftermath.Sweep(w.path(".claudebox"))
+	reports := w.sweep()
 	if len(reports) != 1 {
 		t.Fatalf("%+v", reports)
 	}
@@ -153,7 +153,7 @@ func TestARepositoryAmongTheConversations(t *testing.T) {
 		var r aftermath.Report
 		if killed {
 			s.Kill()
-			r = aftermath.Sweep(w.path(".claudebox"))[0]
+			r = w.sweep()[0]
 		} else {
 			r = s.End()
 		}

@@ -7,7 +7,7 @@ import (
 )
 
 // TestAnotherFormHasAnotherNumber holds who changes a record to change the
-// number in recordForm: a later build reads what an earlier one left, and a
+// number in recordForm, or in reportForm: a later build reads what an earlier one left, and a
 // field in another place would be taken for another field.
 func TestAnotherFormHasAnotherNumber(t *testing.T) {
 	const file = "{Path string, Kind int, Stamp {Ino uint64, Size int64, Change int64, Sum uint64}, Rel string, Led bool}"
@@ -20,6 +20,13 @@ func TestAnotherFormHasAnotherNumber(t *testing.T) {
 		"Tracked []string, Covered []string, Hidden []string, Inodes []uint64, Closed []string, Cut bool, Instance string, Conversations []string}"
 	if got := recordForm + form(reflect.TypeFor[record]()); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	const report = "claudebox report 1\n" +
+		"{Began int64, Report {Project string, Unfinished bool, Began {}, " +
+		"Changes []{Path string, Change string, Means string, Ordinary bool, Back string}, " +
+		"Cut bool, Closed []string, Failures []string}}"
+	if got := reportForm + form(reflect.TypeFor[kept]()); got != report {
+		t.Errorf("got  %s\nwant %s", got, report)
 	}
 }
 

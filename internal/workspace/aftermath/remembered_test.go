@@ -57,7 +57,7 @@ func TestASecretThatWasCoveredIsUncovered(t *testing.T) {
 				}
 				w.sh(tc.then)
 				if killed {
-					aftermath.Sweep(w.path(".claudebox"), w.path(tc.folder))
+					w.sweep(w.path(tc.folder))
 				} else {
 					s.End()
 				}

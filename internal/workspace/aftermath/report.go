@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"os"
 	"path"
 	"slices"
 	"strings"
@@ -44,6 +45,8 @@ type Report struct {
 	Cut        bool      `json:"cut,omitempty"`      // not all of the project was looked at
 	Closed     []string  `json:"closed,omitempty"`   // folders that cannot be read
 	Failures   []string  `json:"failures,omitempty"` // what could not be made harmless
+
+	file *os.File // where it is kept until the user was told; nil: it is not
 }
 
 // fail notes what could not be done.

@@ -4,9 +4,11 @@
 // [Begin] notes what is there and keeps the note in a file, in claudebox's own folder, that is locked while the session
 // lives. [Session.End] looks again at each folder that the agent could write to; review compares the two looks, as a
 // function of values, and gives what is to be told and what is to be repaired. A session that was killed, or whose end
-// had failures, leaves its note: [Sweep] ends it at the next launch, whatever its project was.
+// had failures, leaves its note: [Sweep] ends it at the next launch, whatever its project was. A report is kept until
+// the user was told of it: [Report.Told].
 //
 //	sessions/<random>   one session: what was there before it
+//	reports/<random>    one report that nobody was told yet
 //	memory/             what sessions added to indexes, and what stays hidden
 //	walks/<id>          what was last seen of a large project
 //
@@ -113,7 +115,7 @@ func (s *Session) Follow() {
 
 // End compares what is there now with what was there before, and makes git places harmless that the agent made. Nothing
 // may run inside any more. The session's record is removed, unless something could not be made harmless: then the next
-// launch tries again.
+// launch tries again. The caller tells the user, and calls [Report.Told].
 func (s *Session) End() Report {
 	defer release(s.file)
 	s.record.begun(s.file)
@@ -128,6 +130,7 @@ func (s *Session) End() Report {
 	})
 	r := s.record.settle(s.home, s.tree, s)
 	r.finish()
+	r.keep(s.home, began(s.file)) // before the record goes
 	if len(r.Failures) == 0 {
 		os.Remove(s.file.Name())
 	}
@@ -136,12 +139,13 @@ func (s *Session) End() Report {
 
 // Sweep ends the sessions that were killed, or whose end had failures. Their reports hold only what was made harmless:
 // which other changes are the session's is not known any more. A session whose project is not there, perhaps because
-// its disk is not mounted, waits for a later launch.
+// its disk is not mounted, waits for a later launch. Reports that nobody was told come first, as they were. The caller
+// tells the user, and calls [Report.Told] for each.
 //
 // near are folders that may lie in a project that was moved.
 func Sweep(home string, near ...string) []Report {
+	reports := untold(home)
 	live, dead := others(home)
-	var reports []Report
 	var waiting []remains
 	for _, was := range dead {
 		was.beside = live
@@ -153,12 +157,10 @@ func Sweep(home string, near ...string) []Report {
 			r = was.settle(home, tree, nil)
 			tree.Close()
 		}
-		r.Unfinished = true
-		if info, err := was.file.Stat(); err == nil {
-			r.Began = info.ModTime().UTC().Truncate(time.Second)
-		}
+		r.Unfinished, r.Began = true, began(was.file)
 		was.clean(&r)
 		r.finish()
+		r.keep(home, r.Began)
 		if tree != nil && len(r.Failures) == 0 {
 			os.Remove(was.file.Name())
 		}
@@ -169,6 +171,14 @@ func Sweep(home string, near ...string) []Report {
 	bound(waiting, time.Now())
 	closeAll(dead)
 	return reports
+}
+
+// began returns when the session began whose record is in a file.
+func began(file *os.File) (at time.Time) {
+	if info, err := file.Stat(); err == nil {
+		at = info.ModTime().UTC().Truncate(time.Second)
+	}
+	return at
 }
 
 // clean removes from the user's conversations what the session left there.

@@ -29,13 +29,13 @@ func TestTheProjectsDiskIsNotThereAtTheNextLaunch(t *testing.T) {
 			w.sh(`git init -q; git config core.fsmonitor "$EVIL"; ` + unmount)
 			s.Kill()
 			for range 2 {
-				if r := aftermath.Sweep(w.path(".claudebox")); len(r) > 0 {
+				if r := w.sweep(); len(r) > 0 {
 					t.Errorf("%+v", r)
 				}
 			}
 			os.Remove(w.path("p"))
 			must(t, os.Rename(w.path("d/disk"), w.path("p")))
-			if r := aftermath.Sweep(w.path(".claudebox")); len(r) != 1 || r[0].Silent() {
+			if r := w.sweep(); len(r) != 1 || r[0].Silent() {
 				t.Errorf("%+v", r)
 			}
 			w.sh("git status")
@@ -54,7 +54,7 @@ func TestRecordsOfProjectsThatAreGoneAreBounded(t *testing.T) {
 		w.write(fmt.Sprintf(".claudebox/sessions/%d", n), aftermath.RecordOf("/nonexistent", time.Now().Add(-time.Duration(2*n)*day)))
 	}
 	waiting := func() (count int) {
-		aftermath.Sweep(w.path(".claudebox"))
+		w.sweep()
 		for size := range strings.FieldsSeq(w.records()) {
 			if size != "0" {
 				count++
@@ -142,7 +142,7 @@ func TestTheClockIsSetBackDuringASession(t *testing.T) {
 			var r aftermath.Report
 			if killed {
 				s.Kill()
-				r = aftermath.Sweep(w.path(".claudebox"))[0]
+				r = w.sweep()[0]
 			} else {
 				r = s.End()
 			}

@@ -1,0 +1,110 @@
+package session
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"claudebox/internal/linux/beneath"
+	"claudebox/internal/workspace/aftermath"
+	"claudebox/internal/workspace/project"
+)
+
+// closed is a terminal whose window is gone.
+type closed struct{}
+
+func (closed) Write([]byte) (int, error) { return 0, errors.New("input/output error") }
+
+// launching is a call that prints to somebody.
+func launching(home string, to io.Writer) call {
+	c := at(home)
+	c.caller.Stderr, c.caller.Columns = to, func() int { return 0 }
+	return c
+}
+
+// ended is a session in a new home whose agent made .envrc.
+func ended(t *testing.T, to io.Writer) (home string, r *running) {
+	t.Helper()
+	home, err := filepath.EvalSymlinks(t.TempDir())
+	if err == nil {
+		err = errors.Join(os.Mkdir(home+"/project", 0o700), os.Mkdir(home+"/.claudebox", 0o700))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := launching(home, to)
+	p, err := project.Open(project.Request{
+		Dir: c.Facts.Cwd, Home: home, UID: os.Getuid(), Memory: aftermath.NewMemory(c.folders.Home),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun, err := aftermath.Begin(c.folders.Home, p, aftermath.Agent{})
+	if err == nil {
+		err = os.WriteFile(home+"/project/.envrc", nil, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	r = &running{Session: &Session{inputs: inputs{call: c}}, after: []*aftermath.Session{begun}}
+	r.settle()
+	return home, r
+}
+
+// told is what a launch prints of earlier sessions.
+func told(t *testing.T, home string) string {
+	t.Helper()
+	var out bytes.Buffer
+	if _, err := openReport(launching(home, &out)); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+func TestWhatCouldNotBePrintedIsPrintedByTheNextLaunch(t *testing.T) {
+	home, r := ended(t, closed{})
+	r.announce()
+	if _, err := openReport(launching(home, closed{})); err != nil { // its terminal is closed, too
+		t.Fatal(err)
+	}
+	quiet := launching(home, io.Discard) // as `claudebox check` makes one
+	quiet.options.NoReport = true
+	if _, err := openReport(quiet); err != nil {
+		t.Fatal(err)
+	}
+	got := told(t, home)
+	if !strings.Contains(got, "claudebox: a session in ~/project that began at ") || !strings.Contains(got, ".envrc") {
+		t.Errorf("got %q", got)
+	}
+	if got := told(t, home); got != "" {
+		t.Errorf("it is told again: %q", got)
+	}
+}
+
+func TestWhatWasToldOnceIsNotToldAgain(t *testing.T) {
+	for name, prepare := range map[string]func(t *testing.T, home string, r *running){
+		"as it was printed": func(_ *testing.T, _ string, r *running) { r.caller.Stderr = io.Discard },
+		"as it was written": func(t *testing.T, home string, r *running) {
+			folder, err := beneath.Open(home)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { folder.Close() })
+			r.report = report{folder: folder, name: "report"}
+		},
+		"as nobody wants it": func(_ *testing.T, _ string, r *running) { r.options.NoReport = true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			home, r := ended(t, closed{})
+			prepare(t, home, r)
+			r.announce()
+			if got := told(t, home); got != "" {
+				t.Errorf("got %q", got)
+			}
+		})
+	}
+}

@@ -1,0 +1,103 @@
+package aftermath
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path"
+	"slices"
+	"time"
+
+	"claudebox/internal/linux/cachefile"
+)
+
+const (
+	reportsFolder = "reports"
+	reportForm    = "claudebox report 1\n" // before the report; another form, another number
+	untoldLimit   = 16                     // how many reports are kept; each costs a launch some 50 µs
+)
+
+// kept is a report as it is kept until somebody was told.
+type kept struct {
+	Began  int64 // the session, in nanoseconds since 1970
+	Report Report
+}
+
+// keep writes the report into a file, locked as a record is, until [Report.Told]: the terminal may be gone, or
+// claudebox killed, before it is printed. What failed is left out: the session's record stays for that, and the next
+// launch tries it, and tells of it, again. It reports no errors: a report that cannot be kept can still be printed.
+func (r *Report) keep(home string, began time.Time) {
+	later := Report{Project: r.Project, Unfinished: true, Changes: r.Changes, Cut: r.Cut}
+	if later.Silent() {
+		return
+	}
+	f, err := newFile(path.Join(home, reportsFolder))
+	if err != nil {
+		return
+	}
+	text := append([]byte(reportForm), cachefile.Encode(kept{began.UnixNano(), later})...)
+	if _, err := f.WriteAt(text, 0); err != nil {
+		os.Remove(f.Name())
+		f.Close()
+		return
+	}
+	r.file = f
+}
+
+// Told ends the keeping of a report. done means that the user was told, by a text that was printed or a file that was
+// written; otherwise the next launch tells. It is called once, for each report of [Session.End] and [Sweep]; where
+// claudebox is killed before, the user was not told.
+func (r Report) Told(done bool) {
+	if r.file == nil {
+		return
+	}
+	if done {
+		os.Remove(r.file.Name())
+	}
+	release(r.file)
+}
+
+// untold returns the reports that nobody was told, the oldest first, as those of sessions that did not finish them. If
+// they are too many, the oldest are returned this once.
+func untold(home string) (reports []Report) {
+	dir := path.Join(home, reportsFolder)
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		f, locked, err := lock(path.Join(dir, e.Name()))
+		switch {
+		case err != nil:
+			continue
+		case !locked: // its own process is about to tell it
+			f.Close()
+			continue
+		}
+		r, ok := readReport(f)
+		if !ok {
+			os.Remove(f.Name())
+			release(f)
+			continue
+		}
+		reports = append(reports, r)
+	}
+	slices.SortFunc(reports, func(a, b Report) int { return a.Began.Compare(b.Began) })
+	for _, r := range reports[:max(0, len(reports)-untoldLimit)] {
+		os.Remove(r.file.Name())
+	}
+	return reports
+}
+
+// readReport decodes a report that was kept. One that was not written to its end does not count: the record of its
+// session is still there.
+func readReport(f *os.File) (Report, bool) {
+	var k kept
+	content, err := io.ReadAll(f)
+	if err != nil {
+		return Report{}, false
+	}
+	body, ok := bytes.CutPrefix(content, []byte(reportForm))
+	if !ok || !cachefile.Decode(body, &k) {
+		return Report{}, false
+	}
+	k.Report.Began, k.Report.file = time.Unix(0, k.Began).UTC(), f
+	return k.Report, true
+}

@@ -34,3 +34,12 @@ func (s *Session) Kill() {
 	s.disk.Stop()
 	release(s.file)
 }
+
+// Break ends a session as SIGKILL does when all was repaired and the report is not finished.
+func (s *Session) Break() {
+	s.record.begun(s.file)
+	r := s.record.settle(s.home, s.tree, s)
+	r.Told(false)
+	s.disk.Stop()
+	release(s.file)
+}

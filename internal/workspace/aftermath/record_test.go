@@ -1,9 +1,12 @@
 package aftermath
 
 import (
+	"os"
 	"reflect"
 	"strings"
 	"testing"
+
+	"claudebox/internal/workspace/git"
 )
 
 // TestAnotherFormHasAnotherNumber holds who changes a record to change the
@@ -27,6 +30,20 @@ func TestAnotherFormHasAnotherNumber(t *testing.T) {
 		"Cut bool, Closed []string, Failures []string}}"
 	if got := reportForm + form(reflect.TypeFor[kept]()); got != report {
 		t.Errorf("got  %s\nwant %s", got, report)
+	}
+}
+
+// A failure is tried again, and told then: what was planned is not told beside it.
+func TestRepairsThatFailedAreNotToldAsDone(t *testing.T) {
+	var r Report
+	home := t.TempDir()
+	r.plan(home, place{}, []git.Repair{{Rel: "x"}})
+	if r.file == nil || len(r.Changes) > 0 {
+		t.Fatalf("%+v", r)
+	}
+	r.keep(home, moment{})
+	if left, err := os.ReadDir(home + "/" + reportsFolder); len(left) > 0 || err != nil || r.file != nil {
+		t.Errorf("%v, %v", left, err)
 	}
 }
 

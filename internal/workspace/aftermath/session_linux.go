@@ -130,7 +130,7 @@ func (s *Session) End() Report {
 	})
 	r := s.record.settle(s.home, s.tree, s)
 	r.finish()
-	r.keep(s.home, began(s.file)) // before the record goes
+	r.keep(s.home, s.record.Began) // before the record goes
 	if len(r.Failures) == 0 {
 		os.Remove(s.file.Name())
 	}
@@ -157,10 +157,13 @@ func Sweep(home string, near ...string) []Report {
 			r = was.settle(home, tree, nil)
 			tree.Close()
 		}
-		r.Unfinished, r.Began = true, began(was.file)
+		r.Unfinished = true
+		if info, err := was.file.Stat(); err == nil {
+			r.Began = info.ModTime().UTC().Truncate(time.Second)
+		}
 		was.clean(&r)
 		r.finish()
-		r.keep(home, r.Began)
+		r.keep(home, was.Began)
 		if tree != nil && len(r.Failures) == 0 {
 			os.Remove(was.file.Name())
 		}
@@ -171,14 +174,6 @@ func Sweep(home string, near ...string) []Report {
 	bound(waiting, time.Now())
 	closeAll(dead)
 	return reports
-}
-
-// began returns when the session began whose record is in a file.
-func began(file *os.File) (at time.Time) {
-	if info, err := file.Stat(); err == nil {
-		at = info.ModTime().UTC().Truncate(time.Second)
-	}
-	return at
 }
 
 // clean removes from the user's conversations what the session left there.
@@ -284,7 +279,7 @@ func (was record) judgeOwn(r *Report, home, dir string) {
 		return // there is none, or it is gone
 	}
 	defer root.Close()
-	inner := record{since: was.since, Scope: project.Scope{Build: was.Scope.Build, Path: dir}}
+	inner := record{Began: was.Began, since: was.since, Scope: project.Scope{Build: was.Scope.Build, Path: dir}}
 	known := Memory{home: home}.Known(inner.Scope)
 	after, look := inner.look(root, known)
 	if known == nil || !after.Same {
@@ -315,6 +310,9 @@ func (r *Report) judge(home string, root *beneath.Folder, p place, look git.Look
 	}
 	told, repairs := review(p)
 	r.Changes = append(r.Changes, told...)
+	if len(told)+len(repairs) > 0 {
+		r.plan(home, p, repairs)
+	}
 	m := git.Mender{Root: root}
 	for _, repair := range repairs { // what fails is tried again by the next launch
 		r.fail("make "+root.Join(repair.Rel)+" harmless", m.Apply(repair))

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"claudebox/internal/linux/cachefile"
+	"claudebox/internal/workspace/git"
 )
 
 const (
@@ -24,24 +25,42 @@ type kept struct {
 }
 
 // keep writes the report into a file, locked as a record is, until [Report.Told]: the terminal may be gone, or
-// claudebox killed, before it is printed. What failed is left out: the session's record stays for that, and the next
-// launch tries it, and tells of it, again. It reports no errors: a report that cannot be kept can still be printed.
-func (r *Report) keep(home string, began time.Time) {
+// claudebox killed, before it is printed. What was kept of it before is replaced. What failed is left out: the
+// session's record stays for that, and the next launch tries it, and tells of it, again. It reports no errors: a report
+// that cannot be kept can still be printed.
+func (r *Report) keep(home string, began moment) {
+	earlier := *r
 	later := Report{Project: r.Project, Unfinished: true, Changes: r.Changes, Cut: r.Cut}
 	if later.Silent() {
+		earlier.Told(true)
+		r.file = nil
 		return
 	}
 	f, err := newFile(path.Join(home, reportsFolder))
 	if err != nil {
 		return
 	}
-	text := append([]byte(reportForm), cachefile.Encode(kept{began.UnixNano(), later})...)
-	if _, err := f.WriteAt(text, 0); err != nil {
+	if _, err := f.WriteAt(append([]byte(reportForm), cachefile.Encode(kept{began.Wall, later})...), 0); err != nil {
 		os.Remove(f.Name())
 		f.Close()
 		return
 	}
 	r.file = f
+	earlier.Told(true)
+}
+
+// plan keeps the report as far as it goes, with what is going to be repaired in a folder: if claudebox is killed amid
+// that, the next launch finds only what was not repaired yet, and no other changes.
+func (r *Report) plan(home string, p place, repairs []git.Repair) {
+	planned := *r
+	planned.Changes = slices.Clone(r.Changes)
+	for _, repair := range repairs {
+		const aside = "; claudebox was killed when it took that out: look for claudebox-aside, there or beside it"
+		planned.Changes = append(planned.Changes,
+			Change{Path: path.Join(p.base, repair.Rel), Change: TakenOut, Means: repair.Why + aside})
+	}
+	planned.keep(home, p.was.Began)
+	r.file = planned.file
 }
 
 // Told ends the keeping of a report. done means that the user was told, by a text that was printed or a file that was
@@ -98,6 +117,6 @@ func readReport(f *os.File) (Report, bool) {
 	if !ok || !cachefile.Decode(body, &k) {
 		return Report{}, false
 	}
-	k.Report.Began, k.Report.file = time.Unix(0, k.Began).UTC(), f
+	k.Report.Began, k.Report.file = time.Unix(0, k.Began).UTC().Truncate(time.Second), f
 	return k.Report, true
 }

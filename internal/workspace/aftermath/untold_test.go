@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -48,6 +49,9 @@ func TestWhatNobodyWasToldIsToldByALaterLaunch(t *testing.T) {
 			time.Sleep(50 * time.Millisecond)
 			w.sh(script)
 			first := end(w, s)
+			if len(w.reports()) != 1 {
+				t.Errorf("%q", w.reports())
+			}
 			if len(first.Changes) == 0 || len(first.Failures) > 0 {
 				t.Fatalf("%+v", first)
 			}
@@ -75,6 +79,45 @@ func TestWhatNobodyWasToldIsToldByALaterLaunch(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What was repaired is not found again, nor what was compared.
+func TestWhatWasRepairedBeforeAKillIsTold(t *testing.T) {
+	w := newWorld(t)
+	s := w.begin()
+	w.sh("git init -q n; git -C n config core.fsmonitor x; echo a >.envrc; git init -q --bare conversations; " +
+		"mv conversations ..; git -C ../conversations config core.fsmonitor y; touch ../conversations/hooks/update")
+	s.Break()
+	reports := w.sweep()
+	if len(reports) != 2 {
+		t.Fatalf("%+v", reports)
+	}
+	wantLines(t, reports[1])
+	if r := reports[0]; !r.Unfinished || time.Since(r.Began) > time.Minute {
+		t.Errorf("%+v", r)
+	}
+	all := strings.Join(lines(reports[0]), "\n")
+	for _, want := range []string{"new .envrc", "taken out n/.git/config", "taken out " + w.path("conversations")} {
+		if !strings.Contains(all, want) {
+			t.Errorf("%q is not in\n%s", want, all)
+		}
+	}
+	if r := w.sweep(); len(r) > 0 || len(w.reports()) > 0 {
+		t.Errorf("it is told again: %+v, %q", r, w.reports())
+	}
+}
+
+func TestWhatWasComparedBeforeAKillIsTold(t *testing.T) {
+	w := newWorld(t)
+	s := w.begin()
+	w.sh("echo a >.envrc")
+	s.Break()
+	reports := w.sweep()
+	if len(reports) != 2 {
+		t.Fatalf("%+v", reports)
+	}
+	wantLines(t, reports[0], "new .envrc")
+	wantLines(t, reports[1])
 }
 
 // A failure is told by the launch that tries again, as it is then; what changed is not known any more by then.

@@ -79,8 +79,14 @@ func TestTheReviewIsKilled(t *testing.T) {
 			l.cmd.Process.Signal(syscall.SIGKILL)
 			l.cmd.Wait()
 			time.Sleep(200 * time.Millisecond)
-			w.claudebox("shell", "--yes", "--", "true")
+			got := w.claudebox("shell", "--yes", "--", "true")
 			w.wantHarmless(s, "")
+			for i := range 40 {
+				if config := fmt.Sprintf("r%d/.git/config", i+1); !strings.Contains(l.said.String()+got.stderr, config) {
+					t.Errorf("of %s nobody was told; after the kill:\n%s", config, got.stderr)
+					break
+				}
+			}
 		})
 	}
 }

@@ -207,7 +207,9 @@ func ofLast(name []byte) Verdict {
 		"keychain-db", "ppk", "p8", "pvk", "priv", "tfstate", "tfstate.backup", "tfvars", "tfvars.json", "ovpn",
 		"agekey", "secret", "secrets", "keytab", "pkcs12", "jwk", "nmconnection", "rdp":
 		return Secret
-	case "pem", "asc", "har": // most pem files are certificates, which programs need
+	case "pem", "asc", "har", // most pem files are certificates, which programs need
+		"token", "jwt", "password", "passwd", "pwd", "pass", "passphrase", "credential", "credentials", "cred", "creds",
+		"apikey", "apikeys", "keys", "privkey", "private", "cookie", "cookies", "auth", "login":
 		return Ask
 	}
 	return Plain
@@ -335,7 +337,7 @@ func ofWhole(folder, name []byte) Verdict {
 	if v == Plain && ok && len(rest) > 0 && (rest[0] < 'a' || rest[0] > 'z') { // not ".envrc"
 		return ofVariant(string(rest[1:]))
 	}
-	return cmp.Or(v, ofEnding(name), ofBeginning(name))
+	return cmp.Or(v, max(ofEnding(name), ofBeginning(name)))
 }
 
 // ofEnding judges by what follows the last dot, or the last but one.

@@ -17,16 +17,17 @@ func TestNames(t *testing.T) {
 			.ssh/config .ssh/any .password-store/a.gpg secrets/db.txt secrets/db .docker/config.json .kube/config .aws/credentials .cargo/credentials.toml
 			secrets/prod/db.txt Secrets/db.yml .ssh/sub/key .envs/.local/.postgres .env.d/web.conf .env2 .env.kate-swp .viminfo .node_repl_history
 			rsyncd.secrets krb5.keytab home.nmconnection .curlrc .id_rsa
-			.streamlit/secrets.toml id_rsa_old id_ed25519_work kubeconfig.yaml terraform.tfstate.123.backup _env jwt.secret`,
+			.streamlit/secrets.toml id_rsa.private id_rsa_old id_ed25519_work kubeconfig.yaml terraform.tfstate.123.backup _env jwt.secret`,
 		secretfile.Ask: `cacert.pem .npmrc .yarnrc.yml credentials.json keys.txt mykey.PEM.bak
 			deploy_key deploy_rsa firebase-adminsdk-x1.json service-account-prod.json serviceAccountKey.json token
 			token.txt api_key.txt .token .vault_pass ansible_vault_password credentials oauth.json .envrc .mcp.json
-			appsettings.Development.json keystore.properties trace.har my-secret.yaml token2.txt private.asc`,
+			appsettings.Development.json keystore.properties trace.har my-secret.yaml token2.txt private.asc
+			my.token db.password prod.credentials site.cookies vpn.auth admin.pass my.TOKEN my.token.bak ssl.privkey`,
 		secretfile.Look: `environment .environment tfstate . x. package.json Makefile keyboard.json monkey.yaml tsconfig.json
 			config.json config README.md author.txt .ssh keymap.toml docker-compose.yml example.env notes deploy.sh deploy.ps1 x.log app.log.1`,
 		secretfile.Plain: `.env.example .env.sample .env.local.example .env.d.ts main.go id_rsa.pub id_ed25519_work.pub a.b.c
 			token.go secrets.py keys.ts password_test.rb secrets/manager.go secrets/impl/manager.go credentials/src.rs
-			libx.so.6 man.1 frame.0001 python3.11 x.mp4`,
+			grammar.tokens wiki.train.tokens libx.so.6 man.1 frame.0001 python3.11 x.mp4`,
 	} {
 		for name := range strings.FieldsSeq(names) {
 			folder, last := path.Split(name)
@@ -95,6 +96,8 @@ func TestContents(t *testing.T) {
 		"ghp_abcdefghijklmnopqrstuvwxyz0123456789 is it\n":                                    true,
 		`{"title": "Log in", "login_password": "Password"}`:                                   false,
 		"QZ4m1v9Kc7xT2bNn8wRs5A==\n":                                                          true, // base64
+		"{{TOKEN}}\n":                                                                         false,
+		"api_token = hunter2x9\n":                                                             true,
 		"admin:hunter2horse9\n":                                                               true,
 		"https://example.org/login2\n":                                                        false,
 		"prod\nQZ4m1v9Kc7xT2bNn8wRs5AuY\n":                                                    true,

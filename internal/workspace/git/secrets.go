@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"claudebox/internal/linux/beneath"
+	"claudebox/internal/linux/pathname"
 	"claudebox/internal/workspace/gitconfig"
 	"claudebox/internal/workspace/secretfile"
 	"claudebox/internal/workspace/survey"
@@ -22,15 +23,21 @@ type Secret struct {
 // Secrets are what an agent may not see in a git folder, as it was before the session.
 func (f *Folder) Secrets() []Secret { return f.secrets }
 
+// keyFolders hold keys and nothing else, whatever the files in them are called: those of an unlocked repository
+// (git-crypt, commands.cpp: get_internal_keys_path), and the logins of remotes (git-annex, Annex/Locations.hs:
+// gitAnnexCredsDir). The folder of transcrypt (crypt) is none: it has a program in it, and the password is in the
+// configuration.
+var keyFolders = []string{"git-crypt", "annex/creds"}
+
 // addSecrets notes the secrets that people and programs leave in a git folder: tokens in its configuration and in
-// copies of that (config.bak), passwords (git-credential-store(1)), addresses with a password, and tokens in messages
-// and in files that are not git's own data: hooks, and files of other tools.
+// copies of that (config.bak), passwords (git-credential-store(1)), addresses with a password, and what is secret in
+// messages and in files that are not git's own data: hooks, and files of other tools.
 func (f folderLook) addSecrets() {
 	for _, e := range slices.Concat(f.Entries, f.samples) {
 		first, _, inner := strings.Cut(e.Name, "/")
 		switch name := e.Name; {
 		case inner && (first == "hooks" || first == "info"), strings.HasSuffix(name, "MSG"):
-			f.addSecret(e, f.tokens, false)
+			f.addForeign(e, false)
 		case inner:
 		case name == "remotes" || name == "branches": // addresses, as git wrote them once (gitrepository-layout(5))
 			if slices.ContainsFunc(f.Entries, func(in Entry) bool { return strings.HasPrefix(in.Name, name+"/") }) {
@@ -49,26 +56,54 @@ func (f folderLook) addSecrets() {
 				f.addSecret(e, withoutPasswords, false, "remotes") // of those there are many
 			}
 		case name == "lfs":
-			f.addSecret(e, f.tokens, true, "objects")
+			f.addForeign(e, true)
 		case e.Kind != beneath.Dir && strings.HasPrefix(strings.ToLower(name), "config"):
 			f.addSecret(e, withoutSecrets, true)
-		case ruleOf(name).sort == unknown && secretfile.Of(nil, []byte(name)) == secretfile.Ask:
-			f.addSecret(e, asked, false)
 		case ruleOf(name).sort == unknown: // other tools need their large files, such as an index
-			f.addSecret(e, f.tokens, false, "objects")
+			f.addForeign(e, false)
 		}
 	}
+}
+
+// addForeign notes what is secret in a file that is not git's own data, or in a folder of such files: what is so by its
+// name, as in a project, and files of any name that hold a token. A file that cannot be read or is too large counts as
+// secret if its name asks, or unread is set.
+func (f folderLook) addForeign(e Entry, unread bool) {
+	for _, file := range f.filesOf(e, "objects") {
+		in := Entry{Name: f.below(file.Rel), Kind: file.Kind}
+		key := slices.IndexFunc(keyFolders, func(dir string) bool { return pathname.Below(in.Name, dir) })
+		verdict := secretfile.Of([]byte(path.Dir(in.Name)), []byte(path.Base(in.Name)))
+		switch {
+		case key >= 0 && in.Name != keyFolders[key]: // it goes with the folder
+		case key >= 0 || in.Kind != beneath.Dir && verdict == secretfile.Secret:
+			f.addSecret(in, nil, true)
+		case in.Kind == beneath.Dir:
+		case verdict == secretfile.Ask:
+			f.addSecret(in, f.asked, true)
+		default:
+			f.addSecret(in, f.tokens, unread)
+		}
+	}
+}
+
+// filesOf returns an entry, and what lies below it if that is a folder.
+func (f folderLook) filesOf(e Entry, skipped ...string) []survey.File {
+	const limit = 2000
+	files := []survey.File{{Rel: path.Join(f.Rel, e.Name), Kind: e.Kind}}
+	if e.Kind != beneath.Dir {
+		return files
+	}
+	return append(files, survey.Walk(f.root, survey.Question{
+		From: []string{files[0].Rel}, Skipped: skipped, Apart: f.apart, Wanted: survey.Everything, Limit: limit,
+	}, nil).Files...)
 }
 
 // addSecret notes what by says of an entry, or of each file below it; without by, all of it is secret. A file that
 // cannot be read or is too large counts as secret if unread is set.
 func (f folderLook) addSecret(e Entry, by instead, unread bool, skipped ...string) {
-	const limit = 2000
 	files := []survey.File{{Rel: path.Join(f.Rel, e.Name), Kind: e.Kind}}
-	if e.Kind == beneath.Dir && by != nil {
-		files = survey.Walk(f.root, survey.Question{
-			From: []string{files[0].Rel}, Skipped: skipped, Apart: f.apart, Wanted: survey.Everything, Limit: limit,
-		}, nil).Files
+	if by != nil {
+		files = f.filesOf(e, skipped...)
 	}
 	for _, file := range files {
 		var copied []byte
@@ -119,7 +154,12 @@ func (g *gatherer) tokens(content []byte) ([]byte, bool) {
 }
 
 // asked is for files whose name asks.
-func asked(content []byte) ([]byte, bool) { return nil, secretfile.Holds(content) }
+func (g *gatherer) asked(content []byte) ([]byte, bool) {
+	if secretfile.Holds(content) {
+		return nil, true
+	}
+	return g.tokens(content)
+}
 
 func hasUserinfo(content []byte) bool {
 	return gitconfig.StripUserinfo(string(content)) != string(content)

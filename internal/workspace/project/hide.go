@@ -14,6 +14,7 @@ import (
 
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
+	"claudebox/internal/linux/pathname"
 	"claudebox/internal/workspace/gitconfig"
 	"claudebox/internal/workspace/secretfile"
 	"claudebox/internal/workspace/survey"
@@ -122,7 +123,8 @@ func (v *view) isSecret(f survey.File, looked *int) bool {
 	return holdsSecret(v.tree.Folder, f.Rel, verdict)
 }
 
-// hideOne hides a file or folder. Of a link it hides what that leads to at last, if this lies in the project.
+// hideOne hides a file or folder. Of a link it hides what that leads to at last, if this lies in the project or in the
+// repository's common folder.
 func (v *view) hideOne(rel string) error {
 	if v.shown(rel) || v.tracked.Has(rel) {
 		return nil
@@ -130,27 +132,37 @@ func (v *view) hideOne(rel string) error {
 	if parts := strings.Split(rel, "/"); len(parts) > hideDepth {
 		rel = path.Join(parts[:hideDepth]...)
 	}
-	what, err := v.tree.look(rel)
+	at := v.tree
+	what, err := at.look(rel)
 	linked := err == nil && what.Kind == beneath.Link
 	if linked {
-		real, fault := filepath.EvalSymlinks(v.tree.Join(rel))
-		if fault != nil || !v.contains(real) || real == v.path {
-			return nil //nolint:nilerr // it leads nowhere
-		}
-		rel = relative(v.path, real)
-		if v.shown(rel) || v.tracked.Has(rel) {
+		if at, rel = v.behind(rel); rel == "." || at == v.tree && (v.shown(rel) || v.tracked.Has(rel)) {
 			return nil
 		}
-		what, err = v.tree.Look(rel)
+		what, err = at.Look(rel)
 	}
 	if err != nil || what.Kind != beneath.Regular && what.Kind != beneath.Dir {
 		return err
 	}
-	v.tree.hide(rel, what.Kind == beneath.Dir)
-	if linked {
+	at.hide(rel, what.Kind == beneath.Dir)
+	if linked && at == v.tree {
 		v.stay = append(v.stay, rel)
 	}
 	return nil
+}
+
+// behind returns where a link of the project leads at last: below the project or the repository's common folder. "."
+// is nowhere in these, or all of one.
+func (v *view) behind(link string) (at below, rel string) {
+	real, err := filepath.EvalSymlinks(v.tree.Join(link))
+	at = v.tree
+	if !v.contains(real) && v.common.Folder != nil {
+		at = v.common
+	}
+	if err != nil || !pathname.Below(real, at.Path()) {
+		return at, "."
+	}
+	return at, relative(at.Path(), real)
 }
 
 // hideStill hides what earlier sessions hid for a reason that the agent could take away: a link can be removed, and a

@@ -2,6 +2,7 @@ package project_test
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -318,7 +319,7 @@ func TestTokensThatToolsLeftInAGitFolderAreNotInside(t *testing.T) {
 	secrets := map[string]string{
 		"hooks/pre-push":           "#!/bin/sh\ncurl -H 'Authorization: Bearer " + token + "'\n",
 		"hooks/pre-receive.sample": "#!/bin/sh\nTOKEN='" + token + "'\n",
-		"annex/creds/1":            "AKIAQYLPMN5HFIQR7XYA\nhunter2\n", "gk/config": "token = " + token + "\n", "info/notes": token,
+		"aws/1":                    "AKIAQYLPMN5HFIQR7XYA\nhunter2\n", "gk/config": "token = " + token + "\n", "info/notes": token,
 		"token.txt": "hunter2horse9\n", "credentials.bak": "https://u:hunter2@example.org\n",
 		"old-config": "[remote \"o\"]\n url = https://u:hunter2@example.org/x\n", "x.inc": "[http]\n extraHeader = Authorization: Bearer " + token + "\n",
 	}
@@ -335,6 +336,72 @@ func TestTokensThatToolsLeftInAGitFolderAreNotInside(t *testing.T) {
 	}
 	if slices.Contains(got, "hidden ~/p/.git/hooks/pre-commit") || slices.Contains(got, "hidden ~/p/.git/svn/.rev_map") {
 		t.Errorf("too much is hidden: %q", got)
+	}
+}
+
+// F7: a git folder is judged by names like a project, and folders of keys are hidden whole.
+func TestSecretsByNameInAGitFolderAreNotInside(t *testing.T) {
+	w := newWorld(t)
+	w.repo("p", "x")
+	hidden := map[string]string{
+		"mytool/.env": "A=b\n", "mytool/password": "hunter2horse9\n", "mytool/deep/key.pem": "-----BEGIN PRIVATE KEY-----\n",
+		"mytool/keys.json": strings.Repeat("x", 1<<20+1), "mytool/big.key": strings.Repeat("x", 1<<20+1), "mytool/token.txt": "https://u:hunter2@example.org\n",
+		"mytool/secrets/db": "A=b\n", "info/.env": "A=b\n", "info/lib/id_rsa": "x", "hooks/lib/.env": "A=b\n", "lfs/token": "hunter2horse9\n",
+		"git-crypt": "", "annex/creds": "",
+	}
+	shown := map[string]string{
+		"mytool/password.txt": "see the manual\n", "mytool/cert.pem": "-----BEGIN CERTIFICATE-----\n", "mytool/.env.example": "A=b\n",
+		"mytool/index": strings.Repeat("x", 1<<20+1), "annex/index": "x", "mytool/x.env/data": "x", "crypt/transcrypt": "#!/bin/sh\n", "info/exclude": "*.token\n",
+	}
+	for name, content := range hidden {
+		if content != "" {
+			w.write("p/.git/"+name, content)
+		}
+	}
+	for name, content := range shown {
+		w.write("p/.git/"+name, content)
+	}
+	w.write("p/.git/git-crypt/keys/default", "\x00GITCRYPTKEY\x00\x00\x00\x02secretbytes")
+	w.write("p/.git/annex/creds/1.key", "login\npass\n")
+	var got []string
+	for _, rel := range w.open("p").Hidden {
+		got = append(got, strings.TrimPrefix(rel, ".git/"))
+	}
+	if want := slices.Sorted(maps.Keys(hidden)); !slices.Equal(got, want) {
+		t.Errorf("hidden are %q, want %q", got, want)
+	}
+	req := w.request("p")
+	req.Show = []string{".git/git-crypt"}
+	if p, err := project.Open(req); err != nil || slices.Contains(p.Hidden, ".git/git-crypt") {
+		t.Errorf("shown, it is hidden: %q, %v", p.Hidden, err)
+	}
+}
+
+// F14: a checkout that lies in its own bare repository, with a folder of settings beside it.
+func TestSecretsBesideACheckoutInItsBareRepositoryAreNotInside(t *testing.T) {
+	w := newWorld(t)
+	w.repo("r", "x")
+	w.git("r", "branch", "b")
+	w.git(".", "clone", "-q", "--bare", "r", "x")
+	w.git("x", "worktree", "add", "-q", "wt", "b")
+	for _, name := range []string{".env", "shared/.env", "shared/deep/.env", "shared/settings", "shared/base", "conf"} {
+		w.write("x/"+name, "DB_PASSWORD=hunter2supersecret9\n")
+	}
+	w.link("../shared/.env", "x/wt/.env")
+	w.link("../shared/base", "x/wt/.env.local")
+	w.link("../conf", "x/wt/.env.prod")
+	w.link("../../r/x", "x/wt/.env.out")
+	w.link("..", "x/wt/.env.all")
+	got := w.mounts(w.open("x/wt"))
+	for _, name := range []string{".env", "shared/.env", "shared/deep/.env", "shared/base", "conf"} {
+		if want := "hidden ~/x/" + name; !slices.Contains(got, want) {
+			t.Errorf("%s is not among %q", want, got)
+		}
+	}
+	for _, name := range []string{"r/x", "x", "x/shared/settings"} {
+		if wrong := "hidden ~/" + name; slices.Contains(got, wrong) {
+			t.Errorf("%s is among %q", wrong, got)
+		}
 	}
 }
 

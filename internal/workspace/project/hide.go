@@ -1,6 +1,7 @@
 package project
 
 import (
+	"cmp"
 	"errors"
 	"net"
 	"path"
@@ -53,7 +54,8 @@ func holdsSecret(tree *beneath.Folder, rel string, verdict secretfile.Verdict) b
 // and would be committed empty (SEC-05).
 //
 // Files that were hidden once are judged wherever they are: an agent can make so many others that no walk comes to
-// them.
+// them. Of more files than can be read, the newest are: what the user has written since a session is newer than all
+// that the session made, and no program can set a file's time of change (inode(7), st_ctim).
 func (v *view) secrets() (rels []string) {
 	found, looked := map[string]bool{}, 0
 	judge := func(f survey.File) {
@@ -67,7 +69,11 @@ func (v *view) secrets() (rels []string) {
 		}
 	}
 	looked = 0
-	for _, f := range v.seen.Files {
+	files := slices.Clone(v.seen.Files)
+	if len(files) > lookLimit {
+		slices.SortStableFunc(files, func(a, b survey.File) int { return cmp.Compare(b.Stamp.Change, a.Stamp.Change) })
+	}
+	for _, f := range files {
 		judge(f)
 	}
 	return rels
@@ -115,7 +121,7 @@ func (v *view) isSecret(f survey.File, looked *int) bool {
 			return false
 		}
 		if *looked++; *looked == lookLimit+1 {
-			v.note(true, "more than %d small files are not tracked: tokens in %s and further ones are not looked for",
+			v.note(true, "more than %d small files are not tracked: tokens in %s and older ones are not looked for",
 				lookLimit, f.Rel)
 		}
 		return *looked <= lookLimit && holdsSecret(v.tree.Folder, f.Rel, verdict)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"claudebox/internal/workspace/aftermath"
 	"claudebox/internal/workspace/project"
@@ -111,5 +112,20 @@ func TestManySecretsDoNotStopALaunch(t *testing.T) {
 	}
 	if got := len(w.open("p").Hidden); got != 1500 {
 		t.Errorf("%d are hidden", got)
+	}
+}
+
+// F15: a session makes more small files than are read, with names that come first.
+func TestManySmallFilesDoNotHideANewToken(t *testing.T) {
+	w := newWorld(t)
+	for n := range 1100 {
+		w.write(fmt.Sprintf("p/aaa/%d.txt", n), "nothing is in this file\n")
+		must(t, os.Chtimes(w.path(fmt.Sprintf("p/aaa/%d.txt", n)), time.Now(), time.Now().Add(time.Hour)))
+	}
+	time.Sleep(20 * time.Millisecond) // kernels before 6.13 count the time of change in ticks
+	w.write("p/notes.txt", "ghp_Zq3vX8nT5kLw1RbY7mHc2DfJ9sGa4PeU6oKi\n")
+	p := w.open("p")
+	if !slices.Equal(p.Hidden, []string{"notes.txt"}) || !strings.Contains(notes(p), "more than 1000 small files") {
+		t.Errorf("hidden are %q; notes %q", p.Hidden, notes(p))
 	}
 }

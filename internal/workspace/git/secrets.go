@@ -3,6 +3,7 @@ package git
 import (
 	"hash/maphash"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -98,12 +99,26 @@ func (f folderLook) filesOf(e Entry, skipped ...string) []survey.File {
 	}, nil).Files...)
 }
 
-// addSecret notes what by says of an entry, or of each file below it; without by, all of it is secret. A file that
-// cannot be read or is too large counts as secret if unread is set.
+// behind returns what a link leads to at last, if that lies in the git folder.
+func (f folderLook) behind(link string) []survey.File {
+	real, err := filepath.EvalSymlinks(f.root.Join(link))
+	to, in := pathname.Cut(real, f.Path)
+	at := path.Join(f.Rel, to)
+	what, fault := f.root.Look(at)
+	if err != nil || !in || to == "" || fault != nil {
+		return nil
+	}
+	return []survey.File{{Rel: at, Kind: what.Kind}}
+}
+
+// addSecret notes what by says of an entry, or of each file below it; without by, all of it is secret, or of a link
+// what it leads to in the git folder. A file that cannot be read or is too large counts as secret if unread is set.
 func (f folderLook) addSecret(e Entry, by instead, unread bool, skipped ...string) {
 	files := []survey.File{{Rel: path.Join(f.Rel, e.Name), Kind: e.Kind}}
 	if by != nil {
 		files = f.filesOf(e, skipped...)
+	} else if e.Kind == beneath.Link {
+		files = f.behind(files[0].Rel)
 	}
 	for _, file := range files {
 		var copied []byte

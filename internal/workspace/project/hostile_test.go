@@ -384,16 +384,20 @@ func TestSecretsBesideACheckoutInItsBareRepositoryAreNotInside(t *testing.T) {
 	w.git("r", "branch", "b")
 	w.git(".", "clone", "-q", "--bare", "r", "x")
 	w.git("x", "worktree", "add", "-q", "wt", "b")
-	for _, name := range []string{".env", "shared/.env", "shared/deep/.env", "shared/settings", "shared/base", "conf"} {
+	for _, name := range []string{".env", "shared/.env", "shared/deep/.env", "shared/settings", "shared/base", "shared/base2", "shared/base3", "conf"} {
 		w.write("x/"+name, "DB_PASSWORD=hunter2supersecret9\n")
 	}
 	w.link("../shared/.env", "x/wt/.env")
 	w.link("../shared/base", "x/wt/.env.local")
 	w.link("../conf", "x/wt/.env.prod")
+	w.link("base2", "x/shared/.env.local")
+	w.link("shared/base3", "x/.env.local")
+	w.link("..", "x/shared/.env.all")
+	w.link("../../r/x", "x/shared/.env.out")
 	w.link("../../r/x", "x/wt/.env.out")
 	w.link("..", "x/wt/.env.all")
 	got := w.mounts(w.open("x/wt"))
-	for _, name := range []string{".env", "shared/.env", "shared/deep/.env", "shared/base", "conf"} {
+	for _, name := range []string{".env", "shared/.env", "shared/deep/.env", "shared/base", "shared/base2", "shared/base3", "conf"} {
 		if want := "hidden ~/x/" + name; !slices.Contains(got, want) {
 			t.Errorf("%s is not among %q", want, got)
 		}

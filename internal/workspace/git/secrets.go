@@ -71,18 +71,18 @@ func (f folderLook) addSecrets() {
 // secret if its name asks, or unread is set.
 func (f folderLook) addForeign(e Entry, unread bool) {
 	for _, file := range f.filesOf(e, "objects") {
-		in := Entry{Name: f.below(file.Rel), Kind: file.Kind}
-		key := slices.IndexFunc(keyFolders, func(dir string) bool { return pathname.Below(in.Name, dir) })
-		verdict := secretfile.Of([]byte(path.Dir(in.Name)), []byte(path.Base(in.Name)))
+		name := f.below(file.Rel)
+		key := slices.IndexFunc(keyFolders, func(dir string) bool { return pathname.Below(name, dir) })
+		verdict := secretfile.Of([]byte(path.Dir(name)), []byte(path.Base(name)))
 		switch {
-		case key >= 0 && in.Name != keyFolders[key]: // it goes with the folder
-		case key >= 0 || in.Kind != beneath.Dir && verdict == secretfile.Secret:
-			f.addSecret(in, nil, true)
-		case in.Kind == beneath.Dir:
+		case key >= 0 && name != keyFolders[key]: // it goes with the folder
+		case key >= 0 || file.Kind != beneath.Dir && verdict == secretfile.Secret:
+			f.addFile(file, nil, true)
+		case file.Kind == beneath.Dir:
 		case verdict == secretfile.Ask:
-			f.addSecret(in, f.asked, true)
+			f.addFile(file, f.asked, true)
 		default:
-			f.addSecret(in, f.tokens, unread)
+			f.addFile(file, f.tokens, unread)
 		}
 	}
 }
@@ -99,44 +99,47 @@ func (f folderLook) filesOf(e Entry, skipped ...string) []survey.File {
 	}, nil).Files...)
 }
 
-// behind returns what a link leads to at last, if that lies in the git folder.
-func (f folderLook) behind(link string) []survey.File {
-	real, err := filepath.EvalSymlinks(f.root.Join(link))
-	to, in := pathname.Cut(real, f.Path)
-	at := path.Join(f.Rel, to)
-	what, fault := f.root.Look(at)
-	if err != nil || !in || to == "" || fault != nil {
-		return nil
+// addSecret notes what by says of an entry, or of each file below it; without by, all of it is secret. A file that
+// cannot be read or is too large counts as secret if unread is set.
+func (f folderLook) addSecret(e Entry, by instead, unread bool, skipped ...string) {
+	if by == nil {
+		f.addFile(survey.File{Rel: path.Join(f.Rel, e.Name), Kind: e.Kind}, nil, unread)
+		return
 	}
-	return []survey.File{{Rel: at, Kind: what.Kind}}
+	for _, file := range f.filesOf(e, skipped...) {
+		f.addFile(file, by, unread)
+	}
 }
 
-// addSecret notes what by says of an entry, or of each file below it; without by, all of it is secret, or of a link
-// what it leads to in the git folder. A file that cannot be read or is too large counts as secret if unread is set.
-func (f folderLook) addSecret(e Entry, by instead, unread bool, skipped ...string) {
-	files := []survey.File{{Rel: path.Join(f.Rel, e.Name), Kind: e.Kind}}
-	if by != nil {
-		files = f.filesOf(e, skipped...)
-	} else if e.Kind == beneath.Link {
-		files = f.behind(files[0].Rel)
+// addFile notes what by says of one file. Without by, it is secret, and may be a folder; of a link that is what it
+// leads to in the git folder.
+func (f folderLook) addFile(file survey.File, by instead, unread bool) {
+	var copied []byte
+	covered := by == nil
+	if covered && file.Kind == beneath.Link {
+		file = f.behind(file.Rel)
 	}
-	for _, file := range files {
-		var copied []byte
-		switch {
-		case file.Kind == beneath.Regular && by != nil:
-			content, err := f.root.Read(file.Rel, textLimit)
-			covered := unread
-			if err == nil {
-				copied, covered = by(content)
-			}
-			if !covered {
-				continue
-			}
-		case file.Kind != beneath.Regular && (file.Kind != beneath.Dir || by != nil):
-			continue
+	if !covered && file.Kind == beneath.Regular {
+		covered = unread
+		if content, err := f.root.Read(file.Rel, textLimit); err == nil {
+			copied, covered = by(content)
 		}
+	}
+	if covered && (file.Kind == beneath.Regular || file.Kind == beneath.Dir) {
 		f.secrets = append(f.secrets, Secret{f.below(file.Rel), file.Kind == beneath.Dir, copied})
 	}
+}
+
+// behind returns what a link leads to at last, if that lies in the git folder; else nothing.
+func (f folderLook) behind(link string) survey.File {
+	real, err := filepath.EvalSymlinks(f.root.Join(link))
+	to, in := pathname.Cut(real, f.Path)
+	if err != nil || !in || to == "" {
+		return survey.File{}
+	}
+	at := path.Join(f.Rel, to)
+	what, _ := f.root.Look(at)
+	return survey.File{Rel: at, Kind: what.Kind}
 }
 
 // instead returns what is seen inside instead of a file with some content: the file itself if it is not covered,

@@ -208,12 +208,15 @@ func release(f *os.File) {
 // read decodes a record. One that a power cut left incomplete does not count.
 func read(f *os.File) (record, bool) {
 	var r record
+	ok := decode(f, recordForm, &r) && path.IsAbs(r.Scope.Path)
+	return r, ok
+}
+
+// decode reads into what a pointer points at a file that begins with its form, and reports whether it could.
+func decode(f *os.File, form string, pointer any) bool {
 	content, err := io.ReadAll(f)
-	if err != nil {
-		return record{}, false
-	}
-	body, ok := bytes.CutPrefix(content, []byte(recordForm))
-	return r, ok && cachefile.Decode(body, &r) && path.IsAbs(r.Scope.Path)
+	body, ok := bytes.CutPrefix(content, []byte(form))
+	return err == nil && ok && cachefile.Decode(body, pointer)
 }
 
 // inherited replaces, in a snapshot, what lies where another session lives or was not reviewed by what that session saw

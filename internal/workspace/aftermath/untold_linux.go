@@ -1,8 +1,6 @@
 package aftermath
 
 import (
-	"bytes"
-	"io"
 	"os"
 	"path"
 	"slices"
@@ -109,12 +107,7 @@ func untold(home string) (reports []Report) {
 // session is still there.
 func readReport(f *os.File) (Report, bool) {
 	var k kept
-	content, err := io.ReadAll(f)
-	if err != nil {
-		return Report{}, false
-	}
-	body, ok := bytes.CutPrefix(content, []byte(reportForm))
-	if !ok || !cachefile.Decode(body, &k) {
+	if !decode(f, reportForm, &k) {
 		return Report{}, false
 	}
 	k.Report.Began, k.Report.file = time.Unix(0, k.Began).UTC().Truncate(time.Second), f

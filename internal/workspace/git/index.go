@@ -92,14 +92,19 @@ func (e IndexEntry) legal() bool {
 		return false
 	}
 	for part := range strings.SplitSeq(name, "/") {
-		if part == "" || part == "." || part == ".." || dotGits().MatchString(part) {
+		if part == "" || part == "." || part == ".." || isDotGit(part) {
 			return false
 		}
 	}
 	return true
 }
 
-// dotGits matches the names that some file system takes for .git.
+// isDotGit reports whether some file system takes a name for .git. An index has many names, so most are decided without
+// the pattern.
+func isDotGit(name string) bool {
+	return (name[0] == '.' || strings.Contains(name, "~")) && dotGits().MatchString(name)
+}
+
 var dotGits = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)\A(?:\.git|git~[0-9])[ .]*(?::|\z)`) })
 
 // extensions judges what follows the entries, which end at a place in the index. starts says where each begins, if a

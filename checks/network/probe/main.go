@@ -16,6 +16,7 @@ var commands = map[string]func(words []string) error{
 	"names":    names,
 	"listen":   func([]string) error { return listen() },
 	"traffic":  traffic,
+	"digest":   digest,
 	"relayed":  relayed,
 	"now":      func([]string) error { return now() },
 	"nothing":  func([]string) error { return nil },

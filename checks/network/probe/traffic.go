@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"io"
 	"net"
@@ -46,6 +47,22 @@ func traffic(words []string) error {
 	}
 	fmt.Println(int64(float64(bytes) / time.Since(begin).Seconds()))
 	return nil
+}
+
+// digest prints how many bytes a server sends, and their SHA-256.
+func digest(words []string) error {
+	if len(words) != 1 {
+		return fmt.Errorf("digest takes an address")
+	}
+	conn, err := net.Dial("tcp", words[0])
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	sum := sha256.New()
+	n, err := io.Copy(sum, conn)
+	fmt.Printf("%d %x\n", n, sum.Sum(nil))
+	return err
 }
 
 func gets(address string) error {

@@ -23,7 +23,8 @@ func (s *Stack) Publish(outer *net.TCPConn, port uint16) error {
 	if err != nil {
 		return err
 	}
-	p := &pair{inner: &inner{gonet.NewTCPConn(queue, endpoint), endpoint, queue}, outer: outer, open: &openFlow{}}
+	p := s.newPair(outer, &openFlow{})
+	p.inner = &inner{gonet.NewTCPConn(queue, endpoint), endpoint, queue}
 	p.open.end = p.breakOff
 	if !s.flows.add(p.open) {
 		p.breakOff()

@@ -59,8 +59,9 @@ type Stack struct {
 	answererDials flows
 	journalled    journalled
 	syns          syns
-	udps          chan struct{} // has an element for each exchange of datagrams
-	pings         chan struct{} // has an element for each echo request
+	udps          chan struct{}     // has an element for each exchange of datagrams
+	pings         chan struct{}     // has an element for each echo request
+	together      func(send func()) // see [device.together]
 	// Tests replace these two functions.
 	dialOut dialFunc
 	pingOut func(to netip.Addr, message []byte) []byte
@@ -87,6 +88,7 @@ func New(ctx context.Context, c Config) (*Stack, error) {
 		moved: make(chan struct{}), waitEnd: time.Now().Add(longestWait),
 	}
 	s.dialOut, s.pingOut = s.dialHost, ping
+	s.together = func(send func()) { send() }
 	s.gvisor = tcpipstack.New(tcpipstack.Options{
 		NetworkProtocols: []tcpipstack.NetworkProtocolFactory{
 			// Published ports are dialled at the sandbox's 127.0.0.1, and answers come from there.

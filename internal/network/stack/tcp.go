@@ -138,7 +138,7 @@ func (s *Stack) connect(r *tcp.ForwarderRequest, f flow.Flow, to netip.AddrPort,
 		return
 	}
 	outer := conn.(*net.TCPConn)
-	p := &pair{outer: outer, open: &openFlow{flow: dialled}}
+	p := s.newPair(outer, &openFlow{flow: dialled})
 	p.open.end = p.breakOff
 	s.noteOpened(p.open) // before the connection is accepted: the session may end right after that
 	defer s.noteClosed(p.open)

@@ -2,12 +2,12 @@ package launch
 
 import (
 	"errors"
-	"fmt"
 
 	"golang.org/x/sys/unix"
 
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/proctree"
+	"claudebox/internal/linux/release"
 )
 
 // mostProcesses is how many processes and threads a sandbox may have by default:
@@ -18,15 +18,7 @@ const mostProcesses = 16384
 // CountsProcesses reports whether the kernel counts the processes of each user
 // namespace separately. Linux before 5.14 counts all processes of a user together, so
 // that a limit inside would depend on what runs outside.
-func CountsProcesses() bool {
-	var name unix.Utsname
-	var major, minor int
-	if unix.Uname(&name) != nil {
-		return false
-	}
-	_, err := fmt.Sscanf(unix.ByteSliceToString(name.Release[:]), "%d.%d", &major, &minor)
-	return err == nil && (major > 5 || major == 5 && minor >= 14)
-}
+func CountsProcesses() bool { return release.IsAtLeast(5, 14) }
 
 // processes returns the limit on processes inside; 0: there is none.
 func (l Launch) processes() uint64 {

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"claudebox/internal/linux/release"
 	"claudebox/internal/sandbox/launch"
 )
 
@@ -30,12 +31,7 @@ var facilities = []facility{
 
 // kernel uses each facility once.
 func kernel(examination) Finding {
-	release := "?"
-	var name unix.Utsname
-	if unix.Uname(&name) == nil {
-		release = unix.ByteSliceToString(name.Release[:])
-	}
-	return judgeKernel(release, facilities)
+	return judgeKernel(release.Name(), facilities)
 }
 
 func judgeKernel(release string, needed []facility) Finding {

@@ -29,10 +29,10 @@ import (
 const (
 	memoryFolder = "memory"
 	pushedNames  = "index-"   // and the git folder: what sessions added to its index
-	leftNames    = "left-"    // and the repository: the [project.Left] of its indexes
-	coveredNames = "covered-" // and the repository: what sessions hid in its working trees
+	coveredNames = "covered-" // and the repository: what sessions hid in its working trees that was not tracked
 	stayFile     = "hidden"   // what stays hidden, a [hidden] for each project
 	hiddenFile   = "covered"  // all that was hidden, in the same way
+	hadFile      = "had"      // hashes of tracked files that may be secrets, as sessions left them
 )
 
 // Memory is what is remembered of earlier sessions. It implements [project.Memory].
@@ -61,13 +61,10 @@ func (m Memory) Pushed(git identity.ID) []string {
 	return recall[string](m.home, nameFor(pushedNames, string(git)))
 }
 
-// Left returns the files with names of secrets that sessions made and added to an index of a repository; the user may
-// fill them later.
-func (m Memory) Left(common identity.ID) []project.Left {
-	return recall[project.Left](m.home, nameFor(leftNames, string(common)))
-}
+// Had reports whether a session could read a tracked file with a content of this hash when it ended.
+func (m Memory) Had(sum string) bool { return slices.Contains(recall[string](m.home, hadFile), sum) }
 
-// Hidden returns the names that sessions hid in the working trees of a repository.
+// Hidden returns the names of files not tracked that sessions hid in the working trees of a repository.
 func (m Memory) Hidden(common identity.ID) []string {
 	return recall[string](m.home, nameFor(coveredNames, string(common)))
 }
@@ -215,7 +212,10 @@ func (was record) rememberNames(home string, tree *beneath.Folder, after project
 			!(absent(name) && was.Scope.MayHide(name)) && !was.covers(tree, name)
 	}), false)
 	var faults []error
-	for git, names := range after.ByIndex(slices.DeleteFunc(slices.Clone(was.Hidden), absent), true) {
+	untracked := slices.DeleteFunc(slices.Clone(was.Hidden), func(name string) bool {
+		return absent(name) || slices.Contains(was.Tracked, name)
+	})
+	for git, names := range after.ByIndex(untracked, true) {
 		faults = append(faults, remember(home, nameFor(coveredNames, string(git)), func(old []string) []string {
 			return with(old, names, func(string) bool { return false })
 		}))
@@ -228,32 +228,30 @@ func (was record) rememberNames(home string, tree *beneath.Folder, after project
 			return with(old, pushed[git], gone)
 		}))
 	}
-	for git := range after.ByIndex(after.All(), true) {
-		left := func(old []project.Left) []project.Left { return was.left(tree, after, git, slices.Clone(old)) }
-		faults = append(faults, remember(home, nameFor(leftNames, string(git)), left))
-	}
 	return errors.Join(faults...)
 }
 
-// left returns list, which is of the indexes of a repository, as it is after a session: with the files that the session
-// added, and with what all hold now that the session could read. None is forgotten: another branch may have it.
-func (was record) left(tree *beneath.Folder, after project.Seen, git identity.ID, list []project.Left) []project.Left {
-	for _, rel := range after.All() {
-		tracked := slices.Contains(was.Tracked, rel)
-		if tracked && len(list) == 0 || !was.Scope.Hides(rel) || was.covers(tree, rel) || isAbsent(tree, rel) {
-			continue
-		}
-		for _, name := range after.ByIndex([]string{rel}, true)[git] {
-			at := slices.IndexFunc(list, func(l project.Left) bool { return l.Name == name })
-			switch now := (project.Left{Name: name, Sum: project.SumOf(tree, rel)}); {
-			case at >= 0:
-				list[at] = now
-			case !tracked:
-				list = append(list, now)
-			}
+// mostHad bounds what [Memory.Had] knows; the latest counts.
+const mostHad = 10_000
+
+// rememberHad remembers what the session could read in tracked files that may be secrets, and git does not have. It is
+// to be called when the session ends: what is in them later, the user may have written.
+func (was record) rememberHad(home string, tree *beneath.Folder, after project.Seen) error {
+	sums := []string{}
+	for name, sum := range after.Edited(tree) {
+		if !was.covers(tree, name) {
+			sums = append(sums, sum)
 		}
 	}
-	return list
+	slices.Sort(sums)
+	return remember(home, hadFile, func(old []string) []string {
+		older := slices.DeleteFunc(slices.Clone(old), func(sum string) bool {
+			_, again := slices.BinarySearch(sums, sum)
+			return again
+		})
+		list := slices.Concat(older, sums)
+		return list[max(0, len(list)-mostHad):]
+	})
 }
 
 // covers reports whether a name is, or lies below, what was read-only or hidden. The agent can rename a folder with

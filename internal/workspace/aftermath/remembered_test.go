@@ -39,6 +39,10 @@ func TestASecretThatWasCoveredIsUncovered(t *testing.T) {
 			"git init -q; git commit -qm x --allow-empty; " + secret + ".env", index + "add . .env; git branch b $(git commit-tree -m y $(git write-tree)); git rm -q --cached .env",
 			"git worktree add -q ../t b; cp .env ../t", "t", ".env",
 		},
+		"by a commit, and its name tells nothing": {
+			"git init -q; git commit -qm x --allow-empty; " + token + "notes.txt", index + "add . notes.txt; git branch b $(git commit-tree -m y $(git write-tree)); git rm -qf --cached notes.txt",
+			"git worktree add -q ../t b; cp notes.txt ../t", "t", "notes.txt",
+		},
 		"by the configuration of its repository, tracked": {
 			"git init -q; git init -q --bare d; echo 'x of https://u:passw0rd@h/x' >d/FETCH_HEAD", "git add -f d/config", "", "p", "d/FETCH_HEAD",
 		},
@@ -72,10 +76,10 @@ func TestASecretThatWasCoveredIsUncovered(t *testing.T) {
 // TestAFolderIsMadeToLookLikeABareRepository: what lies there as its index says nothing of what is tracked.
 func TestAFolderIsMadeToLookLikeABareRepository(t *testing.T) {
 	w := newWorld(t)
-	w.session(`git init -q t; git -C t update-index --add --cacheinfo 100644,$(git -C t hash-object -w --stdin </dev/null),.env
+	w.session(`git init -q t; git -C t update-index --add --cacheinfo 100644,$(git -C t hash-object -w --stdin </dev/null),notes
 		mkdir sub; mv t/.git/HEAD t/.git/objects t/.git/refs t/.git/index sub; rm -r t`)
-	w.sh("echo DB_PASSWORD=hunter2xyz9 >sub/.env")
-	if !w.covered("p/sub", ".env") {
+	w.sh("echo ghp_abcdefghijklmnopqrstuvwxyz0123456789 >sub/notes")
+	if !w.covered("p/sub", "notes") {
 		t.Error("a session there reads it")
 	}
 }
@@ -116,29 +120,82 @@ func TestAnIndexWithAbsoluteNamesIsReviewedOnce(t *testing.T) {
 	w.wantNotTaken()
 }
 
-// A session commits a template with a secret's name. Wherever the repository is checked out, the user fills it.
+// A session commits a template with a secret's name, anywhere. The user checks it out and fills it.
 func TestAFileThatASessionMadeAwaitsTheUsersSecret(t *testing.T) {
-	for name, tc := range map[string]struct{ user, then, folder string }{
-		"in place":             {"true", "true", "p"},
-		"in a new worktree":    {"true", "git worktree add -q ../p2 -b o", "p2"},
-		"after another branch": {"git switch -qc o HEAD~1", "git switch -q main", "p"},
-		"after its removal":    {"git rm -q .env; git commit -qm no", "git revert --no-edit HEAD", "p"},
+	const commit = "echo DB_PASSWORD= >.env; git add .env; git commit -qm template; "
+	for name, tc := range map[string]struct{ agent, user, folder string }{
+		"in place":               {commit, "true", "p"},
+		"in a new worktree":      {commit, "git worktree add -q ../p2 -b o", "p2"},
+		"on another branch":      {"git switch -qc o; " + commit + "git switch -q main", "git switch -q o", "p"},
+		"on a detached branch":   {commit + "git branch o; git reset -q --hard HEAD~1", "git cherry-pick o", "p"},
+		"in a stash":             {"echo DB_PASSWORD= >.env; git add .env; git stash -q", "git stash pop -q", "p"},
+		"in a clone":             {commit, "git clone -q . ../p2", "p2"},
+		"in a copy":              {commit, "cp -r . ../p2", "p2"},
+		"and a session edits it": {commit + "echo PORT=1 >>.env", "true", "p"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			w.sh("git init -qb main; echo x=y >.npmrc; git add .; git commit -qm x")
-			w.session("echo DB_PASSWORD= >.env; git add .env; git commit -qm template")
-			if w.covered("p", ".env") {
-				t.Error("it is hidden before it is changed")
-			}
-			w.sh(tc.user)
-			w.session("true")
-			w.sh(tc.then + "; echo DB_PASSWORD=hunter2xyz9 >../" + tc.folder + "/.env")
-			if !w.covered(tc.folder, ".env") {
-				t.Error("the next session reads it")
-			}
-		})
+		for _, killed := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, killed: %t", name, killed), func(t *testing.T) {
+				w := newWorld(t)
+				w.sh("git init -qb main; echo x=y >.npmrc; git add .; git commit -qm x")
+				s := w.begin()
+				w.sh(tc.agent)
+				if killed {
+					s.Kill()
+				} else {
+					s.End()
+				}
+				w.sh(tc.user)
+				if !killed && w.covered(tc.folder, ".env") {
+					t.Error("it is hidden before it is changed")
+				}
+				w.sh("echo DB_PASSWORD=hunter2xyz9 >../" + tc.folder + "/.env")
+				if killed {
+					w.sweep(w.path(tc.folder))
+				}
+				if !w.covered(tc.folder, ".env") {
+					t.Error("the next session reads it")
+				}
+				w.sh("git -C ../" + tc.folder + " add .env")
+				if w.covered(tc.folder, ".env") {
+					t.Error("it is hidden, although git has it")
+				}
+			})
+		}
 	}
+}
+
+// The user's own repository tracks defaults, and the user puts secrets there that are not to be committed.
+func TestATrackedFileHoldsTheUsersSecret(t *testing.T) {
+	w := newWorld(t)
+	w.sh("git init -q; mkdir d; echo DB_PASSWORD= >.env; echo x >plain; ln -s ../.env d/.env; ln -s ../plain d/id_rsa; git add .; git commit -qm x")
+	for _, file := range []string{".env", "plain"} {
+		if w.covered("p", file) {
+			t.Errorf("%s is hidden, although git has it", file)
+		}
+	}
+	w.session("true")
+	w.sh("echo DB_PASSWORD=hunter2xyz9 >.env; echo secret >plain")
+	for _, file := range []string{".env", "plain"} {
+		if !w.covered("p", file) {
+			t.Errorf("the session reads %s", file)
+		}
+	}
+	w.session("true") // which cannot read them, either
+	w.sh("git init -q ../q; cd ../q; touch .env; git add .; cp ../p/.env .")
+	for _, folder := range []string{"p", "q"} {
+		if !w.covered(folder, ".env") {
+			t.Errorf("a later session in %s reads it", folder)
+		}
+	}
+}
+
+// The agent commits all, and with it a tracked file that is hidden, and therefore empty inside.
+func TestACommitInsideEmptiesATrackedFile(t *testing.T) {
+	w := newWorld(t)
+	w.sh("git init -q; echo DB_PASSWORD= >.env; git add .; git commit -qm x; echo DB_PASSWORD=hunter2xyz9 >.env")
+	r := w.session("git update-index --cacheinfo 100644,$(git hash-object -w --stdin </dev/null),.env; git commit -qm y")
+	wantLines(t, r, "staged .env")
+	wantLines(t, w.session("true"))
 }
 
 // An index has the name of a secret for which there is no file yet: the user's commit would take it along.

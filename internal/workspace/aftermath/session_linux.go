@@ -210,13 +210,16 @@ func (was record) settle(home string, tree *beneath.Folder, of *Session) Report 
 		}
 	}
 	r := Report{Project: was.Scope.Path, Cut: p.after.cut, Closed: p.after.unread}
+	if of != nil {
+		r.fail("remember what the session could read", was.rememberHad(home, tree, p.after.Seen))
+	}
 	for _, dir := range p.after.unread { // the next launch looks again
 		r.fail("look into "+dir, errors.New("it was closed inside"))
 	}
 	if p.after.Cut && !was.Cut {
 		r.fail("look at all of the project", errors.New("it has more entries than can be, since this session"))
 	}
-	r.Changes = was.staged(tree, p.after.Seen)
+	r.Changes = was.staged(tree, p.after.Seen, walked)
 	// First: what is moved aside may be put back.
 	r.fail("take down what was added to git's index", was.rememberNames(home, tree, p.after.Seen))
 	elsewhere := was.judgeCommon(&r, home)
@@ -231,8 +234,9 @@ func (was record) settle(home string, tree *beneath.Folder, of *Session) Report 
 }
 
 // staged returns what the session added to an index so that the user's next commit takes secrets along: files that were
-// hidden, which it added as empty ones, and files with names of secrets that are not there yet.
-func (was record) staged(tree *beneath.Folder, after project.Seen) (changes []Change) {
+// hidden, which it added as empty ones, and files with names of secrets that are not there yet. Of hidden files
+// that were tracked, it returns those that are empty in an index now; before is what was seen then, or nil.
+func (was record) staged(tree *beneath.Folder, after project.Seen, before *project.Seen) (changes []Change) {
 	add := func(rel, why string) {
 		if !slices.Contains(was.Tracked, rel) {
 			changes = append(changes, Change{Path: rel, Change: Staged, Means: why})
@@ -241,6 +245,9 @@ func (was record) staged(tree *beneath.Folder, after project.Seen) (changes []Ch
 	for _, rel := range was.Hidden {
 		if after.Has(rel) {
 			add(rel, whyStaged)
+		}
+		if slices.Contains(was.Tracked, rel) && before != nil && after.Emptied(before.Tracked, rel) {
+			changes = append(changes, Change{Path: rel, Change: Staged, Means: whyEmptied})
 		}
 	}
 	for _, rel := range after.Names {
@@ -253,6 +260,9 @@ func (was record) staged(tree *beneath.Folder, after project.Seen) (changes []Ch
 
 const whyAwaited = "it is in git's index, and not there: if you make it, `git commit -a` takes its content along; " +
 	"`git rm --cached` takes it out"
+
+const whyEmptied = "it was hidden inside, and is in git's index as an empty file now; your own is as it was, " +
+	"and git has the one before in an older commit, or in HEAD"
 
 const whyStaged = "it was hidden inside, and is in git's index now: `git commit -a` would take its content along; " +
 	"`git rm -f --cached` takes it out"

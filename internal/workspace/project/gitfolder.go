@@ -267,7 +267,7 @@ func (g *gitFolder) secrets(config bool) {
 		rel := g.rel(s.Name)
 		switch {
 		case !config && (s.Name == "config" || s.Name == "config.worktree"),
-			inner && (g.v.shown(rel) || g.v.tracked.Has(rel) || slices.Contains(g.v.tracked.Small, rel)):
+			inner && (g.v.shown(rel) || g.v.tracked.Has(rel)):
 			continue
 		case s.Copy == nil:
 			g.hide(rel, s.Dir)

@@ -50,8 +50,20 @@ func holdsSecret(tree *beneath.Folder, rel string, verdict secretfile.Verdict) b
 	return false
 }
 
-// secrets returns the files that look secret. Tracked files do not count: they are in the repository's objects anyway,
-// and would be committed empty (SEC-05).
+// known reports whether an agent may know what a tracked file holds: git's objects, which are inside, have it, or
+// a session could read it. Hidden, it would be committed empty (SEC-05). A folder need only be tracked.
+func (v *view) known(rel string) bool {
+	if !v.tracked.Has(rel) {
+		return false
+	}
+	if what, err := v.tree.Look(rel); err == nil && what.Kind == beneath.Dir {
+		return true
+	}
+	content, err := v.tree.Read(rel, secretfile.Limit)
+	return err == nil && (v.seen.holds(rel, content) || v.Memory.Had(sumOf(content)))
+}
+
+// secrets returns the files that look secret.
 //
 // Files that were hidden once are judged wherever they are: an agent can make so many others that no walk comes to
 // them. Of more files than can be read, the newest are: what the user has written since a session is newer than all
@@ -99,6 +111,11 @@ func (v *view) hideAll() error {
 	if len(v.hidden) > 0 {
 		v.note(false, "hidden inside, `show` lets them in: %s", strings.Join(v.hidden, ", "))
 	}
+	changed := slices.DeleteFunc(slices.Clone(v.hidden), func(rel string) bool { return !v.tracked.Has(rel) })
+	if len(changed) > 0 {
+		v.note(false, "git has another content of %s; a commit of all changes inside would empty it",
+			strings.Join(changed, ", "))
+	}
 	return nil
 }
 
@@ -112,12 +129,10 @@ func (v *view) isSecret(f survey.File, looked *int) bool {
 	switch {
 	case verdict == secretfile.Secret:
 		return true
-	case verdict == secretfile.Plain || f.Kind != beneath.Regular,
-		v.shown(f.Rel) || v.tracked.Has(f.Rel): // would not be covered, and need not be read
+	case verdict == secretfile.Plain || f.Kind != beneath.Regular, v.shown(f.Rel):
 		return false
 	case verdict == secretfile.Look:
-		_, tracked := slices.BinarySearch(v.tracked.Small, f.Rel)
-		if tracked || f.Stamp.Size < leastToken || f.Stamp.Size > secretfile.SmallLimit {
+		if v.tracked.Has(f.Rel) || f.Stamp.Size < leastToken || f.Stamp.Size > secretfile.SmallLimit {
 			return false
 		}
 		if *looked++; *looked == lookLimit+1 {
@@ -126,13 +141,13 @@ func (v *view) isSecret(f survey.File, looked *int) bool {
 		}
 		return *looked <= lookLimit && holdsSecret(v.tree.Folder, f.Rel, verdict)
 	}
-	return holdsSecret(v.tree.Folder, f.Rel, verdict)
+	return !v.known(f.Rel) && holdsSecret(v.tree.Folder, f.Rel, verdict)
 }
 
 // hideOne hides a file or folder. Of a link it hides what that leads to at last, if this lies in the project or in the
 // repository's common folder.
 func (v *view) hideOne(rel string) error {
-	if v.shown(rel) || v.tracked.Has(rel) {
+	if v.shown(rel) || v.known(rel) {
 		return nil
 	}
 	if parts := strings.Split(rel, "/"); len(parts) > hideDepth {
@@ -142,7 +157,7 @@ func (v *view) hideOne(rel string) error {
 	what, err := at.look(rel)
 	linked := err == nil && what.Kind == beneath.Link
 	if linked {
-		if at, rel = v.behind(rel); rel == "." || at == v.tree && (v.shown(rel) || v.tracked.Has(rel)) {
+		if at, rel = v.behind(rel); rel == "." || at == v.tree && (v.shown(rel) || v.known(rel) || v.indexed(rel)) {
 			return nil
 		}
 		what, err = at.Look(rel)

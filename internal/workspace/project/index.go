@@ -2,6 +2,7 @@ package project
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha1" //nolint:gosec // git's
 	"crypto/sha256"
 	"path"
@@ -32,7 +33,47 @@ type Tracked struct {
 	Runs  []string // what the host's tools run
 	// Hushed are files of which git shows no change.
 	Hushed []string
-	Empty  []string // those that may be secrets by their names, and are empty in an index
+	Blobs  []Blob // those that may be secrets by their names
+}
+
+// Blob is a file of an index, and git's hash of its content there.
+type Blob struct{ Name, Sum string }
+
+// holds reports whether an index has a file that may be a secret with this content.
+func (t Tracked) holds(rel string, content []byte) bool {
+	at, _ := slices.BinarySearchFunc(t.Blobs, Blob{Name: rel}, compareBlobs)
+	for ; at < len(t.Blobs) && t.Blobs[at].Name == rel; at++ {
+		if isBlob(t.Blobs[at].Sum, content) {
+			return true
+		}
+	}
+	return false
+}
+
+func compareBlobs(a, b Blob) int {
+	return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Sum, b.Sum))
+}
+
+// Emptied reports whether an index has a file as an empty one, and none did before.
+func (t Tracked) Emptied(before Tracked, rel string) bool {
+	return t.holds(rel, nil) && !before.holds(rel, nil)
+}
+
+// Edited returns files that may be secrets and are tracked, but hold what no index has: hashes of their content,
+// as [Memory.Had] takes them.
+func (t Tracked) Edited(tree *beneath.Folder) map[string]string {
+	sums := map[string]string{}
+	for _, b := range t.Blobs {
+		if content, err := tree.Read(b.Name, secretfile.Limit); err == nil && !t.holds(b.Name, content) {
+			sums[b.Name] = sumOf(content)
+		}
+	}
+	return sums
+}
+
+func sumOf(content []byte) string {
+	sum := sha256.Sum256(content)
+	return string(sum[:])
 }
 
 // All returns the names that matter for any reason.
@@ -48,10 +89,12 @@ func (t Tracked) Without(names []string) Tracked {
 	return t
 }
 
-// Has reports whether a path is tracked, or something below it.
+// Has reports whether a path is tracked, or something below it that matters not for a token alone.
 func (t Tracked) Has(rel string) bool {
-	if _, found := slices.BinarySearch(t.Names, rel); found {
-		return true
+	for _, list := range [][]string{t.Names, t.Small} {
+		if _, found := slices.BinarySearch(list, rel); found {
+			return true
+		}
 	}
 	at, found := slices.BinarySearch(t.Names, rel+"/")
 	return found || at < len(t.Names) && strings.HasPrefix(t.Names[at], rel+"/")
@@ -127,8 +170,8 @@ func (p indexPlace) read(t *Tracked, s Scope, named func(name []byte) bool) {
 		}
 		verdict := s.verdict(name)
 		byName := verdict == secretfile.Secret || verdict == secretfile.Ask
-		if byName && isBlob(e.Sum, nil) {
-			add(&t.Empty)
+		if byName {
+			t.Blobs = append(t.Blobs, Blob{p.below + string(name), string(e.Sum)})
 		}
 		switch {
 		case byName || named(name):
@@ -152,7 +195,7 @@ func (p indexPlace) proves(tree *beneath.Folder, rel string) bool {
 	}
 	for _, size := range []int{sha1.Size, sha256.Size} {
 		for e := range git.ScanIndex(index, size) {
-			if string(e.Name) == p.strip+below && isBlob(e.Sum, file) {
+			if string(e.Name) == p.strip+below && isBlob(string(e.Sum), file) {
 				return true
 			}
 		}
@@ -161,24 +204,13 @@ func (p indexPlace) proves(tree *beneath.Folder, rel string) bool {
 }
 
 // isBlob reports whether git calls a file with this content by an object name.
-func isBlob(sum, content []byte) bool {
+func isBlob(sum string, content []byte) bool {
 	blob := append([]byte("blob "+strconv.Itoa(len(content))+"\x00"), content...)
-	short, long := sha1.Sum(blob), sha256.Sum256(blob)
-	return bytes.Equal(sum, short[:]) || bytes.Equal(sum, long[:])
-}
-
-// Left is a file of an index, and what it held when a session had ended.
-type Left struct{ Name, Sum string }
-
-// SumOf returns a hash of a file's content; empty if it cannot be read, or has more than 16 MiB.
-func SumOf(tree *beneath.Folder, rel string) string {
-	const limit = 16 << 20
-	content, err := tree.Read(rel, limit)
-	if err != nil {
-		return ""
+	if len(sum) == sha1.Size {
+		short := sha1.Sum(blob)
+		return sum == string(short[:])
 	}
-	sum := sha256.Sum256(content)
-	return string(sum[:])
+	return sum == sumOf(blob)
 }
 
 // readIndexes reads the indexes of the project's repositories, unless nothing of them has changed since before.
@@ -200,9 +232,10 @@ func (s Scope) readIndexes(tree *beneath.Folder, seen, before *Seen) {
 	for _, place := range places {
 		place.read(&t, s, named)
 	}
-	for _, names := range [][]string{t.Names, t.Small, t.Links, t.Runs, t.Hushed, t.Empty} {
+	for _, names := range [][]string{t.Names, t.Small, t.Links, t.Runs, t.Hushed} {
 		slices.Sort(names)
 	}
+	slices.SortFunc(t.Blobs, compareBlobs)
 	seen.Tracked = t
 }
 

@@ -57,10 +57,10 @@ type Memory interface {
 	Filled(project string) Filled
 	// Pushed returns the names that sessions added to the index of a git folder; they count as untracked.
 	Pushed(git identity.ID) []string
-	// Left returns files with names of secrets that sessions made and added to an index of a repository.
-	Left(common identity.ID) []Left
-	// Hidden returns the names that sessions hid in any working tree of a repository. An agent's commit can bring them
-	// into an index, so they must not count as tracked for that alone.
+	// Had reports whether a session could read a tracked file with a content of this hash, see [Tracked.Edited].
+	Had(sum string) bool
+	// Hidden returns the names of files not tracked that sessions hid in any working tree of a repository. An agent's
+	// commit can bring them into an index, so they must not count as tracked for that alone.
 	Hidden(common identity.ID) []string
 	// Doubted reports whether a file of a project may be in an index because of a session that still lives.
 	Doubted(project, name string) bool

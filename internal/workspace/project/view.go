@@ -165,36 +165,20 @@ func (v *view) places() []string {
 	return list
 }
 
-// uncounted returns the names in the indexes that count as untracked: those that are empty in the index alone; and by
-// what is remembered, those that sessions added, or may have added that still live; and those that were hidden from
-// sessions and are tracked since. Who added the last ones is not known, as git takes names out of commits and other
-// indexes: they count only if the index has the file's content. What a session made counts until it is changed.
+// uncounted returns the names in the indexes that count as untracked: by what is remembered, those that sessions added,
+// or may have added that still live; and those that were hidden from sessions and were tracked later. Who added the
+// last ones is not known, as git takes names out of commits and other indexes: they count only if the index has the
+// file's content.
 func (v *view) uncounted() (names []string) {
 	v.stayHidden, v.wereHidden = v.Memory.StillHidden(v.path)
-	doubted, same := slices.Clone(v.wereHidden), map[string]bool{}
 	for _, place := range v.seen.places {
 		names = append(names, place.inProject(v.Memory.Pushed(place.id()))...)
-		hidden := place.inProject(v.Memory.Hidden(place.common()))
-		v.wereHidden, doubted = append(v.wereHidden, hidden...), append(doubted, hidden...)
-		for _, left := range v.Memory.Left(place.common()) {
-			for _, rel := range place.inProject([]string{left.Name}) {
-				if sum := SumOf(v.tree.Folder, rel); sum != "" && sum == left.Sum {
-					same[rel] = true
-				} else {
-					doubted = append(doubted, rel)
-				}
+		untracked := place.inProject(v.Memory.Hidden(place.common()))
+		v.wereHidden = append(v.wereHidden, untracked...)
+		for _, rel := range untracked {
+			if v.seen.Has(rel) && !v.indexed(rel) {
+				names = append(names, rel)
 			}
-		}
-	}
-	for _, rel := range v.seen.Empty {
-		if what, err := v.tree.Look(rel); !same[rel] && (err != nil || what.Stamp.Size > 0) {
-			names = append(names, rel)
-		}
-	}
-	for _, rel := range doubted {
-		proves := func(place indexPlace) bool { return place.proves(v.tree.Folder, rel) }
-		if v.seen.Has(rel) && !slices.ContainsFunc(v.seen.places, proves) {
-			names = append(names, rel)
 		}
 	}
 	for _, name := range v.seen.All() {
@@ -203,6 +187,11 @@ func (v *view) uncounted() (names []string) {
 		}
 	}
 	return names
+}
+
+// indexed reports whether an index has a file, and with its very content: who added that has read the file.
+func (v *view) indexed(rel string) bool {
+	return slices.ContainsFunc(v.seen.places, func(p indexPlace) bool { return p.proves(v.tree.Folder, rel) })
 }
 
 // protect decides what is laid over what was seen. It still looks at where things lead: behind links, at who listens to

@@ -87,7 +87,7 @@ type memory struct{ filled project.Filled }
 func (memory) Known(project.Scope) *project.Seen        { return nil }
 func (m memory) Filled(string) project.Filled           { return m.filled }
 func (memory) Pushed(identity.ID) []string              { return nil }
-func (memory) Left(identity.ID) []project.Left          { return nil }
+func (memory) Had(string) bool                          { return false }
 func (memory) Hidden(identity.ID) []string              { return nil }
 func (memory) Doubted(string, string) bool              { return false }
 func (memory) StillHidden(string) (stay, all []string)  { return nil, nil }

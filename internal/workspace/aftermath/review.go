@@ -41,6 +41,8 @@ func review(p place) ([]Change, []git.Repair) {
 		v.files()
 		v.repositories()
 		v.wholes()
+	} else if !v.own && v.git.Root == v.was.Scope.Path {
+		v.since()
 	}
 	return v.told, v.repairs
 }
@@ -147,6 +149,19 @@ func (v *place) files() {
 			v.tell(dir, New, fmt.Sprintf("a checkout that was made inside; files in it that your tools would run: %d",
 				counts[dir]))
 		}
+	}
+}
+
+// since reports the files that the user's tools run and that were changed since a session began whose end nobody saw.
+func (v *place) since() {
+	for _, f := range v.after.Files {
+		means := hostrun.Means(f.Rel)
+		if means == "" || f.Kind == beneath.Dir || f.Stamp.Change < v.was.since || v.mentions(f.Rel) {
+			continue
+		}
+		v.tell(f.Rel, Changed, means+"; by that session, or later")
+		_, tracked := slices.BinarySearch(v.after.Runs, f.Rel)
+		v.told[len(v.told)-1].Ordinary = tracked && f.Kind == beneath.Regular && hostrun.Ordinary(means)
 	}
 }
 

@@ -137,10 +137,10 @@ func (s *Session) End() Report {
 	return r
 }
 
-// Sweep ends the sessions that were killed, or whose end had failures. Their reports hold only what was made harmless:
-// which other changes are the session's is not known any more. A session whose project is not there, perhaps because
-// its disk is not mounted, waits for a later launch. Reports that nobody was told come first, as they were. The caller
-// tells the user, and calls [Report.Told] for each.
+// Sweep ends the sessions that were killed, or whose end had failures. Their reports hold what was made harmless, and
+// what was changed since they began: which changes are the session's is not known any more. A session whose project is
+// not there, perhaps because its disk is not mounted, waits for a later launch. Reports that nobody was told come
+// first, as they were. The caller tells the user, and calls [Report.Told] for each.
 //
 // near are folders that may lie in a project that was moved.
 func Sweep(home string, near ...string) []Report {
@@ -156,6 +156,9 @@ func Sweep(home string, near ...string) []Report {
 		} else {
 			r = was.settle(home, tree, nil)
 			tree.Close()
+			r.Changes = slices.DeleteFunc(r.Changes, func(c Change) bool {
+				return c.Change == Changed && told(reports, r.Project, c.Path)
+			})
 		}
 		r.Unfinished = true
 		if info, err := was.file.Stat(); err == nil {
@@ -174,6 +177,13 @@ func Sweep(home string, near ...string) []Report {
 	bound(waiting, time.Now())
 	closeAll(dead)
 	return reports
+}
+
+// told reports whether one of the reports mentions a path of a project.
+func told(reports []Report, project, at string) bool {
+	return slices.ContainsFunc(reports, func(r Report) bool {
+		return r.Project == project && slices.ContainsFunc(r.Changes, func(c Change) bool { return c.Path == at })
+	})
 }
 
 // clean removes from the user's conversations what the session left there.

@@ -107,6 +107,30 @@ func TestWhatWasRepairedBeforeAKillIsTold(t *testing.T) {
 	}
 }
 
+// A session is killed while the agent runs: nothing was compared. Another one, too, before anybody is told.
+func TestAKilledSessionsChangesAreTold(t *testing.T) {
+	w := newWorld(t)
+	w.sh("git init -q; echo a >Makefile; echo a >package.json; git add .; git commit -qm x; echo a >mise.toml")
+	time.Sleep(1100 * time.Millisecond) // what changed in the second before a session may be the session's, see record.begun
+	for range 2 {
+		s := w.begin()
+		w.sh("echo a >.envrc; echo b >>package.json")
+		s.Kill()
+	}
+	reports := w.sweep()
+	if len(reports) != 2 {
+		t.Fatalf("%+v", reports)
+	}
+	wantLines(t, reports[0], "changed .envrc", "changed package.json")
+	wantLines(t, reports[1])
+	if c := reports[0].Changes; c[0].Ordinary || !c[1].Ordinary {
+		t.Errorf("%+v", c)
+	}
+	if r := w.sweep(); len(r) > 0 {
+		t.Errorf("told again: %+v", r)
+	}
+}
+
 func TestWhatWasComparedBeforeAKillIsTold(t *testing.T) {
 	w := newWorld(t)
 	s := w.begin()

@@ -393,7 +393,8 @@ func (b *Broker) modify(in *http.Response) error {
 		b.noteRefused(e.swaps)
 	}
 	scanHeader(in.Header, needles)
-	in.Body = &scanner{from: in.Body, needles: needles, answer: in}
+	inTurns := in.StatusCode == http.StatusSwitchingProtocols
+	in.Body = &scanner{from: in.Body, needles: needles, answer: in, inTurns: inTurns}
 	return nil
 }
 

@@ -19,38 +19,67 @@ import (
 // needle is a text that must not get into the sandbox, and its replacement, which has the
 // same length: so the length of an answer and the frames of a websocket do
 // not change.
-type needle struct{ text, instead []byte }
+type needle struct {
+	text, instead []byte
+	free          int // up to how many bytes of its beginning are passed on before it is known what follows
+}
 
 // needlesOf returns the forms in which a secret can come back: unchanged, as it was
 // sent, as usual text formats escape it, and in base64 at each of the three offsets
 // that it can have there.
 func needlesOf(secrets []known, sent []swap) []needle {
 	var list []needle
-	add := func(text, instead string) {
-		if len(text) < broker.Shortest {
+	have := map[string]bool{}
+	// alike is the same form of the secret's placeholder.
+	add := func(text, instead, alike string) {
+		if len(text) < broker.Shortest || have[text] {
 			return // so short a text occurs by chance, and can be guessed
 		}
+		have[text] = true
 		if len(instead) != len(text) {
 			instead = strings.Repeat("*", len(text))
 		}
-		list = append(list, needle{[]byte(text), []byte(instead)})
+		list = append(list, needle{[]byte(text), []byte(instead), freeOf(text, alike)})
 	}
 	for _, s := range secrets {
 		if s.Value == "" {
 			continue
 		}
-		add(s.Value, s.key.Placeholder(s.Name, s.Value))
-		for _, text := range slices.Concat(inBase64(s.Value), inTexts(s.Value)) {
-			add(text, "")
+		placeholder := s.key.Placeholder(s.Name, s.Value)
+		add(s.Value, placeholder, placeholder)
+		alike := formsOf(placeholder)
+		for i, text := range formsOf(s.Value) {
+			add(text, "", alike[i])
 		}
-	}
-	for _, swap := range sent {
-		if _, word, two := strings.Cut(swap.value, " "); two && word != swap.secret {
-			add(word, "")
+		for _, swap := range sent {
+			if _, word, two := strings.Cut(swap.value, " "); two && swap.secret == s.Value {
+				add(word, "", inWord(word, s.Value, placeholder))
+			}
 		}
 	}
 	return list
 }
+
+// freeOf returns [needle.free]: what everybody knows, and of the rest half, but no more than cannot be guessed at once.
+func freeOf(text, alike string) int {
+	const most = 16
+	public := 0
+	for public < min(len(text), len(alike)) && text[public] == alike[public] {
+		public++
+	}
+	return public + min(most, (len(text)-public)/2)
+}
+
+// inWord returns a word of a header with a secret replaced by its placeholder, in base64, too (RFC 7617).
+func inWord(word, secret, placeholder string) string {
+	if decoded, err := base64.StdEncoding.DecodeString(word); err == nil {
+		return base64.StdEncoding.EncodeToString(bytes.ReplaceAll(decoded, []byte(secret), []byte(placeholder)))
+	}
+	return strings.ReplaceAll(word, secret, placeholder)
+}
+
+// formsOf returns the forms of a secret beside itself; as many for each secret.
+func formsOf(secret string) []string { return slices.Concat(inBase64(secret), inTexts(secret)) }
 
 // inBase64 returns the part of a secret's base64 that does not depend on the
 // text before and after it, for each number of bytes before it (modulo 3).
@@ -64,30 +93,35 @@ func inBase64(secret string) []string {
 			list = append(list, encoded[min(len(encoded), []int{0, 2, 3}[before]):])
 		}
 	}
-	return slices.Compact(list)
+	return list
 }
 
 // inTexts returns a secret as escaped in addresses, JSON (with and without "/" and HTML's signs
-// escaped), HTML, quoted strings and hex, without forms that equal the secret.
+// escaped), HTML, quoted strings and hex.
 func inTexts(secret string) []string {
 	inJSON, _ := json.Marshal(secret) // marshalling a string never fails
 	inHex := hex.EncodeToString([]byte(secret))
 	inAddress := url.QueryEscape(secret)
 	quoted := strconv.Quote(secret)
-	list := []string{
+	return []string{
 		inHex, strings.ToUpper(inHex), inAddress, url.PathEscape(secret), strings.ReplaceAll(inAddress, "+", "%20"),
 		html.EscapeString(secret), string(inJSON[1 : len(inJSON)-1]), quoted[1 : len(quoted)-1],
 		strings.ReplaceAll(secret, "/", `\/`),
 	}
-	return slices.DeleteFunc(list, func(text string) bool { return text == secret })
 }
 
-// scanner reads from a server and replaces each needle. It returns bytes as soon as
-// they cannot be the beginning of a needle.
+// scanner reads from a server and replaces each needle. It returns bytes as soon as they
+// cannot be the beginning of a needle.
+//
+// What it keeps back must not tell whether a guess is such a beginning: who has the server end a piece of its answer in
+// guesses would get the secret byte by byte. So in an answer it keeps back whatever looks like the end of a word, see
+// [isOfWords]. Where both sides talk in turns, as in a websocket, the server may wait for an answer to what
+// is kept back; so there the beginning of a needle is kept back only when it is too long to be guessed, [needle.free].
 type scanner struct {
 	from    io.ReadCloser
 	needles []needle
 	answer  *http.Response // its trailer is complete when its body has been read
+	inTurns bool           // the connection was upgraded to another protocol
 	buffer  []byte         // the memory of ready and held
 	ready   []byte         // searched; Read returns it next
 	held    []byte         // not yet decided: it may be the beginning of a needle
@@ -117,23 +151,16 @@ func (s *scanner) fill() {
 	n, err := s.from.Read(s.buffer[kept:])
 	text := s.buffer[:kept+n]
 	replaceAll(text, s.needles)
-	cut, given := len(text), s.given
+	cut, free := len(text), len(text)
 	if s.err = err; err == nil {
-		cut -= s.undecided(text)
+		undecided, back := s.undecided(text)
+		cut, free = cut-undecided, free-back
 	} else if s.answer != nil {
 		scanHeader(s.answer.Trailer, s.needles)
 	}
-	s.held, s.given = text[cut:], max(0, given-cut)
-	if len(s.held) <= byChance {
-		cut, s.given = len(text), len(s.held)
-	}
-	s.ready = text[min(given, cut):cut]
+	free = max(free, s.given)
+	s.ready, s.held, s.given = text[s.given:free], text[cut:], max(0, free-cut)
 }
-
-// byChance is up to how many undecided bytes at the end of a text are passed on at once: so few match a
-// needle's beginning by chance, and the server may send nothing more until they have been read,
-// as in a websocket. They reveal nothing about a secret.
-const byChance = 3
 
 func (s *scanner) longest() int {
 	longest := 0
@@ -175,18 +202,38 @@ func index(text, needle []byte) int {
 	}
 }
 
-// undecided returns how many bytes at the end of text may be the beginning of a
-// needle.
-func (s *scanner) undecided(text []byte) int {
-	longest := 0
+// undecided returns how many bytes at the end of text may be the beginning of a needle, and how many of
+// them are to be kept back.
+func (s *scanner) undecided(text []byte) (undecided, back int) {
 	for _, needle := range s.needles {
-		for n := min(len(needle.text)-1, len(text)); n > longest; n-- {
+		for n := min(len(needle.text)-1, len(text)); n > undecided || n > max(back, needle.free); n-- {
 			if bytes.HasSuffix(text, needle.text[:n]) {
-				longest = n
+				undecided = max(undecided, n)
+				if n > needle.free {
+					back = max(back, n)
+				}
+				break
 			}
 		}
 	}
-	return longest
+	if !s.inTurns {
+		back = max(back, len(lastWord(text, s.longest()-1)))
+	}
+	return max(undecided, back), back
+}
+
+// lastWord returns the end of a text that may belong to a secret in any of its forms, at most most bytes.
+func lastWord(text []byte, most int) []byte {
+	at := len(text)
+	for at > max(0, len(text)-most) && isOfWords(text[at-1]) {
+		at--
+	}
+	return text[at:]
+}
+
+// isOfWords reports whether tokens, and what escapes them, are made of a byte.
+func isOfWords(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("+/=-_.~:%&#;\\", c) >= 0
 }
 
 // Write writes to the server, if the connection was upgraded to another protocol.

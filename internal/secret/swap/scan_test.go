@@ -8,6 +8,7 @@ import (
 	"html"
 	"io"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -56,25 +57,79 @@ func FuzzScan(f *testing.F) {
 	})
 }
 
-// What has come is given at once, but for what may be a secret's beginning.
+// piecesOf returns what a reader gives for each part that a server sends, with nothing sent behind it.
+func piecesOf(t *testing.T, inTurns bool, parts ...string) (pieces []string) {
+	t.Helper()
+	secret := known{broker.Secret{Name: "x", Value: trueGitHub}, broker.NewKey()}
+	from := &turns{parts: parts}
+	s := &scanner{from: io.NopCloser(from), needles: needlesOf([]known{secret}, nil), inTurns: inTurns}
+	for range parts {
+		s.fill()
+		pieces = append(pieces, string(s.ready))
+	}
+	return pieces
+}
+
+// turns gives one part for each call of Read.
+type turns struct{ parts []string }
+
+func (r *turns) Read(p []byte) (int, error) {
+	n := copy(p, r.parts[0])
+	r.parts = r.parts[1:]
+	return n, nil
+}
+
+// What has come is given at once, but for a last word, which may be a secret's beginning.
 func TestNothingWaitsThatIsNoBeginningOfASecret(t *testing.T) {
-	from, to := io.Pipe()
-	s := &scanner{from: from, needles: needlesOf([]known{{broker.Secret{Name: "x", Value: trueGitHub}, broker.NewKey()}}, nil)}
-	buffer := make([]byte, 1<<10)
-	for _, part := range []struct{ sent, want string }{
-		{"data: one\n\n", "data: one\n\n"},
-		{"a ghp_CANARY", "a "},
-		{"other\n\n", "ghp_CANARYother\n\n"},
-		// What ends as a secret begins, by chance, has nothing behind it to wait for.
-		{"a frame of a websocket, g", "a frame of a websocket, g"},
-		{"h", "h"},
-		{"o", "o"},
-	} {
-		go io.WriteString(to, part.sent) //nolint:errcheck // the pipe is closed by nobody
-		n, err := s.Read(buffer)
-		if got := string(buffer[:n]); err != nil || got != part.want {
-			t.Errorf("%q gives %q, %v; want %q", part.sent, got, err, part.want)
+	got := piecesOf(t, false, "data: one\n\n", "a ghp_CANARY", "other\n\n", `{"a":"b"}`, "a word")
+	if want := []string{"data: one\n\n", "a ", "ghp_CANARYother\n\n", `{"a":"b"}`, "a "}; !slices.Equal(got, want) {
+		t.Errorf("an answer gives %q; want %q", got, want)
+	}
+	// A server that talks in turns may wait for an answer to the end of its message.
+	got = piecesOf(t, true, "a frame of a websocket, g", "h", "p_CANAR", "\n")
+	if want := []string{"a frame of a websocket, g", "h", "p_CANAR", "\n"}; !slices.Equal(got, want) {
+		t.Errorf("a websocket gives %q; want %q", got, want)
+	}
+}
+
+// Who has a server end its pieces in guesses of a secret's next character sees no difference.
+func TestAnAnswerIsNoOracleForASecretsBeginning(t *testing.T) {
+	for _, inTurns := range []bool{false, true} {
+		most := len(trueGitHub)
+		if inTurns { // who has half of the secret already can guess on
+			most = len("ghp_") + 16
 		}
+		for n := range most {
+			right, wrong := trueGitHub[:n]+trueGitHub[n:n+1], trueGitHub[:n]+other(trueGitHub[n])
+			if n+1 == len(trueGitHub) {
+				break // a secret that is guessed whole
+			}
+			a, b := piecesOf(t, inTurns, "x "+right, " y"), piecesOf(t, inTurns, "x "+wrong, " y")
+			for i := range a {
+				if len(a[i]) != len(b[i]) {
+					t.Errorf("in turns: %t: after %d characters a right guess gives %q, a wrong one %q", inTurns, n, a, b)
+				}
+			}
+		}
+	}
+}
+
+// other returns another letter.
+func other(c byte) string {
+	if c == 'q' {
+		return "r"
+	}
+	return "q"
+}
+
+// Of a secret that comes with a pause within, the rest is replaced.
+func TestASecretInTwoPiecesOfAWebsocketIsReplacedFromThePauseOn(t *testing.T) {
+	got := strings.Join(piecesOf(t, true, "a "+trueGitHub[:15], trueGitHub[15:30], trueGitHub[30:]+" b"), "")
+	if strings.Contains(got, trueGitHub[15:]) || !strings.HasPrefix(got, "a "+trueGitHub[:15]) || !strings.HasSuffix(got, " b") {
+		t.Errorf("%q", got)
+	}
+	if strings.Contains(got, trueGitHub[15:30]) || strings.Contains(got, trueGitHub[30:]) {
+		t.Errorf("%q", got)
 	}
 }
 

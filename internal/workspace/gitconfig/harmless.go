@@ -6,7 +6,7 @@ import (
 	"unicode"
 )
 
-// Judge decides what the text of a setting does not tell. A function that is nil counts as one that returns false.
+// Judge decides what the text of a setting does not tell.
 type Judge struct {
 	// Own reports whether a setting is the user's: it stood there before.
 	Own func(Entry) bool
@@ -24,7 +24,7 @@ func Harmless(src []byte, judge Judge) (clean []byte, dropped []string) {
 	var kept []Entry
 	for _, e := range entries {
 		switch {
-		case judge.harmless(e) || judge.Own != nil && judge.Own(e):
+		case judge.harmless(e) || judge.Own(e):
 			kept = append(kept, e)
 		case !slices.Contains(dropped, e.Key()):
 			dropped = append(dropped, e.Key())
@@ -81,7 +81,7 @@ func (j Judge) harmless(e Entry) bool {
 	}
 	switch e.Section + "." + e.Name {
 	case "core.worktree":
-		return !e.Sub && j.Worktree != nil && j.Worktree(e.Value)
+		return !e.Sub && j.Worktree(e.Value)
 	case "extensions.refstorage":
 		return e.Value == "files" || e.Value == "reftable"
 	case "core.protecthfs", "core.protectntfs":
@@ -104,16 +104,14 @@ func (j Judge) isURL(value string) bool {
 	}
 	if scheme, rest, is := strings.Cut(value, "://"); is {
 		if scheme == "file" {
-			return j.Local != nil && j.Local(rest)
+			return j.Local(rest)
 		}
 		return slices.Contains([]string{"https", "http", "ssh", "git", "git+ssh", "ssh+git"}, scheme) && rest != "" &&
 			rest[0] != '-'
 	}
 	host, _, colon := strings.Cut(value, ":")
-	if colon && !strings.Contains(host, "/") && host != "" { // scp's form
-		return true
-	}
-	return j.Local != nil && j.Local(value)
+	isSCP := colon && !strings.Contains(host, "/") && host != ""
+	return isSCP || j.Local(value)
 }
 
 // isName reports whether a value is "." for this repository, or may be the name of a remote. If there is no remote of

@@ -9,7 +9,11 @@ import (
 )
 
 func TestHarmlessSettingsStayByWhatTheySay(t *testing.T) {
-	judge := gitconfig.Judge{Local: func(at string) bool { return at == "/mine" }}
+	judge := gitconfig.Judge{
+		Own:      func(gitconfig.Entry) bool { return false },
+		Worktree: func(at string) bool { return at == "/mine" },
+		Local:    func(at string) bool { return at == "/mine" },
+	}
 	for setting, stays := range map[string]bool{
 		"remote.o.url=https://example.org/x":   true,
 		"remote.o.url=ssh://git@example.org/x": true,
@@ -33,6 +37,7 @@ func TestHarmlessSettingsStayByWhatTheySay(t *testing.T) {
 		"core.protectntfs=false":               false,
 		"core.protecthfs=true":                 true,
 		"core.worktree=/x":                     false,
+		"core.worktree=/mine":                  true,
 		"core.fsmonitor=x":                     false,
 		"filter.x.clean=x":                     false,
 		"hook.x.command=x":                     false,
@@ -55,7 +60,8 @@ func TestHarmlessSettingsStayByWhatTheySay(t *testing.T) {
 		if got := len(dropped) == 0; got != stays {
 			t.Errorf("%s stays: %v, want %v", setting, got, stays)
 		}
-		own := gitconfig.Judge{Own: func(gitconfig.Entry) bool { return true }}
+		own := judge
+		own.Own = func(gitconfig.Entry) bool { return true }
 		if _, dropped := gitconfig.Harmless([]byte(text+"\t"+parts[len(parts)-1]+" = \""+value+"\"\n"), own); len(dropped) > 0 {
 			t.Errorf("%s was the user's, and goes", setting)
 		}

@@ -12,24 +12,6 @@ import (
 	"sync"
 )
 
-// Rule says what a change of certain files means.
-type Rule struct {
-	// Pattern is a name, at any depth; "dir/name", where such a folder holds
-	// such a file; or "dir/**", all below such a folder.
-	Pattern string
-	Means   string
-}
-
-// Rules returns the rules for all files of which a change is reported.
-func Rules() (rules []Rule) {
-	for _, line := range table {
-		for _, pattern := range strings.Fields(line.held + " " + line.told) {
-			rules = append(rules, Rule{pattern, line.means})
-		}
-	}
-	return rules
-}
-
 // Held returns the files and folders at a project's root that tools of the host execute, or obey, without
 // being asked (sandbox.md, "Files the host executes").
 func Held() []string {
@@ -52,10 +34,12 @@ type rule struct {
 // byName holds the rules by the last name in their patterns: there are few for each.
 var byName = sync.OnceValue(func() map[string][]rule {
 	rules := map[string][]rule{}
-	for _, r := range Rules() {
-		pattern, below := strings.CutSuffix(r.Pattern, "/**")
-		_, name := split(pattern)
-		rules[name] = append(rules[name], rule{strings.TrimSuffix(pattern, name), below, r.Means})
+	for _, line := range table {
+		for _, pattern := range strings.Fields(line.held + " " + line.told) {
+			pattern, below := strings.CutSuffix(pattern, "/**")
+			_, name := split(pattern)
+			rules[name] = append(rules[name], rule{strings.TrimSuffix(pattern, name), below, line.means})
+		}
 	}
 	return rules
 })
@@ -133,8 +117,9 @@ const (
 	onFossil    = "a Fossil checkout: fossil obeys the repository that it names"
 )
 
-// table has the patterns by what they mean. Those in held are read-only, too, if they lie at a project's root, because
-// tools run them without asking.
+// table has the patterns by what a change of the files means. A pattern is a name, at any depth; "dir/name", where such
+// a folder holds such a file; or "dir/**", all below such a folder. Those in held are read-only, too, if they lie at a
+// project's root, because tools run them without asking.
 var table = []struct{ means, held, told string }{
 	{"direnv runs it when you enter the folder, once you allow it", ".envrc", ""},
 	{"direnv runs it when you enter the folder", ".envrc.local", ""},
@@ -206,7 +191,7 @@ var table = []struct{ means, held, told string }{
 
 // Units are places whose changes are reported as one, because nobody reads what is in them. Their patterns are paths
 // from the project's root; most lie in folders that no walk enters.
-var Units = []Rule{
+var Units = []struct{ Pattern, Means string }{
 	{"node_modules/.bin", "npx and package scripts run what is in it"},
 	{".venv/bin", "your shell runs what is in it when you activate the environment"},
 	{".venv/pyvenv.cfg", "Python of that environment obeys it"},

@@ -5,6 +5,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 
@@ -25,7 +26,11 @@ var works = map[string]func() error{
 	broker.TokensWord:  func() error { return aside.Answer(swap.RequestTokens) },
 	sshagent.Name:      sign.Run,
 	sshagent.KeysStage: func() error { return aside.Answer(sign.AnswerKeys) },
-	scope.StageName:    func() error { return aside.Answer(systemd.Do) },
+	scope.StageName: func() error {
+		return aside.Answer(func(r scope.Request) (struct{}, error) {
+			return struct{}{}, systemd.Do(context.Background(), r) // it is killed when nothing waits for it any more
+		})
+	},
 	policy.StageName: func() error {
 		return aside.Answer(func(struct{}) (policy.Host, error) { return hostnet.Read() })
 	},

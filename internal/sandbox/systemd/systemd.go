@@ -20,30 +20,28 @@ import (
 // ErrNone is returned if no systemd of this user can be reached.
 var ErrNone = errors.New("no systemd of this user can be reached")
 
-// Manager is a connection to the user's systemd.
-type Manager struct{ bus *dbus.Conn }
-
 const (
 	service = "org.freedesktop.systemd1"
 	object  = "/org/freedesktop/systemd1"
 	manager = service + ".Manager"
 )
 
-// Do carries out a request: it puts the processes into a new scope. Without processes
-// it only connects to systemd. The result is always empty.
-func Do(r scope.Request) (struct{}, error) {
-	ctx := context.Background() // no deadline: this process is killed when nothing waits for it any more
-	m, err := Find(ctx, r.Socket)
-	if err != nil || len(r.PIDs) == 0 {
-		return struct{}{}, err
+// Do carries out a request: it puts the processes into a new scope, and returns when they are in it. Processes that
+// they start later are in it, too. Without processes it only connects to systemd. Its error wraps [ErrNone] if that
+// fails.
+func Do(ctx context.Context, r scope.Request) error {
+	bus, err := connect(ctx, r.Socket)
+	if err != nil {
+		return err
 	}
-	defer m.Close()
-	return struct{}{}, m.Hold(ctx, r.Name, r.PIDs, r.Limits)
+	defer bus.Close() // scopes stay until the last of their processes has ended
+	if len(r.PIDs) == 0 {
+		return nil
+	}
+	return hold(ctx, bus, r)
 }
 
-// Find connects to the user's systemd through the socket of the user's bus. Its error
-// wraps [ErrNone].
-func Find(ctx context.Context, socket string) (*Manager, error) {
+func connect(ctx context.Context, socket string) (*dbus.Conn, error) {
 	if socket == "" {
 		return nil, fmt.Errorf("%w: neither DBUS_SESSION_BUS_ADDRESS nor XDG_RUNTIME_DIR leads to a bus", ErrNone)
 	}
@@ -74,11 +72,8 @@ func Find(ctx context.Context, socket string) (*Manager, error) {
 		bus.Close()
 		return nil, fmt.Errorf("%w: %w", ErrNone, err)
 	}
-	return &Manager{bus}, nil
+	return bus, nil
 }
-
-// Close closes the connection. Scopes stay until the last of their processes has ended.
-func (m *Manager) Close() { m.bus.Close() }
 
 // property is a property of a unit, as StartTransientUnit takes it.
 type property struct {
@@ -115,22 +110,19 @@ func properties(pids []int, l scope.Limits) []property {
 	return list
 }
 
-// Hold puts processes into a new scope with limits, and returns when they are in it.
-// Processes that they start later are in it, too.
-func (m *Manager) Hold(ctx context.Context, name string, pids []int, l scope.Limits) error {
+func hold(ctx context.Context, bus *dbus.Conn, r scope.Request) error {
 	signals := make(chan *dbus.Signal, 64)
-	m.bus.Signal(signals)
-	defer m.bus.RemoveSignal(signals)
-	if err := m.bus.AddMatchSignalContext(ctx, dbus.WithMatchInterface(manager),
+	bus.Signal(signals)
+	if err := bus.AddMatchSignalContext(ctx, dbus.WithMatchInterface(manager),
 		dbus.WithMatchMember("JobRemoved")); err != nil {
 		return err
 	}
-	systemd := m.bus.Object(service, object)
+	systemd := bus.Object(service, object)
 	if err := systemd.CallWithContext(ctx, manager+".Subscribe", 0).Err; err != nil {
 		return err
 	}
 	var job dbus.ObjectPath
-	call := systemd.CallWithContext(ctx, manager+".StartTransientUnit", 0, name, "fail", properties(pids, l),
+	call := systemd.CallWithContext(ctx, manager+".StartTransientUnit", 0, r.Name, "fail", properties(r.PIDs, r.Limits),
 		[]auxiliary{})
 	if err := call.Store(&job); err != nil {
 		return err

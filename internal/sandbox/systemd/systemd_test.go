@@ -15,27 +15,23 @@ import (
 
 const patience = 20 * time.Second
 
-// find connects to a stand-in.
-func find(t *testing.T, s *systemd.StandIn) (*manager.Manager, error) {
+// do carries out a request through a stand-in.
+func do(t *testing.T, s *systemd.StandIn, wait time.Duration, r scope.Request) error {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	t.Cleanup(cancel)
-	m, err := manager.Find(ctx, scope.Socket(func(name string) (string, bool) {
+	ctx, cancel := context.WithTimeout(t.Context(), wait)
+	defer cancel()
+	r.Socket = scope.Socket(func(name string) (string, bool) {
 		return map[string]string{"DBUS_SESSION_BUS_ADDRESS": "unix:path=" + s.Socket + ",guid=0"}[name], name == "DBUS_SESSION_BUS_ADDRESS"
-	}))
-	if err == nil {
-		t.Cleanup(m.Close)
-	}
-	return m, err
+	})
+	return manager.Do(ctx, r)
 }
 
 func TestAScopeHoldsTheProcessesWithTheirLimits(t *testing.T) {
 	s := systemd.Start(t, &systemd.StandIn{})
-	m, err := find(t, s)
-	if err != nil {
-		t.Fatal(err)
+	first := scope.Request{
+		Name: "claudebox-1.scope", PIDs: []int{11, 12}, Limits: scope.Limits{Memory: 8 << 30, Tasks: 4096, CPU: 400},
 	}
-	if err := m.Hold(t.Context(), "claudebox-1.scope", []int{11, 12}, scope.Limits{Memory: 8 << 30, Tasks: 4096, CPU: 400}); err != nil {
+	if err := do(t, s, patience, first); err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]any{
@@ -45,7 +41,8 @@ func TestAScopeHoldsTheProcessesWithTheirLimits(t *testing.T) {
 	if got := s.Units()["claudebox-1.scope"]; !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	if err := m.Hold(t.Context(), "claudebox-2.scope", []int{11}, scope.Limits{CPU: 50}); err != nil {
+	second := scope.Request{Name: "claudebox-2.scope", PIDs: []int{11}, Limits: scope.Limits{CPU: 50}}
+	if err := do(t, s, patience, second); err != nil {
 		t.Fatal(err)
 	}
 	if got := s.Units()["claudebox-2.scope"]; got["MemoryMax"] != nil || got["TasksMax"] != nil || got["CPUQuotaPerSecUSec"] != uint64(500_000) {
@@ -56,22 +53,18 @@ func TestAScopeHoldsTheProcessesWithTheirLimits(t *testing.T) {
 func TestAScopeThatFailsIsAnError(t *testing.T) {
 	for name, tc := range map[string]struct {
 		standIn *systemd.StandIn
+		wait    time.Duration
 		want    string
 	}{
-		"it is refused":         {&systemd.StandIn{Refuse: "Permission denied"}, "Permission denied"},
-		"its job fails":         {&systemd.StandIn{Result: "failed"}, `its job ended with "failed"`},
-		"systemd goes away":     {&systemd.StandIn{Drop: "StartTransientUnit"}, ""},
-		"systemd never answers": {&systemd.StandIn{Silent: "StartTransientUnit"}, "deadline exceeded"},
-		"the job never ends":    {&systemd.StandIn{Result: "never"}, "deadline exceeded"},
+		"it is refused":         {&systemd.StandIn{Refuse: "Permission denied"}, patience, "Permission denied"},
+		"its job fails":         {&systemd.StandIn{Result: "failed"}, patience, `its job ended with "failed"`},
+		"systemd goes away":     {&systemd.StandIn{Drop: "StartTransientUnit"}, patience, ""},
+		"systemd never answers": {&systemd.StandIn{Silent: "StartTransientUnit"}, time.Second, "deadline exceeded"},
+		"the job never ends":    {&systemd.StandIn{Result: "never"}, time.Second, "deadline exceeded"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m, err := find(t, systemd.Start(t, tc.standIn))
-			if err != nil {
-				t.Fatal(err)
-			}
-			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-			defer cancel()
-			if err := m.Hold(ctx, "x.scope", []int{1}, scope.Limits{CPU: 50}); err == nil || !strings.Contains(err.Error(), tc.want) {
+			err := do(t, systemd.Start(t, tc.standIn), tc.wait, scope.Request{Name: "x.scope", PIDs: []int{1}, Limits: scope.Limits{CPU: 50}})
+			if err == nil || errors.Is(err, manager.ErrNone) || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("got %v, want %q", err, tc.want)
 			}
 		})
@@ -85,12 +78,13 @@ func TestWhereThereIsNoSystemd(t *testing.T) {
 		"a program is to be run": {"DBUS_SESSION_BUS_ADDRESS": "unixexec:path=/bin/false"},
 		"another machine":        {"DBUS_SESSION_BUS_ADDRESS": "tcp:host=127.0.0.1,port=1"},
 	} {
-		_, err := manager.Find(t.Context(), scope.Socket(func(name string) (string, bool) { v, set := env[name]; return v, set }))
+		socket := scope.Socket(func(name string) (string, bool) { v, set := env[name]; return v, set })
+		err := manager.Do(t.Context(), scope.Request{Socket: socket})
 		if !errors.Is(err, manager.ErrNone) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := find(t, systemd.Start(t, &systemd.StandIn{Absent: true})); !errors.Is(err, manager.ErrNone) {
+	if err := do(t, systemd.Start(t, &systemd.StandIn{Absent: true}), patience, scope.Request{}); !errors.Is(err, manager.ErrNone) {
 		t.Errorf("a bus without it: %v", err)
 	}
 }

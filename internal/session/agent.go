@@ -25,7 +25,6 @@ import (
 	"claudebox/internal/profile"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/secret/leak"
-	"claudebox/internal/ui/audit"
 	"claudebox/internal/workspace/project"
 )
 
@@ -191,7 +190,7 @@ const (
 func (s *Session) JudgeImports() {
 	isCover := func(name string) bool {
 		return slices.ContainsFunc(s.Launch.Mounts, func(m launch.Mount) bool {
-			return m.Source == name && m.Why == audit.WhyHidden
+			return m.Source == name && m.Why == launch.WhyHidden
 		})
 	}
 	left := mostFiles

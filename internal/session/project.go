@@ -15,7 +15,6 @@ import (
 	"claudebox/internal/profile/profiledir"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/session/usergit"
-	"claudebox/internal/ui/audit"
 	"claudebox/internal/workspace/aftermath"
 	"claudebox/internal/workspace/project"
 )
@@ -268,7 +267,7 @@ func coverLent(in inputs, source, destination string) (made part, whole bool, er
 		at := filepath.Join(source, c.Rel)
 		made.mount(launch.Mount{
 			Kind: plan.ROData, Source: at, Destination: destination + "/" + c.Rel, Data: c.Content,
-			Why: audit.WhyHidden,
+			Why: launch.WhyHidden,
 		})
 		made.note(at + " looks secret and does not enter; `show: [" + pattern(in, at) + "]` lets it in")
 	}

@@ -29,14 +29,20 @@ func Canonical(path string) (string, error) {
 // direct looks up a path without following links. It returns nil if something is there and no component is a link.
 // Else the first component that is a link or missing decides: ELOOP for a link, ENOENT for a missing one.
 func direct(path string) error {
-	fd, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{
-		Flags:   unix.O_PATH | unix.O_CLOEXEC,
-		Resolve: unix.RESOLVE_NO_SYMLINKS,
-	})
+	fd, err := OpenPath(path)
 	if err == nil {
 		unix.Close(fd)
 	}
 	return err
+}
+
+// OpenPath opens an absolute path for looking only (O_PATH). Its error is the kernel's own: ELOOP if there is a link in
+// the path. In a canonical path that link was put there since it was resolved.
+func OpenPath(path string) (fd int, err error) {
+	return unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{
+		Flags:   unix.O_PATH | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_NO_SYMLINKS,
+	})
 }
 
 // Leads returns where an absolute path leads when every link in it is followed. Unlike [Canonical] it also answers if

@@ -41,10 +41,7 @@ const sizeLimit = 1 << 28
 
 // Read returns the content of a file; nil if it does not exist, cannot be read or is too large for a cache.
 func Read(file string) []byte {
-	content, err := smallfile.Read(file, sizeLimit)
-	if err != nil {
-		return nil
-	}
+	content, _ := smallfile.Read(file, sizeLimit)
 	return content
 }
 

@@ -2,7 +2,7 @@ package launch
 
 import (
 	"bytes"
-	"strconv"
+	"fmt"
 	"strings"
 
 	"claudebox/internal/network/link"
@@ -30,22 +30,20 @@ const nobody = 65534
 
 // passwd returns /etc/passwd for inside, with root, the user and "nobody" only (SAND-17).
 func passwd(p plan.Plan, h Host) []byte {
-	shell, id, user := plan.ToolPath(p, "bash"), strconv.Itoa(nobody), ""
+	shell, user := plan.ToolPath(p, "bash"), ""
 	if h.Facts.UID != 0 && h.Facts.UID != nobody {
-		user = h.Facts.User + ":x:" + strconv.Itoa(h.Facts.UID) + ":" + strconv.Itoa(h.Facts.GID) + "::" +
-			h.Facts.Home + ":" + shell + "\n"
+		user = fmt.Sprintf("%s:x:%d:%d::%s:%s\n", h.Facts.User, h.Facts.UID, h.Facts.GID, h.Facts.Home, shell)
 	}
-	return []byte("root:x:0:0:root:/root:" + shell + "\n" + user + "nobody:x:" + id + ":" + id +
-		":nobody:/:/bin/false\n")
+	return fmt.Appendf(nil, "root:x:0:0:root:/root:%s\n%snobody:x:%d:%[3]d:nobody:/:/bin/false\n", shell, user, nobody)
 }
 
 // group returns /etc/group for inside, with the groups of the users in passwd only.
 func group(h Host) []byte {
 	user := ""
 	if h.Facts.GID != 0 && h.Facts.GID != nobody {
-		user = h.Facts.Group + ":x:" + strconv.Itoa(h.Facts.GID) + ":\n"
+		user = fmt.Sprintf("%s:x:%d:\n", h.Facts.Group, h.Facts.GID)
 	}
-	return []byte("root:x:0:\n" + user + "nogroup:x:" + strconv.Itoa(nobody) + ":\n")
+	return fmt.Appendf(nil, "root:x:0:\n%snogroup:x:%d:\n", user, nobody)
 }
 
 // nsswitch is /etc/nsswitch.conf for inside. With it libc does not ask name service
@@ -128,7 +126,7 @@ func readOnlyWords(h Host) string {
 		if !below || m.Kind != plan.ROBind && m.Kind != plan.ROData {
 			continue
 		}
-		if isCover(m) {
+		if m.Why == WhyHidden {
 			covered = append(covered, "`"+rel+"`")
 			continue
 		}
@@ -148,12 +146,8 @@ func readOnlyWords(h Host) string {
 	return words
 }
 
-// hidden is the Why of a mount that hides a file of the project.
-const hidden = "it looks secret"
-
-// isCover reports whether a mount hides a file or folder, rather than protecting it
-// from changes.
-func isCover(m Mount) bool { return m.Why == hidden }
+// WhyHidden is the Why of a mount that hides a file or folder of the project, rather than protecting it from changes.
+const WhyHidden = "it looks secret"
 
 const gitWords = "\n  So `git config`, `git remote add`, `git push -u`, and `git worktree remove` of a worktree from " +
 	"before this session fail: use `git -c KEY=VALUE …`, give the URL to push, or ask the user." +

@@ -6,6 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/proctree"
 	"claudebox/internal/linux/within"
 	"claudebox/internal/plan"
@@ -41,7 +42,7 @@ func (l Launch) layList() (list []laid, err error) {
 			continue
 		}
 		one := laid{Mount: m}
-		fd, err := openPath(m.Destination)
+		fd, err := beneath.OpenPath(m.Destination)
 		if err == nil {
 			err = unix.Fstat(fd, &one.outside)
 			unix.Close(fd)

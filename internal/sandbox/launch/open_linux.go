@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/linux/beneath"
 )
 
 // opened are open descriptors of this process, in the order in which bwrap gets them.
@@ -41,7 +42,7 @@ func openOne(d Descriptor) (fd int, err error) {
 	case d.Path == "":
 		fd, err = memfd(d.Name, d.Data)
 	default:
-		if fd, err = openPath(d.Path); err != nil {
+		if fd, err = beneath.OpenPath(d.Path); err != nil {
 			err = &diag.Error{Op: "open " + d.Path, Err: noLinks(err), Remedy: openRemedy(err)}
 		}
 	}
@@ -53,16 +54,6 @@ func openOne(d Descriptor) (fd int, err error) {
 		return -1, err
 	}
 	return fd, nil
-}
-
-// openPath opens a canonical path with O_PATH. If the path has a symbolic link, it was
-// put there since the path was resolved: that is the error ELOOP (openat2(2)).
-func openPath(path string) (int, error) {
-	how := unix.OpenHow{
-		Flags:   unix.O_PATH | unix.O_CLOEXEC,
-		Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
-	}
-	return unix.Openat2(unix.AT_FDCWD, path, &how)
 }
 
 // checkPoint returns an error unless the mount point above exists, as a folder if source
@@ -94,7 +85,7 @@ func checkPoint(source int, above Place) error {
 func isDir(st unix.Stat_t) bool { return st.Mode&unix.S_IFMT == unix.S_IFDIR }
 
 func openBeneath(place Place) (int, error) {
-	root, err := openPath(place.Root)
+	root, err := beneath.OpenPath(place.Root)
 	if err != nil {
 		return -1, err
 	}

@@ -29,17 +29,12 @@ func Heeded() []syscall.Signal {
 	if signal.Ignored(syscall.SIGINT) {
 		signal.Ignore(syscall.SIGQUIT)
 	}
-	return filtered(guarded, heeds)
+	return notIgnored(guarded)
 }
 
-// heeds reports whether a signal is not ignored.
-func heeds(s syscall.Signal) bool { return !signal.Ignored(s) }
-
-// harmless are signals that are caught only so that they do not end this process
-// before the files that the agent left are checked: the reader of our output may
-// have ended, perhaps killed by the agent. The write then fails with an error
-// instead, as it does with SIGXFSZ, about which Go does nothing.
-var harmless = []syscall.Signal{syscall.SIGPIPE}
+func notIgnored(list []syscall.Signal) []syscall.Signal {
+	return slices.DeleteFunc(slices.Clone(list), func(s syscall.Signal) bool { return signal.Ignored(s) })
+}
 
 // Signals receives the signals for claudebox, from its creation to the end of the
 // process. Signals that come before bwrap is started are queued; from
@@ -77,12 +72,16 @@ type Signals struct {
 // starts bwrap without a pid namespace of its own, and always before the agent runs.
 func Listen(heeded []syscall.Signal) *Signals {
 	const waiting = 64 // more than there are kinds of signals
-	p := &Signals{signals: make(chan os.Signal, waiting), caught: heeded, pauses: filtered(stopping, heeds)}
-	unheard := filtered(harmless, heeds)
+	p := &Signals{signals: make(chan os.Signal, waiting), caught: heeded, pauses: notIgnored(stopping)}
 	p.caughtAll.Go(func() {
 		notify(p.signals, p.caught)
 		notify(p.signals, p.pauses)
-		notify(make(chan os.Signal, 1), unheard) // nothing reads this channel
+		// SIGPIPE is caught only so that it does not end this process before the files that the agent left are
+		// checked: the reader of our output may have ended, perhaps killed by the agent. The write then fails with an
+		// error instead, as it does with SIGXFSZ, about which Go does nothing.
+		if !signal.Ignored(syscall.SIGPIPE) {
+			signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // nothing reads this channel
+		}
 	})
 	return p
 }
@@ -93,16 +92,6 @@ func notify(to chan os.Signal, list []syscall.Signal) {
 	for _, s := range list {
 		signal.Notify(to, s)
 	}
-}
-
-// filtered returns those signals of a list for which by returns true.
-func filtered(list []syscall.Signal, by func(syscall.Signal) bool) (some []syscall.Signal) {
-	for _, s := range list {
-		if by(s) {
-			some = append(some, s)
-		}
-	}
-	return some
 }
 
 // forwardTo starts the goroutine that handles signals for the sandbox of bwrap, a
@@ -157,7 +146,8 @@ func (sig *Signals) serve() {
 	defer close(sig.ended)
 	for {
 		var again <-chan time.Time
-		if sig.unsent = filtered(sig.unsent, sig.notYet); len(sig.unsent) > 0 {
+		sig.unsent = slices.DeleteFunc(sig.unsent, func(s syscall.Signal) bool { return sendToAgent(sig.bwrap, s) })
+		if len(sig.unsent) > 0 {
 			again = time.After(settling)
 		}
 		select {
@@ -255,9 +245,6 @@ func (sig *Signals) deliver(s syscall.Signal) {
 		sig.unsent = append(sig.unsent, s)
 	}
 }
-
-// notYet reports whether there is no agent yet that a signal could be sent to.
-func (sig *Signals) notYet(s syscall.Signal) bool { return !sendToAgent(sig.bwrap, s) }
 
 // sendToAgent sends a signal to the agent, which is the first child of pid 1 inside.
 // It reports whether there is an agent; if not, nothing is sent.

@@ -106,7 +106,11 @@ func (l Launch) Words() ([]Line, []Descriptor, error) {
 	if l.gated() {
 		w.gate(l)
 	}
-	if n := count(w.lines); n > maxWords {
+	n := 0
+	for _, line := range w.lines {
+		n += len(line)
+	}
+	if n > maxWords {
 		return nil, nil, diag.Errorf("start bwrap", "mount whole folders instead of single files",
 			"%d words are needed for %d mounts; bwrap takes %d", n, len(l.Mounts), maxWords)
 	}
@@ -122,15 +126,6 @@ func (l Launch) commandLine() []string {
 
 // seccompFilter is the name of the filter's descriptor, for people.
 const seccompFilter = "seccomp filter"
-
-// count returns how many words there are.
-func count(lines []Line) int {
-	n := 0
-	for _, line := range lines {
-		n += len(line)
-	}
-	return n
-}
 
 // namespaces are options of every launch (SAND-16). --new-session is not among
 // them: it would prevent terminal injection, but break Ctrl-C and resizing. The

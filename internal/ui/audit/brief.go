@@ -130,13 +130,10 @@ func (v View) given(l launch.Launch, lines int) string {
 // for three quarters: where the list is broken, some columns stay empty.
 func (v View) columns(lines int) int { return v.room() + (lines-1)*v.room()*3/4 }
 
-// WhyHidden is the reason of mounts that cover what looks secret.
-const WhyHidden = "it looks secret"
-
 func (v View) hidden(l launch.Launch) string {
 	var covered []string
 	for _, m := range l.Mounts {
-		if m.Why != WhyHidden || m.Kind == plan.Bind { // a folder that is kept in its place
+		if m.Why != launch.WhyHidden || m.Kind == plan.Bind { // a folder that is kept in its place
 			continue
 		}
 		name := v.short(m.Destination)

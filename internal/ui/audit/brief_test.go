@@ -34,9 +34,9 @@ func fiveProfiles() map[string]launch.Launch {
 		l.Agent.Words[0] = store + "claude-code-2.1.0/bin/claude"
 		l.Env = example().Env
 		l.Mounts = append(l.Mounts, example().Mounts[2:4]...)
-		l.Mounts = append(l.Mounts, launch.Mount{Kind: plan.Bind, Destination: "/home/u/src/shop/kept-in-its-place", Why: WhyHidden})
+		l.Mounts = append(l.Mounts, launch.Mount{Kind: plan.Bind, Destination: "/home/u/src/shop/kept-in-its-place", Why: launch.WhyHidden})
 		for _, name := range []string{".env", "conf/key.pem", "deploy/prod/terraform.tfstate", "deploy/stage/terraform.tfstate"} {
-			l.Mounts = append(l.Mounts, launch.Mount{Kind: plan.ROData, Destination: "/home/u/src/shop/" + name, Why: WhyHidden})
+			l.Mounts = append(l.Mounts, launch.Mount{Kind: plan.ROData, Destination: "/home/u/src/shop/" + name, Why: launch.WhyHidden})
 		}
 		l.Plan.Pins.Packages = append(example().Plan.Pins.Packages[:1:1], l.Plan.Pins.Packages...)
 	}
@@ -113,7 +113,7 @@ func TestNothingHostileReachesTheTerminalAtTheQuestion(t *testing.T) {
 	l.Project += bad
 	l.Agent.Words[0] += bad
 	l.Warnings, l.Plan.Network.Allow = []string{bad}, []string{bad}
-	l.Mounts = append(l.Mounts, launch.Mount{Kind: plan.ROData, Destination: l.Project + "/a" + bad, Why: WhyHidden})
+	l.Mounts = append(l.Mounts, launch.Mount{Kind: plan.ROData, Destination: l.Project + "/a" + bad, Why: launch.WhyHidden})
 	v := View{View: layout.View{Home: "/home/u", Width: 140}}
 	for _, text := range []string{v.Brief(l, []string{"+ " + bad}), v.Line(l), v.Warnings(l)} {
 		if strings.ContainsAny(text, bad[:1]+"\a") {

@@ -38,11 +38,6 @@ const (
 	NotTrusted
 )
 
-// String returns the word for it: "trusted".
-func (t Trust) String() string {
-	return [...]string{"unknown", "trusted", "not trusted"}[t]
-}
-
 // Info is what the daemon said about itself in the handshake.
 type Info struct {
 	Version  string   // the daemon's Nix, as "2.26.3"

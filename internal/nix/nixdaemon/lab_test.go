@@ -47,7 +47,7 @@ func TestLabHandshake(t *testing.T) { onEach(t, labHandshake) }
 func labHandshake(t *testing.T, l lab) {
 	c := l.client(t, nixdaemon.Options{})
 	info := c.Info()
-	t.Logf("daemon %s, protocol %s, trust %s", info.Version, info.Protocol, info.Trust)
+	t.Logf("daemon %s, protocol %s, trust %d", info.Version, info.Protocol, info.Trust)
 	if info.Version == "" || info.Protocol < nixdaemon.Oldest || info.Protocol > nixdaemon.Newest {
 		t.Errorf("Info() = %+v", info)
 	}

@@ -96,25 +96,16 @@ func find(folder string, name []byte, below bool) string {
 	return ""
 }
 
+// What a change means that is [Ordinary].
 const (
-	onPush  = "your forge runs it when you push"
-	onInst  = "your package manager runs what it names when you install"
-	onBuild = "your build runs it"
-	onTest  = "your test run executes it"
-	onOpen  = "your editor may run it when you open the folder"
-	onEnter = "your shell runs it when you enter the folder"
-	onHooks = "git runs it when you commit, once the hooks are installed"
-	onAgent = "your own agent obeys it outside the sandbox"
-	onNix   = "Nix evaluates it, and `nix develop` runs it"
-	onTool  = "your tools run what it names"
-
+	onInst    = "your package manager runs what it names when you install"
+	onBuild   = "your build runs it"
+	onTest    = "your test run executes it"
+	onNix     = "Nix evaluates it, and `nix develop` runs it"
+	onTool    = "your tools run what it names"
 	onCargo   = "cargo runs it when you build"
 	onPackage = "npm runs its scripts when you install or build"
 	onCompose = "docker runs what it names, with the mounts it names"
-
-	onToolchain = "cargo fetches and runs the toolchain that it names"
-	onPython    = "Python runs it when it starts in that folder"
-	onFossil    = "a Fossil checkout: fossil obeys the repository that it names"
 )
 
 // table has the patterns by what a change of the files means. A pattern is a name, at any depth; "dir/name", where such
@@ -124,18 +115,19 @@ var table = []struct{ means, held, told string }{
 	{"direnv runs it when you enter the folder, once you allow it", ".envrc", ""},
 	{"direnv runs it when you enter the folder", ".envrc.local", ""},
 	{
-		onEnter, ".tool-versions mise.toml .mise.toml .bashrc .profile .zshrc",
+		"your shell runs it when you enter the folder", ".tool-versions mise.toml .mise.toml .bashrc .profile .zshrc",
 		".mise/config.toml mise.local.toml .mise.local.toml .mise/config.local.toml .config/mise.toml " +
 			".config/mise/config.toml",
 	},
-	{onToolchain, "", "rust-toolchain rust-toolchain.toml"},
+	{"cargo fetches and runs the toolchain that it names", "", "rust-toolchain rust-toolchain.toml"},
 	{
-		onOpen, ".vscode/** .idea/** .zed/** .cursor/** .devcontainer/** .vimrc .nvimrc .nvim.lua .exrc .lvimrc " +
-			".dir-locals.el",
+		"your editor may run it when you open the folder",
+		".vscode/** .idea/** .zed/** .cursor/** .devcontainer/** .vimrc .nvimrc .nvim.lua .exrc .lvimrc .dir-locals.el",
 		".run/** .devcontainer.json .lazy.lua .helix/**",
 	},
 	{
-		onAgent, ".mcp.json CLAUDE.md AGENTS.md .claude/settings.json .claude/settings.local.json .claude/hooks/** " +
+		"your own agent obeys it outside the sandbox",
+		".mcp.json CLAUDE.md AGENTS.md .claude/settings.json .claude/settings.local.json .claude/hooks/** " +
 			".claude/commands/** .claude/agents/** .claude/skills/**",
 		"CLAUDE.local.md GEMINI.md .claude/rules/** .gemini/** .codex/** opencode.json .cursorrules",
 	},
@@ -144,7 +136,10 @@ var table = []struct{ means, held, told string }{
 	{"git fetches and checks out what it names", ".gitmodules", ""},
 	{"git runs the filters that it names", "", ".gitattributes"},
 	{"git-lfs obeys it", "", ".lfsconfig"},
-	{onHooks, ".husky/** .pre-commit-config.yaml lefthook.yml", ".lefthook.yml"},
+	{
+		"git runs it when you commit, once the hooks are installed",
+		".husky/** .pre-commit-config.yaml lefthook.yml", ".lefthook.yml",
+	},
 	{"git blame obeys it", ".git-blame-ignore-revs", ""},
 	{"lazygit runs what it names", "", ".lazygit.yml"},
 	{"Mercurial runs the hooks in it", ".hg/hgrc", ".hg/hgrc-not-shared"},
@@ -159,10 +154,11 @@ var table = []struct{ means, held, told string }{
 	{"a Sapling repository: sl runs the hooks that its configuration names", "", ".sl"},
 	{"a Bazaar or Breezy repository: bzr obeys its configuration", "", ".bzr"},
 	{"a Pijul repository: pijul runs the hooks that its configuration names", "", ".pijul"},
-	{onFossil, "", ".fslckout _FOSSIL_"},
+	{"a Fossil checkout: fossil obeys the repository that it names", "", ".fslckout _FOSSIL_"},
 
 	{
-		onPush, "", ".github/workflows/** .github/actions/** .gitlab-ci.yml .forgejo/workflows/** " +
+		"your forge runs it when you push", "",
+		".github/workflows/** .github/actions/** .gitlab-ci.yml .forgejo/workflows/** " +
 			".gitea/workflows/** .woodpecker/** .woodpecker.yml .circleci/** .travis.yml Jenkinsfile " +
 			"azure-pipelines.yml",
 	},
@@ -186,7 +182,7 @@ var table = []struct{ means, held, told string }{
 	{"vagrant runs it", "", "Vagrantfile"},
 	{"tilt runs it", "", "Tiltfile"},
 	{onTest, "", "conftest.py tox.ini noxfile.py pytest.ini"},
-	{onPython, "", "sitecustomize.py usercustomize.py"},
+	{"Python runs it when it starts in that folder", "", "sitecustomize.py usercustomize.py"},
 }
 
 // Units are places whose changes are reported as one, because nobody reads what is in them. Their patterns are paths

@@ -32,7 +32,7 @@ const (
 func Do(ctx context.Context, r scope.Request) error {
 	bus, err := connect(ctx, r.Socket)
 	if err != nil {
-		return err
+		return fmt.Errorf("%w: %w", ErrNone, err)
 	}
 	defer bus.Close() // scopes stay until the last of their processes has ended
 	if len(r.PIDs) == 0 {
@@ -43,19 +43,19 @@ func Do(ctx context.Context, r scope.Request) error {
 
 func connect(ctx context.Context, socket string) (*dbus.Conn, error) {
 	if socket == "" {
-		return nil, fmt.Errorf("%w: neither DBUS_SESSION_BUS_ADDRESS nor XDG_RUNTIME_DIR leads to a bus", ErrNone)
+		return nil, errors.New("neither DBUS_SESSION_BUS_ADDRESS nor XDG_RUNTIME_DIR leads to a bus")
 	}
 	var dialer net.Dialer
 	wire, err := dialer.DialContext(ctx, "unix", socket)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrNone, err)
+		return nil, err
 	}
 	stop := context.AfterFunc(ctx, func() { wire.Close() }) // the handshake does not take a context
 	defer stop()
 	bus, err := dbus.NewConn(wire)
 	if err != nil {
 		wire.Close()
-		return nil, fmt.Errorf("%w: %w", ErrNone, err)
+		return nil, err
 	}
 	there := false
 	err = bus.Auth([]dbus.Auth{dbus.AuthExternal(strconv.Itoa(os.Getuid()))})
@@ -70,7 +70,7 @@ func connect(ctx context.Context, socket string) (*dbus.Conn, error) {
 	}
 	if err != nil {
 		bus.Close()
-		return nil, fmt.Errorf("%w: %w", ErrNone, err)
+		return nil, err
 	}
 	return bus, nil
 }

@@ -1,7 +1,5 @@
 // Package identity identifies files, whatever their paths are and wherever their file system is mounted. No two files
 // get the same identity as long as their file system lives.
-//
-// It imports golang.org/x/sys/unix.
 package identity
 
 import (

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"slices"
 	"strings"
 
@@ -68,7 +67,7 @@ func (a answer) failure(attr string) *Failure {
 // floating returns a Failure for a content-addressed derivation: its store path is
 // known only after the build, so it cannot be pinned.
 func (a answer) floating(attr string) *Failure {
-	for path := range maps.Values(a.Outputs) {
+	for _, path := range a.Outputs {
 		if storepath.Check(path) != nil {
 			return &Failure{Message: attr + " is content-addressed: its store path is not known before it is built"}
 		}

@@ -37,10 +37,7 @@ func CheckBase(base string) error {
 	if nixbase32.ValidateString(base[:hashLen]) != nil {
 		return fmt.Errorf("%q does not begin with a base32 hash", base)
 	}
-	return checkName(base[hashLen+1:])
-}
-
-func checkName(name string) error {
+	name := base[hashLen+1:]
 	if name[0] == '.' || len(name) > maxNameLen {
 		return fmt.Errorf("%q is not a store name: it begins with a dot or is over %d characters", name, maxNameLen)
 	}

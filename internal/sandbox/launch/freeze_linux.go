@@ -65,15 +65,14 @@ type action struct{ handler, flags, restorer, mask uintptr }
 // handler in place, which catches SIGTSTP, SIGTTIN and SIGTTOU and does nothing (runtime.sigdisable).
 func setAction(s syscall.Signal, now action) (before action, err error) {
 	_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(s), uintptr(unsafe.Pointer(&now)),
-		uintptr(unsafe.Pointer(&before)),
-		unsafe.Sizeof(now.mask), 0, 0)
+		uintptr(unsafe.Pointer(&before)), unsafe.Sizeof(now.mask), 0, 0)
 	if errno != 0 {
 		return before, errno
 	}
 	return before, nil
 }
 
-// freeze stops everything inside. If that fails it kills the sandbox and sets p.fault.
+// freeze stops everything inside. If that fails it kills the sandbox and sets fault.
 func (sig *Signals) freeze() frozen {
 	f := frozen{}
 	if err := f.stopAll(sig.bwrap); err != nil {

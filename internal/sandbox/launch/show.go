@@ -72,8 +72,7 @@ func (l Launch) networkShown() []string {
 		list = append(list, "its network ends in a process of claudebox's outside, which dials what is on the internet")
 	case ListedTier:
 		list = append(list, "its network ends in a process of claudebox's outside, which dials these hosts by "+
-			"their names: "+
-			strings.Join(l.Plan.Network.Hosts(), " "))
+			"their names: "+strings.Join(l.Plan.Network.Hosts(), " "))
 		if l.Plan.Network.Via != "" {
 			list = append(list, "it has the proxy "+l.Plan.Network.Via+" connect to them")
 		}

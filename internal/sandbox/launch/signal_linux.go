@@ -127,7 +127,7 @@ func (sig *Signals) End() {
 	}
 }
 
-// Reap waits for a bwrap that [Runner.Run] did not wait for, if any; p may be nil. If
+// Reap waits for a bwrap that [Runner.Run] did not wait for, if any; sig may be nil. If
 // claudebox ended first, bwrap would become a child of process 1, which in containers
 // may never reap it.
 func (sig *Signals) Reap() {

@@ -55,8 +55,8 @@ const own = 0
 // which claudebox is not killed or stopped without control. 0 sends nothing.
 var jobSignals = []uint32{
 	0, uint32(unix.SIGHUP), uint32(unix.SIGINT), uint32(unix.SIGQUIT), uint32(unix.SIGTERM), uint32(unix.SIGCHLD),
-	uint32(unix.SIGCONT),
-	uint32(unix.SIGTSTP), uint32(unix.SIGTTIN), uint32(unix.SIGTTOU), uint32(unix.SIGURG), uint32(unix.SIGWINCH),
+	uint32(unix.SIGCONT), uint32(unix.SIGTSTP), uint32(unix.SIGTTIN), uint32(unix.SIGTTOU), uint32(unix.SIGURG),
+	uint32(unix.SIGWINCH),
 }
 
 // creates are the flags with which open(2) uses its mode argument: O_CREAT, and the bit

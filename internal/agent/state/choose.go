@@ -1,6 +1,7 @@
 package state
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,17 +19,11 @@ type Criteria struct {
 // Choose returns the instances that meet the criteria. It leaves out those in use. An instance whose project is not
 // known does not count as gone.
 func Choose(list []Kept, c Criteria, now time.Time) []Kept {
-	var chosen []Kept
-	for _, in := range list {
-		switch {
-		case in.Live, c.Gone && !in.Gone,
-			c.OlderThan > 0 && now.Sub(in.LastUsed) < c.OlderThan,
-			c.LargerThan > 0 && in.Bytes <= c.LargerThan:
-			continue
-		}
-		chosen = append(chosen, in)
-	}
-	return chosen
+	return slices.DeleteFunc(slices.Clone(list), func(in Kept) bool {
+		return in.Live || c.Gone && !in.Gone ||
+			c.OlderThan > 0 && now.Sub(in.LastUsed) < c.OlderThan ||
+			c.LargerThan > 0 && in.Bytes <= c.LargerThan
+	})
 }
 
 const day = 24 * time.Hour

@@ -77,8 +77,8 @@ func sweep(parent string) {
 
 // Live reports whether a session holds the instance in a folder.
 func Live(at string) bool {
-	claim, free := claim(at)
-	claim.Close()
+	lock, free := claim(at)
+	lock.Close()
 	return !free
 }
 

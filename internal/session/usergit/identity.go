@@ -202,8 +202,9 @@ func rewrites(host string) []gitconfig.Entry {
 // entries returns the settings by which git logs in and signs; none, if a asks for nothing.
 func (a Access) entries() []gitconfig.Entry {
 	var entries []gitconfig.Entry
+	var hosts []string
 	for _, h := range a.Hosts {
-		entries = append(entries, login(h)...)
+		entries, hosts = append(entries, login(h)...), append(hosts, h.Host)
 	}
 	if a.NoSSH {
 		entries = append(entries, of("core", "sshCommand", noSSH)...)
@@ -217,10 +218,6 @@ func (a Access) entries() []gitconfig.Entry {
 	}
 	if !a.SSHToHTTPS {
 		return entries
-	}
-	var hosts []string
-	for _, h := range a.Hosts {
-		hosts = append(hosts, h.Host)
 	}
 	named := slices.Clone(a.SSH)
 	for _, host := range append(hosts, forges...) {

@@ -39,7 +39,7 @@ type nixPart struct {
 func nixOf(in inputs, ownPIDs bool) (made nixPart, err error) {
 	switch in.plan.Nix.Daemon {
 	case "own":
-		made, err = ownStore(in, ownPIDs)
+		made = ownStore(in, ownPIDs)
 	case "host":
 		made, err = hostDaemon(in)
 	default:
@@ -56,16 +56,16 @@ func nixOf(in inputs, ownPIDs bool) (made nixPart, err error) {
 
 // ownStore gives the sandbox a store of its own over the host's. If this machine cannot, Nix inside only evaluates,
 // and a warning says why.
-func ownStore(in inputs, ownPIDs bool) (made nixPart, err error) {
+func ownStore(in inputs, ownPIDs bool) (made nixPart) {
 	p := in.plan
-	err = tryStore(in)
+	err := tryStore(in)
 	if p.Nix.Store == "closure" && !ownPIDs {
 		err = errors.New("the plan's closure and a store of its own need a /proc that shows process 2")
 	}
 	if err != nil {
 		made.Conf = inside.NoConf("Nix cannot build in this sandbox, claudebox check says why")
 		made.warn("Nix inside neither builds nor fetches: " + err.Error())
-		return made, nil
+		return made
 	}
 	dir, extra := inside.Choose(filepath.Join(in.Instance.Dir, "nix"))
 	if extra {
@@ -90,7 +90,7 @@ func ownStore(in inputs, ownPIDs bool) (made nixPart, err error) {
 			Destination: filepath.Join(in.Facts.Home, ".nix-profile"),
 		})
 	}
-	return made, nil
+	return made
 }
 
 const httpsPort = 443

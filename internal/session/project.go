@@ -49,6 +49,13 @@ func projectRequest(in inputs) project.Request {
 	}
 }
 
+// besideRequest makes the request for [project.Open] about a folder beside the project.
+func besideRequest(in inputs, dir string) project.Request {
+	req := projectRequest(in)
+	req.Dir, req.Beside, req.GitRoot, req.Protect = dir, true, false, nil
+	return req
+}
+
 // searchPlaces lists the paths that say what the next sandbox may do: the folders in
 // which profiles, plans and approvals are looked for, the entries there, the
 // manifest. They are listed whether they exist or not.
@@ -172,8 +179,7 @@ func guard(in inputs, mounts []launch.Mount) (made guardPart, err error) {
 
 // addBeside protects a folder beside the project as the project is protected: the host's git obeys what is in it.
 func (p *guardPart) addBeside(in inputs, m launch.Mount, mounts []launch.Mount) error {
-	req := projectRequest(in)
-	req.Dir, req.Beside, req.GitRoot, req.Protect = m.Source, true, false, nil
+	req := besideRequest(in, m.Source)
 	if m.Secret {
 		req.Show = []string{"**"} // all of it was asked for
 	}
@@ -222,9 +228,8 @@ func (p *guardPart) addReadable(in inputs, m launch.Mount, mounts []launch.Mount
 			m.Source, project.LentLimit))
 		return nil
 	}
-	req := projectRequest(in)
-	req.Dir, req.Beside, req.GitRoot, req.Protect = m.Source, true, false, nil
-	if opened, err := project.Open(req); err == nil { // else it is no project, as a folder of another user
+	opened, err := project.Open(besideRequest(in, m.Source))
+	if err == nil { // else it is no project, as a folder of another user
 		kept := p.cover(in, given{opened, m.Destination}, m, mounts)
 		if slices.ContainsFunc(opened.Mounts, hidesFolder) {
 			p.StandIns = append(p.StandIns, kept.StandIns[0]) // the empty folder

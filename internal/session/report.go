@@ -63,21 +63,15 @@ func (r *running) announce() {
 
 // writeReport writes --report-json, and reports whether it did.
 func (r *running) writeReport() bool {
+	if r.report.folder == nil || len(r.reports) == 0 {
+		return false // nobody asks, or nothing has run
+	}
 	var told struct {
 		aftermath.Report
 		Beside  []aftermath.Report `json:"beside,omitempty"`  // of folders that were given beside the project
 		Network *helper.Summary    `json:"network,omitempty"` // what was reached and refused
 	}
-	for i, one := range r.reports {
-		if i == 0 {
-			told.Report = one
-		} else {
-			told.Beside = append(told.Beside, one)
-		}
-	}
-	if r.report.folder == nil || len(r.reports) == 0 {
-		return false // nobody asks, or nothing has run
-	}
+	told.Report, told.Beside = r.reports[0], r.reports[1:]
 	if r.network.helper != nil {
 		told.Network = &r.network.summary
 	}

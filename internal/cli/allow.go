@@ -69,8 +69,10 @@ func confirmed(yes bool, question string) error {
 func showAsked(sys System, asked session.Asked) {
 	fmt.Fprintf(sys.Stderr, "%s would widen the sandbox:\n", diag.Visible(asked.File.Path))
 	for _, w := range asked.Widens {
-		for i, line := range layout.Wrap(diag.Visible(strings.TrimSpace(w.What+"  "+w.Origin.String())), 76) {
-			fmt.Fprintf(sys.Stderr, "%s%s\n", []string{"  + ", "    "}[min(i, 1)], line)
+		mark := "  + "
+		for _, line := range layout.Wrap(diag.Visible(strings.TrimSpace(w.What+"  "+w.Origin.String())), 76) {
+			fmt.Fprintf(sys.Stderr, "%s%s\n", mark, line)
+			mark = "    "
 		}
 	}
 }

@@ -140,7 +140,7 @@ func printLine(w io.Writer, kind, text string) {
 // other programs can be printed: control characters, those that change the direction of text, blanks of no or unusual
 // width, and bytes that are not UTF-8. A tab stays.
 func Visible(s string) string {
-	if strings.IndexFunc(s, isUnseen) < 0 && utf8.ValidString(s) {
+	if !strings.ContainsFunc(s, isUnseen) && utf8.ValidString(s) {
 		return s
 	}
 	var b strings.Builder

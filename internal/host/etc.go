@@ -123,9 +123,9 @@ func zone(env Environment) (name string, content []byte) {
 // isZoneName reports whether s can be a name of the tz database: a relative path without "..", of visible ASCII
 // characters.
 func isZoneName(s string) bool {
-	return filepath.IsLocal(s) && filepath.Clean(s) == s && strings.IndexFunc(s, func(r rune) bool {
+	return filepath.IsLocal(s) && filepath.Clean(s) == s && !strings.ContainsFunc(s, func(r rune) bool {
 		return r <= ' ' || r > '~'
-	}) < 0
+	})
 }
 
 // readSmall reads a configuration file, links followed, up to 1 MiB.

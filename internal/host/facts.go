@@ -82,7 +82,7 @@ func accountName(file string, id int, fallback string) string {
 // isAccountName reports whether s can be a name in the passwd file that is made for the sandbox, which must get no
 // separators or control characters.
 func isAccountName(s string) bool {
-	return s != "" && strings.IndexFunc(s, func(r rune) bool {
+	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
 		return r <= ' ' || r == ':' || r == '/' || r == 0x7f
-	}) < 0
+	})
 }

@@ -66,7 +66,7 @@ func (f *finder) needsOfELF(name, start string, file io.ReaderAt) error {
 	return nil
 }
 
-// loader makes the program's loader available inside: it mounts the host's, with its libraries. Where the host has
+// mountLoader makes the program's loader available inside: it mounts the host's, with its libraries. Where the host has
 // none, or only a link into the store, as on NixOS, the plan's loader is used; without one in the plan the program
 // cannot run.
 func (f *finder) mountLoader(name, loader string) error {

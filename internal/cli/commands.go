@@ -102,7 +102,7 @@ func oneWord(c *cobra.Command, words []string) error {
 	return nil
 }
 
-// printingCommand makes a command that prints what do returns. If do fails, nothing is printed.
+// prints makes a command that prints what do returns. If do fails, nothing is printed.
 func (sys System) prints(use, short, long string, words cobra.PositionalArgs, do func(words []string) (string, error),
 ) *cobra.Command {
 	return &cobra.Command{

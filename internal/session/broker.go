@@ -105,7 +105,7 @@ func (b *brokering) close() {
 	}
 }
 
-// postTokens returns a function that posts to the token endpoint, through claudebox's helper.
+// tokenAsker returns a function that posts to the token endpoint, through claudebox's helper.
 func tokenAsker(in inputs) login.AskTokens {
 	return func(ctx context.Context, body []byte) (status int, answer []byte, err error) {
 		roots, err := readBundle(in.etc.Certificates)

@@ -20,7 +20,7 @@ type Manifest struct {
 	Version  int                        `json:"version"` // 1
 	System   string                     `json:"system"`
 	Nixpkgs  Nixpkgs                    `json:"nixpkgs"`
-	Tools    map[string]string          `json:"tools"`    // name → file below a store path; see [ToolNames]
+	Tools    map[string]string          `json:"tools"`    // name → file below a store path; see [ToolBwrap]
 	Base     []string                   `json:"base"`     // attributes that are on PATH in every sandbox, in order
 	Toolbox  []string                   `json:"toolbox"`  // those that follow on PATH, unless a profile leaves them out
 	Packages map[string]nixeval.Package `json:"packages"` // by attribute path

@@ -320,7 +320,7 @@ func TestANameIsTakenFromTheFile(t *testing.T) {
 }
 
 func TestTheStarterIsAProfile(t *testing.T) {
-	for _, name := range []string{"work", "2024", "true", "1e3", "a.b"} {
+	for _, name := range []string{"work", "2024", "true", "True", "NULL", "yes", "1e3", "a.b"} {
 		src, err := profile.Starter(name)
 		if err != nil {
 			t.Fatal(err)

@@ -2,6 +2,7 @@ package profile
 
 import (
 	_ "embed"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -25,7 +26,8 @@ func Starter(name string) ([]byte, error) {
 // quoted returns name for use in YAML, in quotes if YAML could read it as
 // something other than a string, such as 2024 or true.
 func quoted(name string) string {
-	if shape.Matches("^[A-Za-z]", name) && name != "true" && name != "false" && name != "null" {
+	words := []string{"true", "false", "null"} // of YAML's, also as True and TRUE
+	if shape.Matches("^[A-Za-z]", name) && !slices.Contains(words, strings.ToLower(name)) {
 		return name
 	}
 	return `"` + name + `"`

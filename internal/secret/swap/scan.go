@@ -113,7 +113,7 @@ func inTexts(secret string) []string {
 // scanner reads from a server and replaces each needle. It returns bytes as soon as they
 // cannot be the beginning of a needle.
 //
-// What it keeps back must not tell whether a guess is such a beginning: who has the server end a piece of its answer in
+// What it keeps back must not depend on a guess being such a beginning: who has the server end a piece of its answer in
 // guesses would get the secret byte by byte. So in an answer it keeps back whatever looks like the end of a word, see
 // [isOfWords]. Where both sides talk in turns, as in a websocket, the server may wait for an answer to what
 // is kept back; so there the beginning of a needle is kept back only when it is too long to be guessed, [needle.free].
@@ -233,7 +233,8 @@ func lastWord(text []byte, most int) []byte {
 
 // isOfWords reports whether tokens, and what escapes them, are made of a byte.
 func isOfWords(c byte) bool {
-	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("+/=-_.~:%&#;\\", c) >= 0
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' ||
+		strings.IndexByte("+/=-_.~:%&#;\\", c) >= 0
 }
 
 // Write writes to the server, if the connection was upgraded to another protocol.

@@ -40,6 +40,9 @@ func (s *Session) Run() (err error) {
 		r.openNetwork, s.Instance.Prepare, r.openNix, func() error { return r.broker.start(s) },
 		func() error { return r.keys.start(s.parts.git.keys, s.caller.Stderr) }, r.hold,
 	} {
+		if err := r.runner.Signals.Interrupted(); err != nil {
+			return err
+		}
 		if err := step(); err != nil {
 			return err
 		}
@@ -73,6 +76,8 @@ func (r *running) close() {
 	r.network.reap()
 	r.broker.close()
 	r.keys.close()
+	_ = r.Instance.Close()     // if end was not called: no signal ends us while a home is removed
+	r.runner.Signals.Release() // the user may still be asked something
 }
 
 // openNetwork starts what serves the sandbox's network, with the broker in it.

@@ -59,6 +59,10 @@ func (r Runner) Run() error {
 			return err
 		}
 	}
+	if err := r.Signals.Interrupted(); err != nil {
+		fds.close()
+		return err
+	}
 	runtime.LockOSThread()
 	child, err := r.start([]int{0, 1, 2}, arguments(lines), fds)
 	if err != nil {

@@ -36,10 +36,9 @@ func notIgnored(list []syscall.Signal) []syscall.Signal {
 	return slices.DeleteFunc(slices.Clone(list), func(s syscall.Signal) bool { return signal.Ignored(s) })
 }
 
-// Signals receives the signals for claudebox, from its creation to the end of the
-// process. Signals that come before bwrap is started are queued; from
-// [Signals.forwardTo] to [Signals.stop] a goroutine handles them. The zero Signals receives
-// none.
+// Signals receives the signals for claudebox, from its creation to [Signals.Release]. Signals that come before bwrap is
+// started are queued, and [Signals.Interrupted] asks for them; from [Signals.forwardTo] to [Signals.stop] a goroutine
+// handles them. The zero Signals receives none.
 type Signals struct {
 	signals   chan os.Signal
 	caughtAll sync.WaitGroup   // done when all signals are being caught
@@ -114,6 +113,31 @@ func (sig *Signals) stop() {
 	sig.end = nil
 	for _, s := range sig.pauses {
 		_, _ = setAction(s, action{})
+	}
+}
+
+// Interrupted returns the [ExitError] of a signal that came before bwrap is started and is to end claudebox; nil if
+// none did. Signals that stop a job stay in the queue.
+func (sig *Signals) Interrupted() error {
+	for range len(sig.signals) {
+		s := (<-sig.signals).(syscall.Signal)
+		if slices.Contains(guarded, s) {
+			return exit(128 + int(s))
+		}
+		select {
+		case sig.signals <- s:
+		default: // the queue is full of others
+		}
+	}
+	return nil
+}
+
+// Release stops catching signals: they end this process as usual. It is called when the session has ended and nothing
+// is left to undo.
+func (sig *Signals) Release() {
+	sig.caughtAll.Wait()
+	for _, s := range sig.caught {
+		signal.Reset(s)
 	}
 }
 

@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"syscall"
@@ -60,5 +61,40 @@ func TestWhatASignalDidIsGivenBack(t *testing.T) {
 	}
 	if _, err := setAction(syscall.SIGKILL, ours); err == nil {
 		t.Error("SIGKILL can be caught")
+	}
+}
+
+// Ctrl-C while the session is prepared: bwrap is not started, and the status is the signal's.
+func TestCtrlCBeforeTheStartEndsTheLaunch(t *testing.T) {
+	sig := &Signals{signals: make(chan os.Signal, 2)}
+	if err := sig.Interrupted(); err != nil {
+		t.Errorf("without a signal: %v", err)
+	}
+	sig.signals <- syscall.SIGTSTP
+	if err := sig.Interrupted(); err != nil || len(sig.signals) != 1 {
+		t.Errorf("after Ctrl-Z: %v, %d signals left for the sandbox", err, len(sig.signals))
+	}
+	sig.signals <- syscall.SIGINT
+	r := Runner{Signals: sig, Launch: Launch{Setting: Setting{Bwrap: "/nowhere/bwrap"}, Tier: "full"}}
+	r.Before, r.Laid = func() error { return nil }, func() error { return nil }
+	var status *ExitError
+	if err := r.Run(); !errors.As(err, &status) || status.Code != 130 {
+		t.Errorf("after Ctrl-C: %v", err)
+	}
+}
+
+// A question after the session could not be left by Ctrl-C.
+func TestCtrlCEndsClaudeboxAfterTheSession(t *testing.T) {
+	if os.Getenv("CLAUDEBOX_TEST_RELEASED") != "" {
+		sig := Listen(Heeded())
+		sig.Release()
+		syscall.Kill(os.Getpid(), syscall.SIGINT)
+		<-make(chan int)
+	}
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.timeout=20s")
+	cmd.Env = append(os.Environ(), "CLAUDEBOX_TEST_RELEASED=1")
+	_ = cmd.Run()
+	if got := cmd.ProcessState.Sys().(syscall.WaitStatus); got.Signal() != syscall.SIGINT {
+		t.Errorf("it ended with %d, by %v", got.ExitStatus(), got.Signal())
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"strings"
+	"time"
 
 	"claudebox/internal/nix/nixdaemon"
 )
@@ -14,15 +15,20 @@ const maxClients = 256
 // greeting is the version of the daemon that clients are told.
 const greeting = "claudebox"
 
-// Serve answers the clients of listener until Accept fails, and returns that error, for
-// instance after the listener was closed. A client can end only its own connection.
+// Serve answers the clients of listener until it is closed, and returns that error.
+// A client can end only its own connection.
 func Serve(listener net.Listener, host *Host) error {
 	seats := make(chan struct{}, maxClients)
 	for {
 		seats <- struct{}{}
 		conn, err := listener.Accept()
-		if err != nil {
+		if errors.Is(err, net.ErrClosed) {
 			return err
+		}
+		if err != nil { // no descriptor is free, here or in the kernel
+			<-seats
+			time.Sleep(acceptAgain)
+			continue
 		}
 		go func() {
 			defer func() { <-seats }()
@@ -30,6 +36,9 @@ func Serve(listener net.Listener, host *Host) error {
 		}()
 	}
 }
+
+// acceptAgain is the pause after a connection that could not be accepted.
+const acceptAgain = 10 * time.Millisecond
 
 // client is one connection that is served.
 type client struct {

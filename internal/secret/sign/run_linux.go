@@ -2,11 +2,13 @@ package sign
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"net"
 	"os"
 	"runtime/debug"
 	"sync"
+	"time"
 
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/agent"
@@ -44,6 +46,9 @@ func Run() error {
 	return err
 }
 
+// acceptAgain is the pause after a connection that could not be accepted.
+const acceptAgain = 10 * time.Millisecond
+
 // accept serves up to 64 connections at once; more wait.
 func accept(listener net.Listener, serve func(net.Conn)) {
 	const clients = 64
@@ -51,8 +56,13 @@ func accept(listener net.Listener, serve func(net.Conn)) {
 	for {
 		free <- struct{}{}
 		c, err := listener.Accept()
-		if err != nil {
+		if errors.Is(err, net.ErrClosed) {
 			return
+		}
+		if err != nil { // no descriptor is free, here or in the kernel
+			<-free
+			time.Sleep(acceptAgain)
+			continue
 		}
 		go func() {
 			defer func() { <-free }()

@@ -158,7 +158,9 @@ func (n *nixStore) open(l launch.Launch, dir string, store *nixdaemon.Client, te
 	}
 	n.filter, err = inside.Listen(inside.Request{
 		Dir: dir, Known: n.slot.Known, Only: only,
-		Dial: func() (*os.File, error) { return nixdaemon.Connect(store.Socket, store.Options.Local) },
+		Dial: func(ctx context.Context) (*os.File, error) {
+			return nixdaemon.Connect(ctx, store.Socket, store.Options.Local)
+		},
 		Lost: func(why string) {
 			diag.Note(tell, "Nix inside does no more in this session: "+why+"; start a new one")
 		},

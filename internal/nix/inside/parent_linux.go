@@ -3,6 +3,7 @@ package inside
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 
@@ -29,7 +30,13 @@ func confineSelf(closure bool) error {
 // parent is the process that started the filter, as the filter sees it.
 type parent struct {
 	conn    *net.UnixConn
-	answers chan *os.File // connections to the daemon; nil: there is none
+	answers chan answer
+}
+
+// answer is a connection to the daemon, or the reason why there is none.
+type answer struct {
+	file *os.File // nil: there is none
+	why  string
 }
 
 func (p *parent) say(what byte) error {
@@ -45,12 +52,12 @@ func (p *parent) dial() (*nixdaemon.Client, error) {
 	if err := p.say(saysDial); err != nil {
 		return nil, err
 	}
-	file := <-p.answers
-	if file == nil {
-		return nil, errNoDaemon
+	got := <-p.answers
+	if got.file == nil {
+		return nil, fmt.Errorf("%w: %s", errNoDaemon, got.why)
 	}
-	defer file.Close()
-	conn, err := net.FileConn(file)
+	defer got.file.Close()
+	conn, err := net.FileConn(got.file)
 	if err != nil {
 		return nil, err
 	}
@@ -60,13 +67,13 @@ func (p *parent) dial() (*nixdaemon.Client, error) {
 // listen receives the parent's answers until the parent is gone.
 func (p *parent) listen() error {
 	for {
-		var said [1]byte
+		var said [longestSaid]byte
 		rights := make([]byte, unix.CmsgSpace(4))
 		n, m, _, _, err := p.conn.ReadMsgUnix(said[:], rights)
 		if err != nil || n == 0 {
 			return err
 		}
-		p.answers <- received(rights[:m])
+		p.answers <- answer{received(rights[:m]), string(said[1:n])}
 	}
 }
 

@@ -3,6 +3,8 @@
 package inside_test
 
 import (
+	"context"
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
@@ -40,15 +42,24 @@ type process struct {
 
 func newProcess(t *testing.T, known string, only []string) process {
 	t.Helper()
+	r := newRecorder()
+	return newProcessOver(t, r, known, only, r.dial)
+}
+
+// newProcessOver makes a filter that dial connects to the daemon.
+func newProcessOver(
+	t *testing.T, r *recorder, known string, only []string, dial func(context.Context) (*os.File, error),
+) process {
+	t.Helper()
 	dir := filepath.Join(t.TempDir(), strings.Repeat("long", 30)) // longer than an address can be
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	p := process{recorder: newRecorder(), lost: make(chan string, 2)}
+	p := process{recorder: r, lost: make(chan string, 2)}
 	p.file = knownFile(t, dir, known)
 	var err error
 	p.Filter, err = inside.Listen(inside.Request{
-		Dir: dir, Known: p.file, Only: only, Dial: p.dial, Lost: func(why string) { p.lost <- why },
+		Dir: dir, Known: p.file, Only: only, Dial: dial, Lost: func(why string) { p.lost <- why },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -200,7 +211,7 @@ func TestAFilterThatCannotStartSaysWhy(t *testing.T) {
 	dir := t.TempDir()
 	f, err := inside.Listen(inside.Request{
 		Dir: dir, Known: knownFile(t, dir, pathA+"\n"), Only: []string{"/tmp/not-a-store-path"},
-		Dial: func() (*os.File, error) { return nil, os.ErrNotExist },
+		Dial: func(context.Context) (*os.File, error) { return nil, os.ErrNotExist },
 		Lost: func(why string) { t.Error("told twice:", why) },
 	})
 	if err != nil {
@@ -217,4 +228,31 @@ func TestAFilterThatCannotStartSaysWhy(t *testing.T) {
 	case <-time.After(20 * time.Second):
 		t.Fatal("Begin waits for a process that has ended")
 	}
+}
+
+func TestWhyTheDaemonCannotBeReachedIsTold(t *testing.T) {
+	p := newProcessOver(t, newRecorder(), "", nil, func(context.Context) (*os.File, error) {
+		return nil, errors.New("the disk is on fire")
+	})
+	if _, err := p.connect(t).IsValidPath(t.Context(), pathA); err == nil || !strings.Contains(err.Error(), "on fire") {
+		t.Errorf("the client reads: %v", err)
+	}
+}
+
+// A daemon that does not answer is waited for up to a minute, but not by the end of the session.
+func TestTheEndDoesNotWaitForTheDaemon(t *testing.T) {
+	asked := make(chan struct{})
+	p := newProcessOver(t, newRecorder(), "", nil, func(ctx context.Context) (*os.File, error) {
+		close(asked)
+		select {
+		case <-ctx.Done():
+		case <-time.After(20 * time.Second):
+			t.Error("Close waits")
+		}
+		return nil, ctx.Err()
+	})
+	c := p.connect(t)
+	go func() { _, _ = c.IsValidPath(context.Background(), pathA) }()
+	<-asked
+	p.Close()
 }

@@ -1,6 +1,7 @@
 package inside
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -33,13 +34,16 @@ const (
 )
 
 // The messages of the filter to its parent, one byte each. The parent answers only saysDial, with the same byte; the
-// connection comes with it as a descriptor, if there is one.
+// connection comes with it as a descriptor, or more bytes with the reason why there is none.
 const (
 	saysReady     = 'r' // it is confined
 	saysFailed    = 'f' // it could not start: more bytes, the reason, follow in the message
 	saysDial      = 'd' // it needs a connection to the daemon
 	saysCollected = 'c' // a path that the inner store relies on is gone
 )
+
+// longestSaid bounds a message of the filter or its parent, in bytes.
+const longestSaid = 1 << 10
 
 // Filter is a socket and the process that answers on it, which is started when it is first
 // needed and dies with this process.
@@ -53,6 +57,8 @@ type Filter struct {
 	begun    sync.Mutex // held by Begin
 	served   sync.WaitGroup
 	closing  atomic.Bool // set by Close: the end of the process is not an error
+	ctx      context.Context
+	cancel   func() // called by Close: a connection that is being made is not waited for
 }
 
 // Request is what [Listen] needs to make a filter.
@@ -61,7 +67,7 @@ type Request struct {
 	Known *os.File // see [Host.Known]
 	Only  []string // see [Host.Only]
 	// Dial makes a connection to the daemon and returns its file, which the filter gets.
-	Dial func() (*os.File, error)
+	Dial func(context.Context) (*os.File, error)
 	// Lost is called with the reason when the filter no longer answers and the paths that the
 	// inner store relies on may no longer be held. May be nil.
 	Lost func(why string)
@@ -74,6 +80,7 @@ const Socket = "socket"
 // called.
 func Listen(r Request) (*Filter, error) {
 	f := &Filter{request: r}
+	f.ctx, f.cancel = context.WithCancel(context.Background())
 	if err := errors.Join(f.listen(), f.pair()); err != nil {
 		f.Close()
 		return nil, &diag.Error{Op: "start the filter of the Nix store inside", Err: err}
@@ -226,7 +233,7 @@ func (f *Filter) serve(ready chan<- error) (began bool) {
 		}
 	}()
 	for {
-		var said [1024]byte
+		var said [longestSaid]byte
 		n, err := f.line.Read(said[:])
 		if err != nil || n == 0 {
 			return began
@@ -257,14 +264,18 @@ func (f *Filter) lose(why string) {
 	}
 }
 
-// connect sends the filter a connection to the daemon, or a byte alone if there is none.
+// connect sends the filter a connection to the daemon, or the reason why there is none.
 func (f *Filter) connect() error {
 	var rights []byte
-	if conn, err := f.request.Dial(); err == nil {
+	answer := []byte{saysDial}
+	if conn, err := f.request.Dial(f.ctx); err == nil {
 		defer conn.Close()
 		rights = unix.UnixRights(int(conn.Fd()))
+	} else {
+		answer = append(answer, err.Error()...)
+		answer = answer[:min(len(answer), longestSaid)]
 	}
-	_, _, err := f.line.WriteMsgUnix([]byte{saysDial}, rights, nil)
+	_, _, err := f.line.WriteMsgUnix(answer, rights, nil)
 	return err
 }
 
@@ -279,6 +290,7 @@ func (f *Filter) PID() int {
 // Close ends the filter and removes its socket.
 func (f *Filter) Close() {
 	f.closing.Store(true)
+	f.cancel()
 	for _, end := range []*os.File{f.listener, f.theirs} {
 		closeFile(end)
 	}
@@ -322,7 +334,7 @@ func filter(line *os.File, closure bool) error {
 	if err != nil {
 		return err
 	}
-	p := &parent{conn: conn.(*net.UnixConn), answers: make(chan *os.File)}
+	p := &parent{conn: conn.(*net.UnixConn), answers: make(chan answer)}
 	listener, err := net.FileListener(os.NewFile(listenerDescriptor, "listener"))
 	if err != nil {
 		return err

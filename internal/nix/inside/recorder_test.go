@@ -51,7 +51,7 @@ func newRecorder() *recorder {
 }
 
 // dial gives the client's end of a connection with the recorder.
-func (r *recorder) dial() (*os.File, error) {
+func (r *recorder) dial(context.Context) (*os.File, error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
@@ -79,7 +79,7 @@ func (r *recorder) hangUp() {
 
 // client is dial for a [inside.Host].
 func (r *recorder) client() (*nixdaemon.Client, error) {
-	file, err := r.dial()
+	file, err := r.dial(context.Background())
 	if err != nil {
 		return nil, err
 	}

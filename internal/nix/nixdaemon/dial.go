@@ -96,12 +96,12 @@ func attach(ctx, limited context.Context, op string, conn *net.UnixConn, opts *O
 
 // Connect makes a connection as [Dial] does, but without the handshake: that is left to
 // the process that gets the file.
-func Connect(socket, local string) (*os.File, error) {
-	limited, cancel := context.WithTimeout(context.Background(), dialTime)
+func Connect(ctx context.Context, socket, local string) (*os.File, error) {
+	limited, cancel := context.WithTimeout(ctx, dialTime)
 	defer cancel()
 	conn, err := connect(limited, socket, local)
 	if err != nil {
-		return nil, explain("connect to the Nix daemon at "+socket, dialFailure(context.Background(), err))
+		return nil, explain("connect to the Nix daemon at "+socket, dialFailure(ctx, err))
 	}
 	defer conn.Close()
 	return conn.File()

@@ -208,6 +208,17 @@ func TestTierAllowThatCannotBe(t *testing.T) {
 	}
 }
 
+// Who asked for a log reads that it is not complete, also without the report.
+func TestALogOnAFullDiskIsTold(t *testing.T) {
+	t.Parallel()
+	u := newUser(t, world.New(t))
+	flags := append(u.allowing(t, "good.test"), "--network-log", "/dev/full")
+	got := run(t, u.session(t, "curl -s http://good.test/ >/dev/null; curl -s http://telemetry.test/", flags...))
+	if strings.Count(got.stderr, "write the network log /dev/full: no space left on device") != 1 {
+		t.Errorf("the user reads %q", got.stderr)
+	}
+}
+
 // F7: what a session carries out is told host by host, what is still on its way
 // at the end included; each connection has an end in the log.
 func TestWhatIsCarriedOutIsToldHostByHost(t *testing.T) {

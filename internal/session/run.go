@@ -206,6 +206,12 @@ func (r *running) end() {
 		const remedy = "start again: the agent went on without a network"
 		diag.Print(stderr, &diag.Error{Op: "keep the sandbox's network", Err: r.network.endedEarly, Remedy: remedy})
 	}
+	if lost := r.network.summary.LogLost; lost != "" {
+		const remedy = "write it to a disk with room; this session's log is not complete"
+		diag.Print(stderr, &diag.Error{
+			Op: "write the network log " + r.parts.network.log, Err: errors.New(lost), Remedy: remedy,
+		})
+	}
 	tell(networkLines(r.network.summary))
 	if r.network.helper != nil && r.Launch.Tier == string(profile.TierAllow) { // for `claudebox allow-host --refused`
 		if err := r.Instance.KeepRefused(unlisted(r.network.summary.Report)); err != nil {

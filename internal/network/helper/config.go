@@ -44,9 +44,10 @@ type answer struct {
 
 // Report has the hosts that were reached, and what was refused.
 type Report struct {
-	Hosts   []Host    `json:"hosts,omitempty"`   // the busiest first
-	Refused []Refused `json:"refused,omitempty"` // the most frequent first
-	More    int       `json:"more,omitempty"`    // how many refusals are not listed
+	Hosts   []Host    `json:"hosts,omitempty"`    // the busiest first
+	Refused []Refused `json:"refused,omitempty"`  // the most frequent first
+	More    int       `json:"more,omitempty"`     // how many refusals are not listed
+	LogLost string    `json:"log_lost,omitempty"` // why lines are missing in the log; empty: none are
 }
 
 // Host is a host that was reached.

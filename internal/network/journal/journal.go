@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"claudebox/internal/diag"
 	"claudebox/internal/network/flow"
 	"claudebox/internal/network/helper"
 	"claudebox/internal/network/policy"
@@ -23,7 +24,8 @@ type Journal struct {
 	mu      sync.Mutex
 	log     io.Writer
 	written int64
-	full    bool // the log has reached its limit, and its last line says so
+	full    bool   // the log has reached its limit, and its last line says so
+	lost    string // why a line could not be written; empty: all were
 	hosts   map[place]*helper.Host
 	others  helper.Host       // the sum for places beyond mostHosts
 	asked   map[string][2]int // names that do not exist: how often each was asked for, by kind of address
@@ -131,6 +133,16 @@ func (j *Journal) Refused(f flow.Flow, why string) {
 	j.write(l)
 }
 
+// Failed records a flow that was allowed, and whose host could not be connected to, in the log alone: the sandbox
+// itself sees that.
+func (j *Journal) Failed(f flow.Flow, why string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	l := lineOf("failed", f)
+	l.Why = quoted(why)
+	j.write(l)
+}
+
 // Unknown records a query for a name that is not on the list of hosts. Most clients
 // ask twice, once for each kind of address, in any order; that
 // counts once. second says which kind of address this query is for.
@@ -160,7 +172,7 @@ func (j *Journal) Unknown(name string, second bool) {
 }
 
 // write adds a line to the log. The first line beyond the limit is replaced by one that says the log is full.
-// An error of writing, as on a full disk, is ignored: it is no reason to end the session.
+// An error of writing, as on a full disk, is no reason to end the session: [Journal.Report] tells it.
 func (j *Journal) write(l line) {
 	if j.log == nil || j.full {
 		return
@@ -173,15 +185,18 @@ func (j *Journal) write(l line) {
 	if err != nil {
 		return
 	}
-	n, _ := j.log.Write(append(text, '\n'))
+	n, err := j.log.Write(append(text, '\n'))
 	j.written += int64(n)
+	if err != nil && j.lost == "" {
+		j.lost = diag.Cause(err).Error()
+	}
 }
 
 // Report returns a summary of what has happened so far.
 func (j *Journal) Report() helper.Report {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	r := helper.Report{More: j.names.more + j.addresses.more}
+	r := helper.Report{More: j.names.more + j.addresses.more, LogLost: j.lost}
 	for _, h := range j.hosts {
 		r.Hosts = append(r.Hosts, *h)
 	}

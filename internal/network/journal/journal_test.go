@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/netip"
+	"os"
 	"strings"
 	"testing"
 
@@ -22,6 +24,38 @@ func TestNamesAreQuoted(t *testing.T) {
 	got := j.Report().Refused[0].What
 	if !strings.HasPrefix(got, `e\x1b[31mvil\n.test`) || len(got) > 110 {
 		t.Errorf("got %q", got)
+	}
+}
+
+// A log on a full disk is not complete, and who reads it has to know that.
+func TestALineThatCannotBeWrittenIsTold(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip("NOT RUN: ", err)
+	}
+	defer full.Close()
+	var j Journal
+	j.LogTo(full)
+	if r := j.Report(); r.LogLost != "" {
+		t.Errorf("before any line: %q", r.LogLost)
+	}
+	j.Failed(flow.Flow{Proto: flow.TCP, To: to(443, 9)}, "no answer")
+	j.LogTo(io.Discard)
+	j.Opened(flow.Flow{Proto: flow.TCP, To: to(443, 9)})
+	if r := j.Report(); r.LogLost != "no space left on device" {
+		t.Errorf("the reason: %q", r.LogLost)
+	}
+}
+
+func TestAHostThatWasNotReachedIsInTheLog(t *testing.T) {
+	var j Journal
+	var log bytes.Buffer
+	j.LogTo(&log)
+	j.Failed(flow.Flow{Proto: flow.TCP, To: to(443, 9), Name: "good.test"}, "connection\nrefused")
+	for _, want := range []string{`"event":"failed"`, `"host":"good.test"`, `connection\\nrefused`} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("there is no %s in %s", want, log.String())
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package stack
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"strconv"
@@ -75,10 +76,12 @@ func (s *Stack) dial(ctx context.Context, f flow.Flow) (net.Conn, flow.Flow, err
 		}
 		return err
 	})
-	if err != nil {
-		if refused.Load() {
-			err = errRefused
-		}
+	switch {
+	case err == nil:
+	case refused.Load():
+		return nil, f, errRefused
+	default:
+		s.failed(ctx, f, err)
 		return nil, f, err
 	}
 	f.To = answered
@@ -89,6 +92,9 @@ func (s *Stack) dial(ctx context.Context, f flow.Flow) (net.Conn, flow.Flow, err
 func (s *Stack) dialVia(ctx context.Context, f flow.Flow) (net.Conn, error) {
 	conn, _, err := s.dialOut(ctx, "tcp", s.Via.Address, func(netip.AddrPort) error { return nil })
 	if err != nil {
+		if !errors.Is(ctx.Err(), context.Canceled) {
+			s.Journal.Refused(f, "the proxy cannot be reached: "+cause(err)) // the user's own setting is wrong
+		}
 		return nil, err
 	}
 	deadline, _ := ctx.Deadline()
@@ -101,7 +107,29 @@ func (s *Stack) dialVia(ctx context.Context, f flow.Flow) (net.Conn, error) {
 		err = errRefused
 	case err == nil:
 		return conn, conn.SetDeadline(time.Time{})
+	default:
+		s.failed(ctx, f, fmt.Errorf("by the proxy: %w", err))
 	}
 	conn.Close()
 	return nil, err
+}
+
+// failed tells the journal why a dial failed, unless nobody waits for it any more.
+func (s *Stack) failed(ctx context.Context, f flow.Flow, err error) {
+	if !errors.Is(ctx.Err(), context.Canceled) {
+		s.Journal.Failed(f, cause(err))
+	}
+}
+
+// cause returns why a dial failed, without the addresses that a net error begins with.
+func cause(err error) string {
+	var lookup *net.DNSError
+	var call *net.OpError
+	switch {
+	case errors.As(err, &lookup):
+		return "looking its name up: " + lookup.Err
+	case errors.As(err, &call):
+		return call.Err.Error()
+	}
+	return err.Error()
 }

@@ -40,6 +40,7 @@ type Journal interface {
 	Opened(flow.Flow)
 	Closed(f flow.Flow, sent, received int64)
 	Refused(f flow.Flow, why string)
+	Failed(f flow.Flow, why string) // it was allowed, and its host could not be connected to
 }
 
 // Bounds of what a sandbox can have at the same time: connections, exchanges of datagrams, echo requests.

@@ -40,6 +40,7 @@ type outside struct {
 	mu      sync.Mutex
 	dialled []string
 	refused []flow.Flow
+	failed  []string
 	names   map[string]netip.Addr
 
 	opened, closed atomic.Int32 // as the journal is told
@@ -76,6 +77,12 @@ const closedPort = 81
 
 func (o *outside) Opened(flow.Flow)               { o.opened.Add(1) }
 func (o *outside) Closed(flow.Flow, int64, int64) { o.closed.Add(1) }
+func (o *outside) Failed(f flow.Flow, why string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.failed = append(o.failed, f.To.String()+": "+why)
+}
+
 func (o *outside) Refused(f flow.Flow, _ string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -3,13 +3,13 @@ package launch
 import (
 	"bytes"
 	"errors"
-	"os"
 	"path/filepath"
 	"slices"
 
 	"golang.org/x/sys/unix"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/linux/smallfile"
 	"claudebox/internal/linux/watch"
 )
 
@@ -43,10 +43,11 @@ func folders(file string) []string {
 }
 
 // update copies the original, as it is now, to the live copy d. It does nothing if the
-// original is missing, larger than 1 MiB, or empty, as it may be while it is being written.
+// original is missing, no regular file, larger than 1 MiB, or empty, as it may be while it is being written.
 func update(d Descriptor) {
-	now, err := os.ReadFile(d.Follows)
-	if err != nil || len(now) == 0 || len(now) > 1<<20 {
+	const longest = 1 << 20
+	now, err := smallfile.Read(d.Follows, longest)
+	if err != nil || len(now) == 0 {
 		return
 	}
 	d.Data = now

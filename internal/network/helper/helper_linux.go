@@ -51,7 +51,7 @@ type Helper struct {
 	sockets   []int // listeners inside and sockets for [::1] inside; kept for another process
 	closed    bool
 	restarted int         // how often another process was started
-	ending    *time.Timer // calls ended, unless Close is called before
+	ending    *time.Timer // calls ended, unless Close is called before; nil: it is not to
 }
 
 // process is a helper that runs.
@@ -325,7 +325,10 @@ func (h *Helper) watch(p process) {
 		if p.conn.receive(&r) != nil {
 			break
 		}
-		p.reports <- r
+		select {
+		case p.reports <- r:
+		default: // nobody asked for it, nor for the one before
+		}
 	}
 	close(p.reports)
 	h.mu.Lock()
@@ -352,11 +355,20 @@ func (h *Helper) watch(p process) {
 		}
 		// Status 0 means that the interface was gone. Then the sandbox has probably ended, and [Helper.Close]
 		// will be called soon.
-		h.ending = time.AfterFunc(time.Second, func() { h.ended(err) })
+		h.ending = time.AfterFunc(time.Second, func() { h.endUnlessClosed(err) })
 		return
 	}
 	h.running = next
 	go h.watch(next)
+}
+
+// endUnlessClosed calls ended, but not once [Helper.Close] has been called.
+func (h *Helper) endUnlessClosed(err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.ending != nil {
+		h.ended(err)
+	}
 }
 
 // restart starts another process for the existing network.
@@ -413,6 +425,7 @@ func (h *Helper) Close() Summary {
 	s := Summary{Restarted: h.restarted}
 	if h.ending != nil {
 		h.ending.Stop()
+		h.ending = nil
 	}
 	if h.closed { // the last helper has ended already, without a report
 		s.Lost = true

@@ -4,6 +4,7 @@ import (
 	"net"
 	"os"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -29,6 +30,40 @@ func TestAReportThatDoesNotComeIsLost(t *testing.T) {
 		if _, came := p.report(); came != tc.came {
 			t.Errorf("%s: came %t; want %t", name, came, tc.came)
 		}
+	}
+}
+
+// A helper that talks unasked could keep claudebox from seeing its end, and from starting another.
+func TestReportsThatNobodyAskedForHideNoEnd(t *testing.T) {
+	ours, theirs := pair(t)
+	h := &Helper{closed: true}
+	p := process{conn: ours, reports: make(chan Report, 1)}
+	go func() {
+		for range 3 {
+			theirs.send(Report{})
+		}
+		theirs.Close()
+	}()
+	ended := make(chan struct{})
+	go func() { h.watch(p); close(ended) }()
+	select {
+	case <-ended:
+	case <-time.After(20 * time.Second):
+		t.Error("it waits for somebody to take the reports")
+	}
+}
+
+// The session reads why its network ended when it has closed it: nothing is written there any more.
+func TestNothingIsSaidToHaveEndedAfterTheClose(t *testing.T) {
+	said := 0
+	h := &Helper{closed: true, started: make(chan error), ended: func(error) { said++ }, ending: time.NewTimer(time.Hour)}
+	close(h.started)
+	if h.endUnlessClosed(nil); said != 1 {
+		t.Errorf("said %d times before", said)
+	}
+	h.Close()
+	if h.endUnlessClosed(nil); said != 1 {
+		t.Errorf("said %d times after", said)
 	}
 }
 

@@ -134,9 +134,9 @@ type nixStore struct {
 
 // open prepares the sandbox's store in dir, and the filter's socket. If another session has taken dir by now, it
 // uses another folder. It returns the launch with the folder that is used.
-func (n *nixStore) open(l launch.Launch, dir string, store *nixdaemon.Client, tell io.Writer) (_ launch.Launch,
-	err error,
-) {
+func (n *nixStore) open(l launch.Launch, dir string, store *nixdaemon.Client, tell io.Writer,
+	lost func(string),
+) (_ launch.Launch, err error) {
 	n.slot, err = inside.Open(dir)
 	if errors.Is(err, inside.ErrBusy) { // it was free when the launch was bound
 		other, _ := inside.Choose(filepath.Dir(dir))
@@ -162,7 +162,7 @@ func (n *nixStore) open(l launch.Launch, dir string, store *nixdaemon.Client, te
 			return nixdaemon.Connect(ctx, store.Socket, store.Options.Local)
 		},
 		Lost: func(why string) {
-			diag.Note(tell, "Nix inside does no more in this session: "+why+"; start a new one")
+			lost("Nix inside does no more in this session: " + why + "; start a new one")
 		},
 	})
 	return l, err

@@ -92,7 +92,8 @@ func (r *running) openNetwork() error {
 // openNix opens the sandbox's own Nix store, if it has one.
 func (r *running) openNix() (err error) {
 	if r.parts.nix.Store != "" {
-		r.Launch, err = r.nix.open(r.Launch, r.parts.nix.Store, r.keeper.store(), r.caller.Stderr)
+		r.Launch, err = r.nix.open(r.Launch, r.parts.nix.Store, r.keeper.store(), r.caller.Stderr,
+			func(line string) { r.lost.say(r.caller.Stderr, line) })
 	}
 	return err
 }

@@ -12,10 +12,12 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"claudebox/internal/linux/spawn"
 )
 
 // Service describes such a process. Its program gets Name as its argv[0], no arguments and no environment, and
-// /dev/null as its standard descriptors.
+// /dev/null as its standard input and output. What it writes to its standard error is the reason if it ends at once.
 type Service struct {
 	Program string // path of its file
 	Name    string // its argv[0]
@@ -58,6 +60,7 @@ type Process struct {
 
 	mu      sync.Mutex
 	running *os.Process // nil: it does not run
+	stderr  *os.File    // of the process that runs, see [spawn.Messages]
 	failed  bool        // it could not be started once, and Failed was called
 	closed  bool
 }
@@ -135,7 +138,16 @@ func (p *Process) start() (line *os.File, err error) {
 		return nil, err
 	}
 	defer null.Close()
-	files := []uintptr{null.Fd(), null.Fd(), null.Fd(), theirs.Fd(), 0}
+	stderr, err := spawn.Messages()
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			stderr.Close()
+		}
+	}()
+	files := []uintptr{null.Fd(), null.Fd(), stderr.Fd(), theirs.Fd(), 0}
 	if p.service.Files != nil {
 		more, err := p.service.Files()
 		if err != nil {
@@ -150,12 +162,17 @@ func (p *Process) start() (line *os.File, err error) {
 	failed := p.raw.Control(func(listener uintptr) {
 		files[Listener] = listener
 		var pid int
-		attributes := &syscall.ProcAttr{Dir: "/", Env: []string{}, Files: files}
+		attributes := &syscall.ProcAttr{
+			Dir: "/", Env: []string{}, Files: files,
+			Sys: &syscall.SysProcAttr{Setpgid: true}, // Ctrl-C is for the agent
+		}
 		if pid, err = syscall.ForkExec(p.service.Program, []string{p.service.Name}, attributes); err == nil {
 			p.running, err = os.FindProcess(pid)
 		}
 	})
-	return ours, cmp.Or(failed, err)
+	err = cmp.Or(failed, err)
+	p.stderr = stderr
+	return ours, err
 }
 
 // soon is the age at which a process counts as one that could be started.
@@ -170,11 +187,12 @@ func (p *Process) over(process *os.Process, line *os.File, early bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.running = nil
+	defer p.stderr.Close()
 	if p.closed {
 		return
 	}
 	if early {
-		p.refuse(fmt.Errorf("%s ended at once: %v", p.service.Name, state))
+		p.refuse(fmt.Errorf("%s ended at once: %v: %s", p.service.Name, state, spawn.FirstLine(p.stderr)))
 	}
 	p.await()
 }

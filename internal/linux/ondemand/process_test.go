@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -50,9 +51,13 @@ func TestAConnectionEndsWhenTheProcessCannotBeStarted(t *testing.T) {
 // A process that ends before it accepts is not started again and again: the client's connection is closed.
 func TestAProcessThatEndsAtOnceIsStartedOnce(t *testing.T) {
 	socket, listener := listen(t)
+	program := filepath.Join(t.TempDir(), "program")
+	if err := os.WriteFile(program, []byte("#!/bin/sh\necho the reason >&2; exit 1\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
 	starts, told := 0, make(chan error, 100)
 	p, err := Start(listener, Service{
-		Program: "/bin/false", Name: "false",
+		Program: program, Name: "program",
 		Files:  func() ([]*os.File, error) { starts++; return nil, nil },
 		Serve:  func(line *os.File) { _, _ = line.Read(make([]byte, 1)) },
 		Failed: func(err error) { told <- err },
@@ -69,8 +74,36 @@ func TestAProcessThatEndsAtOnceIsStartedOnce(t *testing.T) {
 	_, err = conn.Read(make([]byte, 1))
 	p.Close()
 	if os.IsTimeout(err) || starts != 1 || len(told) != 1 {
-		t.Errorf("client: %v; started %d times, told %d times", err, starts, len(told))
+		t.Fatalf("client: %v; started %d times, told %d times", err, starts, len(told))
 	}
+	if why := <-told; why.Error() != `program ended at once: exit status 1: "the reason"` {
+		t.Errorf("the reason: %v", why)
+	}
+}
+
+// Ctrl-C in a terminal goes to claudebox's process group, and is for the agent: it ended the broker and the ssh agent.
+func TestCtrlCDoesNotReachTheProcess(t *testing.T) {
+	socket, listener := listen(t)
+	serving, over := make(chan struct{}), make(chan struct{})
+	p, err := Start(listener, Service{
+		Program: "/bin/sh", Name: "sh", Failed: func(error) {},
+		Serve: func(*os.File) { close(serving); <-over },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := net.Dial("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	<-serving
+	pid := p.Running().Pid
+	if group, err := syscall.Getpgid(pid); err != nil || group != pid {
+		t.Errorf("process %d is in group %d, %v", pid, group, err)
+	}
+	close(over)
+	p.Close()
 }
 
 // listen makes a socket and the file that listens on it.

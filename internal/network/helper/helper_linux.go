@@ -4,14 +4,12 @@
 package helper
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -20,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/linux/spawn"
 	"claudebox/internal/network/link"
 )
 
@@ -58,7 +57,7 @@ type Helper struct {
 type process struct {
 	conn       wire
 	pid        int
-	stderr     *os.File    // a file in memory
+	stderr     *os.File    // see [spawn.Messages]
 	reports    chan Report // closed when the helper has ended
 	configured chan error  // has the result of sending the [Config]
 }
@@ -121,7 +120,7 @@ func (h *Helper) startProcess() (p process, err error) {
 		return process{}, err
 	}
 	p.conn, p.reports, p.configured = wire{conn.(*net.UnixConn)}, make(chan Report, 1), make(chan error, 1)
-	if p.stderr, err = memoryFile(); err == nil {
+	if p.stderr, err = spawn.Messages(); err == nil {
 		p.pid, err = h.execute(p.stderr, theirs)
 	}
 	if err != nil {
@@ -168,37 +167,6 @@ func (h *Helper) execute(stderr, socket *os.File) (pid int, err error) {
 		h.broker(ours)
 	}
 	return pid, nil
-}
-
-// mostMessages bounds what is kept of a helper's standard error, in bytes.
-const mostMessages = 4096
-
-// memoryFile returns a file in memory that cannot grow beyond [mostMessages] bytes.
-func memoryFile() (*os.File, error) {
-	fd, err := unix.MemfdCreate("claudebox", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
-	if err != nil {
-		return nil, os.NewSyscallError("memfd_create", err)
-	}
-	file := os.NewFile(uintptr(fd), "the helper's messages")
-	if err := file.Truncate(mostMessages); err != nil {
-		file.Close()
-		return nil, err
-	}
-	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS,
-		unix.F_SEAL_GROW|unix.F_SEAL_SHRINK|unix.F_SEAL_SEAL); err != nil {
-		file.Close()
-		return nil, os.NewSyscallError("fcntl", err)
-	}
-	return file, nil
-}
-
-// firstLine returns the first line that a helper wrote to its standard error, quoted.
-func (p process) firstLine() string {
-	text := make([]byte, mostMessages)
-	n, _ := p.stderr.ReadAt(text, 0)
-	text, _, _ = bytes.Cut(text[:n], []byte{0})
-	text, _, _ = bytes.Cut(text, []byte{'\n'})
-	return strconv.QuoteToASCII(string(text))
 }
 
 func (p process) close() {
@@ -310,7 +278,7 @@ func (h *Helper) handOver(p process) error {
 	}
 	switch {
 	case err != nil:
-		return fmt.Errorf("the network helper does not answer: %w: %s", err, p.firstLine())
+		return fmt.Errorf("the network helper does not answer: %w: %s", err, spawn.FirstLine(p.stderr))
 	case a.Error != "":
 		return fmt.Errorf("the network helper: %s", a.Error)
 	}
@@ -336,7 +304,7 @@ func (h *Helper) watch(p process) {
 	if h.closed {
 		return
 	}
-	why := p.firstLine()
+	why := spawn.FirstLine(p.stderr)
 	p.close()
 	var status syscall.WaitStatus
 	_, _ = syscall.Wait4(p.pid, &status, 0, nil)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -11,6 +12,9 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"claudebox/internal/diag"
+	"claudebox/internal/linux/spawn"
 )
 
 // DefaultSocket is where a multi-user installation listens.
@@ -65,11 +69,13 @@ func dial(ctx context.Context, socket string, opts *Options) (*stream, error) {
 	op := "connect to the Nix daemon at " + socket
 	limited, cancel := context.WithTimeout(ctx, cmp.Or(opts.DialTimeout, dialTime))
 	defer cancel()
-	conn, err := connect(limited, socket, opts.Local)
+	conn, said, err := connect(limited, socket, opts.Local)
 	if err != nil {
 		return nil, explain(op, dialFailure(ctx, err))
 	}
-	return attach(ctx, limited, op, conn, opts)
+	defer said.Close() // may be nil
+	s, err := attach(ctx, limited, op, conn, opts)
+	return s, withReason(err, said)
 }
 
 // Attach shakes hands on a connection that exists already, and returns a Client that
@@ -99,7 +105,8 @@ func attach(ctx, limited context.Context, op string, conn *net.UnixConn, opts *O
 func Connect(ctx context.Context, socket, local string) (*os.File, error) {
 	limited, cancel := context.WithTimeout(ctx, dialTime)
 	defer cancel()
-	conn, err := connect(limited, socket, local)
+	conn, said, err := connect(limited, socket, local)
+	said.Close()
 	if err != nil {
 		return nil, explain("connect to the Nix daemon at "+socket, dialFailure(ctx, err))
 	}
@@ -121,23 +128,25 @@ func dialFailure(ctx context.Context, err error) error {
 // connect dials until the daemon's backlog has room. When a Unix backlog is full,
 // a non-blocking connect returns EAGAIN at once where a blocking one would
 // wait, and the backlog is 5 up to Nix 2.8.
-func connect(ctx context.Context, socket, local string) (*net.UnixConn, error) {
+//
+// said has what a daemon that was started for this connection writes to its standard error; nil if none was.
+func connect(ctx context.Context, socket, local string) (_ *net.UnixConn, said *os.File, err error) {
 	var dialer net.Dialer
 	for wait := time.Millisecond; ; wait = min(2*wait, 32*time.Millisecond) {
 		conn, err := dialer.DialContext(ctx, "unix", socket)
 		if err == nil {
-			return conn.(*net.UnixConn), nil
+			return conn.(*net.UnixConn), nil, nil
 		}
 		if errors.Is(err, syscall.ENOENT) && local != "" && ownStore() {
 			return startLocal(local)
 		}
 		if !errors.Is(err, syscall.EAGAIN) {
-			return nil, err
+			return nil, nil, err
 		}
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():
-			return nil, err
+			return nil, nil, err
 		}
 	}
 }
@@ -147,24 +156,41 @@ func connect(ctx context.Context, socket, local string) (*net.UnixConn, error) {
 func ownStore() bool { return unix.Access("/nix/var/nix/db", unix.W_OK) == nil }
 
 // startLocal starts a daemon that serves one connection, and exits when the connection ends.
-func startLocal(program string) (*net.UnixConn, error) {
+func startLocal(program string) (_ *net.UnixConn, said *os.File, err error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	ours, theirs := os.NewFile(uintptr(fds[0]), "nix-daemon"), os.NewFile(uintptr(fds[1]), "claudebox")
 	defer ours.Close()
 	defer theirs.Close()
 	cmd := exec.Command(program, "--stdio", "--option", "store", "local")
-	cmd.Stdin, cmd.Stdout, cmd.Dir = theirs, theirs, "/"
+	if said, err = spawn.Messages(); err != nil {
+		return nil, nil, err
+	}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.Dir = theirs, theirs, said, "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for the agent
 	if err := cmd.Start(); err != nil {
-		return nil, err
+		said.Close()
+		return nil, nil, err
 	}
 	go func() { _ = cmd.Wait() }()
 	conn, err := net.FileConn(ours)
 	if err != nil {
-		return nil, err
+		said.Close()
+		return nil, nil, err
 	}
-	return conn.(*net.UnixConn), nil
+	return conn.(*net.UnixConn), said, nil
+}
+
+// withReason adds to a failed handshake what the daemon that was started for it said last.
+func withReason(err error, said *os.File) error {
+	var e *diag.Error
+	if said == nil || !errors.As(err, &e) {
+		return err
+	}
+	if line := spawn.LastLine(said); line != "" {
+		e.Err = fmt.Errorf("%w: nix-daemon says %s", e.Err, line)
+	}
+	return err
 }

@@ -6,13 +6,16 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/network/helper"
 	"claudebox/internal/network/policy"
 	"claudebox/internal/plan"
 	"claudebox/internal/profile"
+	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/workspace/aftermath"
 )
 
@@ -33,6 +36,28 @@ func TestWhatIsToldOfTheNetworkIsPrintable(t *testing.T) {
 	}
 	if strings.ContainsAny(got, "\x1b\r") {
 		t.Errorf("got %q", got)
+	}
+}
+
+// A log that is a pipe would hold the launch until somebody reads it.
+func TestALogThatIsAPipeWithoutAReaderIsRefused(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "log")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	refused := make(chan error)
+	go func() {
+		l := launch.Launch{Plan: plan.Plan{Network: plan.Network{Tier: profile.TierAllow}}}
+		_, err := new(runningNetwork).open(l, networkPart{log: pipe}, helper.Settings{})
+		refused <- err
+	}()
+	select {
+	case err := <-refused:
+		if err == nil || !strings.Contains(err.Error(), "write the network log "+pipe) {
+			t.Errorf("got %v", err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("it waits for a reader")
 	}
 }
 

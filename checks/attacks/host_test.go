@@ -5,6 +5,7 @@ package attacks_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -146,6 +147,24 @@ func TestAProfileInTheProjectIsWidened(t *testing.T) {
 			top, _, _ := strings.Cut(file, "/")
 			w.attack("printf '"+wider+"' >"+file+"; mv "+top+" old; mkdir -p conf/deep; printf '"+wider+"' >"+file, "--profile", "./"+file)
 			w.wantNoCanary(w.attack("cat ~/documents/letter", "--profile", "./"+file))
+		})
+	}
+}
+
+// A plan for a team lies in the project. A session without it writes one that lets more in and asks nobody.
+func TestAPlanOrProfileThatTheAgentWroteSaysThatNobodyIsAsked(t *testing.T) {
+	const wide = "name: default\nconfirm: never\nmounts: [{host: ~/documents, mode: rw}, {host: ~/.ssh, mode: ro, secret: true}]\n"
+	for name, flags := range map[string][]string{
+		"a plan": {"--plan", "team.json"}, "a profile": {"--profile", "./team.yaml"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.write("project/new.yaml", wide)
+			w.write("project/new.json", w.claudebox("plan", "--pinned", "--profile", "./new.yaml").stdout)
+			w.prepared("mv new.yaml team.yaml; mv new.json team.json")
+			got := w.claudebox(slices.Concat([]string{"shell"}, flags, []string{"--", "cat", w.path("documents/letter")})...)
+			w.wantNoCanary(got)
+			w.wantRefused(got, "there is no terminal to ask on")
 		})
 	}
 }

@@ -134,7 +134,7 @@ func TestALinkThatAnAgentCouldHaveMadeIsApprovedOfOnce(t *testing.T) {
 	w.inside(t, `mv ~/given/part ~/given/old; ln -s ../private ~/given/part`, "--mount-rw", "~/given")
 	flags := []string{"--mount-ro", "~/given/part:/mnt/part"}
 	wantRefused(t, run(t, w.session("cat /mnt/part/diary", flags...)), "it is reached by the link "+w.path("given/part")+", which an agent could have made")
-	never := append(flags, "--profile", w.profile(t, "confirm: never"))
+	never := append(flags, "--profile", w.write(t, ".claudebox/profiles/silent.yaml", "extends: default\nconfirm: never\n"))
 	asked := w.claudebox(append([]string{"shell"}, append(never, "--", "true")...)...)
 	wantRefused(t, run(t, asked), "which an agent could have made")
 

@@ -126,7 +126,38 @@ func TestConfirmChangedAsksWhenSomethingElseEnters(t *testing.T) {
 	w.startAgent(t, true)
 	w.startAgent(t, false)
 	w.profile(t, "probe", agentLine, "confirm: never", "env: {NEWER: variable}")
+	w.startAgent(t, true) // an agent could have written that file
 	w.startAgent(t, false)
+	if err := os.MkdirAll(filepath.Join(w.home, ".claudebox/profiles"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	own := filepath.Join(w.home, ".claudebox/profiles/own.yaml")
+	write(t, own, "extends: default\nconfirm: never\nnix: {daemon: off}\n")
+	start(t, w.claudebox("shell", "--profile", "own", "--", "true"), false, func() {})
+}
+
+// The file of a plan for a team is approved as it is. Another in its place is asked about, whatever it says.
+func TestAPlanInTheProjectIsApprovedByItsContent(t *testing.T) {
+	w := newWorld(t)
+	command := w.claudebox("shell", "--profile", "default", "--plan", "plan.json", "--", "true")
+	pin := func(lines ...string) {
+		t.Helper()
+		w.profile(t, "team", lines...)
+		cmd := w.claudebox("plan", "--pinned", "--profile", w.file("team"))
+		write(t, filepath.Join(w.project, "plan.json"), run(t, cmd).stdout)
+	}
+	launch := func(asked bool) {
+		t.Helper()
+		again := *command
+		start(t, &again, asked, func() {})
+	}
+	pin("confirm: never", "env: {A: one}")
+	launch(true)
+	launch(false)
+	pin("confirm: never", "env: {A: two}") // no line of the audit changes by it
+	launch(true)
+	pin("confirm: never", "env: {A: one}")
+	launch(true)
 }
 
 // The details and the plan are shown by a pager that cannot be made to run

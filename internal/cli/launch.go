@@ -132,6 +132,10 @@ type subject struct {
 func subjectOf(s *session.Session, command []string) subject {
 	profile := s.Launch.Plan.Profile
 	about := subject{profile, audit.Lines(s.Launch), s.Instance.Approved(profile)}
+	if line := s.PlanLine(); line != "" {
+		about.lines = append(about.lines, line)
+		slices.Sort(about.lines) // for [audit.Difference]
+	}
 	if command == nil {
 		return about
 	}
@@ -150,10 +154,10 @@ func subjectOf(s *session.Session, command []string) subject {
 // answer makes that needless. It returns the lines that were approved; nil, if nobody was
 // asked. Then a mount that a link leads to must have been approved before.
 func approve(sys System, s *session.Session, about subject, yes bool) (lines []string, err error) {
-	if yes || !s.Launch.Plan.Asks() {
+	if yes || s.Confirm() == "never" {
 		return nil, refuseLinked(s, about.approved)
 	}
-	if s.Launch.Plan.Confirm == "changed" && slices.Equal(about.lines, about.approved) {
+	if s.Confirm() == "changed" && slices.Equal(about.lines, about.approved) {
 		return nil, nil
 	}
 	var changes []string
@@ -170,7 +174,7 @@ func (sys System) question(s *session.Session, changes []string) error {
 	view := viewOn(sys.Stderr, s.Facts)
 	for {
 		fmt.Fprint(sys.Stderr, view.Brief(s.Launch, changes))
-		answer, err := ask(audit.Question, "pass `--yes`, or set `confirm: never` in the profile")
+		answer, err := ask(audit.Question, "pass `--yes`, or set `confirm: never` in a profile of your own")
 		if err != nil {
 			return err
 		}

@@ -42,9 +42,6 @@ type Plan struct {
 	Confirm   string   `json:"confirm"`
 }
 
-// Asks reports whether the user is asked before a launch, unless a flag has answered.
-func (p Plan) Asks() bool { return p.Confirm != "never" }
-
 // Source is one profile file, by name and content.
 type Source struct {
 	Name   string `json:"name"`

@@ -102,7 +102,8 @@ var schema = record("What a coding agent may have inside a claudebox sandbox.",
 	key("worktrees", list(text(&siblingGlob, ""),
 		"Folders beside the project that are mounted read-write where they are there, for git worktrees.")),
 	key("confirm", word("When the audit asks before it launches; changed asks only when it differs from the last one "+
-		"you approved.", "changed", "always", "never")),
+		"you approved. never counts in claudebox's own folders only: a file elsewhere an agent could have written.",
+		"changed", "always", "never")),
 )
 
 var agentShape = whole(short("name", record(

@@ -159,7 +159,7 @@ func machine(in inputs) doctor.Machine {
 	m := doctor.Machine{
 		Bwrap: plan.ToolPath(p, resolve.ToolBwrap), Env: plan.ToolPath(p, resolve.ToolEnv), Seccomp: seccomp.Filter(),
 		Tier: p.Network.Tier, Paths: present.StorePaths(), Fetched: in.missing, Socket: socket, Local: local,
-		Nix: p.Nix.Daemon, AgentHomes: in.folders.Home, Asks: !in.options.Yes && p.Asks(),
+		Nix: p.Nix.Daemon, AgentHomes: in.folders.Home, Asks: !in.options.Yes && in.Confirm() != "never",
 	}
 	if program, err := ownProgram(networkProgram); err == nil && launch.OwnNetwork(p.Network) {
 		m.Network = program

@@ -24,7 +24,7 @@ import (
 func openProject(in inputs) (project.Project, error) {
 	opened, err := project.Open(projectRequest(in))
 	unseen := opened.Cut && !slices.Contains(in.plan.Show, "**")
-	if err == nil && unseen && !in.why.Look && (in.options.Yes || !in.plan.Asks()) {
+	if err == nil && unseen && !in.why.Look && (in.options.Yes || in.Confirm() == "never") {
 		err = diag.Errorf("hide the project's secret files",
 			"start without --yes, in a subfolder, or say `show: [\"**\"]` in the profile to hide nothing",
 			"it has more entries than are looked at, and nobody is asked")

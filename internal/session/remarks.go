@@ -36,6 +36,9 @@ func remarksOf(in inputs) (made part, overrides map[string]launch.Override) {
 		made.warn("this kernel cannot close abstract sockets: X11 and D-Bus of this machine are within reach")
 	}
 	made.note(in.remarks...)
+	if in.Confirm() != in.plan.Confirm {
+		made.note("`confirm: never` does not count: an agent could have written the plan, or what it was made of")
+	}
 	made.note(unseenWords(in.options.Words, in.project.Path)...)
 	return made, overrides
 }

@@ -81,7 +81,7 @@ func terminal(e examination) Finding {
 	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 	if err != nil {
 		return warning("there is none here: a launch could not ask, and would not start",
-			"pass `--yes`, or set `confirm: never` in the profile")
+			"pass `--yes`, or set `confirm: never` in a profile of your own")
 	}
 	tty.Close()
 	return ok("there is one to ask on")

@@ -1,0 +1,34 @@
+package session
+
+import (
+	"slices"
+
+	"claudebox/internal/linux/pathname"
+)
+
+// Confirm says when the user is asked about the session, as `confirm` in a profile does. A file that an agent could
+// have written cannot say "never": the user is asked unless exactly its plan was approved.
+func (in inputs) Confirm() string {
+	if in.plan.Confirm == "never" && in.agentCouldWrite() {
+		return "changed"
+	}
+	return in.plan.Confirm
+}
+
+// PlanLine is a line that the user approves besides those of the audit: the digest of a plan that an agent could have
+// written. It is empty for any other plan.
+func (in inputs) PlanLine() string {
+	if !in.agentCouldWrite() {
+		return ""
+	}
+	return "plan " + in.plan.Digest()
+}
+
+// agentCouldWrite reports whether the plan is, or was made of, a file that an agent could have written, in this project
+// or another: one named by a path outside of the folders that are searched for profiles and plans. Those no sandbox may
+// change, nor what links in them lead to.
+func (in inputs) agentCouldWrite() bool {
+	return slices.ContainsFunc(in.ownFiles, func(file string) bool {
+		return !slices.ContainsFunc(in.folders.Search(), func(dir string) bool { return pathname.Below(file, dir) })
+	})
+}

@@ -1,6 +1,7 @@
 package aftermath
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -26,6 +27,7 @@ import (
 type seen struct {
 	project.Seen
 	named  []string         // tracked places that git's configuration names
+	behind []string         // links of which it is compared what they lead to
 	wholes map[string]whole // places whose changes are reported as one, the named ones included
 
 	// Of the look afterwards only.
@@ -40,9 +42,13 @@ type seen struct {
 // link is a new link, where it leads, and what that means.
 type link struct{ rel, to, means string }
 
-// whole is a place whose changes are reported as one: a hash of what it holds, empty if nothing is there, and what a
-// change of it means.
-type whole struct{ sum, means string }
+// whole is a place whose changes are reported as one.
+type whole struct {
+	sum   string // a hash of what it holds; empty: nothing is there
+	means string // what a change of it means
+	once  bool   // it is not told if something of it is told already
+	to    string // the file to which it leads, and where a change of that is told
+}
 
 const byConfiguration = "git runs it, or what is in it: your git configuration names it"
 
@@ -54,7 +60,28 @@ func lookBefore(tree *beneath.Folder, p project.Project) *seen {
 			named = append(named, rel)
 		}
 	}
-	return &seen{Seen: p.Seen, named: named, wholes: wholes(tree, named)}
+	before := &seen{Seen: p.Seen, named: named, wholes: wholes(tree, named)}
+	left := 2000 // entries
+	for _, f := range p.Seen.Files {
+		if f.Kind != beneath.Link {
+			continue
+		}
+		if of, is := behind(tree, f.Rel, &left); is {
+			before.behind = append(before.behind, f.Rel)
+			before.wholes[f.Rel] = of
+		}
+	}
+	return before
+}
+
+// wholesAgain returns after a session the places that were compared as one before it.
+func (before *seen) wholesAgain(tree *beneath.Folder) map[string]whole {
+	list := wholes(tree, before.named)
+	left := 200_000 // nobody waits
+	for _, rel := range before.behind {
+		list[rel], _ = behind(tree, rel, &left)
+	}
+	return list
 }
 
 // look walks a folder after the session, and returns the git places in it that count. A folder that the agent closed is
@@ -128,13 +155,68 @@ func wholes(tree *beneath.Folder, named []string) map[string]whole {
 	list := map[string]whole{}
 	for _, unit := range hostrun.Units {
 		if what, err := tree.Look(unit.Pattern); err == nil && what.Kind != beneath.Absent {
-			list[unit.Pattern] = whole{fmt.Sprint(what.Stamp), unit.Means}
+			list[unit.Pattern] = whole{sum: fmt.Sprint(what.Stamp), means: unit.Means}
 		}
 	}
 	for _, rel := range named {
-		list[rel] = whole{contents(tree, rel), byConfiguration}
+		list[rel] = whole{sum: contents(tree, rel), means: byConfiguration, once: true}
 	}
 	return list
+}
+
+// behind returns the place to which a link leads, if tools follow it to a file or folder of the project that they run
+// or obey by the link's name. left is how many entries may still be looked at; is is false if these are too few.
+func behind(tree *beneath.Folder, rel string, left *int) (of whole, is bool) {
+	means := cmp.Or(hostrun.Means(rel), hostrun.MeansLink(rel))
+	to, err := beneath.Leads(inside(tree, rel))
+	of = whole{means: "what it leads to is not as it was: " + means, once: true}
+	if *left--; means == "" || err != nil || !pathname.Below(to, tree.Path()) || *left < 0 {
+		return of, false
+	}
+	to = cmp.Or(strings.Trim(strings.TrimPrefix(to, tree.Path()), "/"), ".")
+	what, err := tree.Look(to)
+	switch {
+	case err != nil:
+		return of, false
+	case what.Kind == beneath.Dir:
+		of.sum = stampsBehind(tree, rel, to, left)
+		return of, *left >= 0
+	case what.Kind != beneath.Absent:
+		of.sum, of.to = fmt.Sprint(what.Stamp), to
+	}
+	return of, true
+}
+
+// stampsBehind returns a hash that changes with the files in a folder that tools run or obey, or with those in folders
+// below it, when they come there by a link.
+func stampsBehind(tree *beneath.Folder, link, to string, left *int) string {
+	wanted := func(folder string) func([]byte, bool) bool {
+		if to != "." {
+			folder = strings.TrimPrefix(folder, to)
+		}
+		return hostrun.In(path.Join(link, folder))
+	}
+	question := survey.Question{From: []string{to}, Wanted: wanted, Skipped: []string{"node_modules"}, Limit: *left}
+	seen := survey.Walk(tree, question, nil)
+	for _, f := range seen.Folders() {
+		*left -= f.Entries
+	}
+	if seen.Cut {
+		*left = -1
+	}
+	var all []string
+	for _, f := range seen.Files {
+		if f.Kind != beneath.Dir {
+			all = append(all, fmt.Sprintf("%q %v", f.Rel, f.Stamp))
+		}
+	}
+	return hashOf(all)
+}
+
+// hashOf returns a hash of several texts.
+func hashOf(all []string) string {
+	sum := sha256.Sum256([]byte(strings.Join(all, "\x00")))
+	return hex.EncodeToString(sum[:16])
 }
 
 // contents returns a hash of a file, or of all files in a folder.

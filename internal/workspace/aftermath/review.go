@@ -1,6 +1,7 @@
 package aftermath
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -121,7 +122,7 @@ func (v *place) files() {
 	for _, f := range v.after.Files {
 		before, there := was[f.Rel]
 		delete(was, f.Rel)
-		means := v.means(f.Rel, before)
+		means := cmp.Or(v.means(f.Rel, before), v.meansLink(f))
 		in := slices.IndexFunc(whole, func(dir string) bool { return strings.HasPrefix(f.Rel, dir+"/") })
 		switch {
 		case means == "" || there && (before == f || before.Kind == beneath.Dir && f.Kind == beneath.Dir):
@@ -140,7 +141,7 @@ func (v *place) files() {
 		}
 	}
 	for rel, before := range was {
-		if means := v.means(rel, before); means != "" {
+		if means := cmp.Or(v.means(rel, before), v.meansLink(before)); means != "" {
 			v.tell(rel, Removed, means)
 		}
 	}
@@ -155,7 +156,7 @@ func (v *place) files() {
 // since reports the files that the user's tools run and that were changed since a session began whose end nobody saw.
 func (v *place) since() {
 	for _, f := range v.after.Files {
-		means := hostrun.Means(f.Rel)
+		means := cmp.Or(hostrun.Means(f.Rel), v.meansLink(f))
 		if means == "" || f.Kind == beneath.Dir || f.Stamp.Change < v.was.since || v.mentions(f.Rel) {
 			continue
 		}
@@ -172,6 +173,16 @@ func (v *place) means(rel string, before survey.File) string {
 		return "a file was hidden as it led there, and stays hidden"
 	}
 	return hostrun.Means(rel)
+}
+
+// meansLink says what a link means where the user's tools look for a folder, unless it is told where it leads; empty:
+// it is no such link.
+func (v *place) meansLink(f survey.File) string {
+	means := hostrun.MeansLink(f.Rel)
+	if f.Kind != beneath.Link || means == "" || v.mentions(f.Rel) {
+		return ""
+	}
+	return "a link in the place of a folder; of what is in that: " + means
 }
 
 // checkouts returns the folders of repositories in which everything was made by the session.
@@ -203,7 +214,7 @@ func (v *place) wholes() {
 	for rel, now := range v.after.wholes {
 		was, change := v.before.wholes[rel], Changed
 		switch {
-		case now == was, now.means == byConfiguration && v.mentions(rel):
+		case now == was, now.once && v.mentions(rel), now.to != "" && v.mentions(now.to):
 			continue
 		case now.sum == "":
 			change = Removed

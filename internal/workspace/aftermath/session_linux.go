@@ -211,7 +211,7 @@ func (was record) settle(home string, tree *beneath.Folder, of *Session) Report 
 	var look git.Look
 	p.after, look = was.look(tree, walked)
 	if of != nil {
-		p.after.wholes = wholes(tree, p.before.named)
+		p.after.wholes = p.before.wholesAgain(tree)
 		if of.held != nil {
 			p.after.equal = equal(tree, of.held(), p.before.Files, p.after.Files)
 		}

@@ -6,11 +6,31 @@
 package hostrun
 
 import (
+	"bytes"
 	"cmp"
+	"path"
 	"slices"
 	"strings"
 	"sync"
 )
+
+// Rule says what a change of certain files means.
+type Rule struct {
+	// Pattern is a name, at any depth; "dir/name", where such a folder holds such a file; or "dir/**", all below such
+	// a folder. A name may have stars as in [path.Match], after its first dot that does not begin it.
+	Pattern string
+	Means   string
+}
+
+// Rules returns the rules for all files of which a change is reported.
+func Rules() (rules []Rule) {
+	for _, line := range table {
+		for _, pattern := range strings.Fields(line.held + " " + line.told) {
+			rules = append(rules, Rule{pattern, line.means})
+		}
+	}
+	return rules
+}
 
 // Held returns the files and folders at a project's root that tools of the host execute, or obey, without
 // being asked (sandbox.md, "Files the host executes").
@@ -27,35 +47,84 @@ func Held() []string {
 // rule is one pattern, taken apart.
 type rule struct {
 	above string // the folders that it names: "dir/"; empty: it is the same in any
-	below bool   // it is about all below the name
+	name  string // what the last name matches
+	about kind
 	means string
 }
 
-// byName holds the rules by the last name in their patterns: there are few for each.
-var byName = sync.OnceValue(func() map[string][]rule {
-	rules := map[string][]rule{}
-	for _, line := range table {
-		for _, pattern := range strings.Fields(line.held + " " + line.told) {
-			pattern, below := strings.CutSuffix(pattern, "/**")
-			_, name := split(pattern)
-			rules[name] = append(rules[name], rule{strings.TrimSuffix(pattern, name), below, line.means})
+// kind is what a rule is about: the name itself, all below it, or the name as a link to a folder, in whose place other
+// rules expect a folder.
+type kind int
+
+const (
+	itself kind = iota
+	below
+	asLink
+)
+
+// rules are the rules of the table: by the last name in their patterns, or, for one with stars, by its stem. There are
+// few for each.
+var rules = sync.OnceValues(func() (byName, byStem map[string][]rule) {
+	byName, byStem = map[string][]rule{}, map[string][]rule{}
+	add := func(pattern string, about kind, means string) {
+		_, name := split(pattern)
+		r := rule{strings.TrimSuffix(pattern, name), name, about, means}
+		if strings.Contains(name, "*") {
+			key := string(stem([]byte(name)))
+			byStem[key] = append(byStem[key], r)
+		} else {
+			byName[name] = append(byName[name], r)
 		}
 	}
-	return rules
+	for _, r := range Rules() {
+		pattern, all := strings.CutSuffix(r.Pattern, "/**")
+		if all {
+			add(pattern, below, r.Means)
+			add(pattern, asLink, r.Means)
+		} else {
+			add(pattern, itself, r.Means)
+		}
+	}
+	for _, r := range slices.Concat(Rules(), Units) {
+		pattern := strings.TrimSuffix(r.Pattern, "/**")
+		for outer, _ := split(pattern); outer != "."; outer, _ = split(outer) {
+			add(outer, asLink, r.Means)
+		}
+	}
+	return byName, byStem
 })
 
-// In returns a function that reports whether a name in the given folder is in the table.
-func In(folder string) func(name []byte) bool {
-	if above(folder) != "" {
-		return func([]byte) bool { return true }
+// stem is the part of a name before its first dot, a leading one aside; empty: it has none, or a longer one than the
+// table has.
+func stem(name []byte) []byte {
+	const longest = 20
+	if len(name) == 0 {
+		return nil
 	}
-	return func(name []byte) bool { return find(folder, name, false) != "" }
+	return name[:bytes.IndexByte(name[1:min(len(name), longest)], '.')+1]
+}
+
+// In returns a function that reports whether a name in the given folder is in the table; if it is not a folder's, also
+// where the table expects a folder: it may be a link to one.
+func In(folder string) func(name []byte, dir bool) bool {
+	if above(folder) != "" {
+		return func([]byte, bool) bool { return true }
+	}
+	return func(name []byte, dir bool) bool {
+		return find(folder, name, itself, !dir) != ""
+	}
+}
+
+// MeansLink says what a link means at a path where tools look for a folder; it is empty if they look for none.
+func MeansLink(rel string) string {
+	folder, name := split(rel)
+	return find(folder, []byte(name), asLink, false)
 }
 
 // Means says what a change of the file at a path means; it is empty if the path is not in the table.
 func Means(rel string) string {
 	folder, name := split(rel)
-	return cmp.Or(above(folder), find(folder, []byte(name), false))
+	return cmp.Or(above(folder), find(folder, []byte(name), itself, false))
 }
 
 // Ordinary reports whether a change that means this is part of a usual day's work: it is one of a file that is run only
@@ -68,7 +137,7 @@ func Ordinary(means string) bool {
 func above(folder string) string {
 	for folder != "." {
 		outer, name := split(folder)
-		if means := find(outer, []byte(name), true); means != "" {
+		if means := find(outer, []byte(name), below, false); means != "" {
 			return means
 		}
 		folder = outer
@@ -85,49 +154,67 @@ func split(rel string) (folder, name string) {
 	return ".", rel
 }
 
-// find returns what the table says of a name in a folder or, with below, of all files below that name.
-func find(folder string, name []byte, below bool) string {
-	for _, r := range byName()[string(name)] {
-		rest, ends := strings.CutSuffix(folder+"/", r.above)
-		if r.below == below && (r.above == "" || ends && (rest == "" || rest[len(rest)-1] == '/')) {
+// find returns what the table says of a name in a folder; with links, also of it as a link.
+func find(folder string, name []byte, about kind, links bool) string {
+	byName, byStem := rules()
+	for _, r := range byName[string(name)] {
+		if (r.about == about || links && r.about == asLink) && r.in(folder) {
+			return r.means
+		}
+	}
+	for _, r := range byStem[string(stem(name))] {
+		if matched, _ := path.Match(r.name, string(name)); matched && r.about == about && r.in(folder) {
 			return r.means
 		}
 	}
 	return ""
 }
 
-// What a change means that is [Ordinary].
+// in reports whether a rule holds in a folder.
+func (r rule) in(folder string) bool {
+	rest, ends := strings.CutSuffix(folder+"/", r.above)
+	return r.above == "" || ends && (rest == "" || rest[len(rest)-1] == '/')
+}
+
 const (
-	onInst    = "your package manager runs what it names when you install"
-	onBuild   = "your build runs it"
-	onTest    = "your test run executes it"
-	onNix     = "Nix evaluates it, and `nix develop` runs it"
-	onTool    = "your tools run what it names"
+	onPush  = "your forge runs it when you push"
+	onInst  = "your package manager runs what it names when you install"
+	onBuild = "your build runs it"
+	onTest  = "your test run executes it"
+	onOpen  = "your editor may run it when you open the folder"
+	onEnter = "your shell runs it when you enter the folder"
+	onHooks = "git runs it when you commit, once the hooks are installed"
+	onAgent = "your own agent obeys it outside the sandbox"
+	onNix   = "Nix evaluates it, and `nix develop` runs it"
+	onTool  = "your tools run what it names"
+
 	onCargo   = "cargo runs it when you build"
 	onPackage = "npm runs its scripts when you install or build"
 	onCompose = "docker runs what it names, with the mounts it names"
+
+	onToolchain = "cargo fetches and runs the toolchain that it names"
+	onPython    = "Python runs it when it starts in that folder"
+	onFossil    = "a Fossil checkout: fossil obeys the repository that it names"
 )
 
-// table has the patterns by what a change of the files means. A pattern is a name, at any depth; "dir/name", where such
-// a folder holds such a file; or "dir/**", all below such a folder. Those in held are read-only, too, if they lie at a
-// project's root, because tools run them without asking.
+// table has the patterns by what they mean. Those in held are read-only, too, if they lie at a project's root, because
+// tools run them without asking.
 var table = []struct{ means, held, told string }{
 	{"direnv runs it when you enter the folder, once you allow it", ".envrc", ""},
 	{"direnv runs it when you enter the folder", ".envrc.local", ""},
 	{
-		"your shell runs it when you enter the folder", ".tool-versions mise.toml .mise.toml .bashrc .profile .zshrc",
+		onEnter, ".tool-versions mise.toml .mise.toml .bashrc .profile .zshrc",
 		".mise/config.toml mise.local.toml .mise.local.toml .mise/config.local.toml .config/mise.toml " +
 			".config/mise/config.toml",
 	},
-	{"cargo fetches and runs the toolchain that it names", "", "rust-toolchain rust-toolchain.toml"},
+	{onToolchain, "", "rust-toolchain rust-toolchain.toml"},
 	{
-		"your editor may run it when you open the folder",
-		".vscode/** .idea/** .zed/** .cursor/** .devcontainer/** .vimrc .nvimrc .nvim.lua .exrc .lvimrc .dir-locals.el",
+		onOpen, ".vscode/** .idea/** .zed/** .cursor/** .devcontainer/** .vimrc .nvimrc .nvim.lua .exrc .lvimrc " +
+			".dir-locals.el",
 		".run/** .devcontainer.json .lazy.lua .helix/**",
 	},
 	{
-		"your own agent obeys it outside the sandbox",
-		".mcp.json CLAUDE.md AGENTS.md .claude/settings.json .claude/settings.local.json .claude/hooks/** " +
+		onAgent, ".mcp.json CLAUDE.md AGENTS.md .claude/settings.json .claude/settings.local.json .claude/hooks/** " +
 			".claude/commands/** .claude/agents/** .claude/skills/**",
 		"CLAUDE.local.md GEMINI.md .claude/rules/** .gemini/** .codex/** opencode.json .cursorrules",
 	},
@@ -136,10 +223,7 @@ var table = []struct{ means, held, told string }{
 	{"git fetches and checks out what it names", ".gitmodules", ""},
 	{"git runs the filters that it names", "", ".gitattributes"},
 	{"git-lfs obeys it", "", ".lfsconfig"},
-	{
-		"git runs it when you commit, once the hooks are installed",
-		".husky/** .pre-commit-config.yaml lefthook.yml", ".lefthook.yml",
-	},
+	{onHooks, ".husky/** .pre-commit-config.yaml lefthook.yml", ".lefthook.yml"},
 	{"git blame obeys it", ".git-blame-ignore-revs", ""},
 	{"lazygit runs what it names", "", ".lazygit.yml"},
 	{"Mercurial runs the hooks in it", ".hg/hgrc", ".hg/hgrc-not-shared"},
@@ -154,11 +238,10 @@ var table = []struct{ means, held, told string }{
 	{"a Sapling repository: sl runs the hooks that its configuration names", "", ".sl"},
 	{"a Bazaar or Breezy repository: bzr obeys its configuration", "", ".bzr"},
 	{"a Pijul repository: pijul runs the hooks that its configuration names", "", ".pijul"},
-	{"a Fossil checkout: fossil obeys the repository that it names", "", ".fslckout _FOSSIL_"},
+	{onFossil, "", ".fslckout _FOSSIL_"},
 
 	{
-		"your forge runs it when you push", "",
-		".github/workflows/** .github/actions/** .gitlab-ci.yml .forgejo/workflows/** " +
+		onPush, "", ".github/workflows/** .github/actions/** .gitlab-ci.yml .forgejo/workflows/** " +
 			".gitea/workflows/** .woodpecker/** .woodpecker.yml .circleci/** .travis.yml Jenkinsfile " +
 			"azure-pipelines.yml",
 	},
@@ -182,12 +265,12 @@ var table = []struct{ means, held, told string }{
 	{"vagrant runs it", "", "Vagrantfile"},
 	{"tilt runs it", "", "Tiltfile"},
 	{onTest, "", "conftest.py tox.ini noxfile.py pytest.ini"},
-	{"Python runs it when it starts in that folder", "", "sitecustomize.py usercustomize.py"},
+	{onPython, "", "sitecustomize.py usercustomize.py"},
 }
 
 // Units are places whose changes are reported as one, because nobody reads what is in them. Their patterns are paths
 // from the project's root; most lie in folders that no walk enters.
-var Units = []struct{ Pattern, Means string }{
+var Units = []Rule{
 	{"node_modules/.bin", "npx and package scripts run what is in it"},
 	{".venv/bin", "your shell runs what is in it when you activate the environment"},
 	{".venv/pyvenv.cfg", "Python of that environment obeys it"},

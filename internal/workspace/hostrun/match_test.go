@@ -1,9 +1,11 @@
-package hostrun
+package hostrun_test
 
 import (
 	"path"
 	"strings"
 	"testing"
+
+	"claudebox/internal/workspace/hostrun"
 )
 
 func TestWhatTheHostRuns(t *testing.T) {
@@ -14,32 +16,45 @@ func TestWhatTheHostRuns(t *testing.T) {
 		".claude/worktrees/x/main.go": false, ".claude/worktrees/x/Makefile": true, "main.go": false, ".envrc": true, ".envrcx": false,
 		".husky/pre-commit": true, "settings.json": false,
 	} {
-		if got := Means(rel) != ""; got != want {
+		if got := hostrun.Means(rel) != ""; got != want {
 			t.Errorf("Means(%q) %v, want %v", rel, got, want)
 		}
-		if got := In(path.Dir(rel))([]byte(path.Base(rel))); got != want {
+		if got := hostrun.In(path.Dir(rel))([]byte(path.Base(rel)), true); got != want {
 			t.Errorf("In(%q) %v, want %v", rel, got, want)
 		}
 	}
 }
 
+func TestLinksInThePlaceOfFolders(t *testing.T) {
+	for rel, want := range map[string]bool{
+		".vscode": true, "a/.vscode": true, ".claude": true, ".claude/hooks": true, "hooks": false, ".github": true, ".config": true,
+		".cargo": true, "cargo": false, ".venv": true, "node_modules": true, ".envrc": false, "vscode": false, ".mvn": true,
+	} {
+		if got := hostrun.MeansLink(rel) != ""; got != want {
+			t.Errorf("MeansLink(%q) %v, want %v", rel, got, want)
+		}
+		in := hostrun.In(path.Dir(rel))
+		if got := in([]byte(path.Base(rel)), false); got != (want || hostrun.Means(rel) != "") {
+			t.Errorf("In(%q) %v", rel, got)
+		}
+	}
+}
+
 func TestEveryRuleFindsItsOwn(t *testing.T) {
-	for _, line := range table {
-		for _, pattern := range strings.Fields(line.held + " " + line.told) {
-			name, below := strings.CutSuffix(pattern, "/**")
-			if below {
-				name += "/x"
-			}
-			if Means(name) != line.means || Means("a/"+name) != line.means {
-				t.Errorf("%s: %q, and in a folder %q; want %q", pattern, Means(name), Means("a/"+name), line.means)
-			}
+	for _, r := range hostrun.Rules() {
+		name, below := strings.CutSuffix(r.Pattern, "/**")
+		if below {
+			name += "/x"
+		}
+		if hostrun.Means(name) != r.Means || hostrun.Means("a/"+name) != r.Means {
+			t.Errorf("%s: %q, and in a folder %q; want %q", r.Pattern, hostrun.Means(name), hostrun.Means("a/"+name), r.Means)
 		}
 	}
 }
 
 func BenchmarkIn(b *testing.B) {
-	in, name := In("src/deep"), []byte("some_file_x.go")
+	in, name := hostrun.In("src/deep"), []byte("some_file_x.go")
 	for b.Loop() {
-		in(name)
+		in(name, false)
 	}
 }

@@ -121,7 +121,7 @@ func Unpack(content []byte) *Seen {
 func (s Scope) wanted(folder string) func(name []byte, dir bool) bool {
 	runs, above := hostrun.In(folder), []byte(folder)
 	return func(name []byte, dir bool) bool {
-		return runs(name) || !dir && (secretfile.Of(above, name) != secretfile.Plain || s.isNamed(name))
+		return runs(name, dir) || !dir && (secretfile.Of(above, name) != secretfile.Plain || s.isNamed(name))
 	}
 }
 

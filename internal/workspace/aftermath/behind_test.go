@@ -36,3 +36,12 @@ func TestWhatALinkLeadsToIsChanged(t *testing.T) {
 		})
 	}
 }
+
+// TestAnEnvironmentIsChangedInPlace: the folder of the file does not show it.
+func TestAnEnvironmentIsChangedInPlace(t *testing.T) {
+	w := newWorld(t)
+	w.sh("mkdir -p .venv/bin node_modules/.bin; for f in .venv/bin/activate node_modules/.bin/x; do echo a >$f; done")
+	wantLines(t, w.session("touch .venv/x"))
+	wantLines(t, w.session("for f in .venv/bin/activate node_modules/.bin/x; do echo b >>$f; done"),
+		"changed .venv/bin", "changed node_modules/.bin")
+}

@@ -155,13 +155,29 @@ func wholes(tree *beneath.Folder, named []string) map[string]whole {
 	list := map[string]whole{}
 	for _, unit := range hostrun.Units {
 		if what, err := tree.Look(unit.Pattern); err == nil && what.Kind != beneath.Absent {
-			list[unit.Pattern] = whole{sum: fmt.Sprint(what.Stamp), means: unit.Means}
+			list[unit.Pattern] = whole{sum: stamps(tree, unit.Pattern, what), means: unit.Means}
 		}
 	}
 	for _, rel := range named {
 		list[rel] = whole{sum: contents(tree, rel), means: byConfiguration, once: true}
 	}
 	return list
+}
+
+// stamps returns a text that changes when an entry of a folder is made, replaced or written to.
+func stamps(tree *beneath.Folder, rel string, what beneath.Entry) string {
+	const limit = 5000
+	all := []string{fmt.Sprint(what.Stamp)}
+	if what.Kind == beneath.Dir {
+		names, _ := tree.Names(rel, limit) // of a larger one, as many
+		for _, name := range names {
+			if of, err := tree.Look(path.Join(rel, name)); err == nil && of.Kind != beneath.Dir {
+				all = append(all, fmt.Sprint(name, of.Stamp))
+			}
+		}
+	}
+	slices.Sort(all)
+	return hashOf(all)
 }
 
 // behind returns the place to which a link leads, if tools follow it to a file or folder of the project that they run

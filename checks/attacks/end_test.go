@@ -136,7 +136,7 @@ func TestTheReportOfASession(t *testing.T) {
 claudebox: what your own tools run was changed while the session ran:
   changed  .envrc                   direnv runs it when you enter the folder, once you allow it
   new      .github/workflows/x.yml  your forge runs it when you push
-  changed  package.json             tracked, and run when you build, test or install: 'git diff' shows it
+  changed  package.json             tracked, and run when you build, test or install: see 'git diff HEAD', or 'git log -p' if committed
 `, "'", "`")
 	if got.status != 0 || got.stderr != want {
 		t.Errorf("%s\nwant\n%s", got, want)

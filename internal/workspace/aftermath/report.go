@@ -12,6 +12,7 @@ import (
 
 	"claudebox/internal/diag"
 	"claudebox/internal/diag/layout"
+	"claudebox/internal/workspace/hostrun"
 )
 
 // What became of a place.
@@ -131,23 +132,26 @@ func (r Report) Text(home string, width int) string {
 }
 
 // forPeople returns the changes in the order in which they are shown: first what was taken out and what leads out of
-// the project, at the end one line for all ordinary edits. The first ones, as many as first says, are always shown.
+// the project, then what tools run unasked, then what they run when somebody builds, at the end one line for all
+// ordinary edits. The first ones, as many as first says, are always shown.
 func (r Report) forPeople() (list []Change, first int) {
 	const most = 4
 	var edited []string
-	var others []Change
+	var others, asked []Change
 	for _, c := range r.Changes {
 		switch {
 		case c.Ordinary:
 			edited = append(edited, c.Path)
 		case c.Change == TakenOut || c.Change == Staged || strings.Contains(c.Means, leadsOutside):
 			list = append(list, c)
+		case hostrun.Ordinary(c.Means):
+			asked = append(asked, c)
 		default:
 			others = append(others, c)
 		}
 	}
 	first = len(list)
-	list = append(list, others...)
+	list = append(append(list, others...), asked...)
 	if len(edited) == 0 {
 		return list, first
 	}
@@ -155,7 +159,7 @@ func (r Report) forPeople() (list []Change, first int) {
 	if more := len(edited) - most; more > 0 {
 		names += fmt.Sprintf(" and %d more", more)
 	}
-	const means = "tracked, and run when you build, test or install: `git diff` shows it"
+	const means = "tracked, and run when you build, test or install: see `git diff HEAD`, or `git log -p` if committed"
 	return append(list, Change{Path: names, Change: Changed, Means: means, Ordinary: true}), first
 }
 

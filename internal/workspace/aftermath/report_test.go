@@ -45,6 +45,32 @@ func TestOrdinaryEditsAreOneLineAndWhatMattersIsNeverCut(t *testing.T) {
 	}
 }
 
+// TestAFloodOfMakefilesHidesWhatRunsUnasked: a person is shown so many lines and no more.
+func TestAFloodOfMakefilesHidesWhatRunsUnasked(t *testing.T) {
+	w := newWorld(t)
+	r := w.session(`for i in $(seq 100 145); do mkdir -p a/$i; echo x >a/$i/Makefile; done; mkdir -p z/.vscode z/.hg
+		echo x >z/.envrc; echo x >z/.vscode/tasks.json; echo x >z/.hg/hgrc; echo x >z/package.json`)
+	text := r.Text(w.home, 0)
+	for _, want := range []string{"z/.envrc", "z/.vscode/tasks.json", "z/.hg", "a/100/Makefile", " more; --report-json"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in\n%s", want, text)
+		}
+	}
+	if at := strings.Index(text, "z/.envrc"); at > strings.Index(text, "a/100/Makefile") {
+		t.Error("what runs unasked is not first")
+	}
+}
+
+// TestAnEditIsCommittedInside: `git diff` alone shows nothing then.
+func TestAnEditIsCommittedInside(t *testing.T) {
+	w := newWorld(t)
+	w.sh("git init -q; echo a >Makefile; git add .; git commit -qm x")
+	text := w.session("echo b >Makefile; git commit -qam y").Text(w.home, 0)
+	if !strings.Contains(text, "see `git diff HEAD`, or `git log -p` if committed") {
+		t.Error(text)
+	}
+}
+
 func TestALongPathIsNoPageOfDanger(t *testing.T) {
 	r := aftermath.Report{Unfinished: true, Failures: []string{"look at " + strings.Repeat("a/", 4000) + "b"}}
 	got := r.Text("/home/u", 0)

@@ -128,8 +128,9 @@ func Means(rel string) string {
 }
 
 // Ordinary reports whether a change that means this is part of a usual day's work: it is one of a file that is run only
-// when somebody builds, installs, tests or evaluates.
+// when somebody builds, installs, tests or evaluates. More may follow after a semicolon.
 func Ordinary(means string) bool {
+	means, _, _ = strings.Cut(means, ";")
 	return slices.Contains([]string{onInst, onBuild, onTest, onNix, onTool, onCargo, onPackage, onCompose}, means)
 }
 

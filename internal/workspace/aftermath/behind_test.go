@@ -40,8 +40,8 @@ func TestWhatALinkLeadsToIsChanged(t *testing.T) {
 // TestAnEnvironmentIsChangedInPlace: the folder of the file does not show it.
 func TestAnEnvironmentIsChangedInPlace(t *testing.T) {
 	w := newWorld(t)
-	w.sh("mkdir -p .venv/bin node_modules/.bin; for f in .venv/bin/activate node_modules/.bin/x; do echo a >$f; done")
+	w.sh("mkdir -p .venv/bin venv/bin node_modules/.bin; for f in .venv/bin/activate venv/bin/python node_modules/.bin/x; do echo a >$f; done")
 	wantLines(t, w.session("touch .venv/x"))
-	wantLines(t, w.session("for f in .venv/bin/activate node_modules/.bin/x; do echo b >>$f; done"),
-		"changed .venv/bin", "changed node_modules/.bin")
+	wantLines(t, w.session("for f in .venv/bin/activate venv/bin/python node_modules/.bin/x; do echo b >>$f; done"),
+		"changed .venv/bin", "changed node_modules/.bin", "changed venv/bin")
 }

@@ -195,36 +195,47 @@ const (
 
 	onToolchain = "cargo fetches and runs the toolchain that it names"
 	onPython    = "Python runs it when it starts in that folder"
+	onStart     = "its interpreter runs it when it starts in that folder"
 	onFossil    = "a Fossil checkout: fossil obeys the repository that it names"
 )
 
 // table has the patterns by what they mean. Those in held are read-only, too, if they lie at a project's root, because
-// tools run them without asking.
+// tools run them without asking. What a person must name or start first, as a *.code-workspace, is not in it.
 var table = []struct{ means, held, told string }{
 	{"direnv runs it when you enter the folder, once you allow it", ".envrc", ""},
 	{"direnv runs it when you enter the folder", ".envrc.local", ""},
 	{
 		onEnter, ".tool-versions mise.toml .mise.toml .bashrc .profile .zshrc",
-		".mise/config.toml mise.local.toml .mise.local.toml .mise/config.local.toml .config/mise.toml " +
-			".config/mise/config.toml",
+		".mise/config.toml mise.*.toml .mise.*.toml .mise/config.*.toml .config/mise.toml .config/mise.*.toml " +
+			"mise/config.toml mise/config.*.toml mise/conf.d/** .rvmrc .autoenv .autoenv.zsh .zshenv .zprofile " +
+			".bash_profile .bash_login",
 	},
 	{onToolchain, "", "rust-toolchain rust-toolchain.toml"},
 	{
 		onOpen, ".vscode/** .idea/** .zed/** .cursor/** .devcontainer/** .vimrc .nvimrc .nvim.lua .exrc .lvimrc " +
 			".dir-locals.el",
-		".run/** .devcontainer.json .lazy.lua .helix/**",
+		".run/** .devcontainer.json .lazy.lua .helix/** .vim/coc-settings.json .dir-locals-2.el .luarc.json " +
+			".luarc.jsonc hie.yaml .yarn/sdks/**",
 	},
 	{
 		onAgent, ".mcp.json CLAUDE.md AGENTS.md .claude/settings.json .claude/settings.local.json .claude/hooks/** " +
 			".claude/commands/** .claude/agents/** .claude/skills/**",
-		"CLAUDE.local.md GEMINI.md .claude/rules/** .gemini/** .codex/** opencode.json .cursorrules",
+		"CLAUDE.local.md GEMINI.md .claude/rules/** .claude/output-styles/** .gemini/** .codex/** opencode.json " +
+			"opencode.jsonc .opencode/opencode.json .opencode/opencode.jsonc .opencode/plugin/** " +
+			".opencode/plugins/** .opencode/tool/** .opencode/tools/** .opencode/agent/** .opencode/agents/** " +
+			".opencode/command/** .opencode/commands/** .opencode/skill/** .opencode/skills/** " +
+			".agents/skills/** .aider.conf.yml .github/copilot-instructions.md .cursorrules",
 	},
 	{"claudebox obeys it at the next launch, once you allow it", ".claudebox.yaml", ""},
 
 	{"git fetches and checks out what it names", ".gitmodules", ""},
 	{"git runs the filters that it names", "", ".gitattributes"},
 	{"git-lfs obeys it", "", ".lfsconfig"},
-	{onHooks, ".husky/** .pre-commit-config.yaml lefthook.yml", ".lefthook.yml"},
+	{
+		onHooks, ".husky/** .pre-commit-config.yaml lefthook.yml",
+		"lefthook.* .lefthook.* lefthook-local.* .lefthook-local.* prek.toml .lintstagedrc .lintstagedrc.* " +
+			"lint-staged.config.*",
+	},
 	{"git blame obeys it", ".git-blame-ignore-revs", ""},
 	{"lazygit runs what it names", "", ".lazygit.yml"},
 	{"Mercurial runs the hooks in it", ".hg/hgrc", ".hg/hgrc-not-shared"},
@@ -240,6 +251,8 @@ var table = []struct{ means, held, told string }{
 	{"a Bazaar or Breezy repository: bzr obeys its configuration", "", ".bzr"},
 	{"a Pijul repository: pijul runs the hooks that its configuration names", "", ".pijul"},
 	{onFossil, "", ".fslckout _FOSSIL_"},
+	{"darcs runs the hooks in it", "", "_darcs/prefs/defaults"},
+	{"repo runs it, or checks out what it names", "", ".repo/repo/** .repo/manifest.xml"},
 
 	{
 		onPush, "", ".github/workflows/** .github/actions/** .gitlab-ci.yml .forgejo/workflows/** " +
@@ -249,17 +262,21 @@ var table = []struct{ means, held, told string }{
 	{onPackage, "", "package.json"},
 	{
 		onInst, "", ".npmrc .yarnrc .yarnrc.yml .yarn/releases/** .yarn/plugins/** .pnpmfile.cjs bunfig.toml Gemfile " +
-			"setup.py pyproject.toml pip.conf composer.json mix.exs",
+			"setup.py setup.cfg pyproject.toml .pnp.cjs .pnp.loader.mjs pip.conf composer.json mix.exs",
 	},
 	{
 		onBuild, "", "Makefile makefile GNUmakefile justfile .justfile Justfile Taskfile.yml Rakefile CMakeLists.txt " +
 			"meson.build Cargo.toml build.zig build.gradle build.gradle.kts settings.gradle settings.gradle.kts " +
-			"gradlew gradle/wrapper/** mvnw pom.xml .mvn/** build.sbt BUILD.bazel .bazelrc Dockerfile",
+			"gradlew gradle/wrapper/** mvnw pom.xml .mvn/** build.sbt BUILD.bazel .bazelrc tools/bazel " +
+			"Dockerfile",
 	},
 	{onCargo, "", "build.rs"},
 	{"cargo runs what it names", "", ".cargo/config.toml .cargo/config"},
 	{onCompose, "", "compose.yaml docker-compose.yml docker-compose.yaml"},
-	{onTool, "", "Procfile ansible.cfg eslint.config.js"},
+	{
+		onTool, "", "Procfile ansible.cfg eslint.config.* .eslintrc.* .prettierrc.* prettier.config.* .pylintrc " +
+			"pylintrc mypy.ini .mypy.ini .flake8",
+	},
 	{onNix, "devenv.nix .nix/**", "flake.nix shell.nix default.nix devenv.yaml"},
 	{"it says what your flake's inputs are", "", "flake.lock"},
 	{"devbox runs what it names when you enter its shell", "", "devbox.json"},
@@ -267,6 +284,8 @@ var table = []struct{ means, held, told string }{
 	{"tilt runs it", "", "Tiltfile"},
 	{onTest, "", "conftest.py tox.ini noxfile.py pytest.ini"},
 	{onPython, "", "sitecustomize.py usercustomize.py"},
+	{onStart, "", ".Rprofile .Renviron .ghci .irbrc .pryrc .ocamlinit"},
+	{"your shell runs it when you activate the environment", "", "venv/bin/activate"},
 }
 
 // Units are places whose changes are reported as one, because nobody reads what is in them. Their patterns are paths
@@ -275,5 +294,7 @@ var Units = []Rule{
 	{"node_modules/.bin", "npx and package scripts run what is in it"},
 	{".venv/bin", "your shell runs what is in it when you activate the environment"},
 	{".venv/pyvenv.cfg", "Python of that environment obeys it"},
+	{"venv/bin", "your shell runs what is in it when you activate the environment"},
+	{"venv/pyvenv.cfg", "Python of that environment obeys it"},
 	{".direnv", "direnv runs what is in it"},
 }

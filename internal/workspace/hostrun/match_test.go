@@ -14,13 +14,34 @@ func TestWhatTheHostRuns(t *testing.T) {
 		"workflows/x.yml": false, ".github/x.yml": false, ".vscode/tasks.json": true, "a/.vscode/deep/er": true, ".vscode": false,
 		".cargo/config.toml": true, "config.toml": false, "cargo/config.toml": false, ".claude/settings.json": true,
 		".claude/worktrees/x/main.go": false, ".claude/worktrees/x/Makefile": true, "main.go": false, ".envrc": true, ".envrcx": false,
-		".husky/pre-commit": true, "settings.json": false,
+		".husky/pre-commit": true, "settings.json": false, "a/mise.dev.toml": true, "mise.dev.json": false, ".mise.dev.toml": true,
+		"promise.dev.toml": false, "lefthook.toml": true, "lefthook": false, "lefthook-local.yml": true, "xlefthook.toml": false,
+		"eslint.config.mjs": true, "eslint.js": false, ".eslintrc.cjs": true, ".mise/config.dev.toml": true, "config.dev.toml": false,
 	} {
 		if got := hostrun.Means(rel) != ""; got != want {
 			t.Errorf("Means(%q) %v, want %v", rel, got, want)
 		}
 		if got := hostrun.In(path.Dir(rel))([]byte(path.Base(rel)), true); got != want {
 			t.Errorf("In(%q) %v, want %v", rel, got, want)
+		}
+	}
+}
+
+// TestNamesThatToolsObeyAndNobodyWasToldOf are those that a tool runs on its own, or with what it is asked for each day.
+func TestNamesThatToolsObeyAndNobodyWasToldOf(t *testing.T) {
+	for _, rel := range strings.Fields(`.opencode/plugin/x.js opencode.jsonc .aider.conf.yml .agents/skills/x/SKILL.md
+		.claude/output-styles/x.md .github/copilot-instructions.md .vim/coc-settings.json .dir-locals-2.el lefthook-local.yml
+		lefthook.toml .config/lefthook-local.yml .lefthook.json prek.toml .lintstagedrc mise/config.toml .config/mise/conf.d/a.toml
+		.mise.dev.toml mise.ci.toml .autoenv .rvmrc .luarc.json hie.yaml .pylintrc .flake8 mypy.ini setup.cfg .eslintrc.js
+		eslint.config.mjs .prettierrc.js .pnp.cjs .yarn/sdks/typescript/lib/tsserver.js .Rprofile .ghci .irbrc .ocamlinit
+		venv/bin/activate _darcs/prefs/defaults .repo/repo/main.py tools/bazel .zshenv .bash_profile`) {
+		if hostrun.Means(rel) == "" {
+			t.Errorf("%s means nothing", rel)
+		}
+	}
+	for _, rel := range strings.Fields("x.code-workspace compose.yml .fleet/run.json .vs/tasks.vs.json .svn/wc.db gradle.properties") {
+		if hostrun.Means(rel) != "" {
+			t.Errorf("nobody runs %s unasked", rel)
 		}
 	}
 }

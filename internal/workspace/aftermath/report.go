@@ -151,6 +151,9 @@ func (r Report) forPeople() (list []Change, first int) {
 		}
 	}
 	first = len(list)
+	if len(r.Changes) > lineLimit {
+		spread(others)
+	}
 	list = append(append(list, others...), asked...)
 	if len(edited) == 0 {
 		return list, first
@@ -161,6 +164,18 @@ func (r Report) forPeople() (list []Change, first int) {
 	}
 	const means = "tracked, and run when you build, test or install: see `git diff HEAD`, or `git log -p` if committed"
 	return append(list, Change{Path: names, Change: Changed, Means: means, Ordinary: true}), first
+}
+
+// spread brings the first change of each meaning to the front, then the second ones: many of one do not hide another.
+func spread(list []Change) {
+	turn, times := map[string]int{}, map[string]int{}
+	for _, c := range list {
+		turn[c.Path+"\x00"+c.Change] = times[c.Means]
+		times[c.Means]++
+	}
+	slices.SortStableFunc(list, func(a, b Change) int {
+		return cmp.Compare(turn[a.Path+"\x00"+a.Change], turn[b.Path+"\x00"+b.Change])
+	})
 }
 
 func (r Report) lines(w io.Writer, width int) {

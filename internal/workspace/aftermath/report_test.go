@@ -61,6 +61,18 @@ func TestAFloodOfMakefilesHidesWhatRunsUnasked(t *testing.T) {
 	}
 }
 
+// TestAFloodOfOneKindHidesAnother: all of them run unasked.
+func TestAFloodOfOneKindHidesAnother(t *testing.T) {
+	var r aftermath.Report
+	for n := range 60 {
+		r.Changes = append(r.Changes, aftermath.Change{Path: fmt.Sprintf("a%02d/.envrc", n), Change: aftermath.New, Means: "direnv runs it"})
+	}
+	r.Changes = append(r.Changes, aftermath.Change{Path: "z/.vscode/tasks.json", Change: aftermath.New, Means: "your editor runs it"})
+	if got := r.Text("/home/u", 0); !strings.Contains(got, "z/.vscode") || strings.Index(got, "a00/") > strings.Index(got, "z/") {
+		t.Errorf("got\n%s", got)
+	}
+}
+
 // TestAnEditIsCommittedInside: `git diff` alone shows nothing then.
 func TestAnEditIsCommittedInside(t *testing.T) {
 	w := newWorld(t)

@@ -224,7 +224,7 @@ var table = []struct{ means, held, told string }{
 			"opencode.jsonc .opencode/opencode.json .opencode/opencode.jsonc .opencode/plugin/** " +
 			".opencode/plugins/** .opencode/tool/** .opencode/tools/** .opencode/agent/** .opencode/agents/** " +
 			".opencode/command/** .opencode/commands/** .opencode/skill/** .opencode/skills/** " +
-			".agents/skills/** .aider.conf.yml .github/copilot-instructions.md .cursorrules",
+			".agents/skills/** .aider.conf.yml .cursorrules",
 	},
 	{"claudebox obeys it at the next launch, once you allow it", ".claudebox.yaml", ""},
 
@@ -259,6 +259,7 @@ var table = []struct{ means, held, told string }{
 			".gitea/workflows/** .woodpecker/** .woodpecker.yml .circleci/** .travis.yml Jenkinsfile " +
 			"azure-pipelines.yml",
 	},
+	{onAgent, "", ".github/copilot-instructions.md"},
 	{onPackage, "", "package.json"},
 	{
 		onInst, "", ".npmrc .yarnrc .yarnrc.yml .yarn/releases/** .yarn/plugins/** .pnpmfile.cjs bunfig.toml Gemfile " +

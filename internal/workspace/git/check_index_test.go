@@ -23,7 +23,7 @@ func TestEveryIndexThatGitWritesIsLegal(t *testing.T) {
 		"an empty one":      {`git read-tree --empty`, git.IndexKind{}, 20},
 		"version 2":         {`echo x >a; mkdir -p s/t; echo y >s/t/.x; git add .; git update-index --index-version 2`, git.IndexKind{}, 20},
 		"version 4":         {`echo x >a; echo y >ab; git add .; git update-index --index-version 4`, git.IndexKind{}, 20},
-		"a long name":       {`n=$(printf %0200d 0); d=$n/$n/$n/$n/$n; for i in 1 2 3 4; do d=$d/$n; done; git update-index --add --cacheinfo 100644,$(echo x | git hash-object -w --stdin),$(printf %04500d 0 | sed 's/0\{200\}/&\//g')`, git.IndexKind{}, 20},
+		"a long name":       {`n=$(printf %03920d 0 | sed 's/0\{200\}/&\//g'); echo x >f; git update-index --index-version 4 --add --cacheinfo 100644,$(git hash-object -w f),$n$(printf %0150d 0)`, git.IndexKind{}, 20},
 		"intent to add":     {`echo x >a; git add -N a; echo y >b; git add b; git update-index --skip-worktree b`, git.IndexKind{}, 20},
 		"links and a tree":  {`ln -s / l; echo x >run; chmod +x run; git add .; git commit -qm x; git init -q sub; git -C sub commit -qm x --allow-empty; git add sub 2>&1`, git.IndexKind{}, 20},
 		"a conflict":        {`echo x >a; git add a; git commit -qm x; git checkout -q -b o; echo y >a; git commit -qam y; git checkout -q main; echo z >a; git commit -qam z; git merge o; true`, git.IndexKind{}, 20},
@@ -89,6 +89,52 @@ func TestAnIndexThatLeadsElsewhereGoes(t *testing.T) {
 		}
 		if out, err := w.sh("git reset && git status --porcelain"); err != nil || strings.Contains(out, "fatal") {
 			t.Errorf("%s: the remedy fails: %v, %s", name, err, out)
+		}
+	}
+}
+
+// An agent writes a small index in which each name adds a little to the one before: all names together fill the memory,
+// now and at each launch.
+func TestASmallIndexHasNoNamesThatFillTheMemory(t *testing.T) {
+	head := make([]byte, 60)
+	binary.BigEndian.PutUint32(head[24:], 0o100644)
+	grown := func(count, first, most int) []byte {
+		index := binary.BigEndian.AppendUint32([]byte("DIRC\x00\x00\x00\x04"), uint32(count))
+		length := 0
+		add := func(drop byte, text string) {
+			length += len(text) - int(drop)
+			index = binary.BigEndian.AppendUint16(append(index, head...), uint16(min(length, 0xfff)))
+			index = append(append(append(index, drop), text...), 0)
+		}
+		for add(0, strings.Repeat("a", first)); count > 1; count-- {
+			if length < most {
+				add(0, "b")
+			} else {
+				add(1, "b")
+			}
+		}
+		end := sha1.Sum(index)
+		return append(index, end[:]...)
+	}
+	for name, tc := range map[string]struct {
+		count, first, most int
+		ok                 bool
+	}{
+		"as long as a path can be":  {2, 4_095, 4_095, true},
+		"longer than a path can be": {2, 4_095, 4_096, false},
+		"few that grow":             {1_500, 1, 1_400, true},
+		"many that grow":            {20_000, 1, 4_000, false},
+	} {
+		index := grown(tc.count, tc.first, tc.most)
+		if _, ok := git.CheckIndex(index, 20); ok != tc.ok {
+			t.Errorf("%s: legal %t; want %t", name, ok, tc.ok)
+		}
+		sum := 0
+		for e := range git.ScanIndex(index, 20) {
+			sum += len(e.Name)
+		}
+		if limit := 1<<20 + 8*len(index); sum > limit {
+			t.Errorf("%s: %d bytes of names in %d bytes", name, sum, len(index))
 		}
 	}
 }

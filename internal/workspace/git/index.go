@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 
+	"golang.org/x/sys/unix"
+
 	"claudebox/internal/workspace/gitconfig"
 )
 
@@ -21,6 +23,14 @@ const (
 	flagLength   = 0x0fff // the length of the name, or this if it is as long or longer
 	flagAssumed  = 0x8000 // git-update-index(1), --assume-unchanged
 	flagSkipped  = 0x4000 // in the further flags: --skip-worktree
+)
+
+// Bounds of the sum of all names, in bytes: version 4 writes what a name shares with the one before as a number, so a
+// small file could fill the memory. Of a real index the names are about as large as the file, at most three times.
+const (
+	smallNames = 1 << 20
+	maxGrowth  = 8
+	maxNames   = 256 << 20
 )
 
 // Gitlink is the mode of an entry that is a repository of its own, a submodule, in the working tree.
@@ -56,8 +66,8 @@ type IndexKind struct {
 	Sparse bool // what some folders hold to the objects (git-sparse-checkout(1), --sparse-index)
 }
 
-// CheckIndex reports whether all of an index is as git writes it. git itself checks names when it adds them, and not
-// when it reads them: `git restore .` would write a hook, or a file outside of the project.
+// CheckIndex reports whether all of an index is as git writes it for files that exist. git itself checks names when it
+// adds them, and not when it reads them: `git restore .` would write a hook, or a file outside of the project.
 func CheckIndex(index []byte, hashSize int) (kind IndexKind, ok bool) {
 	s, count := scan(index, hashSize)
 	if s.version == 0 {
@@ -168,6 +178,7 @@ func HashSize(config []gitconfig.Entry) int {
 type scanner struct {
 	IndexEntry
 	rest    []byte
+	names   int    // bytes that the further names may have together
 	version uint32 // zero: it is no index
 	stat    int    // bytes before the flags
 	whole   bool   // Name takes nothing from the name before it
@@ -183,11 +194,22 @@ func scan(index []byte, hashSize int) (s scanner, count uint32) {
 		return s, 0
 	}
 	s = scanner{rest: index[headerSize:], version: version, stat: statSize + hashSize}
+	s.names = min(smallNames+maxGrowth*len(index), maxNames)
 	return s, binary.BigEndian.Uint32(index[8:])
 }
 
-// next reads one entry, and reports whether there was one.
+// next reads one entry, and reports whether there was one. There is none whose name no file can have, nor once the
+// names become too many for an index of this size.
 func (s *scanner) next() bool {
+	if !s.entry() || len(s.Name) >= unix.PathMax || len(s.Name) > s.names {
+		return false
+	}
+	s.names -= len(s.Name)
+	return true
+}
+
+// entry reads one entry.
+func (s *scanner) entry() bool {
 	size := s.stat + flagsSize
 	if len(s.rest) < size+flagsSize { // even without further flags a name and its end take as much
 		return false
@@ -224,7 +246,7 @@ func (s *scanner) compressed(rest []byte) bool {
 		return false
 	}
 	s.whole = drop == len(s.Name)
-	s.Name = append(s.Name[:len(s.Name)-drop:len(s.Name)-drop], rest[length:length+end]...)
+	s.Name = append(s.Name[:len(s.Name)-drop], rest[length:length+end]...)
 	s.rest = rest[length+end+1:]
 	return true
 }

@@ -158,20 +158,22 @@ func (p indexPlace) read(t *Tracked, s Scope, named func(name []byte) bool) {
 		if !in || len(name) == 0 {
 			continue
 		}
-		add := func(list *[]string) { *list = append(*list, p.below+string(name)) }
+		text := string(name)
+		rel := p.below + text // all lists share it
+		add := func(list *[]string) { *list = append(*list, rel) }
 		if e.Mode == git.Gitlink {
 			add(&t.Links)
 		}
 		if e.Hushed {
 			add(&t.Hushed)
 		}
-		if hostrun.Means(string(name)) != "" {
+		if hostrun.Means(text) != "" {
 			add(&t.Runs)
 		}
 		verdict := s.verdict(name)
 		byName := verdict == secretfile.Secret || verdict == secretfile.Ask
 		if byName {
-			t.Blobs = append(t.Blobs, Blob{p.below + string(name), string(e.Sum)})
+			t.Blobs = append(t.Blobs, Blob{rel, string(e.Sum)})
 		}
 		switch {
 		case byName || named(name):

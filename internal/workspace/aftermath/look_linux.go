@@ -116,7 +116,7 @@ func (was record) look(tree *beneath.Folder, before *project.Seen) (after seen, 
 			if path.Base(place) == ".git" {
 				at = path.Join(path.Dir(place), name)
 			}
-			if git.Touched(tree, at, was.since) {
+			if git.Touched(tree, git.TopLink(tree, at), was.since) {
 				after.obeyed = append(after.obeyed, at)
 			}
 		}

@@ -112,6 +112,34 @@ func TestTheUsersConfigurationNamesAPathInAnyRepository(t *testing.T) {
 	}
 }
 
+// TestWhatAConfigurationNamesLiesBehindALink: a path that git obeys does not exist yet. The agent makes a folder above
+// it a link, so that nothing lies at the path itself that could be renamed.
+func TestWhatAConfigurationNamesLiesBehindALink(t *testing.T) {
+	const evil = `e() { mkdir -p $(dirname $1); printf "#!/bin/sh\n$EVIL\n" >$1; chmod +x $1; }; `
+	for name, tc := range map[string]struct{ user, agent, host, gone string }{
+		"a program of the repository": {"git config core.fsmonitor ./bin/fsm", "e b2/fsm; ln -s b2 bin", "git status", "bin"},
+		"deep":                        {"mkdir a; git config core.fsmonitor ./a/b/c/fsm", "e b2/c/fsm; ln -s ../b2 a/b", "git status", "a/b"},
+		"outside":                     {"git config core.fsmonitor ./bin/fsm", "e ../o/fsm; ln -s ../o bin", "git status", "bin"},
+		"hooks of one made inside":    {"", "git init -q d; e d/t/h/post-checkout; ln -s t d/tools", "git -C d commit -qm x --allow-empty; git -C d checkout -qb y", "d/tools"},
+		"where tools fill":            {"mkdir -p .venv/src", "git init -q .venv/src/d; e .venv/src/d/t/h/post-checkout; ln -s t .venv/src/d/tools", "git -C .venv/src/d commit -qm x --allow-empty; git -C .venv/src/d checkout -qb y", ".venv/src/d/tools"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.sh("git init -q; git commit -qm x --allow-empty; git config --global core.hooksPath tools/h; " + tc.user)
+			w.userGit = []project.UserGit{{Dir: w.home, Entries: []gitconfig.Entry{{Section: "core", Name: "hookspath", Value: "tools/h"}}}}
+			r := w.session(evil + tc.agent)
+			if !slices.Contains(lines(r), "taken out "+tc.gone) || len(r.Failures) > 0 {
+				t.Errorf("got %q, failures %q", lines(r), r.Failures)
+			}
+			w.sh(tc.host)
+			w.wantNotTaken()
+			if again := w.session("true"); len(again.Failures) > 0 {
+				t.Errorf("the next session fails: %q", again.Failures)
+			}
+		})
+	}
+}
+
 // TestARepositorysConfigurationNamesAPathInEachWorktree: git takes a relative
 // path from the top of the worktree where it runs.
 func TestARepositorysConfigurationNamesAPathInEachWorktree(t *testing.T) {

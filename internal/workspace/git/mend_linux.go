@@ -28,8 +28,11 @@ type Mender struct {
 	kept map[string]string // folders for what is taken out, by git folder
 }
 
-// Apply does one repair.
+// Apply does one repair. What lies behind a link goes with the link.
 func (m *Mender) Apply(r Repair) error {
+	if r.Do == Rename {
+		r.Rel = TopLink(m.Root, r.Rel)
+	}
 	switch what, err := m.Root.Look(r.Rel); {
 	case err != nil && !errors.Is(err, fs.ErrPermission):
 		return err
@@ -69,6 +72,19 @@ func (m *Mender) Apply(r Repair) error {
 		err = m.allowed(path.Dir(r.Rel), func() error { return m.Root.Create(r.Rel, r.Content, 0o644) })
 	}
 	return err
+}
+
+// TopLink returns the first link on the way to a path below a root, or else the path.
+func TopLink(root *beneath.Folder, rel string) string {
+	for n, c := range rel {
+		if c != '/' {
+			continue
+		}
+		if what, err := root.Look(rel[:n]); err == nil && what.Kind == beneath.Link {
+			return rel[:n]
+		}
+	}
+	return rel
 }
 
 // signs are the files by one of which git takes a folder for a repository.

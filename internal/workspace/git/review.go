@@ -248,10 +248,14 @@ func (j Judgement) setting(f Folder, e Entry, at string) (Repair, bool) {
 	if !e.read {
 		return Repair{Do: MoveAside, Rel: at, Why: "it cannot be read"}, true
 	}
+	own := map[Sum]bool{}
+	if f.before != nil {
+		for _, sum := range f.before.Own {
+			own[sum] = true
+		}
+	}
 	clean, dropped := gitconfig.Harmless([]byte(e.text), gitconfig.Judge{
-		Own: func(e gitconfig.Entry) bool {
-			return f.before != nil && slices.Contains(f.before.Own, sumOf(e))
-		},
+		Own: func(e gitconfig.Entry) bool { return own[sumOf(e)] },
 		Worktree: func(tree string) bool { // the checkout whose .git file leads here: git writes files there
 			at, ok := leadsTo(f.Path, tree)
 			return ok && j.pointsAt(at+"/.git", f.Path)

@@ -22,12 +22,15 @@ type Judge struct {
 func Harmless(src []byte, judge Judge) (clean []byte, dropped []string) {
 	entries, err := Parse(src)
 	var kept []Entry
+	said := map[string]bool{}
 	for _, e := range entries {
-		switch {
-		case judge.harmless(e) || judge.Own(e):
+		if judge.harmless(e) || judge.Own(e) {
 			kept = append(kept, e)
-		case !slices.Contains(dropped, e.Key()):
-			dropped = append(dropped, e.Key())
+			continue
+		}
+		if key := e.Key(); !said[key] {
+			said[key] = true
+			dropped = append(dropped, key)
 		}
 	}
 	if err != nil {

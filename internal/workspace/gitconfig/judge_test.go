@@ -1,9 +1,11 @@
 package gitconfig_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"claudebox/internal/workspace/gitconfig"
 )
@@ -68,5 +70,19 @@ func TestHarmlessSettingsStayByWhatTheySay(t *testing.T) {
 	}
 	if _, dropped := gitconfig.Harmless([]byte("[core]\n\tbare = false\n[x"), judge); !slices.Contains(dropped, "bad config line 3") {
 		t.Errorf("a bad line stays: %q", dropped)
+	}
+}
+
+// An agent fills a configuration with settings that go: each was compared with all before it, for minutes.
+func TestAConfigurationOfManySettingsIsJudgedAtOnce(t *testing.T) {
+	text := []byte("[z]\n")
+	for n := range 100_000 {
+		text = fmt.Appendf(text, "k%d=\n", n)
+	}
+	text = append(text, text...)
+	start := time.Now()
+	_, dropped := gitconfig.Harmless(text, gitconfig.Judge{})
+	if took := time.Since(start); len(dropped) != 100_000 || took > 5*time.Second {
+		t.Errorf("%d went, in %s", len(dropped), took)
 	}
 }

@@ -75,6 +75,8 @@ var defaultYAML []byte
 const (
 	maxDepth   = 16  // length of a chain of profiles that extend one another
 	maxSources = 128 // files that one profile may be merged from
+
+	maxPatterns = 200 // in one list of a project's own profile: each is looked for at each launch
 )
 
 // Load reads the profile that ref names and all that it extends. It returns the
@@ -235,6 +237,9 @@ func (l *loader) document(name, file string, src []byte) {
 	if said := value.Get("name"); said.IsSet() && file != l.over {
 		doc.Name = said.Text
 	}
+	if file == l.over {
+		l.patterns(value)
+	}
 	l.stack = append(l.stack, file)
 	for _, ref := range value.Get("extends").Items {
 		l.extend(ref)
@@ -247,6 +252,18 @@ func (l *loader) document(name, file string, src []byte) {
 		doc.Name = "built-in" // for origins: "default:3" could be a line of the user's own default profile
 	}
 	l.merged = shape.Merge(l.merged, layer(value, len(l.stack) == 0))
+}
+
+// patterns refuses more patterns than a project may bring: it needs no leave for them, and an agent may have written
+// them.
+func (l *loader) patterns(value shape.Value) {
+	for _, key := range []string{"hide", "show", "protect"} {
+		if items := value.Get(key).Items; len(items) > maxPatterns {
+			const remedy = "use wider patterns, such as secrets/**, or name them in a profile of your own"
+			l.refuse(items[maxPatterns].Place, remedy,
+				"%s: more than %d patterns in a project's own profile", key, maxPatterns)
+		}
+	}
 }
 
 // extend reads the profile that ref, an entry of extends, names, unless it was

@@ -52,3 +52,19 @@ func TestFaultsOfAProjectsProfile(t *testing.T) {
 		})
 	}
 }
+
+// Each pattern of the project's own profile is looked for at each launch, without a question: an agent writes thousands.
+func TestAProjectsPatternsAreNotWithoutEnd(t *testing.T) {
+	user := files{"top.yaml": "hide: [" + strings.Repeat("a/*, ", 300) + "b]"}
+	for _, key := range []string{"hide", "show", "protect"} {
+		list := func(n int) []byte { return []byte(key + ":\n" + strings.Repeat("- \"**/q/*\"\n", n)) }
+		if _, _, _, err := profile.LoadOver("top.yaml", projectFile, list(200), user); err != nil {
+			t.Error(err)
+		}
+		_, _, _, err := profile.LoadOver("top.yaml", projectFile, list(201), user)
+		want := "sub/.claudebox.yaml:202:3: " + key + ": more than 200 patterns in a project's own profile"
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+}

@@ -8,19 +8,28 @@ import (
 // globLimit is how many entries of folders one pattern may look at.
 const globLimit = 200_000
 
+// Globber looks for patterns below a folder. It reads each folder there once.
+type Globber struct {
+	tree  *Folder
+	names map[string][]string // in the folders that were read
+}
+
+// NewGlobber returns one that has read nothing yet.
+func NewGlobber(tree *Folder) *Globber { return &Globber{tree, map[string][]string{}} }
+
 // Glob lists the paths below the folder that a pattern matches: "*", "?" and "[...]" match within one component, "**"
 // matches any number of components, and a "**" at the end stands for the folder before it as a whole. No link is
 // entered, and "**" does not enter .git. A component without a wildcard is not looked up, so a listed path may be
 // absent. A pattern that would look at more than 200,000 entries is an error.
-func (f *Folder) Glob(pattern string) ([]string, error) {
-	g := globber{tree: f, left: globLimit}
+func (from *Globber) Glob(pattern string) ([]string, error) {
+	g := globber{Globber: from, left: globLimit}
 	err := g.walk(".", strings.Split(strings.Trim(pattern, "/"), "/"))
 	return g.found, err
 }
 
-// globber is the state of one call of [Folder.Glob].
+// globber is the state of one call of [Globber.Glob].
 type globber struct {
-	tree  *Folder
+	*Globber
 	left  int // entries that may still be looked at
 	found []string
 }
@@ -56,11 +65,7 @@ func (g *globber) walk(at string, parts []string) error {
 
 // each calls do for each name in the folder at the path at. It calls nothing if a file, a link or nothing is there.
 func (g *globber) each(at string, do func(name string) error) error {
-	what, err := g.tree.Look(at)
-	if err != nil || what.Kind != Dir {
-		return err
-	}
-	names, err := g.tree.Names(at, g.left)
+	names, err := g.list(at)
 	if err != nil {
 		return err
 	}
@@ -73,7 +78,24 @@ func (g *globber) each(at string, do func(name string) error) error {
 	return nil
 }
 
-// Matches reports whether a pattern of [Folder.Glob] matches a relative path. It compares texts, and looks at no file.
+// list returns the names in a folder, or none if there is no folder.
+func (g *globber) list(at string) ([]string, error) {
+	if names, known := g.names[at]; known && len(names) <= g.left {
+		return names, nil
+	}
+	what, err := g.tree.Look(at)
+	if err != nil || what.Kind != Dir { // not kept: there is no end of names that are no folders
+		return nil, err
+	}
+	names, err := g.tree.Names(at, g.left)
+	if err != nil {
+		return nil, err
+	}
+	g.names[at] = names
+	return names, nil
+}
+
+// Matches reports whether a pattern of [Globber.Glob] matches a relative path. It compares texts, and looks at no file.
 func Matches(pattern, rel string) bool {
 	return matches(strings.Split(strings.Trim(pattern, "/"), "/"), strings.Split(rel, "/"))
 }

@@ -116,11 +116,12 @@ type place struct {
 // find lists the existing files that host programs execute or obey, sorted; and those that the profile's hide globs
 // match.
 func (v *view) find() (found []place, hide []string, err error) {
-	globs, err := matches(v.tree.Folder, "protect", v.Protect)
+	globber := beneath.NewGlobber(v.tree.Folder)
+	globs, err := matches(globber, "protect", v.Protect)
 	if err != nil {
 		return nil, nil, err
 	}
-	if hide, err = matches(v.tree.Folder, "hide", v.scope.HideAt); err != nil {
+	if hide, err = matches(globber, "hide", v.scope.HideAt); err != nil {
 		return nil, nil, err
 	}
 	names := slices.Concat(hostrun.Held(), slices.Collect(maps.Keys(v.named)), globs)
@@ -138,9 +139,9 @@ func (v *view) find() (found []place, hide []string, err error) {
 }
 
 // matches lists what globs of the profile match.
-func matches(tree *beneath.Folder, key string, globs []string) (all []string, err error) {
+func matches(globber *beneath.Globber, key string, globs []string) (all []string, err error) {
 	for _, pattern := range globs {
-		matching, err := tree.Glob(pattern)
+		matching, err := globber.Glob(pattern)
 		if err != nil {
 			return nil, &diag.Error{
 				Op: "look for " + pattern, Err: err, Remedy: "make the pattern in " + key + " narrower",

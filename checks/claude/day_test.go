@@ -74,7 +74,7 @@ func (d *day) files(t *testing.T) map[string]string {
 			return err
 		}
 		switch rel, _ := filepath.Rel(d.home, name); rel {
-		case "project", "served", ".claudebox", ".cache", ".local", "e2e.json", "side":
+		case "project", "served", ".claudebox", ".cache", ".local", ".config", "side":
 			if entry.IsDir() {
 				return fs.SkipDir
 			}

@@ -271,7 +271,7 @@ func TestLoginMadeInsideIsTheProjectsAlone(t *testing.T) {
 	w.authorised(t, 1, 0)
 	w.project = filepath.Join(w.home, "project")
 	keep := w.command(t)
-	keep.Args = []string{keep.Args[0], "login", "keep", "-P", filepath.Join(w.home, "e2e.json")}
+	keep.Args = []string{keep.Args[0], "login", "keep", "-P", filepath.Join(w.home, ownProfile)}
 	if out, err := keep.CombinedOutput(); err != nil || !strings.Contains(string(out), "is yours now") || !w.holds(t, loginFile, account.Access(1)) {
 		t.Errorf("login keep: %v\n%s", err, out)
 	}
@@ -349,7 +349,7 @@ func (w *world) shell(t *testing.T, script string) string {
 	t.Helper()
 	w.writeProfile(t)
 	cmd := exec.CommandContext(t.Context(), program(t, "CLAUDEBOX_BIN"), "shell",
-		"--profile", filepath.Join(w.home, "e2e.json"), "--yes", "--", "bash", "-c", script)
+		"--profile", filepath.Join(w.home, ownProfile), "--yes", "--", "bash", "-c", script)
 	cmd.Dir, cmd.WaitDelay = w.project, patience
 	for name, value := range w.env {
 		cmd.Env = append(cmd.Env, name+"="+value)

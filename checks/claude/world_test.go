@@ -134,6 +134,9 @@ func (w *world) read(t *testing.T, name string) string {
 	return string(content)
 }
 
+// ownProfile is where the profile lies: among the user's own, so that all that it says counts.
+const ownProfile = ".config/claudebox/profiles/e2e.yaml"
+
 func (w *world) writeProfile(t *testing.T) {
 	t.Helper()
 	said := map[string]any{
@@ -145,7 +148,7 @@ func (w *world) writeProfile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.write(t, "e2e.json", string(profile))
+	w.write(t, ownProfile, string(profile))
 }
 
 // git runs git in the project, with nothing of the machine's configuration,
@@ -177,7 +180,7 @@ func (w *world) command(t *testing.T, words ...string) *exec.Cmd {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
 	w.writeProfile(t)
-	own := []string{"--profile", filepath.Join(w.home, "e2e.json"), "--yes"}
+	own := []string{"--profile", filepath.Join(w.home, ownProfile), "--yes"}
 	cmd := exec.CommandContext(ctx, program(t, "CLAUDEBOX_BIN"), append(own, words...)...)
 	cmd.Dir, cmd.WaitDelay = w.project, patience
 	for name, value := range w.env {

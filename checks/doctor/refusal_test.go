@@ -75,7 +75,7 @@ func (r refusal) prepare(t *testing.T, w *world) {
 	}
 	write(t, filepath.Join(w.home, "text"), "no program\n")
 	if r.profile != "" {
-		write(t, filepath.Join(w.home, "lab.yaml"), r.profile)
+		write(t, filepath.Join(w.home, ownProfile), r.profile)
 	}
 }
 

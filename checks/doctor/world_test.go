@@ -28,12 +28,16 @@ agent: {name: bash, command: [bash]}
 confirm: never
 `
 
+// ownProfile is where the profile lies: among the user's own, so that all that it says counts.
+const ownProfile = ".config/claudebox/profiles/lab.yaml"
+
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	home := trial.Home(t, "claudebox-doctor-")
 	w := &world{home: home, project: filepath.Join(home, "project")}
-	w.env = []string{"HOME=" + home, "PATH=/usr/bin:/bin", "CLAUDEBOX_PROFILE=" + filepath.Join(home, "lab.yaml")}
-	err := errors.Join(os.Mkdir(w.project, 0o700), os.Mkdir(home+"/.cache", 0o700), os.WriteFile(filepath.Join(home, "lab.yaml"), []byte(labProfile), 0o600))
+	w.env = []string{"HOME=" + home, "PATH=/usr/bin:/bin", "CLAUDEBOX_PROFILE=" + filepath.Join(home, ownProfile)}
+	err := errors.Join(os.Mkdir(w.project, 0o700), os.Mkdir(home+"/.cache", 0o700),
+		os.MkdirAll(filepath.Dir(filepath.Join(home, ownProfile)), 0o700), os.WriteFile(filepath.Join(home, ownProfile), []byte(labProfile), 0o600))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,13 +1,12 @@
 package serve
 
 import (
-	"errors"
 	"io"
 	"net"
 	"strconv"
 	"sync"
-	"time"
 
+	"claudebox/internal/linux/accept"
 	"claudebox/internal/network/helper"
 )
 
@@ -15,41 +14,20 @@ import (
 func (s *server) carry(g helper.Given) error {
 	room, v6 := make(chan struct{}, mostCarried), newInside6(g.Inside6)
 	for _, l := range g.Outside {
-		go accept(l, room, func(c *net.TCPConn) {
-			if s.stack.Publish(c, l.Port) != nil {
+		go accept.Each(l, room, func(conn net.Conn) { //nolint:errcheck // it ends with the listener
+			if c := conn.(*net.TCPConn); s.stack.Publish(c, l.Port) != nil {
 				v6.carry(c, l.Port)
 			}
 		})
 	}
 	for _, l := range g.Inside {
-		go accept(l, room, func(c *net.TCPConn) { outward(c, l.Port) })
+		go accept.Each(l, room, func(c net.Conn) { outward(c.(*net.TCPConn), l.Port) }) //nolint:errcheck // as above
 	}
 	return nil
 }
 
 // mostCarried is how many connections are carried at the same time. More wait in the listeners' queues.
 const mostCarried = 1024
-
-// accept calls serve for each connection of a listener, as long as room has space. It returns when the listener is
-// closed.
-func accept(l net.Listener, room chan struct{}, serve func(*net.TCPConn)) {
-	for {
-		room <- struct{}{}
-		conn, err := l.Accept()
-		if errors.Is(err, net.ErrClosed) {
-			return
-		}
-		if err != nil { // no descriptor is free: another connection has to end first
-			<-room
-			time.Sleep(10 * time.Millisecond)
-			continue
-		}
-		go func() {
-			defer func() { <-room }()
-			serve(conn.(*net.TCPConn))
-		}()
-	}
-}
 
 // outward carries a connection of the sandbox to a port of the host's 127.0.0.1.
 func outward(inner *net.TCPConn, port uint16) {

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"net"
 	"strings"
-	"time"
 
+	"claudebox/internal/linux/accept"
 	"claudebox/internal/nix/nixdaemon"
 )
 
@@ -18,27 +18,8 @@ const greeting = "claudebox"
 // Serve answers the clients of listener until it is closed, and returns that error.
 // A client can end only its own connection.
 func Serve(listener net.Listener, host *Host) error {
-	seats := make(chan struct{}, maxClients)
-	for {
-		seats <- struct{}{}
-		conn, err := listener.Accept()
-		if errors.Is(err, net.ErrClosed) {
-			return err
-		}
-		if err != nil { // no descriptor is free, here or in the kernel
-			<-seats
-			time.Sleep(acceptAgain)
-			continue
-		}
-		go func() {
-			defer func() { <-seats }()
-			serve(conn, host)
-		}()
-	}
+	return accept.Each(listener, make(chan struct{}, maxClients), func(conn net.Conn) { serve(conn, host) })
 }
-
-// acceptAgain is the pause after a connection that could not be accepted.
-const acceptAgain = 10 * time.Millisecond
 
 // client is one connection that is served.
 type client struct {

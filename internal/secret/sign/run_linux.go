@@ -2,17 +2,16 @@ package sign
 
 import (
 	"encoding/json"
-	"errors"
 	"io"
 	"net"
 	"os"
 	"runtime/debug"
 	"sync"
-	"time"
 
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/agent"
 
+	"claudebox/internal/linux/accept"
 	"claudebox/internal/linux/confine"
 	"claudebox/internal/linux/ondemand"
 	"claudebox/internal/secret/sshagent"
@@ -41,35 +40,16 @@ func Run() error {
 		return err
 	}
 	teller := &teller{out: json.NewEncoder(line)}
-	go accept(listener, func(c net.Conn) { serve(c, &filter{rules: told.Rules, keys: keys, tell: teller.tell}) })
+	room := make(chan struct{}, clients)
+	go accept.Each(listener, room, func(c net.Conn) { //nolint:errcheck // it ends with the process
+		serve(c, &filter{rules: told.Rules, keys: keys, tell: teller.tell})
+	})
 	_, err = io.Copy(io.Discard, line) // until the parent is gone
 	return err
 }
 
-// acceptAgain is the pause after a connection that could not be accepted.
-const acceptAgain = 10 * time.Millisecond
-
-// accept serves up to 64 connections at once; more wait.
-func accept(listener net.Listener, serve func(net.Conn)) {
-	const clients = 64
-	free := make(chan struct{}, clients)
-	for {
-		free <- struct{}{}
-		c, err := listener.Accept()
-		if errors.Is(err, net.ErrClosed) {
-			return
-		}
-		if err != nil { // no descriptor is free, here or in the kernel
-			<-free
-			time.Sleep(acceptAgain)
-			continue
-		}
-		go func() {
-			defer func() { <-free }()
-			serve(c)
-		}()
-	}
-}
+// clients is how many are served at once; more wait.
+const clients = 64
 
 // keysOf returns the agent that signs: the user's own, one with the key that the parent sent, or both.
 func keysOf(told sshagent.Hello) (agent.ExtendedAgent, error) {

@@ -17,6 +17,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -754,8 +755,11 @@ func through(t *testing.T, w *world) (address string, dialled *[]string) {
 	must(t, err)
 	t.Cleanup(func() { l.Close() })
 	dialled = new([]string)
+	var mu sync.Mutex // both families are asked for at once
 	outward := NewOutward(broker.Proxies{})
 	outward.dialer.Resolver = &net.Resolver{PreferGo: true, Dial: func(_ context.Context, _, address string) (net.Conn, error) {
+		mu.Lock()
+		defer mu.Unlock()
 		*dialled = append(*dialled, address)
 		return nil, errors.New("no names here")
 	}}

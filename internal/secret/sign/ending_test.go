@@ -4,27 +4,8 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"syscall"
 	"testing"
 )
-
-// failing is a listener that has no descriptor free at first, has one client then, and is closed.
-type failing struct {
-	net.Listener
-	results []error
-}
-
-func (l *failing) Accept() (net.Conn, error) {
-	err := l.results[0]
-	l.results = l.results[1:]
-	return nil, err
-}
-
-func TestAnAgentWithoutAFreeDescriptorServesLater(t *testing.T) {
-	served := make(chan struct{}, 1)
-	accept(&failing{results: []error{syscall.EMFILE, nil, net.ErrClosed}}, func(net.Conn) { served <- struct{}{} })
-	<-served
-}
 
 // The user's agent was restarted: this process ends, and its successor has a connection to the new one.
 func TestTheProcessEndsWithTheUsersAgent(t *testing.T) {

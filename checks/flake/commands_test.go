@@ -184,7 +184,9 @@ func TestTheRemedyForAMissingAgentEndsInALaunch(t *testing.T) {
 	c := u.claudebox(launch...)
 	c.Env = append(c.Env, "PATH=/usr/bin:/bin")
 	complaint := fail(t, c)
-	_, remedy, found := strings.Cut(complaint, "claudebox: remedy: ")
+	_, remedy, found := strings.Cut(complaint, "claudebox: remedy: install Claude Code (")
+	_, remedy, _ = strings.Cut(remedy, "or `")
+	remedy, _, _ = strings.Cut(remedy, "`")
 	words := strings.Fields(remedy)
 	if !found || len(words) != 3 || words[0] != "nix" || words[1] != "run" || c.ProcessState.ExitCode() != 127 {
 		t.Fatalf("exit status %d: %s", c.ProcessState.ExitCode(), complaint)

@@ -113,6 +113,13 @@ func TestPlansThatDoNotFitAreRefused(t *testing.T) {
 	}
 	elsewhere := good
 	elsewhere.System = "aarch64-linux"
+	elsewhere.Mounts = slices.Clone(good.Mounts)
+	for i, m := range elsewhere.Mounts {
+		if m.Destination == "/lib64/ld-linux-x86-64.so.2" {
+			elsewhere.Mounts[i].Destination = "/lib/ld-linux-aarch64.so.1"
+		}
+	}
+	plan.SortMounts(elsewhere.Mounts)
 	for name, tc := range map[string]struct{ content, cause, remedy string }{
 		"of another system": {string(elsewhere.Encode()), "it is for aarch64-linux; this is x86_64-linux", "make it anew on this machine"},
 		"edited by hand":    {strings.Replace(string(good.Encode()), `"tier": "full"`, `"tier": "none"`, 1), "does not fit its digest", "make it anew with"},

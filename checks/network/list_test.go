@@ -210,7 +210,7 @@ func TestARefusedHostIsAddedToTheProfile(t *testing.T) {
 	words := append(append([]string{"shell", "--yes"}, flags...), "--", "bash", "-c",
 		"for to in other.test good.test:8080 'e[31mvil.test' 203.0.113.10 intranet; do curl -s http://$to/; done; true")
 	got := run(t, u.claudebox(t, words...))
-	if !strings.Contains(got.stderr, "`claudebox allow-host --refused`") {
+	if !strings.Contains(got.stderr, "`claudebox allow-host --refused -P ") {
 		t.Errorf("the way to add hosts is not told: %s", got.stderr)
 	}
 	added := run(t, u.claudebox(t, append([]string{"allow-host", "--refused", "--yes"}, flags...)...))

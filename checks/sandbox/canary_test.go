@@ -127,7 +127,35 @@ func TestASecretUnderTwoNamesIsNowhereInside(t *testing.T) {
 		"--profile", profile), "same\n")
 }
 
-// Its file lies where the agent reads, by the project or a mount.
+// A project's own profile, which nobody allowed, takes away what keeps a secret outside: its entry, the tier with a
+// broker, or the name by which it would enter as a placeholder.
+func TestAProfileThatNarrowsLetsNoSecretIn(t *testing.T) {
+	for _, narrowed := range []string{
+		"secrets: !replace []", "git: !replace {}", "network: none", "extra_env_passthrough: !replace [GITHUB_TOKEN, GIT_COPY, CLAUDE_COPY]",
+	} {
+		t.Run(narrowed, func(t *testing.T) {
+			w := newWorld(t)
+			for _, name := range []string{"GH_TOKEN", "GITHUB_TOKEN"} {
+				w.env[name] = canary + "-of-github"
+			}
+			for _, name := range []string{"GIT_TOKEN", "GIT_COPY"} {
+				w.env[name] = canary + "-of-git"
+			}
+			for _, name := range []string{"CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_COPY"} {
+				w.env[name] = canary + "-of-claude"
+			}
+			w.write(t, "project/.claudebox.yaml", narrowed+"\n")
+			profile := w.profile(t, "secrets: [{env: GH_TOKEN, hosts: [github.com]}]", "git: {hosts: {git.example.org: GIT_TOKEN}}",
+				"extra_env_passthrough: [GITHUB_TOKEN, GIT_COPY, CLAUDE_COPY, CLAUDE_CODE_OAUTH_TOKEN]")
+			status, found, stderr := trial.Run(t, w.search("--profile", profile))
+			if list := findings(t, found); status != 0 || len(list) > 0 {
+				t.Errorf("status %d, %q: %s", status, list, stderr)
+			}
+		})
+	}
+}
+
+// Its file lies where the agent reads, by the project or a mount, in a tier with a broker or without.
 func TestASecretWhoseFileIsInsideIsRefused(t *testing.T) {
 	w := newWorld(t)
 	w.write(t, "tokens/mine", "of no usual form") // such a file is hidden by itself
@@ -136,6 +164,7 @@ func TestASecretWhoseFileIsInsideIsRefused(t *testing.T) {
 	const secret = "secrets: [{file: ~/%s, env: FOO_TOKEN, hosts: [foo.example]}]"
 	for _, lines := range [][]string{
 		{fmt.Sprintf(secret, "project/mine")},
+		{fmt.Sprintf(secret, "project/mine"), "network: none"},
 		{fmt.Sprintf(secret, "tokens/mine"), "mounts: [{host: ~/tokens, mode: ro}]"},
 		{fmt.Sprintf(secret, "tokens/mine"), "mounts: [{host: ~/tokens/mine, mode: ro}]"},
 	} {
@@ -176,7 +205,7 @@ func (w *world) audit(t *testing.T, flags ...string) string {
 	return stderr
 }
 
-// Every path of SAND-09 below the home holds the canary, and so do the user's
+// Every path of [profile.SecretPaths] below the home holds the canary, and so do the user's
 // own configuration files that claudebox reads.
 func TestASecretFileOfTheHomeIsNowhereInside(t *testing.T) {
 	for _, tier := range tiers {
@@ -237,7 +266,7 @@ func (w *world) hideCanaries(t *testing.T) {
 	}
 }
 
-// What of SAND-09 lies outside the home an unprivileged test cannot write, but
+// What of [profile.SecretPaths] lies outside the home an unprivileged test cannot write, but
 // for the folders of temporary files: the names themselves must be absent.
 func TestASecretPathOfTheSystemIsAbsentInside(t *testing.T) {
 	w := newWorld(t)

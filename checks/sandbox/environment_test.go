@@ -100,7 +100,7 @@ var brokers = func() map[string]string {
 // placeholder is what stands for a secret.
 var placeholder = regexp.MustCompile(`^(sk-ant-api03-)?x*cbx[a-z2-7]{30}$`)
 
-// everyVariable is an environment in which all of SAND-03 is set.
+// everyVariable is an environment in which every variable of the table that enters is set.
 func (w *world) everyVariable() {
 	maps.Copy(w.env, map[string]string{
 		"TERM": "xterm-256color", "COLORTERM": "truecolor", "NO_COLOR": "1", "FORCE_COLOR": "0",
@@ -127,7 +127,7 @@ func TestTheEnvironmentIsThePlansListByteForByte(t *testing.T) {
 	}
 }
 
-// The table of SAND-03 itself: a variable more in the code's table is one
+// The table itself: a variable more in the code's table is one
 // more that enters, and has to be written down here as well.
 func TestNoOtherVariableEntersThanThoseOfTheTable(t *testing.T) {
 	w := newWorld(t)

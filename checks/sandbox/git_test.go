@@ -105,7 +105,7 @@ Ada <ada@example.org> Ada <ada@example.org>
 `)
 }
 
-// GIT-02: files of the project belong to the user inside as well, but git in a
+// Files of the project belong to the user inside as well, but git in a
 // user namespace may see another owner above.
 func TestSafeDirectoryIsTheProjectAndItsRepository(t *testing.T) {
 	w := newWorld(t)

@@ -299,3 +299,21 @@ func lineOf(t *testing.T, program string, words ...string) string {
 	must(t, err)
 	return strings.TrimSpace(string(out))
 }
+
+// A build that failed or was interrupted on the host leaves a lock in its store, which only root may open.
+func TestALockThatTheHostLeftHindersNoBuildInside(t *testing.T) {
+	w := newWorld(t)
+	const file = "project/default.nix"
+	w.write(t, file, `derivation { name = "locked-`+filepath.Base(w.home)+`"; system = builtins.currentSystem;
+		builder = "/bin/sh"; args = [ "-c" "[ -e `+w.path(file)+` ] && echo built >$out" ]; }`)
+	outside := exec.Command("nix-build", "--no-out-link", w.path(file)) // the daemon's builder does not see the home
+	path := lineOf(t, "nix-store", "-q", "--outputs", lineOf(t, "nix-instantiate", w.path(file)))
+	if err := outside.Run(); err == nil || !exists(path+".lock") {
+		t.Fatalf("outside: %v, %s.lock is there: %v", err, path, exists(path+".lock"))
+	}
+	const look = `ls -l /nix/store >/dev/null; ` // what was looked at is what the kernel remembers
+	wantEqual(t, w.inside(t, look+`cat $(nix-build --no-out-link 2>err)`), "built\n")
+	if !exists(path + ".lock") {
+		t.Error("the host's lock is gone")
+	}
+}

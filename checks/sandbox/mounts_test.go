@@ -57,7 +57,7 @@ func TestAMountThatCannotBeIsRefused(t *testing.T) {
 		"the host's processes":                 {flag: "/proc:/mnt/proc", reason: "shows the processes and devices of the host"},
 		"a place that claudebox makes":         {flag: "~/data:~/.claude/skills", reason: "which claudebox makes inside"},
 		"all of a folder that is needed":       {flag: "~/data:/etc", reason: "holds what the sandbox needs"},
-		"nothing":                              {flag: "", reason: "a side of the colon is empty", empty: true},
+		"nothing":                              {flag: "", reason: "it needs a value: HOST[:INSIDE]", empty: true},
 		"nothing inside":                       {flag: "~/data:", reason: "a side of the colon is empty"},
 		"a part of a secret":                   {flag: "~/.aws/credentials", reason: "~/.aws"},
 		"a link that leads to a secret":        {flag: "~/to-keys:/mnt/keys", reason: "~/.ssh"},
@@ -205,6 +205,18 @@ func TestASecretEntersWhenAProfileSaysSoOfExactlyIt(t *testing.T) {
 	w.write(t, ".aws/config", "config\n")
 	file := w.profile(t, "mounts: [{host: ~/.aws/credentials, sandbox: ~/.aws/credentials, mode: ro, secret: true}]")
 	wantEqual(t, w.inside(t, `cat ~/.aws/credentials; ls ~/.aws`, "--profile", file), "key\ncredentials\n")
+}
+
+func TestASecretPathIsMountedByAProfileThatDoesNotCallItSecret(t *testing.T) {
+	w := newWorld(t)
+	w.write(t, ".ssh/id_ed25519", "key\n")
+	for _, host := range []string{"~/.ssh", "~/.ssh/id_ed25519", w.path(".ssh/id_ed25519")} {
+		file := w.profile(t, "mounts: [{host: "+host+", sandbox: ~/keys, mode: ro}]")
+		got := run(t, w.session("cat ~/keys ~/keys/*", "--profile", file))
+		if got.status != 125 || strings.Contains(got.stdout, "key") || !strings.Contains(got.stderr, "`secret: true`") {
+			t.Errorf("%s: status %d, %s%s", host, got.status, got.stdout, got.stderr)
+		}
+	}
 }
 
 // CVE-2026-87766: bwrap before 0.12 made mount points through a link that an

@@ -43,7 +43,7 @@ func nixWorks(t *testing.T, tier string) {
 	}
 }
 
-// A path that is built inside is there at once (TOOL-03, SAND-06).
+// A path that is built inside is there at once.
 func TestAPathRealisedInsideIsThereAtOnce(t *testing.T) {
 	w := newWorld(t)
 	got := w.inside(t, `

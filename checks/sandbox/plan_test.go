@@ -262,11 +262,30 @@ func TestAPlanThatWasTamperedWithIsRefused(t *testing.T) {
 
 // Anybody can write a plan with a digest that fits. One that says of keys that
 // they belong to every sandbox would have them in no audit.
+// TestAPlanChoosesWhatRunsOnTheHost: a file of the store, too, may be the agent's, who adds to it, or a flake's.
+func TestAPlanChoosesWhatRunsOnTheHost(t *testing.T) {
+	w := newWorld(t)
+	made, err := plan.Decode("made", []byte(succeed(t, w.claudebox("plan", "--pinned"))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, tool := range made.Pins.Tools {
+		if tool.Name == "bwrap" { // whoever runs it does nothing, and says that all is well
+			made.Pins.Tools[i].Path = filepath.Join(filepath.Dir(plan.ToolPath(made, "env")), "true")
+		}
+	}
+	file := w.write(t, "forged.json", string(made.Encode()))
+	wantEqual(t, succeed(t, w.session("echo inside", "--plan", file)), "inside\n")
+}
+
 func TestAForgedPlanIsRefused(t *testing.T) {
 	for name, forge := range map[string]struct{ mount, tool string }{
 		"that calls keys a part of the base":       {mount: `{"kind":"ro-bind","source":"${home}/.ssh","destination":"/mnt","why":"base"}`},
 		"that brings a program for the host":       {tool: "evil"},
 		"that mounts keys and says who asks":       {mount: `{"kind":"ro-bind","source":"${home}/.ssh","destination":"/mnt","why":"profile x:1"}`},
+		"that mounts the project once more":        {mount: `{"kind":"bind","source":"${project}","destination":"/mnt","why":"base"}`},
+		"that mounts it as a part of Nix":          {mount: `{"kind":"bind","source":"${project}","destination":"/mnt","why":"nix daemon"}`},
+		"that mounts it as the user asks":          {mount: `{"kind":"bind","source":"${project}","destination":"/mnt","why":"profile x:1"}`},
 		"that mounts history as the user's skills": {mount: `{"kind":"ro-bind","source":"${home}/.claude/projects","destination":"/mnt","why":"your ~/.claude"}`},
 		"that mounts keys as the user's skills":    {mount: `{"kind":"ro-bind","source":"${home}/.ssh","destination":"/mnt","why":"your ~/.claude"}`},
 	} {

@@ -185,7 +185,7 @@ func TestScriptsOfOtherSystemsRun(t *testing.T) {
 	}
 }
 
-// The base of SAND-10, from the store and nowhere else.
+// The base, from the store and nowhere else.
 func TestTheUsualProgramsAreOnPath(t *testing.T) {
 	w := newWorld(t)
 	programs := "ls bash git curl jq rg fd find grep sed awk diff less which tar gzip nix ,"

@@ -200,6 +200,34 @@ func TestACommandAndItsAgentAreAskedAboutOnce(t *testing.T) {
 	}
 }
 
+// What takes away asks nothing, and a command says what it has more than its agent was approved of.
+func TestOnlyWhatIsGrantedIsAskedAbout(t *testing.T) {
+	w := newWorld(t)
+	agent := "agent: {command: [" + w.home + "/bin/probe]}"
+	w.profile(t, "probe", agent, "confirm: changed")
+	w.startAgent(t, true)
+	write(t, filepath.Join(w.project, ".env"), "TOKEN=1")
+	write(t, filepath.Join(w.project, ".envrc"), "true")
+	shell := func() *exec.Cmd { return w.claudebox("shell", "--profile", w.file("probe"), "--", "true") }
+	start(t, shell(), false, func() {})
+	w.startAgent(t, false)
+	w.profile(t, "probe", agent, "confirm: changed", "env: {NEW: variable}", "show: [.env]")
+	c := on(t, shell())
+	c.await(t, question)
+	c.press(t, "n\n")
+	for _, want := range []string{"+ variable NEW from const", "- hidden ~/p/.env"} {
+		if !strings.Contains(c.text(), want) {
+			t.Errorf("it does not say that %q changed:\n%s", want, c.text())
+		}
+	}
+	c.end(t)
+	if err := os.Remove(filepath.Join(w.project, ".env")); err != nil {
+		t.Fatal(err)
+	}
+	w.profile(t, "probe", agent, "confirm: changed")
+	w.startAgent(t, false)
+}
+
 // startAgent starts the agent, which ends at once, see [start].
 func (w *world) startAgent(t *testing.T, asked bool) {
 	t.Helper()

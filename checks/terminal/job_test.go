@@ -252,3 +252,22 @@ func TestAJobInTheBackgroundIsLeftAlone(t *testing.T) {
 	shell.enter(t, "wait") // for nothing: the job is gone
 	shell.status(t, "0")
 }
+
+// A shell continues a stopped job that it ends. An agent that then uses the terminal stops the job again.
+func TestASuspendedSessionEndsByOneKill(t *testing.T) {
+	for _, signal := range []string{"TERM", "HUP"} {
+		t.Run(signal, func(t *testing.T) {
+			w := newWorld(t)
+			write(t, filepath.Join(w.project, "agent.sh"), "trap 'stty raw' CONT; trap : TERM HUP; echo ready-$((6*7))\n"+
+				"while :; do sleep 0.1; done\n")
+			w.profile(t, "probe", `agent: {command: [bash, -c, ". ./agent.sh", `+w.home+`]}`)
+			shell := w.shell(t)
+			shell.enter(t, strings.Join(w.claudebox("-y").Args, " "))
+			shell.await(t, "ready-42")
+			shell.press(t, "\x1a")
+			shell.await(t, "Stopped")
+			shell.enter(t, "kill -"+signal+" %1")
+			w.awaitGone(t)
+		})
+	}
+}

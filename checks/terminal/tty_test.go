@@ -202,3 +202,17 @@ func (c *tty) status(t *testing.T, want string) {
 	c.enter(t, "echo status=$?=")
 	c.await(t, "\nstatus="+want+"=")
 }
+
+// Outside and inside looked alike. What a profile sets stays.
+func TestThePromptOfAShellSaysWhereItIs(t *testing.T) {
+	for line, want := range map[string]string{"": "[claudebox] ~/p $ ", "env: {PS1: 'mine> '}": "mine> "} {
+		w := newWorld(t)
+		w.profile(t, "probe", line)
+		c := on(t, w.command(os.Getenv("CLAUDEBOX_BIN"), "shell", "-P", w.file("probe"), "-y"))
+		c.await(t, want)
+		c.press(t, "exit\n")
+		if got := c.end(t); got != 0 {
+			t.Errorf("status %d", got)
+		}
+	}
+}

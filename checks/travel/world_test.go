@@ -133,7 +133,8 @@ func newColleague(t *testing.T, root, conf string, m maker, daemon daemon) colle
 		tool(t, "bwrap"), "--die-with-parent", "--dev", "/dev", "--bind", "/proc", "/proc", "--bind", "/tmp", "/tmp", "--bind", state, "/nix",
 		"--ro-bind", root + "/usr", "/usr", "--symlink", "usr/bin", "/bin", "--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64", "/lib64",
 		"--ro-bind", "/etc/passwd", "/etc/passwd", "--ro-bind", "/etc/group", "/etc/group",
-		"--ro-bind", os.Getenv("CLAUDEBOX_BIN"), "/claudebox", "--chdir", m.path("home/project"),
+		"--ro-bind", os.Getenv("CLAUDEBOX_BIN"), "/claudebox",
+		"--ro-bind", os.Getenv("CLAUDEBOX_MANIFEST"), "/share/claudebox/manifest.json", "--chdir", m.path("home/project"),
 		"--setenv", "NIX_CONF_DIR", "/nix/etc", "--setenv", "PATH", "/usr/bin", "--setenv", "HOME", m.path("home"),
 	}
 	c := colleague{state: state, inside: append(append(words, daemon.mounts...), "--")}

@@ -3,11 +3,13 @@ package agent
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/diag/spelling"
 	"claudebox/internal/linux/pathname"
 )
 
@@ -101,7 +103,7 @@ func (f *finder) locate(word string) (string, error) {
 		return "", diag.Errorf("find "+word, "give the whole path of the agent",
 			"a relative path would lead into the project, where any agent could have written it")
 	}
-	if name, may := f.search(f.Inside, word); may {
+	if name, ok := f.search(f.Inside, word); ok {
 		return name, nil
 	}
 	if path.Base(f.Pinned) == word {
@@ -117,15 +119,15 @@ func (f *finder) onPath(word string) (string, error) {
 		switch {
 		case !path.IsAbs(folder):
 		case f.inProject(folder):
-			if name, may := f.search([]string{folder}, word); may {
+			if name, ok := f.search([]string{folder}, word); ok {
 				f.note(name + " is passed over: it lies in the project")
 			}
 		default:
 			outside = append(outside, folder)
 		}
 	}
-	switch name, may := f.search(outside, word); {
-	case may:
+	switch name, ok := f.search(outside, word); {
+	case ok:
 		return name, nil
 	case name != "":
 		return "", notExecutable(name, "chmod +x "+name, "its mode does not let user %d run it", f.UID)
@@ -133,10 +135,10 @@ func (f *finder) onPath(word string) (string, error) {
 	return "", &diag.Error{Op: "find " + word + " on PATH", Err: ErrNotFound, Remedy: f.howToGet(word)}
 }
 
-// search returns the first file called word in folders that the user may execute, with may true. Without one it
+// search returns the first file called word in folders that the user may execute, with ok true. Without one it
 // returns the first that they may not execute, else "". It does not check who could have written the file. That comes
 // later, so that an unsafe program is refused, not passed over for another.
-func (r Request) search(folders []string, word string) (name string, may bool) {
+func (r Request) search(folders []string, word string) (name string, ok bool) {
 	for _, folder := range folders {
 		at := path.Join(folder, word)
 		file, err := r.follow(at)
@@ -152,22 +154,29 @@ func (r Request) search(folders []string, word string) (name string, may bool) {
 }
 
 // packages maps the program of an agent to its package in nixpkgs.
-var packages = map[string]string{"codex": "codex", "gemini": "gemini-cli", "opencode": "opencode"}
+var packages = map[string]string{
+	"claude": "claude-code", "codex": "codex", "gemini": "gemini-cli", "opencode": "opencode",
+}
 
 // howToGet returns the remedy that says how to install the agent called word.
 func (r Request) howToGet(word string) string {
+	const get = "install Claude Code (npm install -g @anthropic-ai/claude-code, or Anthropic's installer), or "
+	for _, known := range slices.Sorted(maps.Keys(packages)) {
+		if spelling.Distance(word, known, 2) < 3 && word != known {
+			return "write `agent: " + known + "`; known are " + strings.Join(slices.Sorted(maps.Keys(packages)), ", ")
+		}
+	}
 	switch {
-	case packages[word] != "":
+	case word != "claude" && packages[word] != "":
 		return "install " + word + ", add it to the profile (`packages: [" + packages[word] + "]`), " +
 			"or give its path in agent: {command: [...]}"
 	case word != "claude":
 		return "install " + word +
 			", add its package to the profile's packages, or give its path in agent: {command: [...]}"
 	case r.Flake != "":
-		return "nix run " + r.Flake + "#claudebox-with-claude-code"
+		return get + "`nix run " + r.Flake + "#claudebox-with-claude-code`"
 	}
-	return "install Claude Code (npm install -g @anthropic-ai/claude-code, or Anthropic's installer), " +
-		"or set programs.claudebox.agentPackage where a module installs claudebox"
+	return get + "set programs.claudebox.agentPackage where a module installs claudebox"
 }
 
 // notExecutable is an [ErrNotExecutable] with its reason.

@@ -6,8 +6,7 @@
 // that every distribution keeps its libraries in, never a home folder or the
 // whole of /usr.
 //
-// It imports diag and beneath, reads through [Files] and writes nothing. It trusts the manifest, the store, and files
-// that only root or the user can have written, but no file in the project: an agent that ran before may have planted
-// it. What a program says it needs is not trusted: a hostile one could name a secret as its library, so only code is
-// mounted.
+// It reads through [Files] and writes nothing. It trusts the manifest, the store, and files that only root or the user
+// can have written, but no file in the project: an agent that ran before may have planted it. What a program says it
+// needs is not trusted: a hostile one could name a secret as its library, so only code is mounted.
 package agent

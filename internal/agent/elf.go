@@ -86,7 +86,7 @@ func (f *finder) mountLoader(name, loader string) error {
 		return notExecutable(name, "", "its loader %s is no program", loader)
 	}
 	f.mountLibraries()
-	if !f.covers(file.name) {
+	if !f.isInside(file.name) {
 		f.mount(Mount{Source: file.name, Destination: loader})
 	}
 	return nil
@@ -124,7 +124,7 @@ func (f *finder) privateLibraries(name string, program *elf.File) {
 	for _, folder := range folders {
 		for _, library := range libraries {
 			name := path.Join(folder, library)
-			if f.covers(name) {
+			if f.isInside(name) {
 				continue
 			}
 			file, err := f.follow(name)

@@ -18,8 +18,8 @@ type Mount struct {
 // next two. Debian's node keeps parts of itself, and npm, in the last folder, and aborts without them.
 var libraryFolders = []string{"/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/share/nodejs"}
 
-// mountLibraries mounts the host's library folders, and says so in the last note, which is on the program that needs
-// them.
+// mountLibraries mounts the host's library folders, and says so in the note that [finder.own] has just made of the
+// program.
 func (f *finder) mountLibraries() {
 	f.made.Libraries = true
 	f.made.Notes[len(f.made.Notes)-1] += ", with its libraries"
@@ -30,14 +30,14 @@ func (f *finder) mountLibraries() {
 		}
 		mount := Mount{Source: end.name, Destination: folder}
 		if folder != end.name && slices.Contains(libraryFolders, end.name) {
-			mount.Source, mount.Link = strings.TrimPrefix(end.name, "/"), true // the link is made inside, too
+			mount.Source, mount.Link = strings.TrimPrefix(end.name, "/"), true // a relative link, as on the host
 		}
 		f.mount(mount)
 	}
 }
 
-// covers reports whether name is in the store, or mounted at its own path already.
-func (f *finder) covers(name string) bool {
+// isInside reports whether name is there inside already: in the store, or mounted at its own path.
+func (f *finder) isInside(name string) bool {
 	return inStore(name) || slices.ContainsFunc(f.made.Mounts, func(m Mount) bool {
 		return !m.Link && m.Source == m.Destination && pathname.Below(name, m.Destination)
 	})

@@ -43,7 +43,7 @@ func (f *finder) words(name string) ([]string, error) {
 }
 
 // samePackage returns the path by which to run a program of the store: the first link on the way to it that lies in
-// the same package as the file itself, else the file. A link keeps the name that the program may act by; a link of
+// the same package as the file itself, else the file. A program may act by the name of the link; but a link of
 // another package, such as a profile's link farm, would bring that package's whole closure along.
 func samePackage(file found) string {
 	base, _, _ := strings.Cut(strings.TrimPrefix(file.name, store+"/"), "/")
@@ -103,9 +103,9 @@ func wrapped(text string) string {
 		if line == "" || line[0] == '#' {
 			continue
 		}
-		rest, become := strings.CutPrefix(line, "exec ")
-		rest, words := strings.CutSuffix(rest, ` "$@"`)
-		if program != "" || !become || !words {
+		rest, replaces := strings.CutPrefix(line, "exec ")
+		rest, passesWords := strings.CutSuffix(rest, ` "$@"`)
+		if program != "" || !replaces || !passesWords {
 			return ""
 		}
 		program = strings.Trim(rest, `"`)
@@ -164,12 +164,12 @@ func shebang(text string) (interpreter string, words []string) {
 }
 
 // interpreter returns the command line of a script's interpreter. A bare name (after env) is looked up inside, then
-// as the manifest's node, then on the caller's PATH. A path is the host's file, but for shells, of which the one
-// inside comes first, and for node, of which the manifest's does.
+// as the manifest's node, then on the caller's PATH. A path is the host's file, but the shell inside and the
+// manifest's node come before those of the host.
 func (f *finder) interpreter(script, word string) ([]string, error) {
 	base := path.Base(word)
 	if !path.IsAbs(word) || slices.Contains(shells, base) {
-		if name, may := f.search(f.Inside, base); may {
+		if name, ok := f.search(f.Inside, base); ok {
 			return []string{name}, nil
 		}
 	}

@@ -207,3 +207,12 @@ func TestFindTrusts(t *testing.T) {
 		})
 	}
 }
+
+// A misspelt agent is told the one that was meant, and all that are known.
+func TestAMisspeltAgentIsToldWhatIsKnown(t *testing.T) {
+	_, err := agent.Find(request(func(r *agent.Request) { r.Name, r.Files = "cluade", newTree(debian(nil), nil) }))
+	want := "write `agent: claude`; known are claude, codex, gemini, opencode"
+	if got := diag.Remedy(err); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

@@ -13,8 +13,8 @@ import (
 
 const allowLong = `A project can bring a profile of its own, the file .claudebox.yaml at its root.
 What it takes away from your profile counts at once. What it adds counts when
-you have allowed it: exactly this content, here, over what you were shown. Any
-change asks again.`
+you have allowed it. You allow exactly this content, in this folder, over the
+profile that you were shown: after any change of these you are asked again.`
 
 func newAllowCommand(sys System) *cobra.Command {
 	var o session.Options
@@ -31,9 +31,13 @@ func newDenyCommand(sys System) *cobra.Command {
 	const more = "\n\nA file that is denied does not count at all, nor does what it takes away."
 	c := sys.prints("deny", "Leave this project's .claudebox.yaml out as it stands", allowLong+more, noWords,
 		func([]string) (string, error) {
-			asked, _, err := session.ProjectFile(sys.Caller(), o, true)
+			const unread = true // it may be faulty
+			asked, _, err := session.ProjectFile(sys.Caller(), o, unread)
+			if err == nil && asked.Denied() {
+				return "denied before: " + diag.Visible(asked.File.Path) + "\n", nil
+			}
 			if err == nil {
-				err = asked.Judge(false)
+				err = asked.KeepVerdict(false)
 			}
 			return "denied: " + diag.Visible(asked.File.Path) + "\n", err
 		})
@@ -55,7 +59,7 @@ func allow(sys System, o session.Options) (said string, err error) {
 	} else {
 		fmt.Fprintf(sys.Stderr, "%s asks for no more than your profile grants.\n", diag.Visible(asked.File.Path))
 	}
-	return "allowed: " + diag.Visible(asked.File.Path) + "\n", asked.Judge(true)
+	return "allowed: " + diag.Visible(asked.File.Path) + "\n", asked.KeepVerdict(true)
 }
 
 func confirmed(yes bool, question string) error {
@@ -90,7 +94,7 @@ func newAllowHostCommand(sys System) *cobra.Command {
 	var o session.Options
 	var refused bool
 	words := func(c *cobra.Command, hosts []string) error {
-		if refused == (len(hosts) > 0) {
+		if named := len(hosts) > 0; named == refused { // both, or neither
 			return misused(c, "%s takes hosts, or --refused", c.CommandPath())
 		}
 		return nil

@@ -70,9 +70,9 @@ func knownFormat(format, op string) error {
 	return nil
 }
 
-// printFindings prints findings as text or json. It returns an error if any is [doctor.Failed]: op and told word it,
-// told with the number of those and of all.
-func printFindings(sys System, facts host.Facts, list []doctor.Finding, format, op, told string) (err error) {
+// printFindings prints findings as text or json. If any is [doctor.Failed] it returns an error of op, whose cause is
+// count with the numbers of failed findings and of all.
+func printFindings(sys System, facts host.Facts, list []doctor.Finding, format, op, count string) (err error) {
 	text := doctor.Text(viewOn(sys.Stdout, facts).View, list)
 	if format == "json" {
 		text, err = jsonText(list)
@@ -81,7 +81,7 @@ func printFindings(sys System, facts host.Facts, list []doctor.Finding, format, 
 		_, err = io.WriteString(sys.Stdout, text)
 	}
 	if failed := doctor.Count(list, doctor.Failed); err == nil && failed > 0 {
-		return diag.Errorf(op, "", told, failed, len(list))
+		return diag.Errorf(op, "", count, failed, len(list))
 	}
 	return err
 }

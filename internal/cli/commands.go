@@ -77,7 +77,11 @@ func newRoot(sys System) *cobra.Command {
 	})
 	addLaunchFlags(root.Flags())
 	root.AddCommand(ownCommands(sys)...)
-	completeFlags(root, sys)
+	root.InitDefaultCompletionCmd()
+	if c, _, err := root.Find([]string{"completion"}); err == nil {
+		onlyGroups(c)
+	}
+	readyFlags(root, sys)
 	return root
 }
 
@@ -119,8 +123,15 @@ func (sys System) prints(use, short, long string, words cobra.PositionalArgs, do
 
 // newGroup makes a command that only groups others. Alone it shows its help.
 func newGroup(use, short, long string, commands ...*cobra.Command) *cobra.Command {
-	c := &cobra.Command{Use: use, Short: short, Long: long, Args: cobra.ArbitraryArgs}
+	c := &cobra.Command{Use: use, Short: short, Long: long}
 	c.AddCommand(commands...)
+	onlyGroups(c)
+	return c
+}
+
+// onlyGroups has a command show its help alone, and refuse any word that is none of its commands.
+func onlyGroups(c *cobra.Command) {
+	c.Args = cobra.ArbitraryArgs
 	c.RunE = func(_ *cobra.Command, words []string) error {
 		if len(words) == 0 {
 			return c.Help()
@@ -135,7 +146,6 @@ func newGroup(use, short, long string, commands ...*cobra.Command) *cobra.Comman
 		}
 		return diag.Errorf("read the command line", remedy, "%s has no command %q", c.CommandPath(), words[0])
 	}
-	return c
 }
 
 func newVersionCommand(sys System) *cobra.Command {
@@ -143,8 +153,9 @@ func newVersionCommand(sys System) *cobra.Command {
 		func([]string) (string, error) { return "claudebox " + Version + "\n", nil })
 }
 
-// completeFlags registers the completions for the flags of a command and of those below it.
-func completeFlags(c *cobra.Command, sys System) {
+// readyFlags registers the completions for the flags of a command and of those below it, and has those that take a
+// value refuse an empty one.
+func readyFlags(c *cobra.Command, sys System) {
 	tiers := cobra.FixedCompletions([]string{
 		"full\tyour network", "inet\tthe internet, without private networks", "allow\tthe listed hosts",
 		"none\tloopback only",
@@ -156,9 +167,33 @@ func completeFlags(c *cobra.Command, sys System) {
 			c.RegisterFlagCompletionFunc(name, complete) // fails only where it was done before
 		}
 	}
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		if f.NoOptDefVal == "" {
+			var what string
+			what, f.Usage = pflag.UnquoteUsage(f) // completions show it as it is
+			f.Value = filled{f.Value, what}
+		}
+	})
 	for _, sub := range c.Commands() {
-		completeFlags(sub, sys)
+		readyFlags(sub, sys)
 	}
+}
+
+// filled is a flag's value that may not be empty: in a script that is a variable which is not set.
+type filled struct {
+	pflag.Value
+	what string
+}
+
+// Type is what help shows for the value.
+func (f filled) Type() string { return f.what }
+
+// Set keeps a text that is not empty.
+func (f filled) Set(text string) error {
+	if text == "" {
+		return errors.New("it needs a value: " + f.what)
+	}
+	return f.Value.Set(text)
 }
 
 // completeCommands completes commands after claudebox's own flags, where cobra does not look for them.

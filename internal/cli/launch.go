@@ -1,7 +1,10 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -22,7 +25,7 @@ func newShellCommand(sys System) *cobra.Command {
 		Short: "The same sandbox with a shell, or a command, instead of the agent",
 		RunE: func(_ *cobra.Command, words []string) error {
 			if len(words) == 0 {
-				words = []string{"bash"}
+				words = launch.Shell
 			}
 			return runLaunch(sys, *o, words)
 		},
@@ -127,8 +130,8 @@ type subject struct {
 }
 
 // subjectOf returns the subject of a launch: a profile with its agent, or a command of the user's own in the same
-// sandbox. A command needs no answer if the agent's sandbox was approved and lets in all that the command's does;
-// else its answer is kept under a name of its own.
+// sandbox. A command's answer is kept under a name of its own. It is compared with the agent's where that lets in all
+// that the command's does, or where there is no other.
 func subjectOf(s *session.Session, command []string) subject {
 	profile := s.Launch.Plan.Profile
 	about := subject{profile, audit.Lines(s.Launch), s.Instance.Approved(profile)}
@@ -140,24 +143,35 @@ func subjectOf(s *session.Session, command []string) subject {
 		return about
 	}
 	about.name += ", a command"
-	about.lines = slices.DeleteFunc(about.lines, func(line string) bool { return strings.HasPrefix(line, "agent ") })
-	isNew := func(line string) bool { return !slices.Contains(about.approved, line) }
-	if len(about.approved) > 0 && !slices.ContainsFunc(about.lines, isNew) {
-		about.approved = about.lines
-	} else {
-		about.approved = s.Instance.Approved(about.name)
+	isAgent := func(line string) bool { return strings.HasPrefix(line, "agent ") }
+	about.lines, about.approved = slices.DeleteFunc(about.lines, isAgent), slices.DeleteFunc(about.approved, isAgent)
+	if own := s.Instance.Approved(about.name); len(own) > 0 && about.grants(s) {
+		about.approved = own
 	}
 	return about
 }
 
+// grants reports whether the launch lets in what was not approved; see [audit.Grants].
+func (a subject) grants(s *session.Session) bool {
+	gone := func(path string) bool {
+		_, err := os.Lstat(path)
+		return errors.Is(err, fs.ErrNotExist)
+	}
+	return len(a.approved) == 0 || refuseLinked(s, a.approved) != nil ||
+		audit.Grants(s.Launch, a.approved, a.lines, gone)
+}
+
 // approve shows what will enter and asks, unless a flag, the profile, or an earlier
 // answer makes that needless. It returns the lines that were approved; nil, if nobody was
-// asked. Then a mount that a link leads to must have been approved before.
+// asked. If the flag or the profile says not to ask, it fails where [refuseLinked] does.
 func approve(sys System, s *session.Session, about subject, yes bool) (lines []string, err error) {
 	if yes || s.Confirm() == "never" {
 		return nil, refuseLinked(s, about.approved)
 	}
-	if s.Confirm() == "changed" && slices.Equal(about.lines, about.approved) {
+	if s.Confirm() == "changed" && !about.grants(s) {
+		if !slices.Equal(about.lines, s.Instance.Approved(about.name)) {
+			s.Instance.Approve(about.name, about.lines) // they are less: what comes back is asked about
+		}
 		return nil, nil
 	}
 	var changes []string
@@ -182,9 +196,9 @@ func (sys System) question(s *session.Session, changes []string) error {
 		case "y", "yes":
 			return nil
 		case "d", "details":
-			err = page(s.Launch, view.Text(s.Launch)+view.Changes(changes))
+			err = page(s.Pager(), view.Text(s.Launch)+view.Changes(changes))
 		case "p", "plan":
-			err = page(s.Launch, view.Plan(s.Launch))
+			err = page(s.Pager(), view.Plan(s.Launch))
 		case "", "n", "no", "q":
 			return errDeclined
 		default:

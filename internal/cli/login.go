@@ -15,13 +15,9 @@ use it from then on, in the place of the login that they had.`
 
 func newLoginCommand(sys System) *cobra.Command {
 	var o session.Options
-	// The parent only shows help. "keep" is in its Use for the list of commands: it is the only sub-command.
-	c := &cobra.Command{
-		Use: "login keep", Short: "Use a login outside that was made inside", Long: loginLong, Args: noWords,
-	}
 	keep := sys.prints("keep", "Use this project's login outside, too", loginLong, noWords,
 		func([]string) (string, error) {
-			// Look: only the instance is needed, and TakeLogin alone writes.
+			// Only the session's instance is needed, so nothing is made for a launch.
 			s, err := session.Prepare(sys.Caller(), o, session.Purpose{Look: true})
 			if err != nil {
 				return "", err
@@ -33,8 +29,7 @@ func newLoginCommand(sys System) *cobra.Command {
 			return "the login that was made inside is yours now\n", nil
 		})
 	keep.Flags().StringVarP(&o.Profile, "profile", "P", "", "profile of the project, a `NAME|FILE`")
-	c.AddCommand(keep)
-	return c
+	return newGroup("login", "Use a login outside that was made inside", loginLong, keep)
 }
 
 // askAboutLogin asks whether the login that was made in the ended session is to become the user's own.

@@ -13,7 +13,7 @@ import (
 	"claudebox/internal/session"
 )
 
-// options are claudebox's own flags and words of a command line.
+// options are claudebox's own flags of a command line, and the agent's words.
 type options struct {
 	session.Options
 	Check, DryRun, Help, Version bool
@@ -22,17 +22,17 @@ type options struct {
 // launchFlag is one flag that claudebox claims.
 type launchFlag struct {
 	name, short string
-	value       string // names what is expected; empty: it is a switch
+	value       string // what help calls its value; empty: it takes none
 	usage       string
 	anywhere    bool // claimed after the agent's first word, too
-	to          any  // where it is kept: a *string, *[]string or *bool
+	to          any  // the field of options that it sets: a *string, *[]string or *bool
 }
 
+// Values of launchFlag.anywhere. A flag that widens the sandbox counts only before the
+// agent's first word, so that a prompt pasted into a script cannot widen it.
 const before, anywhere = false, true
 
-// flags are all of claudebox's flags for a launch. Those that widen the sandbox
-// count only before the first word of the agent, so that a prompt pasted into a
-// script cannot widen it.
+// flags are all of claudebox's flags for a launch, which set fields of o.
 func (o *options) flags() []launchFlag {
 	return []launchFlag{
 		{"profile", "P", "NAME|FILE", "profile to launch by", before, &o.Profile},
@@ -76,9 +76,9 @@ func (f launchFlag) values() []string {
 	return nil
 }
 
-// split divides a command line into claudebox's options and the agent's words. A
-// "--" ends claudebox's options; after a word of the agent it is the agent's, too. It fails on
-// a flag without its value, and on a widening flag after the agent's first word.
+// split divides a command line into claudebox's options and the agent's words. A "--"
+// ends claudebox's options; one after a word of the agent is itself a word of the agent.
+// It fails on a flag without its value, and on a widening flag after the agent's first word.
 func split(args []string) (options, error) {
 	var o options
 	if len(args) == 1 {
@@ -124,14 +124,19 @@ func (o *options) take(args []string) (int, error) {
 			"%[1]s to the agent", args[0], o.Words[0])
 	case flag.value == "" && inline:
 		return 0, fmt.Errorf("--%s takes no value", flag.name)
-	case flag.value == "" || inline:
-		flag.set(value)
+	case flag.value == "":
+		flag.set("")
 		return 1, nil
-	case len(args) < 2:
-		return 0, fmt.Errorf("%s needs a value: %s", args[0], flag.value)
 	}
-	flag.set(args[1])
-	return 2, nil
+	used := 1
+	if !inline && len(args) > 1 {
+		value, used = args[1], 2
+	}
+	if value == "" { // or given by a variable that is not set, which must not mean the default
+		return 0, fmt.Errorf("%s needs a value: %s", strings.TrimSuffix(args[0], "="), flag.value)
+	}
+	flag.set(value)
+	return used, nil
 }
 
 // nearFlag returns the flag that a word was probably meant to be; empty: none. A
@@ -148,9 +153,6 @@ func nearFlag(word string) string {
 
 // findFlag looks a word up among claudebox's flags, also in the form "--name=value". flag is nil if it is none.
 func (o *options) findFlag(word string) (flag *launchFlag, value string, inline bool) {
-	if !strings.HasPrefix(word, "-") {
-		return nil, "", false
-	}
 	name, value, inline := strings.Cut(word, "=")
 	for _, f := range o.flags() {
 		if name == "--"+f.name || f.short != "" && word == "-"+f.short {
@@ -160,21 +162,20 @@ func (o *options) findFlag(word string) (flag *launchFlag, value string, inline 
 	return nil, "", false
 }
 
-// findCommand looks for a command after claudebox's own flags, and returns its
-// words with the command first; nil: there is none. near is set if the first word that is no flag is one
-// edit away from a command, and neither a file nor the beginning of a sentence:
-// it is that command. Any other word is the agent's.
+// findCommand looks for a command after claudebox's own flags, and returns its words
+// with the command first; nil: there is none, and the words are the agent's. near is the
+// command that the first word was probably meant to be, see [nearCommand].
 func findCommand(args []string) (words []string, near string) {
 	at := firstWord(args)
 	if at == len(args) {
 		return nil, ""
 	}
-	word, own := args[at], ownCommands(System{})
-	i := slices.IndexFunc(own, func(c *cobra.Command) bool { return c.Name() == word })
+	word, commands := args[at], ownCommands(System{}) // only to look up names and flags
+	i := slices.IndexFunc(commands, func(c *cobra.Command) bool { return c.Name() == word })
 	if i < 0 && !slices.Contains(cobraCommands, word) {
-		return nil, nearCommand(word, args[at+1:], own)
+		return nil, nearCommand(word, args[at+1:], commands)
 	}
-	takes := func(name string) bool { return i >= 0 && own[i].Flags().Lookup(name) != nil }
+	takes := func(name string) bool { return i >= 0 && commands[i].Flags().Lookup(name) != nil }
 	return slices.Concat([]string{word}, dropUseless(args[:at], word, takes), args[at+1:]), ""
 }
 
@@ -195,10 +196,10 @@ func firstWord(args []string) int {
 	return len(args)
 }
 
-// dropUseless removes the switches that change nothing for a command that does
-// not take them: one that asks nothing, reports nothing, or runs nothing anyhow.
-func dropUseless(own []string, command string, takes func(name string) bool) []string {
-	return slices.DeleteFunc(slices.Clone(own), func(word string) bool {
+// dropUseless removes, from the flags before a command, switches that the command does not
+// take because they would change nothing: it asks nothing, reports nothing or runs nothing.
+func dropUseless(flags []string, command string, takes func(name string) bool) []string {
+	return slices.DeleteFunc(slices.Clone(flags), func(word string) bool {
 		flag, _, _ := new(options).findFlag(word)
 		if flag == nil || takes(flag.name) {
 			return false
@@ -210,22 +211,16 @@ func dropUseless(own []string, command string, takes func(name string) bool) []s
 
 // nearCommand returns the command that a word was probably meant to be; empty: none. A word
 // with others after it begins a sentence, and the name of an existing file means that file.
-func nearCommand(word string, behind []string, own []*cobra.Command) string {
-	const sentence = 2 // plain words after the first
-	plain := 0
-	for _, w := range behind {
-		if strings.HasPrefix(w, "-") {
-			break
-		}
-		plain++
-	}
-	if strings.HasPrefix(word, "-") || strings.ContainsAny(word, " \t\n") || plain >= sentence {
+func nearCommand(word string, rest []string, commands []*cobra.Command) string {
+	isFlag := func(w string) bool { return strings.HasPrefix(w, "-") }
+	isSentence := len(rest) >= 2 && !slices.ContainsFunc(rest[:2], isFlag)
+	if isFlag(word) || strings.ContainsAny(word, " \t\n") || isSentence {
 		return ""
 	}
 	if _, err := os.Lstat(word); err == nil {
 		return ""
 	}
-	for _, command := range own {
+	for _, command := range commands {
 		if oneEdit(word, command.Name()) {
 			return command.Name()
 		}
@@ -238,20 +233,19 @@ func nearCommand(word string, behind []string, own []*cobra.Command) string {
 func oneEdit(a, b string) bool { return spelling.Distance(a, b, 1) == 1 }
 
 // commandWords returns the words of the command that is called, the command first; nil: the
-// agent is called. A mistyped command must not start an agent with it as its prompt: the
-// user is asked whether the nearest one was meant, and without a yes it is an error.
+// agent is called. A mistyped command must not become an agent's prompt: the user is asked
+// whether the nearest command was meant, and without a yes it is an error.
 func commandWords(args []string) ([]string, error) {
 	words, near := findCommand(args)
 	if near == "" {
 		return words, nil
 	}
-	at, right := firstWord(args), slices.Clone(args)
-	right[at] = near
+	at := firstWord(args)
 	if confirm("claudebox has no command "+args[at]+". Run `claudebox "+near+"`?", "") != nil {
 		return nil, diag.Errorf("read the command line",
 			"say `claudebox "+near+"` for the command, or `claudebox -- "+args[at]+"` to give the word to the agent",
 			"%s is no command", args[at])
 	}
-	words, _ = findCommand(right)
+	words, _ = findCommand(slices.Concat(args[:at], []string{near}, args[at+1:]))
 	return words, nil
 }

@@ -55,6 +55,8 @@ func TestSplitRefuses(t *testing.T) {
 		"a mount behind the agent's first word":             {"fix --mount-rw /", "--mount-rw must stand before"},
 		"a profile behind the agent's first word":           {"fix -P wide", "-P must stand before"},
 		"a flag without its value":                          {"--profile", "--profile needs a value: NAME|FILE"},
+		"an empty value, by a variable that is not set":     {`-P "" fix`, "-P needs a value: NAME|FILE"},
+		"an empty value behind an equals sign":              {"--network= fix", "--network needs a value: TIER"},
 		"a switch with a value":                             {"--yes=no", "--yes takes no value"},
 		"a mistyped flag, which would leave all open":       {"--netwrk none", "there is no --netwrk: say --network, or put `--` before it"},
 		"a mistyped flag with its value":                    {"--nework=none -p x", "there is no --nework: say --network"},
@@ -62,7 +64,11 @@ func TestSplitRefuses(t *testing.T) {
 		"a mistyped flag behind the agent's words":          {"-p x --dryrun", "say --dry-run"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := split(strings.Fields(tc.args))
+			args := strings.Fields(tc.args)
+			for i := range args {
+				args[i] = strings.Trim(args[i], `"`)
+			}
+			_, err := split(args)
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("Split(%q) = %v; want %q in it", tc.args, err, tc.want)
 			}
@@ -75,5 +81,14 @@ func TestResumingTakesTheSameSandbox(t *testing.T) {
 	o, err := split([]string{"-P", "work", "-y", "--network", "none", "--mount-ro", "a b", "-p", "x"})
 	if got, want := o.sandboxWords(), "--profile work --network none --mount-ro 'a b' "; err != nil || got != want {
 		t.Errorf("got %q, %v; want %q", got, err, want)
+	}
+}
+
+func TestATerminalThatOnlyPrintsGetsNoColour(t *testing.T) {
+	for term, want := range map[string]bool{"": false, "dumb": false, "xterm-256color": true} {
+		t.Setenv("TERM", term)
+		if got := isCapable(); got != want {
+			t.Errorf("TERM=%q: %v", term, got)
+		}
 	}
 }

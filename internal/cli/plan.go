@@ -13,7 +13,6 @@ import (
 	"claudebox/internal/host"
 	"claudebox/internal/plan"
 	"claudebox/internal/plan/diff"
-	"claudebox/internal/plan/resolve"
 	"claudebox/internal/profile/shape"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/session"
@@ -171,7 +170,7 @@ func script(l launch.Launch) (string, error) {
 		return "", diag.Errorf("print the launch as a script", "use `--format argv`",
 			"tier %s and ports need more than bwrap", l.Tier)
 	}
-	return l.Script(plan.ToolPath(l.Plan, resolve.ToolBash))
+	return l.Script()
 }
 
 // jsonText renders one value for programs to read.

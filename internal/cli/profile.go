@@ -24,24 +24,24 @@ Profiles are YAML files. A name is looked up in $CLAUDEBOX_HOME/profiles
 slash or ends in .yaml, .yml or .json is a file.`
 
 func newProfileCommand(sys System) *cobra.Command {
-	// with calls do with the facts of the host and its profiles
-	with := func(do func(host.Facts, profiledir.Files, []string) (string, error)) func([]string) (string, error) {
+	// with returns run with the facts of the host and its profiles filled in.
+	with := func(run func(host.Facts, profiledir.Files, []string) (string, error)) func([]string) (string, error) {
 		return func(refs []string) (string, error) {
 			facts, err := host.Detect()
 			if err != nil {
 				return "", err
 			}
-			return do(facts, profiledir.New(facts, sys.Manifest), refs)
+			return run(facts, profiledir.New(facts, sys.Manifest), refs)
 		}
 	}
 	show := sys.prints("show [NAME|FILE]", "Print a profile with all it extends, and where each value was said", "",
 		oneWord, with(func(facts host.Facts, files profiledir.Files, refs []string) (string, error) {
-			refs = append(refs, facts.Env.Value("CLAUDEBOX_PROFILE", profile.Default))
-			shown, warnings, err := profile.Show(refs[0], files, true)
+			ref := append(refs, facts.Env.Value("CLAUDEBOX_PROFILE", profile.Default))[0] // or the one named
+			shown, warnings, err := profile.Show(ref, files, true)
 			diag.Warn(sys.Stderr, warnings...)
 			return string(shown), err
 		}))
-	validate := sys.prints("validate [NAME|FILE…]", "Report every problem of profiles, of all there are by default", "",
+	validate := sys.prints("validate [NAME|FILE…]", "Report every problem of the named profiles, or of all", "",
 		nil, with(func(_ host.Facts, files profiledir.Files, refs []string) (string, error) {
 			return "", validateProfiles(sys, files, refs)
 		}))
@@ -153,7 +153,7 @@ func initProfile(sys System, files profiledir.Files, ref string) (string, error)
 		return "", err
 	}
 	if ref == profile.Default {
-		diag.Note(sys.Stderr, "every launch goes by it that names no other profile")
+		diag.Note(sys.Stderr, "every launch that names no other profile uses it")
 	} else {
 		diag.Note(sys.Stderr, "launch by it: claudebox -P "+ref)
 	}
@@ -175,14 +175,15 @@ func refuseToHide(files profiledir.Files, name, file string) error {
 // writeNew makes a file with its whole content, or none. It never replaces one.
 func writeNew(file string, content []byte) error {
 	at, err := beneath.Canonical(filepath.Dir(file))
-	var folder *beneath.Folder
-	if err == nil {
-		folder, err = beneath.Open(at)
+	if err != nil {
+		return diag.Wrap("write "+file, err, "")
 	}
-	if err == nil {
-		defer folder.Close()
-		err = folder.Create(filepath.Base(file), content, 0o644)
+	folder, err := beneath.Open(at)
+	if err != nil {
+		return diag.Wrap("write "+file, err, "")
 	}
+	defer folder.Close()
+	err = folder.Create(filepath.Base(file), content, 0o644)
 	switch {
 	case errors.Is(err, os.ErrExist):
 		return diag.Errorf("write "+file, "edit it, or choose another name", "the file exists already")

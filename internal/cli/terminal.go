@@ -9,7 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"path/filepath"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -18,7 +18,6 @@ import (
 	"claudebox/internal/diag"
 	"claudebox/internal/diag/layout"
 	"claudebox/internal/host"
-	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/session"
 	"claudebox/internal/ui/audit"
 )
@@ -35,11 +34,14 @@ func (sys System) Caller() session.Caller {
 func viewOn(w io.Writer, facts host.Facts) audit.View {
 	v := audit.View{View: layout.View{Home: facts.Home, Width: 80}}
 	if isTerminal(w) {
-		v.Colour = facts.Env.Value("NO_COLOR", "") == ""
+		v.Colour = facts.Env.Value("NO_COLOR", "") == "" && isCapable()
 		v.Width = cmp.Or(columns(w), v.Width)
 	}
 	return v
 }
+
+// isCapable reports whether the terminal can do more than print.
+func isCapable() bool { return !slices.Contains([]string{"", "dumb"}, os.Getenv("TERM")) }
 
 // columns returns the present width of a terminal; 0 if w is no terminal, or one that does not report its width.
 func columns(w io.Writer) int {
@@ -55,20 +57,20 @@ func isTerminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// errDeclined is returned when the user does not say yes. It is an answer, not a fault.
+// errDeclined is returned when the user does not say yes to a launch. It is an answer, not a fault.
 var errDeclined = errors.New("not started: you did not say yes")
 
-// confirm asks a question, and fails unless the answer is yes.
+// confirm asks a question, and fails unless the answer is yes. remedy is for an error of [ask].
 func confirm(question, remedy string) error {
 	answer, err := ask(question+" [y/N] ", remedy)
 	if err == nil && answer != "y" && answer != "yes" {
-		err = errDeclined
+		err = errors.New("nothing was changed: you did not say yes")
 	}
 	return err
 }
 
 // ask asks on the terminal itself, whatever the standard streams are, and returns the answer in small letters. Without
-// a terminal it returns an error with remedy: silence is not consent (UX-02). After Ctrl-D the answer is empty.
+// a terminal it returns an error with remedy: silence is not consent. After Ctrl-D the answer is empty.
 func ask(question, remedy string) (string, error) {
 	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 	if err != nil {
@@ -83,16 +85,15 @@ func ask(question, remedy string) (string, error) {
 	return strings.ToLower(strings.TrimSpace(answer)), nil
 }
 
-// page shows a text on the terminal, in the less of the launch's own packages; LESSSECURE keeps less from running other
-// programs. Without less the text is printed.
-func page(l launch.Launch, text string) error {
+// page shows a text on the terminal, in less; LESSSECURE keeps less from running other programs. Without less, an empty
+// path, on a terminal that can do nothing, or with the pager cat the text is printed.
+func page(less, text string) error {
 	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 	if err != nil {
 		return &diag.Error{Op: "show the details", Err: err, Remedy: "`claudebox plan` prints them"}
 	}
 	defer tty.Close()
-	less := pager(l.Plan.Path)
-	if less == "" {
+	if less == "" || !isCapable() || os.Getenv("PAGER") == "cat" {
 		_, err := io.WriteString(tty, text)
 		return err
 	}
@@ -106,18 +107,6 @@ func page(l launch.Launch, text string) error {
 		_, err = io.WriteString(tty, text)
 	}
 	return err
-}
-
-// pager returns the path of "less" in the first store folder on the PATH inside that has it; else "".
-func pager(path []string) string {
-	for _, folder := range path {
-		if name := filepath.Join(folder, "less"); strings.HasPrefix(name, "/nix/store/") {
-			if info, err := os.Stat(name); err == nil && info.Mode().IsRegular() {
-				return name
-			}
-		}
-	}
-	return ""
 }
 
 // table sets rows in columns.

@@ -18,10 +18,11 @@ import (
 )
 
 const whyLong = `Tell whether the sandbox of a launch here can see a path, a variable or a host,
-by which rule, and what would change that. What holds a slash, or is there, is a
-path; what is set, or in capitals, is a variable; what holds a dot or a colon is
-a host, which is not looked up; any other word is a program. The exit status is
-0 when it is inside, 1 when it is not, 2 when that cannot be said.`
+by which rule, and what would change that. A URL is its host. What else holds a
+slash, or is there, is a path; what is set, or in capitals, is a variable; what
+holds a dot or a colon is a host, which is not looked up; any other word is a
+program. The exit status is 0 when it is inside, 1 when it is not, 2 when that
+cannot be said.`
 
 const whyExample = `  claudebox why ~/.aws/credentials
   claudebox why -P work GH_TOKEN
@@ -35,8 +36,11 @@ func newWhyCommand(sys System) *cobra.Command {
 		Long:    whyLong,
 		Example: whyExample,
 		RunE: func(c *cobra.Command, words []string) error {
-			if len(words) != 1 || words[0] == "" {
-				return misused(c, "%s takes one word", c.CommandPath())
+			if len(words) == 0 || words[0] == "" {
+				return misused(c, "%s takes one word, but got none", c.CommandPath())
+			}
+			if err := oneWord(c, words); err != nil {
+				return err
 			}
 			return explain(sys, o.Options, words[0])
 		},
@@ -84,7 +88,8 @@ func visibleLines(text string) string {
 
 // answer finds out what a word means, and asks about it.
 func answer(s *session.Session, word string) (_ why.Answer, err error) {
-	if path, isPath := s.NamedPath(word); isPath {
+	host, isURL := why.HostOf(word)
+	if path, isPath := s.NamedPath(word); isPath && !isURL {
 		if real := realPath(path); s.IsLogin(real) {
 			l := s.Instance.Login
 			return why.Login(profile.Tilde(realPath(s.Facts.Home), real), l.Outside, l.Made, l.Why), nil
@@ -97,23 +102,26 @@ func answer(s *session.Session, word string) (_ why.Answer, err error) {
 		return why.Path(s.Launch, asked), nil
 	}
 	value, set := s.Facts.Env.Get(word)
-	if set || isVariable(word) {
+	if isURL {
+		word = host
+	} else if set || isVariable(word) {
 		return why.Variable(s.Launch, word, value, set), nil
 	}
-	if !strings.ContainsAny(word, ".:") && !strings.EqualFold(word, "localhost") {
+	if !isURL && !strings.ContainsAny(word, ".:") && !strings.EqualFold(word, "localhost") {
 		return why.Program(word, s.Program(word)), nil
 	}
-	host, ok := why.ParseHost(word)
+	named, ok := why.ParseHost(word)
 	if !ok {
 		return why.Answer{}, diag.Errorf("answer for "+word, "write ./NAME for a path",
 			"it is no path, no variable, and no host with a port")
 	}
 	if s.Launch.Tier == "inet" {
-		if host.Here, err = session.Addresses(); err != nil {
+		if named.Here, err = session.Addresses(); err != nil {
 			return why.Answer{}, &diag.Error{Op: "read this machine's networks", Err: err}
 		}
 	}
-	return why.Reach(s.Launch, host), nil
+	named.Add = s.AllowHost(named.String())
+	return why.Reach(s.Launch, named), nil
 }
 
 // isVariable reports whether a word is in capitals.

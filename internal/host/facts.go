@@ -50,6 +50,9 @@ func (e Environment) Value(name, fallback string) string {
 func Detect() (Facts, error) {
 	env := Environment(os.Environ())
 	home := env.Value("HOME", "")
+	if home == "" {
+		return Facts{}, diag.Errorf("read HOME", "set HOME to your home folder", "it is not set")
+	}
 	if !filepath.IsAbs(home) {
 		return Facts{}, diag.Errorf("read HOME", "set HOME to your home folder",
 			"%q is not an absolute path", home)

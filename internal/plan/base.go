@@ -76,13 +76,13 @@ var caches = []string{
 }
 
 // hostVariables are the variables that every sandbox gets from the caller's
-// environment if they are set (SAND-03). They are about terminal, locale and
+// environment if they are set. They are about terminal, locale and
 // personal preferences, and none is secret. The keys of agents are in [agents].
 var hostVariables = []string{
 	"COLORTERM", "EDITOR", "FORCE_COLOR", "LANG", "LC_ALL", "LC_CTYPE", "NO_COLOR", "TERM", "TZ", "USER", "VISUAL",
 }
 
-// madeVariables are the variables that claudebox sets itself (SAND-03). PWD is
+// madeVariables are the variables that claudebox sets itself. PWD is
 // listed because bwrap sets it with --chdir.
 var madeVariables = []Env{
 	{Name: "CLAUDEBOX", Value: "1"},

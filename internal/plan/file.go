@@ -2,6 +2,7 @@ package plan
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	_ "embed"
 	"encoding/json"
@@ -16,6 +17,7 @@ import (
 
 	"claudebox/internal/diag"
 	"claudebox/internal/nix/storepath"
+	"claudebox/internal/plan/resolve"
 	"claudebox/internal/profile"
 )
 
@@ -66,10 +68,44 @@ func Decode(name string, src []byte) (Plan, error) {
 		return Plan{}, diag.Errorf(op, anew+"; a plan is not edited by hand",
 			"its content does not fit its digest")
 	}
-	if err := checkClaims(f.Plan); err != nil {
+	err := checkClaims(f.Plan)
+	if text := unseen(src); text != "" && err == nil {
+		err = fmt.Errorf("%q has characters that a terminal obeys, or that nobody sees", text)
+	}
+	if err != nil {
 		return Plan{}, &diag.Error{Op: op, Err: err, Remedy: anew}
 	}
 	return f.Plan, nil
+}
+
+// unseen returns a text of a plan file that a terminal does not show as it is; empty if there is none. Values of
+// variables and words of the agent may have such characters: they are made visible where they are shown.
+func unseen(src []byte) string {
+	var find func(v any) string
+	find = func(v any) string {
+		switch v := v.(type) {
+		case string:
+			if diag.Visible(v) != v {
+				return v
+			}
+		case []any:
+			for _, one := range v {
+				if text := find(one); text != "" {
+					return text
+				}
+			}
+		case map[string]any:
+			for key, one := range v {
+				if text := find(one); text != "" && key != "value" && key != "command" {
+					return text
+				}
+			}
+		}
+		return ""
+	}
+	var whole any
+	_ = json.Unmarshal(src, &whole) // it was decoded before
+	return find(whole)
 }
 
 func notAPlan(op string, err error) error {
@@ -84,15 +120,18 @@ func notAPlan(op string, err error) error {
 	return &diag.Error{Op: op, Err: err, Remedy: anew}
 }
 
-// ToolPath returns the path of a pinned tool, or "" if the plan has no such tool.
-func ToolPath(p Plan, name string) string {
+// Tools returns the paths of the pinned tools by their names.
+func (p Plan) Tools() map[string]string {
+	tools := map[string]string{}
 	for _, t := range p.Pins.Tools {
-		if t.Name == name {
-			return t.Path
-		}
+		tools[t.Name] = t.Path
 	}
-	return ""
+	return tools
 }
+
+// ToolPath returns the path of a pinned tool, or "" if the plan has no such tool. A plan file can name any file of the
+// store: nothing on the host may run it or read it for the user.
+func ToolPath(p Plan, name string) string { return p.Tools()[name] }
 
 // StorePaths returns the files and folders of the store that a launch of this
 // plan needs: every output and tool, sorted. Those of tools may lie below a store path.
@@ -147,16 +186,33 @@ func (p Plan) Packages() (own, base []Package) {
 	return own, base
 }
 
-// checkClaims returns an error if a plan file claims something untrue: anybody can
-// write one with a correct digest. Mounts with Why "base" are not shown in the audit
-// and not checked later, so they must really belong to the base. Tools run on the
-// host, so they must come from the store. The closure must consist of store paths. A
-// list of hosts or a proxy would look in the audit like a restriction, so it must be
-// for the plan's tier.
+// checkClaims returns an error if a plan file claims something untrue, or what no profile can ask for: anybody can
+// write one with a correct digest. What is said to belong to the base is not shown in the audit and not judged later,
+// so it must be what [Build] makes. Everything else must come from a line of a profile. A list of hosts or a proxy
+// would look in the audit like a restriction, so it must be for the plan's tier.
 func checkClaims(p Plan) error {
+	prof, res := baseOf(p)
+	variables, based := environment(prof, res), mounts(prof, res)
+	for _, e := range p.Env {
+		asked := isRule(e.Why) && (e.From == FromConst || e.From == FromHost && e.Secret)
+		if !asked && !slices.Contains(variables, e) {
+			return fmt.Errorf("the variable %s (%s) is none of the base, and no profile asks for it so", e.Name, e.Why)
+		}
+	}
 	for _, m := range p.Mounts {
-		if m.Why == Base && !isBase(m, p.Agent.Home) {
-			return fmt.Errorf("the mount of %s at %s is none of the base", m.Source, m.Destination)
+		if !slices.Contains(based, m) && !isKept(m, p.Agent.Home) && !isOfProfile(m) {
+			return fmt.Errorf("the mount of %s at %s (%s) is none of the base, and no profile asks for it so",
+				m.Source, m.Destination, m.Why)
+		}
+	}
+	sorted := slices.Clone(p.Mounts)
+	SortMounts(sorted)
+	if err := checkMounts(sorted); err != nil || !slices.Equal(sorted, p.Mounts) {
+		return cmp.Or(err, errors.New("its mounts are not in order"))
+	}
+	for _, pattern := range p.Worktrees {
+		if fault := profile.WorktreeFault(pattern); fault != "" {
+			return fmt.Errorf("worktrees: %s", fault)
 		}
 	}
 	for _, path := range p.Pins.Closure {
@@ -169,26 +225,46 @@ func checkClaims(p Plan) error {
 			return fmt.Errorf("the tool %s at %s is not in the store", t.Name, t.Path)
 		}
 	}
+	if !slices.Equal(p.Path, searchPath(p.Pins.Packages)) {
+		return errors.New("its PATH is not that of its packages")
+	}
 	if n := p.Network; !reflect.DeepEqual(n, n.Under(n.Tier)) {
 		return fmt.Errorf("its network has hosts, a proxy or exceptions that tier %s does not use", n.Tier)
 	}
 	return nil
 }
 
-// isBase reports whether a mount shows no more of the host than the mounts of the
-// base do. kept are the folders of the agent's home that are kept.
-func isBase(m Mount, kept []string) bool {
-	if m.Kind != Bind && m.Kind != ROBind {
-		return true
+// baseOf returns a profile and a resolution for which [Build] makes the base of a plan.
+func baseOf(p Plan) (profile.Profile, resolve.Resolution) {
+	prof := profile.Profile{Nix: p.Nix, Cache: p.Cache, Compat: p.Compat}
+	prof.Agent.Name = p.Agent.Name
+	return prof, resolve.Resolution{
+		System: p.System, Packages: p.Pins.Packages, Nixpkgs: p.Pins.Nixpkgs, Tools: p.Tools(),
 	}
-	if m.Kind == ROBind && (m.Source == storepath.Dir || isInStore(m.Source)) {
-		return true
+}
+
+// isRule reports whether a reason names a line of a profile, as [profile.Origin.Rule] writes it.
+func isRule(why string) bool {
+	return strings.HasPrefix(why, "profile ") || strings.HasPrefix(why, profile.ProjectFile+":")
+}
+
+// isKept reports whether a mount is that of a folder of the agent's home that is kept.
+func isKept(m Mount, kept []string) bool {
+	return slices.ContainsFunc(kept, func(folder string) bool {
+		return fs.ValidPath(folder) && folder != "." && folder[0] == '.' && m == keptMount(folder)
+	})
+}
+
+// isOfProfile reports whether a line of a profile can ask for a mount.
+func isOfProfile(m Mount) bool {
+	written := strings.NewReplacer("${home}", "~", "${project}", ".")
+	asked := profile.Mount{
+		Host: written.Replace(m.Source), Sandbox: written.Replace(m.Destination),
+		Writable: m.Kind == Bind, Optional: m.Optional, Secret: m.Secret,
 	}
-	of := func(known Mount) bool { return known.Kind == m.Kind && known.Source == m.Source }
-	return slices.ContainsFunc(baseMounts, of) || slices.ContainsFunc(cacheMounts(profile.CacheProject), of) ||
-		slices.ContainsFunc(kept, func(folder string) bool {
-			return fs.ValidPath(folder) && folder != "." && folder[0] == '.' && m == keptMount(folder)
-		})
+	made := profileMount(asked)
+	made.Why = m.Why
+	return isRule(m.Why) && made == m && profile.MountFault(asked) == ""
 }
 
 func isInStore(name string) bool {

@@ -98,23 +98,22 @@ func CacheFolders() []string { return mapped(caches[1:], CacheFolder) }
 // CacheFolder returns the name in the instance's cache of the folder name below home.
 func CacheFolder(name string) string { return "home-" + path.Base(name) }
 
-// profileMount turns a profile's entry into a mount. Known secret paths are marked secret even without "secret: true".
+// profileMount turns a profile's entry into a mount.
 func profileMount(m profile.Mount) Mount {
-	_, relation := profile.Exposes(m.Host)
 	kind := ROBind
 	if m.Writable {
 		kind = Bind
 	}
 	return Mount{
 		Kind: kind, Source: late(m.Host), Destination: late(m.Sandbox),
-		Optional: m.Optional, Secret: m.Secret || relation == profile.Within, Why: m.Origin.Rule(),
+		Optional: m.Optional, Secret: m.Secret, Why: m.Origin.Rule(),
 	}
 }
 
 // late replaces a leading "~" by ${home} and a leading "." by ${project}, which package launch fills in on the host.
 func late(p string) string {
 	for short, value := range map[string]string{"~": "${home}", ".": "${project}"} {
-		if rest, is := strings.CutPrefix(p, short); is && (rest == "" || rest[0] == '/') {
+		if rest, ok := strings.CutPrefix(p, short); ok && (rest == "" || rest[0] == '/') {
 			return value + rest
 		}
 	}

@@ -101,12 +101,14 @@ func TestMountsComeParentsFirst(t *testing.T) {
 	}
 }
 
-func TestASecretPathIsMarkedWhateverTheProfileSays(t *testing.T) {
-	prof := example()
-	prof.Mounts = []profile.Mount{{Host: "~/.aws/credentials", Sandbox: "~/.aws/credentials", Origin: at(8)}}
-	for _, m := range build(t, prof).Mounts {
-		if m.Why == "profile work:8" && !m.Secret {
-			t.Errorf("%+v is not marked", m)
+func TestAMountIsSecretOnlyIfTheProfileSaysSo(t *testing.T) {
+	for _, secret := range []bool{false, true} {
+		prof := example()
+		prof.Mounts = []profile.Mount{{Host: "~/.aws/credentials", Sandbox: "~/.aws/credentials", Secret: secret, Origin: at(8)}}
+		for _, m := range build(t, prof).Mounts {
+			if m.Why == "profile work:8" && m.Secret != secret {
+				t.Errorf("%+v; want secret: %t", m, secret)
+			}
 		}
 	}
 }

@@ -14,18 +14,18 @@ import (
 // build makes the [Profile] of a merged document, which must be valid.
 func build(v shape.Value) Profile {
 	return Profile{
-		Name:        said(v, "name"),
-		Description: said(v, "description"),
+		Name:        textAt(v, "name"),
+		Description: textAt(v, "description"),
 		Agent:       buildAgent(v.Get("agent")),
 		Packages: mapped(distinct(v.Get("packages").Items), func(v shape.Value) Package {
-			p := Package{Origin: origin(v.Place)}
-			attr, outputs, asked := strings.Cut(v.Text, "^")
-			if p.Attr = attr; asked {
+			attr, outputs, named := strings.Cut(v.Text, "^")
+			p := Package{Attr: attr, Origin: origin(v.Place)}
+			if named {
 				p.Outputs = strings.Split(outputs, ",")
 			}
 			return p
 		}),
-		Nixpkgs: said(v, "nixpkgs"),
+		Nixpkgs: textAt(v, "nixpkgs"),
 		Network: buildNetwork(v),
 		Env: sorted(mapped(v.Get("env").Members, func(m shape.Member) Constant {
 			return Constant{Name: m.Key, Value: m.Value.Text, Origin: origin(m.Place)}
@@ -34,37 +34,37 @@ func build(v shape.Value) Profile {
 		Secrets:     sorted(mapped(v.Get("secrets").Items, buildSecret), func(s Secret) string { return s.Variable }),
 		Mounts: slices.CompactFunc(sorted(mapped(v.Get("mounts").Items, buildMount),
 			func(m Mount) string { return m.Sandbox }), sameMount),
-		State: said(v, "state"),
-		Nix:   Nix{Daemon: said(v, "nix.daemon"), Store: said(v, "nix.store")},
+		State: textAt(v, "state"),
+		Nix:   Nix{Daemon: textAt(v, "nix.daemon"), Store: textAt(v, "nix.store")},
 		Git: Git{
 			Hosts: sorted(mapped(v.Get("git.hosts").Members, func(m shape.Member) GitHost {
 				return GitHost{Host: strings.ToLower(m.Key), Variable: m.Value.Text, Origin: origin(m.Place)}
 			}), func(h GitHost) string { return h.Host }),
-			SSHToHTTPS: said(v, "git.ssh_to_https") == "true",
-			Config:     said(v, "git.config"),
-			Sign:       said(v, "git.sign"),
+			SSHToHTTPS: textAt(v, "git.ssh_to_https") == "true",
+			Config:     textAt(v, "git.config"),
+			Sign:       textAt(v, "git.sign"),
 		},
 		SSHHosts:    hosts(v.Get("ssh.hosts")),
 		Hide:        entries(v.Get("hide")),
 		Show:        entries(v.Get("show")),
 		Protect:     entries(v.Get("protect")),
-		ProtectMode: said(v, "protect_mode"),
-		Cache:       said(v, "cache"),
+		ProtectMode: textAt(v, "protect_mode"),
+		Cache:       textAt(v, "cache"),
 		Limits: Limits{
-			Memory: amount(said(v, "limits.memory"), units), Tasks: decimal(said(v, "limits.tasks")),
-			CPU: int(amount(said(v, "limits.cpu"), percent)),
+			Memory: amount(textAt(v, "limits.memory"), units), Tasks: decimal(textAt(v, "limits.tasks")),
+			CPU: int(amount(textAt(v, "limits.cpu"), percent)),
 		},
 		MCP:       unique(v.Get("mcp.import").Texts()),
-		Compat:    said(v, "compat"),
-		Toolbox:   said(v, "toolbox"),
-		Project:   said(v, "project"),
+		Compat:    textAt(v, "compat"),
+		Toolbox:   textAt(v, "toolbox"),
+		Project:   textAt(v, "project"),
 		Worktrees: entries(v.Get("worktrees")),
-		Confirm:   said(v, "confirm"),
+		Confirm:   textAt(v, "confirm"),
 	}
 }
 
-// said returns the text at a key ("nix.store"), or the schema's default.
-func said(v shape.Value, path string) string {
+// textAt returns the text at a key ("nix.store"), or the schema's default.
+func textAt(v shape.Value, path string) string {
 	s := schema
 	for key := range strings.SplitSeq(path, ".") {
 		s, v = s.Key(key), v.Get(key)
@@ -72,7 +72,7 @@ func said(v shape.Value, path string) string {
 	if v.IsSet() {
 		return v.Text
 	}
-	return s.Unsaid()
+	return s.DefaultText()
 }
 
 // origin converts a place in a document to an [Origin].
@@ -98,8 +98,9 @@ func buildAgent(v shape.Value) Agent {
 // if a later document set a tier that does not use it.
 func buildNetwork(v shape.Value) Network {
 	network := Network{
-		Tier: said(v, "network.tier"), Except: unique(v.Get("network.except").Texts()), Via: v.Get("network.via").Text,
-		In: numbers(v.Get("ports.in")), Out: numbers(v.Get("ports.out")),
+		Tier: textAt(v, "network.tier"), Via: v.Get("network.via").Text,
+		Except: unique(v.Get("network.except").Texts()),
+		In:     numbers(v.Get("ports.in")), Out: numbers(v.Get("ports.out")),
 	}
 	if network.Tier == TierAllow {
 		for _, item := range v.Get("network.allow").Items {

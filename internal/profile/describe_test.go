@@ -66,7 +66,7 @@ func typeOf(s *shape.Shape) object {
 
 // withDefault adds the value that stands when nothing is said, if any.
 func withDefault(s *shape.Shape, schema object, value any) object {
-	if s.Unsaid() != "" {
+	if s.DefaultText() != "" {
 		schema["default"] = value
 	}
 	return schema

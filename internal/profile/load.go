@@ -24,10 +24,10 @@ type Opener interface {
 	// comes from the command line.
 	//
 	// Open returns the profile's name for messages, its file as a person would
-	// write it, and its content, of which it reads at most [MaxSize] bytes and
-	// one more. It must return the same text for the same file each time: cycles
-	// are found by it. If ref does not exist the error is a [NotFoundError]; for
-	// the ref "default" the built-in profile is used then.
+	// write it, and its content, cut after [MaxSize] bytes and one more. It must
+	// write the same file in the same way each time: cycles are found by it. If
+	// ref does not exist the error is a [NotFoundError]; for the ref "default"
+	// the built-in profile is used then.
 	Open(ref string, from diag.Position) (name, file string, src []byte, err error)
 }
 

@@ -77,6 +77,30 @@ func cleanPath(text string) string {
 	return path.Clean(text)
 }
 
+// MountFault returns why no profile can ask for a mount; empty if one can.
+func MountFault(m Mount) (message string) {
+	for _, at := range []string{m.Host, m.Sandbox} {
+		if fault := checkPath(at); fault != nil {
+			return fault.Message
+		}
+		if cleanPath(at) != at {
+			return at + " is not a clean path"
+		}
+	}
+	if message, _ = SourceFault(m.Host); message == "" {
+		message, _ = DestinationFault(m.Sandbox)
+	}
+	return message
+}
+
+// WorktreeFault returns why no profile can name a folder beside the project so; empty if one can.
+func WorktreeFault(pattern string) string {
+	if fault := checkSibling(pattern); fault != nil {
+		return fault.Message
+	}
+	return ""
+}
+
 // checkGlob checks a pattern for paths below the project. Each segment is a
 // pattern of path.Match; the segment ** matches any number of segments.
 func checkGlob(text string) *shape.Fault {

@@ -73,7 +73,7 @@ work.yaml:2:8: state: expected project, shared, ephemeral or host, found nothing
 	},
 	"a tilde is nothing to YAML": {
 		"mounts: [{host: ~}]",
-		`work.yaml:1:17: host: expected a path, found nothing -> write a value, or remove the key`,
+		"work.yaml:1:17: host: expected a path, found nothing -> write ~/folder: `~` alone is YAML for nothing",
 	},
 	"an empty variable": {
 		"env: {A: , B: ~}",
@@ -469,12 +469,12 @@ func TestWarningsDoNotStopTheProfile(t *testing.T) {
 		"a secret as a constant": {
 			"env: {GH_TOKEN: ghp_secret, AUTHOR: me, EMPTY_TOKEN: ''}",
 			"work.yaml:1:7: GH_TOKEN looks like a secret (name holds TOKEN), and its value stands in the profile" +
-				" -> name it under extra_env_passthrough, and keep the value out of the file\n",
+				" -> write `secrets: [{env: GH_TOKEN, hosts: [HOST]}]`, and keep the value out of the file\n",
 		},
 		"a secret path that was not called so": {
 			"mounts: [{host: ~/.ssh/known_hosts}, {host: /home/me/.aws, secret: true}, {host: ~/.config/gh}]",
-			"work.yaml:1:17: host: ~/.ssh/known_hosts is a secret path (SSH keys) -> add secret: true to the mount if the agent shall read it\n" +
-				"work.yaml:1:82: host: ~/.config/gh is a secret path (a GitHub token) -> add secret: true to the mount if the agent shall read it\n",
+			"work.yaml:1:17: host: ~/.ssh/known_hosts is a secret path (SSH keys), and no launch mounts it so -> add secret: true to the mount if the agent shall read it\n" +
+				"work.yaml:1:82: host: ~/.config/gh is a secret path (a GitHub token), and no launch mounts it so -> add secret: true to the mount if the agent shall read it\n",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

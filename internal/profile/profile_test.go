@@ -141,7 +141,7 @@ func TestTheFirstDesignsJSONExampleLoadsUnchanged(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	const secret = "work.json:1:147: host: ~/.aws/credentials is a secret path (AWS credentials)" +
+	const secret = "work.json:1:147: host: ~/.aws/credentials is a secret path (AWS credentials), and no launch mounts it so" +
 		" -> add secret: true to the mount if the agent shall read it\n"
 	if got := report(warnings); got != secret {
 		t.Errorf("warnings:\n%swant:\n%s", got, secret)

@@ -199,7 +199,7 @@ var madeNames = map[string]string{
 	"XDG_RUNTIME_DIR":   "remove it; the sandbox has one of its own",
 }
 
-// effects are variables that make programs run code or connect somewhere (SAND-03b).
+// effects are variables that make programs run code or connect somewhere.
 // A name that ends in * matches all names with that prefix.
 var effects = []struct{ name, what string }{
 	{"LD_*", "makes the loader run other code in every program"},

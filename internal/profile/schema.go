@@ -68,12 +68,16 @@ var schema = record("What a coding agent may have inside a claudebox sandbox.",
 				"by the host keys of your known_hosts.")),
 	)),
 	key("hide", list(text(&projectGlob, ""),
-		"Files of the project that the agent must not read, besides the built-in list (.env, *.pem, …).")),
+		"Files and folders of the project that the agent must not read, tracked or not, besides the built-in list "+
+			"(.env, *.pem, …). A pattern with a slash begins at the project, one without matches names at any "+
+			"depth; a slash at the end is for folders. Inside they are empty, so a commit of all changes there "+
+			"would empty them; what git has, the agent can read in git.")),
 	key("show", list(text(&projectGlob, ""),
-		"Files that the built-in list or hide would cover, and that the agent may read.")),
+		"Files that the built-in list or hide would cover, and that the agent may read. Patterns are as in hide; of "+
+			"a folder that hide names, no single file is let in.")),
 	key("protect", list(text(&projectGlob, ""),
-		"Files of the project that the agent must not change, besides the built-in list of what the "+
-			"host executes.")),
+		"Files and folders of the project that the agent must not change, tracked or not, besides the built-in list "+
+			"of what the host executes. Patterns are as in hide. `git switch` inside may stop half-way at such a file.")),
 	key("protect_mode", word("Whether files that the host executes are read-only also when git tracks them; "+
 		"strict makes `git switch` fail where they differ.", "default", "strict")),
 	key("cache", word("Whether ~/.cache, ~/.npm, ~/.cargo and the like are kept for the project between sessions.",
@@ -101,8 +105,8 @@ var schema = record("What a coding agent may have inside a claudebox sandbox.",
 		"folder alone.", "git-root", "cwd")),
 	key("worktrees", list(text(&siblingGlob, ""),
 		"Folders beside the project that are mounted read-write where they are there, for git worktrees.")),
-	key("confirm", word("When the audit asks before it launches; changed asks only when it differs from the last one "+
-		"you approved. never counts in claudebox's own folders only: a file elsewhere an agent could have written.",
+	key("confirm", word("When the audit asks before it launches; changed asks only when more enters than you "+
+		"approved. never counts in claudebox's own folders only: a file elsewhere an agent could have written.",
 		"changed", "always", "never")),
 )
 

@@ -8,14 +8,13 @@ import (
 )
 
 // SecretPath is a path of the host that is never visible in a sandbox unless a
-// profile mounts that very path with `secret: true` (SAND-09).
+// profile mounts that very path with `secret: true`.
 type SecretPath struct {
 	Path string // absolute or "~/…"; the last segment may contain a *, as in path.Match
 	What string // what is stored there, for messages
 }
 
-// SecretPaths is the list of SAND-09, extended by other places where the same
-// programs keep secrets.
+// SecretPaths are the places where common programs keep secrets.
 var SecretPaths = []SecretPath{
 	{"~/.ssh", "SSH keys"},
 	{"~/.gnupg", "GPG keys"},

@@ -62,7 +62,7 @@ func (j *judge) network(v shape.Value) {
 			continue
 		}
 		j.refuse(only.Place, k.remedy, "%s: %s for %s, and the tier is %s", k.key, k.what, k.where,
-			said(v, "network.tier"))
+			textAt(v, "network.tier"))
 	}
 	for _, item := range network.Get("allow").Items {
 		host := item.Get("host")
@@ -85,7 +85,7 @@ func (j *judge) variables(v shape.Value) (first map[string]shape.Place) {
 		first[m.Key] = m.Place
 		j.effect(m.Place, m.Key)
 		if why := leak.Variable(m.Key, m.Value.Text); why != "" {
-			j.warn(m.Place, "name it under extra_env_passthrough, and keep the value out of the file",
+			j.warn(m.Place, "write `secrets: [{env: "+m.Key+", hosts: [HOST]}]`, and keep the value out of the file",
 				"%s looks like a secret (%s), and its value stands in the profile", m.Key, why)
 		}
 	}
@@ -198,7 +198,7 @@ func (j *judge) source(m Mount, at shape.Place) bool {
 		return false
 	case relation == Within && !m.Secret:
 		j.warn(at, "add secret: true to the mount if the agent shall read it",
-			"host: %s is a secret path (%s)", m.Host, secret.What)
+			"host: %s is a secret path (%s), and no launch mounts it so", m.Host, secret.What)
 	}
 	return true
 }

@@ -163,7 +163,7 @@ func homeOf(in inputs) (made part, err error) {
 			continue
 		}
 		made.mount(m)
-		lent, whole, err := coverLent(in, of.Source, of.Destination)
+		lent, whole, err := coverSecretsIn(in, of.Source, of.Destination)
 		if err == nil && !whole && !slices.Contains(in.plan.Show, "**") {
 			err = diag.Errorf("look for secrets in "+of.Source,
 				"take away what you do not need, or say `show: [\"**\"]` in the profile",
@@ -185,7 +185,7 @@ const (
 )
 
 // JudgeImports notes what looks like a secret in the user's own agents,
-// commands, skills and the like, which the agent can read (SEC-01). It takes
+// commands, skills and the like, which the agent can read. It takes
 // some milliseconds, so only callers who show the launch to a person use it.
 func (s *Session) JudgeImports() {
 	isCover := func(name string) bool {

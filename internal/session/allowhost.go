@@ -16,6 +16,7 @@ import (
 	"claudebox/internal/network/policy"
 	"claudebox/internal/profile"
 	"claudebox/internal/profile/profiledir"
+	"claudebox/internal/sandbox/launch"
 )
 
 // MoreHosts is a change of the user's profile that was prepared and not made yet: hosts to add to its network.allow.
@@ -135,6 +136,18 @@ func (m MoreHosts) Save() error {
 		return diag.Wrap(op, err, "edit it by hand")
 	}
 	return nil
+}
+
+// AllowHost is the command, in backticks, that adds hosts to the list of the session's profile; empty where there is
+// none, as a flag gives the tier or the plan.
+func (c call) AllowHost(hosts string) string {
+	switch {
+	case c.options.Network != "" || c.options.Plan != "":
+		return ""
+	case c.options.Profile != "":
+		hosts += " -P " + launch.Quote(c.options.Profile)
+	}
+	return "`claudebox allow-host " + hosts + "`"
 }
 
 // RefusedHosts lists the hosts that the last session of this project could not reach

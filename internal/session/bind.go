@@ -34,7 +34,7 @@ func look(c call, planned planned) (in inputs, err error) {
 		call: c, planned: planned, etc: host.ReadEtc(c.Facts.Env), userGit: readUserGit(c),
 		placesByLink: placesByLink(c),
 	}
-	in.etc.Certificates = cmp.Or(in.etc.Certificates, plan.ToolPath(in.plan, resolve.ToolCacert))
+	in.etc.Certificates = cmp.Or(in.etc.Certificates, in.tools[resolve.ToolCacert])
 	if in.project, err = openProject(in); err != nil {
 		return in, err
 	}
@@ -184,7 +184,8 @@ func hostOf(in inputs, p parts) launch.Host {
 		p.limits, p.remarks, p.brokered.part)
 	return launch.Host{
 		Setting: launch.Setting{
-			Bwrap: plan.ToolPath(in.plan, resolve.ToolBwrap), Shim: plan.ToolPath(in.plan, resolve.ToolEnv),
+			Bwrap: in.tools[resolve.ToolBwrap], Env: in.tools[resolve.ToolEnv], Bash: in.tools[resolve.ToolBash],
+			Shim:    plan.ToolPath(in.plan, resolve.ToolEnv),
 			Project: in.project.Path, Dir: in.project.Dir, State: in.Instance.Dir,
 			Agent: p.agent.Agent, Request: in.options.Words,
 			Limited: p.limited, OwnPIDs: p.ownPIDs, Seccomp: seccomp.Filter(),
@@ -198,7 +199,7 @@ func hostOf(in inputs, p parts) launch.Host {
 // machineOf returns the notes on this machine: on CLAUDEBOX_EXTRA_ENV, and that no pid namespace of bwrap's own can be
 // made. ownPIDs reports whether it can, see [launch.CanOwnPIDs].
 func machineOf(env host.Environment) (made part, ownPIDs bool, err error) {
-	made.Notes, err = judgeExtraEnv(env)
+	made, err = judgeExtraEnv(env)
 	if ownPIDs = launch.CanOwnPIDs(); !ownPIDs {
 		made.note("a `kill -9` of claudebox while it sets the sandbox up could leave the sandbox running, because " +
 			"/proc does not show process 2 here")

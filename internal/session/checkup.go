@@ -157,7 +157,7 @@ func machine(in inputs) doctor.Machine {
 	})
 	socket, local := daemon(in.call)
 	m := doctor.Machine{
-		Bwrap: plan.ToolPath(p, resolve.ToolBwrap), Env: plan.ToolPath(p, resolve.ToolEnv), Seccomp: seccomp.Filter(),
+		Bwrap: in.tools[resolve.ToolBwrap], Env: in.tools[resolve.ToolEnv], Seccomp: seccomp.Filter(),
 		Tier: p.Network.Tier, Paths: present.StorePaths(), Fetched: in.missing, Socket: socket, Local: local,
 		Nix: p.Nix.Daemon, AgentHomes: in.folders.Home, Asks: !in.options.Yes && in.Confirm() != "never",
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/host"
 	"claudebox/internal/linux/pathname"
 	"claudebox/internal/linux/smallfile"
 	"claudebox/internal/plan"
@@ -48,7 +49,7 @@ func gitOf(in inputs) (made gitPart, err error) {
 	}
 	for _, host := range in.plan.Git.Hosts {
 		if token, _ := env.Get(host.Variable); token == "" {
-			made.note("git cannot log in to " + host.Host + ": " + host.Variable + " is not set")
+			made.warn("git cannot log in to " + host.Host + ": " + host.Variable + " is not set")
 		}
 	}
 	made.add(gitHabits(in, identity))
@@ -72,7 +73,7 @@ func gitHabits(in inputs, id usergit.Identity) (habits part) {
 	if id.Others != "" {
 		habits.note("set in your git configuration and not inside: " + diag.Visible(id.Others))
 	}
-	file := in.Facts.Env.Value("XDG_CONFIG_HOME", filepath.Join(in.Facts.Home, ".config")) + "/git/ignore"
+	file := xdgGit(in.Facts) + "/ignore"
 	if id.Excludes != "" {
 		file = in.absolute(id.Excludes)
 	}
@@ -141,7 +142,17 @@ func readUserGit(c call) userGit {
 			}
 		}
 	}
+	at := xdgGit(c.Facts) // git obeys these without a setting
+	git.files = append(git.files, project.UserGit{Dir: at, Entries: []gitconfig.Entry{
+		{Section: "core", Name: "excludesfile", Value: at + "/ignore"},
+		{Section: "core", Name: "attributesfile", Value: at + "/attributes"},
+	}})
 	return git
+}
+
+// xdgGit is the folder of the user's own files that git obeys.
+func xdgGit(facts host.Facts) string {
+	return filepath.Join(facts.Env.Value("XDG_CONFIG_HOME", filepath.Join(facts.Home, ".config")), "git")
 }
 
 // read reads a file of the configuration. That may include a file of the project,
@@ -201,7 +212,7 @@ func repoOf(p project.Project, shown string) usergit.Repo {
 	return r
 }
 
-// safeDirectories are the folders that git inside may trust (GIT-02): the
+// safeDirectories are the folders that git inside may trust: the
 // project, the worktree it lies in, and the repository's common folder.
 func safeDirectories(p project.Project) []string {
 	others := slices.DeleteFunc([]string{p.Repo.Worktree, p.Repo.Common},

@@ -3,10 +3,14 @@ package session
 import (
 	"fmt"
 	"io"
+	"path"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/linux/beneath"
+	"claudebox/internal/linux/pathname"
 	"claudebox/internal/plan"
 	"claudebox/internal/sandbox/launch"
 )
@@ -18,12 +22,26 @@ type givenMode struct {
 	path string
 	fd   int // O_PATH: it stays this file, whatever becomes of its name
 	mode uint32
+
+	in  *beneath.Folder // instead of fd, of what is mounted in a given folder: an agent can have any number of that
+	rel string
+	ino uint64 // else it was replaced outside
 }
 
 // noteModes records the modes of what the launch mounts read-write.
 func noteModes(l launch.Launch) (list []givenMode) {
+	var folders []*beneath.Folder
 	for _, m := range l.Mounts {
 		if m.Kind != plan.Bind {
+			continue
+		}
+		above := func(f *beneath.Folder) bool { return pathname.Below(path.Dir(m.Source), f.Path()) }
+		if i := slices.IndexFunc(folders, above); i >= 0 {
+			rel, _ := pathname.Cut(m.Source, folders[i].Path())
+			if what, err := folders[i].Look(rel); err == nil {
+				list = append(list,
+					givenMode{path: m.Source, mode: what.Perm, in: folders[i], rel: rel, ino: what.Stamp.Ino})
+			}
 			continue
 		}
 		fd, err := unix.Open(m.Source, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
@@ -35,7 +53,10 @@ func noteModes(l launch.Launch) (list []givenMode) {
 			unix.Close(fd)
 			continue
 		}
-		list = append(list, givenMode{m.Source, fd, st.Mode & modeBits})
+		list = append(list, givenMode{path: m.Source, fd: fd, mode: st.Mode & modeBits})
+		if in, err := beneath.Open(m.Source); err == nil {
+			folders = append(folders, in) // open as long as claudebox
+		}
 	}
 	return list
 }
@@ -46,14 +67,14 @@ const (
 	othersWrite = 0o022
 )
 
-// mendModes restores the modes of what was closed to its user, or opened for others to write.
+// mendModes restores the modes of what was closed to its user, or opened for others to write; of a folder before those
+// of what is mounted in it.
 func mendModes(list []givenMode, tell io.Writer) {
 	for _, was := range list {
-		var st unix.Stat_t
-		err := unix.Fstat(was.fd, &st)
-		closed, opened := was.mode&^st.Mode&ownersBits, st.Mode&^was.mode&othersWrite
+		now, err := was.now()
+		closed, opened := was.mode&^now&ownersBits, now&^was.mode&othersWrite
 		if err == nil && closed|opened != 0 {
-			err = unix.Chmod(fmt.Sprintf("/proc/self/fd/%d", was.fd), was.mode) // fchmod refuses O_PATH
+			err = was.restore()
 		}
 		if err != nil {
 			diag.Print(tell, &diag.Error{
@@ -61,6 +82,29 @@ func mendModes(list []givenMode, tell io.Writer) {
 				Remedy: fmt.Sprintf("chmod %o %s", was.mode, was.path),
 			})
 		}
-		unix.Close(was.fd)
+		if was.in == nil {
+			unix.Close(was.fd)
+		}
 	}
+}
+
+// now returns the mode that the file has now; of one that was replaced outside, that of before.
+func (was givenMode) now() (uint32, error) {
+	if was.in != nil {
+		what, err := was.in.Look(was.rel)
+		if err == nil && what.Stamp.Ino != was.ino {
+			return was.mode, nil
+		}
+		return what.Perm, err
+	}
+	var st unix.Stat_t
+	err := unix.Fstat(was.fd, &st)
+	return st.Mode & modeBits, err
+}
+
+func (was givenMode) restore() error {
+	if was.in != nil {
+		return was.in.Chmod(was.rel, was.mode)
+	}
+	return unix.Chmod(fmt.Sprintf("/proc/self/fd/%d", was.fd), was.mode) // fchmod refuses O_PATH
 }

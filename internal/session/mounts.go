@@ -203,7 +203,7 @@ func follow(in inputs, path string) (at, foreign string, err error) {
 }
 
 // judgeSources returns an error for a mount that the user named and that shows a secret path of the host, unless a
-// profile allows exactly this mount (SAND-09), or that opens what is protected or hidden in the project. It looks
+// profile allows exactly this mount, or that opens what is protected or hidden in the project. It looks
 // at the final sources: a link may have led anywhere.
 func judgeSources(in inputs, mounts []launch.Mount, list []given) error {
 	for _, m := range mounts {

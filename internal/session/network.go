@@ -54,8 +54,14 @@ func networkOf(in inputs) (made networkPart, err error) {
 		return made, err
 	}
 	for _, port := range made.published {
-		if port.Outside != port.Inside && tier != profile.TierFull {
-			made.note(fmt.Sprintf("127.0.0.1:%d of this host leads to port %d inside", port.Outside, port.Inside))
+		switch {
+		case port.Outside == port.Inside:
+		case tier == profile.TierFull:
+			return made, diag.Errorf(fmt.Sprintf("publish --publish %d:%d", port.Outside, port.Inside),
+				"add `--network inet`, or leave it out and use the port as it is",
+				"in tier full port %d inside is this machine's port %[1]d", port.Inside)
+		default:
+			made.warn(fmt.Sprintf("127.0.0.1:%d leads to port %d inside", port.Outside, port.Inside))
 		}
 	}
 	if in.options.NetworkLog != "" {
@@ -115,8 +121,8 @@ type runningNetwork struct {
 }
 
 // open listens on the published ports of the host and starts the helper, before the sandbox
-// starts. s has what a broker in the helper needs, see [brokering.settings]. If the
-// sandbox has no network of its own, open returns nil, nil.
+// starts. s holds only the settings of a broker in the helper ([brokering.settings]); open
+// sets the others. If the sandbox has no network of its own, it returns nil, nil.
 func (n *runningNetwork) open(l launch.Launch, wanted networkPart, s helper.Settings) (_ *helper.Helper, err error) {
 	if !l.OwnNetwork() {
 		return nil, nil
@@ -125,8 +131,8 @@ func (n *runningNetwork) open(l launch.Launch, wanted networkPart, s helper.Sett
 		return nil, err
 	}
 	if file := wanted.log; file != "" {
-		const quiet = syscall.O_NOFOLLOW | syscall.O_CLOEXEC | syscall.O_NONBLOCK // no pipe that nobody reads
-		const flags = os.O_WRONLY | os.O_CREATE | os.O_APPEND | quiet
+		const refuse = syscall.O_NOFOLLOW | syscall.O_NONBLOCK // a link, and a pipe that nobody reads
+		const flags = os.O_WRONLY | os.O_CREATE | os.O_APPEND | syscall.O_CLOEXEC | refuse
 		if s.Log, err = os.OpenFile(file, flags, 0o600); err != nil {
 			const remedy = "name a file that you can write and that is no link"
 			return nil, diag.Wrap("write the network log "+file, err, remedy)
@@ -139,20 +145,18 @@ func (n *runningNetwork) open(l launch.Launch, wanted networkPart, s helper.Sett
 	if s.Ports, err = helper.Listen(wanted.published, out); err != nil {
 		return nil, err
 	}
-	config := helperConfig(l.Plan.Network)
-	config.Broker, config.Roots = s.Config.Broker, s.Config.Roots
-	s.Config, s.Ended = config, func(err error) { n.endedEarly = err }
+	configure(&s.Config, l.Plan.Network)
+	s.Ended = func(err error) { n.endedEarly = err }
 	n.helper, err = helper.Start(s)
 	return n.helper, err
 }
 
-// helperConfig returns the plan's network as the helper's configuration.
-func helperConfig(wanted plan.Network) helper.Config {
-	c := helper.Config{Tier: wanted.Tier, Except: wanted.Except, Via: wanted.Via}
+// configure sets in the helper's configuration what the plan says of the network.
+func configure(c *helper.Config, wanted plan.Network) {
+	c.Tier, c.Except, c.Via = wanted.Tier, wanted.Except, wanted.Via
 	for _, pattern := range wanted.Allow {
 		c.Allow = append(c.Allow, helper.Entry{Pattern: pattern, Private: slices.Contains(wanted.Private, pattern)})
 	}
-	return c
 }
 
 // close ends the network. It may be called again.
@@ -162,7 +166,7 @@ func (n *runningNetwork) close() {
 	}
 }
 
-// reap waits for the end of a helper that was closed.
+// reap waits for the end of a helper that was closed, see [helper.Helper.Reap].
 func (n *runningNetwork) reap() {
 	if n.helper != nil {
 		n.helper.Reap()
@@ -203,7 +207,8 @@ func Addresses() (here policy.Host, err error) {
 }
 
 // networkLines returns the report's lines about the network: what was reached and what was refused.
-func networkLines(s helper.Summary) (lines []string) {
+// add is [call.AllowHost] of the refused.
+func networkLines(s helper.Summary, add string) (lines []string) {
 	if s.Restarted > 0 {
 		lines = append(lines, fmt.Sprintf("the network helper ended by itself and was started again, %d times: "+
 			"connections were lost, and what is said below is not all", s.Restarted))
@@ -216,7 +221,11 @@ func networkLines(s helper.Summary) (lines []string) {
 	}
 	if text := refused(s.Report); text != "" {
 		if len(unlisted(s.Report)) > 0 {
-			text += "; `claudebox allow-host --refused` lists hosts in your profile"
+			if add != "" {
+				text += "; " + add + " adds them to the profile"
+			} else {
+				text += "; `network: {tier: allow, allow: [HOST]}` in a profile lists them"
+			}
 		}
 		lines = append(lines, "refused: "+text)
 	}
@@ -293,20 +302,23 @@ func amount(bytes int64) string {
 	return fmt.Sprintf("%.1f %s", n, units[0])
 }
 
-// publishedPorts lists the ports inside that the host reaches: the plan's, which those of --publish were added to. The
-// host's port has the same number, or the one that --publish gives it.
+// publishedPorts lists the ports inside that the host reaches: those of the plan, which has those of --publish, too.
+// The host's port has the same number, or the one that --publish gives it.
 func publishedPorts(p plan.Plan, words []string) (list []helper.Published, err error) {
-	said, err := parsePublish(words)
+	moved, err := parsePublish(words)
+	if err != nil {
+		return nil, err
+	}
 	for _, inside := range p.Network.In {
 		port := helper.Published{Outside: uint16(inside), Inside: uint16(inside)}
-		for _, moved := range said {
-			if moved.Inside == port.Inside {
-				port = moved
+		for _, m := range moved {
+			if m.Inside == port.Inside {
+				port = m
 			}
 		}
 		list = append(list, port)
 	}
-	return list, err
+	return list, nil
 }
 
 // parsePublish reads words of --publish, INSIDE or HOST:INSIDE.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -26,7 +27,7 @@ func TestWhatIsToldOfTheNetworkIsPrintable(t *testing.T) {
 		Refused: []helper.Refused{{What: "evil\r.test", Why: "not on the list of hosts", Count: 3}},
 		More:    7,
 	}}
-	got := strings.Join(networkLines(s), "\n")
+	got := strings.Join(networkLines(s, ""), "\n")
 	for _, want := range []string{
 		"started again, 1 times", "network: good.test (1.5 MB sent, 20 B received), a\\x1b[2J.test:80 (0 B sent, 0 B received)", "refused: 3 × evil\\r.test (not on the list of hosts), 7 × others",
 	} {
@@ -63,7 +64,7 @@ func TestALogThatIsAPipeWithoutAReaderIsRefused(t *testing.T) {
 
 // A summary that did not come is not one of a session that reached nothing.
 func TestALostSummaryIsTold(t *testing.T) {
-	if got := fmt.Sprint(networkLines(helper.Summary{Lost: true})); got != "[network: the helper did not tell what was reached and refused]" {
+	if got := fmt.Sprint(networkLines(helper.Summary{Lost: true}, "")); got != "[network: the helper did not tell what was reached and refused]" {
 		t.Error(got)
 	}
 }
@@ -135,5 +136,41 @@ func TestWhatCanBeListedOfARefusal(t *testing.T) {
 	r.Refused = append(r.Refused, helper.Refused{What: "h.test:443", Why: "private", Count: 9})
 	if got := fmt.Sprint(unlisted(r)); got != "[a.test b.test:22 c.test]" {
 		t.Errorf("got %s", got)
+	}
+}
+
+// The remedy for a refused host works as it is written.
+func TestTheRemedyForARefusedHostNamesTheProfile(t *testing.T) {
+	for name, tc := range map[string]struct {
+		options Options
+		want    string
+	}{
+		"the usual profile":   {Options{}, "`claudebox allow-host a.test`"},
+		"another":             {Options{Profile: "my own.yaml"}, "`claudebox allow-host a.test -P 'my own.yaml'`"},
+		"a tier by a flag":    {Options{Network: "allow"}, ""},
+		"a plan that is kept": {Options{Plan: "plan.json"}, ""},
+	} {
+		if got := (call{options: tc.options}).AllowHost("a.test"); got != tc.want {
+			t.Errorf("%s: got %q, want %q", name, got, tc.want)
+		}
+	}
+}
+
+// In tier full no port can have another number outside.
+func TestAPortIsNotMovedInTierFull(t *testing.T) {
+	var in inputs
+	in.plan.Network = plan.Network{Tier: profile.TierFull, In: []int{13000}}
+	in.options.Publish = []string{"18080:13000"}
+	if _, err := networkOf(in); err == nil || !strings.Contains(err.Error(), "port 13000 inside is this machine's") {
+		t.Errorf("got %v", err)
+	}
+	in.options.Publish = []string{"13000"}
+	if _, err := networkOf(in); err != nil {
+		t.Error(err)
+	}
+	in.plan.Network.Tier, in.options.Publish = profile.TierNone, []string{"18080:13000"}
+	made, err := networkOf(in)
+	if err != nil || !slices.Equal(made.Warnings, []string{"127.0.0.1:18080 leads to port 13000 inside"}) {
+		t.Errorf("got %q, %v", made.Warnings, err)
 	}
 }

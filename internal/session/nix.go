@@ -35,7 +35,7 @@ type nixPart struct {
 	launch.Nix
 }
 
-// nixOf decides what Nix uses inside (SAND-07).
+// nixOf decides what Nix uses inside.
 func nixOf(in inputs, ownPIDs bool) (made nixPart, err error) {
 	switch in.plan.Nix.Daemon {
 	case "own":
@@ -111,7 +111,7 @@ func tryStore(in inputs) error {
 	if string(cachefile.Read(file)) == key || in.why.Look {
 		return nil
 	}
-	bwrap, env := plan.ToolPath(in.plan, resolve.ToolBwrap), plan.ToolPath(in.plan, resolve.ToolEnv)
+	bwrap, env := in.tools[resolve.ToolBwrap], in.tools[resolve.ToolEnv]
 	if err := launch.TryStore(bwrap, env, in.folders.Home); err != nil {
 		return err
 	}
@@ -168,12 +168,12 @@ func (n *nixStore) open(l launch.Launch, dir string, store *nixdaemon.Client, te
 	return l, err
 }
 
-// begin starts the filter in the background. A filter that cannot be confined
+// begin starts the filter, for the sandbox of bwrap, in the background. A filter that cannot be confined
 // serves nobody, and the error is printed: so nothing has to wait for it.
-func (n *nixStore) begin(tell io.Writer) {
+func (n *nixStore) begin(bwrap int, tell io.Writer) {
 	if filter := n.filter; filter != nil {
 		go func() {
-			if err := filter.Begin(); err != nil {
+			if err := filter.Begin(bwrap); err != nil {
 				diag.Print(tell, err)
 			}
 		}()
@@ -217,7 +217,7 @@ func hostDaemon(in inputs) (made nixPart, err error) {
 	return made, nil
 }
 
-// daemonSaid is what is known of the host's daemon.
+// daemonSaid is what the host's daemon has said of itself.
 type daemonSaid struct {
 	Trust  nixdaemon.Trust
 	Builds buildbox.Box
@@ -268,7 +268,7 @@ func askDaemon(in inputs) (daemonSaid, error) {
 		said.Failed = "this look does not ask, a launch does"
 		return said, nil
 	}
-	if said.Builds, err = probeBuilds(client, in.plan, in.Facts.Home); err != nil {
+	if said.Builds, err = probeBuilds(client, in); err != nil {
 		said.Failed = "it did not build the probe that would say: " + err.Error()
 		return said, nil
 	}
@@ -278,12 +278,12 @@ func askDaemon(in inputs) (daemonSaid, error) {
 
 // probeBuilds has the daemon build a probe, which looks for the daemon's database and for this user's home: what it
 // can see tells how builds are confined.
-func probeBuilds(client *nixdaemon.Client, p plan.Plan, home string) (buildbox.Box, error) {
+func probeBuilds(client *nixdaemon.Client, in inputs) (buildbox.Box, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), probeWait)
 	defer cancel()
 	return buildbox.Probe{
-		System: p.System, Bash: plan.ToolPath(p, resolve.ToolBash),
-		Marks: []string{"/nix/var/nix/db", home}, Read: os.ReadFile,
+		System: in.plan.System, Bash: in.tools[resolve.ToolBash],
+		Marks: []string{"/nix/var/nix/db", in.Facts.Home}, Read: os.ReadFile,
 	}.Ask(ctx, client)
 }
 

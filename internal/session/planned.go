@@ -33,6 +33,9 @@ type planned struct {
 	ownFiles []string // profiles and plans that claudebox obeys: they say what the next sandbox may do
 	missing  []string // packages that are not in the store yet, if nothing may be fetched
 	remarks  []string // for the user, on the project's own profile
+
+	// tools are the manifest's, by their names: what runs on this host is claudebox's own, whatever a plan file says.
+	tools map[string]string
 }
 
 // plan returns the plan of a launch: the file of --plan, a plan that a Nix module made, or one made now from the
@@ -112,7 +115,11 @@ func (p planner) read(file string) (planned, error) {
 		}
 		p.keeper.writeLater(func() { cache.Keep(kept.Plan, nil, seen) })
 	}
-	read := planned{plan: kept.Plan}
+	manifest, err := readManifest(p.caller.Manifest)
+	if err != nil {
+		return planned{}, err
+	}
+	read := planned{plan: kept.Plan, tools: manifest.Tools}
 	if p.why.Look {
 		read.missing = namesOf(read.plan, absent(read.plan.Roots()))
 		return read, nil
@@ -143,7 +150,7 @@ func (p planner) make(cache plancache.Cache,
 	load func(profiledir.Files) (profile.Profile, diag.Problems, error),
 ) (planned, error) {
 	if kept, found := cache.Find(); found && p.keeper.holdRoots(cache.File(), kept.Roots) {
-		return planned{plan: kept.Plan, ownFiles: filesOf(kept.Inputs)}, nil
+		return planned{plan: kept.Plan, tools: kept.Plan.Tools(), ownFiles: filesOf(kept.Inputs)}, nil
 	}
 	files, seen := p.files(), plancache.FileStates{}
 	files.Seen = seen.Add
@@ -177,6 +184,7 @@ func (p planner) planOf(prof profile.Profile) (made planned, paths []string, err
 		return planned{}, nil, err
 	}
 	made.missing = res.Missing
+	made.tools = res.Tools
 	made.plan, err = plan.Build(prof, res)
 	return made, beyondManifest(manifest, res), err
 }

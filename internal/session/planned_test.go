@@ -18,8 +18,9 @@ func aCall(t *testing.T, o Options) call {
 	t.Helper()
 	home := t.TempDir()
 	facts := host.Facts{Home: home, Cwd: home, UID: os.Getuid()}
+	manifest := keepFile(t, filepath.Join(home, "manifest.json"), []byte(`{"version": 1, "system": "x86_64-linux"}`))
 	return call{
-		Facts: facts, caller: Caller{Stderr: io.Discard}, options: o, why: Purpose{Look: true},
+		Facts: facts, caller: Caller{Stderr: io.Discard, Manifest: manifest}, options: o, why: Purpose{Look: true},
 		folders: profiledir.Folders{Home: filepath.Join(home, ".claudebox"), Config: filepath.Join(home, ".config/claudebox")},
 	}
 }

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -35,7 +36,7 @@ func openProject(in inputs) (project.Project, error) {
 // projectRequest makes the request for [project.Open] about the caller's project.
 func projectRequest(in inputs) project.Request {
 	p := in.plan
-	var never []string // no sandbox may see them (SAND-09)
+	var never []string // no sandbox may see them
 	for _, s := range profile.SecretPaths {
 		never = append(never, s.Path)
 	}
@@ -218,7 +219,7 @@ func (p *guardPart) cover(in inputs, folder given, m launch.Mount, mounts []laun
 // addReadable covers what looks secret in a folder that is mounted read-only: by its name or content anywhere; and in a
 // folder that may be a project, what a session there would not see.
 func (p *guardPart) addReadable(in inputs, m launch.Mount, mounts []launch.Mount) error {
-	lent, whole, err := coverLent(in, m.Source, m.Destination)
+	lent, whole, err := coverSecretsIn(in, m.Source, m.Destination)
 	p.add(lent)
 	if err != nil {
 		return err
@@ -229,6 +230,9 @@ func (p *guardPart) addReadable(in inputs, m launch.Mount, mounts []launch.Mount
 		return nil
 	}
 	opened, err := project.Open(besideRequest(in, m.Source))
+	if errors.Is(err, project.ErrUnfound) {
+		return err
+	}
 	if err == nil { // else it is no project, as a folder of another user
 		kept := p.cover(in, given{opened, m.Destination}, m, mounts)
 		if slices.ContainsFunc(opened.Mounts, hidesFolder) {
@@ -258,11 +262,13 @@ func pattern(in inputs, path string) string {
 }
 
 // isShown reports whether the profile shows a path outside of the project.
-func isShown(in inputs, path string) bool { return project.Shown(in.plan.Show, pattern(in, path)) }
+func isShown(in inputs, path string) bool {
+	return project.Matches(in.plan.Show, pattern(in, path), true)
+}
 
-// coverLent covers what looks secret in a folder of the user's own that the
+// coverSecretsIn covers what looks secret in a folder of the user's own that the
 // agent can read, and reports whether all of it was looked at.
-func coverLent(in inputs, source, destination string) (made part, whole bool, err error) {
+func coverSecretsIn(in inputs, source, destination string) (made part, whole bool, err error) {
 	shown := func(rel string) bool { return isShown(in, filepath.Join(source, rel)) }
 	covers, cut, err := project.LookLent(source, shown)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 )
 
 // overlay lays the project's own profile over that of the plan: what narrows the sandbox always counts, the rest only
-// as far as the user allowed it (EXT-01). In a project without one this costs one system call.
+// as far as the user allowed it. In a project without one this costs one system call.
 func (p planner) overlay(base planned) (planned, error) {
 	file, err := projectFile(p.Facts, base.plan.Project)
 	if err != nil || file == nil {
@@ -159,7 +159,8 @@ func ProjectFile(c Caller, o Options, unread bool) (Asked, diag.Problems, error)
 		return a, nil, diag.Errorf("look for "+profile.ProjectFile,
 			"go to the project that has one; `man claudebox-profile` says what it may hold", "this project has none")
 	}
-	if a.File = *file; unread {
+	a.File = *file
+	if unread {
 		return a, nil, nil
 	}
 	base, asked, warnings, err := profile.LoadOver(call.ref(), files.Shown(file.Path), file.Source, files)
@@ -170,8 +171,14 @@ func ProjectFile(c Caller, o Options, unread bool) (Asked, diag.Problems, error)
 	return a, warnings, nil
 }
 
-// Judge stores the user's verdict on the file. To allow it allows exactly what Widens lists.
-func (a Asked) Judge(allowed bool) error {
+// Denied reports whether the user denied exactly this file before.
+func (a Asked) Denied() bool {
+	verdict, err := a.Store.Find(a.File.Path)
+	return err == nil && verdict.On(a.File) && !verdict.Allowed
+}
+
+// KeepVerdict stores the user's verdict on the file. To allow it allows exactly what Widens lists.
+func (a Asked) KeepVerdict(allowed bool) error {
 	v := trust.Verdict{Path: a.File.Path, SHA256: a.File.SHA256(), Allowed: allowed}
 	if allowed {
 		for _, w := range a.Widens {

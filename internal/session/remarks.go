@@ -28,7 +28,7 @@ func remarksOf(in inputs) (made part, overrides map[string]launch.Override) {
 	for _, e := range in.plan.Env {
 		entering = append(entering, e.Name)
 	}
-	if list := missed(in.Facts.Env, entering, in.plan.Network.Tier); len(list) > 0 {
+	if list := notPassed(in.Facts.Env, entering, in.plan.Network.Tier); len(list) > 0 {
 		made.note("set here and not inside: " + strings.Join(list, ", ") + "; `extra_env_passthrough` lets them in")
 	}
 	made.noteProject("", in.project)
@@ -39,7 +39,7 @@ func remarksOf(in inputs) (made part, overrides map[string]launch.Override) {
 	if in.Confirm() != in.plan.Confirm {
 		made.note("`confirm: never` does not count: an agent could have written the plan, or what it was made of")
 	}
-	made.note(unseenWords(in.options.Words, in.project.Path)...)
+	made.warn(unseenWords(in.options.Words, in.project.Path)...)
 	return made, overrides
 }
 
@@ -57,9 +57,9 @@ var ownNames = []string{
 	"GIT_COMMITTER_NAME", "GIT_EDITOR", "GIT_PAGER",
 }
 
-// missed lists the variables of families and proxies that are set outside and not
+// notPassed lists the variables of families and proxies that are set outside and not
 // inside; entering are the names of those inside.
-func missed(env host.Environment, entering []string, tier string) []string {
+func notPassed(env host.Environment, entering []string, tier string) []string {
 	var list []string
 	for _, entry := range env {
 		name, value, _ := strings.Cut(entry, "=")
@@ -143,7 +143,7 @@ func unseenWords(words []string, project string) (notes []string) {
 	return notes
 }
 
-// extraEnv reads CLAUDEBOX_EXTRA_ENV, a list with commas (SAND-03b).
+// extraEnv reads CLAUDEBOX_EXTRA_ENV, a list with commas.
 func extraEnv(env host.Environment) []string {
 	var names []string
 	for name := range strings.SplitSeq(env.Value(extraVariable, ""), ",") {
@@ -159,19 +159,19 @@ const extraVariable = "CLAUDEBOX_EXTRA_ENV"
 
 // judgeExtraEnv returns an error if a word is not the name of a variable, and notes on those that are not set or that
 // have an effect of their own: nothing that was asked for is left out in silence.
-func judgeExtraEnv(env host.Environment) (notes []string, err error) {
+func judgeExtraEnv(env host.Environment) (made part, err error) {
 	for _, name := range extraEnv(env) {
 		if !launch.IsName(name) {
-			return nil, diag.Errorf("read "+extraVariable,
+			return made, diag.Errorf("read "+extraVariable,
 				"write names with commas between: "+extraVariable+"=GH_TOKEN,AWS_PROFILE",
 				"%q is not the name of a variable", name)
 		}
 		if _, set := env.Get(name); !set {
-			notes = append(notes, name+" of "+extraVariable+" is not set here")
+			made.note(name + " of " + extraVariable + " is not set here")
 		}
 		if what := profile.Effect(name); what != "" {
-			notes = append(notes, name+" of "+extraVariable+" "+what)
+			made.note(name + " of " + extraVariable + " " + what)
 		}
 	}
-	return notes, nil
+	return made, nil
 }

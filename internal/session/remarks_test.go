@@ -15,10 +15,10 @@ func TestVariablesThatAreMissedInsideAreNamed(t *testing.T) {
 	}
 	entering := []string{"ANTHROPIC_API_KEY"}
 	want := []string{"ANTHROPIC_BASE_URL", "CLAUDE_CODE_USE_BEDROCK", "GIT_SSH_COMMAND", "https_proxy"}
-	if got := missed(env, entering, "full"); !slices.Equal(got, want) {
+	if got := notPassed(env, entering, "full"); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if got := missed(env, entering, "allow"); !slices.Equal(got, want[:3]) {
+	if got := notPassed(env, entering, "allow"); !slices.Equal(got, want[:3]) {
 		t.Errorf("in tier allow got %q, want %q", got, want[:3])
 	}
 }

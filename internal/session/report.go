@@ -19,7 +19,14 @@ type report struct {
 
 // openReport ends the sessions that did not finish their reports, prints those, and opens the folder of --report-json.
 func openReport(c call) (to report, err error) {
-	for _, r := range aftermath.Sweep(c.folders.Home, c.Facts.Cwd) {
+	near := []string{c.Facts.Cwd}
+	for _, word := range c.options.MountRW {
+		outside, _ := sides(word)
+		if real, err := beneath.Canonical(c.absolute(outside)); err == nil {
+			near = append(near, real)
+		}
+	}
+	for _, r := range aftermath.Sweep(c.folders.Home, near...) {
 		r.Told(c.show(r)) // with --no-report a later launch tells: this one may be `claudebox check`'s
 	}
 	if c.options.ReportJSON == "" {
@@ -41,7 +48,7 @@ func openReport(c call) (to report, err error) {
 // show prints a report, with --no-report only one of failures, and reports whether it did: where the terminal is closed
 // it did not.
 func (c call) show(r aftermath.Report) bool {
-	if len(r.Failures) == 0 && (c.options.NoReport || r.Silent() && !r.Unfinished) {
+	if len(r.Failures) == 0 && (c.options.NoReport || r.Silent()) {
 		return false
 	}
 	_, err := io.WriteString(c.caller.Stderr, r.Text(c.Facts.Home, c.caller.Columns()))

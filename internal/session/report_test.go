@@ -65,6 +65,38 @@ func told(t *testing.T, home string) string {
 	return out.String()
 }
 
+// TestAKilledSessionsFolderWasMovedToAnotherFolder: the next launch gives it to its agent.
+func TestAKilledSessionsFolderWasMovedToAnotherFolder(t *testing.T) {
+	home, _ := ended(t, io.Discard)
+	told(t, home)
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(errors.Join(os.MkdirAll(home+"/a/lib", 0o700), os.Mkdir(home+"/b", 0o700)))
+	p, err := project.Open(project.Request{
+		Dir: home + "/a/lib", Home: home, UID: os.Getuid(), Beside: true, Memory: aftermath.NewMemory(home + "/.claudebox"),
+	})
+	must(err)
+	_, err = aftermath.Begin(home+"/.claudebox", p, aftermath.Agent{})
+	must(err)
+	records, err := filepath.Glob(home + "/.claudebox/sessions/*")
+	must(err)
+	content, err := os.ReadFile(records[0])
+	must(errors.Join(err, os.WriteFile(home+"/.claudebox/sessions/dead", content, 0o600))) // as nobody holds it
+	must(errors.Join(os.WriteFile(home+"/a/lib/.envrc", nil, 0o600), os.Rename(home+"/a/lib", home+"/b/lib")))
+	var out bytes.Buffer
+	c := launching(home, &out)
+	c.options.MountRW = []string{home + "/b/lib:/mnt"}
+	_, err = openReport(c)
+	must(err)
+	if !strings.Contains(out.String(), ".envrc") {
+		t.Errorf("got %q", out.String())
+	}
+}
+
 func TestWhatCouldNotBePrintedIsPrintedByTheNextLaunch(t *testing.T) {
 	home, r := ended(t, closed{})
 	r.announce()
@@ -106,5 +138,18 @@ func TestWhatWasToldOnceIsNotToldAgain(t *testing.T) {
 				t.Errorf("got %q", got)
 			}
 		})
+	}
+}
+
+// That a session was killed concerns nobody if it left nothing.
+func TestAKilledSessionThatLeftNothingIsNotTold(t *testing.T) {
+	var said bytes.Buffer
+	c := launching(t.TempDir(), &said)
+	c.show(aftermath.Report{Project: "/p", Unfinished: true})
+	if said.Len() > 0 {
+		t.Errorf("it says %q", &said)
+	}
+	if !c.show(aftermath.Report{Project: "/p", Unfinished: true, Cut: true}) || !strings.Contains(said.String(), "did not finish") {
+		t.Errorf("of one that is not known whole it says %q", &said)
 	}
 }

@@ -126,7 +126,7 @@ func (r *running) launch() error {
 	r.runner.Before, r.runner.Laid = r.begin, r.lookAgain
 	r.runner.Started = func(bwrap int) {
 		r.broker.follow(r.Instance.Guard())
-		r.nix.begin(r.caller.Stderr)
+		r.nix.begin(bwrap, r.caller.Stderr)
 		for _, session := range r.after {
 			session.Follow()
 		}
@@ -213,7 +213,7 @@ func (r *running) end() {
 			Op: "write the network log " + r.parts.network.log, Err: errors.New(lost), Remedy: remedy,
 		})
 	}
-	tell(networkLines(r.network.summary))
+	tell(networkLines(r.network.summary, r.AllowHost("--refused")))
 	if r.network.helper != nil && r.Launch.Tier == string(profile.TierAllow) { // for `claudebox allow-host --refused`
 		if err := r.Instance.KeepRefused(unlisted(r.network.summary.Report)); err != nil {
 			diag.Print(stderr, err)

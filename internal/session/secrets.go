@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"crypto/rand"
+	"maps"
 	"net/netip"
 	"net/url"
 	"os"
@@ -26,19 +27,17 @@ import (
 
 // secrets are what the agent uses and never holds. The zero value has none.
 type secrets struct {
-	used  bool // a broker is needed
-	list  []namedSecret
-	hello broker.Hello // what the broker is told, but for its certificates
+	used  bool          // a broker is needed
+	list  []namedSecret // in every tier: none of them enters
+	hello broker.Hello  // what the broker is told, but for its certificates
 }
 
-// findSecrets finds the secrets that the agent uses without having them. In a tier without a broker there are none.
+// findSecrets finds the secrets that the agent uses without having them, and in a tier without a broker, does not use.
 func findSecrets(in inputs) (found secrets, err error) {
-	if !slices.Contains(tiersWithBroker, in.plan.Network.Tier) {
-		return found, nil
-	}
 	list, err := listSecrets(in)
-	if err != nil || len(list) == 0 && in.plan.Agent.Name != "claude" {
-		return found, err
+	if brokered := slices.Contains(tiersWithBroker, in.plan.Network.Tier); err != nil || !brokered ||
+		len(list) == 0 && in.plan.Agent.Name != "claude" {
+		return secrets{list: list}, err
 	}
 	found = secrets{used: true, list: list, hello: broker.Hello{Password: "PASSWORD", Proxies: hostProxies(in)}}
 	if !in.why.Look {
@@ -135,14 +134,12 @@ type brokeredPart struct {
 // parts have begun. port is that of the broker's proxy, see [listen].
 func brokeredOf(in inputs, overrides map[string]launch.Override, port int) (made brokeredPart, err error) {
 	made.overrides = overrides
-	if in.plan.Network.Tier == profile.TierNone {
-		made.drop(in)
-	}
 	if in.secrets.used {
 		made.replace(in)
 		err = made.lead(in, port)
 	}
-	made.hint(in)
+	made.hideCopies(in)
+	made.noteUnprotected(in)
 	return made, err
 }
 
@@ -194,42 +191,49 @@ func (b *brokeredPart) replace(in inputs) {
 			b.warn(secret.Name + " does not enter, and nothing uses it: " + base + " is no https address")
 		}
 	}
-	b.hideCopies(in)
 	if l := in.Instance.Login; l.Outside || l.Made {
 		b.listOutside(broker.ClaudeLogin, broker.ClaudeHosts, "agent claude")
 	}
 }
 
-// hideCopies puts placeholders into variables that hold the same secret under
-// another name, as GITHUB_TOKEN beside GH_TOKEN.
+// hideCopies puts placeholders into variables that hold the same secret under another name, as GITHUB_TOKEN beside
+// GH_TOKEN. Where there is no placeholder, it keeps out the secret itself, too: it is of no use.
 func (b *brokeredPart) hideCopies(in inputs) {
 	for _, v := range entering(in) {
 		if _, judged := b.overrides[v.Name]; judged {
 			continue
 		}
-		for _, secret := range in.secrets.list {
-			if broker.CheckValue(secret.Value) != nil || !strings.Contains(v.Value, secret.Value) {
-				continue
+		for _, secret := range slices.Concat(in.secrets.list, idle(in)) {
+			copied := broker.CheckValue(secret.Value) == nil && strings.Contains(v.Value, secret.Value)
+			switch {
+			case v.Name == secret.Name:
+				b.overrides[v.Name] = launch.Override{Drop: true, Why: v.Why}
+				b.note(v.Name + " does not enter: there is no network to use it")
+			case copied && secret.placeholder == "":
+				b.overrides[v.Name] = launch.Override{Drop: true, Why: v.Why}
+				b.note(v.Name + " does not enter: it holds the same secret as " + secret.Name)
+			case copied:
+				v.Value = strings.ReplaceAll(v.Value, secret.Value, secret.placeholder)
+				b.overrides[v.Name] = launch.Override{Value: v.Value, Why: placeholderWhy(secret.Secret), Public: true}
+				b.note(v.Name + " holds the same secret as " + secret.Name + ", and enters with its placeholder")
 			}
-			v.Value = strings.ReplaceAll(v.Value, secret.Value, secret.placeholder)
-			b.overrides[v.Name] = launch.Override{Value: v.Value, Why: placeholderWhy(secret.Secret), Public: true}
-			b.note(v.Name + " holds the same secret as " + secret.Name + ", and enters with its placeholder")
 		}
 	}
 }
 
-// drop keeps out the secrets that are of no use without a network.
-func (b *brokeredPart) drop(in inputs) {
-	for _, v := range entering(in) {
-		if _, known := usualOf(v.Env); known || gitRule(in, v.Name) != "" {
-			b.overrides[v.Name] = launch.Override{Drop: true, Why: v.Why}
-			b.note(v.Name + " does not enter: there is no network to use it")
+// idle lists Claude's secrets of this host, which stay outside although nothing lets them in.
+func idle(in inputs) (list []namedSecret) {
+	for _, name := range slices.Sorted(maps.Keys(usual)) {
+		value := in.Facts.Env.Value(name, "")
+		if value != "" && usual[name].base == claudeBase && insideValue(in, name) == "" {
+			list = append(list, namedSecret{Secret: broker.Secret{Name: name, Value: value}})
 		}
 	}
+	return list
 }
 
-// hint says which variables that enter as they are could stay outside.
-func (b *brokeredPart) hint(in inputs) {
+// noteUnprotected says which variables that enter as they are could stay outside.
+func (b *brokeredPart) noteUnprotected(in inputs) {
 	for _, v := range entering(in) {
 		_, outside := b.overrides[v.Name]
 		if hosts := known[v.Name]; hosts != "" && !outside {
@@ -241,7 +245,7 @@ func (b *brokeredPart) hint(in inputs) {
 		case !in.secrets.used:
 			b.note(named.Variable + " does not enter: in tier " + in.plan.Network.Tier + " nothing leads to a broker")
 		case in.secrets.placeholder(named.Variable) == "":
-			b.note(named.Variable + " is not set: there is no placeholder of it inside")
+			b.warn(named.Variable + " is not set: there is no placeholder of it inside")
 		}
 	}
 }
@@ -269,7 +273,7 @@ func readBundle(name string) ([]byte, error) {
 func (b *brokeredPart) setProxy(port int, names []string) {
 	user := url.UserPassword(broker.ProxyUser, b.hello.Password)
 	proxy := (&url.URL{Scheme: "http", User: user, Host: "127.0.0.1:" + strconv.Itoa(port)}).String()
-	direct := notFor("localhost,127.0.0.1,::1,"+launch.Hostname+","+b.hello.Proxies.No, names)
+	direct := exceptionsWithout("localhost,127.0.0.1,::1,"+launch.Hostname+","+b.hello.Proxies.No, names)
 	for name, value := range map[string]string{
 		"HTTPS_PROXY": proxy, "HTTP_PROXY": proxy, "NO_PROXY": strings.Join(direct, ","),
 	} {
@@ -278,9 +282,9 @@ func (b *brokeredPart) setProxy(port int, names []string) {
 	}
 }
 
-// notFor returns the entries of a NO_PROXY list, without those that would make
+// exceptionsWithout returns the entries of a NO_PROXY list, without those that would make
 // programs connect to one of names past the broker.
-func notFor(list string, names []string) []string {
+func exceptionsWithout(list string, names []string) []string {
 	return slices.DeleteFunc(strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' }),
 		func(entry string) bool {
 			host := strings.TrimLeft(strings.ToLower(entry), "*.")
@@ -420,7 +424,8 @@ func gitRule(in inputs, variable string) string {
 // secretValue reads a secret of the profile; empty: this host has none.
 func secretValue(c call, named plan.Secret) (value string, err error) {
 	from := named.Variable
-	if value = c.Facts.Env.Value(from, ""); named.File != "" {
+	value = c.Facts.Env.Value(from, "")
+	if named.File != "" {
 		const most = 64 << 10
 		from = c.absolute(named.File)
 		content, err := smallfile.Read(from, most)
@@ -442,9 +447,6 @@ func secretValue(c call, named plan.Secret) (value string, err error) {
 // judgeSecretFiles refuses a secret that stays outside and whose file is visible
 // inside, in the project or by a mount.
 func judgeSecretFiles(in inputs, mounts []launch.Mount) error {
-	if !in.secrets.used {
-		return nil
-	}
 	for _, named := range in.plan.Secrets {
 		if named.File == "" {
 			continue

@@ -182,6 +182,22 @@ func Plan(c Caller, o Options, why Purpose) (plan.Plan, error) {
 	return found.plan, errors.Join(err, k.Close())
 }
 
+// Pager returns the path of claudebox's own less, which is run on the host: no plan or profile chooses it. It is empty
+// if there is none.
+func (s *Session) Pager() string {
+	manifest, err := readManifest(s.caller.Manifest)
+	if err != nil {
+		return ""
+	}
+	for _, output := range manifest.Packages["less"].Outputs {
+		less := filepath.Join(output, "bin/less")
+		if _, err := os.Stat(less); err == nil {
+			return less
+		}
+	}
+	return ""
+}
+
 // Program returns the path of the program called name on PATH inside; empty if there is none.
 func (s *Session) Program(name string) string { return programOf(s.Launch.Plan, name) }
 

@@ -195,17 +195,17 @@ func (k *keeper) fetch(file string, paths []string) error {
 		if err != nil {
 			return err
 		}
-		return cannotBeHad(file, missing, failed)
+		return notFetched(file, missing, failed)
 	})
 }
 
 // mebibytes rounds up, so that only 0 is shown as 0.
 func mebibytes(n uint64) uint64 { return (n + 1<<20 - 1) >> 20 }
 
-// cannotBeHad returns an error that names every path that could not be fetched, with what the daemon says of one of
+// notFetched returns an error that names every path that could not be fetched, with what the daemon says of one of
 // them; nil if failed is empty. A path that a cache has and the daemon did not take lacks, as a rule, a signature
 // that the daemon trusts.
-func cannotBeHad(file string, missing nixdaemon.Missing, failed map[string]error) error {
+func notFetched(file string, missing nixdaemon.Missing, failed map[string]error) error {
 	if len(failed) == 0 {
 		return nil
 	}

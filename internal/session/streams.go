@@ -48,8 +48,8 @@ const maxInput = 256 << 20
 // the file back, read as far as the agent has read the copy.
 func copyInput() (restore func(), err error) {
 	const stdin = 0
-	st, is := isFile(stdin)
-	if !is {
+	st, ok := isFile(stdin)
+	if !ok {
 		return func() {}, nil
 	}
 	const remedy = "pipe it: cat FILE | claudebox …"
@@ -103,7 +103,7 @@ func carryOutput() (restore func() error, err error) {
 	type fileID struct{ dev, ino uint64 } // stat(2)
 	descriptors := map[fileID][]int{}
 	for _, fd := range []int{1, 2} {
-		if st, is := isFile(fd); is {
+		if st, ok := isFile(fd); ok {
 			id := fileID{st.Dev, st.Ino}
 			descriptors[id] = append(descriptors[id], fd)
 		}

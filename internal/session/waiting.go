@@ -123,14 +123,14 @@ func interruptible(heeded []syscall.Signal, do func(context.Context) error) erro
 	close(received)
 	heard.Wait()
 	if came != nil {
-		dieOf(came.(syscall.Signal))
+		endBySignal(came.(syscall.Signal))
 	}
 	return err
 }
 
-// dieOf ends the process by a signal, even if something catches it. For QUIT it exits with that signal's status
+// endBySignal ends the process by a signal, even if something catches it. For QUIT it exits with that signal's status
 // instead: Go's runtime would print the stacks of all its threads.
-func dieOf(s syscall.Signal) {
+func endBySignal(s syscall.Signal) {
 	if s == syscall.SIGQUIT {
 		os.Exit(128 + int(s))
 	}

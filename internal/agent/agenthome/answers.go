@@ -151,7 +151,8 @@ func (r Request) server(o object.Object) (kept object.Object, secrets []string, 
 		}
 	}
 	kept = maps.Clone(o)
-	if delete(kept, "env"); len(env) > 0 {
+	delete(kept, "env")
+	if len(env) > 0 {
 		kept.Set("env", env)
 	}
 	for _, text := range kept {

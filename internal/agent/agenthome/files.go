@@ -83,7 +83,7 @@ func copyFirst(_ Request, f From) Made {
 	return Made{Content: f.Sources[0], Notes: leakNotes("keybindings.json", f.Sources[0])}
 }
 
-// leakNotes returns a note if a file of the user that enters seems to hold a secret (SEC-01).
+// leakNotes returns a note if a file of the user that enters seems to hold a secret.
 func leakNotes(name string, content []byte) []string {
 	if what := leak.Text(string(content)); what != "" {
 		return []string{"your ~/.claude/" + name + " enters, and holds what looks like " + what}

@@ -41,7 +41,7 @@ func prompts(history []byte, folders []string) []prompt {
 	var list []prompt
 	for line := range bytes.Lines(history) {
 		var p prompt
-		if len(line) > 2*maxPrompt || json.Unmarshal(line, &p) != nil {
+		if len(line) > 2*maxPrompt || json.Unmarshal(line, &p) != nil { // twice: escapes and other fields
 			continue
 		}
 		if slices.Contains(folders, p.Project) && p.typed() {
@@ -71,7 +71,8 @@ func makeHistory(r Request, f From) Made {
 	if !r.Host {
 		return Made{}
 	}
-	return Made{Content: lines(prompts(slices.Concat(f.Sources[0], []byte("\n"), f.Old), r.Trusted))}
+	both := slices.Concat(f.Sources[0], []byte("\n"), f.Old) // the last line of the first may not be complete
+	return Made{Content: lines(prompts(both, r.Trusted))}
 }
 
 // NewPrompts returns the lines of the agent's history that the user's lacks, at most the last maxPrompts of them.
@@ -110,4 +111,14 @@ func Conversations(folder string) string {
 		return ""
 	}
 	return b.String()
+}
+
+// BegunIn returns the folder in which the conversation of a file with this beginning was begun; empty if it does not
+// say so. Within the text of a message the same words have their quotes escaped.
+func BegunIn(beginning []byte) (folder string) {
+	_, rest, _ := bytes.Cut(beginning, []byte(`"cwd":`))
+	if json.NewDecoder(bytes.NewReader(rest)).Decode(&folder) != nil {
+		return ""
+	}
+	return folder
 }

@@ -52,9 +52,8 @@ func sign(text []byte) string {
 	return fmt.Sprintf("%d %s", len(text), hex.EncodeToString(sum[:8]))
 }
 
-// behind returns what follows in text after the beginning that [sign] made signed of; false if text does not begin
-// with that.
-func behind(text []byte, signed string) (rest []byte, is bool) {
+// behind returns what follows in text after a beginning whose [sign] is signed; ok is false if text begins otherwise.
+func behind(text []byte, signed string) (rest []byte, ok bool) {
 	var length int
 	var sum string
 	if _, err := fmt.Sscan(signed, &length, &sum); err != nil || length < 0 || length > len(text) ||
@@ -64,7 +63,7 @@ func behind(text []byte, signed string) (rest []byte, is bool) {
 	return text[length:], true
 }
 
-// FirstMemory is the CLAUDE.md that is made below Home for a user who has none, to change as they like (AWARE-01).
+// FirstMemory is the CLAUDE.md that is made below Home for a user who has none, to change as they like.
 // The sandbox itself is described in SANDBOX.md.
 const FirstMemory = `# Notes for Claude
 

@@ -173,7 +173,8 @@ func droppedNotes(host object.Object) []string {
 		}
 	}
 	slices.Sort(notes)
-	if slices.Sort(others); len(others) > 0 {
+	slices.Sort(others)
+	if len(others) > 0 {
 		notes = append(notes, "your settings "+strings.Join(others, ", ")+" do not enter")
 	}
 	return notes
@@ -249,14 +250,14 @@ func (r Request) refuse(o object.Object) string {
 // missing says why a program cannot be run inside; empty: it can, or that is not known here.
 func (r Request) missing(program string) string {
 	for _, prefix := range []string{"~/", "$HOME/", "${HOME}/"} {
-		if rest, is := strings.CutPrefix(program, prefix); is {
+		if rest, ok := strings.CutPrefix(program, prefix); ok {
 			program = path.Join(r.UserHome, rest)
 		}
 	}
 	if strings.Contains(program, "$") {
 		return "" // only the shell inside knows the variable
 	}
-	if rest, is := strings.CutPrefix(program, path.Join(r.UserHome, ".claude")+"/"); is {
+	if rest, ok := strings.CutPrefix(program, path.Join(r.UserHome, ".claude")+"/"); ok {
 		if first, _, below := strings.Cut(rest, "/"); below && slices.Contains(Folders, first) {
 			return ""
 		}

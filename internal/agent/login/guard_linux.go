@@ -160,8 +160,8 @@ func (g *Guard) Begin(tell func(access, scope string)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.tell = tell
-	g.plan()
-	g.watch = watch.Later(watch.Question{
+	g.schedule()
+	g.watch = watch.Start(watch.Request{
 		Folders: g.folders, Events: unix.IN_DELETE | unix.IN_MOVED_TO | unix.IN_CLOSE_WRITE,
 		See: func(file string) {
 			name := path.Base(file)
@@ -195,7 +195,7 @@ func (g *Guard) follow() {
 		_ = giveInside(g.inside, g.key, g.now) // on failure the agent keeps its old placeholders, which still work
 	}
 	g.tellNow()
-	g.plan()
+	g.schedule()
 }
 
 // tellNow passes the login to tell. It is called with the lock held.
@@ -219,8 +219,8 @@ func (g *Guard) wait() time.Duration {
 	return max(left, again-time.Since(g.renewed))
 }
 
-// plan sets the timer for the next renewal, if there is a login that can be renewed.
-func (g *Guard) plan() {
+// schedule sets the timer for the next renewal, if there is a login that can be renewed.
+func (g *Guard) schedule() {
 	if g.timer != nil {
 		g.timer.Stop()
 	}
@@ -268,14 +268,14 @@ func (g *Guard) Keep(made broker.Grant) error {
 	}})
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.done { // the number of its folder may be another's by now
+	if g.done { // Close has closed the folder, whose descriptor number may be another's by now
 		return errEnded
 	}
 	if err := g.made.dir.Replace(MadeName, content, privateFile); err != nil {
 		return err
 	}
 	g.reload()
-	g.plan()
+	g.schedule()
 	g.kept = true
 	g.note("a login was made inside; it is kept outside, for this project alone (`claudebox login keep` makes it yours)")
 	return nil
@@ -317,7 +317,7 @@ func (g *Guard) Close() (notes []string) {
 	watched.Close()
 	g.renewing.Lock() // a renewal that has begun must end: the token that it used works once
 	defer g.renewing.Unlock()
-	g.mu.Lock() // nor is anything being kept
+	g.mu.Lock() // a Keep that has begun must end, too
 	defer g.mu.Unlock()
 	g.closeFolders()
 	return g.notes

@@ -61,10 +61,12 @@ func placeholders(key broker.Key, now reading) json.RawMessage {
 // file without any key is removed, and a folder in its place is removed or renamed.
 func putLogin(home *beneath.Folder, login json.RawMessage) error {
 	all := object.Of((&file{home, FileName}).read().content)
-	if delete(all, loginKey); login != nil {
+	delete(all, loginKey)
+	if login != nil {
 		all[loginKey] = login
 	}
-	if what, err := home.Look(FileName); len(all) == 0 || err == nil && what.Kind == beneath.Dir {
+	what, err := home.Look(FileName)
+	if len(all) == 0 || err == nil && what.Kind == beneath.Dir {
 		err := home.Remove(FileName)
 		if errors.Is(err, unix.ENOTEMPTY) {
 			err = home.Rename(FileName, FileName+".inside-"+rand.Text())

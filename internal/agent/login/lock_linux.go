@@ -128,8 +128,7 @@ func (h *held) refresh() {
 			return
 		case <-ticker.C:
 		}
-		now := []unix.Timespec{{Nsec: unix.UTIME_NOW}, {Nsec: unix.UTIME_NOW}}
-		_ = unix.UtimesNanoAt(h.dir.FD(), h.name, now, unix.AT_SYMLINK_NOFOLLOW) // if this fails the lock goes stale
+		_ = unix.UtimesNanoAt(h.dir.FD(), h.name, nil, unix.AT_SYMLINK_NOFOLLOW) // if this fails the lock goes stale
 	}
 }
 

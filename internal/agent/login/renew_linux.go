@@ -75,7 +75,7 @@ func (g *Guard) ask(ctx context.Context, from *file, now reading) error {
 		g.note("your login cannot be renewed: there is no room for it in %s: %v", from.dir.Path(), err)
 		return err
 	}
-	status, answer, err := g.askTokens(ctx, demandOf(now))
+	status, answer, err := g.askTokens(ctx, renewalRequest(now))
 	free()
 	if err != nil {
 		return err
@@ -101,12 +101,12 @@ func (g *Guard) ask(ctx context.Context, from *file, now reading) error {
 	}
 	g.renewed = time.Now()
 	g.tellNow()
-	g.plan()
+	g.schedule()
 	return nil
 }
 
-// demandOf returns the body of the request that renews a login (RFC 6749, section 6).
-func demandOf(now reading) []byte {
+// renewalRequest returns the body of the request that renews a login (RFC 6749, section 6).
+func renewalRequest(now reading) []byte {
 	demand := map[string]string{
 		"grant_type": "refresh_token", "refresh_token": now.refresh, "client_id": cmp.Or(now.client, broker.Client),
 	}

@@ -17,7 +17,7 @@ func Take(instance, usersFile string) error {
 		return err
 	}
 	defer own.Close()
-	made := (&file{own, MadeName}).read()
+	made := (&file{own, MadeName}).read() // it is only ever replaced whole, so this needs no lock
 	switch {
 	case made.fault != nil:
 		return made.fault

@@ -39,15 +39,15 @@ func (in *Instance) Close() error {
 	return nil
 }
 
-// restamp compares the instance once more, and records files of which only the stamp is new. Files that have to be
-// written are left to the next launch.
+// restamp compares the instance once more, and records the files that are right but have a new stamp. Files that have
+// to be written are left to the next launch.
 func (in *Instance) restamp() error {
 	now, err := compare(in.place, in.open)
 	if err != nil {
 		return err
 	}
-	now.writes = slices.DeleteFunc(now.writes, func(w write) bool { return w.do != nil })
-	if len(now.writes) == 0 {
+	now.steps = slices.DeleteFunc(now.steps, func(s step) bool { return s.do != nil })
+	if len(now.steps) == 0 {
 		return nil
 	}
 	lock, err := in.flock(in.Dir, unix.LOCK_EX)

@@ -9,9 +9,9 @@
 //	instances/<id>/live           locked while a session runs; its time is the last use
 //	ephemeral/<id>-<random>       the same for one session
 //
-// The package imports diag, beneath, login, and agenthome, which says what the files
-// of an agent's home hold. It reads a few files of the user's own ~/.claude.
-// It does not trust what lies in an agent's home: the agent wrote there.
+// Package agenthome says what the files of an agent's home hold. This one reads a few
+// files of the user's own ~/.claude. It does not trust what lies in an agent's home:
+// the agent wrote there.
 //
 // [Look] only reads; [Instance.Prepare] makes what is missing. If nothing has changed, a launch costs a few system
 // calls. An instance's folder is locked while it is changed. [List] lists the instances that are kept, and [Choose]

@@ -6,6 +6,7 @@ import (
 	"path"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -13,17 +14,18 @@ import (
 	"claudebox/internal/agent/agenthome"
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
+	"claudebox/internal/linux/smallfile"
 )
 
-// With [Host] the agent works in the user's own conversations of this project
-// (STATE-03): their folder is mounted read-write beside the agent's home, and
-// a link leads there. The history of prompts is a copy, as it holds those of
-// all projects; what is new in it is given back at the end. Nothing else of
-// ~/.claude can be written.
+// With [Host] the agent works in the user's own conversations of this project:
+// their folder is mounted read-write beside the agent's home, and a link leads
+// there. The history of prompts is a copy, as it holds those of all projects;
+// what is new in it is given back at the end. Nothing else of ~/.claude can be
+// written.
 
 const projectsName = "projects"
 
-// endHost removes from the user's conversations what is no file, and adds the new prompts to the user's history. It
+// endHost cleans the user's conversations ([CleanConversations]), and adds the new prompts to the user's history. It
 // runs when nobody writes inside any more.
 func (in *Instance) endHost() error {
 	for _, at := range in.Conversations() {
@@ -44,8 +46,43 @@ func (in *Instance) endHost() error {
 	return nil
 }
 
-// maxLeftDepth bounds how many levels deep conversations are looked through.
-const maxLeftDepth = 20
+// sharer returns another folder whose conversations Claude Code keeps in the same place as those of folder; empty if
+// there is none. It names the place alike for both if their paths differ in odd characters only. A conversation says
+// at its beginning where it was begun; all are looked at, as an agent chooses which are the newest.
+func sharer(at, folder string) (string, error) {
+	const head = 64 << 10 // bytes of a conversation
+	dir, err := beneath.Open(at)
+	if err != nil {
+		if missing(err) {
+			err = nil
+		}
+		return "", err
+	}
+	defer dir.Close()
+	names, err := dir.Names(".", mostConversations)
+	for _, name := range names {
+		if !strings.HasSuffix(name, ".jsonl") {
+			continue
+		}
+		fd, err := dir.OpenFD(name, smallfile.Flags)
+		if err != nil {
+			continue // no file: it is removed at the end
+		}
+		text, err := smallfile.ReadFD(fd, head)
+		unix.Close(fd)
+		if err != nil && !errors.Is(err, smallfile.ErrTooLarge) {
+			continue
+		}
+		begun := agenthome.BegunIn(text)
+		if begun != folder && agenthome.Conversations(begun) == agenthome.Conversations(folder) {
+			return begun, nil
+		}
+	}
+	return "", err
+}
+
+// deepestConversation bounds how many levels deep conversations are looked through.
+const deepestConversation = 20
 
 // WhyRemoved says, for people, what [CleanConversations] has done with a name, and why.
 const WhyRemoved = "was no file, and is removed: the agent left it among your conversations"
@@ -73,7 +110,7 @@ func CleanConversations(at string) (removed []string, err error) {
 		return nil, err
 	}
 	defer dir.Close()
-	err = walk(dir, maxLeftDepth, func(in *beneath.Folder, name string, what beneath.Entry) error {
+	err = walk(dir, deepestConversation, func(in *beneath.Folder, name string, what beneath.Entry) error {
 		if what.Kind != beneath.Link && what.Kind != beneath.Special {
 			return nil
 		}

@@ -43,6 +43,29 @@ func TestHostStateGivesTheConversationsOfTheProject(t *testing.T) {
 	}
 }
 
+// Claude Code keeps the conversations of /src/acme-api and /src/acme.api in one folder: a repository with such a name
+// would be given those of the other.
+func TestAProjectIsGivenNoOthersConversations(t *testing.T) {
+	w := newWorld(t)
+	conversation := func(name, cwd string) {
+		w.write(".claude/projects/-src-acme-api/"+name+".jsonl",
+			`{"type":"summary","summary":"\"cwd\":\"/src/acme_api\""}`+"\n"+
+				`{"parentUuid":null,"cwd":"`+cwd+`","message":{"content":"`+strings.Repeat("long ", 50_000)+`"}}`+"\n")
+	}
+	req := w.request()
+	req.Kind, req.Trusted = state.Host, []string{"/src/acme.api"}
+	for i, cwd := range []string{"/src/acme.api", "/src/acme.api/web", "/srv/added"} {
+		conversation(strings.Repeat(string(rune('0'+i)), 8), cwd)
+	}
+	in := w.launch(req)
+	must(t, in.Close())
+	conversation("33333333", "/src/acme-api")
+	_, err := state.Look(req)
+	if err == nil || !strings.Contains(err.Error(), "those of /src/acme-api lie in the same folder") {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestLinksAmongTheConversationsAreTakenAway(t *testing.T) {
 	w := newWorld(t)
 	w.write(".bashrc", "mine")

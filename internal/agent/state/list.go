@@ -32,36 +32,33 @@ type Kept struct {
 // List returns the kept instances below home (CLAUDEBOX_HOME) by id, and notes on entries that are no instance or are
 // damaged. If there are no instances it returns nil and no error.
 func List(home string) (list []Kept, notes []string, err error) {
-	real, err := filepath.EvalSymlinks(home) // the way there is the user's own; below it no link is followed
-	var parent *beneath.Folder
-	if err == nil {
-		parent, err = beneath.Open(filepath.Join(real, instances))
+	failed := func(err error) error {
+		remedy := "make " + filepath.Join(home, instances) + " a folder that you can read"
+		return &diag.Error{Op: "list the instances", Err: err, Remedy: remedy}
 	}
-	if errors.Is(err, fs.ErrNotExist) {
+	parent, err := beneath.Open(filepath.Join(canonical(home), instances)) // follows no link below home
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil, nil
+	case err != nil:
+		return nil, nil, failed(err)
 	}
-	var names []string
-	if err == nil {
-		defer parent.Close()
-		names, err = parent.Names(".", mostInstances)
-		slices.Sort(names)
-	}
+	defer parent.Close()
+	names, err := parent.Names(".", mostInstances)
 	if err != nil {
-		return nil, nil, &diag.Error{
-			Op: "list the instances", Err: err,
-			Remedy: "make " + filepath.Join(home, instances) + " a folder that you can read",
-		}
+		return nil, nil, failed(err)
 	}
+	slices.Sort(names)
 	for _, name := range names {
 		if strings.HasPrefix(name, ".") {
 			continue // an instance being made, or left by a crash
 		}
-		in, note := describe(parent, name)
+		kept, note := describe(parent, name)
 		if note != "" {
 			notes = append(notes, note)
 		}
-		if in.ID != "" {
-			list = append(list, in)
+		if kept.ID != "" {
+			list = append(list, kept)
 		}
 	}
 	return list, notes, nil
@@ -69,32 +66,29 @@ func List(home string) (list []Kept, notes []string, err error) {
 
 const mostInstances = 100_000
 
-func describe(parent *beneath.Folder, name string) (Kept, string) {
+func describe(parent *beneath.Folder, name string) (kept Kept, note string) {
 	dir, err := parent.Sub(name)
 	if err != nil {
 		return Kept{}, parent.Join(name) + " is no folder, and left alone"
 	}
 	defer dir.Close()
-	in := Kept{
-		ID: name, Dir: dir.Path(), Root: readRecord(dir).Root, Live: Live(dir.Path()),
-	}
+	kept = Kept{ID: name, Dir: dir.Path(), Root: readRecord(dir).Root, Live: Live(dir.Path())}
 	if info, err := os.Lstat(dir.Join(liveName)); err == nil {
-		in.LastUsed = info.ModTime()
+		kept.LastUsed = info.ModTime()
 	}
-	in.Bytes, in.More = size(dir)
-	note := ""
-	if in.Root == "" && name != string(Shared) {
+	kept.Bytes, kept.More = size(dir)
+	if kept.Root == "" && name != string(Shared) { // the shared one has no project
 		note = "the record of " + name + " is damaged: its project is not known until it is used again"
-		if in.Root = rediscover(dir, name); in.Root != "" {
+		if kept.Root = rediscover(dir, name); kept.Root != "" {
 			note = "the record of " + name +
 				" is damaged, and made anew at its next launch; its project was found by its name"
 		}
 	}
-	if in.Root != "" { // a project that cannot be looked at is not gone
-		_, err := os.Lstat(in.Root)
-		in.Gone = missing(err)
+	if kept.Root != "" { // a project that cannot be looked at is not gone
+		_, err := os.Lstat(kept.Root)
+		kept.Gone = missing(err)
 	}
-	return in, note
+	return kept, note
 }
 
 // agentFileLimit is the size of the largest file of an agent's that is read, in bytes.
@@ -147,11 +141,11 @@ func size(dir *beneath.Folder) (bytes int64, more bool) {
 // mostNames bounds how many names of one folder are looked at: an agent can make any number.
 const mostNames = 1 << 20
 
-// walk calls each for everything below dir, for a folder before what is in it. No link is followed. It goes depth
-// levels deep, as each keeps a descriptor open, and fails with [beneath.ErrTooLarge] below that. An error does not
-// end the walk: the first one is returned at its end. If each fails for a folder, what is in it is left out.
+// walk calls visit for everything below dir, for a folder before what is in it. It follows no link. It goes depth
+// levels deep, as every level keeps a descriptor open, and fails with [beneath.ErrTooLarge] below that. An error does
+// not end the walk: the first one is returned at its end. If visit fails for a folder, what is in it is left out.
 func walk(
-	dir *beneath.Folder, depth int, each func(in *beneath.Folder, name string, what beneath.Entry) error,
+	dir *beneath.Folder, depth int, visit func(in *beneath.Folder, name string, what beneath.Entry) error,
 ) (fault error) {
 	if depth < 0 {
 		return beneath.ErrTooLarge
@@ -163,12 +157,12 @@ func walk(
 	for _, name := range names {
 		what, err := dir.Look(name)
 		if err == nil {
-			err = each(dir, name, what)
+			err = visit(dir, name, what)
 		}
 		if err == nil && what.Kind == beneath.Dir {
 			var sub *beneath.Folder
 			if sub, err = dir.Sub(name); err == nil {
-				err = walk(sub, depth-1, each)
+				err = walk(sub, depth-1, visit)
 				sub.Close()
 			}
 		}

@@ -10,12 +10,12 @@ import (
 	"claudebox/internal/linux/beneath"
 )
 
-// findLogin sets c.Login to the user's login. It is no error if there is none: the user logs in inside (AUTH-02).
+// findLogin sets c.Login to the user's login. It is no error if there is none: the user logs in inside.
 // With an API key the login is not used, because Claude Code warns about having both. There are no notes on a login
 // that is not used.
 func (c *comparison) findLogin() error {
 	found, notes, err := c.usersLogin()
-	c.Login = Login{File: found, Why: "it has no use for it"}
+	c.Login = Login{File: found, Why: "the agent has no use for it"}
 	switch {
 	case c.req.APIKey != "":
 		c.Login.Why = "an API key enters instead"
@@ -80,7 +80,7 @@ func (c *comparison) usersLogin() (file string, notes []string, err error) {
 	return "", notes, nil
 }
 
-// TakeLogin makes the login that was made inside the user's own: Claude Code outside uses it from then on.
+// TakeLogin moves the login that was made inside to the user's own file: Claude Code outside uses it from then on.
 func (in *Instance) TakeLogin() error {
 	users := cmp.Or(in.Login.File, path.Join(in.req.UserHome, agentHome, login.FileName))
 	if err := login.Take(in.Dir, users); err != nil {
@@ -89,8 +89,8 @@ func (in *Instance) TakeLogin() error {
 	return nil
 }
 
-// keepOutside starts the guard of the login, and writes its placeholders inside. It does nothing without a
-// Request.AskTokens.
+// keepOutside starts the guard of the login, and writes its placeholders inside. It does nothing if no login is used
+// ([Request.AskTokens] is nil).
 func (in *Instance) keepOutside() (err error) {
 	if in.req.AskTokens == nil {
 		return nil
@@ -110,13 +110,13 @@ func (in *Instance) keepOutside() (err error) {
 
 // Guard returns the guard that keeps the login outside, from Prepare to Close; nil if there is none.
 func (in *Instance) Guard() *login.Guard {
-	if in.held == nil {
+	if in.held == nil { // the zero Instance
 		return nil
 	}
 	return in.guard
 }
 
-// endLogin closes the guard, and takes over its notes.
+// endLogin closes the guard, and sets in.Ended and in.MadeLogin from it.
 func (in *Instance) endLogin() {
 	if in.guard != nil {
 		in.Ended = append(in.Ended, in.guard.Close()...)

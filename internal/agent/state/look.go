@@ -3,6 +3,7 @@ package state
 import (
 	"bytes"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"os"
 	"path"
@@ -14,31 +15,37 @@ import (
 	"claudebox/internal/linux/cachefile"
 )
 
-// write is one step of Prepare, below the instance's folder.
-type write struct {
-	rel   string
-	aside bool                            // an existing file at rel is renamed first, and kept
-	do    func(dir *beneath.Folder) error // nil: nothing changes but the stamp
-	seen  seen                            // to be recorded afterwards with its new stamp; no Name: nothing
+// step is one change that [Instance.Prepare] makes at a path below the instance's folder.
+type step struct {
+	rel    string
+	aside  bool                            // an existing file at rel is renamed first, and kept
+	do     func(dir *beneath.Folder) error // nil: the file is right, only its record is not
+	record fileRecord                      // stored afterwards, with the file's stamp; without a Name: nothing is
 }
 
-// apply does one step.
-func (w write) apply(dir *beneath.Folder) error {
-	if w.do == nil {
+// apply makes the change.
+func (s step) apply(dir *beneath.Folder) error {
+	if s.do == nil {
 		return nil
 	}
-	for n := 1; w.aside; n++ {
-		free := fmt.Sprintf("%s.inside-%d", w.rel, n)
+	if s.aside {
+		if err := moveAside(dir, s.rel); err != nil {
+			return err
+		}
+	}
+	return s.do(dir)
+}
+
+// moveAside renames a file to the first free one of its names NAME.inside-1, NAME.inside-2 and so on.
+func moveAside(dir *beneath.Folder, rel string) error {
+	for n := 1; ; n++ {
+		free := fmt.Sprintf("%s.inside-%d", rel, n)
 		if what, err := dir.Look(free); err != nil {
 			return err
 		} else if what.Kind == beneath.Absent {
-			if err := dir.Rename(w.rel, free); err != nil {
-				return err
-			}
-			break
+			return dir.Rename(rel, free)
 		}
 	}
-	return w.do(dir)
 }
 
 // fileLimit is the size of the largest file that is read, in bytes, of the agent's home and of the user's. Claude
@@ -55,13 +62,13 @@ type comparison struct {
 // compare works out what is to be made in dir, which is nil for a new instance.
 func compare(at place, dir *beneath.Folder) (draft, error) {
 	c := comparison{place: at, now: dir}
-	if c.exists = dir != nil; c.exists {
-		c.known = readRecord(dir)
+	if dir != nil {
+		c.exists, c.known = true, readRecord(dir)
 	} else {
 		c.Makes = append(c.Makes, at.dir)
 	}
-	for _, step := range []func() error{c.folders, c.files, c.imports, c.ownConversations, c.findLogin} {
-		if err := step(); err != nil {
+	for _, part := range []func() error{c.folders, c.files, c.imports, c.ownConversations, c.findLogin} {
+		if err := part(); err != nil {
 			return draft{}, err
 		}
 	}
@@ -79,22 +86,22 @@ func (c *comparison) there(rel string) (what beneath.Entry, err error) {
 	return what, err
 }
 
-// plan adds one step.
-func (c *comparison) plan(w write) {
-	c.writes = append(c.writes, w)
-	if c.exists && w.do != nil {
-		c.Makes = append(c.Makes, path.Join(c.dir, w.rel))
+// add adds a step to what Prepare will do.
+func (c *comparison) add(s step) {
+	c.steps = append(c.steps, s)
+	if c.exists && s.do != nil {
+		c.Makes = append(c.Makes, path.Join(c.dir, s.rel))
 	}
 }
 
 // makeFolder adds the step that makes a folder.
 func (c *comparison) makeFolder(rel string, aside bool) {
-	c.plan(write{rel: rel, aside: aside, do: func(dir *beneath.Folder) error {
+	c.add(step{rel: rel, aside: aside, do: func(dir *beneath.Folder) error {
 		return dir.Mkdir(rel, privateDir)
 	}})
 }
 
-// folders plans the folders that are missing, and the modes of those that the agent has closed.
+// folders adds steps for folders that are missing, and for those whose mode keeps the user out.
 func (c *comparison) folders() error {
 	want := []string{agentHome, cacheName}
 	for _, name := range c.req.Caches {
@@ -114,7 +121,7 @@ func (c *comparison) folders() error {
 		case what.Kind == beneath.Absent:
 			c.makeFolder(rel, false)
 		case what.Kind == beneath.Dir && what.Perm&privateDir != privateDir:
-			c.plan(write{rel: rel, do: func(dir *beneath.Folder) error {
+			c.add(step{rel: rel, do: func(dir *beneath.Folder) error {
 				return dir.Chmod(rel, privateDir)
 			}})
 		}
@@ -122,19 +129,19 @@ func (c *comparison) folders() error {
 	return nil
 }
 
-// files plans the writes of those [agenthome.Files] that are not as they should be.
+// files adds steps for those [agenthome.Files] that are not as they should be.
 func (c *comparison) files() error {
 	key := recordForm + c.req.Request.Key() + "\n" // what they are made of beside the user's files
 	for _, f := range agenthome.Files {
 		rel := path.Join(agentHome, f.Name)
-		inputs := inputs(key, f.Sources(c.req.Request))
+		inputs := hashInputs(key, f.Sources(c.req.Request))
 		what, err := c.there(rel)
 		if err != nil {
 			return err
 		}
 		closed := what.Kind == beneath.Regular && what.Perm&privateFile != privateFile
 		if closed && c.now.Chmod(rel, privateFile) == nil {
-			what, _ = c.now.Look(rel) // the agent took our right to read it: give it back
+			what, _ = c.now.Look(rel) // the agent took our right to read it, and it is read below
 		}
 		if was := c.known.file(f.Name); was.Inputs == inputs && was.Output == what.Stamp {
 			c.Notes = append(c.Notes, was.Notes...)
@@ -145,7 +152,7 @@ func (c *comparison) files() error {
 	return nil
 }
 
-// remake makes the file's content anew and plans a write if it differs.
+// remake makes the file's content anew and adds a step that writes it if it differs.
 func (c *comparison) remake(f agenthome.File, rel, inputs string, what beneath.Entry) error {
 	var old []byte
 	if what.Kind == beneath.Regular {
@@ -158,24 +165,25 @@ func (c *comparison) remake(f agenthome.File, rel, inputs string, what beneath.E
 		if err != nil {
 			return c.failed("read your own "+f.Name, err)
 		}
-		if sources = append(sources, content); why != "" {
+		sources = append(sources, content)
+		if why != "" {
 			foreign = append(foreign, "your "+why)
 		}
 	}
 	made := f.Make(c.req.Request, agenthome.From{Old: old, Given: c.known.file(f.Name).Given, Sources: sources})
 	notes := slices.Concat(foreign, made.Notes)
 	c.Notes = slices.Concat(c.Notes, notes, made.Once)
-	w := write{rel: rel, seen: seen{Name: f.Name, Inputs: inputs, Notes: notes, Given: made.Given}}
+	s := step{rel: rel, record: fileRecord{Name: f.Name, Inputs: inputs, Notes: notes, Given: made.Given}}
 	if made.Content != nil && !bytes.Equal(made.Content, old) {
-		w.aside = made.Aside || what.Kind == beneath.Dir
-		w.do = func(dir *beneath.Folder) error { return dir.Replace(rel, made.Content, privateFile) }
+		s.aside = made.Aside || what.Kind == beneath.Dir
+		s.do = func(dir *beneath.Folder) error { return dir.Replace(rel, made.Content, privateFile) }
 	}
-	c.plan(w)
+	c.add(s)
 	return nil
 }
 
-// inputs returns a hash of all that a file is made of: key, and the names and states of sources, which are not read.
-func inputs(key string, sources []string) string {
+// hashInputs returns a hash of all that a file is made of: key, and the names and states (not contents) of sources.
+func hashInputs(key string, sources []string) string {
 	for _, name := range sources {
 		key += name + "\x00" + cachefile.State(name) + "\x00"
 	}
@@ -186,16 +194,16 @@ func inputs(key string, sources []string) string {
 // cannot be mounted in the agent's home itself: the agent can write there.
 const importRoot = "/run/claudebox/import"
 
-// imports plans links in the agent's home to those [agenthome.Folders] that the user has. A link of ours to a folder
-// that the user no longer has is removed.
+// imports adds steps for links in the agent's home to those [agenthome.Folders] that the user has, and for removing
+// our links to the others.
 func (c *comparison) imports() error {
 	for _, name := range agenthome.Folders {
 		real, why, err := c.req.find(path.Join(c.req.UserHome, ".claude", name))
 		if why != "" {
 			c.Notes = append(c.Notes, "your "+why)
 		}
-		info, gone := os.Lstat(real)
-		enters := err == nil && gone == nil && info.IsDir()
+		info, fault := os.Lstat(real) // real is empty if the user has none, or it does not enter
+		enters := err == nil && fault == nil && info.IsDir()
 		if enters {
 			c.Imports = append(c.Imports, Import{Source: real, Destination: path.Join(importRoot, name)})
 		}
@@ -212,23 +220,22 @@ func (c *comparison) importLink(name string, wanted bool) error {
 	if err != nil {
 		return err
 	}
-	ours := false
+	there := ""
 	if what.Kind == beneath.Link {
-		there, _ := c.now.Readlink(rel)
-		ours = there == text
+		there, _ = c.now.Readlink(rel)
 	}
-	switch {
+	switch ours := there == text; {
 	case ours && !wanted:
-		c.plan(write{rel: rel, do: func(dir *beneath.Folder) error { return dir.Remove(rel) }})
+		c.add(step{rel: rel, do: func(dir *beneath.Folder) error { return dir.Remove(rel) }})
 	case wanted && !ours:
-		c.plan(write{rel: rel, aside: what.Kind != beneath.Absent, do: func(dir *beneath.Folder) error {
+		c.add(step{rel: rel, aside: what.Kind != beneath.Absent, do: func(dir *beneath.Folder) error {
 			return dir.Symlink(text, rel)
 		}})
 	}
 	return nil
 }
 
-// ownConversations plans links in the agent's home to the user's conversations, for [Host].
+// ownConversations adds steps for links in the agent's home to the user's conversations, for [Host].
 func (c *comparison) ownConversations() error {
 	if c.req.Kind != Host {
 		return nil
@@ -246,6 +253,13 @@ func (c *comparison) ownConversations() error {
 				"the path is longer than `state: host` can serve")
 		}
 		real, err := c.req.ownOrNew(path.Join(c.req.UserHome, ".claude", projectsName, name))
+		if err != nil {
+			return &diag.Error{Op: "find your conversations of " + folder, Err: err, Remedy: "use `state: project`"}
+		}
+		other, err := sharer(real, folder)
+		if other != "" {
+			err = errors.New("those of " + other + " lie in the same folder")
+		}
 		if err != nil {
 			return &diag.Error{Op: "find your conversations of " + folder, Err: err, Remedy: "use `state: project`"}
 		}

@@ -12,21 +12,21 @@ import (
 	"claudebox/internal/linux/beneath"
 )
 
-// errForeign is returned for a link, on the way to a file of the user's, that somebody else may have made: ~/.claude
-// may lead into a folder that was a project once (a folder of dotfiles, for one), and a link there to any secret.
+// errForeign is returned for a link that somebody else may have made, on the way to a file of the user's. ~/.claude
+// may lead into a folder of dotfiles that was a project once: an agent there could have made a link to any secret.
 var errForeign = errors.New("is a link that an agent could have made")
 
-// own resolves all links of a path of the user's, if only the user, root or Nix can have made them: it follows links
-// directly in the user's home folder, in ~/.claude and in CLAUDEBOX_HOME, and those of root or Nix. For any other it
-// fails with [errForeign], else as lstat(2) does.
+// own resolves all links of a path of the user's, if no agent can have made them. It follows links that lie directly
+// in the user's home folder, in ~/.claude or in CLAUDEBOX_HOME, and those of root or Nix. It fails with [errForeign]
+// for any other link, and with the errors of lstat(2).
 func (r Request) own(name string) (string, error) {
 	at, rest := "/", name
-	if below, is := strings.CutPrefix(name, r.UserHome+"/"); is {
-		at, rest = r.userHome, below
-	} else if below, is := strings.CutPrefix(name, r.Home+"/"); is {
+	if below, ok := strings.CutPrefix(name, r.UserHome+"/"); ok {
+		at, rest = r.realUserHome, below
+	} else if below, ok := strings.CutPrefix(name, r.Home+"/"); ok {
 		at, rest = r.Home, below
 	}
-	trusted := []string{r.userHome, r.userHome + "/.claude", r.Home}
+	trusted := []string{r.realUserHome, r.realUserHome + "/.claude", r.Home}
 	return beneath.Follow(beneath.OnDisk{}, at, rest, func(name string, info fs.FileInfo, _ bool) error {
 		isLink := info.Mode()&fs.ModeSymlink != 0
 		if isLink && !beneath.OfRoot(name, info) && !slices.Contains(trusted, path.Dir(name)) {
@@ -45,7 +45,7 @@ func canonical(name string) string {
 }
 
 // find is [Request.own] for a file that may be missing, or be reached by a link of somebody else's. In both cases
-// real is empty and err is nil; for a link, why says which.
+// real is empty and err is nil; for a link, why says "NAME does not enter: …". The caller says what NAME is.
 func (r Request) find(name string) (real, why string, err error) {
 	real, err = r.own(name)
 	switch {
@@ -57,8 +57,8 @@ func (r Request) find(name string) (real, why string, err error) {
 	return real, "", err
 }
 
-// readOwn reads a file of the user's. content is nil if there is none, or if a link on the way to it is not the
-// user's, which why then says. The user's own links are followed, because home-manager makes them.
+// readOwn reads a file of the user's. content is nil if [Request.find] finds none; why is that of find. The user's own
+// links are followed, because home-manager makes them.
 func (r Request) readOwn(name string) (content []byte, why string, err error) {
 	real, why, err := r.find(name)
 	if err != nil || real == "" {
@@ -73,10 +73,10 @@ func missing(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
-// ownOrNew is [Request.own] for a path of which the last components may not be there yet.
+// ownOrNew is [Request.own] for a path whose last components may not be there yet.
 func (r Request) ownOrNew(name string) (string, error) {
 	if name == r.UserHome {
-		return r.userHome, nil
+		return r.realUserHome, nil
 	}
 	real, err := r.own(name)
 	if err == nil || !missing(err) {

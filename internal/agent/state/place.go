@@ -63,8 +63,8 @@ func (p place) find() (dir *beneath.Folder, err error) {
 	return dir, nil
 }
 
-// judge checks in the same way the folders of the instance that the agent writes to. Their modes are not refused but
-// repaired: the agent can change them, and others are kept out by the folder around them.
+// judge checks the folders of the instance that the agent writes to, as find checks those above. Their modes are not
+// refused but repaired: the agent can change them, and others are kept out by the folder around them.
 func (p place) judge(dir *beneath.Folder) error {
 	for _, rel := range []string{agentHome, cacheName} {
 		what, err := dir.Look(rel)

@@ -40,7 +40,7 @@ func (in *Instance) prepare() error {
 		}
 		in.exists = held // false: it was removed a moment ago
 	}
-	if len(in.writes) > 0 {
+	if len(in.steps) > 0 {
 		lock, err := in.flock(in.Dir, unix.LOCK_EX)
 		if err != nil {
 			return err
@@ -62,9 +62,8 @@ func (in *Instance) prepare() error {
 	if err := in.keepOutside(); err != nil {
 		return err
 	}
-	// The time of the lock's file says when the instance was used last.
-	now := []unix.Timespec{{Nsec: unix.UTIME_NOW}, {Nsec: unix.UTIME_NOW}}
-	if err := unix.UtimesNanoAt(in.open.FD(), liveName, now, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+	// The time of the lock's file, set to now, says when the instance was used last.
+	if err := unix.UtimesNanoAt(in.open.FD(), liveName, nil, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return in.failed("mark "+in.dir+" as used", err)
 	}
 	return in.keepApproval()
@@ -88,38 +87,39 @@ func (h *held) hold() (bool, error) {
 
 // lock locks the open instance as in use. It returns false if the instance was removed, and perhaps made anew, since
 // it was opened.
-func (h *held) lock() (is bool, err error) {
+func (h *held) lock() (locked bool, err error) {
 	h.live, err = h.flock(h.open.Join(liveName), unix.LOCK_SH)
 	if !h.isStill(h.open) {
 		h.release()
-		return false, nil
+		return false, nil // whatever err is: it is about a removed instance
 	}
-	return true, err
+	return err == nil, err
 }
 
-// apply carries out every planned step, takes the stamps and writes the record.
+// apply makes the changes of all steps, and writes the record with the new stamps.
 func (h *held) apply(dir *beneath.Folder, d *draft) error {
-	if d.known.Root = ""; h.req.Kind != Shared {
-		d.known.Root = h.req.Root
+	d.known.Root = h.req.Root
+	if h.req.Kind == Shared {
+		d.known.Root = ""
 	}
-	for _, w := range d.writes {
-		if err := w.apply(dir); err != nil {
-			return h.failed("make "+path.Join(h.dir, w.rel), err)
+	for _, s := range d.steps {
+		if err := s.apply(dir); err != nil {
+			return h.failed("make "+path.Join(h.dir, s.rel), err)
 		}
-		if w.seen.Name == "" {
+		if s.record.Name == "" {
 			continue
 		}
-		what, err := dir.Look(w.rel)
+		what, err := dir.Look(s.rel)
 		if err != nil {
-			return h.failed("look at "+dir.Join(w.rel), err)
+			return h.failed("look at "+dir.Join(s.rel), err)
 		}
-		w.seen.Output = what.Stamp
-		d.known.keep(w.seen)
+		s.record.Output = what.Stamp
+		d.known.keep(s.record)
 	}
 	if err := dir.Rewrite(recordName, d.known.encode(), privateFile); err != nil {
 		return h.failed("make "+path.Join(h.dir, recordName), err)
 	}
-	d.writes = nil
+	d.steps = nil
 	return nil
 }
 
@@ -196,8 +196,7 @@ func (in *Instance) fill(at string) error {
 	return in.apply(dir, &in.draft)
 }
 
-// firstMemory makes a CLAUDE.md below Home for a user who has none (AWARE-01). The agent's is made of the same text
-// already.
+// firstMemory makes a CLAUDE.md below Home for a user who has none. The agent's own holds the same text by now.
 func (p place) firstMemory() error {
 	for _, name := range agenthome.MemoryFiles(p.req.Request) {
 		if _, err := os.Stat(name); err == nil || !missing(err) {

@@ -21,29 +21,29 @@ const (
 // compared. It lies beside the agent's home, out of the agent's reach.
 type record struct {
 	Root  string
-	Files []seen
+	Files []fileRecord
 }
 
-// seen is one file that claudebox wrote into the agent's home: the hash of its inputs, and its stamp as written.
-type seen struct {
+// fileRecord is about one file that claudebox wrote into the agent's home.
+type fileRecord struct {
 	Name   string        // in the agent's home
 	Inputs string        // hash of what it was made of
 	Output beneath.Stamp // of the file itself
 	Notes  []string
-	Given  string // what of the user's it held, see [agenthome.Made]
+	Given  string // see [agenthome.Made]
 }
 
-// file returns what is known of a file; the zero value if nothing is.
-func (r record) file(name string) seen {
-	if i := slices.IndexFunc(r.Files, func(f seen) bool { return f.Name == name }); i >= 0 {
+// file returns the record of a file; the zero value if there is none.
+func (r record) file(name string) fileRecord {
+	if i := slices.IndexFunc(r.Files, func(f fileRecord) bool { return f.Name == name }); i >= 0 {
 		return r.Files[i]
 	}
-	return seen{}
+	return fileRecord{}
 }
 
-// keep replaces what is known of a file.
-func (r *record) keep(f seen) {
-	others := slices.DeleteFunc(r.Files, func(was seen) bool { return was.Name == f.Name })
+// keep adds the record of a file, in the place of an earlier one.
+func (r *record) keep(f fileRecord) {
+	others := slices.DeleteFunc(r.Files, func(was fileRecord) bool { return was.Name == f.Name })
 	r.Files = append(others, f)
 }
 
@@ -96,7 +96,7 @@ func (in *Instance) keepApproval() error {
 // do not trust them.
 func Refused(dir string) (hosts []string) { return readAs[[]string](dir, refusedName) }
 
-// KeepRefused stores the refused hosts; between [Instance.Prepare] and [Instance.Close] only, else it does nothing.
+// KeepRefused stores the refused hosts. It does nothing before [Instance.Prepare] and after [Instance.Close].
 func (in *Instance) KeepRefused(hosts []string) error {
 	if in.open == nil {
 		return nil

@@ -30,7 +30,7 @@ type Request struct {
 	agenthome.Request
 	UID     int      // the user who must own the instance
 	Kind    Kind     // of the agent's home
-	Root    string   // the project's canonical root (STATE-01)
+	Root    string   // the project's canonical root
 	Caches  []string // folders that the cache must hold, by name
 	Folders []string // further folders of the instance that are mounted, below it
 	// AskTokens is set if the user's Claude login is used; its tokens stay outside then, see [login.Guard].
@@ -38,7 +38,7 @@ type Request struct {
 	AskTokens login.AskTokens
 	Key       broker.Key // makes the placeholders, if the instance has no key yet
 
-	userHome string // UserHome free of links. Look sets it, and makes Home free of links, too
+	realUserHome string // UserHome with all links resolved; set by Look, which resolves those of Home, too
 }
 
 // Instance is the state of one project. [Look] describes in it what is there, and [Instance.Prepare] makes the rest.
@@ -68,7 +68,7 @@ type draft struct {
 
 	exists bool
 	known  record
-	writes []write
+	steps  []step
 }
 
 // held is an instance that this process uses, or is about to use. Copies of an Instance share it.
@@ -136,7 +136,7 @@ func Look(req Request) (Instance, error) {
 	if err != nil {
 		return Instance{}, err
 	}
-	req.userHome, req.Host = canonical(req.UserHome), req.Kind == Host
+	req.realUserHome, req.Host = canonical(req.UserHome), req.Kind == Host
 	req.Home = canonical(req.Home) // the way to it is the user's own; below it no link is followed
 	at := place{req: req, rel: rel, dir: path.Join(req.Home, rel)}
 	in := Instance{ID: id, Dir: at.dir, held: &held{place: at}}

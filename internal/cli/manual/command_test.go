@@ -97,6 +97,8 @@ var reference = []struct {
 		{"`CLAUDEBOX_EXTRA_ENV`", "Names of variables, with commas, that may pass in this one session."},
 		{"`CLAUDEBOX_HOME`", "Where sessions, profiles and plans of your own are kept; else `~/.claudebox`."},
 		{"`NO_COLOR`", "Text without colour, when it is set to anything."},
+		{"`PAGER`", "`cat` prints the details at the question; else the pinned less shows them, which runs nothing."},
+		{"`TERM`", "Where it is empty or `dumb` there is neither colour nor a pager."},
 	}},
 	{"files", []entry{
 		{

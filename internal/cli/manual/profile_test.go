@@ -53,8 +53,8 @@ func facts(s *shape.Shape, required bool) []string {
 	switch {
 	case required:
 		said = append(said, "Required.")
-	case s.Unsaid() != "":
-		said = append(said, "When unsaid: `"+s.Unsaid()+"`.")
+	case s.DefaultText() != "":
+		said = append(said, "When unsaid: `"+s.DefaultText()+"`.")
 	}
 	return said
 }

@@ -28,7 +28,7 @@ func Ask(ctx context.Context, program, word string, question, answer any) error 
 	cmd := exec.CommandContext(ctx, program)
 	cmd.Args, cmd.Env, cmd.Dir = []string{word}, []string{}, "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	var stderr words
+	var stderr firstBytes
 	cmd.Stderr = &stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -60,18 +60,18 @@ func Ask(ctx context.Context, program, word string, question, answer any) error 
 	return json.Unmarshal(said.Answer, answer)
 }
 
-// words are the first bytes that a program writes.
-type words []byte
+// firstBytes keeps the first 4 KiB that a program writes.
+type firstBytes []byte
 
-func (w *words) Write(text []byte) (int, error) {
+func (b *firstBytes) Write(text []byte) (int, error) {
 	const most = 4 << 10
-	*w = append(*w, text[:min(len(text), most-len(*w))]...)
+	*b = append(*b, text[:min(len(text), most-len(*b))]...)
 	return len(text), nil
 }
 
-// Answer is called in the started program: it reads one question, and writes what do returns for it. It ends the
-// process if the one that asked has ended.
-func Answer[Question, Result any](do func(Question) (Result, error)) error {
+// Answer is called in the started program: it reads one question, and writes the answer of work. It ends the process
+// if the one that asked has ended.
+func Answer[Question, Result any](work func(Question) (Result, error)) error {
 	var q Question
 	if err := json.NewDecoder(os.Stdin).Decode(&q); err != nil {
 		return err
@@ -81,7 +81,7 @@ func Answer[Question, Result any](do func(Question) (Result, error)) error {
 		os.Exit(1)
 	}()
 	var said reply
-	result, err := do(q)
+	result, err := work(q)
 	if err == nil {
 		said.Answer, err = json.Marshal(result)
 	}

@@ -97,7 +97,8 @@ func (g *globber) list(at string) ([]string, error) {
 
 // Matches reports whether a pattern of [Globber.Glob] matches a relative path. It compares texts, and looks at no file.
 func Matches(pattern, rel string) bool {
-	return matches(strings.Split(strings.Trim(pattern, "/"), "/"), strings.Split(rel, "/"))
+	pattern = strings.Trim(strings.TrimPrefix(pattern, "./"), "/")
+	return matches(strings.Split(pattern, "/"), strings.Split(rel, "/"))
 }
 
 func matches(pattern, parts []string) bool {
@@ -109,8 +110,13 @@ func matches(pattern, parts []string) bool {
 	case len(parts) == 0:
 		return false
 	}
-	ok, err := matchesName(pattern[0], parts[0])
-	return err == nil && ok && matches(pattern[1:], parts[1:])
+	return MatchesName(pattern[0], parts[0]) && matches(pattern[1:], parts[1:])
+}
+
+// MatchesName reports whether a component of a pattern matches a name.
+func MatchesName(pattern, name string) bool {
+	ok, err := matchesName(pattern, name)
+	return err == nil && ok
 }
 
 // matchesName is [path.Match] for one component, with "[!" for "[^" as shells and git write it.

@@ -85,12 +85,12 @@ func (c *codec) value(v reflect.Value) {
 	}
 	switch v.Kind() {
 	case reflect.Bool:
-		is := uint64(0)
+		bit := uint64(0)
 		if v.Bool() {
-			is = 1
+			bit = 1
 		}
-		if is = c.number(is); c.reads {
-			v.SetBool(is == 1)
+		if n := c.number(bit); c.reads {
+			v.SetBool(n == 1)
 		}
 	case reflect.String:
 		c.string(v)
@@ -142,13 +142,15 @@ func (c *codec) list(v reflect.Value) {
 	}
 }
 
+// number encodes n and returns it, or decodes and returns a number.
 func (c *codec) number(n uint64) uint64 {
 	if !c.reads {
 		c.bytes = binary.AppendUvarint(c.bytes, n)
 		return n
 	}
 	n, used := binary.Uvarint(c.bytes)
-	if c.bad = c.bad || used <= 0; c.bad {
+	if c.bad || used <= 0 {
+		c.bad = true
 		return 0
 	}
 	c.bytes = c.bytes[used:]
@@ -159,7 +161,8 @@ func (c *codec) number(n uint64) uint64 {
 // adds one, it rejects a number that is larger than what is left to decode plus one.
 func (c *codec) count(n int) int {
 	number := c.number(uint64(n))
-	if c.bad = c.bad || c.reads && number > uint64(len(c.bytes))+1; c.bad {
+	if c.reads && number > uint64(len(c.bytes))+1 {
+		c.bad = true
 		return 0
 	}
 	return int(number)

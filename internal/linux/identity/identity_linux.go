@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ID identifies a file or folder. It holds the file system's own number and the file handle by which it would be
-// exported, in which are inode and generation. Where there is no handle (overlay file systems), inode and time of
-// birth stand for it. The device number is no part of it, as that may change with the next mount. Empty: not known.
+// ID identifies a file or folder. It holds the file system's own number and the file's handle for exports (NFS), which
+// has its inode and generation. Where there is no handle (overlay file systems), inode and time of birth stand for it.
+// The device number is no part of it, as that may change with the next mount. Empty: not known.
 type ID string
 
 // At identifies what lies at path, relative to the open folder dir. A link is not followed. It returns "" if that

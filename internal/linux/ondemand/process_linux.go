@@ -16,14 +16,14 @@ import (
 	"claudebox/internal/linux/spawn"
 )
 
-// Service describes such a process. Its program gets Name as its argv[0], no arguments and no environment, and
-// /dev/null as its standard input and output. What it writes to its standard error is the reason if it ends at once.
+// Service describes the process. Its program gets Name as its argv[0], no arguments and no environment, and /dev/null
+// as its standard input and output. What it writes to its standard error is the reason if it ends at once.
 type Service struct {
 	Program string // path of its file
 	Name    string // its argv[0]
-	// Files opens the files that the process gets as descriptors from [Files] on; nil: none. They are closed here
+	// Open opens the files that the process gets as descriptors from [Files] on; nil: none. They are closed here
 	// once the process has them.
-	Files func() ([]*os.File, error)
+	Open func() ([]*os.File, error)
 	// Serve speaks with the process over line, whose other end is [Line] there, until the process is gone.
 	Serve func(line *os.File)
 	// Failed is called with the reason, once, if the process could not be started. The connection is closed then, and
@@ -35,7 +35,7 @@ type Service struct {
 const (
 	Line     = 3 // a socket to its parent; the process ends with its parent
 	Listener = 4
-	Files    = 5 // the first of [Service.Files]
+	Files    = 5 // the first of those that [Service.Open] opens
 )
 
 // Open is called in the started process. It returns the connection to the parent and the listener to serve.
@@ -78,6 +78,7 @@ func Start(listener *os.File, s Service) (*Process, error) {
 	return p, nil
 }
 
+// await starts the process when a connection waits at the listener. The process accepts it.
 func (p *Process) await() {
 	p.ended.Go(func() {
 		err := p.raw.Read(func(fd uintptr) bool {
@@ -102,7 +103,7 @@ func (p *Process) await() {
 		p.ended.Go(func() {
 			begun := time.Now()
 			p.service.Serve(line)
-			p.over(process, line, time.Since(begun) < soon)
+			p.end(process, line, time.Since(begun) < soon)
 		})
 	})
 }
@@ -147,9 +148,9 @@ func (p *Process) start() (line *os.File, err error) {
 			stderr.Close()
 		}
 	}()
-	files := []uintptr{null.Fd(), null.Fd(), stderr.Fd(), theirs.Fd(), 0}
-	if p.service.Files != nil {
-		more, err := p.service.Files()
+	files := []uintptr{null.Fd(), null.Fd(), stderr.Fd(), theirs.Fd(), Listener: 0} // set below
+	if p.service.Open != nil {
+		more, err := p.service.Open()
 		if err != nil {
 			return nil, err
 		}
@@ -175,12 +176,12 @@ func (p *Process) start() (line *os.File, err error) {
 	return ours, err
 }
 
-// soon is the age at which a process counts as one that could be started.
+// soon is how old a process must become to count as one that could be started.
 const soon = time.Second
 
-// over kills and reaps a process, and waits for the next connection. The connection that the process was started for
-// may still wait if it ended early: it is closed, or it would start one process after the other.
-func (p *Process) over(process *os.Process, line *os.File, early bool) {
+// end kills and reaps a process, and waits for the next connection. If the process ended early, the connection that it
+// was started for may still wait: it is closed, or it would start one process after the other.
+func (p *Process) end(process *os.Process, line *os.File, early bool) {
 	_ = process.Kill() // nobody here speaks with it any more
 	state, _ := process.Wait()
 	line.Close()

@@ -17,7 +17,7 @@ func TestAConnectionEndsWhenTheProcessCannotBeStarted(t *testing.T) {
 	tried, told := 0, 0
 	p, err := Start(listener, Service{
 		Name:   "nobody",
-		Files:  func() ([]*os.File, error) { tried++; return nil, errors.New("gone") },
+		Open:   func() ([]*os.File, error) { tried++; return nil, errors.New("gone") },
 		Failed: func(error) { told++ },
 	})
 	if err != nil {
@@ -58,7 +58,7 @@ func TestAProcessThatEndsAtOnceIsStartedOnce(t *testing.T) {
 	starts, told := 0, make(chan error, 100)
 	p, err := Start(listener, Service{
 		Program: program, Name: "program",
-		Files:  func() ([]*os.File, error) { starts++; return nil, nil },
+		Open:   func() ([]*os.File, error) { starts++; return nil, nil },
 		Serve:  func(line *os.File) { _, _ = line.Read(make([]byte, 1)) },
 		Failed: func(err error) { told <- err },
 	})

@@ -61,8 +61,8 @@ func ofThread(pid int, thread string) []int {
 	return list
 }
 
-// Init returns bwrap's process 1 inside: the last child of bwrap, because one that was started earlier may still run,
-// see package storetree. 0: there is none.
+// Init returns bwrap's process 1 inside, which is the last child that bwrap started: the process that made a store for
+// it (package storetree) may still run. 0: there is none.
 func Init(bwrap int) (init int) {
 	for _, child := range Children(bwrap) {
 		init = child

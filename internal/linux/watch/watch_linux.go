@@ -16,9 +16,9 @@ import (
 // kernel's grace period, some 15 ms, which would be felt after a short command.
 const settled = 100 * time.Millisecond
 
-// Question says what to watch, and which functions to call. They are called one at a time, with the watch's lock
+// Request says what to watch, and which functions to call. They are called one at a time, with the watch's lock
 // held, and not after [Watch.Close].
-type Question struct {
+type Request struct {
 	Folders func() []string // called when the watch begins
 	Events  uint32          // event bits of inotify(7), such as unix.IN_CREATE
 	// See is called with the path of each name to which an event happened. An empty path means that anything may have
@@ -32,8 +32,8 @@ type Question struct {
 
 // Watch is a watch that runs, or will start soon. A nil Watch does nothing.
 type Watch struct {
-	Question
-	start *time.Timer
+	Request
+	start *time.Timer // for begin
 
 	mu     sync.Mutex
 	dirs   map[int32]string // by watch descriptor
@@ -41,9 +41,9 @@ type Watch struct {
 	closed bool
 }
 
-// Later begins to watch after 100 ms. The caller closes the watch.
-func Later(q Question) *Watch {
-	w := &Watch{Question: q, dirs: map[int32]string{}}
+// Start returns a watch that begins after 100 ms. The caller closes it.
+func Start(r Request) *Watch {
+	w := &Watch{Request: r, dirs: map[int32]string{}}
 	w.start = time.AfterFunc(settled, w.begin)
 	return w
 }

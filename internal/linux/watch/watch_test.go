@@ -18,7 +18,7 @@ func TestWatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	told := make(chan string, 10)
-	w := watch.Later(watch.Question{
+	w := watch.Start(watch.Request{
 		Folders: func() []string { return []string{absent, dir, inner} },
 		Events:  unix.IN_CREATE | unix.IN_MOVE_SELF,
 		See:     func(path string) { told <- "saw " + path },
@@ -60,5 +60,5 @@ func TestWatch(t *testing.T) {
 func TestAWatchThatHasNotBegun(*testing.T) {
 	var none *watch.Watch
 	none.Close()
-	watch.Later(watch.Question{}).Close()
+	watch.Start(watch.Request{}).Close()
 }

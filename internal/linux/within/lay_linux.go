@@ -27,6 +27,7 @@ const (
 // Seen is the status of the files at a place where a cover was laid.
 type Seen struct {
 	Under  unix.Stat_t // what it was laid over
+	Before unix.Statfs_t
 	Made   unix.Stat_t // the [File] that was made
 	Path   unix.Stat_t // what its path leads to when all covers are laid
 	System unix.Statfs_t
@@ -63,6 +64,7 @@ func layAll(covers []Cover, seen []Seen) *script {
 		at, mount := s.open(c.Path), made[i]
 		if len(seen) > 0 {
 			s.stat(at, &seen[i].Under)
+			s.statFS(at, &seen[i].Before)
 		}
 		if c.With == Itself {
 			mount = s.bind(at)
@@ -89,7 +91,7 @@ func (s *script) makeAll(covers []Cover, seen []Seen) []file {
 	if !slices.ContainsFunc(covers, func(c Cover) bool { return c.With != Itself }) {
 		return mounts
 	}
-	s.furnish()
+	s.mountRoom()
 	for i, c := range covers {
 		s.about = c.Path
 		switch c.With {
@@ -105,6 +107,6 @@ func (s *script) makeAll(covers []Cover, seen []Seen) []file {
 			s.close(f)
 		}
 	}
-	s.clear()
+	s.unmountRoom()
 	return mounts
 }

@@ -135,7 +135,8 @@ func (c *copied) fork() (pid uintptr, errno syscall.Errno) {
 	if errno == 0 {
 		_, _, errno = syscall.RawSyscall(unix.SYS_SETNS, c.namespace, 0, 0)
 	}
-	if c.outcome.errno = errno; errno == 0 {
+	c.outcome.errno = errno
+	if errno == 0 {
 		c.outcome.failed, c.outcome.errno = c.script.run()
 	}
 	for {

@@ -14,7 +14,7 @@ type script struct {
 	about     string    // the path that the next calls are for
 	files     []uintptr // descriptors, by file; the first stands for no file
 	kept      []any     // memory that the calls point at
-	furnished int       // the call that mounted over the room, counted from 1
+	roomMount int       // the call that mounted over the room, counted from 1
 	room      file
 	names     map[file]uintptr // of what was made there, and of its mounts
 }
@@ -111,19 +111,19 @@ func (s *script) lay(mount, over file) {
 // a mounted file system can be bound. The folder's own content is hidden for some hundred microseconds.
 const room = "/run/user"
 
-// furnish mounts an empty file system over the room, until clear.
-func (s *script) furnish() {
+// mountRoom mounts an empty file system over the room, until unmountRoom.
+func (s *script) mountRoom() {
 	s.add(call{
 		step: "make room for a cover", number: unix.SYS_MOUNT,
 		args: [6]uintptr{s.text("tmpfs"), s.text(room), s.text("tmpfs"), unix.MS_NOSUID | unix.MS_NODEV},
 	})
-	s.furnished, s.room, s.names = len(s.calls), s.open(room), map[file]uintptr{}
+	s.roomMount, s.room, s.names = len(s.calls), s.open(room), map[file]uintptr{}
 }
 
-// clear unmounts what furnish mounted over the room, even if a call in between failed. Files that are bound stay.
-func (s *script) clear() {
+// unmountRoom undoes mountRoom, even if a call in between failed. Files that are bound stay.
+func (s *script) unmountRoom() {
 	s.add(call{
-		step: "give the room back", number: unix.SYS_UMOUNT2, undoes: s.furnished,
+		step: "give the room back", number: unix.SYS_UMOUNT2, undoes: s.roomMount,
 		args: [6]uintptr{s.text(room), unix.MNT_DETACH},
 	})
 }
@@ -173,7 +173,7 @@ func (s *script) add(c call) {
 	s.calls = append(s.calls, c)
 }
 
-// raw adds a call of which neither the purpose nor the result is needed.
+// raw adds a call without a purpose, whose result is not needed.
 func (s *script) raw(number uintptr, args ...uintptr) {
 	c := call{number: number}
 	copy(c.args[:], args)

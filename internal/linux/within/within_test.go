@@ -153,11 +153,11 @@ func TestAFolderCoversItself(t *testing.T) {
 
 func TestTheRoomIsGivenBackWhateverFails(t *testing.T) {
 	var s script
-	s.furnish()
+	s.mountRoom()
 	s.about = "this"
 	s.bind(s.create(nil, 0o400))
 	s.open("/nowhere/at/all")
-	s.clear()
+	s.unmountRoom()
 	wantRoomGivenBack(t, &s)
 }
 
@@ -165,8 +165,8 @@ func TestNothingIsGivenBackThatWasNotTaken(t *testing.T) {
 	var s script
 	s.about = "this"
 	s.open("/nowhere/at/all")
-	s.furnish()
-	s.clear()
+	s.mountRoom()
+	s.unmountRoom()
 	wantRoomGivenBack(t, &s)
 }
 

@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// bucket limits a rate. It starts full.
+// bucket limits a rate by tokens, which come back by the second. It starts full.
 type bucket struct {
 	mu        *sync.Mutex
-	perSecond float64
-	most      float64
-	left      float64
+	perSecond float64 // tokens that come back
+	most      float64 // tokens of a full bucket
+	left      float64 // tokens in it at the time at
 	at        time.Time
 }
 

@@ -25,7 +25,7 @@ type Names struct {
 }
 
 // Generations is how many Names can exist that have no address in common. It is at least [link.MostHelpers].
-const Generations = 1 << (32 - 15) / (2 * mostNames)
+const Generations = (1 << (32 - 15)) / (2 * mostNames)
 
 // NewNames makes an empty Names for the helper that is started after as many others as generation says. Names whose
 // generations are equal modulo [Generations] have the same addresses.

@@ -54,12 +54,11 @@ func New(name string, port uint16) *Gate {
 }
 
 // Client inspects what the client sends and passes it on to the host. It returns nil when the rest
-// needs no inspection, io.EOF when
-// the client has ended, and a [Refused] for what is not allowed. Of that
-// nothing has reached the host, except perhaps the beginning of a line without an HTTP version.
+// needs no inspection, io.EOF when the client has ended, and a [Refused] for what is not allowed:
+// nothing of that reaches the host, except perhaps the beginning of a line without an HTTP version.
 func (g *Gate) Client(ctx context.Context, client io.Reader, host io.Writer) error {
 	// Nearly all is TLS, which needs a small buffer; only HTTP has long lines.
-	c := &listener{gate: g, ctx: ctx, from: bufio.NewReaderSize(client, firstRead), to: host}
+	c := &inspector{gate: g, ctx: ctx, from: bufio.NewReaderSize(client, firstRead), to: host}
 	first, err := c.from.Peek(1)
 	if err != nil {
 		return err
@@ -67,7 +66,7 @@ func (g *Gate) Client(ctx context.Context, client io.Reader, host io.Writer) err
 	if c.beginsTLS(first[0]) {
 		return c.tls()
 	}
-	if c.helloOfOld(first[0]) {
+	if c.beginsSSL2(first[0]) {
 		return refusef("a client hello of SSL 2, which names no host")
 	}
 	c.from = bufio.NewReaderSize(c.from, longestLine)
@@ -150,10 +149,9 @@ func withoutOtherRecords(begin []byte) []byte {
 	return begin
 }
 
-// beginning returns how a server's answer begins; known is false while more bytes are needed. See
-// [withoutOtherRecords]. A server may split its hello into records of any size, and
-// may send another message first: then the answer counts as a request for another client hello, so
-// that whatever follows is inspected.
+// beginning returns how a server's answer begins; known is false while more bytes are needed. begin
+// comes from [withoutOtherRecords]. A server may split its hello into records of any size, and may
+// send another message first: then the answer counts as retry, so that whatever follows is inspected.
 func beginning(begin []byte) (a answer, known bool) {
 	const switches, record, randomAt, serverHello = "HTTP/1.1 101 ", 5, 5 + 4 + 2, 2
 	if len(begin) == 0 {
@@ -184,8 +182,8 @@ func beginning(begin []byte) (a answer, known bool) {
 	return other, true
 }
 
-// listener inspects what a client sends.
-type listener struct {
+// inspector inspects what a client sends.
+type inspector struct {
 	gate *Gate
 	ctx  context.Context
 	from *bufio.Reader
@@ -193,7 +191,7 @@ type listener struct {
 }
 
 // flush passes on the bytes that are already in the buffer.
-func (c *listener) flush() error {
+func (c *inspector) flush() error {
 	text, _ := c.from.Peek(c.from.Buffered())
 	_, err := c.to.Write(text)
 	_, _ = c.from.Discard(len(text))
@@ -202,7 +200,7 @@ func (c *listener) flush() error {
 
 // tls judges the name of each client hello in clear text. Between the first one and
 // the server's answer, records that contain no handshake pass.
-func (c *listener) tls() error {
+func (c *inspector) tls() error {
 	if err := c.hello(); err != nil {
 		return err
 	}
@@ -232,7 +230,7 @@ func (c *listener) tls() error {
 }
 
 // record passes on one TLS record.
-func (c *listener) record() error {
+func (c *inspector) record() error {
 	const header = 5
 	begin, err := c.from.Peek(header)
 	if err != nil {
@@ -247,7 +245,7 @@ func (c *listener) record() error {
 }
 
 // hello reads a client hello and passes it on if it names the host.
-func (c *listener) hello() error {
+func (c *inspector) hello() error {
 	var begin []byte
 	for {
 		said, err := serverName(begin)
@@ -283,7 +281,7 @@ func nextPiece(begin []byte) int {
 	}
 }
 
-func (c *listener) pass(hello []byte, said string) error {
+func (c *inspector) pass(hello []byte, said string) error {
 	if name, err := hostpattern.Canonical(said); err != nil || name != c.gate.name {
 		return refusef("TLS for another host: %s", said)
 	}
@@ -293,7 +291,7 @@ func (c *listener) pass(hello []byte, said string) error {
 
 // beginsTLS reports whether a client begins with a TLS record of any
 // type: servers skip a warning before the hello, Go's skip one of any version.
-func (c *listener) beginsTLS(first byte) bool {
+func (c *inspector) beginsTLS(first byte) bool {
 	const header = 5
 	if !isRecord(first) || first == recordHandshake {
 		return first == recordHandshake
@@ -309,10 +307,9 @@ func (c *listener) beginsTLS(first byte) bool {
 	return err == nil && begin[3] == 0 && begin[4] == 2
 }
 
-// speaksHTTP reports whether the first line is HTTP, or could be mistaken
-// for it by some server. It waits for the end of the line only while the line is text: see
-// [listener.firstLine] for what else may be in it.
-func (c *listener) speaksHTTP() (bool, error) {
+// speaksHTTP reports whether the first line is HTTP, or could be mistaken for it by some server. It
+// waits for the end of the line only while the line is text; [inspector.firstLine] judges any other.
+func (c *inspector) speaksHTTP() (bool, error) {
 	for n := 1; n < longestLine; n++ {
 		text, err := c.from.Peek(n)
 		if err != nil {
@@ -334,7 +331,7 @@ func (c *listener) speaksHTTP() (bool, error) {
 // arrive: the line may have no end, and the client may wait for an answer. Some servers accept
 // any byte in a request line, and many kinds of space, so the line is refused as soon as
 // it contains a version of HTTP. After the end of this line nothing can be a first request.
-func (c *listener) firstLine() error {
+func (c *inspector) firstLine() error {
 	const kept = 1 << 10 // bytes kept of the line's beginning; its last bytes are kept, too
 	var line []byte
 	for {
@@ -391,9 +388,9 @@ func isSimple(line []byte) bool {
 		(strings.HasPrefix(target, "/") || strings.Contains(target, "://"))
 }
 
-// helloOfOld reports whether a client begins with a client hello of SSL 2 (RFC 5246, E.2).
+// beginsSSL2 reports whether a client begins with a client hello of SSL 2 (RFC 5246, E.2).
 // Today's servers still accept one for TLS.
-func (c *listener) helloOfOld(first byte) bool {
+func (c *inspector) beginsSSL2(first byte) bool {
 	const longLength, kindAt, versionAt = 0x80, 2, 3
 	if first&longLength == 0 {
 		return false
@@ -408,7 +405,7 @@ func (c *listener) helloOfOld(first byte) bool {
 
 // http passes on requests, each of which must be for the host. It returns nil when
 // the server has changed to a protocol that the first request asked for.
-func (c *listener) http() error {
+func (c *inspector) http() error {
 	for first := true; ; first = false {
 		text, err := c.head()
 		if err != nil {
@@ -452,7 +449,7 @@ func (c *listener) http() error {
 }
 
 // head reads a request's head up to the empty line, which is read but not returned.
-func (c *listener) head() (string, error) {
+func (c *inspector) head() (string, error) {
 	var text strings.Builder
 	for {
 		line, err := c.from.ReadSlice('\n')
@@ -476,7 +473,7 @@ func (c *listener) head() (string, error) {
 }
 
 // content passes on a request's body.
-func (c *listener) content(b body) error {
+func (c *inspector) content(b body) error {
 	if b.chunked {
 		return c.chunks()
 	}
@@ -484,10 +481,9 @@ func (c *listener) content(b body) error {
 	return err
 }
 
-// chunks passes on a chunked body (RFC 9112, 7.1), and writes each size anew.
-// Extensions and trailers are refused: nobody needs them, and servers read them
-// differently.
-func (c *listener) chunks() error {
+// chunks passes on a chunked body (RFC 9112, 7.1), and writes each size anew. It refuses
+// extensions and trailers: nobody needs them, and servers read them differently.
+func (c *inspector) chunks() error {
 	for {
 		line, err := c.from.ReadSlice('\n')
 		if err != nil {

@@ -88,7 +88,7 @@ func (h head) judge(name string) error {
 	host := hosts[0]
 	if i := strings.LastIndexByte(host, ':'); i >= 0 {
 		if port, err := strconv.ParseUint(host[i+1:], 10, 16); err != nil || port == 0 {
-			return refusef("a Host field with a port that is none")
+			return refusef("a Host field with an impossible port")
 		}
 		host = host[:i]
 	}

@@ -74,21 +74,18 @@ func serverName(begin []byte) (string, error) {
 
 // handshake joins the records of the first message and returns the message's body.
 func handshake(begin []byte) ([]byte, error) {
+	const header = 4 // of a message: type and length; that of a record has 5 bytes: type, version and length
 	var message []byte
 	for {
-		if len(message) >= 4 {
-			if message[0] != clientHello {
+		if len(message) >= header {
+			size := header + int(message[1])<<16 + int(binary.BigEndian.Uint16(message[2:]))
+			switch {
+			case message[0] != clientHello || size > longestHello:
 				return nil, errNotHello
-			}
-			size := 4 + int(message[1])<<16 + int(binary.BigEndian.Uint16(message[2:]))
-			if size > longestHello {
-				return nil, errNotHello
-			}
-			if len(message) > size {
+			case len(message) > size:
 				return nil, errMore
-			}
-			if len(message) == size {
-				return message[4:], nil
+			case len(message) == size:
+				return message[header:], nil
 			}
 		}
 		if len(begin) > 0 && begin[0] != recordHandshake || len(begin) > 1 && begin[1] != 3 {

@@ -43,8 +43,7 @@ func Listen(in []Published, out []uint16) (Ports, error) {
 				p.Close()
 				return Ports{}, &diag.Error{Op: carry(port), Err: err}
 			}
-			// reno, see listener in package stage
-			_ = unix.SetsockoptString(int(file.Fd()), unix.IPPROTO_TCP, unix.TCP_CONGESTION, "reno")
+			_ = unix.SetsockoptString(int(file.Fd()), unix.IPPROTO_TCP, unix.TCP_CONGESTION, "reno") // as stage does
 			p.listeners, p.inside = append(p.listeners, file), append(p.inside, port.Inside)
 		}
 	}

@@ -39,7 +39,7 @@ func Read() (policy.Host, error) {
 			return policy.Host{}, &diag.Error{Op: op, Err: err}
 		}
 		for _, r := range list {
-			routes = append(routes, ways(r)...)
+			routes = append(routes, nextHops(r)...)
 		}
 	}
 	return policy.Connected(addresses, routes), nil
@@ -57,13 +57,13 @@ func address(a netlink.Addr) (policy.Address, bool) {
 	return converted, true
 }
 
-// ways returns a Route for each next hop of a route.
-func ways(r netlink.Route) []policy.Route {
-	way := policy.Route{Device: r.LinkIndex, Gateway: gateway(r.Gw, r.Via)}
+// nextHops returns a Route for each next hop of a route.
+func nextHops(r netlink.Route) []policy.Route {
+	route := policy.Route{Device: r.LinkIndex, Gateway: gateway(r.Gw, r.Via)}
 	switch r.Type {
 	case unix.RTN_UNICAST:
 	case unix.RTN_LOCAL, unix.RTN_BROADCAST, unix.RTN_ANYCAST, unix.RTN_MULTICAST:
-		way.Local = true
+		route.Local = true
 	default: // it leads nowhere
 		return nil
 	}
@@ -74,13 +74,13 @@ func ways(r netlink.Route) []policy.Route {
 			to = netip.PrefixFrom(netip.IPv6Unspecified(), 0)
 		}
 	}
-	way.To = to
+	route.To = to
 	if len(r.MultiPath) == 0 {
-		return []policy.Route{way}
+		return []policy.Route{route}
 	}
 	var list []policy.Route
 	for _, hop := range r.MultiPath {
-		one := way
+		one := route
 		one.Device, one.Gateway = hop.LinkIndex, gateway(hop.Gw, hop.Via)
 		list = append(list, one)
 	}

@@ -34,7 +34,8 @@ func ParseException(text string) (Exception, error) {
 		}
 		prefix = netip.PrefixFrom(addr, addr.BitLen())
 	}
-	if e.Prefix = prefix; prefix != prefix.Masked() {
+	e.Prefix = prefix
+	if prefix != prefix.Masked() {
 		return Exception{}, fmt.Errorf("%s has bits behind its length; the network is %s", prefix, prefix.Masked())
 	}
 	if ported {

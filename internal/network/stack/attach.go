@@ -35,7 +35,7 @@ func (s *Stack) Attach(fd int, kind link.Kind, lost func(error)) error {
 // receive binds a packet socket of a [link.Veth] to all protocols, so that it receives the sandbox's packets.
 func receive(fd int) error {
 	at, err := unix.Getsockname(fd)
-	if device, is := at.(*unix.SockaddrLinklayer); is && err == nil {
+	if device, ok := at.(*unix.SockaddrLinklayer); ok && err == nil {
 		device.Protocol = unix.ETH_P_ALL>>8 | unix.ETH_P_ALL&0xff<<8
 		err = unix.Bind(fd, device)
 	}

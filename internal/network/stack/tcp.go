@@ -186,8 +186,8 @@ func (s *Stack) answer(r *tcp.ForwarderRequest, f flow.Flow) {
 	s.noteClosed(o)
 }
 
-// dialUpstream connects the answerer to the host in whose place it answers. Like other connections, this one
-// is judged again whenever the host changes.
+// dialUpstream connects the answerer to the host that it answers for. Like other connections, this one is judged
+// again whenever the host changes.
 func (s *Stack) dialUpstream(ctx context.Context, f flow.Flow) (net.Conn, error) {
 	conn, dialled, err := s.dial(ctx, f)
 	if err != nil {

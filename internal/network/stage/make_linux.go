@@ -158,8 +158,8 @@ func makeVeth(h *netlink.Handle) ([]int, error) {
 	return fds, err
 }
 
-// packetSockets returns [link.MostHelpers] packet sockets on the other end of a veth pair, in whose network
-// namespace the calling thread is. They receive only packets of the sandbox.
+// packetSockets returns [link.MostHelpers] packet sockets on the other end of a veth pair. The calling thread is in
+// the network namespace of that end. The sockets receive only packets of the sandbox.
 func packetSockets() (fds []int, err error) {
 	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
 	if err != nil {

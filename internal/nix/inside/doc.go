@@ -14,7 +14,8 @@
 //
 // The filter runs in a process of its own that can open no files and make no connections
 // (package confine). Its parent makes the connection to the daemon, and
-// reads only single bytes from the filter.
+// reads single bytes and store paths from the filter. A path that the host has not may be made
+// inside now: the parent then hides the lock that a failed build on the host has left beside it.
 //
 // # Garbage collection
 //

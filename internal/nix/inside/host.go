@@ -43,6 +43,8 @@ type Host struct {
 	// Only are the paths that the sandbox sees: all others are reported as not valid.
 	// Nil: it sees the whole store.
 	Only map[string]bool
+	// Missing is called with paths that are not valid before that is answered: a client may make them now. May be nil.
+	Missing func(paths []string)
 	// Lost is called when Host stops answering because of [ErrCollected]. May be
 	// nil.
 	Lost func()
@@ -62,9 +64,9 @@ func hashOf(path string) hash {
 	return hash(sum[:])
 }
 
-// alone waits until no other long answer is in progress; the caller calls done after its
+// waitTurn waits until no other long answer is in progress; the caller calls done after its
 // own.
-func (h *Host) alone() (done func()) {
+func (h *Host) waitTurn() (done func()) {
 	h.heavy.Lock()
 	return h.heavy.Unlock
 }
@@ -78,7 +80,7 @@ func (h *Host) Valid(paths []string) (valid []string, err error) {
 	return valid, err
 }
 
-// Info returns what is known about a path; nil if it is not valid.
+// Info returns the daemon's record of a path; nil if the path is not valid.
 func (h *Host) Info(path string) (info *nixdaemon.PathInfo, err error) {
 	err = h.ask(func(ctx context.Context, c *nixdaemon.Client) error {
 		info = nil
@@ -247,7 +249,7 @@ func (h *Host) holdAll(ctx context.Context, c *nixdaemon.Client, paths []string)
 func (h *Host) hold(ctx context.Context, c *nixdaemon.Client, paths []string) ([]string, error) {
 	var held, others []string
 	for _, path := range paths {
-		if _, is := h.roots[hashOf(path)]; is {
+		if _, ok := h.roots[hashOf(path)]; ok {
 			held = append(held, path)
 		} else {
 			others = append(others, path)
@@ -257,6 +259,9 @@ func (h *Host) hold(ctx context.Context, c *nixdaemon.Client, paths []string) ([
 		return held, nil
 	}
 	valid, err := c.QueryValidPaths(ctx, others)
+	if err == nil && h.Missing != nil && len(valid) < len(others) {
+		h.Missing(without(others, valid))
+	}
 	if err != nil || len(valid) == 0 {
 		return held, err
 	}

@@ -107,7 +107,7 @@ const (
 func (c *client) valid() {
 	count := c.Count()
 	if count > few {
-		defer c.host.alone()()
+		defer c.host.waitTurn()()
 	}
 	known, all := map[string]bool{}, []string{}
 	var err error
@@ -142,7 +142,7 @@ func (c *client) info() {
 	info, err := c.host.Info(path)
 	if info != nil && len(info.References) > few {
 		info = nil
-		defer c.host.alone()()
+		defer c.host.waitTurn()()
 		info, err = c.host.Info(path)
 	}
 	c.reply(err, func() { c.PutInfo(info) })
@@ -157,7 +157,7 @@ func (c *client) related(ask func(path string) ([]string, error)) {
 	if c.Err() != nil {
 		return
 	}
-	defer c.host.alone()()
+	defer c.host.waitTurn()()
 	list, err := ask(path)
 	c.reply(err, func() { c.PutTexts(list) })
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -47,7 +49,7 @@ func (p *parent) say(what byte) error {
 var errNoDaemon = errors.New("the Nix daemon of the host cannot be reached")
 
 // dial asks the parent for a connection. There is one such request at a time, see
-// [Host.ask].
+// [Host.ask], and none of unlock meanwhile.
 func (p *parent) dial() (*nixdaemon.Client, error) {
 	if err := p.say(saysDial); err != nil {
 		return nil, err
@@ -62,6 +64,16 @@ func (p *parent) dial() (*nixdaemon.Client, error) {
 		return nil, err
 	}
 	return nixdaemon.Attach(context.Background(), conn.(*net.UnixConn), nixdaemon.Options{List: longestList})
+}
+
+// unlock has the parent take the host's locks of paths away from the sandbox, and waits for that.
+func (p *parent) unlock(paths []string) {
+	for some := range slices.Chunk(paths, (longestSaid-1)/longestPath) {
+		if _, err := p.conn.Write([]byte(string(saysMissing) + strings.Join(some, "\n"))); err != nil {
+			return // the parent is gone, and this process with it
+		}
+		<-p.answers
+	}
 }
 
 // listen receives the parent's answers until the parent is gone.

@@ -76,7 +76,7 @@ func newProcessOver(
 		t.Fatal(err)
 	}
 	defer first.Close()
-	if err := p.Begin(); err != nil {
+	if err := p.Begin(0); err != nil {
 		t.Fatal(err)
 	}
 	return p
@@ -189,7 +189,7 @@ func TestTheFilterIsStartedWhenThereIsNeed(t *testing.T) {
 			t.Fatal(err)
 		}
 		begun := make(chan error)
-		go func() { begun <- f.Begin() }()
+		go func() { begun <- f.Begin(0) }()
 		if needed {
 			if err := <-begun; err != nil {
 				t.Error(err)
@@ -219,7 +219,7 @@ func TestAFilterThatCannotStartSaysWhy(t *testing.T) {
 	}
 	defer f.Close()
 	begun := make(chan error)
-	go func() { begun <- f.Begin() }()
+	go func() { begun <- f.Begin(0) }()
 	select {
 	case err := <-begun:
 		if err == nil || !strings.Contains(err.Error(), "/tmp/not-a-store-path") {

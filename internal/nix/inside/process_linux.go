@@ -20,6 +20,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/linux/proctree"
+	"claudebox/internal/nix/storepath"
 )
 
 // Name is the argv[0] of the filter's process.
@@ -33,22 +35,28 @@ const (
 	onlyDescriptor // the list of paths, if the sandbox sees only a closure
 )
 
-// The messages of the filter to its parent, one byte each. The parent answers only saysDial, with the same byte; the
-// connection comes with it as a descriptor, or more bytes with the reason why there is none.
+// The messages of the filter to its parent, one byte each, and what may follow it. The parent answers saysMissing and
+// saysDial, with the same byte; to the latter the connection comes with it as a descriptor, or more bytes with the
+// reason why there is none.
 const (
 	saysReady     = 'r' // it is confined
 	saysFailed    = 'f' // it could not start: more bytes, the reason, follow in the message
 	saysDial      = 'd' // it needs a connection to the daemon
+	saysMissing   = 'm' // the host has no such paths, which follow in lines: see [Filter.unlock]
 	saysCollected = 'c' // a path that the inner store relies on is gone
 )
 
 // longestSaid bounds a message of the filter or its parent, in bytes.
-const longestSaid = 1 << 10
+const longestSaid = 4 << 10
+
+// longestPath is what a store path and a newline take at most, in bytes (storepath.CheckBase).
+const longestPath = 256
 
 // Filter is a socket and the process that answers on it, which is started when it is first
 // needed and dies with this process.
 type Filter struct {
 	request  Request
+	bwrap    int // of the sandbox, a process id
 	process  *os.Process
 	line     *net.UnixConn // this process's end of the socket pair
 	theirs   *os.File      // the end of the filter's process
@@ -129,12 +137,13 @@ func (f *Filter) pair() error {
 	return err
 }
 
-// Begin waits until a client connects and starts the process; if the inner store relies on
-// paths of the host, it starts the process at once, to hold them. It returns when the process is confined
-// (which serves nobody before that), or, with nil, when the filter is closed.
-func (f *Filter) Begin() error {
+// Begin serves the sandbox of bwrap, a process id. It waits until a client connects and starts the process; if the
+// inner store relies on paths of the host, it starts the process at once, to hold them. It returns when the process
+// is confined (which serves nobody before that), or, with nil, when the filter is closed.
+func (f *Filter) Begin(bwrap int) error {
 	f.begun.Lock()
 	defer f.begun.Unlock()
+	f.bwrap = bwrap
 	if err := f.begin(); err != nil && !f.closing.Load() {
 		return &diag.Error{
 			Op: "start the filter of the Nix store inside", Err: err,
@@ -249,6 +258,11 @@ func (f *Filter) serve(ready chan<- error) (began bool) {
 			if f.connect() != nil {
 				return began
 			}
+		case said[0] == saysMissing:
+			f.unlock(string(said[1:n]))
+			if _, err := f.line.Write(said[:1]); err != nil {
+				return began
+			}
 		case said[0] == saysCollected:
 			f.lose("the host collected a store path that it relies on")
 			_, _ = f.request.Known.WriteString(collectedLine)
@@ -261,6 +275,33 @@ func (f *Filter) serve(ready chan<- error) (began bool) {
 func (f *Filter) lose(why string) {
 	if f.request.Lost != nil {
 		f.request.Lost(why)
+	}
+}
+
+// unlock removes, in the sandbox, what the host's Nix left of its locks on paths, given in lines: one file beside each
+// path whose build failed, which only the host's root can open, and without which Nix inside does not build the path.
+// The overlay then hides the file, which stays in the host's store. A lock that a Nix inside holds is this user's.
+func (f *Filter) unlock(paths string) {
+	root, err := unix.Open(fmt.Sprintf("/proc/%d/root", proctree.Init(f.bwrap)), unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return // the sandbox has ended
+	}
+	defer unix.Close(root)
+	store, err := unix.Openat2(root, storepath.Dir[1:], &unix.OpenHow{
+		Flags:   unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_BENEATH,
+	})
+	if err != nil {
+		return // what the agent has moved is its own to mend
+	}
+	defer unix.Close(store)
+	for path := range strings.SplitSeq(paths, "\n") {
+		lock := filepath.Base(path) + ".lock"
+		var st unix.Stat_t
+		if storepath.Check(path) == nil && unix.Fstatat(store, lock, &st, unix.AT_SYMLINK_NOFOLLOW) == nil &&
+			int(st.Uid) != os.Getuid() {
+			_ = unix.Unlinkat(store, lock, 0)
+		}
 	}
 }
 
@@ -340,7 +381,8 @@ func filter(line *os.File, closure bool) error {
 		return err
 	}
 	host := &Host{
-		Dial: p.dial, Known: os.NewFile(knownDescriptor, "known"), Lost: func() { _ = p.say(saysCollected) },
+		Dial: p.dial, Known: os.NewFile(knownDescriptor, "known"), Missing: p.unlock,
+		Lost: func() { _ = p.say(saysCollected) },
 	}
 	if closure {
 		if host.Only, err = setOf(os.NewFile(onlyDescriptor, "closure")); err != nil {

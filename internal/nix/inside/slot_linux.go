@@ -102,8 +102,8 @@ func makeAndHold(dir string) (*os.File, error) {
 			return nil, err
 		}
 		held, err := f.Stat()
-		there, gone := os.Lstat(dir)
-		if err == nil && gone == nil && os.SameFile(held, there) {
+		there, fault := os.Lstat(dir)
+		if err == nil && fault == nil && os.SameFile(held, there) {
 			return f, nil
 		}
 		f.Close()

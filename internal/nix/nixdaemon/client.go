@@ -144,7 +144,7 @@ func (s *stream) ready() error {
 	}
 	switch {
 	case err != nil:
-		return s.breakWith(caused{ErrBroken, bare(err)})
+		return s.breakWith(caused{ErrBroken, errnoOf(err)})
 	case some || s.dec.r.Buffered() > 0:
 		return s.breakWith(errOutOfTurn)
 	}

@@ -45,7 +45,7 @@ var causes = []struct {
 		ErrStalled, "look for a hanging garbage collection or a full disk, or restart the Nix daemon",
 		[]error{syscall.EAGAIN, os.ErrDeadlineExceeded},
 	},
-	{ErrBroken, "see the daemon's log, then try again", ends},
+	{ErrBroken, "see the daemon's log, then try again", goneErrors},
 }
 
 // explain wraps err with the operation and the remedy of its cause; nil stays nil.
@@ -68,8 +68,8 @@ type caused struct{ cause, detail error }
 func (c caused) Error() string   { return c.cause.Error() + " (" + c.detail.Error() + ")" }
 func (c caused) Unwrap() []error { return []error{c.cause, c.detail} }
 
-// ends are the errors which mean that the other side is gone.
-var ends = []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE}
+// goneErrors are the errors which mean that the other side is gone.
+var goneErrors = []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE}
 
 // named adds the cause to the error of a failed connect or of a stream that failed or ended.
 // An error that has a cause already, or none that is known, is returned as it is.
@@ -79,7 +79,7 @@ func named(err error) error {
 	}
 	for _, c := range causes {
 		if isOne(err, c.of) {
-			return caused{c.cause, bare(err)}
+			return caused{c.cause, errnoOf(err)}
 		}
 	}
 	return err
@@ -89,8 +89,8 @@ func isOne(err error, of []error) bool {
 	return slices.ContainsFunc(of, func(one error) bool { return errors.Is(err, one) })
 }
 
-// bare returns the errno in err without net's wrapping, which repeats the address; or else err.
-func bare(err error) error {
+// errnoOf returns the errno in err without net's wrapping, which repeats the address; or else err.
+func errnoOf(err error) error {
 	var errno syscall.Errno
 	if errors.As(err, &errno) {
 		return errno

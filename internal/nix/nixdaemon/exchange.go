@@ -133,7 +133,7 @@ func (s *stream) drain() (*DaemonError, error) {
 			if s.dec.err == nil && s.opts.Log != nil {
 				s.opts.Log(event)
 			}
-			if message, is := event.(Message); is && s.dec.err == nil {
+			if message, ok := event.(Message); ok && s.dec.err == nil {
 				s.note(message.Text)
 			}
 		}

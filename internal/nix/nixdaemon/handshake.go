@@ -50,12 +50,12 @@ func (s *stream) handshake() error {
 	d := s.dec
 	s.enc.uint(clientMagic)
 	s.enc.uint(uint64(Newest))
-	if err := s.flush(); err != nil && !isOne(err, ends) {
+	if err := s.flush(); err != nil && !isOne(err, goneErrors) {
 		return err // a daemon that hung up may have sent an answer first
 	}
 	magic := d.uint()
-	if isOne(d.err, ends) { // it refused the user and hung up; the reason is only in its own log
-		return caused{ErrRefused, bare(d.err)}
+	if isOne(d.err, goneErrors) { // it refused the user and hung up; the reason is only in its own log
+		return caused{ErrRefused, errnoOf(d.err)}
 	}
 	daemon := Protocol(d.uint())
 	switch {

@@ -156,7 +156,7 @@ func (s *Server) PutTexts(list []string) {
 	}
 }
 
-// PutInfo writes what is known about a path; nil means that the path is not valid.
+// PutInfo writes the record of a path; nil means that the path is not valid.
 func (s *Server) PutInfo(info *PathInfo) {
 	s.enc.bool(info != nil)
 	if info == nil {

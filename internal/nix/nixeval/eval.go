@@ -88,7 +88,7 @@ func (r *run) lookUp(ctx context.Context, attrs []string) ([]Package, error) {
 	}
 	list := wants(attrs)
 	if len(list) > maxWants && len(attrs) > 1 {
-		return r.halve(ctx, attrs)
+		return r.evaluateHalves(ctx, attrs)
 	}
 	var answers []answer
 	err := r.instantiate(ctx, "all", list, &answers)
@@ -104,7 +104,7 @@ func (r *run) lookUp(ctx context.Context, attrs []string) ([]Package, error) {
 	for i, attr := range attrs {
 		packages[i] = answers[i].pkg(attr)
 		if f := packages[i].Failure; f != nil && f.Message == "" {
-			if f.Message, err = r.thrown(ctx, attr); err != nil {
+			if f.Message, err = r.reasonThrown(ctx, attr); err != nil {
 				return nil, err
 			}
 		}
@@ -122,14 +122,14 @@ func (r *run) blame(ctx context.Context, attrs []string, broke error) ([]Package
 		r.sound = true
 	}
 	if len(attrs) > 1 {
-		return r.halve(ctx, attrs)
+		return r.evaluateHalves(ctx, attrs)
 	}
 	message := attrs[0] + " cannot be evaluated: " + broke.Error()
 	return []Package{{Attr: attrs[0], Failure: &Failure{Message: message}}}, nil
 }
 
-// halve looks up the first half of attrs, then the second.
-func (r *run) halve(ctx context.Context, attrs []string) ([]Package, error) {
+// evaluateHalves looks up the first half of attrs, then the second.
+func (r *run) evaluateHalves(ctx context.Context, attrs []string) ([]Package, error) {
 	first, err := r.lookUp(ctx, attrs[:len(attrs)/2])
 	if err != nil {
 		return nil, err
@@ -138,10 +138,10 @@ func (r *run) halve(ctx context.Context, attrs []string) ([]Package, error) {
 	return append(first, second...), err
 }
 
-// thrown returns the message with which nixpkgs refuses a package for a reason that packages.nix cannot see, such as
+// reasonThrown returns the message of nixpkgs that refuses a package for a reason that packages.nix cannot see, such as
 // a name that was removed. It takes a process for this package alone: the answer for many packages leaves the message
 // out.
-func (r *run) thrown(ctx context.Context, attr string) (message string, err error) {
+func (r *run) reasonThrown(ctx context.Context, attr string) (message string, err error) {
 	switch err := r.instantiate(ctx, "force", wants([]string{attr}), new([]string)); {
 	case err == nil:
 		return "bug: " + attr + " fails among others and works alone", nil

@@ -14,7 +14,7 @@ import (
 
 // Failure is why one attribute path gives no package.
 type Failure struct {
-	Message string // empty in an [answer]: nixpkgs itself explains it, see [run.thrown]
+	Message string // empty in an [answer]: nixpkgs itself explains it, see [run.reasonThrown]
 	Remedy  string // one imperative line; empty when none is known
 }
 
@@ -46,7 +46,7 @@ func (a answer) pkg(attr string) Package {
 func (a answer) failure(attr string) *Failure {
 	switch a.Error {
 	case "":
-		return a.floating(attr)
+		return a.contentAddressed(attr)
 	case "missing":
 		return a.missing(attr)
 	case "not-a-set":
@@ -64,9 +64,9 @@ func (a answer) failure(attr string) *Failure {
 	return &Failure{}
 }
 
-// floating returns a Failure for a content-addressed derivation: its store path is
+// contentAddressed returns a Failure for a content-addressed derivation: its store path is
 // known only after the build, so it cannot be pinned.
-func (a answer) floating(attr string) *Failure {
+func (a answer) contentAddressed(attr string) *Failure {
 	for _, path := range a.Outputs {
 		if storepath.Check(path) != nil {
 			return &Failure{Message: attr + " is content-addressed: its store path is not known before it is built"}
@@ -75,7 +75,7 @@ func (a answer) floating(attr string) *Failure {
 	return nil
 }
 
-// missing returns the Failure for a path of which a name does not exist, with names that may have been meant.
+// missing returns the Failure for a path with a name that does not exist, and names that may have been meant.
 func (a answer) missing(attr string) *Failure {
 	set := strings.TrimSuffix(strings.TrimSuffix(attr, strings.Join(a.Rest, ".")), ".")
 	f := &Failure{Message: attr + " is not in nixpkgs"}

@@ -84,9 +84,9 @@ func compare(before, after []item) []Change {
 	known := index(before)
 	var changes []Change
 	for _, b := range after {
-		a, was := known[b.name]
+		a, found := known[b.name]
 		switch {
-		case !was:
+		case !found:
 			changes = append(changes, Change{Added, b.name, "", b.show, "", b.rank > 0})
 		case a.same != b.same:
 			c := Change{Changed, a.name, a.show, b.show, "", b.rank > a.rank || b.rank > 0 && a.of != b.of}
@@ -98,7 +98,7 @@ func compare(before, after []item) []Change {
 		delete(known, b.name)
 	}
 	for _, a := range before {
-		if _, gone := known[a.name]; gone {
+		if _, left := known[a.name]; left {
 			changes = append(changes, Change{Removed, a.name, a.show, "", "", a.rank < 0})
 			delete(known, a.name)
 		}

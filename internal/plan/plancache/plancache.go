@@ -46,13 +46,13 @@ type FileStates []FileState
 
 // Add adds the current state of a file. If the file's folder does not exist, it
 // adds the folder instead, once for all files that are looked for in it.
-func (w *FileStates) Add(file string) {
-	is := FileState{Path: file, State: cachefile.State(file)}
-	if folder := filepath.Dir(file); is.State == cachefile.Absent && cachefile.State(folder) == cachefile.Absent {
-		is.Path = folder
+func (s *FileStates) Add(file string) {
+	now := FileState{Path: file, State: cachefile.State(file)}
+	if folder := filepath.Dir(file); now.State == cachefile.Absent && cachefile.State(folder) == cachefile.Absent {
+		now.Path = folder
 	}
-	if !slices.Contains(*w, is) {
-		*w = append(*w, is)
+	if !slices.Contains(*s, now) {
+		*s = append(*s, now)
 	}
 }
 

@@ -42,12 +42,12 @@ func (e entry) packages(attrs []string) (found map[string]nixeval.Package, ok bo
 	})
 }
 
-// turn waits for the lock on the cache folder and holds it until done is called, so
+// lock waits for the lock on the cache folder and holds it until done is called, so
 // that one process at a time evaluates for this cache: an evaluation takes a
 // processor and much memory, and a hundred sessions that start at once mostly need
 // the same one. If the lock cannot be had, done does nothing, and the caller
 // evaluates without it.
-func (e entry) turn(ctx context.Context) (done func()) {
+func (e entry) lock(ctx context.Context) (done func()) {
 	nothing := func() {}
 	if e.file == "" || os.MkdirAll(filepath.Dir(e.file), 0o700) != nil {
 		return nothing

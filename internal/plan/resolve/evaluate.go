@@ -23,7 +23,7 @@ func (r *resolver) evaluate(ctx context.Context, unknown []*wanted) error {
 	entry := r.entry("packages", r.Evaluator.Identity(), query.Nixpkgs, query.System, query.Attrs)
 	found, ok := entry.packages(query.Attrs)
 	if !ok {
-		defer entry.turn(ctx)()
+		defer entry.lock(ctx)()
 		found, ok = entry.packages(query.Attrs) // the process that had the lock may have evaluated the same
 	}
 	if ok {

@@ -29,18 +29,16 @@ type Manifest struct {
 	References string `json:"references,omitempty"`
 }
 
-// Names of the manifest's tools. A launch needs the programs Bwrap, Env, Bash, Git
+// Names of the manifest's tools. A launch needs the programs Bwrap, Env, Bash
 // and Nix (Nix may be missing if there is no manifest); the others are optional.
 const (
 	ToolBwrap    = "bwrap"    // bubblewrap
 	ToolEnv      = "env"      // coreutils' env: for /usr/bin/env, and to start commands that must be looked up inside
 	ToolBash     = "bash"     // SHELL and /bin/sh
-	ToolGit      = "git"      // reads the user's identity
 	ToolNix      = "nix"      // nix-instantiate and nix are in the same folder
 	ToolCacert   = "cacert"   // certificate bundle, when the host has none
 	ToolLocale   = "locale"   // LOCALE_ARCHIVE
 	ToolTerminfo = "terminfo" // one folder of terminal descriptions
-	ToolEmpty    = "empty"    // an empty read-only file, to cover hidden files with
 	ToolAgent    = "agent"    // the agent, when the flake pins one
 	ToolLoader   = "loader"   // nix-ld's loader for prebuilt programs
 	ToolLibs     = "libs"     // folder of libraries for prebuilt programs

@@ -35,14 +35,14 @@ func (style Style) node(s *Shape, v Value) *yaml.Node {
 		return style.mapping(s, v)
 	case v.IsSet():
 		return scalarNode(s, v.Text, style.Origin(v.Place))
-	case s.Unsaid() != "":
-		return scalarNode(s, s.Unsaid(), unsaid)
+	case s.DefaultText() != "":
+		return scalarNode(s, s.DefaultText(), unsaid)
 	}
 	return nil
 }
 
-// Unsaid returns the default of a scalar, or "" if it has none.
-func (s *Shape) Unsaid() string {
+// DefaultText returns the default of a scalar, or "" if it has none.
+func (s *Shape) DefaultText() string {
 	if s.Kind == Word {
 		return s.Words[0]
 	}

@@ -108,6 +108,11 @@ func yesNo(text string) string {
 
 // remedyFor returns what to write in place of n, which has the wrong kind, or "" if it cannot guess.
 func (s *Shape) remedyFor(n *yaml.Node) string {
+	if n.Kind == yaml.SequenceNode && s.Kind == Table && len(n.Content) > 0 {
+		if name, value, is := strings.Cut(n.Content[0].Value, "="); is && value != "" {
+			return "write {" + clip(name) + ": …}"
+		}
+	}
 	if n.Kind != yaml.ScalarNode {
 		return ""
 	}
@@ -119,6 +124,8 @@ func (s *Shape) remedyFor(n *yaml.Node) string {
 		return "write off"
 	case s.Kind == Scalar && tag == "!!null":
 		return `write "" for an empty value, or remove the key`
+	case s.Kind == Text && tag == "!!null" && text == "~":
+		return "write ~/folder: `~` alone is YAML for nothing"
 	case tag == "!!null":
 		return "write a value, or remove the key"
 	case s.Kind == Number && tag == "!!str" && strings.Trim(text, "0123456789") == "":

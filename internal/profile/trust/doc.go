@@ -1,5 +1,5 @@
 // Package trust decides what a project's own profile, the .claudebox.yaml at
-// its root, may do (EXT-01). It may always narrow what the user's profile grants.
+// its root, may do. It may always narrow what the user's profile grants.
 // It may widen that only after the user allowed exactly this file content, and
 // only by the widenings that they were shown. After any change of the file the
 // user is asked again.

@@ -90,12 +90,12 @@ var settings = []setting{
 	{"Network", "network.except", reached(profile.TierInet, func(p *prof) *[]string { return &p.Network.Except })},
 	{"Env", "env", (*narrowing).env},
 	{"PassThrough", "extra_env_passthrough", list(func(p *prof) *[]profile.Entry { return &p.PassThrough })},
-	{"Secrets", "secrets", list(func(p *prof) *[]profile.Secret { return &p.Secrets })},
+	{"Secrets", "secrets", fixed(func(p *prof) *[]profile.Secret { return &p.Secrets })},
 	{"Mounts", "mounts", (*narrowing).mounts},
 	{"State", "state", (*narrowing).state},
 	{"Nix", "nix.daemon", word(func(p *prof) *string { return &p.Nix.Daemon })},
 	{"Nix", "nix.store", word(func(p *prof) *string { return &p.Nix.Store })},
-	{"Git", "git.hosts", list(func(p *prof) *[]profile.GitHost { return &p.Git.Hosts })},
+	{"Git", "git.hosts", fixed(func(p *prof) *[]profile.GitHost { return &p.Git.Hosts })},
 	{"Git", "git.config", word(func(p *prof) *string { return &p.Git.Config })},
 	{"Git", "git.sign", word(func(p *prof) *string { return &p.Git.Sign })},
 	{"Git", "git.ssh_to_https", (*narrowing).sshToHTTPS},
@@ -138,6 +138,15 @@ func word(in func(*prof) *string) func(*narrowing) {
 // missing, and new ones are widenings.
 func list[T listed](in func(*prof) *[]T) func(*narrowing) {
 	return func(n *narrowing) { *in(&n.made) = fewer(n, *in(&n.base), *in(&n.asked)) }
+}
+
+// fixed returns a judge for a list of secrets that are used from outside: each entry grants the use of one, and keeps
+// it out of all variables. So new entries are widenings, and missing ones, too.
+func fixed[T listed](in func(*prof) *[]T) func(*narrowing) {
+	return func(n *narrowing) {
+		fewer(n, *in(&n.base), *in(&n.asked))
+		dropped(n, *in(&n.base), *in(&n.asked))
+	}
 }
 
 // limit returns a judge for a limit, where 0 means none: it may become smaller, or
@@ -210,14 +219,16 @@ func (n *narrowing) via() {
 		made.Via = ""
 		return
 	}
-	if made.Via = base.Via; asked.Via != base.Via {
+	made.Via = base.Via
+	if asked.Via != base.Via {
 		n.replaces(cmp.Or(asked.Via, "no proxy"), cmp.Or(base.Via, "no proxy"))
 	}
 }
 
 func (n *narrowing) sshToHTTPS() {
 	was, asked := n.base.Git.SSHToHTTPS, n.asked.Git.SSHToHTTPS
-	if n.made.Git.SSHToHTTPS = was && asked; asked && !was {
+	n.made.Git.SSHToHTTPS = was && asked
+	if asked && !was {
 		n.replaces(strconv.FormatBool(asked), strconv.FormatBool(was))
 	}
 }
@@ -291,15 +302,20 @@ func fewer[T listed](n *narrowing, base, asked []T) []T {
 	return kept
 }
 
+// dropped notes the entries that are only in base as widenings.
+func dropped[T listed](n *narrowing, base, asked []T) {
+	_, missing := split(base, asked)
+	for _, t := range missing {
+		n.drops(entry(t).Text)
+	}
+}
+
 // restrictions returns a judge for a list whose entries protect something: new
 // entries are taken, and missing ones are widenings.
 func restrictions(in func(*prof) *[]profile.Entry) func(*narrowing) {
 	return func(n *narrowing) {
 		base, asked := *in(&n.base), *in(&n.asked)
-		_, dropped := split(base, asked)
-		for _, p := range dropped {
-			n.drops(p.Text)
-		}
+		dropped(n, base, asked)
 		_, added := split(asked, base)
 		*in(&n.made) = slices.Concat(base, added)
 	}

@@ -1,10 +1,12 @@
 package launch
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"claudebox/internal/host"
 	"claudebox/internal/plan"
@@ -34,7 +36,7 @@ func aHost() Host {
 			Env: host.Environment{"API_KEY=sk-secret-value-of-the-user", "EDITOR=vim", "OTHER=canary"},
 		},
 		Setting: Setting{
-			Bwrap: "/store/bwrap", Shim: "/store/env", Project: "/home/u/src/p", Dir: "/home/u/src/p/sub",
+			Bwrap: "/store/bwrap", Env: "/store/env", Bash: "/store/bash", Shim: "/store/env", Project: "/home/u/src/p", Dir: "/home/u/src/p/sub",
 			State: "/home/u/.claudebox/instances/1", Agent: Agent{Words: []string{"/store/agent", "--fixed"}}, Request: []string{"-p", "hi"},
 			Seccomp: []byte{1}, OwnPIDs: true,
 		},
@@ -115,7 +117,7 @@ func TestSecretsAreShownMaskedAndAsNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	script, err := l.Script("/store/bash")
+	script, err := l.Script()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,6 +211,24 @@ func TestTwoMountsAtOnePlaceAreRefused(t *testing.T) {
 	h.Mounts = []Mount{{Kind: plan.ROBind, Source: "/x", Destination: "/home/u/src/p", Why: "--mount-ro"}}
 	_, err := tryBind(aPlan(usual...), h)
 	if err == nil || !strings.Contains(err.Error(), "--mount-ro") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// An agent can make any number of repositories, of which each costs mounts.
+func TestMoreMountsThanLinuxMakesAreRefusedAtOnce(t *testing.T) {
+	const patience = 10 * time.Second
+	list := []Mount{{Kind: plan.Bind, Source: "/p", Destination: "/p"}}
+	for n := range mostMounts - 2 {
+		at := fmt.Sprintf("/p/%06d", n)
+		list = append(list, Mount{Kind: plan.Bind, Source: at, Destination: at, Why: "git runs what it names", Open: true})
+	}
+	began := time.Now()
+	if all, err := place(list); err != nil || len(all) != mostMounts-1 || all[9].Point.Root != "/p" || time.Since(began) > patience {
+		t.Errorf("%d mounts, %v, after %s", len(all), err, time.Since(began))
+	}
+	_, err := place(append(list, Mount{Kind: plan.Bind, Source: "/p/x", Destination: "/p/x"}, Mount{Kind: plan.Bind, Source: "/p/y", Destination: "/p/y"}))
+	if err == nil || !strings.Contains(err.Error(), "80001 mounts are needed, /p/y") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -314,7 +334,7 @@ func TestAScriptHasNoLineThatANameMade(t *testing.T) {
 		{Kind: plan.ROData, Source: h.Project + "/f\nfalse", Destination: h.Project + "/f\nfalse", Data: []byte("text\n")},
 		{Kind: plan.ROData, Source: h.Project + "/g\nfalse", Destination: h.Project + "/g\nfalse", Data: []byte{1}},
 	}
-	text, err := bind(t, aPlan(usual...), h).Script("/store/bash")
+	text, err := bind(t, aPlan(usual...), h).Script()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,7 +28,7 @@ func madeFiles(p plan.Plan, h Host) map[plan.MadeFile][]byte {
 // nobody is the id that files of unmapped users have inside a user namespace.
 const nobody = 65534
 
-// passwd returns /etc/passwd for inside, with root, the user and "nobody" only (SAND-17).
+// passwd returns /etc/passwd for inside, with root, the user and "nobody" only.
 func passwd(p plan.Plan, h Host) []byte {
 	shell, user := plan.ToolPath(p, "bash"), ""
 	if h.Facts.UID != 0 && h.Facts.UID != nobody {
@@ -79,7 +79,7 @@ func resolvConfInside(p plan.Plan, h Host) []byte {
 	return h.Etc.Resolv
 }
 
-// sandboxMD returns the text that explains the sandbox to the agent (AWARE-02). It begins
+// sandboxMD returns the text that explains the sandbox to the agent. It begins
 // with the host's managed CLAUDE.md, if there is one.
 func sandboxMD(p plan.Plan, h Host) []byte {
 	var b bytes.Buffer
@@ -126,7 +126,7 @@ func readOnlyWords(h Host) string {
 		if !below || m.Kind != plan.ROBind && m.Kind != plan.ROData {
 			continue
 		}
-		if m.Why == WhyHidden {
+		if m.Hides() {
 			covered = append(covered, "`"+rel+"`")
 			continue
 		}
@@ -137,17 +137,29 @@ func readOnlyWords(h Host) string {
 	}
 	words := "No file of the project is read-only."
 	if len(paths) > 0 {
-		words = "Read-only in the project, because the host executes them: " + strings.Join(paths, ", ") + "." + git
+		words = "Read-only in the project, because the user said so or the host executes them: " +
+			strings.Join(paths, ", ") + "." + git
 	}
 	if len(covered) > 0 {
-		words += "\n- Empty here, because they look secret: " + strings.Join(covered, ", ") +
+		words += "\n- Empty here, because the user said so or they look secret: " + strings.Join(covered, ", ") +
 			". Their content stays outside: ask the user for what you need of it."
 	}
 	return words
 }
 
-// WhyHidden is the Why of a mount that hides a file or folder of the project, rather than protecting it from changes.
-const WhyHidden = "it looks secret"
+// WhyHidden and WhyAsked are the Why of a mount that hides a file or folder of the project, rather than protecting it
+// from changes: claudebox found it, or the profile names it. By [OtherName] is said that it has a name elsewhere.
+const (
+	WhyHidden = "it looks secret"
+	WhyAsked  = "the profile's `hide` names it"
+	OtherName = ", by another name"
+)
+
+// Hides reports whether a mount hides a file or folder of the project.
+func (m Mount) Hides() bool {
+	why := strings.TrimSuffix(m.Why, OtherName)
+	return why == WhyHidden || why == WhyAsked
+}
 
 const gitWords = "\n  So `git config`, `git remote add`, `git push -u`, and `git worktree remove` of a worktree from " +
 	"before this session fail: use `git -c KEY=VALUE …`, give the URL to push, or ask the user." +
@@ -166,6 +178,8 @@ func accessWords(g plan.Git) string {
 	}
 	if g.Sign != "" {
 		words += " It can sign (`git commit -S`)."
+	} else {
+		words += " Commits are not signed."
 	}
 	if len(g.SSH) > 0 {
 		words += " ssh can log in to " + strings.Join(g.SSH, ", ") + "."
@@ -187,7 +201,7 @@ nothing outside is reachable. Do not try to leave it or to find credentials.
 - {nix}
 - {readonly}
 - {git}
-- There is no sudo, docker, man, ssh key or GPG key. Commits are not signed.
+- There is no sudo, docker, man, ssh key or GPG key.
 - A path that the user names but that is not here was not mounted: ask for
   ` + "`claudebox --mount-ro PATH`" + `, or for a copy in the project. Images too.
 - Browsers need ` + "`--no-sandbox`" + `: nested user namespaces are off.

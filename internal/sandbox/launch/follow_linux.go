@@ -26,7 +26,7 @@ func follow(list []Descriptor) *watch.Watch {
 	if i < 0 {
 		return nil
 	}
-	return watch.Later(watch.Question{
+	return watch.Start(watch.Request{
 		Folders: func() []string { return folders(list[i].Follows) },
 		Events:  unix.IN_CLOSE_WRITE | unix.IN_MOVED_TO | unix.IN_CREATE,
 		See:     func(string) { update(list[i]) }, // whatever changed there

@@ -28,8 +28,10 @@ type Launch struct {
 
 // Setting has the facts of a [Host] that are the same in its [Launch].
 type Setting struct {
-	Bwrap   string // path of bwrap: the manifest's, or one from PATH
-	Shim    string // path of coreutils' env, which looks up the program inside or unblocks signals, see [command]
+	Bwrap   string // path of bwrap; what runs on the host is claudebox's own, not the plan's
+	Env     string // path of coreutils' env, to be run on the host
+	Bash    string // path of bash, to be run on the host
+	Shim    string // path of env inside, which looks up the program there or unblocks signals, see [command]
 	Project string // canonical folder, mounted at its own path
 	Dir     string // current folder inside, at or below Project
 	State   string // the instance's folder on the host; the agent sees only parts of it

@@ -269,7 +269,7 @@ func TestWhatIsLaidIsShown(t *testing.T) {
 			t.Errorf("bwrap mounts %s, too:\n%s", name, words)
 		}
 	}
-	script, err := Launch{Setting: Setting{Bwrap: "/bwrap"}, Mounts: list, Lay: true}.Script("/bash")
+	script, err := Launch{Setting: Setting{Bwrap: "/bwrap", Bash: "/bash"}, Mounts: list, Lay: true}.Script()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -158,8 +158,14 @@ func place(list []Mount) ([]Mount, error) {
 		return cmp.Compare(a.Destination, b.Destination)
 	})
 	all, known := make([]Mount, 0, 2*len(list)), map[string]bool{"/": true}
+	points := map[string]int{} // of all, links excluded, by destination
+	add := func(m Mount) {
+		if all = append(all, m); m.Kind != plan.Symlink {
+			points[m.Destination] = len(all) - 1
+		}
+	}
 	for _, m := range list {
-		up, rel := nearest(all, m.Destination)
+		up, rel := nearest(all, points, m.Destination)
 		if err := cmp.Or(conflict(all, m), madeOutside(up, &m)); err != nil {
 			return nil, err
 		}
@@ -167,13 +173,18 @@ func place(list []Mount) ([]Mount, error) {
 		switch up.Kind {
 		case none, plan.Tmpfs, plan.Dir:
 			for _, dir := range missing {
-				all = append(all, Mount{Kind: plan.Dir, Destination: dir, Mode: "0755", Why: m.Why})
+				add(Mount{Kind: plan.Dir, Destination: dir, Mode: "0755", Why: m.Why})
 			}
 		case plan.Bind:
 			m.Point = Place{Root: up.Source, Path: rel}
 		}
 		known[m.Destination] = true
-		all = append(all, m)
+		add(m)
+	}
+	if last := len(all) - 1; last >= mostMounts {
+		return nil, diag.Errorf("bind the mounts", "remove what you did not make there, such as repositories of git",
+			"%d mounts are needed, %s (%s) among them; Linux makes %d", len(all), all[last].Destination,
+			all[last].Why, mostMounts)
 	}
 	return all, nil
 }
@@ -181,17 +192,22 @@ func place(list []Mount) ([]Mount, error) {
 // none is the kind of the zero Mount.
 const none plan.MountKind = ""
 
-// nearest returns the last mount in list, links excluded, that destination lies strictly
-// below, and the path relative to it. It returns the zero Mount if there is none.
-func nearest(list []Mount, destination string) (up *Mount, rel string) {
-	for i := len(list) - 1; i >= 0; i-- {
-		rel, below := pathname.Cut(destination, list[i].Destination)
-		if below && rel != "" && list[i].Kind != plan.Symlink {
+// nearest returns the mount at the deepest of points that destination lies strictly below, and the path relative to
+// it. It returns the zero Mount if there is none.
+func nearest(list []Mount, points map[string]int, destination string) (up *Mount, rel string) {
+	for dir := destination; dir != "/"; {
+		dir = path.Dir(dir)
+		if i, is := points[dir]; is {
+			rel, _ := pathname.Cut(destination, dir)
 			return &list[i], rel
 		}
 	}
 	return &Mount{}, ""
 }
+
+// mostMounts is how many mounts a sandbox may have: Linux makes 100,000 in a namespace (proc_sys_fs(5), mount-max),
+// those of the host included.
+const mostMounts = 80_000
 
 // conflict returns an error if the last mount of list has the same destination as m.
 func conflict(list []Mount, m Mount) error {

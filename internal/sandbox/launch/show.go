@@ -170,7 +170,7 @@ const (
 // and descriptors. It works for tiers full and none, which need nothing but bwrap. It
 // runs in bash, as dash has no descriptors above 9. One thing is missing in it: the
 // Landlock domain that closes abstract sockets in tier full.
-func (l Launch) Script(bash string) (string, error) {
+func (l Launch) Script() (string, error) {
 	lines, descriptors, err := l.byWords().Words()
 	if err != nil {
 		return "", err
@@ -178,8 +178,8 @@ func (l Launch) Script(bash string) (string, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "#!/bin/sh\n# A launch of claudebox, by hand: profile %s, project %s.\n", Quote(l.Plan.Profile),
 		Quote(l.Project))
-	fmt.Fprintf(&b, "exec %s /dev/fd/9 \"$@\" 9<<'%s'\n%s", Quote(bash), scriptEnd, closeInherited)
-	coreutils := path.Dir(l.Shim)
+	fmt.Fprintf(&b, "exec %s /dev/fd/9 \"$@\" 9<<'%s'\n%s", Quote(l.Bash), scriptEnd, closeInherited)
+	coreutils := path.Dir(l.Setting.Env)
 	fmt.Fprintf(&b, "[[ -d %s ]] || { echo 'claudebox was never launched here: the agent has no home' >&2; "+
 		"exit 125; }\n", Quote(l.State))
 	b.WriteString(standIns(l.StandIns, coreutils))
@@ -194,8 +194,8 @@ func (l Launch) Script(bash string) (string, error) {
 	if len(l.StandIns) > 0 {
 		become = "" // the shell stays, to remove the stand-ins at the end
 	}
-	fmt.Fprintf(&b, ")\n%s%s -i %s %s\n%s\n", become, Quote(l.Shim), Quote(l.Bwrap), quoteAll(l.commandLine()[1:]),
-		scriptEnd)
+	fmt.Fprintf(&b, ")\n%s%s -i %s %s\n%s\n", become, Quote(l.Setting.Env), Quote(l.Bwrap),
+		quoteAll(l.commandLine()[1:]), scriptEnd)
 	return b.String(), nil
 }
 

@@ -187,14 +187,15 @@ func (sig *Signals) serve() {
 }
 
 // handOut handles a signal and all others in the queue. Of the signals that stop a
-// job only the first counts: SIGCONT would have discarded the pending others.
+// job only the first counts: SIGCONT would have discarded the pending others. None counts once the sandbox is to end:
+// a stopped agent that is to end and go on, as a shell's kill has it, may stop the job again by using the terminal.
 func (sig *Signals) handOut(first os.Signal) {
 	paused := false
 	for s := first; ; {
 		switch s := s.(syscall.Signal); {
 		case slices.Contains(guarded, s):
 			sig.deliver(s)
-		case !paused:
+		case !paused && sig.ending == nil:
 			paused = true
 			sig.pause(s)
 		}

@@ -172,7 +172,7 @@ func (l Launch) explain(err error) error {
 	if err := CheckUserNamespaces(); err != nil {
 		return err
 	}
-	if err := (Trial{Bwrap: l.Bwrap, Shim: l.Shim, Tier: "full", Seccomp: l.Seccomp}).Run(); err != nil {
+	if err := (Trial{Bwrap: l.Bwrap, Shim: l.Setting.Env, Tier: "full", Seccomp: l.Seccomp}).Run(); err != nil {
 		return err
 	}
 	return &diag.Error{

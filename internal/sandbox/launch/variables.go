@@ -39,10 +39,10 @@ func variable(e plan.Env, h Host, late *strings.Replacer) (Variable, bool) {
 	return Variable{Env: e, Value: value}, ok
 }
 
-// judge sets Secret for each variable that is probably a secret, declared or not
-// (SEC-01). It returns a warning for one that was not declared, or whose value stands in
-// a profile. For the others it returns a note with the reason, unless the name alone
-// shows that it is a secret.
+// judge sets Secret for each variable that is probably a secret, declared or not. It
+// returns a warning for one that was not declared, or whose value stands in a profile.
+// For the others it returns a note with the reason, unless the name alone shows that it
+// is a secret.
 func judge(list []Variable) (warnings, notes []string) {
 	for i := range list {
 		v := &list[i]
@@ -77,8 +77,14 @@ func hostMade(p plan.Plan, h Host) []Variable {
 	if h.Overrides["EDITOR"].Drop {
 		list = append(list, made("GIT_EDITOR", "true", "EDITOR is not inside"))
 	}
+	if slices.Equal(h.Agent.Words, Shell) {
+		list = append(list, made("PS1", `[claudebox] \w \$ `, "shell"))
+	}
 	return list
 }
+
+// Shell is the command of a launch that runs a shell for a person.
+var Shell = []string{"bash"}
 
 // IsName reports whether s is a valid name of a variable. It must be checked before s is
 // put in a script: the shell would run other text.

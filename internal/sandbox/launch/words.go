@@ -127,7 +127,7 @@ func (l Launch) commandLine() []string {
 // seccompFilter is the name of the filter's descriptor, for people.
 const seccompFilter = "seccomp filter"
 
-// namespaces are options of every launch (SAND-16). --new-session is not among
+// namespaces are options of every launch. --new-session is not among
 // them: it would prevent terminal injection, but break Ctrl-C and resizing. The
 // seccomp filter prevents it instead.
 var namespaces = []string{

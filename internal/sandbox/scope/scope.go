@@ -32,7 +32,7 @@ func Socket(getenv func(string) (string, bool)) string {
 	if address, set := getenv("DBUS_SESSION_BUS_ADDRESS"); set {
 		first, _, _ := strings.Cut(address, ";") // further addresses
 		first, _, _ = strings.Cut(first, ",")    // further keys of the address
-		if path, is := strings.CutPrefix(first, "unix:path="); is {
+		if path, ok := strings.CutPrefix(first, "unix:path="); ok {
 			return path
 		}
 	}

@@ -1,4 +1,4 @@
-// Package leak finds text that is probably a secret (SEC-01): a variable by
+// Package leak finds text that is probably a secret: a variable by
 // its name, and any text because it contains a token of a known shape or an
 // address with a password, or because it looks random.
 //

@@ -2,7 +2,7 @@ package leak
 
 import "strings"
 
-// secretParts are substrings that names of secrets contain (SEC-01).
+// secretParts are substrings that names of secrets contain.
 var secretParts = []string{
 	"KEY", "TOKEN", "SECRET", "PASSW", "PASSPHRASE", "CREDENTIAL", "COOKIE",
 	"AUTH", "PRIVATE", "BEARER", "JWT", "_PAT", "_DSN", "_PASS", "_PWD", "WEBHOOK",

@@ -178,7 +178,7 @@ func parseLogin(data []byte) (l login, ok bool) {
 		return login{}, false
 	}
 	switch said.Method {
-	case "publickey":
+	case "publickey": // of any host whose session the bound one signed; many servers know no other method
 		return login{session: said.Session, key: said.Key}, len(said.Rest) == 0
 	case hostBound:
 		var bound struct{ Host []byte }

@@ -50,7 +50,7 @@ func Start(r Request) (*Process, error) {
 	speak := func(line *os.File) { speak(line, r) }
 	service := ondemand.Service{Program: r.Program, Name: Name, Failed: r.Failed, Serve: speak}
 	if r.Agent != "" {
-		service.Files = func() ([]*os.File, error) { return connect(r.Agent) }
+		service.Open = func() ([]*os.File, error) { return connect(r.Agent) }
 	}
 	p := &Process{socket: socket}
 	if p.Process, err = ondemand.Start(listener, service); err != nil {

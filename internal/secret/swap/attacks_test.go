@@ -16,6 +16,7 @@ import (
 	"math/big"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -800,7 +801,7 @@ func TestOtherHostsAreNotLedToTheBroker(t *testing.T) {
 	w := newWorld(t)
 	address, _ := through(t, w)
 	for _, host := range []string{"x.api.github.com", "api.github.com.evil.example", "api.github.com..", "API.GitHub.com:8443", "GitLab.com"} {
-		if _, err := w.clientThrough(t, "http://claudebox:password@"+address).Get("https://" + host + "/repos"); err == nil || !strings.Contains(err.Error(), "Bad Gateway") {
+		if _, err := w.clientThrough(t, "http://claudebox:password@"+address).Get("https://" + host + "/repos"); err == nil || !strings.Contains(err.Error(), "cannot be resolved") {
 			t.Errorf("%s: %v", host, err)
 		}
 	}
@@ -857,5 +858,74 @@ func TestHostsThatAreNotBrokeredPassUnopened(t *testing.T) {
 	in.Body.Close()
 	if got := w.last().Header.Get("Authorization"); got != "Bearer "+github {
 		t.Errorf("upstream got %q", got)
+	}
+}
+
+// A proxy of the user's that repeats a request, with the password in it, in what it answers itself.
+func TestTheProxysPasswordIsInNoAnswer(t *testing.T) {
+	w := newWorld(t)
+	const pair = "corp-user:CANARY-proxy-password"
+	encoded := base64.StdEncoding.EncodeToString([]byte(pair))
+	var sent string
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if sent = r.Header.Get("Proxy-Authorization"); r.URL.Path == "/good" {
+			fmt.Fprint(w, "a page")
+			return
+		}
+		if r.URL.Path == "/hint" {
+			w.Header().Set("Link", sent)
+			w.WriteHeader(http.StatusEarlyHints)
+			w.Header().Del("Link")
+		}
+		status := map[string]int{"/moved": 302, "/missing": 404, "/hint": 403}[r.URL.Path]
+		switch {
+		case strings.EqualFold(r.Method, http.MethodTrace):
+			status = http.StatusOK
+		case status == 0:
+			status = http.StatusServiceUnavailable
+		}
+		if r.Method != http.MethodConnect {
+			w.Header().Set("Trailer", "X-Last")
+		}
+		w.WriteHeader(status)
+		fmt.Fprintf(w, "%s %s\r\n%v", r.Method, r.RequestURI, r.Header)
+		w.Header().Set("X-Last", sent)
+	}))
+	defer upstream.Close()
+	ask := func(user, method, address string) (text string) {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		must(t, err)
+		defer l.Close()
+		by := strings.Replace(upstream.URL, "http://", "http://"+user, 1)
+		go NewProxy(w.broker, "password", NewOutward(broker.Proxies{HTTP: by, HTTPS: by})).Serve(l) //nolint:errcheck // until l is closed
+		c, err := net.Dial("tcp", l.Addr().String())
+		must(t, err)
+		defer c.Close()
+		must(t, c.SetDeadline(time.Now().Add(20*time.Second))) // it only bounds a hang
+		fmt.Fprintf(c, "%s %s HTTP/1.1\r\nHost: any.example\r\nMax-Forwards: 0\r\nConnection: close\r\n"+
+			"Proxy-Authorization: Basic %s\r\n\r\n", method, address, base64.StdEncoding.EncodeToString([]byte("claudebox:password")))
+		answer, err := io.ReadAll(c)
+		must(t, err)
+		return string(answer)
+	}
+	for _, tc := range [][2]string{
+		{"TRACE", "http://any.example/"},
+		{"trace", "http://any.example/"},
+		{"GET", "http://any.example/moved"},
+		{"GET", "http://any.example/missing"},
+		{"GET", "http://any.example/hint"},
+		{"POST", "http://any.example/down"},
+		{"CONNECT", "any.example:443"},
+	} {
+		text := ask(pair+"@", tc[0], tc[1])
+		if strings.Contains(text, encoded) || canaryIn(text) || !strings.HasPrefix(text, "HTTP/1.1 ") {
+			t.Errorf("%v: %s", tc, text)
+		}
+	}
+	if text := ask(pair+"@", "GET", "http://any.example/good"); !strings.HasSuffix(text, "a page") || sent != "Basic "+encoded {
+		t.Errorf("a page by this proxy: %s; sent %q", text, sent)
+	}
+	if text := ask("", "GET", "http://any.example/missing"); !strings.Contains(text, "GET http://any.example/missing") {
+		t.Errorf("an answer by a proxy without a password: %s", text)
 	}
 }

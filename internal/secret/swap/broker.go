@@ -272,7 +272,7 @@ func (b *Broker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			e.secrets = append(e.secrets, s)
 		}
 	}
-	b.proxy.ServeHTTP(searched{w}, r.WithContext(context.WithValue(r.Context(), exchangeKey{}, e)))
+	b.proxy.ServeHTTP(final{w}, r.WithContext(context.WithValue(r.Context(), exchangeKey{}, e)))
 }
 
 // resting returns memory to the system when no request has been in progress for a second: otherwise
@@ -301,19 +301,19 @@ func (r *resting) during() (end func()) {
 	}
 }
 
-// searched is the writer of an answer that is searched for secrets. It drops informational responses such
-// as early hints (RFC 8297), which would not be searched.
-type searched struct{ http.ResponseWriter }
+// final is the writer of an answer that is searched or stripped of secrets. It drops informational responses such
+// as early hints (RFC 8297), which would not be.
+type final struct{ http.ResponseWriter }
 
 // WriteHeader writes the head of the final answer only.
-func (s searched) WriteHeader(status int) {
+func (s final) WriteHeader(status int) {
 	if status >= http.StatusOK || status == http.StatusSwitchingProtocols {
 		s.ResponseWriter.WriteHeader(status)
 	}
 }
 
 // Unwrap is for [http.ResponseController].
-func (s searched) Unwrap() http.ResponseWriter { return s.ResponseWriter }
+func (s final) Unwrap() http.ResponseWriter { return s.ResponseWriter }
 
 // await waits, for at most patience, while the login that a request needs is being renewed.
 func (b *Broker) await(r *http.Request) {

@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -253,4 +254,36 @@ func TestATerminatorServesTheHostsOfItsSecrets(t *testing.T) {
 	}
 	inside.Close()
 	<-done
+}
+
+// Of an answer to CONNECT most clients show the status line alone.
+func TestTheStatusLineSaysWhyAHostCannotBeReached(t *testing.T) {
+	w := newWorld(t)
+	address, _ := through(t, w)
+	shut, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	shut.Close()
+	said := base64.StdEncoding.EncodeToString([]byte(broker.ProxyUser + ":password"))
+	for _, request := range []string{"CONNECT %[1]s HTTP/1.1\r\nHost: %[1]s", "GET http://%[1]s/ HTTP/1.1\r\nHost: %[1]s"} {
+		c, err := net.Dial("tcp", address)
+		must(t, err)
+		defer c.Close()
+		_, err = fmt.Fprintf(c, request+"\r\nProxy-Authorization: Basic "+said+"\r\n\r\n", shut.Addr())
+		must(t, err)
+		got, err := io.ReadAll(c)
+		must(t, err)
+		if line, _, _ := strings.Cut(string(got), "\r\n"); line != "HTTP/1.1 502 connection refused by 127.0.0.1" {
+			t.Errorf("%q", got)
+		}
+	}
+	for err, want := range map[error]string{
+		&net.OpError{Op: "dial", Err: &net.DNSError{Err: "evil\r\nX: y", IsNotFound: true}}: "a?b? cannot be resolved",
+		&net.OpError{Op: byProxy, Err: &net.DNSError{}}:                                     "a?b? cannot be reached by the proxy of this machine",
+		fmt.Errorf("dial: %w", os.ErrDeadlineExceeded):                                      "a?b? does not answer",
+		errors.New("evil\r\nX: y"):                                                          "a?b? cannot be reached",
+	} {
+		if got := reason("a\nb\u00e4", err); got != want {
+			t.Errorf("%v: %q, want %q", err, got, want)
+		}
+	}
 }

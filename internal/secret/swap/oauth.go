@@ -45,7 +45,7 @@ var anthropicPlaces = []string{
 // no placeholder, or may revoke one. A path that can be read in several
 // ways counts in its most permissive reading. A GET counts at Anthropic's hosts only.
 func givesSecrets(t broker.Target, method, escapedPath string) bool {
-	text := loose(escapedPath) + "$"
+	text := mostPermissive(escapedPath) + "$"
 	for domain, places := range secretPlaces {
 		reads := method == http.MethodGet && !slices.Equal(places, anthropicPlaces)
 		if reads || t.Host != domain && !strings.HasSuffix(t.Host, "."+domain) {
@@ -76,7 +76,7 @@ const maxDemand = 64 << 10 // bytes; a demand has some hundreds
 // one. Only there are the secrets of a login in the bodies of requests.
 func (b *Broker) oauth(w http.ResponseWriter, r *http.Request, t broker.Target) bool {
 	const root = "/v1/oauth/token"
-	where := loose(r.URL.EscapedPath())
+	where := mostPermissive(r.URL.EscapedPath())
 	if !slices.Contains(broker.ClaudeHosts, t.String()) || !strings.Contains(where, "oauth/token") {
 		return false
 	}
@@ -91,8 +91,8 @@ func (b *Broker) oauth(w http.ResponseWriter, r *http.Request, t broker.Target) 
 	return true
 }
 
-// loose returns a path as the most permissive server would read it.
-func loose(escapedPath string) string {
+// mostPermissive returns a path as the most permissive server would read it.
+func mostPermissive(escapedPath string) string {
 	text := strings.ToLower(strings.ReplaceAll(unescape(escapedPath), `\`, "/"))
 	return path.Clean("/" + text)
 }

@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/net/http/httpproxy"
@@ -41,7 +42,10 @@ func NewProxy(b *Broker, password string, outward Outward) *Proxy {
 				Proxy: outward.proxyOf, DisableCompression: true, DialContext: outward.dialer.DialContext,
 				IdleConnTimeout: idle,
 			},
-			FlushInterval: -1, ErrorLog: silent, BufferPool: &buffers{},
+			ModifyResponse: outward.strip, FlushInterval: -1, ErrorLog: silent, BufferPool: &buffers{},
+			ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
+				unreached(w, r.URL.Hostname(), err)
+			},
 		},
 	}
 }
@@ -82,7 +86,7 @@ func (p *Proxy) admits(r *http.Request) bool {
 // placeholder, it is refused and reported: others could read it.
 func (p *Proxy) forward(w http.ResponseWriter, r *http.Request) {
 	for _, s := range p.broker.known() {
-		if s.inClear(r) {
+		if s.hasPlaceholder(r) {
 			p.broker.stop(w, verdict{
 				status: http.StatusForbidden,
 				refusal: broker.Refusal{
@@ -93,11 +97,38 @@ func (p *Proxy) forward(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	p.plain.ServeHTTP(w, r)
+	// Some proxies read a method in any case.
+	if p.outward.logsIn(r) && strings.EqualFold(r.Method, http.MethodTrace) {
+		http.Error(w, "claudebox: TRACE would show the password of your proxy", http.StatusMethodNotAllowed)
+		return
+	}
+	p.plain.ServeHTTP(final{w}, r)
 }
 
-// inClear reports whether a request contains a placeholder in its address or headers.
-func (s known) inClear(r *http.Request) bool {
+// logsIn reports whether a request in clear text goes through a proxy that is sent a password with it.
+func (o Outward) logsIn(r *http.Request) bool {
+	by, err := o.proxyOf(r)
+	return err == nil && by != nil && by.User != nil
+}
+
+// strip empties an answer that is no success if the request went through a proxy with a password: it may be the
+// proxy's own, which may repeat the request, as Squid's pages did until 7.2 (CVE-2025-62168). It does so whatever the
+// answer says. If answers were searched for the password, anybody's could hold a list of usual ones, and the agent
+// would see which of them is missing.
+func (o Outward) strip(in *http.Response) error {
+	if in.StatusCode < http.StatusMultipleChoices || !o.logsIn(in.Request) {
+		return nil
+	}
+	in.Body.Close()
+	in.Body, in.ContentLength, in.Trailer = http.NoBody, 0, nil
+	for _, name := range []string{"Content-Length", "Content-Encoding", "Trailer"} {
+		in.Header.Del(name)
+	}
+	return nil
+}
+
+// hasPlaceholder reports whether a request contains a placeholder in its address or headers.
+func (s known) hasPlaceholder(r *http.Request) bool {
 	if s.isIn(r.RequestURI) {
 		return true
 	}
@@ -119,17 +150,17 @@ func (p *Proxy) connect(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if brokered := (broker.Target{Host: canonical(target.Host), Port: target.Port}); p.broker.Has(brokered) {
-		if client := takeOver(w); client != nil {
+		if client := hijack(w, "200 OK"); client != nil {
 			p.broker.Serve(client, brokered)
 		}
 		return
 	}
 	server, err := p.outward.Dial(r.Context(), target)
 	if err != nil {
-		http.Error(w, "claudebox: "+target.Host+" cannot be reached", http.StatusBadGateway)
+		unreached(w, target.Host, err)
 		return
 	}
-	client := takeOver(w)
+	client := hijack(w, "200 OK")
 	if client == nil {
 		server.Close()
 		return
@@ -151,14 +182,48 @@ func splitTarget(text string) (broker.Target, error) {
 	return broker.Target{Host: host, Port: port}, nil
 }
 
-// takeOver answers 200 to a CONNECT request and returns its connection; nil when the
+// unreached answers that a host cannot be reached. The status line says why, as that is all that most clients show.
+func unreached(w http.ResponseWriter, host string, err error) {
+	if client := hijack(w, "502 "+reason(host, err)+"\r\nContent-Length: 0\r\nConnection: close"); client != nil {
+		client.Close()
+	}
+}
+
+// reason returns in ASCII why a host cannot be reached, if that is known. Nothing that another machine sent is in it.
+func reason(host string, err error) string {
+	host = strings.Map(func(c rune) rune {
+		if c <= ' ' || c > '~' {
+			return '?'
+		}
+		return c
+	}, host)
+	var lookup *net.DNSError
+	var by *net.OpError
+	var late net.Error
+	switch {
+	case errors.As(err, &by) && by.Op == byProxy:
+		return host + " cannot be reached by the proxy of this machine"
+	case errors.As(err, &lookup):
+		return host + " cannot be resolved"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "connection refused by " + host
+	case errors.As(err, &late) && late.Timeout():
+		return host + " does not answer"
+	}
+	return host + " cannot be reached"
+}
+
+// byProxy is the operation of which [http.Transport] says that a proxy failed in it.
+const byProxy = "proxyconnect"
+
+// hijack answers a request with a status, which may have fields after it, and returns its connection; nil when the
 // client has gone.
-func takeOver(w http.ResponseWriter) net.Conn {
+func hijack(w http.ResponseWriter, status string) net.Conn {
 	taken, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		return nil
 	}
-	if _, err := io.WriteString(taken, "HTTP/1.1 200 OK\r\n\r\n"); err != nil {
+	if _, err := io.WriteString(taken, "HTTP/1.1 "+status+"\r\n\r\n"); err != nil {
 		taken.Close()
 		return nil
 	}
@@ -169,7 +234,7 @@ func takeOver(w http.ResponseWriter) net.Conn {
 	return early{taken, buffered.Reader}
 }
 
-// early is a connection of which some bytes are already in a buffer.
+// early is a connection whose first bytes have been read into a buffer.
 type early struct {
 	net.Conn
 	r *bufio.Reader
@@ -234,7 +299,11 @@ func (o Outward) Dial(ctx context.Context, target broker.Target) (net.Conn, erro
 	if by == nil {
 		return o.dialer.DialContext(ctx, "tcp", address)
 	}
-	return o.through(ctx, by, address)
+	c, err := o.through(ctx, by, address)
+	if err != nil {
+		return nil, &net.OpError{Op: byProxy, Net: "tcp", Err: err}
+	}
+	return c, nil
 }
 
 // through connects to address through an HTTP proxy (CONNECT).

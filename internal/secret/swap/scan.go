@@ -195,7 +195,8 @@ func index(text, needle []byte) int {
 		if at < 0 {
 			return -1
 		}
-		if at += start; bytes.HasPrefix(text[at:], needle) {
+		at += start
+		if bytes.HasPrefix(text[at:], needle) {
 			return at
 		}
 		start = at + 1

@@ -58,14 +58,14 @@ func (id Identity) Missing() string {
 	return ""
 }
 
-// unfelt are sections whose settings an agent would not notice: those of other programs,
+// unnoticed are sections whose settings an agent would not notice: those of other programs,
 // and of logins and keys, on which there are other notes.
-var unfelt = []string{
+var unnoticed = []string{
 	"author", "color", "column", "committer", "credential", "difftool", "gpg", "gui", "include", "includeif",
 	"maintenance", "mergetool", "safe", "sendemail", "user",
 }
 
-// others names the settings that are neither in places nor unfelt, in order, without
+// others names the settings that are neither in places nor unnoticed, in order, without
 // subsections: a URL there may hold a password.
 func others(entries []gitconfig.Entry, places map[string]*string) []string {
 	var names []string
@@ -73,7 +73,7 @@ func others(entries []gitconfig.Entry, places map[string]*string) []string {
 		section := e.Top()
 		name := section + "." + e.Name
 		switch {
-		case slices.Contains(unfelt, section) || places[e.Key()] != nil:
+		case slices.Contains(unnoticed, section) || places[e.Key()] != nil:
 			continue
 		case section == "alias":
 			name = "alias.*"
@@ -133,7 +133,7 @@ func Make(id Identity, safe []string, access Access) []byte {
 	return gitconfig.Render(append(entries, access.entries()...))
 }
 
-// Access says where git may log in, and how it gets there (SEC-03).
+// Access says where git may log in, and how it gets there.
 type Access struct {
 	Hosts      []plan.GitHost // that git may log in to over HTTPS, maybe with a port
 	SSHToHTTPS bool           // remotes that are written for SSH are reached over HTTPS

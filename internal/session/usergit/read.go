@@ -1,6 +1,6 @@
 // Package usergit reads the user's own git configuration the way git does, for
 // one folder, and makes the sandbox's ~/.gitconfig of it: who commits, what git
-// may trust, and where it may log in (GIT-01).
+// may trust, and where it may log in.
 //
 // It runs no git and does no I/O: files are read through a function that the
 // caller gives. A differential test compares it with the real program.
@@ -26,7 +26,7 @@ type Sources struct {
 	Home  string   // what "~/" in an include stands for
 	Repo  Repo
 
-	// ReadFile gives a file's bytes; an error that is [fs.ErrNotExist] stands
+	// ReadFile returns a file's bytes; an error that is [fs.ErrNotExist] stands
 	// for a file that git would pass over.
 	ReadFile func(name string) ([]byte, error)
 	// Canonical resolves links in a path, as realpath does. It is asked only
@@ -64,7 +64,7 @@ func Files(home string, env func(string) (string, bool)) []string {
 	return append(files, path.Join(xdg, "git/config"), path.Join(home, ".gitconfig"))
 }
 
-// read gives the entries of all sources in git's order, includes in their
+// read returns the entries of all sources in git's order, includes in their
 // place. It fails where git would: a bad line, an unreadable file, a circle
 // of includes.
 func read(src Sources) ([]gitconfig.Entry, error) {
@@ -165,8 +165,8 @@ func (r *reader) holds(condition, file string) bool {
 	case "onbranch":
 		return r.Repo.Branch != "" && Wildmatch(wholeFolder(pattern), r.Repo.Branch, false)
 	}
-	pattern, is := strings.CutPrefix(condition, "hasconfig:remote.*.url:")
-	return is && slices.ContainsFunc(r.Repo.Remotes, func(url string) bool { return Wildmatch(pattern, url, false) })
+	pattern, ok := strings.CutPrefix(condition, "hasconfig:remote.*.url:")
+	return ok && slices.ContainsFunc(r.Repo.Remotes, func(url string) bool { return Wildmatch(pattern, url, false) })
 }
 
 // inGitDir matches the git folder, first by its canonical path, then by the

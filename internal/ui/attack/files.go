@@ -83,7 +83,7 @@ func anyThere(names ...string) func(Targets) string {
 	}
 }
 
-// secretPlaces looks for what [profile.SecretPaths] lists below the home (SAND-09), but for ~/.claude: inside, that is
+// secretPlaces looks for what [profile.SecretPaths] lists below the home, but for ~/.claude: inside, that is
 // the instance's own folder.
 func secretPlaces(t Targets) string {
 	for _, s := range profile.SecretPaths {

@@ -90,8 +90,8 @@ func standardStreams(Targets) string {
 	return ""
 }
 
-// processes looks for a process that is not of the sandbox. bwrap's two, their shim and
-// this one are.
+// processes looks for a process that is not of the sandbox. Of the sandbox are bwrap's two,
+// env(1), which they start, and this one.
 func processes(Targets) string {
 	known := []string{"bwrap", "env", "claudebox", "claudebox-attac", filepath.Base(os.Args[0])}
 	entries, _ := filepath.Glob("/proc/[0-9]*/comm")

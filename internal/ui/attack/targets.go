@@ -85,7 +85,7 @@ func (m *Made) listen() error {
 	}
 	addresses, err := net.InterfaceAddrs()
 	for _, address := range addresses {
-		if ip, is := address.(*net.IPNet); is && !ip.IP.IsLoopback() && !ip.IP.IsLinkLocalUnicast() {
+		if ip, ok := address.(*net.IPNet); ok && !ip.IP.IsLoopback() && !ip.IP.IsLinkLocalUnicast() {
 			m.Addresses = append(m.Addresses, net.JoinHostPort(ip.IP.String(), port))
 		}
 	}

@@ -80,7 +80,7 @@ func packages(p plan.Plan) string {
 	return strings.Join(append(names(own), fmt.Sprintf("%d usual tools", len(base))), ", ")
 }
 
-// names gives each package with its version.
+// names returns each package with its version.
 func names(list []plan.Package) []string {
 	return each(list, func(pkg plan.Package) string { return strings.TrimSpace(pkg.Attr + " " + pkg.Version) })
 }
@@ -89,7 +89,7 @@ func names(list []plan.Package) []string {
 // default, and protects the least.
 var networks = map[string]string{
 	"full":  "the host's, its LAN and local services included",
-	"inet":  "the internet; no LAN, no service of this host",
+	"inet":  "the internet; no LAN, no service of this machine",
 	"allow": "these hosts only, by their names",
 	"none":  "loopback inside only",
 }
@@ -171,9 +171,17 @@ func secrecy(secret bool) string {
 
 var accesses = map[plan.MountKind]string{plan.Bind: "rw", plan.ROBind: "ro", plan.ROData: "ro", plan.Closure: "ro"}
 
+// access is what a mount gives. A folder that is kept in its place is hidden from nobody.
+func access(m launch.Mount) string {
+	if m.Hides() && m.Kind != plan.Bind {
+		return "hidden"
+	}
+	return accesses[m.Kind]
+}
+
 func (p *page) mounts(l launch.Launch) {
 	rows := each(beyondBase(l), func(m launch.Mount) []string {
-		return []string{accesses[m.Kind], p.place(m), secrecy(m.Secret), m.Why}
+		return []string{access(m), p.place(m), secrecy(m.Secret), m.Why}
 	})
 	p.section("mounts beyond the base", rows, 1, 2)
 }

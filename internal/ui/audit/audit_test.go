@@ -238,3 +238,80 @@ func TestTheLineForNix(t *testing.T) {
 		}
 	}
 }
+
+// What takes away is not asked about, nor what can be reached in the same way already; all else is.
+func TestOnlyWhatIsGrantedIsAskedAbout(t *testing.T) {
+	const p, empty = "/home/u/p", "/home/u/.claudebox/empty"
+	at := func(kind plan.MountKind, source, why string) launch.Mount {
+		return launch.Mount{Kind: kind, Source: source, Destination: source, Why: why}
+	}
+	git, hooks := at(plan.Bind, p+"/.git", "git"), at(plan.ROBind, p+"/.git/hooks", "git")
+	hidden, lent := at(plan.ROData, p+"/.env", launch.WhyHidden), at(plan.ROBind, "/srv/lent", "profile work:3")
+	folder := launch.Mount{Kind: plan.ROBind, Source: empty, Destination: p + "/keys", Why: launch.WhyHidden}
+	base := []launch.Mount{at(plan.Bind, p, plan.Base), git, hooks, hidden, folder, lent}
+	with := func(more ...launch.Mount) []launch.Mount { return append(slices.Clone(base), more...) }
+	without := func(i int) []launch.Mount { return slices.Delete(slices.Clone(base), i, i+1) }
+	inPlace := func(i int, m launch.Mount) []launch.Mount { return append(without(i), m) }
+	moved := launch.Mount{Kind: plan.ROBind, Source: "/srv/other", Destination: p + "/sub", Why: "--mount-ro"}
+	for name, tc := range map[string]struct {
+		mounts []launch.Mount
+		gone   string
+		want   bool
+	}{
+		"the same":                              {base, "", false},
+		"a cover":                               {with(at(plan.ROData, p+"/b/.env", launch.WhyHidden)), "", false},
+		"read-only in the project":              {with(at(plan.ROBind, p+"/.envrc", "direnv")), "", false},
+		"a worktree's folder in a writable one": {with(at(plan.Bind, p+"/.git/worktrees/b", "git")), "", false},
+		"what was lent is gone":                 {without(5), "", false},
+		"a cover's file is gone":                {without(3), p + "/.env", false},
+		"a cover is gone":                       {without(3), "", true},
+		"a hidden folder is shown":              {without(4), "", true},
+		"hooks are writable":                    {without(2), "", true},
+		"writable in what is read-only":         {with(at(plan.Bind, p+"/.git/hooks/b", "profile work:4")), "", true},
+		"what was hidden can be read":           {inPlace(3, at(plan.ROBind, p+"/.env", "profile work:4")), "", true},
+		"what was lent can be written":          {inPlace(5, at(plan.Bind, "/srv/lent", "profile work:3")), "", true},
+		"what was lent can be written below":    {with(at(plan.Bind, "/srv/lent/x", "profile work:4")), "", true},
+		"another folder of the host":            {with(at(plan.ROBind, "/srv/new", "--mount-ro")), "", true},
+		"another folder in the project's place": {with(moved), "", true},
+		"a path with the word between":          {with(at(plan.ROBind, p+"/a at b", "git")), "", false},
+		"paths that cannot be told apart": {with(launch.Mount{
+			Kind: plan.ROBind, Source: p + "/a at " + p + "/b", Destination: p + "/c", Why: "git",
+		}), "", true},
+	} {
+		before, after := example(), example()
+		before.Mounts, after.Mounts = base, tc.mounts
+		if got := Grants(after, Lines(before), Lines(after), func(path string) bool { return path == tc.gone }); got != tc.want {
+			t.Errorf("%s: asked: %v\n%q", name, got, Difference(Lines(before), Lines(after)))
+		}
+	}
+	for change, want := range map[string]bool{
+		"+ variable NEW from host": true, "+ package jq": true, "- package jq": false, "- network host a.example": false,
+		"- secret X is used for a.example": true, "+ plan 00ff": true, "- protection on": true,
+	} {
+		approved, lines := []string{"x"}, []string{"x"}
+		if line := change[2:]; change[0] == '+' {
+			lines = slices.Sorted(slices.Values(append(lines, line)))
+		} else {
+			approved = slices.Sorted(slices.Values(append(approved, line)))
+		}
+		if got := Grants(example(), approved, lines, func(string) bool { return false }); got != want {
+			t.Errorf("%s: asked: %v", change, got)
+		}
+	}
+}
+
+func TestAChangeIsShort(t *testing.T) {
+	v := View{View: layout.View{Home: "/home/u", Width: 80}}
+	for line, want := range map[string]string{
+		"+ mount rw /home/u/p/.git/worktrees/b at /home/u/p/.git/worktrees/b": "+ rw ~/p/.git/worktrees/b",
+		"- mount ro /srv/x at /home/u/x":                                      "- ro ~/x ← /srv/x",
+		"+ mount hidden /home/u/.claudebox/empty at /home/u/p/k":              "+ hidden ~/p/k",
+		"+ mount ro /a at b at /a at b":                                       "+ ro /a at b",
+		"+ network full":                                                      "+ network full",
+		"+ a\x1bb":                                                            `+ a\x1bb`,
+	} {
+		if got := v.change(line); got != want {
+			t.Errorf("%q: got %q, want %q", line, got, want)
+		}
+	}
+}

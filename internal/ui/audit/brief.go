@@ -10,9 +10,11 @@ import (
 	"claudebox/internal/diag"
 	"claudebox/internal/diag/layout"
 	"claudebox/internal/linux/pathname"
+	"claudebox/internal/network/hostpattern"
 	"claudebox/internal/nix/storepath"
 	"claudebox/internal/plan"
 	"claudebox/internal/sandbox/launch"
+	"claudebox/internal/secret/broker"
 )
 
 // briefLines is how many lines a question and what it is about may take: half
@@ -50,7 +52,7 @@ func (v View) brief(l launch.Launch, changes []string, each int) (text string, f
 		p.few("remarks", fmt.Sprintf("%d, which d shows", n), "", 1)
 	}
 	if len(changes) > 0 {
-		p.few("changed", p.list(visible(byWeight(changes)), "", p.columns(each)), layout.Yellow, each)
+		p.few("changed", p.list(v.whole(changes), "", p.columns(each)), layout.Yellow, each)
 	}
 	colour := ""
 	if ownReached(l) || l.Tier != "none" && len(l.Plan.Network.Out) > 0 { // services of this machine, too
@@ -114,9 +116,13 @@ func agentName(l launch.Launch) string {
 func (v View) given(l launch.Launch, lines int) string {
 	head := v.short(l.Project) + ", read-write"
 	var also []string
-	for _, m := range beyondBase(l) {
-		if m.Kind == plan.Bind && !pathname.Below(m.Destination, l.Project) {
-			also = append(also, v.place(m))
+	given := []launch.Mount{{Source: l.Project, Destination: l.Project}}
+	for _, m := range beyondBase(l) { // sorted by destination
+		if m.Kind == plan.Bind && !slices.ContainsFunc(given, func(f launch.Mount) bool {
+			rest, below := pathname.Cut(m.Destination, f.Destination)
+			return below && path.Join(f.Source, rest) == m.Source
+		}) {
+			given, also = append(given, m), append(also, v.place(m))
 		}
 	}
 	if len(also) == 0 {
@@ -133,7 +139,7 @@ func (v View) columns(lines int) int { return v.room() + (lines-1)*v.room()*3/4 
 func (v View) hidden(l launch.Launch) string {
 	var covered []string
 	for _, m := range l.Mounts {
-		if m.Why != launch.WhyHidden || m.Kind == plan.Bind { // a folder that is kept in its place
+		if access(m) != "hidden" {
 			continue
 		}
 		name := v.short(m.Destination)
@@ -179,7 +185,7 @@ func (v View) reach(l launch.Launch, lines int) string {
 // outside.
 func (p *page) secrets(l launch.Launch, lines int) {
 	list := p.readable(l)
-	outside := each(l.Outside, func(o launch.Outside) string { return diag.Visible(o.Name) })
+	outside := p.outside(l)
 	if len(list) == 0 && len(outside) == 0 {
 		p.few("secrets", "none can be read inside", "", 1)
 		return
@@ -187,13 +193,39 @@ func (p *page) secrets(l launch.Launch, lines int) {
 	label := "secrets"
 	if len(outside) > 0 {
 		const head = "stay outside, used by placeholders: "
-		p.few(label, head+p.list(outside, "", p.room()-layout.Width(head)), "", 1)
+		p.few(label, head+p.list(outside, "", p.columns(lines)-layout.Width(head)), "", lines)
 		label = ""
 	}
 	if len(list) > 0 {
 		const head = "can be read inside: "
 		p.few(label, head+p.list(list, "", p.columns(lines)-layout.Width(head)), layout.Red, lines)
 	}
+}
+
+// usualHosts are those that a secret may be sent to without a word of it at the question.
+var usualHosts = slices.Concat(broker.ClaudeHosts, hostpattern.Expand([]string{"github"}))
+
+// outside lists the secrets that are used from outside: first those that a profile takes from a file or sends to
+// hosts of its own, with both.
+func (v View) outside(l launch.Launch) []string {
+	var own, usual []string
+	for _, o := range l.Outside {
+		text := o.Name
+		if at := slices.IndexFunc(l.Plan.Secrets, func(s plan.Secret) bool {
+			return s.Variable == o.Name && s.File != ""
+		}); at >= 0 {
+			text += " from " + layout.Path(v.Home, l.Plan.Secrets[at].File)
+		}
+		if slices.ContainsFunc(o.Hosts, func(host string) bool { return !slices.Contains(usualHosts, host) }) {
+			text += " for " + strings.Join(o.Hosts, " and ")
+		}
+		if text = diag.Visible(text); text == diag.Visible(o.Name) {
+			usual = append(usual, text)
+		} else {
+			own = append(own, text)
+		}
+	}
+	return append(own, usual...)
 }
 
 // readable lists the secrets that can be read inside.
@@ -224,7 +256,8 @@ func (v View) list(items []string, tail string, width int) string {
 		if tail != "" && text != "" {
 			text += " and "
 		}
-		if text += tail; layout.Width(text) <= width || shown == 0 {
+		text += tail
+		if layout.Width(text) <= width || shown == 0 {
 			return text
 		}
 		if shown == 1 && layout.Width(text)-width < layout.Width(items[0])-least {

@@ -34,7 +34,7 @@ func fiveProfiles() map[string]launch.Launch {
 		l.Agent.Words[0] = store + "claude-code-2.1.0/bin/claude"
 		l.Env = example().Env
 		l.Mounts = append(l.Mounts, example().Mounts[2:4]...)
-		l.Mounts = append(l.Mounts, launch.Mount{Kind: plan.Bind, Destination: "/home/u/src/shop/kept-in-its-place", Why: launch.WhyHidden})
+		l.Mounts = append(l.Mounts, launch.Mount{Kind: plan.Bind, Source: "/home/u/src/shop/kept-in-its-place", Destination: "/home/u/src/shop/kept-in-its-place", Why: launch.WhyHidden})
 		for _, name := range []string{".env", "conf/key.pem", "deploy/prod/terraform.tfstate", "deploy/stage/terraform.tfstate"} {
 			l.Mounts = append(l.Mounts, launch.Mount{Kind: plan.ROData, Destination: "/home/u/src/shop/" + name, Why: launch.WhyHidden})
 		}
@@ -102,6 +102,32 @@ func TestARedRemarkIsNeverLeftOut(t *testing.T) {
 			}
 			if !strings.Contains(v.Warnings(l), fmt.Sprintf("warning %d:", i)) {
 				t.Errorf("not told without a question: %s", w)
+			}
+		}
+	}
+}
+
+// TestWhereAProfileSendsASecretIsSaidAtTheQuestion: a profile takes a secret from a file of the user's, sends one to a
+// host of its own, or leads a usual one elsewhere.
+func TestWhereAProfileSendsASecretIsSaidAtTheQuestion(t *testing.T) {
+	l := fiveProfiles()["default"]
+	for _, name := range []string{"your Claude login", "GH_TOKEN", "GITHUB_TOKEN", "ANTHROPIC_AUTH_TOKEN"} {
+		l.Outside = append(l.Outside, launch.Outside{Name: name, Hosts: []string{"api.github.com", "github.com"}})
+	}
+	v := View{View: layout.View{Home: "/home/u", Width: 80}}
+	if text := v.Brief(l, nil); !strings.Contains(text, "by placeholders: your Claude login, GH_TOKEN,\n") {
+		t.Errorf("usual ones:\n%s", text)
+	}
+	l.Plan.Secrets = []plan.Secret{{Variable: "CI_ID", File: "~/.vault-token"}}
+	l.Outside = append(l.Outside,
+		launch.Outside{Name: "CI_ID", Hosts: []string{"collect.evil.example"}},
+		launch.Outside{Name: "ANTHROPIC_API_KEY", Hosts: []string{"gate.evil.example"}})
+	for _, width := range []int{80, 140} {
+		v.Width = width
+		text := strings.Join(strings.Fields(v.Brief(l, nil)), " ")
+		for _, want := range []string{"CI_ID from ~/.vault-token for collect.evil.example", "ANTHROPIC_API_KEY for gate.evil.example"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%d columns: %s is not in\n%s", width, want, text)
 			}
 		}
 	}

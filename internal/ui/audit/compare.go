@@ -3,9 +3,12 @@ package audit
 import (
 	"cmp"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
+	"claudebox/internal/diag"
+	"claudebox/internal/linux/pathname"
 	"claudebox/internal/plan"
 	"claudebox/internal/sandbox/launch"
 )
@@ -69,7 +72,74 @@ func networkLine(l launch.Launch) string {
 
 // MountLine is the line of a mount among [Lines].
 func MountLine(m launch.Mount) string {
-	return "mount " + accesses[m.Kind] + " " + m.Source + " at " + m.Destination
+	return mountWord + access(m) + " " + m.Source + between + m.Destination
+}
+
+// The words of a mount's line.
+const mountWord, between = "mount ", " at "
+
+// mount is what a line says of a mount; the zero value is none.
+type mount struct{ access, source, destination string }
+
+// readMount reads what [MountLine] wrote. It returns false for a line that it cannot read with certainty.
+func readMount(line string) (m mount, ok bool) {
+	m.access, line, _ = strings.Cut(strings.TrimPrefix(line, mountWord), " ")
+	if half := (len(line) - len(between)) / 2; half > 0 && line == line[:half]+between+line[:half] {
+		m.source, m.destination = line[:half], line[:half]
+		return m, true
+	}
+	m.source, m.destination, ok = strings.Cut(line, between)
+	return m, ok && !strings.Contains(m.destination, between)
+}
+
+// ranks are the rights that a mount gives to what it shows.
+var ranks = map[string]int{"ro": 1, "rw": 2}
+
+// shows returns the path of the host that lies at a place inside, by mounts, and the right to it. The mount that lies
+// there or nearest above decides.
+func shows(list []mount, at string) (source string, rank int) {
+	nearest := mount{}
+	for _, m := range list {
+		if rest, below := pathname.Cut(at, m.destination); below && len(m.destination) >= len(nearest.destination) {
+			nearest, source = m, path.Join(m.source, rest)
+		}
+	}
+	return source, ranks[nearest.access]
+}
+
+// lessens are the beginnings of lines without which a sandbox has less.
+var lessens = []string{"MCP server ", "network host ", "nix daemon", "package ", "port ", "variable "}
+
+// Grants reports whether lines of a launch let in what those that were approved do not. A mount that only takes away is
+// none, nor one of what may be reached in the same way already. What lay over a path that is gone hides nothing.
+func Grants(l launch.Launch, approved, lines []string, gone func(path string) bool) bool {
+	var base []mount
+	for _, m := range l.Mounts {
+		if m.Why == plan.Base && accesses[m.Kind] != "" {
+			base = append(base, mount{access(m), m.Source, m.Destination})
+		}
+	}
+	mounts := func(lines []string) []mount {
+		list := slices.Clone(base)
+		for _, line := range lines {
+			if m, ok := readMount(line); ok && strings.HasPrefix(line, mountWord) {
+				list = append(list, m)
+			}
+		}
+		return list
+	}
+	before, after := mounts(approved), mounts(lines)
+	return slices.ContainsFunc(Difference(approved, lines), func(change string) bool {
+		line := change[2:]
+		if !strings.HasPrefix(line, mountWord) {
+			isLess := func(beginning string) bool { return strings.HasPrefix(line, beginning) }
+			return change[0] == '+' || !slices.ContainsFunc(lessens, isLess)
+		}
+		m, ok := readMount(line)
+		had, could := shows(before, m.destination)
+		has, can := shows(after, m.destination)
+		return !ok || can > 0 && (can > could || has != had) && !gone(has)
+	})
 }
 
 // Difference is what changed between two sorted lists of lines: each new one
@@ -115,7 +185,27 @@ func (v View) Changes(diff []string) string {
 	p := page{View: v}
 	p.title("since the last launch that you approved here")
 	for _, line := range diff {
-		p.item(line[:2], line[2:], "")
+		p.item(line[:2], v.change(line)[2:], "")
 	}
 	return p.b.String()
+}
+
+// whole are changes for people, the weightiest first. None is broken over two lines.
+func (v View) whole(changes []string) []string {
+	return each(byWeight(changes), func(line string) string {
+		return strings.ReplaceAll(v.change(line), " ", unbroken)
+	})
+}
+
+// change is a line of a difference for people. A mount's paths are short, and one where both are the same.
+func (v View) change(line string) string {
+	m, ok := readMount(line[2:])
+	if !ok || !strings.HasPrefix(line[2:], mountWord) {
+		return diag.Visible(line)
+	}
+	text := line[:2] + m.access + " " + v.short(m.destination)
+	if m.source != m.destination && ranks[m.access] > 0 {
+		text += " ← " + v.short(m.source)
+	}
+	return text
 }

@@ -21,6 +21,9 @@ const (
 	least      = 12 // narrowest flexible column
 )
 
+// unbroken is a blank at which no line is broken. Text of others has none that [diag.Visible] leaves.
+const unbroken = "\u00a0"
+
 // short makes a path readable, control characters included.
 func (v View) short(path string) string { return diag.Visible(layout.Path(v.Home, path)) }
 
@@ -63,7 +66,7 @@ func (p *page) few(label, text, colour string, most int) {
 		lines = append(lines[:most-1:most-1], strings.Join(lines[most-1:], " "))
 	}
 	for i, line := range lines {
-		lines[i] = layout.Shorten(line, p.room())
+		lines[i] = strings.ReplaceAll(layout.Shorten(line, p.room()), unbroken, " ")
 	}
 	p.labelled(label, colour, lines...)
 }
@@ -88,8 +91,8 @@ func (p *page) paragraph(title string, words []string, separator string) {
 // section writes a titled table; nothing, if there are no rows. Its columns are aligned,
 // four blanks in. The flexible column is shortened where a line would not fit;
 // the marked one is red. A first cell that is much longer than the others stands
-// on a line of its own; the last column, a reason, gives way before the flexible
-// one, down to two fifths of the line.
+// on a line of its own; the last column, a reason, is wrapped, and gives way before the
+// flexible one, down to two fifths of the line.
 func (p *page) section(title string, rows [][]string, flexible, marked int) {
 	if len(rows) == 0 {
 		return
@@ -117,9 +120,14 @@ func (p *page) section(title string, rows [][]string, flexible, marked int) {
 		over -= before - widths[last]
 	}
 	widths[flexible] = max(widths[flexible]-max(over, 0), least)
+	before := indent // columns before the last
+	for _, width := range widths[:last] {
+		before += width
+	}
 	for _, row := range rows {
 		line := strings.Repeat(" ", indent)
-		for i, cell := range row {
+		reason := layout.Wrap(row[last], widths[last]-gap)
+		for i, cell := range append(row[:last:last], reason[0]) {
 			if i == flexible || i == last {
 				cell = layout.Shorten(cell, widths[i]-gap)
 			}
@@ -134,5 +142,8 @@ func (p *page) section(title string, rows [][]string, flexible, marked int) {
 			line += cell + strings.Repeat(" ", max(widths[i]-length, 0))
 		}
 		p.line(line)
+		for _, more := range reason[1:] {
+			p.line(strings.Repeat(" ", before) + layout.Shorten(more, widths[last]-gap))
+		}
 	}
 }

@@ -20,7 +20,7 @@ func (v View) Diff(d diff.Diff, before, after string) string {
 	}
 	p.line(p.Paint(layout.Bold, "claudebox: from "+p.short(before)+" to "+p.short(after)))
 	for _, s := range d {
-		p.labelled(s.Name, "", p.tally(s.Changes))
+		p.labelled(s.Name, "", p.summary(s.Changes))
 	}
 	for _, s := range d {
 		p.title(s.Name)
@@ -35,8 +35,8 @@ var (
 	colours = map[diff.Kind]string{diff.Added: layout.Green, diff.Changed: layout.Yellow}
 )
 
-// tally counts changes by kind, and draws each, as far as there is room.
-func (v View) tally(changes []diff.Change) string {
+// summary counts changes by kind, and draws each, as far as there is room.
+func (v View) summary(changes []diff.Change) string {
 	const most = 20 // marks
 	count := map[diff.Kind]int{}
 	wider := 0

@@ -38,7 +38,7 @@ func homes(e examination) Finding {
 	return judgeRoom(e.AgentHomes, left)
 }
 
-// existing gives path, or the nearest folder above it that is there.
+// existing returns path, or the nearest folder above it that is there.
 func existing(path string) (string, error) {
 	for {
 		info, err := os.Stat(path)
@@ -60,7 +60,6 @@ type room struct {
 
 func judgeRoom(home string, left room) Finding {
 	remedy := "free some space on the disk of " + home + ", or set CLAUDEBOX_HOME to a folder on another"
-	left.bytes = min(left.bytes, 1<<60)
 	size := fmt.Sprintf("%d MiB", left.bytes>>20)
 	switch {
 	case left.bytes < leastRoom:

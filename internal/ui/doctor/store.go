@@ -85,7 +85,7 @@ func daemon(e examination) Finding {
 }
 
 // judgeDaemon makes the finding about a daemon that answers. inside is [Machine.Nix]. A daemon that trusts the user can
-// make them root, so a sandbox may reach such a daemon only through the filter (SAND-07).
+// make them root, so a sandbox may reach such a daemon only through the filter.
 func judgeDaemon(said nixdaemon.Info, inside string) Finding {
 	version := "Nix " + said.Version
 	switch {

@@ -1,4 +1,4 @@
-// Package why answers questions about one launch (PLAN-02): does the sandbox
+// Package why answers questions about one launch: does the sandbox
 // see this path, variable or host, by which rule, and what would change that.
 //
 // It is pure: the caller looks at files, environment and network, and hands in

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/netip"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,10 +23,23 @@ type Host struct {
 	Port int // 0: not said
 	// Here is what this machine is connected to, which tier inet keeps closed.
 	Here policy.Host
+	Add  string // the command that lists it in the profile; empty: none does
 }
 
 // webPort is what is asked for where no port was said.
 const webPort = 443
+
+// HostOf returns the HOST or HOST:PORT of a URL; false for what is none.
+func HostOf(text string) (host string, isURL bool) {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.Scheme == "" {
+		return "", false
+	}
+	if u.Port() == "" && u.Scheme == "http" {
+		return u.Host + ":80", true
+	}
+	return u.Host, true
+}
 
 // ParseHost reads HOST or HOST:PORT; an IPv6 address with a port stands in
 // brackets. It returns false for anything else.
@@ -138,8 +152,11 @@ func listed(l launch.Launch, h Host, rule string) Answer {
 		return yes(h.String()+" is reached by its name, "+condition(l.Plan.Network, name, port),
 			rule+", allow: "+pattern.String(), "")
 	}
-	return no(h.String()+" is not on the list of hosts", rule,
-		fmt.Sprintf("`claudebox allow-host %[1]s`, or `allow: [%[1]s]` in the profile's network", h))
+	change := fmt.Sprintf("`network: {tier: allow, allow: [%s]}` in the profile", h)
+	if h.Add != "" {
+		change = h.Add
+	}
+	return no(h.String()+" is not on the list of hosts", rule, change)
 }
 
 // condition says where the name of a host may lead for it to be reached.

@@ -89,6 +89,10 @@ func unseen(l launch.Launch, asked Asked) Answer {
 	not := asked.shown(asked.Path) + " is not inside"
 	a := no(not, "", mountable(m, asked))
 	secret, relation := profile.Exposes(profile.Tilde(asked.Home, asked.Real))
+	if m != nil && m.Why == plan.Base && m.Kind == plan.Tmpfs && m.Destination == asked.Path &&
+		relation != profile.Around {
+		return no(not+": there the sandbox has an empty folder of its own, which it can write to", m.Why, "")
+	}
 	switch relation {
 	case profile.Within:
 		a.Says += fmt.Sprintf(": %s holds secrets (%s)", secret.Path, secret.What)
@@ -105,9 +109,11 @@ func unseen(l launch.Launch, asked Asked) Answer {
 		a.Rule = m.Why
 	default:
 		a.Says, a.Rule = not+": "+instead(l, *m, asked), m.Why
-		if rel, below := pathname.Cut(asked.Path, l.Project); below {
+		if _, below := pathname.Cut(asked.Path, l.Project); below {
+			rel, _ := pathname.Cut(m.Destination, l.Project) // of a folder: all of it is covered
 			a.Change = ""
-			if m.Kind == plan.ROBind || len(m.Data) == 0 { // a cover that hides the host's file
+			covers := m.Kind == plan.ROBind || len(m.Data) == 0 // and hides what the host has
+			if covers && !strings.HasSuffix(m.Why, launch.OtherName) {
 				a.Change = fmt.Sprintf("`show: [%q]` in the profile", rel)
 			}
 		}

@@ -33,6 +33,8 @@ func aLaunch(tier string) launch.Launch {
 			{Kind: plan.Bind, Source: "/home/u/.claudebox/instances/1/.claude", Destination: "/home/u/.claude", Why: "base"},
 			{Kind: plan.Bind, Source: "/home/u/p", Destination: "/home/u/p", Why: "base"},
 			{Kind: plan.ROData, Destination: "/home/u/p/.env", Why: "it looks secret"},
+			{Kind: plan.ROBind, Source: "/home/u/.claudebox/empty", Destination: "/home/u/p/private", Why: launch.WhyAsked},
+			{Kind: plan.ROData, Destination: "/home/u/p/n", Why: launch.WhyHidden + launch.OtherName},
 			{Kind: plan.ROData, Data: []byte("[core]"), Destination: "/home/u/p/.git/config", Why: "git runs it"},
 			{Kind: plan.ROBind, Source: "/home/u/p/.envrc", Destination: "/home/u/p/.envrc", Why: "the host's tools execute it"},
 			{Kind: plan.ROBind, Source: "/home/u/data", Destination: "/mnt/data", Why: "--mount-ro"},
@@ -48,6 +50,8 @@ func TestPaths(t *testing.T) {
 		"/home/u/p/a/b":          "yes:    ~/p/a/b is inside, read-write\nrule:   base\n",
 		"/home/u/p/.envrc":       "yes:    ~/p/.envrc is inside, read-only\nrule:   the host's tools execute it\n",
 		"/home/u/p/.env":         "no:     ~/p/.env is not inside: there it is a file of claudebox's making\nrule:   it looks secret\nchange: `show: [\".env\"]` in the profile\n",
+		"/home/u/p/private/a/b":  "no:     ~/p/private/a/b is not inside: there it is ~/.claudebox/empty/a/b\nrule:   the profile's `hide` names it\nchange: `show: [\"private\"]` in the profile\n",
+		"/home/u/p/n":            "no:     ~/p/n is not inside: there it is a file of claudebox's making\nrule:   it looks secret, by another name\n",
 		"/home/u/p/.git/config":  "no:     ~/p/.git/config is not inside: there it is a file of claudebox's making\nrule:   git runs it\n",
 		"/home/u/data/x":         "yes:    ~/data/x is inside, read-only, at /mnt/data/x\nrule:   --mount-ro\nchange: leave --mount-ro out\n",
 		"/home/u/link/x":         "yes:    ~/link/x is inside, read-only\nrule:   profile work:5\nchange: change its entry in mounts there\n",
@@ -134,7 +138,7 @@ func TestHosts(t *testing.T) {
 		{"inet", "127.0.0.1:3000", "no:     127.0.0.1 is the sandbox itself, not this machine\nrule:   network: inet\nchange: `ports: {out: [3000]}`"},
 		{"allow", "www.Example.org", "yes:    www.Example.org is reached by its name, unless its name leads to a private address\nrule:   network: allow, allow: *.example.org"},
 		{"allow", "example.org", "no:     example.org is not on the list of hosts"},
-		{"allow", "www.example.org:22", "no:     www.example.org:22 is not on the list of hosts\nrule:   network: allow\nchange: `claudebox allow-host www.example.org:22`, or `allow: [www.example.org:22]`"},
+		{"allow", "www.example.org:22", "no:     www.example.org:22 is not on the list of hosts\nrule:   network: allow\nchange: `network: {tier: allow, allow: [www.example.org:22]}` in the profile"},
 		{"allow", "api.example.com:8443", "yes:    api.example.com:8443 is reached"},
 		{"allow", "1.1.1.1", "no:     1.1.1.1 is an address, not a name"},
 		{"none", "example.com", "no:     there is no network but loopback inside"},
@@ -150,5 +154,24 @@ func TestHosts(t *testing.T) {
 		if h, ok := why.ParseHost(text); ok {
 			t.Errorf("%q was read as %+v", text, h)
 		}
+	}
+}
+
+func TestAURLIsItsHost(t *testing.T) {
+	for text, want := range map[string]string{
+		"http://x.org/y": "x.org:80", "https://x.org/y": "x.org", "https://x.org:8443": "x.org:8443", "/a/b": "", "x.org:443": "", "localhost:80": "",
+	} {
+		if got, is := why.HostOf(text); got != want || is != (want != "") {
+			t.Errorf("%s: got %q, %v", text, got, is)
+		}
+	}
+}
+
+// The sandbox has folders of its own where the host has others.
+func TestAFolderOfTheSandboxsOwnIsSaid(t *testing.T) {
+	l := launch.Launch{Mounts: []launch.Mount{{Kind: plan.Tmpfs, Destination: "/tmp", Why: plan.Base}}}
+	a := why.Path(l, why.Asked{Path: "/tmp", Real: "/tmp", Home: "/home/u"})
+	if a.Inside || !strings.Contains(a.Says, "an empty folder of its own") || a.Change != "" {
+		t.Errorf("got %+v", a)
 	}
 }

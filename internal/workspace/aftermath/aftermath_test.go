@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"claudebox/internal/linux/beneath"
 	"claudebox/internal/workspace/aftermath"
 	"claudebox/internal/workspace/project"
 )
@@ -686,7 +687,14 @@ func TestAHiddenFileIsStagedForTheUsersCommit(t *testing.T) {
 	w := newWorld(t)
 	w.sh("git init -q; git commit -qm x --allow-empty; echo SECRET >.env; echo .env >.gitignore")
 	wantLines(t, w.session("git update-index --add --cacheinfo 100644,$(git hash-object -w /dev/null),.env"), "staged .env")
-	wantLines(t, w.session("true"), "staged .env")
+	wantLines(t, w.session("true")) // it was told
+	w.sh("git rm -fq --cached .env")
+	wantLines(t, w.session("true"))
+	r := w.session("git update-index --add --cacheinfo 100644,$(git hash-object -w /dev/null),.env")
+	wantLines(t, r, "staged .env")
+	if text := r.Text(w.home, 0); !strings.Contains(text, "`git rm -f --cached -- .env`") {
+		t.Error(text)
+	}
 	w.sh("git rm -fq --cached .env")
 	wantLines(t, w.session("true"))
 }
@@ -747,20 +755,63 @@ func TestARepositoryAsDeepAsAPathIsLong(t *testing.T) {
 	}
 }
 
+// Nothing of the repository is changed when it is moved to where tools fill: what is old there counts as theirs.
+func TestARepositoryMadeTooDeepIsMovedToWhereToolsFill(t *testing.T) {
+	const deep = "/below/evil"
+	for name, tc := range map[string]struct{ moved, to, git string }{
+		"with its folder":    {deep, "node_modules/evil", "node_modules/evil"},
+		"with one above":     {"/below", "node_modules/x", "node_modules/x/evil"},
+		"with all of them":   {"/below", "target", "target/evil"},
+		"alone":              {deep + "/.git", "node_modules/.git", "node_modules"},
+		"over another":       {deep, "node_modules/there", "node_modules/there"},
+		"among refs":         {deep, ".git/refs/heads/evil", ".git/refs/heads/evil"},
+		"among a bare one's": {deep, "node_modules/b/refs/heads/evil", "node_modules/b/refs/heads/evil"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.sh("git init -q; git commit -qm x --allow-empty; git init -q node_modules/there; git init -q --bare node_modules/b")
+			tree, err := beneath.Open(w.path("p"))
+			must(t, err)
+			defer tree.Close()
+			s, at := w.begin(), "deep"
+			must(t, tree.Mkdir(at, 0o700))
+			for range 25 {
+				at += "/" + strings.Repeat("d", 200)
+				must(t, tree.Mkdir(at, 0o700))
+			}
+			w.sh(`mkdir below; git init -q below/evil; git -C below/evil config core.fsmonitor "$EVIL"`)
+			must(t, tree.Rename("below", at+"/below"))
+			s.End()
+			time.Sleep(1100 * time.Millisecond)
+			s = w.begin()
+			w.sh("test -e node_modules/there && test " + tc.to + " = node_modules/there && rm -rf node_modules/there")
+			must(t, tree.Rename(at+tc.moved, tc.to))
+			s.End()
+			if out := w.sh("ls -A " + tc.git + "; git -C " + tc.git + " status"); !strings.Contains(out, "git") {
+				t.Fatalf("the attack does not work at all: %s", out)
+			}
+			w.wantNotTaken()
+		})
+	}
+}
+
 // The name stays a secret's while the file is away: git takes it out of a commit that the agent made meanwhile.
 func TestAnIndexGetsTheNameOfASecretThatWasAway(t *testing.T) {
-	w := newWorld(t)
-	w.sh("git init -q; git commit -qm x --allow-empty; mkdir conf; echo SECRET >conf/.env")
-	w.session("true")
-	w.sh("rm conf/.env")
-	w.session(`export GIT_INDEX_FILE=$PWD/i
-		git update-index --add --cacheinfo 100644,$(echo x | git hash-object -w --stdin),conf/.env
-		git update-ref HEAD $(git commit-tree -p HEAD -m y $(git write-tree)); rm i`)
-	if out := w.sh("git reset -q; git ls-files; echo SECRET >conf/.env"); !strings.Contains(out, "conf/.env") {
-		t.Fatalf("the attack does not work at all: %s", out)
-	}
-	if p := w.open(); !slices.Contains(p.Hidden, "conf/.env") {
-		t.Errorf("hidden: %q", p.Hidden)
+	for name, secret := range map[string]string{"conf/.env": "SECRET", "conf/notes.txt": "ghp_abcdefghijklmnopqrstuvwxyz0123456789"} {
+		w := newWorld(t)
+		make := "mkdir -p conf; echo " + secret + " >" + name
+		w.sh("git init -q; git commit -qm x --allow-empty; " + make)
+		w.session("true")
+		w.sh("rm " + name)
+		w.session(`export GIT_INDEX_FILE=$PWD/i
+			git update-index --add --cacheinfo 100644,$(echo x | git hash-object -w --stdin),` + name + `
+			git update-ref HEAD $(git commit-tree -p HEAD -m y $(git write-tree)); rm i`)
+		if out := w.sh("git reset -q; git ls-files; " + make); !strings.Contains(out, name) {
+			t.Fatalf("the attack does not work at all: %s", out)
+		}
+		if p := w.open(); !slices.Contains(p.Hidden, name) {
+			t.Errorf("hidden: %q; want %s", p.Hidden, name)
+		}
 	}
 }
 
@@ -966,6 +1017,7 @@ func TestALargeProjectIsWrittenDownWhenItChanged(t *testing.T) {
 		{"then", "true", "true", false},
 		{"after one that made a file", "touch 9/Makefile", "true", true},
 		{"after one that added to the index", "git add 8", "true", true},
+		{"after that, as the index was written anew", "true", "true", true},
 		{"in the end", "true", "true", false},
 	} {
 		if got := written(tc.inside, tc.outside); got != tc.want {

@@ -26,11 +26,9 @@ import (
 // seen is what a look at a folder saw.
 type seen struct {
 	project.Seen
-	named  []string         // tracked places that git's configuration names
-	behind []string         // links of which it is compared what they lead to
-	wholes map[string]whole // places whose changes are reported as one, the named ones included
 
 	// Of the look afterwards only.
+	wholes []whole         // as [watched] had them
 	links  []link          // new ones that lead out of the folder, or where nobody looks
 	pipes  []string        // new ones
 	obeyed []string        // what a configuration names, changed, in folders that tools fill or checkouts made since
@@ -42,44 +40,54 @@ type seen struct {
 // link is a new link, where it leads, and what that means.
 type link struct{ rel, to, means string }
 
-// whole is a place whose changes are reported as one.
-type whole struct {
-	sum   string // a hash of what it holds; empty: nothing is there
-	means string // what a change of it means
-	once  bool   // it is not told if something of it is told already
-	to    string // the file to which it leads, and where a change of that is told
+// watched is what is compared after a session beside the files that tools run, also if nobody saw the session's end.
+type watched struct {
+	Named  []string // tracked places that git's configuration names
+	Behind []string // links of which it is compared what they lead to
+	Wholes []whole  // places whose changes are reported as one, the named ones included
+	Hushed []string // files of which git showed no change
 }
 
-const byConfiguration = "git runs it, or what is in it: your git configuration names it"
+// whole is a place whose changes are reported as one.
+type whole struct {
+	Rel   string
+	Sum   string // a hash of what it holds; empty: nothing is there
+	Means string // what a change of it means
+	Once  bool   // it is not told if it is told already
+	To    string // the file to which it leads, and where a change of that is told
+}
 
-// lookBefore adds to what the project saw before the session what else is compared after it.
-func lookBefore(tree *beneath.Folder, p project.Project) *seen {
-	var named []string
+const byConfiguration = "git runs or obeys it, or what is in it: your git configuration, or `protect`, names it"
+
+// watch looks at what is compared after the session beside the files that tools run.
+func watch(tree *beneath.Folder, p project.Project) (w watched) {
 	for _, rel := range p.Reported {
-		if hostrun.Means(rel)+hostrun.Means(rel+"/x") == "" {
-			named = append(named, rel)
+		means := cmp.Or(hostrun.Means(rel), hostrun.Means(rel+"/x"))
+		if means == "" || hostrun.Ordinary(means) { // else a change is told as one of what runs unasked
+			w.Named = append(w.Named, rel)
 		}
 	}
-	before := &seen{Seen: p.Seen, named: named, wholes: wholes(tree, named)}
+	w.Wholes, w.Hushed = wholes(tree, w.Named), p.Seen.Hushed
 	left := 2000 // entries
 	for _, f := range p.Seen.Files {
 		if f.Kind != beneath.Link {
 			continue
 		}
 		if of, is := behind(tree, f.Rel, &left); is {
-			before.behind = append(before.behind, f.Rel)
-			before.wholes[f.Rel] = of
+			w.Behind = append(w.Behind, f.Rel)
+			w.Wholes = append(w.Wholes, of)
 		}
 	}
-	return before
+	return w
 }
 
-// wholesAgain returns after a session the places that were compared as one before it.
-func (before *seen) wholesAgain(tree *beneath.Folder) map[string]whole {
-	list := wholes(tree, before.named)
+// again returns after a session the places that were compared as one before it.
+func (w watched) again(tree *beneath.Folder) []whole {
+	list := wholes(tree, w.Named)
 	left := 200_000 // nobody waits
-	for _, rel := range before.behind {
-		list[rel], _ = behind(tree, rel, &left)
+	for _, rel := range w.Behind {
+		of, _ := behind(tree, rel, &left)
+		list = append(list, of)
 	}
 	return list
 }
@@ -98,7 +106,9 @@ func (was record) look(tree *beneath.Folder, before *project.Seen) (after seen, 
 	})
 	after.unread = closed()
 	places = was.Scope.GitPlaces(after.Seen)
-	old := func(rel string) bool { return !git.Touched(tree, rel, was.since) && !was.Before.Astray(tree, rel) }
+	old := func(rel string) bool {
+		return !git.Touched(tree, rel, was.since) && !was.cameTo(tree, rel) && !was.Before.Astray(tree, rel)
+	}
 	var filled *survey.Survey // what tools fill: nobody looked there before
 	survey.OpenUntil(tree, func() []string {
 		filled = was.Scope.LookFilled(tree, after.Seen)
@@ -112,11 +122,13 @@ func (was record) look(tree *beneath.Folder, before *project.Seen) (after seen, 
 	}
 	for _, place := range slices.Concat(filled.Git, filled.Bare) {
 		for _, name := range was.Scope.Relative {
-			at := path.Join(place, name)
+			top := place
 			if path.Base(place) == ".git" {
-				at = path.Join(path.Dir(place), name)
+				top = path.Dir(place)
 			}
-			if git.Touched(tree, git.TopLink(tree, at), was.since) {
+			at := path.Join(top, name)
+			if git.Touched(tree, git.TopLink(tree, at), was.since) || git.Moved(tree, at, top, was.since) ||
+				was.cameTo(tree, place) {
 				after.obeyed = append(after.obeyed, at)
 			}
 		}
@@ -137,6 +149,13 @@ func (was record) look(tree *beneath.Folder, before *project.Seen) (after seen, 
 	return after, places
 }
 
+// cameTo reports whether a git place where tools fill may have been moved there since the session began.
+func (was record) cameTo(tree *beneath.Folder, rel string) bool {
+	what, err := tree.Look(rel)
+	known := err == nil && slices.Contains(was.Filled, filled{rel, what.Stamp.Ino})
+	return !known && git.Moved(tree, rel, ".", was.since)
+}
+
 // openRoot makes the project readable for the user again, if the agent closed it.
 func openRoot(tree *beneath.Folder) {
 	at := inside(tree, "")
@@ -151,15 +170,14 @@ func inside(tree *beneath.Folder, rel string) string {
 }
 
 // wholes returns the places whose changes are reported as one.
-func wholes(tree *beneath.Folder, named []string) map[string]whole {
-	list := map[string]whole{}
+func wholes(tree *beneath.Folder, named []string) (list []whole) {
 	for _, unit := range hostrun.Units {
 		if what, err := tree.Look(unit.Pattern); err == nil && what.Kind != beneath.Absent {
-			list[unit.Pattern] = whole{sum: stamps(tree, unit.Pattern, what), means: unit.Means}
+			list = append(list, whole{Rel: unit.Pattern, Sum: stamps(tree, unit.Pattern, what), Means: unit.Means})
 		}
 	}
 	for _, rel := range named {
-		list[rel] = whole{sum: contents(tree, rel), means: byConfiguration, once: true}
+		list = append(list, whole{Rel: rel, Sum: contents(tree, rel), Means: byConfiguration, Once: true})
 	}
 	return list
 }
@@ -185,7 +203,7 @@ func stamps(tree *beneath.Folder, rel string, what beneath.Entry) string {
 func behind(tree *beneath.Folder, rel string, left *int) (of whole, is bool) {
 	means := cmp.Or(hostrun.Means(rel), hostrun.MeansLink(rel))
 	to, err := beneath.Leads(inside(tree, rel))
-	of = whole{means: "what it leads to is not as it was: " + means, once: true}
+	of = whole{Rel: rel, Means: "what it leads to is not as it was: " + means, Once: true}
 	if *left--; means == "" || err != nil || !pathname.Below(to, tree.Path()) || *left < 0 {
 		return of, false
 	}
@@ -195,10 +213,10 @@ func behind(tree *beneath.Folder, rel string, left *int) (of whole, is bool) {
 	case err != nil:
 		return of, false
 	case what.Kind == beneath.Dir:
-		of.sum = stampsBehind(tree, rel, to, left)
+		of.Sum = stampsBehind(tree, rel, to, left)
 		return of, *left >= 0
 	case what.Kind != beneath.Absent:
-		of.sum, of.to = fmt.Sprint(what.Stamp), to
+		of.Sum, of.To = fmt.Sprint(what.Stamp), to
 	}
 	return of, true
 }
@@ -272,24 +290,48 @@ func contents(tree *beneath.Folder, rel string) string {
 	return hex.EncodeToString(sum.Sum(nil)[:16])
 }
 
-// leading returns the links that lead out of a folder, to what the user can read or write, and those to folders in it
-// where nobody looks for secrets. An editor, or `cp`, follows them.
-func leading(tree *beneath.Folder, rels []string) (links []link) {
+// leading returns the links that lead out of a folder, to what the user can read or write, and those in it to what the
+// host's tools run, and to folders where nobody looks for secrets. An editor, `cp`, or `git format-patch` follows them.
+func (was record) leading(tree *beneath.Folder, rels []string) (links []link) {
 	for _, rel := range rels {
 		to, err := beneath.Leads(inside(tree, rel))
 		below, within := strings.CutPrefix(to, tree.Path()+"/")
 		what, none := tree.Look(below)
+		blind := within && none == nil && what.Kind == beneath.Dir && !project.Searched(below)
 		switch {
 		case err != nil:
-		case within && none == nil && what.Kind == beneath.Dir && !project.Searched(below):
-			const blind = ", where secrets are not looked for: what you put there is not hidden"
-			links = append(links, link{rel, to, "a link to " + below + blind})
+		case blind:
+			const means = "a link to where secrets are not looked for: what you put there is not hidden; it leads to "
+			links = append(links, link{rel, to, means + below})
+		case within:
+			if means := was.obeyed(below); means != "" && hostrun.Means(rel) == "" && hostrun.MeansLink(rel) == "" {
+				links = append(links, link{rel, to, means + "; a link leads your tools there: " + below})
+			}
 		case !pathname.Below(to, tree.Path()) && !pathname.Below(to, "/nix/store") && !isOfOthers(to):
 			const open = ", " + leadsOutside + ": your tools read and write there"
 			links = append(links, link{rel, to, "a link to " + to + open})
 		}
 	}
 	return links
+}
+
+// obeyed says who runs or obeys what lies at a path, or in that folder; empty: nobody.
+func (was record) obeyed(rel string) string {
+	held := func(at string) bool { return pathname.Below(rel, at) && !slices.Contains(was.Hidden, at) }
+	for _, names := range [][]string{was.Watched.Named, was.Covered, was.Scope.Unmade} {
+		if slices.ContainsFunc(names, held) {
+			return byConfiguration
+		}
+	}
+	if slices.Contains(strings.Split(rel, "/"), ".git") {
+		return "git obeys it"
+	}
+	for _, unit := range hostrun.Units {
+		if pathname.Below(rel, unit.Pattern) {
+			return unit.Means
+		}
+	}
+	return cmp.Or(hostrun.Means(rel), hostrun.Means(rel+"/x"))
 }
 
 // isOfOthers reports whether a file belongs to the system: to another user, and closed for writing.
@@ -302,22 +344,22 @@ func isOfOthers(file string) bool {
 const (
 	// sumLimit is how large a file may be, in bytes, for its content to be compared.
 	sumLimit = 256 << 10
-	// sumAfter is when the files are read: the start does not wait for it, and a short session does without.
-	sumAfter = 20 * time.Millisecond
+	// readAfter is when files are read: the start does not wait for it, and a short session does without.
+	readAfter = 20 * time.Millisecond
 )
 
 type content [sha256.Size]byte
 
-// sum begins to read what files hold before the session, while it runs already: a content counts only if the file's
-// time of change is still that of before. The function that it returns stops this, and returns what is known by then.
-// It is called once.
-func sum(dir string, files []survey.File) (stop func() map[string]content) {
+// meanwhile begins to read what files hold before the session, while it runs already: a content counts only if the
+// file's time of change is still that of before. The function that it returns stops this, and returns what is known by
+// then. It is called once.
+func meanwhile[T any](read func(ended context.Context) T) (stop func() T) {
 	ended, end := context.WithCancel(context.Background())
-	taken := make(chan map[string]content, 1)
-	start := time.AfterFunc(sumAfter, func() { taken <- take(ended, dir, files) })
-	return func() map[string]content {
+	taken := make(chan T, 1)
+	start := time.AfterFunc(readAfter, func() { taken <- read(ended) })
+	return func() (none T) {
 		if end(); start.Stop() {
-			return nil
+			return none
 		}
 		return <-taken
 	}

@@ -74,7 +74,7 @@ func (m Memory) Hidden(common identity.ID) []string {
 func (m Memory) Doubted(dir, name string) bool {
 	return slices.ContainsFunc(m.live, func(r record) bool {
 		rel, in := strings.CutPrefix(path.Join(dir, name), r.Scope.Path+"/")
-		return in && !slices.Contains(r.Tracked, rel)
+		return in && !r.replaced && !slices.Contains(r.Tracked, rel)
 	})
 }
 
@@ -212,9 +212,7 @@ func (was record) rememberNames(home string, tree *beneath.Folder, after project
 			!(absent(name) && was.Scope.MayHide(name)) && !was.covers(tree, name)
 	}), false)
 	var faults []error
-	untracked := slices.DeleteFunc(slices.Clone(was.Hidden), func(name string) bool {
-		return absent(name) || slices.Contains(was.Tracked, name)
-	})
+	untracked := slices.DeleteFunc(was.untracked(), absent)
 	for git, names := range after.ByIndex(untracked, true) {
 		faults = append(faults, remember(home, nameFor(coveredNames, string(git)), func(old []string) []string {
 			return with(old, names, func(string) bool { return false })
@@ -229,6 +227,18 @@ func (was record) rememberNames(home string, tree *beneath.Folder, after project
 		}))
 	}
 	return errors.Join(faults...)
+}
+
+// isRemembered reports whether each index that has a file got the name from an earlier session.
+func isRemembered(home string, after project.Seen, rel string) bool {
+	places := after.ByIndex([]string{rel}, false)
+	for git, names := range places {
+		known := recall[string](home, nameFor(pushedNames, string(git)))
+		if slices.ContainsFunc(names, func(name string) bool { return !slices.Contains(known, name) }) {
+			return false
+		}
+	}
+	return len(places) > 0
 }
 
 // mostHad bounds what [Memory.Had] knows; the latest counts.

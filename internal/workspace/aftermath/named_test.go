@@ -123,6 +123,46 @@ func TestAFolderGivenBesideIsPartOfARepository(t *testing.T) {
 	}
 }
 
+// TestAConfigurationThatLiesElsewhereIsObeyed: git runs what it names in the folder that is given away, wherever the
+// configuration lies.
+func TestAConfigurationThatLiesElsewhereIsObeyed(t *testing.T) {
+	const fsm, worktree = "good tools/fsm; git config core.fsmonitor tools/fsm; ", "git worktree add -q ../w; good ../w/tools/fsm; "
+	for name, tc := range map[string]struct{ user, dir, file string }{
+		"a worktree beside":                {fsm + worktree, "w", "tools/fsm"},
+		"by its own part of it":            {fsm + worktree + "git config extensions.worktreeConfig true; git -C ../w config --worktree core.hooksPath tools", "w", "tools/fsm"},
+		"hooks in a worktree beside":       {worktree + "git config core.hooksPath tools", "w", "tools/fsm"},
+		"a worktree of another repository": {"cd ..; git init -q o; cd o; git commit -qm x --allow-empty; git config core.fsmonitor tools/fsm; git worktree add -q ../p/ext; good ../p/ext/tools/fsm", "p", "ext/tools/fsm"},
+		"by a file included from outside":  {"good tools/fsm; printf '[core]\nfsmonitor = tools/fsm' >../team; git config include.path ~/team", "p", "tools/fsm"},
+		"by one that includes another":     {"good tools/fsm; printf '[core]\nfsmonitor = tools/fsm' >../team; printf '[include]\npath = team\npath = more' >../more; git config include.path ~/more", "p", "tools/fsm"},
+		"by one in the common folder":      {worktree + "printf '[core]\nfsmonitor = tools/fsm' >.git/team; git config include.path team", "w", "tools/fsm"},
+		"by one of two repositories":       {"git init -q n; good n/tools/fsm; printf '[core]\nfsmonitor = tools/fsm' >team; git config include.path $PWD/team; git -C n config include.path $PWD/team", "p", "n/tools/fsm"},
+		"a git folder outside":             {"rm -r .git; git init -q --separate-git-dir ../s.git .; " + fsm, "p", "tools/fsm"},
+		"and the folder is beside":         {"cd ..; git init -q --separate-git-dir s.git b; cd b; " + fsm, "b", "tools/fsm"},
+		"that is not the working tree":     {"git init -q --separate-git-dir n.git n; cd n; " + fsm, "p", "n/tools/fsm"},
+		"that names a third":               {"git init -q --separate-git-dir ../s.git y; git -C y config core.worktree $PWD; good tools/fsm; git -C y config core.fsmonitor tools/fsm", "p", "tools/fsm"},
+		"that a link leads to":             {"git init -q ../o; git -C ../o config core.fsmonitor tools/fsm; good n/tools/fsm; ln -s ../../o/.git n/.git", "p", "n/tools/fsm"},
+		"where tools fill":                 {"mkdir target; git init -q --separate-git-dir ../s.git target/n; cd target/n; " + fsm, "p", "target/n/tools/fsm"},
+		"above, with its folder elsewhere": {"cd ..; git init -q --separate-git-dir s.git b; cd b; good sub/fsm; git config core.fsmonitor sub/fsm", "b/sub", "fsm"},
+		"by a hook there":                  {"cd ..; git init -q --separate-git-dir s.git b; cd b; good tools/fsm; ln -s $PWD/tools/fsm ../s.git/hooks/pre-commit", "b", "tools/fsm"},
+		"by hooks there that are a link":   {"cd ..; git init -q --separate-git-dir s.git b; cd b; good tools/fsm; rm -r ../s.git/hooks; ln -s $PWD/tools ../s.git/hooks", "b", "tools/fsm"},
+		"by hooks that it names outside":   {"good tools/fsm; mkdir ../h; ln -s $PWD/tools/fsm ../h/pre-commit; git config core.hooksPath ~/h", "p", "tools/fsm"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.sh(repository + tc.user)
+			p, err := project.Open(project.Request{
+				Dir: w.path(tc.dir), Home: w.home, UID: os.Getuid(), Beside: tc.dir != "p", Memory: aftermath.NewMemory(w.path(".claudebox")),
+			})
+			must(t, err)
+			if !slices.ContainsFunc(p.Mounts, func(m project.Mount) bool {
+				return m.Mode == project.ReadOnly && strings.HasPrefix(w.path(tc.dir+"/"+tc.file)+"/", m.Path+"/")
+			}) {
+				t.Error("it can be changed inside")
+			}
+		})
+	}
+}
+
 // TestAGitFileLeadsElsewhereThanItDid: the file is what an earlier session left, and was harmless then. The folder that
 // it is in was moved, or what it names is exchanged for a link.
 func TestAGitFileLeadsElsewhereThanItDid(t *testing.T) {

@@ -112,6 +112,30 @@ func TestTheUsersConfigurationNamesAPathInAnyRepository(t *testing.T) {
 	}
 }
 
+// TestTheUsersConfigurationRunsAScriptInAnyRepository: what an interpreter is to run is no program of PATH, nor what has
+// a file's name.
+func TestTheUsersConfigurationRunsAScriptInAnyRepository(t *testing.T) {
+	for command, gone := range map[string]string{
+		"sh conv.sh": "conv.sh", "sh -e conv": "conv", "exec python3 -u conv": "conv", "env sh conv": "conv", "xyz conv.awk": "conv.awk", ". conv": "conv",
+		"conv.sh": "", "less conv": "", "push conv": "", "sh -c conv": "", "conv -x": "",
+	} {
+		t.Run(command, func(t *testing.T) {
+			w := newWorld(t)
+			w.sh("git init -q; git commit -qm x --allow-empty")
+			w.userGit = []project.UserGit{{Dir: w.home, Entries: []gitconfig.Entry{{Section: "diff", Subsection: "x", Sub: true, Name: "textconv", Value: command}}}}
+			files := strings.Fields("conv conv.sh conv.awk")
+			got := lines(w.session("git init -q n; touch " + strings.Join(files, " ") + " n/" + strings.Join(files, " n/")))
+			for _, file := range files {
+				for _, at := range []string{file, "n/" + file} {
+					if slices.Contains(got, "taken out "+at) != (file == gone) {
+						t.Errorf("%s: %q", at, got)
+					}
+				}
+			}
+		})
+	}
+}
+
 // TestWhatAConfigurationNamesLiesBehindALink: a path that git obeys does not exist yet. The agent makes a folder above
 // it a link, so that nothing lies at the path itself that could be renamed.
 func TestWhatAConfigurationNamesLiesBehindALink(t *testing.T) {
@@ -121,6 +145,7 @@ func TestWhatAConfigurationNamesLiesBehindALink(t *testing.T) {
 		"deep":                        {"mkdir a; git config core.fsmonitor ./a/b/c/fsm", "e b2/c/fsm; ln -s ../b2 a/b", "git status", "a/b"},
 		"outside":                     {"git config core.fsmonitor ./bin/fsm", "e ../o/fsm; ln -s ../o bin", "git status", "bin"},
 		"hooks of one made inside":    {"", "git init -q d; e d/t/h/post-checkout; ln -s t d/tools", "git -C d commit -qm x --allow-empty; git -C d checkout -qb y", "d/tools"},
+		"of one that tools made":      {"git init -q .venv/src/d; sleep 1.1", "e .venv/src/d/t/h/post-checkout; ln -s t .venv/src/d/tools", "git -C .venv/src/d commit -qm x --allow-empty; git -C .venv/src/d checkout -qb y", ".venv/src/d/tools"},
 		"where tools fill":            {"mkdir -p .venv/src", "git init -q .venv/src/d; e .venv/src/d/t/h/post-checkout; ln -s t .venv/src/d/tools", "git -C .venv/src/d commit -qm x --allow-empty; git -C .venv/src/d checkout -qb y", ".venv/src/d/tools"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -25,7 +25,7 @@ import (
 
 const (
 	sessions   = "sessions"
-	recordForm = "claudebox session 13\n" // before the record; another form, another number
+	recordForm = "claudebox session 17\n" // before the record; another form, another number
 	privateDir = 0o700
 )
 
@@ -38,16 +38,28 @@ type record struct {
 	Before        git.Snapshot
 	OpenConfig    bool     // the profile lets the agent change the user's own configurations
 	Tracked       []string // what git's indexes held and no session had put there
+	Staged        []string // what they held beside that
 	Covered       []string // what was read-only or hidden, relative to the project
 	Hidden        []string // what of it was hidden
 	Inodes        []uint64 // of what was covered
+	Ignoring      []ignoring
 	Closed        []string // folders that could not be read
 	Cut           bool     // the project was too large to be looked at as a whole
+	Watched       watched
 	Instance      string   // the agent's own folder
 	Conversations []string // the user's folders of them where the agent writes
+	Filled        []filled // git places in folders that tools fill, as far as they were known
 
 	beside []record // sessions that live while this one is looked after
-	since  int64    // when it began, in nanoseconds since 1970: what changed later may be the agent's
+	// replaced says that another folder lies at the project's path, which is none of this session's.
+	replaced bool
+	since    int64 // when it began, in nanoseconds since 1970: what changed later may be the agent's
+}
+
+// filled is a git place in a folder that tools fill.
+type filled struct {
+	Rel   string
+	Inode uint64
 }
 
 // shared reports whether a session that lives has a path, too. A file there that something may still need is left to
@@ -58,7 +70,8 @@ func (was record) shared(file string) bool {
 
 // has reports whether the session's agent could write at a path, or below its repository.
 func (was record) has(file string) bool {
-	return pathname.Below(file, was.Scope.Path) || was.Scope.Common != "" && pathname.Below(file, was.Scope.Common)
+	return !was.replaced && pathname.Below(file, was.Scope.Path) ||
+		was.Scope.Common != "" && pathname.Below(file, was.Scope.Common)
 }
 
 func (was record) encode() []byte { return append([]byte(recordForm), cachefile.Encode(was)...) }
@@ -180,6 +193,7 @@ func others(home string) (live []record, dead []remains) {
 		r, ok := read(f)
 		switch {
 		case ok && locked:
+			r.replaced = r.isReplaced()
 			dead = append(dead, remains{r, f})
 			continue
 		case ok:
@@ -248,8 +262,8 @@ func bound(waiting []remains, now time.Time) {
 }
 
 // find opens the folder that the session had, wherever it is now: at its path, under another name beside that, or at or
-// above one of the folders near. It returns nil if the folder is not found. Another folder at the same path counts
-// unless it is empty, as after restoring a backup.
+// above one of the folders near. It returns nil if the folder is not found. Another folder at the same path counts, as
+// after restoring a backup, unless it was made since.
 func (was record) find(near []string) *beneath.Folder {
 	for _, place := range was.candidates(near) {
 		at, err := beneath.Open(place)
@@ -266,11 +280,37 @@ func (was record) find(near []string) *beneath.Folder {
 	if err != nil {
 		return nil
 	}
-	if names, err := at.Names(".", 1); err == nil && len(names) == 0 { // where a disk is mounted at other times
+	names, err := at.Names(".", 1)
+	if was.replaced || err == nil && len(names) == 0 { // where a disk is mounted at other times
 		at.Close()
 		return nil
 	}
 	return at
+}
+
+// isReplaced reports whether another folder lies at the session's path, which was made later, as by `git clone`: all
+// that is in it and in its .git is younger than the session. What comes from a backup has times of before.
+func (was record) isReplaced() bool {
+	at, err := beneath.Open(was.Scope.Path)
+	if err != nil {
+		return false
+	}
+	defer at.Close()
+	root, err := at.Look(".")
+	if err != nil || was.ID == "" || identity.Of(at.FD()) == was.ID || root.Stamp.Ino == was.Inode {
+		return false
+	}
+	const most = 2000
+	for _, dir := range []string{".", ".git"} {
+		names, _ := at.Names(dir, most)
+		for _, name := range names {
+			info, err := os.Lstat(inside(at, path.Join(dir, name)))
+			if err == nil && info.ModTime().UnixNano() < was.Began.Wall {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // candidates lists where the folder may be.

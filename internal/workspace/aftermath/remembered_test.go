@@ -43,6 +43,8 @@ func TestASecretThatWasCoveredIsUncovered(t *testing.T) {
 			"git init -q; git commit -qm x --allow-empty; " + token + "notes.txt", index + "add . notes.txt; git branch b $(git commit-tree -m y $(git write-tree)); git rm -qf --cached notes.txt",
 			"git worktree add -q ../t b; cp notes.txt ../t", "t", "notes.txt",
 		},
+		"by the end of a link to its folder": {"mkdir notes; ln -s notes secrets; echo x >notes/a.yml", "rm secrets", "", "p", "notes/a.yml"},
+		"by another end of such a link":      {"mkdir notes o; ln -s notes .aws; echo x >notes/credentials", "ln -sfn o .aws", "mv ../p ../q", "q", "notes/credentials"},
 		"by the configuration of its repository, tracked": {
 			"git init -q; git init -q --bare d; echo 'x of https://u:passw0rd@h/x' >d/FETCH_HEAD", "git add -f d/config", "", "p", "d/FETCH_HEAD",
 		},
@@ -70,6 +72,22 @@ func TestASecretThatWasCoveredIsUncovered(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestATrackedFileBehindALinkToAFolderIsTheAgents goes on with it: it is covered when the user has written to it.
+func TestATrackedFileBehindALinkToAFolderIsTheAgents(t *testing.T) {
+	w := newWorld(t)
+	w.sh("git init -q; mkdir notes; ln -s notes secrets; echo a >notes/x.yml; git add .")
+	for _, step := range []struct {
+		user, agent string
+		covered     bool
+	}{{"", "echo b >notes/x.yml", false}, {"echo c >notes/x.yml", "", true}} {
+		w.session(step.agent)
+		w.sh(step.user)
+		if w.covered("p", "notes/x.yml") != step.covered {
+			t.Errorf("%+v", step)
+		}
 	}
 }
 
@@ -204,4 +222,14 @@ func TestANameInAnIndexAwaitsTheUsersSecret(t *testing.T) {
 	w.sh("git init -q; git commit -qm x --allow-empty; echo '.env*' >.gitignore")
 	r := w.session("git update-index --add --cacheinfo 100644,$(git hash-object -w --stdin </dev/null),.env.production")
 	wantLines(t, r, "staged .env.production")
+}
+
+// A folder that the profile hides has files that git tracks: these are told of no session, another one is.
+func TestAFolderThatIsHiddenHasTrackedFiles(t *testing.T) {
+	w := newWorld(t)
+	w.hide = []string{"private"}
+	w.sh("git init -q; mkdir private; echo a >private/README; git add .; git commit -qm x; echo b >private/b")
+	wantLines(t, w.session("true"))
+	r := w.session("git update-index --add --cacheinfo 100644,$(git hash-object -w --stdin </dev/null),private/b")
+	wantLines(t, r, "staged private")
 }

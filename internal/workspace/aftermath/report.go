@@ -12,6 +12,7 @@ import (
 
 	"claudebox/internal/diag"
 	"claudebox/internal/diag/layout"
+	"claudebox/internal/workspace/git"
 	"claudebox/internal/workspace/hostrun"
 )
 
@@ -44,6 +45,7 @@ type Report struct {
 	Began      time.Time `json:"began,omitzero"` // of an unfinished one
 	Changes    []Change  `json:"changes"`
 	Cut        bool      `json:"cut,omitempty"`      // not all of the project was looked at
+	Beyond     int       `json:"beyond,omitempty"`   // its entries, if the session made more than a launch looks at
 	Closed     []string  `json:"closed,omitempty"`   // folders that cannot be read
 	Failures   []string  `json:"failures,omitempty"` // what could not be made harmless
 
@@ -58,10 +60,17 @@ func (r *Report) fail(what string, err error) {
 }
 
 // wayBack returns the command that moves something back; empty for names that a terminal does not show as they are.
-func wayBack(from, to string) string {
+func wayBack(from, to string) string { return command("mv -fT --", to, from) }
+
+// unstage returns the command that takes a file out of git's index, in the backquotes of a sentence.
+func unstage(rel string) string {
+	return "`" + cmp.Or(command("git rm -f --cached --", rel), "git rm -f --cached") + "`"
+}
+
+// command returns a command with the names of files; empty for names that a terminal does not show as they are.
+func command(words string, names ...string) string {
 	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%+=:,./_-"
-	words := "mv -fT --"
-	for _, name := range []string{to, from} {
+	for _, name := range names {
 		switch {
 		case diag.Visible(name) != name || strings.Contains(name, "'"):
 			return ""
@@ -82,7 +91,7 @@ func (r *Report) finish() {
 
 // Silent reports whether there is nothing to say.
 func (r Report) Silent() bool {
-	return len(r.Changes)+len(r.Failures)+len(r.Closed) == 0 && !r.Cut
+	return len(r.Changes)+len(r.Failures)+len(r.Closed) == 0 && !r.Cut && r.Beyond == 0
 }
 
 // shortened leaves out the middle of a long text: a path may have four thousand characters.
@@ -124,6 +133,10 @@ func (r Report) Text(home string, width int) string {
 	if r.Cut {
 		say("the project is too large to be looked at as a whole: repositories and files beyond are not told of")
 	}
+	if r.Beyond > 0 {
+		say("the project has %d entries now: the next launch does not look at all of them, and refuses to start with "+
+			"--yes; remove what you do not need", r.Beyond)
+	}
 	for _, f := range r.Failures {
 		say("DANGER in %s: %s; do not run git there. "+
 			"Each launch tries again, until that is mended or the project removed", project, f)
@@ -131,9 +144,10 @@ func (r Report) Text(home string, width int) string {
 	return b.String()
 }
 
-// forPeople returns the changes in the order in which they are shown: first what was taken out and what leads out of
-// the project, then what tools run unasked, then what they run when somebody builds, at the end one line for all
-// ordinary edits. The first ones, as many as first says, are always shown.
+// forPeople returns the changes in the order in which they are shown: first what was taken out, what leads out of the
+// project and what git ignores no more, then what tools run unasked, then what they run when somebody builds, at the
+// end one line for all ordinary edits. The first ones, as many as first says, are always shown: also what git runs by
+// its configuration, and one change of each kind.
 func (r Report) forPeople() (list []Change, first int) {
 	const most = 4
 	var edited []string
@@ -142,7 +156,8 @@ func (r Report) forPeople() (list []Change, first int) {
 		switch {
 		case c.Ordinary:
 			edited = append(edited, c.Path)
-		case c.Change == TakenOut || c.Change == Staged || strings.Contains(c.Means, leadsOutside):
+		case c.Change == TakenOut || c.Change == Staged || strings.Contains(c.Means, leadsOutside),
+			strings.Contains(c.Means, git.Unignored), strings.HasPrefix(c.Means, byConfiguration):
 			list = append(list, c)
 		case hostrun.Ordinary(c.Means):
 			asked = append(asked, c)
@@ -152,7 +167,7 @@ func (r Report) forPeople() (list []Change, first int) {
 	}
 	first = len(list)
 	if len(r.Changes) > lineLimit {
-		spread(others)
+		first += spread(others)
 	}
 	list = append(append(list, others...), asked...)
 	if len(edited) == 0 {
@@ -166,16 +181,20 @@ func (r Report) forPeople() (list []Change, first int) {
 	return append(list, Change{Path: names, Change: Changed, Means: means, Ordinary: true}), first
 }
 
-// spread brings the first change of each meaning to the front, then the second ones: many of one do not hide another.
-func spread(list []Change) {
+// spread brings the first change of each kind to the front, then the second ones: many of one do not hide another. It
+// returns how many kinds there are. What a meaning has after a semicolon is no part of its kind: an agent decides what
+// stands there, a number or a path.
+func spread(list []Change) (kinds int) {
 	turn, times := map[string]int{}, map[string]int{}
 	for _, c := range list {
-		turn[c.Path+"\x00"+c.Change] = times[c.Means]
-		times[c.Means]++
+		kind, _, _ := strings.Cut(c.Means, ";")
+		turn[c.Path+"\x00"+c.Change] = times[kind]
+		times[kind]++
 	}
 	slices.SortStableFunc(list, func(a, b Change) int {
 		return cmp.Compare(turn[a.Path+"\x00"+a.Change], turn[b.Path+"\x00"+b.Change])
 	})
+	return len(times)
 }
 
 func (r Report) lines(w io.Writer, width int) {

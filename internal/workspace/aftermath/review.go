@@ -11,6 +11,7 @@ import (
 	"claudebox/internal/linux/pathname"
 	"claudebox/internal/workspace/git"
 	"claudebox/internal/workspace/hostrun"
+	"claudebox/internal/workspace/project"
 	"claudebox/internal/workspace/survey"
 )
 
@@ -23,14 +24,17 @@ type place struct {
 	git    git.Judgement
 	agents string // where agents keep their own files; empty: not known
 	own    bool   // it is a folder of the agent's own
+	staged git.Staged
 
-	told    []Change
-	repairs []git.Repair
+	told      []Change
+	repairs   []git.Repair
+	mentioned map[string]bool // what is told of or repaired, and all folders above
 }
 
 // review returns what is reported of a place, and the repairs that keep it from the user's tools. It has no effects.
 func review(p place) ([]Change, []git.Repair) {
 	v := &p
+	v.mentioned = map[string]bool{}
 	v.gitPlaces()
 	v.links()
 	for _, rel := range p.after.pipes {
@@ -38,28 +42,46 @@ func review(p place) ([]Change, []git.Repair) {
 			v.rename(rel, "it is a pipe: whoever opens it waits")
 		}
 	}
+	if v.own || v.git.Root != v.was.Scope.Path {
+		return v.told, v.repairs
+	}
+	later := byThatSession
 	if p.before != nil {
+		later = ""
 		v.files()
 		v.repositories()
-		v.wholes()
-	} else if !v.own && v.git.Root == v.was.Scope.Path {
+	} else {
 		v.since()
 	}
+	v.hushed(later)
+	v.wholes(later)
 	return v.told, v.repairs
 }
 
 func (v *place) tell(rel, change, means string) {
+	v.mention(rel)
 	v.told = append(v.told, Change{Path: path.Join(v.base, rel), Change: change, Means: means})
 }
 
 func (v *place) rename(rel, why string) {
+	v.mention(rel)
 	v.repairs = append(v.repairs, git.Repair{Do: git.Rename, Rel: rel, Why: why})
 }
 
+// mention notes that something is told of.
+func (v *place) mention(rel string) {
+	for ; !v.mentioned[rel]; rel = path.Dir(rel) {
+		v.mentioned[rel] = true
+	}
+}
+
 // mentions reports whether something at or below a path is told of already.
-func (v *place) mentions(rel string) bool {
-	return slices.ContainsFunc(v.repairs, func(r git.Repair) bool { return pathname.Below(r.Rel, rel) }) ||
-		slices.ContainsFunc(v.told, func(c Change) bool { return pathname.Below(c.Path, path.Join(v.base, rel)) })
+func (v *place) mentions(rel string) bool { return v.mentioned[rel] }
+
+// says reports whether a path itself is told of already, and not as an ordinary edit.
+func (v *place) says(rel string) bool {
+	return slices.ContainsFunc(v.repairs, func(r git.Repair) bool { return r.Rel == rel }) ||
+		slices.ContainsFunc(v.told, func(c Change) bool { return c.Path == path.Join(v.base, rel) && !c.Ordinary })
 }
 
 // gitPlaces adds the repairs of what git would obey. A lock that another living session may hold is left to the end of
@@ -69,6 +91,9 @@ func (v *place) gitPlaces() {
 	v.repairs = slices.DeleteFunc(repairs, func(r git.Repair) bool {
 		return r.Why == git.StaysLocked && v.was.shared(path.Join(v.git.Root, r.Rel))
 	})
+	for _, r := range v.repairs {
+		v.mention(r.Rel)
+	}
 	named := v.after.obeyed
 	if v.git.Root == v.was.Scope.Path {
 		named = slices.Concat(named, v.was.Scope.Unmade)
@@ -99,7 +124,11 @@ func (v *place) links() {
 		case v.agents != "" && pathname.Below(l.to, v.agents):
 			v.rename(l.rel, "it leads to "+l.to+", where an agent keeps its own files")
 		default:
-			if told++; told <= outsideLimit {
+			out := strings.Contains(l.means, leadsOutside)
+			if out {
+				told++
+			}
+			if !out || told <= outsideLimit {
 				v.tell(l.rel, New, l.means)
 			}
 		}
@@ -111,23 +140,33 @@ func (v *place) links() {
 
 // files reports changes of files that the user's tools run. Those in a new checkout are reported as one.
 func (v *place) files() {
-	whole := v.checkouts()
+	whole := checkouts(v.after.Seen, &v.before.Seen)
+	counts := map[string]int{}
+	for _, dir := range whole {
+		counts[dir] = 0
+	}
+	in := func(rel string) (whole string) { // the outermost one
+		for dir := path.Dir(rel); dir != "."; dir = path.Dir(dir) {
+			if _, is := counts[dir]; is {
+				whole = dir
+			}
+		}
+		return whole
+	}
 	was := map[string]survey.File{}
 	for _, f := range v.before.Files {
 		was[f.Rel] = f
 	}
-	counts := map[string]int{}
 	told := map[string]bool{}
 	tell := func(rel, change, means string) { told[rel] = true; v.tell(rel, change, means) }
 	for _, f := range v.after.Files {
 		before, there := was[f.Rel]
 		delete(was, f.Rel)
 		means := cmp.Or(v.means(f.Rel, before), v.meansLink(f))
-		in := slices.IndexFunc(whole, func(dir string) bool { return strings.HasPrefix(f.Rel, dir+"/") })
 		switch {
 		case means == "" || there && (before == f || before.Kind == beneath.Dir && f.Kind == beneath.Dir):
-		case in >= 0:
-			counts[whole[in]]++
+		case in(f.Rel) != "":
+			counts[in(f.Rel)]++
 		case f.Kind == beneath.Dir && told[path.Dir(f.Rel)]:
 		case !there:
 			tell(f.Rel, New, means)
@@ -153,6 +192,9 @@ func (v *place) files() {
 	}
 }
 
+// byThatSession is said of a change since a session began whose end nobody saw.
+const byThatSession = "; by that session, or later"
+
 // since reports the files that the user's tools run and that were changed since a session began whose end nobody saw.
 func (v *place) since() {
 	for _, f := range v.after.Files {
@@ -160,7 +202,7 @@ func (v *place) since() {
 		if means == "" || f.Kind == beneath.Dir || f.Stamp.Change < v.was.since || v.mentions(f.Rel) {
 			continue
 		}
-		v.tell(f.Rel, Changed, means+"; by that session, or later")
+		v.tell(f.Rel, Changed, means+byThatSession)
 		_, tracked := slices.BinarySearch(v.after.Runs, f.Rel)
 		v.told[len(v.told)-1].Ordinary = tracked && f.Kind == beneath.Regular && hostrun.Ordinary(means)
 	}
@@ -182,45 +224,56 @@ func (v *place) meansLink(f survey.File) string {
 	if f.Kind != beneath.Link || means == "" || v.mentions(f.Rel) {
 		return ""
 	}
-	return "a link in the place of a folder; of what is in that: " + means
+	return "a link in the place of a folder, and of what is in that: " + means
 }
 
 // checkouts returns the folders of repositories in which everything was made by the session.
-func (v *place) checkouts() (dirs []string) {
-	for _, place := range v.after.Git {
-		if dir := path.Dir(place); dir != "." && !v.before.Saw(dir) {
+func checkouts(after project.Seen, before *project.Seen) (dirs []string) {
+	for _, place := range after.Git {
+		if dir := path.Dir(place); dir != "." && !before.Saw(dir) {
 			dirs = append(dirs, dir)
 		}
 	}
 	return dirs
 }
 
-// repositories reports new repositories in folders that were there before, and files whose changes git hides now.
+// repositories reports new repositories in folders that were there before.
 func (v *place) repositories() {
 	for _, place := range v.after.Git {
-		if !slices.Contains(v.before.Git, place) && v.before.Saw(path.Dir(place)) && !v.mentions(place) {
+		_, was := slices.BinarySearch(v.before.Git, place)
+		if !was && v.before.Saw(path.Dir(place)) && !v.mentions(place) {
 			v.tell(place, New, "a repository that was made inside; git runs nothing that stands in it")
 		}
 	}
+}
+
+// hushed reports files whose changes git hides now.
+func (v *place) hushed(later string) {
+	const means = "git shows no change of it any more (skip-worktree or assume-unchanged in the index)"
 	for _, rel := range v.after.Hushed {
-		if _, was := slices.BinarySearch(v.before.Hushed, rel); !was {
-			v.tell(rel, Changed, "git shows no change of it any more (skip-worktree or assume-unchanged in the index)")
+		if _, was := slices.BinarySearch(v.was.Watched.Hushed, rel); !was {
+			v.tell(rel, Changed, means+later)
 		}
 	}
 }
 
 // wholes reports the places that are compared as one.
-func (v *place) wholes() {
-	for rel, now := range v.after.wholes {
-		was, change := v.before.wholes[rel], Changed
+func (v *place) wholes(later string) {
+	for _, now := range v.after.wholes {
+		var was whole
+		at := slices.IndexFunc(v.was.Watched.Wholes, func(w whole) bool { return w.Rel == now.Rel })
+		if at >= 0 {
+			was = v.was.Watched.Wholes[at]
+		}
+		change := Changed
 		switch {
-		case now == was, now.once && v.mentions(rel), now.to != "" && v.mentions(now.to):
+		case now == was, now.Once && v.says(now.Rel), now.To != "" && v.says(now.To):
 			continue
-		case now.sum == "":
+		case now.Sum == "":
 			change = Removed
-		case was.sum == "":
+		case was.Sum == "":
 			change = New
 		}
-		v.tell(rel, change, now.means)
+		v.tell(now.Rel, change, now.Means+later)
 	}
 }

@@ -1,8 +1,11 @@
 package aftermath
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/workspace/git"
@@ -38,6 +41,37 @@ func TestReviewIsAFunctionOfValues(t *testing.T) {
 	want := []string{"new out", "changed .envrc", "new package.json", "removed justfile", "theirs goes", "pipe goes"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)
+	}
+}
+
+// Each of what an agent made was compared with all that was told of before: 30,000 repositories took two minutes.
+func TestManyRepositoriesAreJudgedInTimeThatGrowsWithTheirNumber(t *testing.T) {
+	const many, patience = 60_000, 20 * time.Second
+	var after survey.Found
+	for n := range many {
+		dir := fmt.Sprintf("r/%06d", n)
+		after.Git = append(after.Git, dir+"/.git")
+		after.Files = append(after.Files, survey.File{Rel: dir + "/Makefile", Kind: beneath.Regular, Stamp: beneath.Stamp{Ino: 1}})
+	}
+	p := place{
+		was: record{Scope: project.Scope{Path: "/p"}}, git: git.Judgement{Root: "/p"},
+		before: &seen{Seen: project.Seen{Survey: &survey.Survey{}}}, after: seen{Seen: project.Seen{Survey: &survey.Survey{Found: after}}},
+	}
+	began := time.Now()
+	told, _ := review(p)
+	if took := time.Since(began); len(told) != many || took > patience {
+		t.Errorf("%d are told, after %s", len(told), took)
+	}
+}
+
+// The next launch with --yes refused, and the report of the session that was why had been empty.
+func TestMoreEntriesThanALaunchLooksAtAreTold(t *testing.T) {
+	for entries, want := range map[int]string{200_000: "", 200_001: "has 200001 entries now"} {
+		now := project.Seen{Survey: survey.Of([]survey.Folder{{Rel: ".", Entries: entries}})}
+		r := Report{Beyond: now.Beyond()}
+		if got := r.Text("/home/u", 0); r.Silent() != (want == "") || !strings.Contains(got, want) {
+			t.Errorf("%d: %q", entries, got)
+		}
 	}
 }
 

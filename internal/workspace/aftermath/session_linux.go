@@ -1,5 +1,5 @@
 // Package aftermath deals with what a session left in its project: git folders that the agent made are made harmless,
-// and what the host's tools would run is told (SEC-04).
+// and what the host's tools would run is told.
 //
 // [Begin] notes what is there and keeps the note in a file, in claudebox's own folder, that is locked while the session
 // lives. [Session.End] looks again at each folder that the agent could write to; review compares the two looks, as a
@@ -17,6 +17,7 @@
 package aftermath
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -43,6 +44,7 @@ type Session struct {
 	disk   *time.Timer // brings the record there; nil: not yet
 	before *seen
 	held   func() map[string]content // what files held before; nil: the sandbox was not started
+	staged func() git.Staged         // what indexes held before; nil likewise
 	alone  bool                      // no other session lived in the project when it began
 }
 
@@ -80,14 +82,21 @@ func Begin(home string, p project.Project, agent Agent) (*Session, error) {
 		Began: now(), Scope: p.Scope, Inode: root.Stamp.Ino, ID: identity.Of(tree.FD()),
 		Before: inherited(p.Before, live), OpenConfig: p.OpenConfig,
 		Tracked: p.Tracked, Covered: slices.Concat(p.ReadOnly, p.Hidden), Hidden: p.Hidden,
-		Closed: p.Seen.Closed, Cut: p.Seen.Cut,
+		Closed: p.Seen.Closed, Cut: p.Seen.Cut, Watched: watch(tree, p),
+		Staged:   uncounted(p),
 		Instance: agent.Instance, Conversations: agent.Conversations,
+	}
+	for _, rel := range p.Filled.Repos {
+		if what, err := tree.Look(rel); err == nil {
+			r.Filled = append(r.Filled, filled{rel, what.Stamp.Ino})
+		}
 	}
 	for _, rel := range r.Covered {
 		if what, err := tree.Look(rel); err == nil && what.Kind != beneath.Absent {
 			r.Inodes = append(r.Inodes, what.Stamp.Ino)
 		}
 	}
+	r.Ignoring = ignoringAbove(tree, r.untracked())
 	if err := errors.Join(rememberHidden(home, stayFile, r.ID, tree, p.Stay),
 		rememberHidden(home, hiddenFile, r.ID, tree, p.Hidden)); err != nil {
 		return nil, failed(path.Join(home, memoryFolder), err)
@@ -101,7 +110,7 @@ func Begin(home string, p project.Project, agent Agent) (*Session, error) {
 	alone := !slices.ContainsFunc(live, func(r record) bool {
 		return pathname.Below(r.Scope.Path, p.Path) || pathname.Below(p.Path, r.Scope.Path)
 	})
-	return &Session{home: home, tree: tree, record: r, file: f, before: lookBefore(tree, p), alone: alone}, nil
+	return &Session{home: home, tree: tree, record: r, file: f, before: &seen{Seen: p.Seen}, alone: alone}, nil
 }
 
 // Overlaps reports whether another session lived in the project, above it or below it, when this one began.
@@ -109,7 +118,10 @@ func (s *Session) Overlaps() bool { return !s.alone }
 
 // Follow begins what need not delay the start. It is called when the sandbox has been started.
 func (s *Session) Follow() {
-	s.held = sum(s.record.Scope.Path, s.before.Files)
+	s.held = meanwhile(func(ended context.Context) map[string]content {
+		return take(ended, s.record.Scope.Path, s.before.Files)
+	})
+	s.staged = meanwhile(s.record.Before.Staged)
 	s.disk = time.AfterFunc(onDiskAfter, func() { onDisk(s.file.Name()) })
 }
 
@@ -157,7 +169,7 @@ func Sweep(home string, near ...string) []Report {
 			r = was.settle(home, tree, nil)
 			tree.Close()
 			r.Changes = slices.DeleteFunc(r.Changes, func(c Change) bool {
-				return c.Change == Changed && told(reports, r.Project, c.Path)
+				return c.Change != TakenOut && told(reports, r.Project, c.Path)
 			})
 		}
 		r.Unfinished = true
@@ -210,8 +222,11 @@ func (was record) settle(home string, tree *beneath.Folder, of *Session) Report 
 	}
 	var look git.Look
 	p.after, look = was.look(tree, walked)
+	p.after.wholes = was.Watched.again(tree)
 	if of != nil {
-		p.after.wholes = p.before.wholesAgain(tree)
+		if of.staged != nil {
+			p.staged = of.staged()
+		}
 		if of.held != nil {
 			p.after.equal = equal(tree, of.held(), p.before.Files, p.after.Files)
 		}
@@ -220,6 +235,9 @@ func (was record) settle(home string, tree *beneath.Folder, of *Session) Report 
 		}
 	}
 	r := Report{Project: was.Scope.Path, Cut: p.after.cut, Closed: p.after.unread}
+	if !was.Cut && !r.Cut {
+		r.Beyond = p.after.Beyond()
+	}
 	if of != nil {
 		r.fail("remember what the session could read", was.rememberHad(home, tree, p.after.Seen))
 	}
@@ -229,11 +247,11 @@ func (was record) settle(home string, tree *beneath.Folder, of *Session) Report 
 	if p.after.Cut && !was.Cut {
 		r.fail("look at all of the project", errors.New("it has more entries than can be, since this session"))
 	}
-	r.Changes = was.staged(tree, p.after.Seen, walked)
+	r.Changes = append(was.staged(home, tree, p.after.Seen, walked), was.unignored(tree)...)
 	// First: what is moved aside may be put back.
 	r.fail("take down what was added to git's index", was.rememberNames(home, tree, p.after.Seen))
-	elsewhere := was.judgeCommon(&r, home)
-	p.after.links = leading(tree, p.after.NewLinks)
+	elsewhere := was.judgeCommon(&r, home, p.staged)
+	p.after.links = was.leading(tree, p.after.NewLinks)
 	r.judge(home, tree, p, look, func(at string) bool {
 		return elsewhere.Has(at) && pathname.Below(at, was.Scope.Common)
 	})
@@ -244,41 +262,75 @@ func (was record) settle(home string, tree *beneath.Folder, of *Session) Report 
 }
 
 // staged returns what the session added to an index so that the user's next commit takes secrets along: files that were
-// hidden, which it added as empty ones, and files with names of secrets that are not there yet. Of hidden files
-// that were tracked, it returns those that are empty in an index now; before is what was seen then, or nil.
-func (was record) staged(tree *beneath.Folder, after project.Seen, before *project.Seen) (changes []Change) {
+// hidden, which it added as empty ones, and files with names of secrets that are not there yet. What an earlier session
+// added was told. Of hidden files that were tracked, it returns those that are empty in an index now; before is what
+// was seen then, or nil. Of files that tools run, it returns those of which the index has another content now.
+func (was record) staged(home string, tree *beneath.Folder, after project.Seen, before *project.Seen,
+) (changes []Change) {
 	add := func(rel, why string) {
-		if !slices.Contains(was.Tracked, rel) {
-			changes = append(changes, Change{Path: rel, Change: Staged, Means: why})
+		told := slices.Contains(was.Staged, rel) && isRemembered(home, after, rel)
+		if !slices.Contains(was.Tracked, rel) && !told {
+			changes = append(changes, Change{Path: rel, Change: Staged, Means: why + unstage(rel)})
 		}
 	}
+	old := map[string]bool{}
+	for _, name := range was.Tracked {
+		old[name] = true
+	}
+	added := slices.DeleteFunc(after.All(), func(name string) bool { return old[name] })
 	for _, rel := range was.Hidden {
-		if after.Has(rel) {
+		if slices.ContainsFunc(added, func(name string) bool { return pathname.Below(name, rel) }) {
 			add(rel, whyStaged)
 		}
 		if slices.Contains(was.Tracked, rel) && before != nil && after.Emptied(before.Tracked, rel) {
 			changes = append(changes, Change{Path: rel, Change: Staged, Means: whyEmptied})
 		}
 	}
+	below := func(rel string) func(string) bool { return func(at string) bool { return pathname.Below(rel, at) } }
 	for _, rel := range after.Names {
-		if !slices.Contains(was.Hidden, rel) && was.Scope.Hides(rel) && isAbsent(tree, rel) {
+		if !slices.ContainsFunc(was.Hidden, below(rel)) && was.Scope.Hides(rel) && isAbsent(tree, rel) {
 			add(rel, whyAwaited)
+		}
+	}
+	if before == nil {
+		return changes
+	}
+	told := slices.Concat(was.Hidden, checkouts(after, before)) // or these are told as a whole
+	for _, rel := range after.Apart(before.Tracked, tree) {
+		if !slices.ContainsFunc(told, below(rel)) {
+			changes = append(changes, Change{Path: rel, Change: Staged, Means: whyApart})
 		}
 	}
 	return changes
 }
 
+// uncounted returns the names in the indexes that count as untracked.
+func uncounted(p project.Project) []string {
+	all := p.Seen.All()
+	if len(all) == len(p.Tracked) {
+		return nil
+	}
+	tracked := map[string]bool{}
+	for _, rel := range p.Tracked {
+		tracked[rel] = true
+	}
+	return slices.DeleteFunc(all, func(rel string) bool { return tracked[rel] })
+}
+
+const whyApart = "your tools run or obey it, and git's index has another content of it now, which the next checkout " +
+	"may write: `git diff -R` shows it"
+
 const whyAwaited = "it is in git's index, and not there: if you make it, `git commit -a` takes its content along; " +
-	"`git rm --cached` takes it out"
+	"to take it out: "
 
 const whyEmptied = "it was hidden inside, and is in git's index as an empty file now; your own is as it was, " +
 	"and git has the one before in an older commit, or in HEAD"
 
 const whyStaged = "it was hidden inside, and is in git's index now: `git commit -a` would take its content along; " +
-	"`git rm -f --cached` takes it out"
+	"to take it out: "
 
 // judgeCommon judges the repository's common folder, if that lies outside of the project, and returns its git places.
-func (was record) judgeCommon(r *Report, home string) (seen git.Snapshot) {
+func (was record) judgeCommon(r *Report, home string, staged git.Staged) (seen git.Snapshot) {
 	if was.Scope.Common == "" {
 		return seen
 	}
@@ -288,7 +340,7 @@ func (was record) judgeCommon(r *Report, home string) (seen git.Snapshot) {
 		return seen
 	}
 	defer root.Close()
-	return r.judge(home, root, place{was: was}, git.Look{Own: []string{"."}}, was.Before.Has)
+	return r.judge(home, root, place{was: was, staged: staged}, git.Look{Own: []string{"."}}, was.Before.Has)
 }
 
 // judgeOwn judges the git places in a folder of the agent's own that were changed since the session began: the user may
@@ -308,7 +360,7 @@ func (was record) judgeOwn(r *Report, home, dir string) {
 	if dir != was.Instance { // what is no file among the conversations is taken away there
 		after.pipes = nil
 	}
-	old := func(rel string) bool { return !git.Touched(root, rel, was.since) }
+	old := func(rel string) bool { return !git.Touched(root, rel, was.since) && !inner.cameTo(root, rel) }
 	look.Git, look.Bare = slices.DeleteFunc(look.Git, old), slices.DeleteFunc(look.Bare, old)
 	r.judge(home, root, place{was: inner, after: after, own: true}, look, nil)
 }
@@ -337,6 +389,7 @@ func (r *Report) judge(home string, root *beneath.Folder, p place, look git.Look
 	for _, repair := range repairs { // what fails is tried again by the next launch
 		r.fail("make "+root.Join(repair.Rel)+" harmless", m.Apply(repair))
 	}
+	r.fail("write git's index anew", m.Renew(seen, p.staged, p.was.shared))
 	for _, c := range m.Changes {
 		from, to := path.Join(p.base, c.Rel), path.Join(p.base, c.To)
 		r.Changes = append(r.Changes, Change{from, TakenOut, c.Text, false, wayBack(from, to)})

@@ -12,7 +12,7 @@ import (
 
 const (
 	reportsFolder = "reports"
-	reportForm    = "claudebox report 1\n" // before the report; another form, another number
+	reportForm    = "claudebox report 2\n" // before the report; another form, another number
 	untoldLimit   = 16                     // how many reports are kept; each costs a launch some 50 µs
 )
 
@@ -28,7 +28,7 @@ type kept struct {
 // that cannot be kept can still be printed.
 func (r *Report) keep(home string, began moment) {
 	earlier := *r
-	later := Report{Project: r.Project, Unfinished: true, Changes: r.Changes, Cut: r.Cut}
+	later := Report{Project: r.Project, Unfinished: true, Changes: r.Changes, Cut: r.Cut, Beyond: r.Beyond}
 	if later.Silent() {
 		earlier.Told(true)
 		r.file = nil

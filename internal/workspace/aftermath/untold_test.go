@@ -201,7 +201,7 @@ func TestReportsThatNobodyIsToldAreBounded(t *testing.T) {
 func TestAReportThatIsNoneGoesAway(t *testing.T) {
 	w := newWorld(t)
 	w.write(".claudebox/reports/empty", "")
-	w.write(".claudebox/reports/cut", "claudebox report 1\nabc")
+	w.write(".claudebox/reports/cut", "claudebox report 2\nabc")
 	w.write(".claudebox/reports/other", "claudebox report 0\n{}")
 	must(t, os.Symlink("/etc/passwd", w.path(".claudebox/reports/link")))
 	if r := w.sweep(); len(r) > 0 || len(w.reports()) != 1 {

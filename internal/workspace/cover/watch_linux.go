@@ -53,7 +53,7 @@ func Begin(bwrap int, top string, files []File, lost func(path string, err error
 		w.files[f.Path] = f
 	}
 	if len(files) > 0 {
-		w.Watch = watch.Later(watch.Question{
+		w.Watch = watch.Start(watch.Request{
 			Folders: w.folders, Events: unix.IN_CREATE | unix.IN_MOVED_TO | unix.IN_MOVE_SELF | unix.IN_DONT_FOLLOW,
 			See: w.look, Moved: func(dir string) { w.unwatched(dir, unix.ENOENT) }, Failed: w.unwatched,
 		})
@@ -111,10 +111,13 @@ func (w *Watch) look(name string) {
 	if process == 0 || isReadOnly(process, name) {
 		return // the sandbox is gone, or all is well
 	}
-	err := f.cover(process)
-	// When the sandbox is gone, nobody is left to see it. A file that could not be covered because it was replaced
-	// once more is looked at once more.
-	if !errors.Is(err, within.ErrGone) && (err == nil || inode(name) == now) {
+	was, err := f.cover(process)
+	switch {
+	case err == nil && !was:
+		w.lost(name, nil)
+	case was, errors.Is(err, within.ErrGone), proctree.Init(w.bwrap) != process:
+		// It was covered all the time, or nobody is left to see it.
+	case inode(name) == now: // else it was replaced once more, and is looked at once more
 		w.lost(name, err)
 	}
 }
@@ -128,8 +131,9 @@ func inode(name string) uint64 {
 	return st.Ino
 }
 
-// isReadOnly looks at what a process sees at a path. All covers are read-only, and nothing else below a project is.
-func isReadOnly(process int, name string) bool {
+// isReadOnly looks at what a process sees at a path. All covers are read-only, and nothing else below a project is. Of
+// a process that is just ending it may see nothing, and says no.
+var isReadOnly = func(process int, name string) bool {
 	root, err := unix.Open(fmt.Sprintf("/proc/%d/root", process), unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return false
@@ -151,21 +155,23 @@ func isReadOnly(process int, name string) bool {
 // that is quick enough may remove one before it is mounted.
 const tries = 20
 
-// cover lays the file's cover over it in the sandbox of a process, read-only.
-func (f File) cover(process int) (err error) {
+// cover lays the file's cover over it in the sandbox of a process, read-only. was is whether it lay there before: that
+// is seen in the mount namespace itself, which stays whole while somebody is in it.
+func (f File) cover(process int) (was bool, err error) {
 	c := within.Cover{Path: f.Path, Mode: 0o444, ReadOnly: true}
 	if f.Remake != nil {
 		if c.With = within.File; f.Folder {
 			c.With = within.Folder
 		}
 		if c.Content, err = f.Remake(f.Path); err != nil {
-			return err
+			return false, err
 		}
 	}
-	for range tries {
-		if err = within.Lay(process, []within.Cover{c}, nil); err == nil {
-			break
+	seen := make([]within.Seen, 1)
+	for n := range tries {
+		if err = within.Lay(process, []within.Cover{c}, seen); err == nil {
+			return n == 0 && seen[0].Before.Flags&unix.ST_RDONLY != 0, nil
 		}
 	}
-	return err
+	return false, err
 }

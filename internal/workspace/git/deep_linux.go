@@ -56,15 +56,19 @@ func (f folderLook) deep() error {
 	return nil
 }
 
-// strays has git take what lies where it puts no repository for none, if it was changed since the session began.
+// strays has git take what lies where it puts no repository for none, if it was changed or came there since the session
+// began.
 func (f folderLook) strays(seen *survey.Survey) {
+	isNew := func(stray string) bool {
+		return Touched(f.root, stray, f.Since) || Moved(f.root, stray, f.Rel, f.Since)
+	}
 	for _, stray := range seen.Bare {
-		if Touched(f.root, stray, f.Since) {
+		if isNew(stray) {
 			f.disarm(stray, strayPlace)
 		}
 	}
 	for _, stray := range seen.Git {
-		if Touched(f.root, stray, f.Since) {
+		if isNew(stray) {
 			f.odd = append(f.odd, Repair{Do: Rename, Rel: stray, Why: strayPlace})
 		}
 	}
@@ -99,6 +103,18 @@ func Touched(root *beneath.Folder, rel string, since int64) bool {
 	return slices.ContainsFunc(slices.Concat(seen.Git, seen.Bare), isKept) ||
 		slices.ContainsFunc(odd, func(at string) bool { return isKept(path.Dir(at)) }) ||
 		seen.ChangedSince(since, isKept)
+}
+
+// Moved reports whether a folder on the way from a top to what lies at rel was changed since a time, in nanoseconds
+// since 1970. Who moves a folder changes it, and nothing of what lies in it: that may have been made long ago, where
+// nobody looks ([survey.Walk] stops at a depth).
+func Moved(root *beneath.Folder, rel, top string, since int64) bool {
+	for at := path.Dir(rel); at != top && at != "."; at = path.Dir(at) {
+		if what, err := root.Look(at); err != nil || what.Stamp.Change >= since {
+			return true
+		}
+	}
+	return false
 }
 
 // objects looks at the folders of objects that were changed. Git makes only

@@ -34,7 +34,8 @@ type Look struct {
 	Own  []string // git folders by their own right, whatever they are called
 	// Relative are paths that the user's own configuration makes git obey in the working tree of any repository.
 	Relative []string
-	// Before is what was seen before the session: files that are the same are not read again. Nil: this is that look.
+	// Before is what the look before the session saw: files that are the same are not read again. It is nil in that
+	// look itself.
 	Before *Snapshot
 	// Since is when the session began, in nanoseconds since 1970. What lies deep in a git folder and is older was there
 	// before.
@@ -101,11 +102,13 @@ func (g *gatherer) all(places []string) error {
 func (g *gatherer) place(rel string) error {
 	what, err := g.look(rel)
 	if err != nil || what.Kind == beneath.Absent || g.seen[rel] {
-		return g.unlessBefore(err)
+		return g.afterSession(err)
 	}
 	dir := path.Dir(rel)
-	if above, err := g.look(dir); what.Kind == beneath.Link && (err != nil || above.Kind != beneath.Dir) {
-		return nil // behind a link, where an index names a submodule: judged where it is
+	if what.Kind == beneath.Link {
+		if above, err := g.look(dir); err != nil || above.Kind != beneath.Dir {
+			return nil // behind a link, where an index names a submodule: judged where it is
+		}
 	}
 	g.relative(dir)
 	if what.Kind == beneath.Dir {
@@ -127,8 +130,8 @@ func (g *gatherer) relative(dir string) {
 	}
 }
 
-// unlessBefore drops an error of the look before a session: git cannot read that place either.
-func (g *gatherer) unlessBefore(err error) error {
+// afterSession returns err, but nil in the look before a session: git cannot read that place either.
+func (g *gatherer) afterSession(err error) error {
 	if g.Before == nil {
 		return nil
 	}
@@ -145,7 +148,7 @@ func (g *gatherer) folder(rel, in string, role Role, depth int) error {
 	if g.Before != nil {
 		f.before = g.Before.Folder(f.Path)
 	}
-	if role == Bare { // elsewhere no such name may be new in a git folder
+	if role == Bare { // in other git folders any new name is moved aside
 		g.relative(rel)
 	}
 	var err error
@@ -155,7 +158,7 @@ func (g *gatherer) folder(rel, in string, role Role, depth int) error {
 		f.disarm(rel, "it cannot be looked at")
 	}
 	g.Folders = append(g.Folders, *f.Folder)
-	return g.unlessBefore(err)
+	return g.afterSession(err)
 }
 
 const (
@@ -198,7 +201,7 @@ func (f folderLook) inside(depth int) error {
 	return errors.Join(append(faults, f.deep())...)
 }
 
-// within lists a folder. A folder with too many names goes.
+// within lists a folder. One with too many names is moved aside or, if it is the git folder itself, disarmed.
 func (f folderLook) within(at string) ([]named, error) {
 	list, err := f.list(at)
 	if err != nil && at == f.Rel && f.Before == nil {
@@ -232,8 +235,8 @@ func (f folderLook) entry(n named, depth int) (err error) {
 		err = f.files(n.name)
 	case store:
 		const leads = "objects/info/alternates"
-		what, fault := f.look(path.Join(f.Rel, leads))
-		if err = fault; err == nil {
+		var what beneath.Entry
+		if what, err = f.look(path.Join(f.Rel, leads)); err == nil {
 			f.note(leads, what)
 		}
 	case places:
@@ -259,14 +262,18 @@ func (f folderLook) note(name string, what beneath.Entry) {
 		e.text, e.read = f.manyRefs(at)
 	}
 	if e.isIndex() && f.Before != nil && !e.same(f.before.Entry(name)) {
-		e.read = f.isGitsIndex(at)
+		e.hashSize = f.hashSize()
+		e.read = f.isGitsIndex(at, e.hashSize)
 	}
 	if name == "gitdir" && e.read {
-		e.back = backOf(f.abs(path.Dir(at)), e.text)
+		e.back = leadsBackTo(f.abs(path.Dir(at)), e.text)
 	}
 	f.Entries = append(f.Entries, e)
 	if f.Before == nil && sort == setting {
 		f.Own = append(f.Own, e.sums()...)
+	}
+	if f.Before == nil && name == excluding {
+		f.Ignores = Ignoring([]byte(e.text))
 	}
 }
 
@@ -286,16 +293,21 @@ const indexLimit = 128 << 20
 
 // isGitsIndex reports whether an index holds all that git reads, and nothing that git would not write there. One that
 // leaves something to other files may stay in a repository where that was so before the session.
-func (f folderLook) isGitsIndex(at string) bool {
+func (f folderLook) isGitsIndex(at string, hashSize int) bool {
 	content, err := f.root.Read(at, indexLimit)
+	kind, ok := CheckIndex(content, hashSize)
+	return err == nil && ok && (!kind.Split || f.before.isSplit()) && (!kind.Sparse || f.before.isSparse())
+}
+
+// hashSize returns the length of object names in the repository.
+func (f folderLook) hashSize() int {
 	common := f.Rel
 	if f.Role == Linked {
 		common = path.Dir(path.Dir(f.Rel))
 	}
 	text, _ := f.read(path.Join(common, "config"), beneath.Regular)
 	config, _ := gitconfig.Parse([]byte(text))
-	kind, ok := CheckIndex(content, HashSize(config))
-	return err == nil && ok && (!kind.Split || f.before.isSplit()) && (!kind.Sparse || f.before.isSparse())
+	return HashSize(config)
 }
 
 // isSplit reports whether the folder's index was split.
@@ -309,8 +321,8 @@ func (f *Folder) isSparse() bool {
 	return f != nil && slices.Contains(f.Own, sumOf(gitconfig.Entry{Section: "index", Name: "sparse", Value: "true"}))
 }
 
-// judges reports whether an entry is judged by its content. Before a session that is so for files that lead elsewhere,
-// and for those that [Folder.Held] decides about.
+// judges reports whether an entry is judged by its content. Before a session only files that lead elsewhere are, and
+// those that [Folder.Held] decides about.
 func (f folderLook) judges(e Entry, sort sort) bool {
 	first, _, inner := strings.Cut(e.Name, "/")
 	switch {
@@ -322,9 +334,9 @@ func (f folderLook) judges(e Entry, sort sort) bool {
 	return !e.same(f.before.Entry(e.Name))
 }
 
-// backOf returns where the .git file leads that a gitdir file names, wherever that is. Only who may write there can
-// make it lead back.
-func backOf(folder, text string) string {
+// leadsBackTo returns where the .git file that a gitdir file names leads, wherever it lies. Only who may write there
+// can make it lead back.
+func leadsBackTo(folder, text string) string {
 	file, ok := dotGit(folder, text)
 	if !ok {
 		return ""
@@ -351,7 +363,7 @@ func (f folderLook) files(dir string) error {
 	return err
 }
 
-// foreign notes all that lies in a folder of another tool, unless the whole folder goes.
+// foreign notes all that lies in a folder of another tool, unless the whole folder is moved aside.
 func (f folderLook) foreign(name string) {
 	if f.Role == Bare || f.Before != nil && f.before.Entry(name) == nil {
 		return

@@ -17,6 +17,7 @@ import (
 const (
 	headerSize   = 12 // "DIRC", version, number of entries
 	statSize     = 40 // the stat data before an object name
+	mtimeAt      = 8  // in the stat data, in seconds
 	modeAt       = 24 // in the stat data
 	flagsSize    = 2
 	flagExtended = 0x4000 // two more bytes of flags follow
@@ -177,6 +178,7 @@ func HashSize(config []gitconfig.Entry) int {
 // scanner goes through the entries of an index in memory.
 type scanner struct {
 	IndexEntry
+	head    []byte // of the entry: all before its name
 	rest    []byte
 	names   int    // bytes that the further names may have together
 	version uint32 // zero: it is no index
@@ -220,7 +222,7 @@ func (s *scanner) entry() bool {
 		s.Hushed = s.Hushed || binary.BigEndian.Uint16(s.rest[size:])&flagSkipped != 0
 		size += flagsSize
 	}
-	s.Mode, s.Sum = binary.BigEndian.Uint32(s.rest[modeAt:]), s.rest[statSize:s.stat]
+	s.head, s.Mode, s.Sum = s.rest[:size], binary.BigEndian.Uint32(s.rest[modeAt:]), s.rest[statSize:s.stat]
 	length := int(flags & flagLength)
 	if s.version == 4 {
 		return s.compressed(s.rest[size:]) && length == min(len(s.Name), flagLength)

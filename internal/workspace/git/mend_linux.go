@@ -87,7 +87,7 @@ func TopLink(root *beneath.Folder, rel string) string {
 	return rel
 }
 
-// signs are the files by one of which git takes a folder for a repository.
+// signs are files: a folder with one of them is a repository for git.
 var signs = []string{"HEAD", "commondir"}
 
 // nameAside returns a path for something that is moved aside, in a new folder of its git folder.

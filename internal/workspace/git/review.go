@@ -75,7 +75,8 @@ func Review(j Judgement) (repairs []Repair, remarks []Remark) {
 	for _, f := range j.After.Folders {
 		remarks = append(remarks, f.remarks()...)
 		for _, r := range judged[f.Path] {
-			if r.Git = f.Rel; r.Rel == f.Rel {
+			r.Git = f.Rel
+			if r.Rel == f.Rel {
 				r.Git = f.In
 			}
 			repairs = append(repairs, r)
@@ -105,7 +106,7 @@ var underWay = map[string]string{
 }
 
 // remarks returns what to say of a git folder of the user's: which configurations have changed, which operation git
-// would continue, and whether it shows replaced commits.
+// would continue, whether it ignores less, and whether it shows replaced commits.
 func (f Folder) remarks() (list []Remark) {
 	if f.before == nil {
 		return nil
@@ -125,6 +126,11 @@ func (f Folder) remarks() (list []Remark) {
 			text += ", since this session: `git status` shows it"
 			list = append(list, Remark{path.Join(f.Rel, e.Name), text, true})
 		}
+	}
+	rules := f.Entry(excluding)
+	if text, _ := rules.Text(); (rules == nil || !rules.same(f.before.Entry(excluding))) &&
+		Unignores(f.before.Ignores, Ignoring([]byte(text))) {
+		list = append(list, Remark{path.Join(f.Rel, excluding), Unignored, false})
 	}
 	packed := f.Entry("packed-refs")
 	if f.replaces || packed != nil && packed.read && strings.Contains(packed.text, " refs/replace/") {
@@ -150,7 +156,7 @@ func (j Judgement) folder(f Folder) []Repair {
 			repairs = append(repairs, r)
 		}
 	}
-	repairs = crowded(repairs)
+	repairs = joinRepairs(repairs)
 	if f.Role == Bare && f.before == nil && len(repairs) > 0 {
 		// It may be a folder of the user's to which only this was added.
 		return []Repair{{Do: Disarm, Rel: f.Rel, Why: "git took it for a repository, and would run what is in it"}}
@@ -333,8 +339,8 @@ func (j Judgement) file(f File) string {
 	return ""
 }
 
-// crowded replaces many repairs in one folder by one that moves the whole folder, and leaves out repeated repairs.
-func crowded(repairs []Repair) (kept []Repair) {
+// joinRepairs replaces many repairs in one folder by one that moves the whole folder, and leaves out repeated repairs.
+func joinRepairs(repairs []Repair) (kept []Repair) {
 	const many = 20
 	count := map[string]int{}
 	for _, r := range repairs {

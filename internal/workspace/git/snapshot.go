@@ -11,8 +11,7 @@
 // its grammar. All else goes aside: what is not in the table, too. What an agent
 // made is judged like what was the user's, with nothing there before.
 //
-// It imports beneath, gitconfig, secretfile and survey, and runs no git: that would
-// obey what is to be taken out.
+// The package runs no git: that would obey what is to be taken out.
 package git
 
 import (
@@ -50,6 +49,7 @@ type Folder struct {
 	Entries []Entry
 	Own     []Sum    // of the settings in its configurations
 	Closed  []string // names in it that could not be looked at, or "." for itself
+	Ignores []string // before a session: the rules of its info/exclude
 	Rel     string   // of the folder, below the root that it was seen from
 	In      string   // of the git folder that it lies in; empty: none
 	odd     []Repair // repairs that were found to be needed while looking
@@ -70,6 +70,8 @@ type Entry struct {
 	text  string
 	read  bool
 	back  string // of a gitdir file that names a .git file outside the root: where that leads
+	// hashSize is the length of object names in an index that was changed since the look before.
+	hashSize int
 }
 
 // File is an entry named .git that is no folder.
@@ -233,10 +235,11 @@ func (s Snapshot) Astray(root *beneath.Folder, rel string) bool {
 	return at != f.Path
 }
 
-// target returns the folder that a .git file names; empty: it names none. Not ok: the kernel may go elsewhere.
+// target returns the folder that a .git file names; empty: it names none. It is not ok if the kernel may follow the
+// path to another one.
 func (f File) target() (to string, ok bool) {
-	text, is := strings.CutPrefix(f.text, "gitdir: ")
-	if !is {
+	text, found := strings.CutPrefix(f.text, "gitdir: ")
+	if !found {
 		return "", true
 	}
 	return leadsTo(path.Dir(f.Path), strings.TrimRight(text, "\r\n"))

@@ -105,7 +105,7 @@ func (j Judge) isURL(value string) bool {
 	if value == "" || value[0] == '-' || strings.Contains(value, "::") {
 		return false
 	}
-	if scheme, rest, is := strings.Cut(value, "://"); is {
+	if scheme, rest, ok := strings.Cut(value, "://"); ok {
 		if scheme == "file" {
 			return j.Local(rest)
 		}

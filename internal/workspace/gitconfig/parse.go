@@ -36,7 +36,8 @@ func (e Entry) Key() string {
 	return e.Section + "." + e.Name
 }
 
-// Last gives the value that counts of a variable, by its full name; empty when it is not set or has no value.
+// Last returns the last value of a variable, which is the one that counts; empty: it is not set or has no value. key
+// is its full name.
 func Last(entries []Entry, key string) (value string) {
 	for _, e := range entries {
 		if e.Key() == key && !e.Bare {
@@ -64,7 +65,7 @@ func IsTrue(s string) bool {
 
 // Path returns the path that a name in a configuration stands for. Relative names begin in the folder from.
 func Path(from, name, home string) string {
-	if rest, is := strings.CutPrefix(name, "~/"); is {
+	if rest, ok := strings.CutPrefix(name, "~/"); ok {
 		return path.Join(home, rest)
 	}
 	if !path.IsAbs(name) {
@@ -155,8 +156,8 @@ func (p *parser) sectionHeader() bool {
 	return false
 }
 
-// subsection reads the quoted part of a header, with backslash escapes, after the blank c. It refuses a NUL, at which
-// git would end the full name of each variable in the section: that name is another one.
+// subsection reads the quoted part of a header, with backslash escapes, after the blank c. It refuses a NUL: git would
+// end the full name of each variable in the section there, and take it for another variable.
 func (p *parser) subsection(section string, c byte) bool {
 	for isSpace(c) {
 		if c == '\n' {

@@ -1,5 +1,5 @@
 // Package hostrun knows the files of a project that tools of the host execute,
-// or obey, and what that means to a person (attacks.md, 3.3).
+// or obey, and what that means to a person.
 //
 // Git's own files are not among them: those are protected, or made harmless. The package has no effects and imports
 // nothing of claudebox.
@@ -16,8 +16,8 @@ import (
 
 // Rule says what a change of certain files means.
 type Rule struct {
-	// Pattern is a name, at any depth; "dir/name", where such a folder holds such a file; or "dir/**", all below such
-	// a folder. A name may have stars as in [path.Match], after its first dot that does not begin it.
+	// Pattern is a name at any depth; "dir/name", a file in such a folder; or "dir/**", all below such a folder. A name
+	// may have stars as in [path.Match], behind a dot that is not its first character: "mise.*.toml".
 	Pattern string
 	Means   string
 }
@@ -33,7 +33,7 @@ func Rules() (rules []Rule) {
 }
 
 // Held returns the files and folders at a project's root that tools of the host execute, or obey, without
-// being asked (sandbox.md, "Files the host executes").
+// being asked.
 func Held() []string {
 	names := []string{".direnv"}
 	for _, line := range table {
@@ -52,8 +52,8 @@ type rule struct {
 	means string
 }
 
-// kind is what a rule is about: the name itself, all below it, or the name as a link to a folder, in whose place other
-// rules expect a folder.
+// kind is what a rule is about: the name itself, all below it, or the name if it is a link in the place of a folder
+// that another rule expects.
 type kind int
 
 const (
@@ -62,8 +62,8 @@ const (
 	asLink
 )
 
-// rules are the rules of the table: by the last name in their patterns, or, for one with stars, by its stem. There are
-// few for each.
+// rules are the rules of the table: by the last name in their patterns, or, for one with stars, by its stem. So a name
+// is compared with few of them.
 var rules = sync.OnceValues(func() (byName, byStem map[string][]rule) {
 	byName, byStem = map[string][]rule{}, map[string][]rule{}
 	add := func(pattern string, about kind, means string) {
@@ -94,8 +94,8 @@ var rules = sync.OnceValues(func() (byName, byStem map[string][]rule) {
 	return byName, byStem
 })
 
-// stem is the part of a name before its first dot, a leading one aside; empty: it has none, or a longer one than the
-// table has.
+// stem returns the part of a name before its first dot, not counting one that the name begins with; empty: there is no
+// such dot, or more before it than in any name of the table.
 func stem(name []byte) []byte {
 	const longest = 20
 	if len(name) == 0 {
@@ -104,8 +104,8 @@ func stem(name []byte) []byte {
 	return name[:bytes.IndexByte(name[1:min(len(name), longest)], '.')+1]
 }
 
-// In returns a function that reports whether a name in the given folder is in the table; if it is not a folder's, also
-// where the table expects a folder: it may be a link to one.
+// In returns a function that reports whether the table has a rule for a name in folder. dir says that the name is a
+// folder's. Any other counts also where the table expects a folder: it may be a link to one.
 func In(folder string) func(name []byte, dir bool) bool {
 	if above(folder) != "" {
 		return func([]byte, bool) bool { return true }
@@ -128,7 +128,7 @@ func Means(rel string) string {
 }
 
 // Ordinary reports whether a change that means this is part of a usual day's work: it is one of a file that is run only
-// when somebody builds, installs, tests or evaluates. More may follow after a semicolon.
+// when somebody builds, installs, tests or evaluates. What means has after a semicolon does not count.
 func Ordinary(means string) bool {
 	means, _, _ = strings.Cut(means, ";")
 	return slices.Contains([]string{onInst, onBuild, onTest, onNix, onTool, onCargo, onPackage, onCompose}, means)
@@ -155,7 +155,7 @@ func split(rel string) (folder, name string) {
 	return ".", rel
 }
 
-// find returns what the table says of a name in a folder; with links, also of it as a link.
+// find returns what the table says of a name in a folder; if links is true, also what it says of the name as a link.
 func find(folder string, name []byte, about kind, links bool) string {
 	byName, byStem := rules()
 	for _, r := range byName[string(name)] {

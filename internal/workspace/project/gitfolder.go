@@ -4,7 +4,6 @@ import (
 	"errors"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 
 	"claudebox/internal/linux/beneath"
@@ -98,10 +97,10 @@ func (g *gitFolder) protect(tooMany bool) error {
 		g.secrets(true)
 		return nil
 	}
-	g.pin(g.Rel, whyConfig)
+	g.pin(g.Rel)
 	odd := g.odd()
 	if tooMany {
-		odd = "there are more than " + strconv.Itoa(repoLimit) + " git folders"
+		odd = "there are too many git folders"
 	}
 	switch {
 	case slices.Contains(g.Closed, "."):
@@ -113,7 +112,9 @@ func (g *gitFolder) protect(tooMany bool) error {
 		return unprotectable(g.Path, errors.New(odd))
 	case odd != "":
 		g.add(g.Rel, Mount{Mode: ReadOnly, Dir: true, Why: whyConfig})
-		g.note(true, "%s is read-only inside: %s", g.Path, odd)
+		if !tooMany { // else there is one note on all
+			g.note(true, "%s is read-only inside: %s", g.Path, odd)
+		}
 		g.secrets(true)
 		return nil
 	case g.Role == git.Linked:
@@ -136,7 +137,7 @@ func (g *gitFolder) protect(tooMany bool) error {
 	g.secrets(false)
 	for _, name := range g.Held() {
 		if at := g.Join(g.rel(name)); exists(at+"/.git") && !g.v.contains(at) {
-			g.hide(g.rel(name), true)
+			g.hide(g.rel(name), true, whyHidden)
 		}
 		g.held(name, whyTodo)
 	}
@@ -157,9 +158,9 @@ func (g *gitFolder) linked() {
 	switch {
 	case !in || !exists(g.tree+"/.git"):
 	case pathname.Below(g.v.path, g.tree):
-		g.pin(path.Dir(rel), whyMoved)
+		g.pin(path.Dir(rel))
 	case !g.v.given(g.tree):
-		g.hide(rel, true)
+		g.hide(rel, true, whyHidden)
 	}
 }
 
@@ -270,7 +271,7 @@ func (g *gitFolder) secrets(config bool) {
 			inner && (g.v.shown(rel) || g.v.tracked.Has(rel)):
 			continue
 		case s.Copy == nil:
-			g.hide(rel, s.Dir)
+			g.hide(rel, s.Dir, whyHidden)
 		default:
 			g.cover(rel, Mount{Mode: Made, Content: s.Copy, Why: whySecrets})
 			if inner {

@@ -29,10 +29,13 @@ const (
 	hideDepth = 30
 	// lookLimit is how many small files are read although their names tell nothing: some ten milliseconds.
 	lookLimit = 1000
+	// ledLimit is how many links to folders count: each costs a look at every name in an index.
+	ledLimit = 100
 	// leastToken is shorter than any token, in bytes.
 	leastToken = 16
 
 	whyHidden = "it looks secret"
+	whyAsked  = "the profile's `hide` names it"
 )
 
 // holdsSecret judges a file by the verdict on its name, and by its content if the name leaves it open.
@@ -51,7 +54,7 @@ func holdsSecret(tree *beneath.Folder, rel string, verdict secretfile.Verdict) b
 }
 
 // known reports whether an agent may know what a tracked file holds: git's objects, which are inside, have it, or
-// a session could read it. Hidden, it would be committed empty (SEC-05). A folder need only be tracked.
+// a session could read it. Hidden, it would be committed empty. A folder need only be tracked.
 func (v *view) known(rel string) bool {
 	if !v.tracked.Has(rel) {
 		return false
@@ -81,7 +84,7 @@ func (v *view) secrets() (rels []string) {
 		}
 	}
 	looked = 0
-	files := slices.Clone(v.seen.Files)
+	files := slices.Concat(v.seen.Files, v.led)
 	if len(files) > lookLimit {
 		slices.SortStableFunc(files, func(a, b survey.File) int { return cmp.Compare(b.Stamp.Change, a.Stamp.Change) })
 	}
@@ -101,8 +104,7 @@ func (v *view) hideAll() error {
 	if err := v.hideStill(); err != nil {
 		return err
 	}
-	slices.Sort(v.hidden)
-	v.hidden = slices.Compact(v.hidden)
+	_, v.hidden = v.sorted()
 	if all := slices.Concat(v.hidden, v.copied); len(all) > hideLimit {
 		return diag.Errorf("hide secret files",
 			"remove those that you did not make, name their folder in `hide`, or in `show` what is none",
@@ -111,7 +113,22 @@ func (v *view) hideAll() error {
 	if len(v.hidden) > 0 {
 		v.note(false, "hidden inside, `show` lets them in: %s", strings.Join(v.hidden, ", "))
 	}
-	changed := slices.DeleteFunc(slices.Clone(v.hidden), func(rel string) bool { return !v.tracked.Has(rel) })
+	var had, changed []string
+	for _, rel := range v.hidden {
+		if !v.tracked.Has(rel) {
+			continue
+		}
+		content, err := v.tree.Read(rel, indexLimit)
+		if err != nil || v.seen.holds(rel, content) { // a folder, or as large
+			had = append(had, rel)
+		} else {
+			changed = append(changed, rel)
+		}
+	}
+	if len(had) > 0 {
+		v.note(false, "git has %s: the agent can read it there; a commit of all changes inside would empty it",
+			strings.Join(had, ", "))
+	}
 	if len(changed) > 0 {
 		v.note(false, "git has another content of %s; a commit of all changes inside would empty it",
 			strings.Join(changed, ", "))
@@ -145,9 +162,10 @@ func (v *view) isSecret(f survey.File, looked *int) bool {
 }
 
 // hideOne hides a file or folder. Of a link it hides what that leads to at last, if this lies in the project or in the
-// repository's common folder.
+// repository's common folder. What the profile's `hide` names is hidden although git has it.
 func (v *view) hideOne(rel string) error {
-	if v.shown(rel) || v.known(rel) {
+	asked := Matches(v.Hide, rel, true)
+	if v.shown(rel) || !asked && v.known(rel) {
 		return nil
 	}
 	if parts := strings.Split(rel, "/"); len(parts) > hideDepth {
@@ -157,7 +175,8 @@ func (v *view) hideOne(rel string) error {
 	what, err := at.look(rel)
 	linked := err == nil && what.Kind == beneath.Link
 	if linked {
-		if at, rel = v.behind(rel); rel == "." || at == v.tree && (v.shown(rel) || v.known(rel) || v.indexed(rel)) {
+		if at, rel = v.behind(rel); rel == "." || at == v.tree &&
+			(v.shown(rel) || !asked && (v.known(rel) || v.indexed(rel))) {
 			return nil
 		}
 		what, err = at.Look(rel)
@@ -165,11 +184,57 @@ func (v *view) hideOne(rel string) error {
 	if err != nil || what.Kind != beneath.Regular && what.Kind != beneath.Dir {
 		return err
 	}
-	at.hide(rel, what.Kind == beneath.Dir)
-	if linked && at == v.tree {
+	why := whyHidden
+	if asked {
+		why = whyAsked
+	}
+	at.hide(rel, what.Kind == beneath.Dir, why)
+	if at == v.tree && (linked || v.scope.byName([]byte(rel)) < v.scope.verdict([]byte(rel))) {
 		v.stay = append(v.stay, rel)
 	}
 	return nil
+}
+
+// lookLed looks into folders of the project to which links lead that have the name of a folder of secrets: what is in
+// them has that name, too.
+func (v *view) lookLed() {
+	type link struct{ at, as string } // where it lies, and by which path it is judged
+	var links []link
+	queue := func(files []survey.File, as func(rel string) string) {
+		for _, f := range files {
+			folder, name := split([]byte(as(f.Rel)))
+			if f.Kind == beneath.Link && secretfile.Folders(folder)(name) {
+				links = append(links, link{f.Rel, as(f.Rel)})
+			}
+		}
+	}
+	queue(v.seen.Files, path.Clean)
+	known := map[Led]bool{}
+	for left := walkLimit; len(links) > 0; {
+		l := links[0]
+		links = links[1:]
+		b, to := v.behind(l.at)
+		what, err := v.tree.Look(to)
+		same := Led{to, path.Base(l.as)}
+		if b != v.tree || to == "." || !Searched(to) || err != nil || what.Kind != beneath.Dir || known[same] {
+			continue
+		}
+		as := func(rel string) string { return path.Join(l.as, strings.TrimPrefix(rel, to)) }
+		wanted := func(folder string) func([]byte, bool) bool { return Scope{}.wanted(as(folder)) }
+		seen := survey.Walk(v.tree.Folder,
+			survey.Question{From: []string{to}, Wanted: wanted, Skipped: unwalked, Limit: left}, nil)
+		for _, f := range seen.Folders() {
+			left -= f.Entries
+		}
+		if seen.Cut || len(known) == ledLimit {
+			v.note(true, "links like %s lead to too many folders or files: not all that is secret there is hidden",
+				l.at)
+			return
+		}
+		known[same] = true
+		v.scope.Led, v.led = append(v.scope.Led, Led{to, l.as}), append(v.led, seen.Files...)
+		queue(seen.Files, as)
+	}
 }
 
 // behind returns where a link of the project leads at last: below the project or the repository's common folder. "."
@@ -231,21 +296,8 @@ func listens(tree *beneath.Folder, rel string) bool {
 	return !errors.Is(err, unix.ECONNREFUSED)
 }
 
-// Shown reports whether patterns of a profile's `show` let a path in: it, or a folder above.
-func Shown(patterns []string, rel string) bool {
-	return slices.ContainsFunc(patterns, func(pattern string) bool {
-		whole := strings.Contains(strings.TrimSuffix(pattern, "/"), "/")
-		for at := rel; at != "."; at = path.Dir(at) {
-			if whole && beneath.Matches(pattern, at) || !whole && beneath.Matches(pattern, path.Base(at)) {
-				return true
-			}
-		}
-		return false
-	})
-}
-
 // Lent is a file that looks secret in a folder of the user's that an agent may read, such as the skills and plugins in
-// ~/.claude. Like a secret file of the project it is not for the agent (SEC-05).
+// ~/.claude. Like a secret file of the project it is not for the agent.
 type Lent struct {
 	Rel     string // from the folder
 	Content []byte // what is to be laid over it; nil: nothing is in it

@@ -34,6 +34,7 @@ type Tracked struct {
 	// Hushed are files of which git shows no change.
 	Hushed []string
 	Blobs  []Blob // those that may be secrets by their names
+	Held   []Blob // what the host executes or obeys, by the built-in lists or by what git's configuration names
 }
 
 // Blob is a file of an index, and git's hash of its content there.
@@ -57,6 +58,20 @@ func compareBlobs(a, b Blob) int {
 // Emptied reports whether an index has a file as an empty one, and none did before.
 func (t Tracked) Emptied(before Tracked, rel string) bool {
 	return t.holds(rel, nil) && !before.holds(rel, nil)
+}
+
+// Apart returns the files that the host executes or obeys and that an index has with a content which none had before,
+// and which the file itself has not: the next checkout writes it there.
+func (t Tracked) Apart(before Tracked, tree *beneath.Folder) (rels []string) {
+	for _, b := range t.Held {
+		if _, was := slices.BinarySearchFunc(before.Held, b, compareBlobs); was {
+			continue
+		}
+		if content, err := tree.Read(b.Name, indexLimit); err != nil || !isBlob(b.Sum, content) {
+			rels = append(rels, b.Name)
+		}
+	}
+	return slices.Compact(rels)
 }
 
 // Edited returns files that may be secrets and are tracked, but hold what no index has: hashes of their content,
@@ -170,13 +185,17 @@ func (p indexPlace) read(t *Tracked, s Scope, named func(name []byte) bool) {
 		if hostrun.Means(text) != "" {
 			add(&t.Runs)
 		}
-		verdict := s.verdict(name)
+		verdict := s.verdict([]byte(rel))
 		byName := verdict == secretfile.Secret || verdict == secretfile.Ask
 		if byName {
 			t.Blobs = append(t.Blobs, Blob{rel, string(e.Sum)})
 		}
+		held := named(name)
+		if held && e.Mode&unix.S_IFMT == unix.S_IFREG && path.Base(rel) != "config" {
+			t.Held = append(t.Held, Blob{rel, string(e.Sum)})
+		}
 		switch {
-		case byName || named(name):
+		case byName || held:
 			add(&t.Names)
 		case verdict == secretfile.Look:
 			add(&t.Small)
@@ -219,10 +238,7 @@ func isBlob(sum string, content []byte) bool {
 func (s Scope) readIndexes(tree *beneath.Folder, seen, before *Seen) {
 	places := s.indexPlaces(tree, seen.Git)
 	s.Unmade = nil
-	seen.places, seen.scope, seen.indexes = places, string(cachefile.Encode(s)), nil
-	for _, place := range places {
-		seen.indexes = append(seen.indexes, place.stamp())
-	}
+	seen.places, seen.scope, seen.indexes = places, string(cachefile.Encode(s)), stampsOf(places)
 	if before != nil && seen.scope == before.scope && slices.Equal(seen.indexes, before.indexes) &&
 		slices.Equal(seen.Git, before.Git) {
 		seen.Tracked = before.Tracked
@@ -238,7 +254,45 @@ func (s Scope) readIndexes(tree *beneath.Folder, seen, before *Seen) {
 		slices.Sort(names)
 	}
 	slices.SortFunc(t.Blobs, compareBlobs)
+	slices.SortFunc(t.Held, compareBlobs)
 	seen.Tracked = t
+}
+
+// entered returns the folders that tools fill, by their names, in which an index has files. known is what an earlier
+// look saw, or nil.
+func (s Scope) entered(tree *beneath.Folder, seen Seen, known *Seen) (folders []string) {
+	places := s.indexPlaces(tree, seen.Git)
+	if known != nil && slices.Equal(stampsOf(places), known.indexes) && slices.Equal(seen.Git, known.Git) {
+		return known.entered
+	}
+	for _, place := range places {
+		index, _ := beneath.ReadIn(place.git, "index", indexLimit)
+		var last []byte
+		for _, size := range []int{sha1.Size, sha256.Size} { // which it is, the configuration says
+			for e := range git.ScanIndex(index, size) {
+				folder, _ := split(e.Name)
+				rel, in := bytes.CutPrefix(folder, []byte(place.strip))
+				if !in || bytes.Equal(folder, last) {
+					continue
+				}
+				last = append(last[:0], folder...)
+				for at := place.below + string(rel); at != "." && at != "/"; at = path.Dir(at) {
+					if slices.Contains(unwalked, path.Base(at)) {
+						folders = append(folders, at)
+					}
+				}
+			}
+		}
+	}
+	slices.Sort(folders)
+	return slices.Compact(folders)
+}
+
+func stampsOf(places []indexPlace) (stamps []beneath.Stamp) {
+	for _, place := range places {
+		stamps = append(stamps, place.stamp())
+	}
+	return stamps
 }
 
 // indexPlaces returns the git folders whose indexes count here.

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -17,7 +18,10 @@ import (
 	"claudebox/internal/workspace/survey"
 )
 
-const whyClosed = "it cannot be looked at"
+const (
+	whyClosed = "it cannot be looked at"
+	whyPinned = "it is kept in its place: something in it is covered"
+)
 
 // layers are the mounts over places of a project, and what a person is told of them. Paths in its lists are relative to
 // the project.
@@ -53,7 +57,9 @@ func (l *layers) sorted() (mounts []Mount, hidden []string) {
 			mounts = append(mounts, l.mounts[at])
 		}
 	}
-	hidden = slices.DeleteFunc(l.hidden, func(rel string) bool { return covered(path.Join(l.project, rel)) })
+	hidden = slices.DeleteFunc(slices.Clone(l.hidden), func(rel string) bool {
+		return covered(path.Join(l.project, rel))
+	})
 	slices.Sort(hidden)
 	return mounts, slices.Compact(hidden)
 }
@@ -70,30 +76,31 @@ func (b below) add(rel string, m Mount) {
 	if m.Path, m.Root = b.Join(rel), b.Path(); len(m.Path) >= unix.PathMax {
 		return
 	}
-	if old, have := b.mounts[m.Path]; !have || old.Mode == Pin || old.Mode == ReadOnly && m.Mode == Hidden {
+	if old, have := b.mounts[m.Path]; !have || old.Mode == Pin ||
+		old.Mode == ReadOnly && (m.Mode == Hidden || m.Mode == Made) {
 		b.mounts[m.Path] = m
 	}
 }
 
 // cover adds one mount and pins all folders above: a mount keeps only its own place from being renamed.
 func (b below) cover(rel string, m Mount) {
-	b.pin(path.Dir(rel), m.Why)
+	b.pin(path.Dir(rel))
 	b.add(rel, m)
 }
 
 // pin keeps a folder, and all above it, from being renamed together with the mounts in it.
-func (b below) pin(rel, why string) {
+func (b below) pin(rel string) {
 	for ; rel != "."; rel = path.Dir(rel) {
 		if b.mounts[b.Join(rel)].Mode == "" {
-			b.add(rel, Mount{Mode: Pin, Dir: true, Why: why})
+			b.add(rel, Mount{Mode: Pin, Dir: true, Why: whyPinned})
 		}
 	}
 }
 
 // hide covers a secret file or folder by an empty one, and pins the folders above it. Otherwise the agent could move it
 // to where no later launch looks.
-func (b below) hide(rel string, dir bool) {
-	b.cover(rel, Mount{Mode: Hidden, Dir: dir, Why: whyHidden})
+func (b below) hide(rel string, dir bool, why string) {
+	b.cover(rel, Mount{Mode: Hidden, Dir: dir, Why: why})
 	if b.Path() == b.project {
 		b.hidden = append(b.hidden, rel)
 	}
@@ -156,48 +163,75 @@ func (b below) keep(rel string, kind beneath.Kind, why string) {
 	b.cover(rel, Mount{Mode: ReadOnly, Dir: kind == beneath.Dir, Why: why})
 }
 
+// ErrUnfound is why a folder with a secret that has names elsewhere enters no sandbox.
+var ErrUnfound = errors.New("the agent could read it by another")
+
 // manyNamed is a guarded file with several names (hard links).
 type manyNamed struct {
 	mount Mount
-	names []string // in the project, as far as they are known
+	names []string // paths, as far as they are known
 	of    uint64   // how many there are
 }
 
-// otherNames guards the other names that a guarded file has in the project. A session can make hard links of a file
-// before it is guarded: of an `.env` that the user fills in later.
+// otherNames guards the other names that a guarded file has in the project and the common folder. A session can make
+// hard links of a file before it is guarded: of an `.env` that the user fills in later.
 func (v *view) otherNames() error {
 	guarded := v.manyNamed()
 	if len(guarded) == 0 {
 		return nil
 	}
-	for _, f := range everyFile(v.tree.Folder) {
-		g := guarded[f.Stamp.Ino]
-		if g == nil || f.Names < 2 || slices.Contains(g.names, f.Rel) {
+	for _, at := range []below{v.tree, v.common} {
+		if at.Folder == nil {
 			continue
 		}
-		g.names = append(g.names, f.Rel)
-		if len(g.names) > hideLimit {
-			return diag.Errorf("guard "+v.tree.Join(g.names[0]), "remove those that you did not make",
-				"it has %d other names in the project, %s among them", g.of-1, f.Rel)
+		for _, f := range everyFile(at.Folder) {
+			g := guarded[f.Stamp.Ino]
+			if g == nil || f.Names < 2 || slices.Contains(g.names, at.Join(f.Rel)) {
+				continue
+			}
+			g.names = append(g.names, at.Join(f.Rel))
+			if len(g.names) > hideLimit {
+				return diag.Errorf("guard "+g.names[0], "remove those that you did not make",
+					"it has %d other names in the project, %s among them", g.of-1, f.Rel)
+			}
+			m := g.mount // `show` does not let it in: what lies there is chosen by the agent
+			at.cover(f.Rel, Mount{Mode: m.Mode, Content: m.Content, Why: m.Why + ", by another name"})
+			if m.Mode == Hidden && at == v.tree {
+				v.hidden = append(v.hidden, f.Rel)
+			}
+			v.note(true, "%s is %s by another name (a hard link), and guarded like it", at.Join(f.Rel), m.Path)
 		}
-		m := g.mount
-		if m.Mode == Hidden && v.shown(f.Rel) {
-			continue
-		}
-		v.tree.cover(f.Rel, Mount{Mode: m.Mode, Content: m.Content, Why: m.Why + ", by another name"})
-		if m.Mode == Hidden {
-			v.hidden = append(v.hidden, f.Rel)
-		}
-		v.note(true, "%s is %s by another name (a hard link), and guarded like it", v.tree.Join(f.Rel), m.Path)
 	}
-	for _, g := range guarded {
-		if uint64(len(g.names)) < g.of {
-			v.note(true, "%s is guarded by the names that it has in the project: it has others elsewhere (hard links)",
-				v.tree.Join(g.names[0]))
+	for _, inode := range slices.Sorted(maps.Keys(guarded)) {
+		if err := v.unfound(guarded[inode]); err != nil {
+			return err
 		}
 	}
 	return nil
 }
+
+// unfound says that a guarded file has names that were not found. If it is secret, that is an error: what is not found
+// is not covered, and the agent may have made it, so deep that no path leads there. In folders that tools fill, and in
+// git's, other programs make names of ordinary files.
+func (v *view) unfound(g *manyNamed) error {
+	file := g.names[0]
+	switch {
+	case uint64(len(g.names)) >= g.of:
+		return nil
+	case !slices.Contains([]string{whyHidden, whyAsked, whySecrets}, g.mount.Why),
+		g.mount.Dir && !Searched(relative(g.mount.Root, file)):
+		v.note(true, "%s has %d names (hard links), and is guarded by those that were found: %s",
+			file, g.of, strings.Join(g.names, ", "))
+		return nil
+	}
+	return diag.Errorf("hide "+file,
+		"`find "+quote(v.path)+" -samefile "+quote(file)+"` finds those in the project, to be removed; or `F="+
+			quote(file)+`; cp -p "$F" "$F.new" && : >"$F" && mv "$F.new" "$F"`+"` leaves the others with nothing in them",
+		"it has %d names (hard links), of which %d can be found: %w", g.of, len(g.names), ErrUnfound)
+}
+
+// quote quotes a word for a shell.
+func quote(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
 
 // manyNamed returns the guarded files with several names, by their inodes. A file that is hidden by one name is hidden
 // by all.
@@ -209,15 +243,19 @@ func (v *view) manyNamed() map[uint64]*manyNamed {
 		return cmp.Compare(slices.Index(first, a.Mode), slices.Index(first, b.Mode))
 	})
 	for _, m := range mounts {
-		rel := relative(v.path, m.Path)
+		at := v.tree
+		if m.Root != v.path {
+			at = v.common
+		}
+		rel := relative(m.Root, m.Path)
 		var st unix.Stat_t
 		var files []survey.File
 		switch {
-		case m.Mode == Pin || !v.contains(m.Path):
+		case m.Mode == Pin || m.Mode == Shared || at.Folder == nil || m.Root != at.Path():
 		case m.Dir && m.Mode != Hidden: // a change by another name is told when the session ends
 		case m.Dir:
-			files = survey.All(v.tree.Folder, walkLimit, rel).Files
-		case unix.Fstatat(v.tree.FD(), rel, &st, unix.AT_SYMLINK_NOFOLLOW) == nil:
+			files = survey.All(at.Folder, walkLimit, rel).Files
+		case unix.Fstatat(at.FD(), rel, &st, unix.AT_SYMLINK_NOFOLLOW) == nil:
 			files = []survey.File{{Rel: rel, Names: uint64(st.Nlink), Stamp: beneath.Stamp{Ino: st.Ino}}}
 		}
 		for _, f := range files {
@@ -225,9 +263,9 @@ func (v *view) manyNamed() map[uint64]*manyNamed {
 			switch {
 			case f.Names < 2 || f.Kind == beneath.Dir: // which has a name in each folder within
 			case g == nil:
-				guarded[f.Stamp.Ino] = &manyNamed{mount: m, names: []string{f.Rel}, of: f.Names}
+				guarded[f.Stamp.Ino] = &manyNamed{mount: m, names: []string{at.Join(f.Rel)}, of: f.Names}
 			case g.mount.Mode != Hidden || m.Mode != ReadOnly:
-				g.names = append(g.names, f.Rel)
+				g.names = append(g.names, at.Join(f.Rel))
 			}
 		}
 	}

@@ -19,7 +19,7 @@ import (
 // The git folders that belong to a folder are found without git: .git, gitdir and commondir are read here. An agent may
 // have written them, so a git folder outside counts only if it points back, and only where git would put it.
 
-// location is a folder that the agent is to get, with the repository that it lies in.
+// location is a folder that the agent is to get, with its repository. Its layers gather mounts and notes.
 type location struct {
 	Request
 	*layers
@@ -44,7 +44,7 @@ type Repo struct {
 // if nothing is found.
 func findRepository(start, home string) (worktree string, bare bool) {
 	var first, st unix.Stat_t
-	_ = unix.Lstat(start, &first) // the loop makes the same call first, and sees the error
+	_ = unix.Lstat(start, &first) // the loop begins with the same call, and stops at its error
 	for dir := start; ; dir = filepath.Dir(dir) {
 		switch err := unix.Lstat(dir, &st); {
 		case err != nil || st.Dev != first.Dev || dir == home && dir != start:
@@ -90,9 +90,9 @@ func relative(base, path string) string {
 	return rel
 }
 
-// locate returns loc with repo and root set, and adds the mounts that protect .git. The folder is the repository's
-// common one, open, if that lies outside of the project; else nil. The caller closes it.
-func (loc location) locate(worktree string, bare bool) (location, *beneath.Folder, error) {
+// locate returns loc with repo and root set, and adds the mounts that protect .git. If the repository's common folder
+// lies outside of the project it is returned open, and the caller closes it; else common is nil.
+func (loc location) locate(worktree string, bare bool) (located location, common *beneath.Folder, err error) {
 	at := worktree + "/.git"
 	switch {
 	case worktree == "" || loc.Beside && !loc.contains(worktree):
@@ -101,8 +101,7 @@ func (loc location) locate(worktree string, bare bool) (location, *beneath.Folde
 		return loc, nil, refusal(loc.path, "start claudebox in a working tree",
 			"it lies in the git folder %s", worktree)
 	}
-	var err error
-	repo, used := Repo{Worktree: worktree, Dir: worktree, Common: worktree}, true // of a bare repository
+	repo, used := Repo{Worktree: worktree, Dir: worktree, Common: worktree}, true // if it is bare
 	if !bare {
 		repo, used, err = loc.resolve(worktree)
 	}
@@ -122,9 +121,8 @@ func (loc location) locate(worktree string, bare bool) (location, *beneath.Folde
 			repo.Branch = strings.TrimRight(branch, "\r\n")
 		}
 	}
-	// The instance is named after root (STATE-01): worktrees share that of their main one, submodules have their own.
+	// The instance is named after root: worktrees share that of their main one, submodules have their own.
 	loc.repo, loc.root = repo, strings.TrimSuffix(repo.Common, "/.git")
-	var common *beneath.Folder
 	if !loc.contains(repo.Common) {
 		if common, err = beneath.Open(repo.Common); err != nil {
 			return loc, nil, unprotectable(repo.Common, err)
@@ -158,7 +156,7 @@ func (loc location) protectDotGit(worktree string) error {
 	defer base.Close()
 	at := below{loc.layers, base}
 	what, err := at.look(".git")
-	if err == nil && what.Kind != beneath.Dir { // gitFolder.protect pins that, or it is out of reach
+	if err == nil && what.Kind != beneath.Dir { // a folder is kept by gitFolder.protect, or out of reach
 		at.keep(".git", what.Kind, whyMoved)
 	}
 	return err

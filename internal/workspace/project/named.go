@@ -6,6 +6,7 @@ import (
 	"maps"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -29,8 +30,11 @@ var commandVariables = strings.Fields(`core.fsmonitor core.editor core.pager cor
 
 // dataVariables are git's variables that name a file which is only read. A file of the project that any other variable
 // names may be one that git runs: other programs have variables of their own there.
-var dataVariables = strings.Fields(`commit.template core.excludesfile blame.ignorerevsfile mailmap.file
-	gpg.allowedsignersfile gpg.revocationfile fsck.skiplist user.name user.email remote.url remote.pushurl branch.description`)
+var dataVariables = strings.Fields(`commit.template blame.ignorerevsfile mailmap.file gpg.allowedsignersfile
+	gpg.revocationfile fsck.skiplist user.name user.email remote.url remote.pushurl branch.description`)
+
+// obeyedFiles are git's variables that name what git obeys: filters, hooks of new repositories, what it ignores.
+var obeyedFiles = []string{"core.attributesfile", "init.templatedir", "core.excludesfile"}
 
 func isCommand(e gitconfig.Entry) bool {
 	return slices.Contains(commandVariables, e.Top()+"."+e.Name) || slices.Contains(commandVariables, e.Top())
@@ -38,17 +42,30 @@ func isCommand(e gitconfig.Entry) bool {
 
 func isHooksPath(e gitconfig.Entry) bool { return e.Section == "core" && e.Name == "hookspath" }
 
-// words are the parts of a shell command that may be paths, also those that follow the letter of an option.
-func words(command string) (list []string) {
+// word is a part of a shell command that may be a path.
+type word struct {
+	text  string
+	named bool // it is one, also if nothing is there: not a program of PATH, nor an ordinary argument
+}
+
+// words are the parts of a shell command that may be paths, also those that follow the letter of an option. What has no
+// slash is one if it looks like a file's name, or is what an interpreter is to run.
+func words(command string) (list []word) {
 	split := func(r rune) bool { return strings.ContainsRune(" \t\n\"'`;|&()<>=!$", r) }
-	for _, word := range strings.FieldsFunc(command, split) {
-		list = append(list, word)
-		if len(word) > 2 && word[0] == '-' && word[1] != '-' {
-			list = append(list, word[2:])
+	run := false
+	for n, text := range strings.FieldsFunc(command, split) {
+		option, slash := text[0] == '-', strings.Contains(path.Clean(text), "/")
+		list = append(list, word{text, slash || n > 0 && !option && (run || strings.Contains(text[1:], "."))})
+		if len(text) > 2 && option && text[1] != '-' {
+			list = append(list, word{text[2:], strings.Contains(path.Clean(text[2:]), "/")})
 		}
+		run = option && run && !strings.HasSuffix(text, "c") || interpreter.MatchString(path.Base(text))
 	}
 	return list
 }
+
+// interpreter matches programs that run the file which is their first argument.
+var interpreter = regexp.MustCompile(`^(?:\.|source|(?:ba|da|z|k|a|fi)?sh|python[0-9.]*|perl|ruby|node|php|lua)$`)
 
 // UserGit is a file of the user's own git configuration.
 type UserGit struct {
@@ -60,17 +77,16 @@ type UserGit struct {
 func relativeNames(files []UserGit) (names []string) {
 	for _, file := range files {
 		for _, e := range file.Entries {
-			var named []string
+			var named []word
 			switch {
 			case isHooksPath(e):
-				named = []string{e.Value}
+				named = []word{{e.Value, true}}
 			case isCommand(e):
-				onPath := func(word string) bool { return !strings.Contains(path.Clean(word), "/") }
-				named = slices.DeleteFunc(words(e.Value), onPath)
+				named = words(e.Value)
 			}
-			for _, name := range named {
-				name = path.Clean(name)
-				if filepath.IsLocal(name) && name != "." && name[0] != '~' && !slices.Contains(names, name) {
+			for _, w := range named {
+				name := path.Clean(w.text)
+				if w.named && filepath.IsLocal(name) && name != "." && name[0] != '~' && !slices.Contains(names, name) {
 					names = append(names, name)
 				}
 			}
@@ -79,13 +95,14 @@ func relativeNames(files []UserGit) (names []string) {
 	return names
 }
 
-// use says what uses a file that a configuration names, and how.
+// use says what uses a file that a configuration names, and how; or that the profile names it.
 type use int
 
 const (
 	executed   use = 1 << iota // by git
 	configured                 // it is read as configuration: protected if tracked, too
 	included                   // by git, in a configuration
+	protected                  // by the profile
 )
 
 // configuration is one that git obeys in the project.
@@ -116,7 +133,12 @@ func (v *view) ofConfig() (remotes []string, hash int) {
 
 // learn notes what all configurations of git name, and the profiles and plans that claudebox obeys.
 func (v *view) learn() error {
-	v.learnOf(slices.Concat(v.folders, v.within))
+	for _, g := range slices.Concat(v.folders, v.within) {
+		v.learnIn(g.tree, g.Path)
+	}
+	for _, f := range slices.Concat(v.before.Files, v.files) {
+		v.learnDotGit(f.Path)
+	}
 	v.learnAbove()
 	for _, file := range v.UserGit {
 		v.learnFrom(configuration{file.Entries, file.Dir, cmp.Or(v.repo.Worktree, v.path), true})
@@ -141,42 +163,84 @@ func (v *view) learn() error {
 	return nil
 }
 
-// learnOf notes what the configurations and hooks of git folders name.
-func (v *view) learnOf(folders []gitFolder) {
-	for _, g := range folders {
-		main := g.main() // git obeys it in each worktree, from the top of that one
-		v.learnFrom(configuration{main.Entry("config").Settings(), main.Path, g.tree, false})
-		v.learnFrom(configuration{g.Entry("config.worktree").Settings(), g.Path, g.tree, false})
-		for _, e := range g.Entries {
-			if e.Kind == beneath.Link && strings.HasPrefix(e.Name, "hooks/") {
-				v.leads(g.tree, g.below, g.rel(e.Name))
-			}
+// learnIn notes what a git obeys that is started in a working tree: the configurations of its git folder and of the
+// main one, and what their hooks lead to that are links. Both may lie anywhere: they are only read.
+func (v *view) learnIn(tree, dir string) {
+	common := dir
+	if text, err := beneath.ReadIn(dir, "commondir", smallLimit); err == nil {
+		if _, common, err = resolved(dir, string(text)); err != nil {
+			return
 		}
+	}
+	v.learnFile(common+"/config", tree)
+	v.learnFile(dir+"/config.worktree", tree)
+	hooks := common + "/hooks"
+	if canonicalOrClean(hooks) != hooks {
+		v.executes(tree, hooks)
+	}
+	v.learnHooks(tree, hooks)
+	v.learnHooks(tree, common+"/info")
+}
+
+// learnDotGit does the same for what is called .git, wherever it leads.
+func (v *view) learnDotGit(at string) {
+	real := canonicalOrClean(at)
+	base, err := beneath.Open(path.Dir(real))
+	if err != nil {
+		return
+	}
+	defer base.Close()
+	if what, err := base.Look(path.Base(real)); err == nil && what.Kind == beneath.Dir {
+		v.learnIn(path.Dir(at), real)
+	} else if _, dir, err := gitFile(base, path.Base(real)); err == nil {
+		v.learnIn(path.Dir(at), dir)
 	}
 }
 
 // learnAbove does the same for repositories above the project, or above a folder given beside it: what they name here
 // is run by git there.
 func (v *view) learnAbove() {
-	apart := v.location
-	apart.layers = &layers{mounts: map[string]Mount{}} // nothing of them is given away
 	for dir := path.Dir(v.path); ; dir = path.Dir(dir) {
 		worktree, bare := findRepository(dir, v.Home)
-		if worktree == "" {
+		switch {
+		case worktree == "":
 			return
+		case bare:
+			v.learnIn(worktree, worktree)
+		default:
+			v.learnDotGit(worktree + "/.git")
 		}
 		dir = worktree
-		repo := Repo{Common: worktree}
-		if !bare {
-			repo, _, _ = apart.resolve(worktree)
+	}
+}
+
+// learnHooks notes where the links in a folder lead: of hooks, or of what else git obeys there.
+func (v *view) learnHooks(tree, dir string) {
+	hooks, err := beneath.Open(canonicalOrClean(dir))
+	if err != nil {
+		return
+	}
+	defer hooks.Close()
+	names, _ := hooks.Names(".", hideLimit)
+	for _, name := range names {
+		if text, err := hooks.Readlink(name); err == nil {
+			v.executes(tree, gitconfig.Path(hooks.Path(), text, ""))
 		}
-		folder, err := beneath.Open(repo.Common)
-		if err != nil {
-			continue
-		}
-		seen, _ := git.Gather(folder, git.Look{Own: []string{"."}})
-		v.learnOf(v.gitFolders(below{apart.layers, folder}, seen))
-		folder.Close()
+	}
+}
+
+// learnFile notes what a file of configuration names, for a git that starts programs in a working tree; each file once,
+// because they may include each other.
+func (v *view) learnFile(at, tree string) {
+	const most = 10_000
+	real, as := canonicalOrClean(at), [2]string{at, tree}
+	if v.learnt[as] || len(v.learnt) > most {
+		return
+	}
+	v.learnt[as] = true
+	if content, err := beneath.ReadIn(path.Dir(real), path.Base(real), configLimit); err == nil {
+		entries, _ := gitconfig.Parse(content)
+		v.learnFrom(configuration{entries, path.Dir(at), tree, false})
 	}
 }
 
@@ -184,28 +248,21 @@ func (v *view) learnAbove() {
 func (v *view) learnFrom(c configuration) {
 	for _, e := range c.entries {
 		switch {
-		case e.Key() == "core.attributesfile" || e.Key() == "init.templatedir": // filters; hooks of new repositories
+		case slices.Contains(obeyedFiles, e.Key()):
 			v.hold(c.tree, e.Value, e.Section == "init", whyConfig)
+		case e.Key() == "core.worktree": // of a git folder elsewhere; a submodule's is known
+			v.learnFile(c.dir+"/config", gitconfig.Path(c.dir, e.Value, ""))
 		case isHooksPath(e):
-			if rel := v.hold(c.tree, e.Value, true, whyHooks); rel != "" {
-				names, _ := v.tree.Names(rel, hideLimit)
-				for _, name := range names {
-					v.leads(c.tree, v.tree, path.Join(rel, name))
-				}
-			}
+			v.hold(c.tree, e.Value, true, whyHooks)
+			v.learnHooks(c.tree, gitconfig.Path(c.tree, e.Value, v.Home))
 			if c.users && !filepath.IsAbs(e.Value) && e.Value != "" && e.Value[0] != '~' {
 				v.note(true, "your git runs hooks from %s of any repository (core.hooksPath): "+
 					"look into one that was made inside before you use git there", e.Value)
 			}
 		case gitconfig.IsInclude(e):
-			rel := v.hold(c.dir, e.Value, false, whyConfig)
-			if rel == "" || v.named[rel]&included != 0 {
-				continue
-			}
-			v.named[rel] |= configured | included
-			if content, err := v.tree.Read(rel, configLimit); err == nil && !c.users {
-				entries, _ := gitconfig.Parse(content)
-				v.learnFrom(configuration{entries, path.Dir(v.tree.Join(rel)), c.tree, false})
+			v.coverIncluded(c, e)
+			if !c.users { // of those, all that are included are known
+				v.learnFile(gitconfig.Path(c.dir, e.Value, v.Home), c.tree)
 			}
 		case !slices.Contains(dataVariables, e.Top()+"."+e.Name):
 			v.learnCommand(c, e)
@@ -213,18 +270,36 @@ func (v *view) learnFrom(c configuration) {
 	}
 }
 
+// coverIncluded protects a file that a configuration includes. One in the common folder outside of the project is
+// covered by a copy without secrets here, one in the project by [view.copyIncluded].
+func (v *view) coverIncluded(c configuration, e gitconfig.Entry) {
+	rel := v.hold(c.dir, e.Value, false, whyConfig)
+	if rel != "" {
+		v.named[rel] |= configured | included
+		return
+	}
+	if v.common.Folder == nil {
+		return
+	}
+	rel = relative(v.common.Path(), gitconfig.Path(c.dir, e.Value, v.Home))
+	content, err := v.common.Read(rel, configLimit)
+	if err == nil && v.mounts[v.common.Join(rel)].Mode != Made {
+		v.common.cover(rel, Mount{Mode: Made, Content: gitconfig.Sanitise(content), Why: whyConfig})
+	}
+}
+
 // learnCommand notes the files that a command names. Of a setting that is no command of git's own it notes those that
 // are there.
 func (v *view) learnCommand(c configuration, e gitconfig.Entry) {
-	for n, word := range words(e.Value) {
-		places := []string{gitconfig.Path(c.tree, word, v.Home)}
-		if path.IsAbs(word) && !exists(word) { // "$(git rev-parse --show-toplevel)/x", or what is not made yet
-			places = append(places, path.Join(c.tree, word))
+	for n, w := range words(e.Value) {
+		places := []string{gitconfig.Path(c.tree, w.text, v.Home)}
+		if path.IsAbs(w.text) && !exists(w.text) { // "$(git rev-parse --show-toplevel)/x", or what is not made yet
+			places = append(places, path.Join(c.tree, w.text))
 		}
 		for _, at := range places {
 			what, _ := v.tree.Look(relative(v.path, at)) // a word of a shell, perhaps
-			is, slash := what.Kind == beneath.Regular, strings.Contains(word, "/")
-			if (slash || n > 0) && (is || slash && isCommand(e)) && !v.isGitsOwn(at) {
+			is := what.Kind == beneath.Regular
+			if (w.named || n > 0) && (is || w.named && isCommand(e)) && !v.isGitsOwn(at) {
 				v.executes(c.tree, at)
 			}
 		}
@@ -257,13 +332,6 @@ func (v *view) executes(tree, at string) (rel string) {
 		v.scope.InEach = append(v.scope.InEach, name)
 	}
 	return rel
-}
-
-// leads notes what a link in a folder of hooks leads to.
-func (v *view) leads(tree string, b below, rel string) {
-	if text, err := b.Readlink(rel); err == nil {
-		v.executes(tree, gitconfig.Path(path.Dir(b.Join(rel)), text, ""))
-	}
 }
 
 // isGitsOwn reports whether a path in a git folder is no program: a file by which git works, such as its index.

@@ -32,15 +32,15 @@ type Request struct {
 	Home  string   // the user's home
 	UID   int      // of the user
 	Own   []string // claudebox's own folders: ~/.claudebox and its XDG ones
-	Never []string // paths that no sandbox may see (SAND-09)
+	Never []string // paths that no sandbox may see
 
 	Build          string   // identifies the running claudebox: what another build has seen is not used
 	GitRoot        bool     // take the root of the repository for the project
 	WritableConfig bool     // git: {config: writable}
 	Strict         bool     // protect_mode: strict: tracked files are read-only too
 	Worktrees      []string // globs of folders beside the project that the agent gets, too, relative to the project
-	Protect        []string // globs of files to be made read-only, relative to the project
-	Hide, Show     []string // globs of files to hide, or not to: with a slash relative to the project, else of a name
+	Protect        []string // patterns of files to be made read-only, see [Matches]
+	Hide, Show     []string // those of files to hide, or not to
 	OwnFiles       []string // profiles and plans that claudebox itself obeys
 
 	UserGit []UserGit // the user's own git configuration, which git obeys in the project
@@ -76,7 +76,7 @@ type Memory interface {
 type Project struct {
 	Path         string  // canonical; mounted read-write at its own path
 	Dir          string  // canonical folder where the agent starts, at or below Path
-	InstanceRoot string  // the folder that the instance is named after (STATE-01): the main worktree, or the project
+	InstanceRoot string  // the folder that the instance is named after: the main worktree, or the project
 	Repo         Repo    // zero when the project is in no repository
 	Mounts       []Mount // beyond the project itself, a shorter path before a longer one
 	Notes        []Note
@@ -131,7 +131,7 @@ type Note struct {
 }
 
 // Open finds the project of the caller's current folder, looks at all of it, and says what is to be laid over it.
-// It refuses folders that the agent must not get (SAND-05), and a repository whose protection cannot be set up; each
+// It refuses folders that the agent must not get, and a repository whose protection cannot be set up; each
 // refusal is a [*diag.Error] with a remedy.
 func Open(req Request) (Project, error) {
 	dir, err := canonical(req.Dir)
@@ -213,7 +213,7 @@ func (p Project) Appeared() (rel string) {
 		at, known := slices.BinarySearchFunc(p.Seen.Files, f.Rel, byRel)
 		known = known && p.Seen.Files[at].Stamp.Ino == f.Stamp.Ino
 		hidden := slices.ContainsFunc(p.Hidden, func(dir string) bool { return pathname.Below(f.Rel, dir) })
-		if !known && !hidden && p.Scope.Hides(f.Rel) && !Shown(p.show, f.Rel) {
+		if !known && !hidden && p.Scope.Hides(f.Rel) && !Matches(p.show, f.Rel, true) {
 			return f.Rel
 		}
 	}

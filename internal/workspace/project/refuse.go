@@ -21,7 +21,7 @@ func around(project, place string) bool { return pathname.Below(place, project) 
 
 func overlaps(project, place string) bool { return inside(project, place) || around(project, place) }
 
-// forbidden is one rule of SAND-05 about a place: a folder is no project if forbids(folder, place) is true.
+// forbidden is one rule about a place: a folder is no project if forbids(folder, place) is true.
 type forbidden struct {
 	path    string // "~" at the beginning stands for the user's home
 	forbids func(project, place string) bool
@@ -68,7 +68,7 @@ func refusal(dir, remedy, format string, args ...any) error {
 	return diag.Errorf("take "+dir+" as the project", remedy, format, args...)
 }
 
-// checkPlace returns an error if the folder must not be a project (SAND-05). That is so for a folder of another user,
+// checkPlace returns an error if the folder must not be a project. That is so for a folder of another user,
 // too, even for root: its owner would run what the agent writes there, or may have put traps into it.
 func (loc location) checkPlace() error {
 	dir := loc.path

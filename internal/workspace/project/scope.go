@@ -26,18 +26,24 @@ type Scope struct {
 	Strip  string   // what stands before the index's names above the project: "sub/"
 	Hash   int      // length of that index's object names, in bytes
 	Places []string // what the profile and git's configuration name, beyond the built-in lists
-	Hide   []string // patterns of the profile for the last component of a name
-	HideAt []string // those that are relative to the project
+	// Hide and Protect are the patterns of the profile.
+	Hide, Protect []string
 	// Relative are paths that the user's own git configuration makes git obey in the working tree of any repository.
 	Relative []string
 	InEach   []string // paths that the repositories' own configurations name, in each of their worktrees
 	Unmade   []string // what git's configuration names and does not exist: git would obey what an agent makes there
+	Led      []Led    // folders that have the name of a folder of secrets, too
+	Entered  []string // folders that tools fill, by their names, and in which files are tracked
 }
+
+// Led is a folder of the project with another path, by a link. Both are relative to the project.
+type Led struct{ To, Link string }
 
 // Seen is what a look saw.
 type Seen struct {
 	*survey.Survey
 	Tracked
+	entered []string        // see [Scope]
 	scope   string          // by which they were read
 	indexes []beneath.Stamp // of the indexes that were read
 	places  []indexPlace    // where they are
@@ -50,7 +56,8 @@ const (
 	walkLimitAfter = 2_000_000
 )
 
-// unwalked are folders that tools fill: what is in them is not the user's work. [Scope.LookFilled] looks into them.
+// unwalked are folders that tools fill: what is in them is not the user's work, unless git has some of it.
+// [Scope.LookFilled] looks into them.
 var unwalked = []string{"node_modules", "target", ".direnv", ".venv"}
 
 // Searched reports whether secrets are looked for in a folder of a project: not in git's own, nor where tools fill.
@@ -64,8 +71,17 @@ func Searched(rel string) bool {
 // 1970. before is what was seen at the beginning, or nil.
 func (s Scope) Again(tree *beneath.Folder, before *Seen, since int64) Seen {
 	seen := s.walk(tree, before, walkLimitAfter, since)
+	seen.entered = s.entered(tree, seen, before) // by the next session
 	s.readIndexes(tree, &seen, before)
 	return seen
+}
+
+// Beyond returns how many entries a project has if the next launch does not look at all of them; 0: it does.
+func (s Seen) Beyond() int {
+	if n := s.Entries(); n > walkLimit {
+		return n
+	}
+	return 0
 }
 
 // walk looks at everything but the indexes.
@@ -73,13 +89,15 @@ func (s Scope) walk(tree *beneath.Folder, before *Seen, limit int, since int64) 
 	if before == nil {
 		before = &Seen{}
 	}
-	question := survey.Question{Wanted: s.wanted, Skipped: unwalked, Limit: limit, LinksSince: since}
-	return Seen{Survey: survey.Walk(tree, question, before.Survey)}
+	question := survey.Question{
+		Wanted: s.wanted, Skipped: unwalked, Entered: s.Entered, Limit: limit, LinksSince: since,
+	}
+	return Seen{Survey: survey.Walk(tree, question, before.Survey), entered: s.Entered}
 }
 
 // Walked returns everything that a walk depends on, as a text.
 func (s Scope) Walked() string {
-	return strings.Join(append([]string{s.Build, s.Path}, s.Hide...), "\x00")
+	return strings.Join(slices.Concat([]string{s.Build, s.Path}, s.Hide, s.Protect), "\x00")
 }
 
 // GitPlaces returns where git places were seen. Those that an index names count wherever they are, because git looks
@@ -97,13 +115,14 @@ type kept struct {
 	Folders []survey.Folder
 	Git     []string
 	Tracked Tracked
+	Entered []string
 	Scope   string
 	Indexes []beneath.Stamp
 }
 
 // Pack encodes what was seen, for a later look at the same scope. Only this very build can decode it.
 func (s Seen) Pack() []byte {
-	return cachefile.Encode(kept{s.Folders(), s.Git, s.Tracked, s.scope, s.indexes})
+	return cachefile.Encode(kept{s.Folders(), s.Git, s.Tracked, s.entered, s.scope, s.indexes})
 }
 
 // Unpack decodes what [Seen.Pack] returned; it returns nil for anything else.
@@ -114,25 +133,36 @@ func Unpack(content []byte) *Seen {
 	}
 	walk := survey.Of(k.Folders)
 	walk.Git = k.Git
-	return &Seen{Survey: walk, Tracked: k.Tracked, scope: k.Scope, indexes: k.Indexes}
+	return &Seen{Survey: walk, Tracked: k.Tracked, entered: k.Entered, scope: k.Scope, indexes: k.Indexes}
 }
 
 // wanted returns a function that chooses the names in a folder that may be reported or hidden.
 func (s Scope) wanted(folder string) func(name []byte, dir bool) bool {
 	runs, above := hostrun.In(folder), []byte(folder)
+	folders, patterns := secretfile.Folders(above), len(s.Hide)+len(s.Protect) > 0
 	return func(name []byte, dir bool) bool {
-		return runs(name, dir) || !dir && (secretfile.Of(above, name) != secretfile.Plain || s.isNamed(name))
+		return runs(name, dir) || patterns && s.isNamed(string(name)) ||
+			!dir && (secretfile.Of(above, name) != secretfile.Plain || folders(name)) // a link to one, perhaps
 	}
 }
 
-// verdict judges the name of a file, by the profile and by the names that secrets usually have.
+// verdict judges the names of a file: its own, and those that it has by links to folders.
 func (s Scope) verdict(rel []byte) secretfile.Verdict {
-	folder, name := split(rel)
-	matches := func(pattern string) bool { return beneath.Matches(pattern, string(rel)) }
-	if s.isNamed(name) || slices.ContainsFunc(s.HideAt, matches) {
+	v := s.byName(rel)
+	for _, l := range s.Led {
+		if rest, in := bytes.CutPrefix(rel, []byte(l.To+"/")); in {
+			v = max(v, secretfile.Of(split([]byte(l.Link+"/"+string(rest)))))
+		}
+	}
+	return v
+}
+
+// byName judges the name of a file, by the profile and by the names that secrets usually have.
+func (s Scope) byName(rel []byte) secretfile.Verdict {
+	if len(s.Hide) > 0 && Matches(s.Hide, string(rel), false) {
 		return secretfile.Secret
 	}
-	return secretfile.Of(folder, name)
+	return secretfile.Of(split(rel))
 }
 
 // Hides reports whether a new file at a path would be hidden because of its name.
@@ -144,12 +174,16 @@ func (s Scope) Hides(rel string) bool {
 // MayHide is [Scope.Hides], but also true if the content of the file would decide.
 func (s Scope) MayHide(rel string) bool { return s.verdict([]byte(rel)) != secretfile.Plain }
 
-// isNamed reports whether the profile hides a name.
-func (s Scope) isNamed(name []byte) bool {
-	return slices.ContainsFunc(s.Hide, func(pattern string) bool {
-		matched, err := path.Match(pattern, string(name))
-		return err == nil && matched
-	})
+// isNamed reports whether a pattern of the profile matches a name wherever it is.
+func (s Scope) isNamed(name string) bool {
+	for _, patterns := range [][]string{s.Hide, s.Protect} {
+		for _, pattern := range patterns {
+			if anywhere, matches := matchesAnywhere(pattern, name); anywhere && matches {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // split returns the folder of a path, and its last component.
@@ -213,5 +247,5 @@ func (v *view) lookFilled() {
 		}
 	}
 	repos, _ := git.Gather(v.tree.Folder, git.Look{Git: v.filled.Repos})
-	v.within = v.gitFolders(v.tree, repos)
+	v.within, v.files = v.gitFolders(v.tree, repos), repos.Files
 }

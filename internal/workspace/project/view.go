@@ -6,11 +6,11 @@ import (
 	"slices"
 	"strings"
 
-	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/pathname"
 	"claudebox/internal/workspace/git"
 	"claudebox/internal/workspace/hostrun"
+	"claudebox/internal/workspace/survey"
 )
 
 // view is what one look at a project found. It is complete before [view.protect] uses it.
@@ -24,11 +24,15 @@ type view struct {
 	folders []gitFolder
 	filled  Filled
 	within  []gitFolder    // in the folders that tools fill
+	files   []git.File     // .git files there
 	named   map[string]use // by configurations of git, and by claudebox; relative to the project
 	found   []place        // what the host executes, as far as it exists
-	hide    []string       // what the profile's patterns with a slash match, and what looks secret
+	hide    []string       // what the profile's patterns match, and what looks secret
 	tracked Tracked        // what git's indexes hold, as far as that counts
 	doubted []string       // names in the index that count as untracked
+
+	led    []survey.File      // what may be secret by a path through a link
+	learnt map[[2]string]bool // files of configuration, each with a working tree for which it was read
 
 	stayHidden, wereHidden []string // by earlier sessions, see [Memory]
 }
@@ -38,10 +42,10 @@ type view struct {
 func (loc location) look(tree, common *beneath.Folder) (*view, error) {
 	v := &view{
 		location: loc, tree: below{loc.layers, tree}, common: below{loc.layers, common},
-		scope: loc.scope(common != nil), named: map[string]use{},
+		scope: loc.scope(common != nil), named: map[string]use{}, learnt: map[[2]string]bool{},
 	}
 	known := loc.Memory.Known(v.scope)
-	v.seen = v.scope.walk(tree, known, walkLimit, 0)
+	v.walk(known)
 	if v.seen.Cut {
 		v.note(true, "the project has more than %d entries: "+
 			"further repositories and secret files in it are neither protected nor hidden", walkLimit)
@@ -49,6 +53,7 @@ func (loc location) look(tree, common *beneath.Folder) (*view, error) {
 	for _, rel := range v.seen.Closed {
 		v.tree.closed(rel)
 	}
+	v.lookLed()
 	v.before, v.folders = v.gather()
 	v.repo.Remotes, v.scope.Hash = v.ofConfig()
 	v.lookFilled()
@@ -67,15 +72,27 @@ func (loc location) look(tree, common *beneath.Folder) (*view, error) {
 	return v, nil
 }
 
+// walk looks at everything but the indexes, which say of folders that tools fill whether they are the user's work.
+func (v *view) walk(known *Seen) {
+	const rounds = 4 // more only for repositories in such folders of each other
+	before := known
+	if known != nil {
+		v.scope.Entered = known.entered
+	}
+	for range rounds {
+		v.seen = v.scope.walk(v.tree.Folder, before, walkLimit, 0)
+		entered := v.scope.entered(v.tree.Folder, v.seen, known)
+		if slices.Equal(entered, v.scope.Entered) {
+			return
+		}
+		v.scope.Entered, before = entered, &v.seen
+	}
+}
+
 // scope says what of the project is to be looked at, as far as it is known before the walk.
 func (loc location) scope(outside bool) Scope {
-	s := Scope{Build: loc.Build, Path: loc.path, Relative: relativeNames(loc.UserGit)}
-	for _, pattern := range loc.Hide {
-		if strings.Contains(pattern, "/") {
-			s.HideAt = append(s.HideAt, pattern)
-		} else {
-			s.Hide = append(s.Hide, pattern)
-		}
+	s := Scope{
+		Build: loc.Build, Path: loc.path, Hide: loc.Hide, Protect: loc.Protect, Relative: relativeNames(loc.UserGit),
 	}
 	if loc.repo.Dir == "" {
 		return s
@@ -113,18 +130,21 @@ type place struct {
 	kind beneath.Kind
 }
 
-// find lists the existing files that host programs execute or obey, sorted; and those that the profile's hide globs
-// match.
+// find lists the existing files that host programs execute or obey, and those that the profile protects, sorted; and
+// those that it hides.
 func (v *view) find() (found []place, hide []string, err error) {
 	globber := beneath.NewGlobber(v.tree.Folder)
-	globs, err := matches(globber, "protect", v.Protect)
+	globs, err := v.matching(globber, "protect", v.Protect)
 	if err != nil {
 		return nil, nil, err
 	}
-	if hide, err = matches(globber, "hide", v.scope.HideAt); err != nil {
+	if hide, err = v.matching(globber, "hide", v.Hide); err != nil {
 		return nil, nil, err
 	}
-	names := slices.Concat(hostrun.Held(), slices.Collect(maps.Keys(v.named)), globs)
+	for _, rel := range globs {
+		v.named[rel] |= protected
+	}
+	names := slices.Concat(hostrun.Held(), slices.Collect(maps.Keys(v.named)))
 	slices.Sort(names)
 	for _, rel := range slices.Compact(names) {
 		what, err := v.tree.look(rel)
@@ -136,20 +156,6 @@ func (v *view) find() (found []place, hide []string, err error) {
 		}
 	}
 	return found, hide, nil
-}
-
-// matches lists what globs of the profile match.
-func matches(globber *beneath.Globber, key string, globs []string) (all []string, err error) {
-	for _, pattern := range globs {
-		matching, err := globber.Glob(pattern)
-		if err != nil {
-			return nil, &diag.Error{
-				Op: "look for " + pattern, Err: err, Remedy: "make the pattern in " + key + " narrower",
-			}
-		}
-		all = append(all, matching...)
-	}
-	return all, nil
 }
 
 // places returns the names in indexes of which it must be known whether they are tracked, beyond the built-in lists.
@@ -198,10 +204,18 @@ func (v *view) indexed(rel string) bool {
 // protect decides what is laid over what was seen. It still looks at where things lead: behind links, at who listens to
 // a socket, for a file's other names, into included configurations and folders that tools fill.
 func (v *view) protect() (Project, error) {
-	for n := range v.folders {
-		if err := v.folders[n].protect(n >= repoLimit); err != nil {
+	wholly, one := 0, ""
+	for n, g := range v.folders {
+		if err := g.protect(n >= repoLimit); err != nil {
 			return Project{}, err
 		}
+		if n >= repoLimit && g.guarded {
+			wholly, one = wholly+1, g.Path
+		}
+	}
+	if wholly > 0 {
+		v.note(true, "there are more than %d git folders: %d of them are read-only inside as a whole, %s among them",
+			repoLimit, wholly, one)
 	}
 	for _, f := range v.before.Files {
 		v.tree.keep(f.Rel, f.Kind, whyMoved)
@@ -229,12 +243,12 @@ func (v *view) protect() (Project, error) {
 }
 
 // executed protects what the host executes. A tracked file stays writable and is reported: read-only it would stop
-// `git switch` half-way. Files read as configuration are read-only even if tracked: git obeys them without anybody
-// running them.
+// `git switch` half-way. Read-only even if tracked are files that the profile protects, as the user named them, and
+// those read as configuration: git obeys them without anybody running them.
 func (v *view) executed() (reported, readOnly []string) {
 	for _, p := range v.found {
 		rel := p.rel
-		writable := !v.Strict && v.tracked.Has(rel) && v.named[rel]&configured == 0
+		writable := !v.Strict && v.tracked.Has(rel) && v.named[rel]&(configured|protected) == 0
 		if writable || v.named[rel] != 0 && p.kind == beneath.Link { // nothing holds a link
 			reported = append(reported, rel)
 		}
@@ -245,12 +259,16 @@ func (v *view) executed() (reported, readOnly []string) {
 		if slices.ContainsFunc(v.doubted, func(name string) bool { return pathname.Below(name, rel) }) {
 			v.note(false, "%s stays read-only: a session may have put it into git's index", rel)
 		}
+		why := "the host's tools execute it"
+		if v.named[rel]&protected != 0 {
+			why = "the profile's `protect` names it"
+		}
 		if !v.copyIncluded(p) {
-			v.tree.keep(rel, p.kind, "the host's tools execute it")
+			v.tree.keep(rel, p.kind, why)
 		}
 	}
 	return reported, readOnly
 }
 
 // shown reports whether the profile lets a path in: it, or a folder above.
-func (v *view) shown(rel string) bool { return Shown(v.Show, rel) }
+func (v *view) shown(rel string) bool { return Matches(v.Show, rel, true) }

@@ -1,5 +1,5 @@
 // Package secretfile knows files that hold secrets by their names, and where a
-// name alone does not tell, by what is in them (SEC-05).
+// name alone does not tell, by what is in them.
 //
 // It has no effects. What a token looks like is known by package leak.
 package secretfile
@@ -9,6 +9,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"sync"
 
 	"claudebox/internal/secret/leak"
 )
@@ -172,17 +173,34 @@ func ofName(name []byte) Verdict {
 }
 
 // ofPlace judges a name together with the folder that it is in.
-func ofPlace(name []byte) Verdict {
-	switch string(name) {
-	case ".docker/config.json", ".kube/config", ".aws/credentials", ".cargo/credentials", ".cargo/credentials.toml",
-		".gem/credentials", ".huggingface/token", "huggingface/token", ".gnupg/secring.gpg", "gh/hosts.yml",
-		".azure/accesstokens.json", ".oci/config":
-		return Secret
-	case ".bundle/config", ".wrangler/config", ".claude/settings.local.json", ".claude/settings.json":
-		return Ask
-	}
-	return Plain
+var ofPlace = map[string]Verdict{
+	".docker/config.json": Secret, ".kube/config": Secret, ".aws/credentials": Secret, ".cargo/credentials": Secret,
+	".cargo/credentials.toml": Secret, ".gem/credentials": Secret, ".huggingface/token": Secret,
+	"huggingface/token": Secret, ".gnupg/secring.gpg": Secret, "gh/hosts.yml": Secret,
+	".azure/accesstokens.json": Secret, ".oci/config": Secret,
+	".bundle/config": Ask, ".wrangler/config": Ask, ".claude/settings.local.json": Ask, ".claude/settings.json": Ask,
 }
+
+// Folders returns, for a folder, a function that reports whether files may be secret because they are in a folder with
+// a name in that one.
+func Folders(folder []byte) func(name []byte) bool {
+	full, settings := ofFolders(folder)
+	all, places := full || settings, foldersOfPlaces()
+	return func(name []byte) bool {
+		full, settings := ofFolders(name)
+		return all || full || settings || places[string(name)]
+	}
+}
+
+// foldersOfPlaces are the folders of [ofPlace].
+var foldersOfPlaces = sync.OnceValue(func() map[string]bool {
+	names := map[string]bool{}
+	for place := range ofPlace {
+		folder, _, _ := strings.Cut(place, "/")
+		names[folder] = true
+	}
+	return names
+})
 
 // ofFolders judges the folders on the way to a file. full: every file in and below them is secret. settings: those with
 // settings or one text are, as there are programs in such folders, too.
@@ -332,7 +350,7 @@ func fold(room, name []byte) []byte {
 // ofWhole judges by all of a name, in lower case. The first rule that it meets counts.
 func ofWhole(folder, name []byte) Verdict {
 	var room [longest + 1 + longest]byte
-	v := cmp.Or(ofName(name), ofPlace(append(append(append(room[:0], folder...), '/'), name...)))
+	v := cmp.Or(ofName(name), ofPlace[string(append(append(append(room[:0], folder...), '/'), name...))])
 	rest, ok := bytes.CutPrefix(name, []byte(".env"))
 	if v == Plain && ok && len(rest) > 0 && (rest[0] < 'a' || rest[0] > 'z') { // not ".envrc"
 		return ofVariant(string(rest[1:]))

@@ -31,12 +31,18 @@ type Wanted func(folder string) func(name []byte, dir bool) bool
 type Question struct {
 	Wanted  Wanted   // nil: no names. Pipes are always noted, because whoever opens one waits
 	Skipped []string // folders that are not entered; those named .git never are
+	Entered []string // paths of some that are entered all the same, sorted
 	Apart   []string // paths of folders that are not entered either, and not noted
 	From    []string // where the walk begins; the root, if there are none
 	Limit   int      // how many entries are looked at
 	// LinksSince has symbolic links noted that were made then or later, in nanoseconds since 1970, if they lie in
 	// folders that the walk lists; 0: none.
 	LinksSince int64
+}
+
+func (q Question) enters(rel string) bool {
+	_, is := slices.BinarySearch(q.Entered, rel)
+	return is
 }
 
 // Everything is a [Question.Wanted] that notes every name.
@@ -101,10 +107,16 @@ func Walk(root *beneath.Folder, q Question, before *Survey) *Survey {
 			s.folders[f.Rel] = f
 			s.add(&f.Found)
 			next = append(next, f.Folders...)
+			for _, rel := range f.Found.Skipped {
+				if q.enters(rel) {
+					next = append(next, rel)
+				}
+			}
 		}
 		level = next
 	}
 	s.Same = before != nil && !w.changed.Load()
+	s.Skipped = slices.DeleteFunc(s.Skipped, q.enters)
 	for _, list := range [][]string{s.Git, s.Bare, s.Closed, s.Sockets, s.Skipped, s.NewLinks} {
 		slices.Sort(list)
 	}
@@ -191,6 +203,14 @@ func (s *Survey) Where(inode uint64) (rel string, found bool) {
 func (s *Survey) Large() bool {
 	const folders = 200
 	return len(s.folders) > folders
+}
+
+// Entries returns how many entries the walk looked at.
+func (s *Survey) Entries() (n int) {
+	for _, f := range s.folders {
+		n += f.Entries
+	}
+	return n
 }
 
 // Folders returns what was seen of each folder, in no order, for [Of].

@@ -53,7 +53,8 @@ func generate(toml string, own []source) ([]byte, error) {
 			b.WriteByte('\n')
 		}
 	}
-	if b.WriteString("}\n"); len(lines) > 255 {
+	b.WriteString("}\n")
+	if len(lines) > 255 {
 		return nil, fmt.Errorf("%d lines are too many for a byte", len(lines))
 	}
 	return format.Source(b.Bytes())

@@ -1,0 +1,52 @@
+package session
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"claudebox/internal/plan"
+	"claudebox/internal/sandbox/launch"
+)
+
+// An agent can make any number of folders that are mounted: 20,000 repositories left no descriptor for the launch.
+func TestModesOfWhatIsMountedInAFolderAreGivenBackAndNeedNoDescriptors(t *testing.T) {
+	const many = 300
+	open := func() int {
+		list, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(list)
+	}
+	top := t.TempDir()
+	inner := filepath.Join(top, "a")
+	l := launch.Launch{Mounts: []launch.Mount{{Kind: plan.Bind, Source: top}, {Kind: plan.Bind, Source: inner}}}
+	for n := range many {
+		dir := filepath.Join(inner, fmt.Sprint(n))
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		l.Mounts = append(l.Mounts, launch.Mount{Kind: plan.Bind, Source: dir})
+	}
+	before := open()
+	modes := noteModes(l)
+	if more := open() - before; len(modes) != many+2 || more > 4 {
+		t.Errorf("%d modes, %d more descriptors", len(modes), more)
+	}
+	changed := map[string]os.FileMode{filepath.Join(inner, "7"): 0, filepath.Join(inner, "8"): 0o777, inner: 0, top: 0}
+	for _, dir := range []string{filepath.Join(inner, "7"), filepath.Join(inner, "8"), inner, top} {
+		if err := os.Chmod(dir, changed[dir]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var said bytes.Buffer
+	mendModes(modes, &said)
+	for dir := range changed {
+		if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o755 || said.Len() > 0 {
+			t.Errorf("%s: %v, %v; %s", dir, info, err, &said)
+		}
+	}
+}

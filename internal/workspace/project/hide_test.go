@@ -1,0 +1,180 @@
+package project_test
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"claudebox/internal/diag"
+	"claudebox/internal/workspace/project"
+)
+
+// TestWhatHideNamesIsHidden: tracked or not, a file or a folder (attack f11).
+func TestWhatHideNamesIsHidden(t *testing.T) {
+	w := newWorld(t)
+	w.repo("p", "private/README", "sub/private/README", "a.txt", "b/a.txt", "b/x", "same.env")
+	w.write("p/private/customers.csv", "x")
+	w.write("p/a.txt", "changed")
+	for pattern, tc := range map[string]struct {
+		hidden []string
+		note   string
+	}{
+		"private":     {[]string{"private", "sub/private"}, "git has private, sub/private: the agent can read it there"},
+		"private/":    {[]string{"private", "sub/private"}, "git has private, sub/private: the agent can read it there"},
+		"private/**":  {[]string{"private"}, "git has private: the agent can read it there"},
+		"./private/*": {[]string{"private/README", "private/customers.csv"}, "git has private/README: the agent can read it there"},
+		"private/*":   {[]string{"private/README", "private/customers.csv"}, "git has private/README: the agent can read it there"},
+		"a.txt":       {[]string{"a.txt", "b/a.txt"}, "git has b/a.txt: the agent can read it there; a commit of all changes inside would empty it\ngit has another content of a.txt;"},
+		"b/a.txt":     {[]string{"b/a.txt"}, "git has b/a.txt: the agent can read it there"},
+		"[!p]":        {[]string{"b"}, "git has b: the agent can read it there"},
+		"same.env":    {[]string{"same.env"}, "git has same.env: the agent can read it there"},
+		"a.txt/":      {nil, "\"a.txt/\" in `hide` matches nothing here"},
+		"gone":        {nil, "\"gone\" in `hide` matches nothing here"},
+		"gone/x":      {nil, "\"gone/x\" in `hide` matches nothing here"},
+	} {
+		t.Run(pattern, func(t *testing.T) {
+			req := w.request("p")
+			req.Hide = []string{pattern}
+			p, err := project.Open(req)
+			must(t, err)
+			if !slices.Equal(p.Hidden, tc.hidden) || !strings.Contains(notes(p), tc.note) {
+				t.Errorf("hidden %q, notes %q; want %q, %q", p.Hidden, notes(p), tc.hidden, tc.note)
+			}
+			for _, m := range p.Mounts {
+				if m.Mode == project.Hidden && m.Why != "the profile's `hide` names it" {
+					t.Errorf("%s: %s", m.Path, m.Why)
+				}
+			}
+			req.Show = []string{strings.TrimPrefix(pattern, "./")}
+			if p, err = project.Open(req); err != nil || p.Hidden != nil {
+				t.Errorf("shown: hidden %q, %v", p.Hidden, err)
+			}
+		})
+	}
+	if p := w.open("p"); p.Hidden != nil {
+		t.Errorf("named by nobody: hidden %q", p.Hidden)
+	}
+}
+
+// TestWhatProtectNamesIsReadOnly though git tracks it, and is not said to be named by git (attack f12).
+func TestWhatProtectNamesIsReadOnly(t *testing.T) {
+	w := newWorld(t)
+	w.repo("p", "deploy/run.sh", "Makefile")
+	for pattern, want := range map[string]string{
+		"deploy/**": "ro ~/p/deploy", "deploy": "ro ~/p/deploy", "run.sh": "ro ~/p/deploy/run.sh", "Makefile": "ro ~/p/Makefile",
+	} {
+		req := w.request("p")
+		req.Protect = []string{pattern, "gone"}
+		p, err := project.Open(req)
+		must(t, err)
+		if !slices.Contains(w.mounts(p), want) || slices.Contains(p.Reported, strings.TrimPrefix(want, "ro ~/p/")) {
+			t.Errorf("%s: mounts %q, reported %q", pattern, w.mounts(p), p.Reported)
+		}
+		if !strings.Contains(notes(p), "\"gone\" in `protect` matches nothing here") {
+			t.Errorf("notes %q", notes(p))
+		}
+	}
+}
+
+// TestASecretHasANameThatIsNotFound: deeper than paths go, or outside (attack f4). The remedy works as it is written.
+func TestASecretHasANameThatIsNotFound(t *testing.T) {
+	w := newWorld(t)
+	w.repo("p", "x")
+	w.write("p/it's/.env", "")
+	w.write("p/.git/FETCH_HEAD", "1234 https://u:hunter2@example.org/x\n")
+	for name, file := range map[string]string{"in the project": "p/it's/.env", "in the git folder": "p/.git/FETCH_HEAD"} {
+		t.Run(name, func(t *testing.T) {
+			top, err := unix.Open(w.path("p"), unix.O_PATH|unix.O_DIRECTORY, 0)
+			must(t, err)
+			deep := top
+			for range 25 {
+				name := strings.Repeat("d", 250)
+				_ = unix.Mkdirat(deep, name, 0o755)
+				deep, err = unix.Openat(deep, name, unix.O_PATH|unix.O_DIRECTORY, 0)
+				must(t, err)
+			}
+			must(t, unix.Linkat(unix.AT_FDCWD, w.path(file), deep, path.Base(file), 0))
+			content, _ := os.ReadFile(w.path(file))
+			must(t, os.WriteFile(w.path(file), append(content, "DB_PASSWORD=hunter2"...), 0o644))
+
+			_, err = project.Open(w.request("p"))
+			var told *diag.Error
+			if !errors.As(err, &told) || !strings.Contains(err.Error(), w.path(file)) || !strings.Contains(err.Error(), "2 names") {
+				t.Fatalf("got %v", err)
+			}
+			parts := strings.Split(told.Remedy, "`")
+			if out, _ := exec.Command("sh", "-c", parts[1]).Output(); !strings.Contains(string(out), "d/"+path.Base(file)+"\n") {
+				t.Errorf("%s finds %.100q", parts[1], out)
+			}
+			if out, err := exec.Command("sh", "-c", parts[3]).CombinedOutput(); err != nil {
+				t.Fatalf("%s: %s", parts[3], out)
+			}
+			w.open("p")
+			fd, err := unix.Openat(deep, path.Base(file), unix.O_RDONLY, 0)
+			must(t, err)
+			if n, _ := unix.Read(fd, make([]byte, 10)); n != 0 {
+				t.Error("the other name has the secret")
+			}
+		})
+	}
+}
+
+// TestShowLetsNoOtherNameOfASecretIn: what lies where `show` matches, the agent chooses (attack f4b).
+func TestShowLetsNoOtherNameOfASecretIn(t *testing.T) {
+	w := newWorld(t)
+	w.repo("p", "x")
+	w.write("p/.env", "A=b")
+	w.mkdir("p/fixtures")
+	must(t, os.Link(w.path("p/.env"), w.path("p/fixtures/a.env")))
+	req := w.request("p")
+	req.Show = []string{"fixtures/**"}
+	p, err := project.Open(req)
+	if must(t, err); !slices.Equal(p.Hidden, []string{".env", "fixtures/a.env"}) {
+		t.Errorf("hidden %q", p.Hidden)
+	}
+}
+
+// TestOrdinaryFilesHaveManyNames as pnpm and git make them: nothing is refused.
+func TestOrdinaryFilesHaveManyNames(t *testing.T) {
+	w := newWorld(t)
+	w.repo("p", "x")
+	w.write("p/private/node_modules/a.js", "")
+	w.write("p/src/.envrc", "")
+	must(t, os.Link(w.path("p/private/node_modules/a.js"), w.path("store")))
+	must(t, os.Link(w.path("p/src/.envrc"), w.path("backup")))
+	must(t, os.Link(w.path("p/.git/config"), w.path("backup2")))
+	req := w.request("p")
+	req.Hide = []string{"private"}
+	_, err := project.Open(req)
+	must(t, err)
+}
+
+// TestAConfigurationBesideGitsOwn that git includes has no secrets inside either, wherever the git folder is (attack
+// f16).
+func TestAConfigurationBesideGitsOwn(t *testing.T) {
+	w := newWorld(t)
+	w.repo("p", "sub/x")
+	w.git("p", "config", "include.path", "inc")
+	w.write("p/.git/inc", "[include]\n\tpath = more\n[sendemail]\n\tsmtpPass = canary\n[a]\n\tb = c\n")
+	w.write("p/.git/more", "[http]\n\textraheader = X-Api-Key: canary\n")
+	for _, dir := range []string{"p", "p/sub"} {
+		copies := 0
+		for _, m := range w.open(dir).Mounts {
+			if strings.HasSuffix(m.Path, "/.git/inc") || strings.HasSuffix(m.Path, "/.git/more") {
+				if m.Mode != project.Made || strings.Contains(string(m.Content), "canary") {
+					t.Errorf("%s: %s %s %q", dir, m.Mode, m.Path, m.Content)
+				}
+				copies++
+			}
+		}
+		if copies != 2 {
+			t.Errorf("%s: %d copies", dir, copies)
+		}
+	}
+}

@@ -21,8 +21,8 @@ func (w *Window) Enter(t *testing.T, line string) {
 	w.Confirm(t, func(shown string) bool { return typed(shown) != line })
 }
 
-// Confirm hits Enter until it is heard, for one that comes while Claude Code
-// is changing its display can be lost. A person does the same.
+// Confirm presses Enter until heard says that the display shows its effect. Claude
+// Code can lose an Enter while it changes its display; a person presses it again, too.
 func (w *Window) Confirm(t *testing.T, heard func(shown string) bool) {
 	t.Helper()
 	for range 10 {
@@ -48,8 +48,9 @@ func (w *Window) Leave(t *testing.T) {
 	w.Ended(t, 0)
 }
 
-// states finds what the page at the end of the link would give back.
-var states = regexp.MustCompile(`state=([A-Za-z0-9_-]+)`)
+// stateInLink finds the OAuth state in the login link. The page behind the link shows
+// it after the code, as CODE#STATE.
+var stateInLink = regexp.MustCompile(`state=([A-Za-z0-9_-]+)`)
 
 // Login is the way in without a browser, as a person takes it: the link is
 // opened elsewhere, and the code that its page shows is pasted.
@@ -59,7 +60,7 @@ func (w *Window) Login(t *testing.T, code string) {
 	w.Enter(t, "/login")
 	w.Await(t, "Claude account with subscription")
 	w.Confirm(t, Shows("Paste code here"))
-	state := states.FindStringSubmatch(strings.ReplaceAll(w.String(), "\n", ""))
+	state := stateInLink.FindStringSubmatch(strings.ReplaceAll(w.String(), "\n", ""))
 	if state == nil {
 		t.Fatalf("no state in the link:\n%s", indent(w.String()))
 	}

@@ -16,15 +16,15 @@ import (
 	"claudebox/checks/network/target"
 )
 
-// patience bounds one attempt: an answer that comes at all comes sooner, and
-// what is dropped in silence takes all of it.
+// patience bounds each wait for the other side, unless a way has its own bound: an
+// answer that comes at all comes sooner; what is dropped in silence takes all of it.
 const (
 	patience = 3 * time.Second
 	again    = 500 * time.Millisecond // a datagram is sent anew after this
 )
 
-// way is one protocol with one trick. The tricks choose the interface a packet
-// leaves by, past the routes: an unprivileged process may, since Linux 5.7.
+// way is one protocol with one trick, or none ("plain"). Most tricks choose the
+// interface that a packet leaves by, past the routes, as an unprivileged process may.
 type way struct {
 	protocol, trick string
 	kind, number    int // socket's type and protocol
@@ -40,7 +40,7 @@ func (w way) bound() time.Duration {
 	return patience
 }
 
-// within is the way in more of a hurry.
+// within returns the way with d as the bound of each wait.
 func (w way) within(d time.Duration) way {
 	w.patience = d
 	return w
@@ -178,7 +178,8 @@ func request(fd int, wait time.Duration) (string, error) {
 	}
 }
 
-// overDatagram sends until an answer comes, or an error.
+// overDatagram sends again and again until an answer or an error comes, or the time is
+// up (EAGAIN).
 func overDatagram(fd int, wait time.Duration, send func() error, read func([]byte) string) (string, error) {
 	for range max(wait/again, 1) {
 		if err := send(); err != nil {
@@ -195,7 +196,7 @@ func overDatagram(fd int, wait time.Duration, send func() error, read func([]byt
 	return "", unix.EAGAIN
 }
 
-// name is the last line of an answer.
+// name returns who answered: services end each answer with a line that is their name.
 func name(answer []byte) string {
 	answer = bytes.TrimSpace(answer)
 	return string(answer[bytes.LastIndexByte(answer, '\n')+1:])

@@ -72,7 +72,7 @@ func describe(parent *beneath.Folder, name string) (kept Kept, note string) {
 		return Kept{}, parent.Join(name) + " is no folder, and left alone"
 	}
 	defer dir.Close()
-	kept = Kept{ID: name, Dir: dir.Path(), Root: readRecord(dir).Root, Live: Live(dir.Path())}
+	kept = Kept{ID: name, Dir: dir.Path(), Root: string(readRecord(dir).Root), Live: Live(dir.Path())}
 	if info, err := os.Lstat(dir.Join(liveName)); err == nil {
 		kept.LastUsed = info.ModTime()
 	}

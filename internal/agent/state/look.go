@@ -20,7 +20,8 @@ type step struct {
 	rel    string
 	aside  bool                            // an existing file at rel is renamed first, and kept
 	do     func(dir *beneath.Folder) error // nil: the file is right, only its record is not
-	record fileRecord                      // stored afterwards, with the file's stamp; without a Name: nothing is
+	file   string                          // one of [agenthome.Files]; its record is stored afterwards; empty: none is
+	record fileRecord                      // without the file's stamp
 }
 
 // apply makes the change.
@@ -143,7 +144,7 @@ func (c *comparison) files() error {
 		if closed && c.now.Chmod(rel, privateFile) == nil {
 			what, _ = c.now.Look(rel) // the agent took our right to read it, and it is read below
 		}
-		if was := c.known.file(f.Name); was.Inputs == inputs && was.Output == what.Stamp {
+		if was := c.known.Files[f.Name]; was.Inputs == inputs && was.Output == what.Stamp {
 			c.Notes = append(c.Notes, was.Notes...)
 		} else if err := c.remake(f, rel, inputs, what); err != nil {
 			return err
@@ -170,10 +171,10 @@ func (c *comparison) remake(f agenthome.File, rel, inputs string, what beneath.E
 			foreign = append(foreign, "your "+why)
 		}
 	}
-	made := f.Make(c.req.Request, agenthome.From{Old: old, Given: c.known.file(f.Name).Given, Sources: sources})
+	made := f.Make(c.req.Request, agenthome.From{Old: old, Given: c.known.Files[f.Name].Given, Sources: sources})
 	notes := slices.Concat(foreign, made.Notes)
 	c.Notes = slices.Concat(c.Notes, notes, made.Once)
-	s := step{rel: rel, record: fileRecord{Name: f.Name, Inputs: inputs, Notes: notes, Given: made.Given}}
+	s := step{rel: rel, file: f.Name, record: fileRecord{Inputs: inputs, Notes: notes, Given: made.Given}}
 	if made.Content != nil && !bytes.Equal(made.Content, old) {
 		s.aside = made.Aside || what.Kind == beneath.Dir
 		s.do = func(dir *beneath.Folder) error { return dir.Replace(rel, made.Content, privateFile) }
@@ -181,6 +182,9 @@ func (c *comparison) remake(f agenthome.File, rel, inputs string, what beneath.E
 	c.add(s)
 	return nil
 }
+
+// recordForm changes when files are made in another way, so that all are made anew.
+const recordForm = "claudebox instance 5\n"
 
 // hashInputs returns a hash of all that a file is made of: key, and the names and states (not contents) of sources.
 func hashInputs(key string, sources []string) string {

@@ -98,15 +98,18 @@ func (h *held) lock() (locked bool, err error) {
 
 // apply makes the changes of all steps, and writes the record with the new stamps.
 func (h *held) apply(dir *beneath.Folder, d *draft) error {
-	d.known.Root = h.req.Root
+	d.known.Root = []byte(h.req.Root)
 	if h.req.Kind == Shared {
-		d.known.Root = ""
+		d.known.Root = nil
+	}
+	if d.known.Files == nil {
+		d.known.Files = map[string]fileRecord{}
 	}
 	for _, s := range d.steps {
 		if err := s.apply(dir); err != nil {
 			return h.failed("make "+path.Join(h.dir, s.rel), err)
 		}
-		if s.record.Name == "" {
+		if s.file == "" {
 			continue
 		}
 		what, err := dir.Look(s.rel)
@@ -114,10 +117,10 @@ func (h *held) apply(dir *beneath.Folder, d *draft) error {
 			return h.failed("look at "+dir.Join(s.rel), err)
 		}
 		s.record.Output = what.Stamp
-		d.known.keep(s.record)
+		d.known.Files[s.file] = s.record
 	}
-	if err := dir.Rewrite(recordName, d.known.encode(), privateFile); err != nil {
-		return h.failed("make "+path.Join(h.dir, recordName), err)
+	if err := h.writeJSON(dir, recordName, d.known); err != nil {
+		return err
 	}
 	d.steps = nil
 	return nil

@@ -45,6 +45,10 @@ type Guard struct {
 	tell func(access, scope string) // gets each new login, see [Guard.Begin]
 	dead login                      // the login that turned out to have ended; it is not used again
 
+	// unwritten is a renewed login that could not be written to its file yet; nil: there is none. It is used as if the
+	// file had it, and is written as soon as that can be done.
+	unwritten *renewal
+
 	renewed time.Time // when this guard renewed the login last
 	refused int       // how many renewals were asked for because a server refused the login
 	timer   *time.Timer
@@ -149,6 +153,9 @@ func (g *Guard) reload() {
 			break
 		}
 	}
+	if u := g.unwritten; u != nil && g.from == u.in && g.now.same(u.was.login) {
+		g.now.login = u.next
+	}
 	if g.now.same(g.dead) {
 		g.now.access = ""
 	}
@@ -219,7 +226,7 @@ func (g *Guard) wait() time.Duration {
 	return max(left, again-time.Since(g.renewed))
 }
 
-// schedule sets the timer for the next renewal, if there is a login that can be renewed.
+// schedule sets the timer for the next renewal, or for writing the last one, if there is a login that can be renewed.
 func (g *Guard) schedule() {
 	if g.timer != nil {
 		g.timer.Stop()
@@ -227,7 +234,11 @@ func (g *Guard) schedule() {
 	if g.done || !g.now.good() || g.now.refresh == "" || g.now.expires == 0 {
 		return
 	}
-	g.timer = time.AfterFunc(max(0, g.wait()), g.renewNow)
+	wait := g.wait()
+	if g.unwritten != nil {
+		wait = min(wait, again)
+	}
+	g.timer = time.AfterFunc(max(0, wait), g.renewNow)
 }
 
 // again is how long to wait between two renewals, and after a renewal that failed.
@@ -241,6 +252,7 @@ func (g *Guard) renewNow() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if err != nil && !g.done && g.now.good() {
+		g.timer.Stop() // set meanwhile, by what the renewal has done
 		g.timer = time.AfterFunc(again, g.renewNow)
 		g.tellNow() // the old login goes on, though a server may refuse it
 	}
@@ -317,8 +329,13 @@ func (g *Guard) Close() (notes []string) {
 	watched.Close()
 	g.renewing.Lock() // a renewal that has begun must end: the token that it used works once
 	defer g.renewing.Unlock()
+	lost := g.writeAgain()
 	g.mu.Lock() // a Keep that has begun must end, too
 	defer g.mu.Unlock()
+	if u := g.unwritten; u != nil {
+		at := u.in.dir.Join(u.in.name)
+		g.notes = append(g.notes, fmt.Sprintf("your renewed login could not be written to %s: %v; log in anew", at, lost))
+	}
 	g.closeFolders()
 	return g.notes
 }

@@ -280,6 +280,42 @@ func TestARenewalThatFailsLeavesTheLogin(t *testing.T) {
 	}
 }
 
+// The old login works no more once it was renewed, so the new one must not be lost: here
+// because another program is writing the file at that moment.
+func TestARenewedLoginThatCannotBeWrittenIsKept(t *testing.T) {
+	for _, when := range []string{"later", "at the end", "never"} {
+		t.Run("written "+when, func(t *testing.T) {
+			w, e := guarded(t)
+			g, err := NewGuard(w.path("a"), w.path(hostFile), broker.NewKey(), func(ctx context.Context, body []byte) (int, []byte, error) {
+				w.write(hostFile, "{")
+				return e.post(ctx, body)
+			})
+			must(t, err)
+			must(t, g.Renew(t.Context(), ""))
+			if when != "never" {
+				w.write(hostFile, numbered(1))
+				g.mu.Lock()
+				g.follow()
+				g.mu.Unlock()
+			}
+			if access, _, _ := g.Current(); access != "a2" {
+				t.Errorf("the login is %q", access)
+			}
+			if when == "later" {
+				must(t, g.Renew(t.Context(), ""))
+				w.mustHold(hostFile, 2)
+			}
+			notes := g.Close()
+			if lost := len(notes) == 1 && strings.Contains(notes[0], "could not be written"); lost != (when == "never") {
+				t.Errorf("said %q", notes)
+			}
+			if e.times() != 1 || when != "never" && !w.holds(hostFile, 2)() {
+				t.Errorf("asked %d times; the file is %s", e.times(), w.read(hostFile))
+			}
+		})
+	}
+}
+
 func TestALoginMadeInsideIsTheInstancesOwn(t *testing.T) {
 	w, e := guarded(t)
 	before := w.read(hostFile)

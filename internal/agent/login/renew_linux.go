@@ -39,7 +39,7 @@ func (g *Guard) Renew(ctx context.Context, refused string) error {
 		return errEnded
 	}
 	g.follow()
-	from, now := g.from, g.now
+	from, now, unwritten := g.from, g.now, g.unwritten
 	due := g.wait() <= 0
 	if !due && refused == now.access && (g.refused < atOnce || time.Since(g.renewed) > again) {
 		g.refused++
@@ -49,12 +49,15 @@ func (g *Guard) Renew(ctx context.Context, refused string) error {
 	switch {
 	case from == nil || !now.good() || now.refresh == "":
 		return errEnded
-	case !due:
+	case !due && unwritten == nil:
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, patienceRenewal) // the broker sets none, and Close waits for the end
 	defer cancel()
 	return whileRenewing(ctx, from, func() error {
+		if err := g.writeAgain(); err != nil || !due {
+			return err
+		}
 		if found := from.read(); found.fault != nil || !found.same(now.login) {
 			g.mu.Lock()
 			defer g.mu.Unlock()
@@ -92,9 +95,8 @@ func (g *Guard) ask(ctx context.Context, from *file, now reading) error {
 	if err != nil {
 		return err
 	}
-	if err := from.renew(now, next); err != nil {
-		// The new login must not be lost: the old one no longer works.
-		g.note("your renewed login could not be written to %s: %v", from.dir.Join(from.name), err)
+	if from.renew(now, next) != nil { // the new login must not be lost: the old one no longer works
+		g.unwritten = &renewal{from, now, next}
 		g.now.login = next
 	} else {
 		g.reload()
@@ -102,6 +104,29 @@ func (g *Guard) ask(ctx context.Context, from *file, now reading) error {
 	g.renewed = time.Now()
 	g.tellNow()
 	g.schedule()
+	return nil
+}
+
+// renewal is a login that was renewed.
+type renewal struct {
+	in   *file
+	was  reading // what the file held
+	next login
+}
+
+// writeAgain writes a renewed login that could not be written before, if there is one. It is called with renewing
+// held.
+func (g *Guard) writeAgain() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.unwritten == nil {
+		return nil
+	}
+	if err := g.unwritten.in.renew(g.unwritten.was, g.unwritten.next); err != nil {
+		return err
+	}
+	g.unwritten = nil
+	g.follow()
 	return nil
 }
 

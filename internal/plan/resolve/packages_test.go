@@ -71,14 +71,14 @@ func TestPackages(t *testing.T) {
 			packages: []string{"jq"},
 			change:   func(w *world) { w.store(path("jq"), fetchable) },
 			want:     []string{"jq^out (profile work:1)", "coreutils^out (base)"},
-			calls:    []string{"evaluate jq in nixpkgs", "pin jq nixpkgs", "pin jq", "realise jq"},
+			calls:    []string{"evaluate jq in nixpkgs", "pin jq nixpkgs", "realise jq"},
 		},
 		"builds what cannot be fetched": {
 			packages: []string{"jq", "go"},
 			change:   func(w *world) { w.store(path("jq.drv")+"!out", buildable) },
 			want:     []string{"jq^out (profile work:1)", "go^bin,out (profile work:2)", "coreutils^out (base)"},
 			calls: []string{
-				"evaluate go jq in nixpkgs", "pin go go-bin jq nixpkgs", "pin jq", "realise jq",
+				"evaluate go jq in nixpkgs", "pin go go-bin jq nixpkgs", "realise jq",
 				"evaluate jq in nixpkgs and write", "pin jq.drv", "realise jq.drv!out",
 			},
 		},
@@ -90,7 +90,7 @@ func TestPackages(t *testing.T) {
 			},
 			want: []string{"jq^bin,out (profile work:1)", "coreutils^out (base)"},
 			calls: []string{
-				"evaluate jq in nixpkgs", "pin jq nixpkgs", "pin jq", "realise jq",
+				"evaluate jq in nixpkgs", "pin jq nixpkgs", "realise jq",
 				"evaluate jq in nixpkgs and write", "pin go.drv", "realise go.drv!bin,out",
 			},
 		},

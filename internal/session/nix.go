@@ -21,6 +21,7 @@ import (
 	"claudebox/internal/nix/buildbox"
 	"claudebox/internal/nix/inside"
 	"claudebox/internal/nix/nixdaemon"
+	"claudebox/internal/nix/nixeval"
 	"claudebox/internal/plan"
 	"claudebox/internal/plan/resolve"
 	"claudebox/internal/profile"
@@ -268,7 +269,7 @@ func askDaemon(in inputs) (daemonSaid, error) {
 		said.Failed = "this look does not ask, a launch does"
 		return said, nil
 	}
-	if said.Builds, err = probeBuilds(client, in); err != nil {
+	if said.Builds, err = probeBuilds(client, socket, in); err != nil {
 		said.Failed = "it did not build the probe that would say: " + err.Error()
 		return said, nil
 	}
@@ -278,13 +279,16 @@ func askDaemon(in inputs) (daemonSaid, error) {
 
 // probeBuilds has the daemon build a probe, which looks for the daemon's database and for this user's home: what it
 // can see tells how builds are confined.
-func probeBuilds(client *nixdaemon.Client, in inputs) (buildbox.Box, error) {
+func probeBuilds(client *nixdaemon.Client, socket string, in inputs) (buildbox.Box, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), probeWait)
 	defer cancel()
+	evaluator := nixeval.Evaluator{
+		Program: instantiate(in.tools), Env: []string{"NIX_REMOTE=unix://" + socket},
+	}
 	return buildbox.Probe{
 		System: in.plan.System, Bash: in.tools[resolve.ToolBash],
 		Marks: []string{"/nix/var/nix/db", in.Facts.Home}, Read: os.ReadFile,
-	}.Ask(ctx, client)
+	}.Ask(ctx, evaluator, client)
 }
 
 // daemonKey is the key of [askDaemon]'s cache: everything that the answers depend on. That is the running daemon, by

@@ -245,7 +245,7 @@ func (p planner) resolve(ctx context.Context, m *resolve.Manifest, prof profile.
 	if p.why.Dry {
 		cache = ""
 	}
-	evaluator := nixeval.Evaluator{Program: filepath.Join(filepath.Dir(m.Tools[resolve.ToolNix]), "nix-instantiate")}
+	evaluator := nixeval.Evaluator{Program: instantiate(m.Tools)}
 	for _, name := range nixVariables {
 		if value, ok := p.Facts.Env.Get(name); ok {
 			evaluator.Env = append(evaluator.Env, name+"="+value)
@@ -267,6 +267,11 @@ func (p planner) resolve(ctx context.Context, m *resolve.Manifest, prof profile.
 	}
 	res.Closure, err = closureOf(ctx, store, m, res, storePathsOf(prof))
 	return res, err
+}
+
+// instantiate returns the path of nix-instantiate, which lies beside the tool nix.
+func instantiate(tools map[string]string) string {
+	return filepath.Join(filepath.Dir(tools[resolve.ToolNix]), "nix-instantiate")
 }
 
 // nixVariables tell Nix where its store is and how to reach it. An evaluation

@@ -2,7 +2,9 @@ package buildbox_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,18 +12,25 @@ import (
 	"claudebox/internal/nix/nixdaemon"
 )
 
-// daemon answers the two builds of a probe: what each says, or why it failed.
+// daemon answers the two builds of a probe: what each says, or why it failed. It is the evaluator as well, and notes
+// what it is asked for.
 type daemon struct {
 	usual, without string
-	texts          []string
+	asked          []string
 }
 
-func (d *daemon) AddText(_ context.Context, name, text string, references []string) (string, error) {
-	d.texts = append(d.texts, text)
-	return "/nix/store/" + strings.Repeat("0", 32) + "-" + name, nil
+func (d *daemon) Eval(_ context.Context, _ string, args []string, answer any) error {
+	d.asked = append(d.asked, strings.Join(args, " "))
+	if d.answer() == "not evaluated" {
+		return errors.New("error at (if without then { __noChroot = true; } else { })")
+	}
+	return json.Unmarshal([]byte(`{"drv": "/nix/store/x.drv", "out": "/nix/store/x"}`), answer)
 }
 
 func (d *daemon) BuildPaths(_ context.Context, targets []string) ([]nixdaemon.BuildResult, error) {
+	if !slices.Equal(targets, []string{"/nix/store/x.drv!out"}) {
+		return nil, errors.New("no such derivation")
+	}
 	if said, failed := strings.CutPrefix(d.answer(), "failed: "); failed {
 		return []nixdaemon.BuildResult{{Status: nixdaemon.MiscFailure, Message: said}}, nil
 	}
@@ -29,15 +38,15 @@ func (d *daemon) BuildPaths(_ context.Context, targets []string) ([]nixdaemon.Bu
 }
 
 func (d *daemon) answer() string {
-	if strings.Contains(d.texts[len(d.texts)-1], `("__noChroot","1")`) {
+	if strings.HasSuffix(d.asked[len(d.asked)-1], " without true") {
 		return d.without
 	}
 	return d.usual
 }
 
-// Read gives what the last build wrote, where its derivation says.
+// read gives what the last build wrote, where its derivation says.
 func (d *daemon) read(path string) ([]byte, error) {
-	if !strings.Contains(d.texts[len(d.texts)-1], `[("out","`+path+`","","")]`) {
+	if path != "/nix/store/x" {
 		return nil, errors.New("no such path")
 	}
 	return []byte(d.answer() + "\n"), nil
@@ -58,16 +67,18 @@ func TestADaemonsBoxIsWhatItsBuildsSee(t *testing.T) {
 		"what asks for it fails by itself":  {"true", "failed: the disk is full", "", true},
 		"the probe says something else":     {"maybe", "", "", true},
 		"the usual one is forbidden, oddly": {forbidden, forbidden, "", true},
+		"the probe cannot be evaluated":     {"not evaluated", "", "", true},
+		"what asks for it cannot be":        {"true", "not evaluated", "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := &daemon{usual: tc.usual, without: tc.without}
 			probe := buildbox.Probe{System: "x86_64-linux", Bash: "/nix/store/" + strings.Repeat("1", 32) + "-bash/bin/bash", Marks: []string{`/a "b"`}, Read: d.read}
-			got, err := probe.Ask(t.Context(), d)
+			got, err := probe.Ask(t.Context(), d, d)
 			if got != tc.want || (err != nil) != tc.fails {
 				t.Errorf("got %q, %v", got, err)
 			}
-			if !strings.Contains(d.texts[0], `"/a \"b\""`) {
-				t.Errorf("it looks for something else: %s", d.texts[0])
+			if !strings.Contains(d.asked[0], `marks ["/a \"b\""]`) {
+				t.Errorf("it looks for something else: %s", d.asked[0])
 			}
 		})
 	}
@@ -78,11 +89,11 @@ func TestEachProbeIsAnother(t *testing.T) {
 	d := &daemon{usual: "true", without: "true"}
 	probe := buildbox.Probe{System: "x86_64-linux", Bash: "/nix/store/" + strings.Repeat("1", 32) + "-bash/bin/bash", Read: d.read}
 	for range 2 {
-		if _, err := probe.Ask(t.Context(), d); err != nil {
+		if _, err := probe.Ask(t.Context(), d, d); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if d.texts[0] == d.texts[2] || d.texts[1] == d.texts[3] {
+	if d.asked[0] == d.asked[2] || d.asked[1] == d.asked[3] {
 		t.Error("two are the same")
 	}
 }

@@ -125,22 +125,3 @@ func (c *Client) QueryMissing(ctx context.Context, targets []string) (m Missing,
 	}})
 	return m, err
 }
-
-// AddText adds a text to the store, addressed by its content, pins it to the connection
-// and returns its path. The text may refer to paths that are in the store; references must be sorted. A
-// derivation is such a text, and any user may add one.
-func (c *Client) AddText(ctx context.Context, name, text string, references []string) (path string, err error) {
-	err = c.do(ctx, request{op: addToStore, words: references, encode: func(e *encoder) {
-		e.text(name)
-		e.text("text:sha256")
-		e.texts(references)
-		e.bool(false)             // no repair
-		e.uint(uint64(len(text))) // one frame, the only one
-		e.buf.WriteString(text)
-		e.uint(0)
-	}, decode: func(d *decoder) {
-		path = d.text()
-		decodePathInfo(d, path)
-	}})
-	return path, err
-}

@@ -27,7 +27,6 @@
 //
 //	 1 IsValidPath               IsValidPath                  2.8 2.26 2.34 fake
 //	 6 QueryReferrers            QueryReferrers               2.8 2.26 2.34 fake
-//	 7 AddToStore                AddText (package buildbox)
 //	11 AddTempRoot               Pin                          2.8 2.26 2.34 fake
 //	12 AddIndirectRoot           AddIndirectRoots             2.8 2.26 2.34 fake
 //	26 QueryPathInfo             QueryPathInfo(s), Closure    2.8 2.26 2.34 fake

@@ -20,7 +20,6 @@ type operation struct {
 var (
 	isValidPath           = operation{1, "ask the Nix daemon for valid paths", storepath.Check, false}
 	queryReferrers        = operation{6, "ask the Nix daemon for referrers", storepath.Check, false}
-	addToStore            = operation{7, "add a file to the Nix store", storepath.Check, false}
 	addTempRoot           = operation{11, "keep store paths from the garbage collector", storepath.Check, false}
 	addIndirectRoot       = operation{12, "register a garbage collector root", checkLink, false}
 	queryPathInfo         = operation{26, "ask the Nix daemon about store paths", storepath.Check, false}

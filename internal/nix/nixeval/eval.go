@@ -176,7 +176,7 @@ func (r *run) instantiate(ctx context.Context, mode, wants string, answer any) e
 	if r.query.Write {
 		args = append(args, "--read-write-mode")
 	}
-	return r.eval(ctx, packagesExpr, args, answer)
+	return r.Eval(ctx, packagesExpr, args, answer)
 }
 
 // Source is a nixpkgs that [Evaluator.Fetch] has copied into the store.
@@ -196,7 +196,7 @@ func (e Evaluator) Fetch(ctx context.Context, ref string) (src Source, err error
 	if err == nil {
 		defer os.RemoveAll(cache)
 		e.Env = append(slices.Clone(e.Env), "XDG_CACHE_HOME="+cache)
-		err = e.eval(ctx, fetchExpr, []string{
+		err = e.Eval(ctx, fetchExpr, []string{
 			"--extra-experimental-features", "nix-command flakes", "--read-write-mode",
 			"--option", "restrict-eval", "false", "--option", "pure-eval", "false", "--argstr", "ref", ref,
 		}, &src)

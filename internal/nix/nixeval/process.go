@@ -26,9 +26,9 @@ func (e evalError) Error() string { return reason(e.stderr) }
 
 func isEvalError(err error) bool { return errors.As(err, new(evalError)) }
 
-// eval runs one nix-instantiate on expr and decodes the JSON it prints into answer.
+// Eval runs one nix-instantiate on expr, with further args, and decodes the JSON it prints into answer.
 // Nix 2.8 prints half an answer before it fails, so the exit status is checked first.
-func (e Evaluator) eval(ctx context.Context, expr string, args []string, answer any) error {
+func (e Evaluator) Eval(ctx context.Context, expr string, args []string, answer any) error {
 	if !filepath.IsAbs(e.Program) {
 		return errNoProgram
 	}

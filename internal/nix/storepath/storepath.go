@@ -1,8 +1,6 @@
 package storepath
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"strings"
 
@@ -53,19 +51,6 @@ func notInName(r rune) bool {
 		return false
 	}
 	return !strings.ContainsRune("+-._?=", r)
-}
-
-// Made returns the store path that Nix computes from a text. Kind "output:out" is for
-// the output of a derivation: the text is then the derivation with that path left empty.
-// Kind "text" is for a file whose content is the text.
-func Made(kind, text, name string) string {
-	content := sha256.Sum256([]byte(text))
-	whole := sha256.Sum256([]byte(kind + ":sha256:" + hex.EncodeToString(content[:]) + ":" + Dir + ":" + name))
-	short := make([]byte, 20)
-	for i, b := range whole {
-		short[i%len(short)] ^= b
-	}
-	return Dir + "/" + nixbase32.EncodeToString(short) + "-" + name
 }
 
 // Of returns the store path that a file below it belongs to.

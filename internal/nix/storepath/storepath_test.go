@@ -92,10 +92,3 @@ func TestStorePathsAreFoundInAText(t *testing.T) {
 		}
 	}
 }
-
-// As `nix-instantiate --eval -E 'builtins.toFile "name" "text"'` has it.
-func TestPathsAreMadeAsNixMakesThem(t *testing.T) {
-	if got := storepath.Made("text", "text", "name"); got != "/nix/store/qfkky749lrmj2dp344zy406v2gngrnnh-name" {
-		t.Errorf("got %s", got)
-	}
-}

@@ -41,7 +41,7 @@ var rooms = []room{
 // Everything may import golang.org/x/sys/unix.
 var modules = map[string][]string{
 	"nix/storepath":   {nix + "storepath", nix + "nixbase32"},
-	"nix/nixdaemon":   {nix + "wire", nix + "derivation"},
+	"nix/nixdaemon":   {nix + "wire"},
 	"nix/gcroot":      {nix + "nixbase32"},
 	"profile/shape":   {"gopkg.in/yaml.v3"},
 	"network/hostnet": {"github.com/vishvananda/netlink"},

@@ -101,6 +101,20 @@ func TestOf(t *testing.T) {
 			},
 			Diff{{"tools", []Change{{Changed, "bash", "bash-5.2", "bash-5.3", "", false}}}},
 		},
+		"a secret that is used at one host more": {
+			func(p *plan.Plan) {
+				p.Secrets = []plan.Secret{{Variable: "T", Hosts: []string{"a.example", "b.example"}, As: []string{"bearer"}}}
+			},
+			Diff{{"settings", []Change{
+				{Added, "secrets T for a.example", "", "", "", true}, {Added, "secrets T for b.example", "", "", "", true},
+			}}},
+		},
+		"an MCP server, and folders beside the project": {
+			func(p *plan.Plan) { p.MCP, p.Worktrees = []string{"files"}, []string{"../*"} },
+			Diff{{"settings", []Change{
+				{Added, "mcp files", "", "", "", true}, {Added, "worktrees ../*", "", "", "", true},
+			}}},
+		},
 		"a constant with another value": {
 			func(p *plan.Plan) { p.Env[0].Value = "home" },
 			Diff{{"variables", []Change{{Changed, "AWS_PROFILE", "work", "home", "", false}}}},

@@ -270,10 +270,23 @@ func members(name string, v reflect.Value) []item {
 			note: "how it is split into words",
 		}}
 	}
+	grants := 1 // one more makes the sandbox wider
+	if slices.Contains(restrictions, name) {
+		grants = -1
+	}
 	var list []item
 	for i := range v.Len() {
-		text := strings.Trim(fmt.Sprint(v.Index(i).Interface()), "{}")
-		list = append(list, item{name: name + " " + text, rank: memberRanks[name]})
+		value := v.Index(i).Interface()
+		if s, is := value.(plan.Secret); is {
+			for _, host := range s.Hosts {
+				list = append(list, item{
+					name: name + " " + s.Variable + " for " + host, same: fmt.Sprint(s.File, s.As, s.Header),
+					note: "where it is, or how it is sent", rank: grants,
+				})
+			}
+			continue
+		}
+		list = append(list, item{name: name + " " + strings.Trim(fmt.Sprint(value), "{}"), rank: grants})
 	}
 	return list
 }
@@ -297,13 +310,8 @@ func rank(name, word string) int {
 	return max(slices.Index(profile.ByGrant[name], word), 0)
 }
 
-// memberRanks has the rank of a list's members: 1 if one more makes the sandbox wider,
-// -1 if one less does.
-var memberRanks = map[string]int{
-	"network.allow": 1, "network.except": 1, "network.private": 1, "network.in": 1, "network.out": 1,
-	"git.hosts": 1, "git.ssh": 1, "show": 1,
-	"hide": -1, "protect.globs": -1,
-}
+// restrictions are the lists of which one less makes the sandbox wider. Of all others one more does.
+var restrictions = []string{"hide", "protect.globs"}
 
 // sources returns the name of the plan's profile and the profile files that it was made from as items.
 func sources(p plan.Plan) []item {

@@ -31,6 +31,15 @@ type Sizes struct {
 func (v View) Text(l launch.Launch) string {
 	p := page{View: v}
 	p.head(l, "claudebox: this will enter the sandbox")
+	p.secretsOutside(l)
+	p.variables(l.Env)
+	p.mounts(l)
+	p.remarks(l)
+	return p.b.String()
+}
+
+// secretsOutside lists the secrets that the agent uses without having them.
+func (p *page) secretsOutside(l launch.Launch) {
 	var rows [][]string
 	for _, o := range l.Outside {
 		name := diag.Visible(o.Name)
@@ -40,10 +49,6 @@ func (v View) Text(l launch.Launch) string {
 		}
 	}
 	p.section("secrets that stay outside, and where they are used", rows, 1, -1)
-	p.variables(l.Env)
-	p.mounts(l)
-	p.remarks(l)
-	return p.b.String()
 }
 
 func (p *page) head(l launch.Launch, title string) {

@@ -33,7 +33,8 @@ func example() launch.Launch {
 				},
 			},
 		},
-		Tier: "full",
+		Tier:    "full",
+		Outside: []launch.Outside{{Name: "GH_TOKEN", Hosts: []string{"api.github.com", "github.com"}, Why: "profile work:9"}},
 		Setting: launch.Setting{
 			Project: "/home/u/src/a project", State: "/home/u/.claudebox/instances/00ff",
 			Agent:   launch.Agent{Words: []string{store + "claude-code-2.1.0/bin/claude", "--dangerously-skip-permissions"}},

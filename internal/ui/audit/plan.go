@@ -20,6 +20,7 @@ func (v View) Plan(l launch.Launch) string {
 	own, base := l.Plan.Packages()
 	p.packages("packages of the profile, first on PATH", own)
 	p.paragraph("claudebox's own packages", names(base), ", ")
+	p.secretsOutside(l)
 	p.variables(l.Env)
 	p.mounts(l)
 	p.base(l.Mounts)
@@ -34,6 +35,7 @@ func (v View) Whole(l launch.Launch) string {
 	p.head(l, "claudebox: this would enter the sandbox")
 	p.pins(l.Plan)
 	p.packages("packages, in the order of PATH", l.Plan.Pins.Packages)
+	p.secretsOutside(l)
 	var rows [][]string
 	for _, v := range l.Env {
 		value := p.short(v.Masked())

@@ -170,7 +170,12 @@ func (in *Instance) LastConversation(folder string, since time.Time) string {
 	}
 	at, rel := in.Dir, path.Join(agentHome, projectsName, name)
 	if in.req.Kind == Host {
-		at, rel = path.Join(in.req.UserHome, ".claude", projectsName, name), "."
+		place := path.Join(importRoot, projectsName, name)
+		i := slices.IndexFunc(in.Imports, func(i Import) bool { return i.Destination == place })
+		if i < 0 {
+			return ""
+		}
+		at, rel = in.Imports[i].Source, "." // the user's ~/.claude may be a link
 	}
 	dir, err := beneath.Open(at)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"claudebox/internal/agent/state"
 )
@@ -41,6 +42,23 @@ func TestHostStateGivesTheConversationsOfTheProject(t *testing.T) {
 	if kept := w.session(w.request()); kept.Dir == in.Dir {
 		t.Error("the same folder serves both kinds of state")
 	}
+}
+
+// Many keep ~/.claude among their dotfiles.
+func TestTheLastConversationIsFoundBehindALink(t *testing.T) {
+	w := newWorld(t)
+	w.write(".claude/settings.json", "{}")
+	must(t, os.Rename(w.path(".claude"), w.path("dotfiles")))
+	must(t, os.Symlink("dotfiles", w.path(".claude")))
+	req := w.request()
+	req.Kind, req.Trusted = state.Host, []string{"/src/p"}
+	in := w.launch(req)
+	const id = "01234567-89ab-cdef-0123-456789abcdef"
+	w.write("dotfiles/projects/-src-p/"+id+".jsonl", "{}")
+	if got := in.LastConversation("/src/p", time.Time{}); got != id {
+		t.Errorf("it is %q", got)
+	}
+	must(t, in.Close())
 }
 
 // Claude Code keeps the conversations of /src/acme-api and /src/acme.api in one folder: a repository with such a name

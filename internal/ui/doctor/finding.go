@@ -15,14 +15,14 @@ type Level string
 const (
 	OK      Level = "ok"
 	Info    Level = "info"    // good to know, nothing to do
-	Warning Level = "warning" // a launch starts, with less than it could have
-	Failed  Level = "failed"  // a launch does not start
+	Warning Level = "warning" // to be read: something may not work, or is not as one may expect
+	Failed  Level = "failed"  // a launch would not start, or an attack got something
 )
 
-// Finding is what one look came to. Its JSON form is for programs and stays
-// as it is.
+// Finding is the result of one check. Programs read its JSON form, so that form
+// must not change.
 type Finding struct {
-	Name   string `json:"name"` // what was looked at: "user namespaces"
+	Name   string `json:"name"` // what was checked: "user namespaces"
 	Level  Level  `json:"level"`
 	Detail string `json:"detail"`
 	Remedy string `json:"remedy"` // one imperative line; empty when none is needed
@@ -57,7 +57,7 @@ func Faults(name string, err error) (list []Finding) {
 
 func fault(err error) Finding { return failed(err.Error(), diag.Remedy(err)) }
 
-// Count is how many findings are of a level.
+// Count returns how many findings are of a level.
 func Count(findings []Finding, level Level) int {
 	n := 0
 	for _, f := range findings {
@@ -105,8 +105,8 @@ func Text(v layout.View, findings []Finding) string {
 	return b.String()
 }
 
-// short makes the paths in a detail readable. Remedies stay whole: they are
-// copied.
+// short abbreviates the paths in a detail. Those in remedies stay whole: people
+// paste them into a shell.
 func short(home, text string) string {
 	list := strings.Split(diag.Visible(text), " ")
 	for i, word := range list {

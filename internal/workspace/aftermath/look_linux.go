@@ -224,7 +224,7 @@ func behind(tree *beneath.Folder, rel string, left *int) (of whole, is bool) {
 // stampsBehind returns a hash that changes with the files in a folder that tools run or obey, or with those in folders
 // below it, when they come there by a link.
 func stampsBehind(tree *beneath.Folder, link, to string, left *int) string {
-	wanted := func(folder string) func([]byte, bool) bool {
+	wanted := func(folder string) func(string, bool) bool {
 		if to != "." {
 			folder = strings.TrimPrefix(folder, to)
 		}

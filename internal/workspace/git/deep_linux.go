@@ -92,8 +92,8 @@ func Touched(root *beneath.Folder, rel string, since int64) bool {
 	const limit = 50_000
 	seen := survey.Walk(root, survey.Question{
 		From: []string{rel}, Limit: limit, LinksSince: 1,
-		Wanted: func(folder string) func([]byte, bool) bool {
-			return func([]byte, bool) bool { return !isKept(folder) }
+		Wanted: func(folder string) func(string, bool) bool {
+			return func(string, bool) bool { return !isKept(folder) }
 		},
 	}, nil)
 	odd := slices.Clone(seen.NewLinks)

@@ -45,7 +45,7 @@ func (f folderLook) addSecrets() {
 				f.addSecret(e, nil, true)
 			}
 		case strings.HasPrefix(name, Aside), // configurations as they were, secrets included
-			name == "credentials" || secretfile.Of(nil, []byte(name)) == secretfile.Secret:
+			name == "credentials" || secretfile.Of("", name) == secretfile.Secret:
 			f.addSecret(e, nil, true)
 		case name == "FETCH_HEAD":
 			f.addSecret(e, withoutPasswords, false)
@@ -73,7 +73,7 @@ func (f folderLook) addForeign(e Entry, unread bool) {
 	for _, file := range f.filesOf(e, "objects") {
 		name := f.below(file.Rel)
 		key := slices.IndexFunc(keyFolders, func(dir string) bool { return pathname.Below(name, dir) })
-		verdict := secretfile.Of([]byte(path.Dir(name)), []byte(path.Base(name)))
+		verdict := secretfile.Of(path.Dir(name), path.Base(name))
 		switch {
 		case key >= 0 && name != keyFolders[key]: // it goes with the folder
 		case key >= 0 || file.Kind != beneath.Dir && verdict == secretfile.Secret:

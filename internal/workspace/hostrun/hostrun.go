@@ -6,7 +6,6 @@
 package hostrun
 
 import (
-	"bytes"
 	"cmp"
 	"path"
 	"slices"
@@ -70,8 +69,7 @@ var rules = sync.OnceValues(func() (byName, byStem map[string][]rule) {
 		_, name := split(pattern)
 		r := rule{strings.TrimSuffix(pattern, name), name, about, means}
 		if strings.Contains(name, "*") {
-			key := string(stem([]byte(name)))
-			byStem[key] = append(byStem[key], r)
+			byStem[stem(name)] = append(byStem[stem(name)], r)
 		} else {
 			byName[name] = append(byName[name], r)
 		}
@@ -96,21 +94,21 @@ var rules = sync.OnceValues(func() (byName, byStem map[string][]rule) {
 
 // stem returns the part of a name before its first dot, not counting one that the name begins with; empty: there is no
 // such dot, or more before it than in any name of the table.
-func stem(name []byte) []byte {
+func stem(name string) string {
 	const longest = 20
-	if len(name) == 0 {
-		return nil
+	if name == "" {
+		return ""
 	}
-	return name[:bytes.IndexByte(name[1:min(len(name), longest)], '.')+1]
+	return name[:strings.IndexByte(name[1:min(len(name), longest)], '.')+1]
 }
 
 // In returns a function that reports whether the table has a rule for a name in folder. dir says that the name is a
 // folder's. Any other counts also where the table expects a folder: it may be a link to one.
-func In(folder string) func(name []byte, dir bool) bool {
+func In(folder string) func(name string, dir bool) bool {
 	if above(folder) != "" {
-		return func([]byte, bool) bool { return true }
+		return func(string, bool) bool { return true }
 	}
-	return func(name []byte, dir bool) bool {
+	return func(name string, dir bool) bool {
 		return find(folder, name, itself, !dir) != ""
 	}
 }
@@ -118,13 +116,13 @@ func In(folder string) func(name []byte, dir bool) bool {
 // MeansLink says what a link means at a path where tools look for a folder; it is empty if they look for none.
 func MeansLink(rel string) string {
 	folder, name := split(rel)
-	return find(folder, []byte(name), asLink, false)
+	return find(folder, name, asLink, false)
 }
 
 // Means says what a change of the file at a path means; it is empty if the path is not in the table.
 func Means(rel string) string {
 	folder, name := split(rel)
-	return cmp.Or(above(folder), find(folder, []byte(name), itself, false))
+	return cmp.Or(above(folder), find(folder, name, itself, false))
 }
 
 // Ordinary reports whether a change that means this is part of a usual day's work: it is one of a file that is run only
@@ -138,7 +136,7 @@ func Ordinary(means string) bool {
 func above(folder string) string {
 	for folder != "." {
 		outer, name := split(folder)
-		if means := find(outer, []byte(name), below, false); means != "" {
+		if means := find(outer, name, below, false); means != "" {
 			return means
 		}
 		folder = outer
@@ -156,15 +154,15 @@ func split(rel string) (folder, name string) {
 }
 
 // find returns what the table says of a name in a folder; if links is true, also what it says of the name as a link.
-func find(folder string, name []byte, about kind, links bool) string {
+func find(folder, name string, about kind, links bool) string {
 	byName, byStem := rules()
-	for _, r := range byName[string(name)] {
+	for _, r := range byName[name] {
 		if (r.about == about || links && r.about == asLink) && r.in(folder) {
 			return r.means
 		}
 	}
-	for _, r := range byStem[string(stem(name))] {
-		if matched, _ := path.Match(r.name, string(name)); matched && r.about == about && r.in(folder) {
+	for _, r := range byStem[stem(name)] {
+		if matched, _ := path.Match(r.name, name); matched && r.about == about && r.in(folder) {
 			return r.means
 		}
 	}

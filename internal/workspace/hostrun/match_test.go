@@ -21,7 +21,7 @@ func TestWhatTheHostRuns(t *testing.T) {
 		if got := hostrun.Means(rel) != ""; got != want {
 			t.Errorf("Means(%q) %v, want %v", rel, got, want)
 		}
-		if got := hostrun.In(path.Dir(rel))([]byte(path.Base(rel)), true); got != want {
+		if got := hostrun.In(path.Dir(rel))(path.Base(rel), true); got != want {
 			t.Errorf("In(%q) %v, want %v", rel, got, want)
 		}
 	}
@@ -55,7 +55,7 @@ func TestLinksInThePlaceOfFolders(t *testing.T) {
 			t.Errorf("MeansLink(%q) %v, want %v", rel, got, want)
 		}
 		in := hostrun.In(path.Dir(rel))
-		if got := in([]byte(path.Base(rel)), false); got != (want || hostrun.Means(rel) != "") {
+		if got := in(path.Base(rel), false); got != (want || hostrun.Means(rel) != "") {
 			t.Errorf("In(%q) %v", rel, got)
 		}
 	}
@@ -74,7 +74,7 @@ func TestEveryRuleFindsItsOwn(t *testing.T) {
 }
 
 func BenchmarkIn(b *testing.B) {
-	in, name := hostrun.In("src/deep"), []byte("some_file_x.go")
+	in, name := hostrun.In("src/deep"), "some_file_x.go"
 	for b.Loop() {
 		in(name, false)
 	}

@@ -142,7 +142,7 @@ func (v *view) isSecret(f survey.File, looked *int) bool {
 	if f.Kind != beneath.Regular && f.Kind != beneath.Link {
 		return false
 	}
-	verdict := v.scope.verdict([]byte(f.Rel))
+	verdict := v.scope.verdict(f.Rel)
 	switch {
 	case verdict == secretfile.Secret:
 		return true
@@ -189,7 +189,7 @@ func (v *view) hideOne(rel string) error {
 		why = whyAsked
 	}
 	at.hide(rel, what.Kind == beneath.Dir, why)
-	if at == v.tree && (linked || v.scope.byName([]byte(rel)) < v.scope.verdict([]byte(rel))) {
+	if at == v.tree && (linked || v.scope.byName(rel) < v.scope.verdict(rel)) {
 		v.stay = append(v.stay, rel)
 	}
 	return nil
@@ -202,7 +202,7 @@ func (v *view) lookLed() {
 	var links []link
 	queue := func(files []survey.File, as func(rel string) string) {
 		for _, f := range files {
-			folder, name := split([]byte(as(f.Rel)))
+			folder, name := split(as(f.Rel))
 			if f.Kind == beneath.Link && secretfile.Folders(folder)(name) {
 				links = append(links, link{f.Rel, as(f.Rel)})
 			}
@@ -220,7 +220,7 @@ func (v *view) lookLed() {
 			continue
 		}
 		as := func(rel string) string { return path.Join(l.as, strings.TrimPrefix(rel, to)) }
-		wanted := func(folder string) func([]byte, bool) bool { return Scope{}.wanted(as(folder)) }
+		wanted := func(folder string) func(string, bool) bool { return Scope{}.wanted(as(folder)) }
 		seen := survey.Walk(v.tree.Folder,
 			survey.Question{From: []string{to}, Wanted: wanted, Skipped: unwalked, Limit: left}, nil)
 		for _, f := range seen.Folders() {
@@ -314,9 +314,8 @@ func LookLent(dir string, shown func(rel string) bool) (secrets []Lent, cut bool
 		return nil, false, err
 	}
 	defer at.Close()
-	wanted := func(folder string) func([]byte, bool) bool {
-		above := []byte(folder)
-		return func(name []byte, dir bool) bool { return !dir && secretfile.Of(above, name) != secretfile.Plain }
+	wanted := func(folder string) func(string, bool) bool {
+		return func(name string, dir bool) bool { return !dir && secretfile.Of(folder, name) != secretfile.Plain }
 	}
 	filled := []string{"node_modules", ".venv"} // by tools, with nothing of the user's
 	seen := survey.Walk(at, survey.Question{Wanted: wanted, Skipped: filled, Limit: LentLimit}, nil)
@@ -333,7 +332,7 @@ func LookLent(dir string, shown func(rel string) bool) (secrets []Lent, cut bool
 		}
 	}
 	for _, f := range seen.Files {
-		verdict := secretfile.Of(split([]byte(f.Rel)))
+		verdict := secretfile.Of(split(f.Rel))
 		if f.Kind == beneath.Regular && !configs[f.Rel] && !shown(f.Rel) && holdsSecret(at, f.Rel, verdict) {
 			secrets = append(secrets, Lent{Rel: f.Rel})
 		}

@@ -1,7 +1,6 @@
 package project
 
 import (
-	"bytes"
 	"cmp"
 	"crypto/sha1" //nolint:gosec // git's
 	"crypto/sha256"
@@ -156,7 +155,7 @@ func (p indexPlace) stamp() beneath.Stamp {
 }
 
 // read adds to t the names in the index that matter.
-func (p indexPlace) read(t *Tracked, s Scope, named func(name []byte) bool) {
+func (p indexPlace) read(t *Tracked, s Scope, named func(name string) bool) {
 	content, err := beneath.ReadIn(p.git, "index", indexLimit)
 	if err != nil {
 		return
@@ -169,12 +168,11 @@ func (p indexPlace) read(t *Tracked, s Scope, named func(name []byte) bool) {
 		return
 	}
 	for e := range git.ScanIndex(content, p.hash) {
-		name, in := bytes.CutPrefix(e.Name, []byte(p.strip))
-		if !in || len(name) == 0 {
+		name, in := strings.CutPrefix(string(e.Name), p.strip)
+		if !in || name == "" {
 			continue
 		}
-		text := string(name)
-		rel := p.below + text // all lists share it
+		rel := p.below + name // all lists share it
 		add := func(list *[]string) { *list = append(*list, rel) }
 		if e.Mode == git.Gitlink {
 			add(&t.Links)
@@ -182,10 +180,10 @@ func (p indexPlace) read(t *Tracked, s Scope, named func(name []byte) bool) {
 		if e.Hushed {
 			add(&t.Hushed)
 		}
-		if hostrun.Means(text) != "" {
+		if hostrun.Means(name) != "" {
 			add(&t.Runs)
 		}
-		verdict := s.verdict([]byte(rel))
+		verdict := s.verdict(rel)
 		byName := verdict == secretfile.Secret || verdict == secretfile.Ask
 		if byName {
 			t.Blobs = append(t.Blobs, Blob{rel, string(e.Sum)})
@@ -267,16 +265,16 @@ func (s Scope) entered(tree *beneath.Folder, seen Seen, known *Seen) (folders []
 	}
 	for _, place := range places {
 		index, _ := beneath.ReadIn(place.git, "index", indexLimit)
-		var last []byte
+		var last string
 		for _, size := range []int{sha1.Size, sha256.Size} { // which it is, the configuration says
 			for e := range git.ScanIndex(index, size) {
-				folder, _ := split(e.Name)
-				rel, in := bytes.CutPrefix(folder, []byte(place.strip))
-				if !in || bytes.Equal(folder, last) {
+				folder, _ := split(string(e.Name))
+				rel, in := strings.CutPrefix(folder, place.strip)
+				if !in || folder == last {
 					continue
 				}
-				last = append(last[:0], folder...)
-				for at := place.below + string(rel); at != "." && at != "/"; at = path.Dir(at) {
+				last = folder
+				for at := place.below + rel; at != "." && at != "/"; at = path.Dir(at) {
 					if slices.Contains(unwalked, path.Base(at)) {
 						folders = append(folders, at)
 					}
@@ -332,7 +330,7 @@ func (s Seen) ByIndex(rels []string, repository bool) map[identity.ID][]string {
 
 // named returns a function that reports, for the path of a file, whether it must be known if that is tracked, whatever
 // the file holds.
-func (s Scope) named() func(name []byte) bool {
+func (s Scope) named() func(name string) bool {
 	firsts := map[string][]string{}
 	for _, list := range [][]string{hostrun.Held(), s.Places} {
 		for _, place := range list {
@@ -340,11 +338,11 @@ func (s Scope) named() func(name []byte) bool {
 			firsts[first] = append(firsts[first], place)
 		}
 	}
-	return func(name []byte) bool {
+	return func(name string) bool {
 		_, last := split(name)
-		first, _, _ := bytes.Cut(name, []byte("/"))
-		within := func(place string) bool { return pathname.Below(string(name), place) }
-		return string(last) == "config" || slices.ContainsFunc(firsts[string(first)], within)
+		first, _, _ := strings.Cut(name, "/")
+		within := func(place string) bool { return pathname.Below(name, place) }
+		return last == "config" || slices.ContainsFunc(firsts[first], within)
 	}
 }
 

@@ -1,7 +1,6 @@
 package project
 
 import (
-	"bytes"
 	"fmt"
 	"path"
 	"slices"
@@ -137,29 +136,28 @@ func Unpack(content []byte) *Seen {
 }
 
 // wanted returns a function that chooses the names in a folder that may be reported or hidden.
-func (s Scope) wanted(folder string) func(name []byte, dir bool) bool {
-	runs, above := hostrun.In(folder), []byte(folder)
-	folders, patterns := secretfile.Folders(above), len(s.Hide)+len(s.Protect) > 0
-	return func(name []byte, dir bool) bool {
-		return runs(name, dir) || patterns && s.isNamed(string(name)) ||
-			!dir && (secretfile.Of(above, name) != secretfile.Plain || folders(name)) // a link to one, perhaps
+func (s Scope) wanted(folder string) func(name string, dir bool) bool {
+	runs, folders, patterns := hostrun.In(folder), secretfile.Folders(folder), len(s.Hide)+len(s.Protect) > 0
+	return func(name string, dir bool) bool {
+		return runs(name, dir) || patterns && s.isNamed(name) ||
+			!dir && (secretfile.Of(folder, name) != secretfile.Plain || folders(name)) // a link to one, perhaps
 	}
 }
 
 // verdict judges the names of a file: its own, and those that it has by links to folders.
-func (s Scope) verdict(rel []byte) secretfile.Verdict {
+func (s Scope) verdict(rel string) secretfile.Verdict {
 	v := s.byName(rel)
 	for _, l := range s.Led {
-		if rest, in := bytes.CutPrefix(rel, []byte(l.To+"/")); in {
-			v = max(v, secretfile.Of(split([]byte(l.Link+"/"+string(rest)))))
+		if rest, in := strings.CutPrefix(rel, l.To+"/"); in {
+			v = max(v, secretfile.Of(split(l.Link+"/"+rest)))
 		}
 	}
 	return v
 }
 
 // byName judges the name of a file, by the profile and by the names that secrets usually have.
-func (s Scope) byName(rel []byte) secretfile.Verdict {
-	if len(s.Hide) > 0 && Matches(s.Hide, string(rel), false) {
+func (s Scope) byName(rel string) secretfile.Verdict {
+	if len(s.Hide) > 0 && Matches(s.Hide, rel, false) {
 		return secretfile.Secret
 	}
 	return secretfile.Of(split(rel))
@@ -167,12 +165,12 @@ func (s Scope) byName(rel []byte) secretfile.Verdict {
 
 // Hides reports whether a new file at a path would be hidden because of its name.
 func (s Scope) Hides(rel string) bool {
-	v := s.verdict([]byte(rel))
+	v := s.verdict(rel)
 	return v == secretfile.Secret || v == secretfile.Ask
 }
 
 // MayHide is [Scope.Hides], but also true if the content of the file would decide.
-func (s Scope) MayHide(rel string) bool { return s.verdict([]byte(rel)) != secretfile.Plain }
+func (s Scope) MayHide(rel string) bool { return s.verdict(rel) != secretfile.Plain }
 
 // isNamed reports whether a pattern of the profile matches a name wherever it is.
 func (s Scope) isNamed(name string) bool {
@@ -187,8 +185,8 @@ func (s Scope) isNamed(name string) bool {
 }
 
 // split returns the folder of a path, and its last component.
-func split(name []byte) (folder, last []byte) {
-	at := bytes.LastIndexByte(name, '/')
+func split(name string) (folder, last string) {
+	at := strings.LastIndexByte(name, '/')
 	return name[:max(at, 0)], name[at+1:]
 }
 

@@ -144,8 +144,8 @@ func isOneWord(content []byte) bool {
 // both.
 
 // ofName judges a whole name.
-func ofName(name []byte) Verdict {
-	switch string(name) {
+func ofName(name string) Verdict {
+	switch name {
 	case ".env", "_env", ".netrc", "_netrc", ".git-credentials", ".gitcookies", ".pgpass", ".my.cnf", ".mylogin.cnf",
 		".htpasswd", ".vault-token", ".s3cfg", ".boto", ".pypirc", ".terraformrc", "credentials.tfrc.json",
 		"kubeconfig", "kubeconfig.yaml", "kubeconfig.yml", ".kubeconfig", ".dockercfg", ".dockerconfigjson",
@@ -166,7 +166,7 @@ func ofName(name []byte) Verdict {
 		".wgetrc", ".rsyncpass":
 		return Ask
 	}
-	if bytes.HasPrefix(name, []byte(".")) && bytes.HasSuffix(name, []byte("_history")) {
+	if strings.HasPrefix(name, ".") && strings.HasSuffix(name, "_history") {
 		return Secret
 	}
 	return Plain
@@ -183,12 +183,12 @@ var ofPlace = map[string]Verdict{
 
 // Folders returns, for a folder, a function that reports whether files may be secret because they are in a folder with
 // a name in that one.
-func Folders(folder []byte) func(name []byte) bool {
+func Folders(folder string) func(name string) bool {
 	full, settings := ofFolders(folder)
 	all, places := full || settings, foldersOfPlaces()
-	return func(name []byte) bool {
+	return func(name string) bool {
 		full, settings := ofFolders(name)
-		return all || full || settings || places[string(name)]
+		return all || full || settings || places[name]
 	}
 }
 
@@ -204,11 +204,9 @@ var foldersOfPlaces = sync.OnceValue(func() map[string]bool {
 
 // ofFolders judges the folders on the way to a file. full: every file in and below them is secret. settings: those with
 // settings or one text are, as there are programs in such folders, too.
-func ofFolders(path []byte) (full, settings bool) {
-	for len(path) > 0 && !full {
-		var name []byte
-		name, path, _ = bytes.Cut(path, []byte("/"))
-		switch string(name) {
+func ofFolders(path string) (full, settings bool) {
+	for name := range strings.SplitSeq(path, "/") {
+		switch name {
 		case ".ssh", ".password-store", "private-keys-v1.d":
 			full = true
 		case "secrets", "Secrets", ".secrets", ".envs", ".env.d":
@@ -219,8 +217,8 @@ func ofFolders(path []byte) (full, settings bool) {
 }
 
 // ofLast judges what follows the last dot of a name, or the last but one.
-func ofLast(name []byte) Verdict {
-	switch string(name) {
+func ofLast(name string) Verdict {
+	switch name {
 	case "env", "key", "p12", "pfx", "jks", "keystore", "jceks", "bks", "kdbx", "kdb", "psafe3", "1pux", "keychain",
 		"keychain-db", "ppk", "p8", "pvk", "priv", "tfstate", "tfstate.backup", "tfvars", "tfvars.json", "ovpn",
 		"agekey", "secret", "secrets", "keytab", "pkcs12", "jwk", "nmconnection", "rdp":
@@ -241,46 +239,42 @@ var examples = []string{
 }
 
 // isCopy reports whether an ending is one of a copy that an editor, a system or a person leaves beside a file.
-func isCopy(ending []byte) bool {
-	var room [len("decrypted")]byte
-	if len(ending) > len(room) {
-		return false
-	}
-	switch low := fold(room[:0], ending); string(low) {
+func isCopy(ending string) bool {
+	switch low := strings.ToLower(ending); low {
 	case "bak", "old", "orig", "save", "backup", "copy", "tmp", "new", "prev", "rej", "disabled", "off", "local",
 		"dec", "decrypted", "un", "kate-swp", "dpkg-old", "dpkg-dist", "rpmsave", "rpmnew":
 		return true
 	default:
-		return len(low) == 3 && string(low[:2]) == "sw" // Vim's
+		return len(low) == 3 && low[:2] == "sw" // Vim's
 	}
 }
 
 // original returns the name of a file without one of the additions that a copy left beside it has: "NAME~",
-// ".NAME.swp", "#NAME#", "NAME copy", "NAME (1)", "NAME.2". It returns nil if there is none.
-func original(name []byte) []byte {
-	end, dot := name[len(name)-1], bytes.LastIndexByte(name, '.')
+// ".NAME.swp", "#NAME#", "NAME copy", "NAME (1)", "NAME.2". It is empty if there is none.
+func original(name string) string {
+	end, dot := name[len(name)-1], strings.LastIndexByte(name, '.')
 	if end == '~' || end == '#' {
 		return name[:len(name)-1]
 	}
 	if dot > 0 && isCopy(name[dot+1:]) {
 		return name[:dot]
 	}
-	if blank := bytes.IndexAny(name, " ("); blank > 0 {
+	if blank := strings.IndexAny(name, " ("); blank > 0 {
 		return name[:blank]
 	}
-	unnumbered := bytes.TrimRight(name, "0123456789.-_~")
-	if end >= '0' && end <= '9' && bytes.LastIndexByte(unnumbered, '.') > 0 {
+	unnumbered := strings.TrimRight(name, "0123456789.-_~")
+	if end >= '0' && end <= '9' && strings.LastIndexByte(unnumbered, '.') > 0 {
 		return unnumbered
 	}
 	if name[0] == '.' || name[0] == '#' {
 		return name[1:]
 	}
-	return nil
+	return ""
 }
 
 // ofWord judges a word in the name of a file with settings or one text: some words make the file ask.
-func ofWord(name []byte) Verdict {
-	switch string(name) {
+func ofWord(name string) Verdict {
+	switch name {
 	case "secret", "secrets", "credential", "credentials", "cred", "creds", "password", "passwords", "passwd", "pass",
 		"passphrase", "token", "tokens", "apikey", "apikeys", "key", "keys", "privkey", "private", "vault", "cookie",
 		"cookies", "adminsdk", "serviceaccount", "auth", "oauth", "oauth2", "rsa", "dsa", "ecdsa", "ed25519",
@@ -291,14 +285,14 @@ func ofWord(name []byte) Verdict {
 }
 
 // ofBeginning judges names whose end their owner chose: those of private keys that ssh-keygen(1) was asked for.
-func ofBeginning(name []byte) Verdict {
+func ofBeginning(name string) Verdict {
 	for _, begin := range []string{"id_rsa", "id_dsa", "id_ecdsa", "id_ed25519"} {
-		rest, ok := bytes.CutPrefix(name, []byte(begin))
-		if ok && len(rest) > 1 && strings.IndexByte("_-.", rest[0]) >= 0 && !bytes.HasSuffix(rest, []byte(".pub")) {
+		rest, ok := strings.CutPrefix(name, begin)
+		if ok && len(rest) > 1 && strings.IndexByte("_-.", rest[0]) >= 0 && !strings.HasSuffix(rest, ".pub") {
 			return Secret
 		}
 	}
-	if bytes.Contains(name, []byte(".tfstate.")) {
+	if strings.Contains(name, ".tfstate.") {
 		return Secret
 	}
 	return Plain
@@ -314,57 +308,41 @@ var settings = []string{
 	"", "txt", "json", "yml", "yaml", "toml", "ini", "cfg", "conf", "config", "properties", "xml", "csv", "env",
 }
 
-// longest is the length of a name, in bytes (NAME_MAX).
+// longest is the length of a name, in bytes (NAME_MAX). An index can have longer ones, which no file has.
 const longest = 255
 
 // Of judges a file by the last component of its path, and by the path of the folder that it is in.
-func Of(folder, name []byte) (found Verdict) {
+func Of(folder, name string) (found Verdict) {
 	if len(name) == 0 || len(name) > longest {
 		return Plain
 	}
 	if full, settings := ofFolders(folder); full || settings && hasSettings(name) {
 		return Secret
 	}
-	folder = folder[bytes.LastIndexByte(folder, '/')+1:]
-	if len(folder) > longest {
-		return Plain
-	}
-	for ; len(name) > 0 && found != Secret; name = original(name) {
-		var room [longest]byte
-		found = max(found, cmp.Or(ofWhole(folder, fold(room[:0], name)), ofWords(name)))
+	folder = folder[strings.LastIndexByte(folder, '/')+1:]
+	for ; name != "" && found != Secret; name = original(name) {
+		found = max(found, cmp.Or(ofWhole(folder, strings.ToLower(name)), ofWords(name)))
 	}
 	return found
 }
 
-// fold appends a name in lower case to room, so that nothing is allocated.
-func fold(room, name []byte) []byte {
-	for _, c := range name {
-		if c >= 'A' && c <= 'Z' {
-			c |= 0x20
-		}
-		room = append(room, c)
-	}
-	return room
-}
-
 // ofWhole judges by all of a name, in lower case. The first rule that it meets counts.
-func ofWhole(folder, name []byte) Verdict {
-	var room [longest + 1 + longest]byte
-	v := cmp.Or(ofName(name), ofPlace[string(append(append(append(room[:0], folder...), '/'), name...))])
-	rest, ok := bytes.CutPrefix(name, []byte(".env"))
-	if v == Plain && ok && len(rest) > 0 && (rest[0] < 'a' || rest[0] > 'z') { // not ".envrc"
-		return ofVariant(string(rest[1:]))
+func ofWhole(folder, name string) Verdict {
+	v := cmp.Or(ofName(name), ofPlace[folder+"/"+name])
+	rest, ok := strings.CutPrefix(name, ".env")
+	if v == Plain && ok && rest != "" && (rest[0] < 'a' || rest[0] > 'z') { // not ".envrc"
+		return ofVariant(rest[1:])
 	}
 	return cmp.Or(v, max(ofEnding(name), ofBeginning(name)))
 }
 
 // ofEnding judges by what follows the last dot, or the last but one.
-func ofEnding(name []byte) Verdict {
-	dot := bytes.LastIndexByte(name, '.')
-	if dot < 0 || string(name[dot+1:]) == "env" && slices.Contains(examples, string(name[:dot])) {
+func ofEnding(name string) Verdict {
+	dot := strings.LastIndexByte(name, '.')
+	if dot < 0 || name[dot+1:] == "env" && slices.Contains(examples, name[:dot]) {
 		return Plain
 	}
-	v, before := ofLast(name[dot+1:]), bytes.LastIndexByte(name[:dot], '.')
+	v, before := ofLast(name[dot+1:]), strings.LastIndexByte(name[:dot], '.')
 	if v == Plain && before >= 0 {
 		v = ofLast(name[before+1:])
 	}
@@ -380,7 +358,7 @@ func ofVariant(rest string) Verdict {
 }
 
 // ofWords judges by the words of a name: "deploy_key", "clientSecret.json".
-func ofWords(name []byte) Verdict {
+func ofWords(name string) Verdict {
 	switch {
 	case hasSettings(name):
 	case endsIn(name, mayHold):
@@ -389,16 +367,15 @@ func ofWords(name []byte) Verdict {
 		return Plain
 	}
 	base := name
-	if dot := bytes.LastIndexByte(name, '.'); dot > 0 {
+	if dot := strings.LastIndexByte(name, '.'); dot > 0 {
 		base = name[:dot]
 	}
-	var room [longest]byte
 	for begin, i := 0, 0; i <= len(base); i++ {
 		if i < len(base) && !ends(base, i) {
 			continue
 		}
-		word := bytes.TrimRight(base[begin:i], "0123456789")
-		if v := ofWord(fold(room[:0], word)); v != Plain {
+		word := strings.TrimRight(base[begin:i], "0123456789")
+		if v := ofWord(strings.ToLower(word)); v != Plain {
 			return v
 		}
 		begin = i
@@ -410,17 +387,16 @@ func ofWords(name []byte) Verdict {
 }
 
 // hasSettings reports whether a file has settings or one text, by its ending.
-func hasSettings(name []byte) bool {
-	return bytes.LastIndexByte(name, '.') <= 0 || endsIn(name, settings)
+func hasSettings(name string) bool {
+	return strings.LastIndexByte(name, '.') <= 0 || endsIn(name, settings)
 }
 
-func endsIn(name []byte, endings []string) bool {
-	var room [longest]byte
-	return slices.Contains(endings, string(fold(room[:0], name[bytes.LastIndexByte(name, '.')+1:])))
+func endsIn(name string, endings []string) bool {
+	return slices.Contains(endings, strings.ToLower(name[strings.LastIndexByte(name, '.')+1:]))
 }
 
 // ends reports whether a word of a name ends before the byte at i.
-func ends(name []byte, i int) bool {
+func ends(name string, i int) bool {
 	c := name[i]
 	return strings.IndexByte("._- ", c) >= 0 || i > 0 && c >= 'A' && c <= 'Z' && name[i-1] >= 'a' && name[i-1] <= 'z'
 }

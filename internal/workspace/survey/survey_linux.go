@@ -8,8 +8,7 @@
 package survey
 
 import (
-	"bytes"
-	"encoding/binary"
+	"io/fs"
 	"path"
 	"slices"
 	"strings"
@@ -25,7 +24,7 @@ import (
 // Wanted returns, for a folder by its path from the root ("." for the root itself), a function that chooses the names
 // in it that are noted; dir says that a name is a folder's. Wanted is called once for each folder, and the function
 // once for each name in it.
-type Wanted func(folder string) func(name []byte, dir bool) bool
+type Wanted func(folder string) func(name string, dir bool) bool
 
 // Question is what a walk looks for.
 type Question struct {
@@ -46,7 +45,7 @@ func (q Question) enters(rel string) bool {
 }
 
 // Everything is a [Question.Wanted] that notes every name.
-func Everything(string) func([]byte, bool) bool { return func([]byte, bool) bool { return true } }
+func Everything(string) func(string, bool) bool { return func(string, bool) bool { return true } }
 
 // File is a wanted name.
 type File struct {
@@ -239,11 +238,6 @@ type walker struct {
 	changed atomic.Bool // something is not as it was before
 }
 
-// listings are buffers for the entries of a folder. They are kept because there are many walks, most of them short.
-var listings = sync.Pool{New: func() any { return new([listing]byte) }}
-
-const listing = 8 << 10 // bytes
-
 // alone is how many folders of one level a goroutine takes at a time. With fewer than that, a second goroutine costs
 // more than it saves.
 const alone = 64
@@ -253,14 +247,12 @@ func (w *walker) look(level []string) []*Folder {
 	seen := make([]*Folder, len(level))
 	var taken atomic.Int64
 	take := func() {
-		buffer := listings.Get().(*[listing]byte)
-		defer listings.Put(buffer)
 		for begin := int(taken.Add(alone)) - alone; begin < len(level); begin = int(taken.Add(alone)) - alone {
 			for i, rel := range level[begin:min(begin+alone, len(level))] {
 				at := &seen[begin+i]
 				if *at = w.again(rel); *at == nil {
 					w.changed.Store(true)
-					*at = w.list(rel, buffer[:])
+					*at = w.list(rel)
 				}
 			}
 		}
@@ -317,9 +309,9 @@ func (w *walker) fileOf(rel string, st *unix.Stat_t) File {
 }
 
 // list reads a folder. Its stamp is taken first, so that a change during the reading shows next time.
-func (w *walker) list(rel string, buffer []byte) *Folder {
+func (w *walker) list(rel string) *Folder {
 	f := &Folder{Rel: rel}
-	fd, err := w.root.OpenFD(rel, unix.O_RDONLY|unix.O_DIRECTORY)
+	dir, err := w.root.OpenDir(rel)
 	var st unix.Stat_t
 	if err != nil {
 		if unix.Fstatat(w.root.FD(), rel, &st, unix.AT_SYMLINK_NOFOLLOW) == nil &&
@@ -328,8 +320,8 @@ func (w *walker) list(rel string, buffer []byte) *Folder {
 		}
 		return f
 	}
-	defer unix.Close(fd)
-	if unix.Fstat(fd, &st) == nil {
+	defer dir.Close()
+	if unix.Fstat(int(dir.Fd()), &st) == nil {
 		switch {
 		case st.Mode&unix.S_IXUSR == 0 && int(st.Uid) == unix.Getuid(): // a listing tells names only
 			f.Found.Closed = []string{rel}
@@ -337,16 +329,17 @@ func (w *walker) list(rel string, buffer []byte) *Folder {
 			f.Stamp = w.root.StampOf(rel, &st)
 		}
 	}
-	l := lister{walker: w, folder: f, fd: fd}
+	l := lister{walker: w, folder: f, fd: int(dir.Fd())}
 	if w.Wanted != nil {
 		l.wanted = w.Wanted(rel)
 	}
-	for f.Entries <= w.Limit {
-		n, err := unix.Getdents(fd, buffer)
-		if err != nil || n <= 0 {
-			break
+	const some = 200 // entries at a time: a folder may have more than the limit
+	for more := true; more && f.Entries <= w.Limit; {
+		entries, _ := dir.ReadDir(some) // up to where it cannot be read
+		for _, e := range entries {
+			l.entry(e.Name(), e.Type())
 		}
-		l.entries(buffer[:n])
+		more = len(entries) == some
 	}
 	const head, commondir, rest = 1, 2, 4 | 8 // of [signs]
 	if l.signs&head != 0 && (l.signs&commondir != 0 || l.signs&rest == rest) {
@@ -360,82 +353,55 @@ type lister struct {
 	*walker
 	folder *Folder
 	fd     int
-	wanted func(name []byte, dir bool) bool
+	wanted func(name string, dir bool) bool
 	signs  int // a bit for each of [signs] that is there
 }
 
-// Layout of struct linux_dirent64, from getdents64(2).
-const (
-	direntLength = 16 // offset of the record's length
-	direntType   = 18
-	direntName   = 19
-)
-
-// entries notes the names in a buffer of getdents64.
-func (l *lister) entries(records []byte) {
-	for len(records) > direntName {
-		length := int(binary.NativeEndian.Uint16(records[direntLength:]))
-		if length <= direntName || length > len(records) {
-			return
-		}
-		name, _, _ := bytes.Cut(records[direntName:length], []byte{0})
-		if string(name) != "." && string(name) != ".." {
-			l.entry(name, records[direntType])
-		}
-		records = records[length:]
-	}
-}
-
-// entry notes one name of a type as getdents(2) gives it.
-func (l *lister) entry(name []byte, kind byte) {
+// entry notes one name.
+func (l *lister) entry(name string, kind fs.FileMode) {
 	found := &l.folder.Found
 	l.folder.Entries++
-	if kind == unix.DT_UNKNOWN { // some file systems do not say it
-		if st, ok := l.stat(name); ok {
-			kind = byte(st.Mode & unix.S_IFMT >> 12) // IFTODT(3)
-		}
-	}
 	if l.isDotGit(name) {
 		found.Git = append(found.Git, l.join(name))
 		return
 	}
 	switch {
-	case kind == unix.DT_SOCK:
+	case kind == fs.ModeSocket:
 		found.Sockets = append(found.Sockets, l.join(name))
-	case kind == unix.DT_FIFO, l.wanted != nil && l.wanted(name, kind == unix.DT_DIR):
+	case kind == fs.ModeNamedPipe, l.wanted != nil && l.wanted(name, kind.IsDir()):
 		if st, ok := l.stat(name); ok {
 			found.Files = append(found.Files, l.fileOf(l.join(name), &st))
 		}
 	}
 	switch {
-	case kind == unix.DT_LNK && l.LinksSince > 0:
+	case kind == fs.ModeSymlink && l.LinksSince > 0:
 		if st, ok := l.stat(name); ok && st.Ctim.Nano() >= l.LinksSince {
 			found.NewLinks = append(found.NewLinks, l.join(name))
 		}
-	case kind != unix.DT_DIR, l.tooDeep(name), slices.Contains(l.Apart, l.join(name)):
-	case slices.Contains(l.Skipped, string(name)):
+	case !kind.IsDir(), l.tooDeep(name), slices.Contains(l.Apart, l.join(name)):
+	case slices.Contains(l.Skipped, name):
 		found.Skipped = append(found.Skipped, l.join(name))
 	default:
 		l.folder.Folders = append(l.folder.Folders, l.join(name))
 	}
 }
 
-func (l *lister) stat(name []byte) (st unix.Stat_t, ok bool) {
-	err := unix.Fstatat(l.fd, string(name), &st, unix.AT_SYMLINK_NOFOLLOW)
+func (l *lister) stat(name string) (st unix.Stat_t, ok bool) {
+	err := unix.Fstatat(l.fd, name, &st, unix.AT_SYMLINK_NOFOLLOW)
 	return st, err == nil
 }
 
-func (l *lister) join(name []byte) string {
+func (l *lister) join(name string) string {
 	if l.folder.Rel == "." {
-		return string(name)
+		return name
 	}
-	return l.folder.Rel + "/" + string(name)
+	return l.folder.Rel + "/" + name
 }
 
 // tooDeep reports whether a folder's path is longer than the kernel takes (path names, PATH_MAX). No program can name
 // what is in there, git neither. To look costs the square of the depth, and an agent can make a depth that would take
 // hours.
-func (l *lister) tooDeep(name []byte) bool {
+func (l *lister) tooDeep(name string) bool {
 	return len(l.root.Path())+1+len(l.folder.Rel)+1+len(name) >= unix.PathMax
 }
 
@@ -445,8 +411,8 @@ var signs = []string{"HEAD", "commondir", "objects", "refs"}
 
 // isDotGit reports whether a name is .git, and notes the names that make the folder a repository. Some folders take
 // capitals for the same letters (casefold in ext4(5)), so this function always does.
-func (l *lister) isDotGit(name []byte) bool {
-	is := func(sign string) bool { return len(name) == len(sign) && strings.EqualFold(string(name), sign) }
+func (l *lister) isDotGit(name string) bool {
+	is := func(sign string) bool { return len(name) == len(sign) && strings.EqualFold(name, sign) }
 	for n, sign := range signs {
 		if is(sign) {
 			l.signs |= 1 << n

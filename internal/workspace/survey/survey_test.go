@@ -14,9 +14,9 @@ import (
 )
 
 // wanted wants what is called so.
-func wanted(names ...string) func(string) func([]byte, bool) bool {
-	return func(string) func([]byte, bool) bool {
-		return func(name []byte, _ bool) bool { return slices.Contains(names, string(name)) }
+func wanted(names ...string) func(string) func(string, bool) bool {
+	return func(string) func(string, bool) bool {
+		return func(name string, _ bool) bool { return slices.Contains(names, name) }
 	}
 }
 

@@ -67,7 +67,6 @@ func (s *Session) Run() (err error) {
 
 // close lets go of what is open, and waits for the processes that are to end by themselves.
 func (r *running) close() {
-	r.runner.Signals.Reap()
 	r.nix.close()
 	for _, hold := range r.holds {
 		hold.Release()

@@ -181,7 +181,7 @@ func TestAllIsLaidWhenTheAgentBegins(t *testing.T) {
 		if err := (Runner{Launch: l}).connect(child); err != nil {
 			t.Fatal(err)
 		}
-		if err := child.wait(l.OwnPIDs); err != nil {
+		if err := child.wait(); err != nil {
 			t.Fatal(err)
 		}
 		if got, want := content(t, dir+"/seen"), "made\nmade\nuser's\nuser's\nwritten\n"; got != want {
@@ -206,7 +206,7 @@ func TestClaudeboxDiesBeforeTheMountsAreLaid(t *testing.T) {
 			t.Fatal(err)
 		}
 		child.gate.outside.Close()
-		err := child.wait(l.OwnPIDs)
+		err := child.wait()
 		if _, ran := os.Stat(dir + "/ran"); ran == nil || err == nil {
 			t.Errorf("the agent ran (%v)", err)
 		}

@@ -74,7 +74,7 @@ func (r Runner) Run() error {
 		return err
 	}
 	r.Started(child.pid)
-	err = r.explain(child.wait(r.OwnPIDs))
+	err = r.explain(child.wait())
 	r.Ended()
 	terminal.release()
 	terminal.restoreAfter(err, r.Agent.OwnsTerminal)
@@ -98,7 +98,6 @@ func arguments(lines []Line) []byte {
 type sandbox struct {
 	pid    int
 	status *os.File // read end of the pipe that bwrap reports to
-	inside *os.File // list of the processes inside, see [openInside]; nil: not known
 	gate   gate
 	tree   tree
 	post   *Signals
@@ -196,19 +195,12 @@ func CanOwnPIDs() bool {
 	return true
 }
 
-// wait waits until the agent has ended and no process is left in the sandbox. After that
+// wait waits until bwrap has ended, and with it every process in the sandbox. After that
 // the protections of the project can be removed, and the files that the agent left be
-// checked. If other processes are left, or may be, wait waits until bwrap has ended, and
-// they with it, which takes the kernel a millisecond more. The error is as in
-// [Runner.Run].
-func (s *sandbox) wait(ownPIDs bool) error {
-	defer s.close()
+// checked. The error is as in [Runner.Run].
+func (s *sandbox) wait() error {
+	defer s.status.Close()
 	code, ran := s.report()
-	if ran && ownPIDs && s.empty() {
-		s.post.stop()
-		s.post.unreaped = s.pid
-		return exit(code)
-	}
 	state, err := s.reap()
 	last := s.post.lastSignal()
 	switch {
@@ -267,9 +259,6 @@ func (s *sandbox) report() (code int, ran bool) {
 			ExitCode *int `json:"exit-code"`
 		}
 		err := lines.Decode(&said)
-		if s.inside == nil {
-			s.inside = openInside(s.pid)
-		}
 		switch {
 		case err != nil:
 			return 0, false

@@ -53,8 +53,6 @@ type Signals struct {
 	end    chan struct{}    // closed to end the goroutine; nil: it does not run
 	ended  chan struct{}    // closed when the goroutine has ended
 
-	unreaped int // process id of a bwrap that is still to be waited for, with nothing left inside; 0: none
-
 	mu    sync.Mutex
 	last  syscall.Signal // the last signal for the sandbox; 0: none
 	fault error          // why claudebox killed the sandbox; nil: it did not
@@ -149,20 +147,6 @@ func (sig *Signals) End() {
 	case sig.signals <- syscall.SIGTERM:
 	default:
 	}
-}
-
-// Reap waits for a bwrap that [Runner.Run] did not wait for, if any; sig may be nil. If
-// claudebox ended first, bwrap would become a child of process 1, which in containers
-// may never reap it.
-func (sig *Signals) Reap() {
-	if sig == nil || sig.unreaped == 0 {
-		return
-	}
-	_ = uninterrupted(func() error {
-		_, err := syscall.Wait4(sig.unreaped, nil, 0, nil)
-		return err
-	})
-	sig.unreaped = 0
 }
 
 // serve handles signals until [Signals.stop].

@@ -73,7 +73,7 @@ func (t tree) await() error {
 // with, failed or was ended by a signal for claudebox: then that is the error. Or it
 // ended alone: then gone is returned. The caller has sent bwrap a KILL before.
 func (l Launch) whyGone(child *sandbox, gone error) error {
-	err := child.wait(l.OwnPIDs)
+	err := child.wait()
 	var exit *ExitError
 	if errors.As(err, &exit) && exit.Code == 128+int(syscall.SIGKILL) && child.post.lastSignal() == 0 {
 		return gone

@@ -60,7 +60,7 @@ func (t Trial) within(wait time.Duration) error {
 		return err
 	}
 	say.Close() // bwrap has it
-	defer child.close()
+	defer child.status.Close()
 	end := time.AfterFunc(wait, func() {
 		_ = syscall.Kill(child.pid, syscall.SIGKILL)
 		_ = said.SetReadDeadline(time.Now())

@@ -80,7 +80,7 @@ func (p *part) add(others ...part) {
 
 // parts are the parts of a launch, one for each subject.
 type parts struct {
-	machine  part
+	extra    part // see [judgeExtraEnv]
 	network  networkPart
 	agent    agentPart
 	git      gitPart
@@ -90,14 +90,13 @@ type parts struct {
 	limits   part
 	remarks  part
 	brokered brokeredPart
-	ownPIDs  bool              // bwrap runs in a pid namespace of its own, see [launch.CanOwnPIDs]
 	limited  bool              // systemd enforces the limits
 	linked   map[string]string // which of mounts were reached by a link, see [bound]
 }
 
 // gather makes all parts of a launch. port is the port of the broker's proxy, see [listen].
 func gather(in inputs, k *keeper, port int) (p parts, err error) {
-	if p.machine, p.ownPIDs, err = machineOf(in.Facts.Env); err != nil {
+	if p.extra, err = judgeExtraEnv(in.Facts.Env); err != nil {
 		return p, err
 	}
 	if p.network, err = networkOf(in); err != nil {
@@ -109,7 +108,7 @@ func gather(in inputs, k *keeper, port int) (p parts, err error) {
 	if p.git, err = gitOf(in); err != nil {
 		return p, err
 	}
-	if p.nix, err = nixOf(in, p.ownPIDs); err != nil {
+	if p.nix, err = nixOf(in); err != nil {
 		return p, err
 	}
 	if p.mounts, p.linked, err = mountsOf(in); err != nil {
@@ -118,7 +117,7 @@ func gather(in inputs, k *keeper, port int) (p parts, err error) {
 	if p.home, err = homeOf(in); err != nil {
 		return p, err
 	}
-	p.limits, p.limited = limitsOf(in, p.ownPIDs)
+	p.limits, p.limited = limitsOf(in)
 	var overrides map[string]launch.Override
 	p.remarks, overrides = remarksOf(in)
 	p.brokered, err = brokeredOf(in, overrides, port)
@@ -180,7 +179,7 @@ const manyMounts = 150
 // hostOf returns the host as a launch sees it, with the mounts of all parts. Those of the plan are not among them yet.
 func hostOf(in inputs, p parts) launch.Host {
 	var all part
-	all.add(p.machine, p.network.part, p.agent.part, p.git.part, p.nix.part, p.mounts, p.home,
+	all.add(p.extra, p.network.part, p.agent.part, p.git.part, p.nix.part, p.mounts, p.home,
 		p.limits, p.remarks, p.brokered.part)
 	return launch.Host{
 		Setting: launch.Setting{
@@ -188,23 +187,12 @@ func hostOf(in inputs, p parts) launch.Host {
 			Shim:    plan.ToolPath(in.plan, resolve.ToolEnv),
 			Project: in.project.Path, Dir: in.project.Dir, State: in.Instance.Dir,
 			Agent: p.agent.Agent, Request: in.options.Words,
-			Limited: p.limited, OwnPIDs: p.ownPIDs, Seccomp: seccomp.Filter(),
+			Limited: p.limited, Seccomp: seccomp.Filter(),
 		},
 		Part: all.Part, Nix: p.nix.Nix, Facts: in.Facts, Etc: in.etc,
 		Gitconfig: p.git.config, ExtraEnv: extraEnv(in.Facts.Env), Bundle: p.brokered.bundle,
-		Overrides: p.brokered.overrides, CanLay: launch.CanLay(), Heeded: in.heeded,
+		Overrides: p.brokered.overrides, CanLay: launch.CanLay(),
 	}
-}
-
-// machineOf returns the notes on this machine: on CLAUDEBOX_EXTRA_ENV, and that no pid namespace of bwrap's own can be
-// made. ownPIDs reports whether it can, see [launch.CanOwnPIDs].
-func machineOf(env host.Environment) (made part, ownPIDs bool, err error) {
-	made, err = judgeExtraEnv(env)
-	if ownPIDs = launch.CanOwnPIDs(); !ownPIDs {
-		made.note("a `kill -9` of claudebox while it sets the sandbox up could leave the sandbox running, because " +
-			"/proc does not show process 2 here")
-	}
-	return made, ownPIDs, err
 }
 
 // LinkedMount is a mount whose source was reached by a link that an agent could

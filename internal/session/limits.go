@@ -15,10 +15,10 @@ import (
 // limitsOf warns of the limits in the profile that cannot be enforced here. limited reports whether systemd enforces
 // those on memory and cpu; it is asked only if there are any. The limit on processes needs no systemd, if the kernel
 // counts the sandbox's processes apart.
-func limitsOf(in inputs, ownPIDs bool) (made part, limited bool) {
+func limitsOf(in inputs) (made part, limited bool) {
 	limits := in.plan.Limits
 	if limits.Memory <= 0 && limits.CPU <= 0 {
-		if limits.Tasks > 0 && !(ownPIDs && launch.CountsProcesses()) {
+		if limits.Tasks > 0 && !launch.CountsProcesses() {
 			made.warn("limits: tasks does not hold: here the kernel does not count the sandbox's processes apart")
 		}
 		return made, false

@@ -37,10 +37,10 @@ type nixPart struct {
 }
 
 // nixOf decides what Nix uses inside.
-func nixOf(in inputs, ownPIDs bool) (made nixPart, err error) {
+func nixOf(in inputs) (made nixPart, err error) {
 	switch in.plan.Nix.Daemon {
 	case "own":
-		made = ownStore(in, ownPIDs)
+		made = ownStore(in)
 	case "host":
 		made, err = hostDaemon(in)
 	default:
@@ -57,13 +57,9 @@ func nixOf(in inputs, ownPIDs bool) (made nixPart, err error) {
 
 // ownStore gives the sandbox a store of its own over the host's. If this machine cannot, Nix inside only evaluates,
 // and a warning says why.
-func ownStore(in inputs, ownPIDs bool) (made nixPart) {
+func ownStore(in inputs) (made nixPart) {
 	p := in.plan
-	err := tryStore(in)
-	if p.Nix.Store == "closure" && !ownPIDs {
-		err = errors.New("the plan's closure and a store of its own need a /proc that shows process 2")
-	}
-	if err != nil {
+	if err := tryStore(in); err != nil {
 		made.Conf = inside.NoConf("Nix cannot build in this sandbox, claudebox check says why")
 		made.warn("Nix inside neither builds nor fetches: " + err.Error())
 		return made

@@ -4,9 +4,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
-
-	"golang.org/x/sys/unix"
 
 	"claudebox/internal/host"
 	"claudebox/internal/plan"
@@ -27,8 +24,7 @@ type Host struct {
 	ExtraEnv  []string // host variables added for this launch
 	Bundle    []byte   // certificate bundle to use instead of the host's; nil: the host's is used
 	Overrides map[string]Override
-	CanLay    bool             // claudebox can make mounts itself, see [CanLay]
-	Heeded    []syscall.Signal // the signals that end claudebox unless it catches them, see [Heeded]
+	CanLay    bool // claudebox can make mounts itself, see [CanLay]
 }
 
 // Part is what one subject adds to a launch.
@@ -121,19 +117,11 @@ func values(open string, byName map[string]string) *strings.Replacer {
 
 // command returns what bwrap runs: the agent with its arguments. If the program must be
 // looked up inside, env(1) starts it: it searches the PATH inside, and its exit status
-// is 127 if the program was not found, 126 if it cannot be run. env also starts the agent
-// if signals are blocked in bwrap, to unblock them; signals that the caller of claudebox
-// ignored stay ignored.
+// is 127 if the program was not found, 126 if it cannot be run.
 func command(h Host) []string {
 	words := slices.Concat(h.Agent.Words, h.Request)
-	shim := []string{h.Shim}
-	if !h.OwnPIDs {
-		for _, s := range h.Heeded {
-			shim = append(shim, "--default-signal="+strings.TrimPrefix(unix.SignalName(s), "SIG"))
-		}
-	}
-	if h.Agent.LookUp || len(shim) > 1 {
-		return slices.Concat(shim, []string{"--"}, words)
+	if h.Agent.LookUp {
+		return slices.Concat([]string{h.Shim, "--"}, words)
 	}
 	return words
 }

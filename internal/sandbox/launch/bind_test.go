@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -38,7 +37,7 @@ func aHost() Host {
 		Setting: Setting{
 			Bwrap: "/store/bwrap", Env: "/store/env", Bash: "/store/bash", Shim: "/store/env", Project: "/home/u/src/p", Dir: "/home/u/src/p/sub",
 			State: "/home/u/.claudebox/instances/1", Agent: Agent{Words: []string{"/store/agent", "--fixed"}}, Request: []string{"-p", "hi"},
-			Seccomp: []byte{1}, OwnPIDs: true,
+			Seccomp: []byte{1},
 		},
 	}
 }
@@ -261,18 +260,6 @@ func TestTheAgentIsRunAsItIsAndACommandIsLookedUp(t *testing.T) {
 	}
 	h.Agent.LookUp = true
 	if got, want := bind(t, aPlan(usual...), h).Command, append([]string{"/store/env", "--"}, want...); !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
-}
-
-func TestBlockedSignalsAreSetFreeForTheAgentButForWhatTheCallerIgnores(t *testing.T) {
-	h := aHost()
-	h.OwnPIDs, h.Heeded = false, []syscall.Signal{syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM}
-	want := []string{
-		"/store/env", "--default-signal=INT", "--default-signal=QUIT", "--default-signal=TERM", "--",
-		"/store/agent", "--fixed", "-p", "hi",
-	}
-	if got := bind(t, aPlan(usual...), h).Command; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

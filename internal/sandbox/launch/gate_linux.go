@@ -13,22 +13,18 @@ import (
 // gate makes bwrap, and so the agent, wait until everything is ready. bwrap reads its
 // seccomp filter last, when all else is set up; it gets the filter through a pipe, and
 // claudebox writes it when the agent may run. If claudebox dies, bwrap reads no filter
-// and stops. --block-fd alone is not safe: its end of file lets bwrap go on. The zero
-// gate does not make bwrap wait.
+// and stops. --block-fd alone is not safe: its end of file lets bwrap go on.
 type gate struct {
 	theirs  []*os.File // the ends that bwrap gets, in the order in which [words.gate] names them
-	outside *os.File   // write end of the filter's pipe; nil: there is no gate
+	outside *os.File   // write end of the filter's pipe
 	// bell is the write end of the --block-fd pipe, in which there is a byte already: bwrap
 	// closes its end when it comes to the gate. It is nil if claudebox does not wait for that.
 	bell   *os.File
 	filter []byte
 }
 
-// newGate returns the gate of a launch, with a bell if [Launch.rings] is true; the zero gate if it needs none.
+// newGate returns the gate of a launch, with a bell if [Launch.rings] is true.
 func (l Launch) newGate() (g gate, err error) {
-	if !l.gated() {
-		return g, nil
-	}
 	g.filter, g.theirs = l.Seccomp, make([]*os.File, 1, 2)
 	g.theirs[0], g.outside, err = os.Pipe()
 	if err == nil && l.rings() {

@@ -24,6 +24,8 @@ type Launch struct {
 	Outside  []Outside  // secrets that the agent uses but never sees
 	Notes    []string   // messages for the user before the start
 	Warnings []string   // the same, shown in red
+
+	alone bool // bwrap is started with nothing of claudebox's beside it, see [Launch.byWords]
 }
 
 // Setting has the facts of a [Host] that are the same in its [Launch].
@@ -31,14 +33,13 @@ type Setting struct {
 	Bwrap   string // path of bwrap; what runs on the host is claudebox's own, not the plan's
 	Env     string // path of coreutils' env, to be run on the host
 	Bash    string // path of bash, to be run on the host
-	Shim    string // path of env inside, which looks up the program there or unblocks signals, see [command]
+	Shim    string // path of env inside, which looks up the program there, see [command]
 	Project string // canonical folder, mounted at its own path
 	Dir     string // current folder inside, at or below Project
 	State   string // the instance's folder on the host; the agent sees only parts of it
 	Agent   Agent
 	Request []string // the caller's arguments for the agent
 	Limited bool     // resource limits are put on the sandbox's processes before the agent runs
-	OwnPIDs bool     // bwrap runs in a pid namespace of its own, see [CanOwnPIDs]
 	Seccomp []byte   // the filter, as bwrap --seccomp takes it
 }
 
@@ -57,8 +58,8 @@ type Runner struct {
 	Network *helper.Helper         // serves the sandbox's own network, see [Launch.OwnNetwork]; nil: it has none
 	Signals *Signals               // catches the signals that would end claudebox, see [Listen]
 	Limit   func(pids []int) error // puts these processes under the limits; called if Limited is set
-	Before  func() error           // called before the agent may run; while bwrap starts, if bwrap waits at a gate
-	Laid    func() error           // a last check after Before; when all mounts are made, if bwrap waits at a gate
+	Before  func() error           // called before the agent may run, while bwrap starts
+	Laid    func() error           // a last check after Before, when all mounts are made
 	Started func(bwrap int)        // called when the agent may run, with bwrap's process id
 	// Ended is called when nothing runs inside any more. It must not write to the terminal: the agent may have stopped
 	// its output, which is resumed only afterwards, and a write would wait for ever.

@@ -22,7 +22,7 @@ func CountsProcesses() bool { return release.IsAtLeast(5, 14) }
 
 // processes returns the limit on processes inside; 0: there is none.
 func (l Launch) processes() uint64 {
-	if !l.OwnPIDs && !l.OwnNetwork() || !CountsProcesses() {
+	if !CountsProcesses() {
 		return 0
 	}
 	limit := uint64(mostProcesses)

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"syscall"
 
-	"claudebox/internal/linux/proctree"
 	"claudebox/internal/linux/within"
 	"claudebox/internal/network/helper"
 	"claudebox/internal/sandbox/storetree"
@@ -15,9 +14,6 @@ import (
 // the gate is never opened. It returns nil if the sandbox has ended already, or was ended
 // by a signal: waiting for it then gives the reason.
 func (r Runner) connect(child *sandbox) error {
-	if child.gate.outside == nil {
-		return nil
-	}
 	var err error
 	for _, step := range []struct {
 		wanted bool
@@ -39,9 +35,6 @@ func (r Runner) connect(child *sandbox) error {
 	}
 	if err == nil || errors.Is(err, helper.ErrGone) || errors.Is(err, within.ErrGone) || errors.Is(err, syscall.EPIPE) {
 		return nil // bwrap has ended; waiting for it gives the reason
-	}
-	if init := proctree.Init(child.pid); !r.OwnPIDs && init != 0 {
-		syscall.Kill(init, syscall.SIGKILL) // it would outlive bwrap
 	}
 	syscall.Kill(child.pid, syscall.SIGKILL)
 	if child.post.lastSignal() != 0 {

@@ -201,6 +201,7 @@ func TestTheReasonOfAFailedTrialIsNamed(t *testing.T) {
 	for text, want := range map[string]string{
 		"Unknown option --disable-userns":                                           "too old",
 		"Can't mount proc on /newroot/proc: Operation not permitted":                "container hides",
+		"mount /proc: operation not permitted":                                      "container hides",
 		"prctl(PR_SET_SECCOMP): Invalid argument":                                   "no filter",
 		"execvp /store/env: Exec format error":                                      "cannot be run",
 		"loopback: Failed RTM_NEWADDR: Operation not permitted":                     "AppArmor",

@@ -49,16 +49,6 @@ func (r Runner) Run() error {
 	}
 	terminal := saveTerminal()
 	r.Signals.before = terminal.lend
-	if !r.gated() {
-		err := r.Before()
-		if err == nil {
-			err = r.Laid()
-		}
-		if err != nil {
-			fds.close()
-			return err
-		}
-	}
 	if err := r.Signals.Interrupted(); err != nil {
 		fds.close()
 		return err
@@ -106,6 +96,13 @@ type sandbox struct {
 // start starts bwrap. Its environment is empty, because it can be read inside as
 // /proc/1/environ, even with --clearenv. streams are its standard descriptors, args the
 // content of --args. start closes fds, also on an error.
+//
+// bwrap is the first process of a pid namespace. The kernel then guarantees two things
+// (pid_namespaces(7)). First, if this thread dies, bwrap dies, and with it everything
+// inside. --die-with-parent alone takes effect only when the sandbox is set up: if
+// claudebox is killed before, a sandbox is left running. Second, a signal of the terminal
+// cannot end bwrap, and so the agent, before the agent has handled it: bwrap's monitor is
+// in the terminal's process group like the agent.
 func (r Runner) start(streams []int, args []byte, fds opened) (child *sandbox, err error) {
 	defer fds.close()
 	if err := isolateAbstractSockets(r.Tier); err != nil {
@@ -143,56 +140,17 @@ func (r Runner) start(streams []int, args []byte, fds opened) (child *sandbox, e
 	if err := raiseFileLimit(len(files)); err != nil {
 		return nil, err
 	}
-	if !r.OwnPIDs {
-		r.Signals.caughtAll.Wait()
-	}
-	pid, err := r.fork(tree, files)
+	pid, err := spawn.Start(tree.mounting(spawn.Program{
+		Path: r.Bwrap, Args: r.commandLine(), Files: files, PIDs: true, Network: r.Network != nil,
+	}))
 	if err != nil {
 		if cause := CheckUserNamespaces(); cause != nil {
 			return nil, cause
 		}
 		return nil, &diag.Error{Op: "start " + r.Bwrap, Err: err, Remedy: "run `claudebox check`"}
 	}
-	r.Signals.forwardTo(pid, r.OwnPIDs)
+	r.Signals.forwardTo(pid)
 	return &sandbox{pid: pid, status: status, gate: gate, tree: tree, post: r.Signals}, nil
-}
-
-// fork starts bwrap, if OwnPIDs is set as the first process of a pid namespace. The
-// kernel then guarantees two things (pid_namespaces(7)). First, if this thread dies,
-// bwrap dies, and with it everything inside. --die-with-parent alone takes effect only
-// when the sandbox is set up: if claudebox is killed before, a sandbox is left running.
-// Second, a signal of the terminal cannot end bwrap, and so the agent, before the agent
-// has handled it. bwrap's monitor is in the terminal's process group like the agent;
-// without a pid namespace it can be protected only from signals that are blocked for
-// the agent, too.
-//
-// Without OwnPIDs the signals that would end bwrap are therefore blocked in it, and the
-// shim unblocks them for the agent.
-func (r Runner) fork(t tree, files []int) (pid int, err error) {
-	begin := func() (int, error) {
-		return spawn.Start(t.mounting(spawn.Program{
-			Path: r.Bwrap, Args: r.commandLine(), Files: files,
-			PIDs: r.OwnPIDs, Network: r.Network != nil,
-		}))
-	}
-	if r.OwnPIDs {
-		return begin()
-	}
-	return r.Signals.blocked(begin)
-}
-
-// CanOwnPIDs reports whether bwrap can run in a pid namespace of its own. bwrap's child
-// has process id 2 there, and bwrap looks it up in the /proc of this process (bubblewrap
-// 0.12, namespace_ids_read). If that /proc has no process 2, bwrap fails: so in most
-// containers, and where /proc is mounted with hidepid=. Otherwise it finds another
-// process, but uses what it reads only for its report.
-func CanOwnPIDs() bool {
-	fd, err := unix.Open("/proc/2/ns", unix.O_PATH|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return false
-	}
-	unix.Close(fd)
-	return true
 }
 
 // wait waits until bwrap has ended, and with it every process in the sandbox. After that

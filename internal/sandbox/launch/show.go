@@ -29,9 +29,7 @@ func (l Launch) Argv() (string, error) {
 	for i, d := range descriptors {
 		fmt.Fprintf(&b, "# %d: %s\n", FirstDescriptor+i, d)
 	}
-	if l.gated() {
-		l.showGate(&b, FirstDescriptor+len(descriptors))
-	}
+	l.showGate(&b, FirstDescriptor+len(descriptors))
 	if l.OwnNetwork() {
 		for _, line := range l.networkShown() {
 			b.WriteString("# " + line + "\n")

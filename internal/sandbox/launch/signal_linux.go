@@ -1,7 +1,6 @@
 package launch
 
 import (
-	"errors"
 	"os"
 	"os/signal"
 	"slices"
@@ -16,7 +15,7 @@ import (
 
 // guarded are the signals that usually end a program. The terminal sends INT and
 // QUIT to every process of the job; TERM and HUP come from whoever wants to end it.
-// They do not end bwrap's own processes, see [Runner.fork].
+// They do not end bwrap's own processes, see [Runner.start].
 var guarded = []syscall.Signal{syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP}
 
 // Heeded returns those of the guarded signals that were not ignored when claudebox
@@ -46,8 +45,6 @@ type Signals struct {
 	pauses    []syscall.Signal // the signals in stopping that are not ignored
 
 	bwrap  int              // bwrap's process id
-	whole  bool             // all of the sandbox dies with bwrap, see [Runner.fork]
-	unsent []syscall.Signal // to be sent to the agent as soon as it runs
 	ending <-chan time.Time // fires when the sandbox is to be killed; nil: no signal has asked it to end
 	before func()           // called before claudebox stops itself; nil: nothing
 	end    chan struct{}    // closed to end the goroutine; nil: it does not run
@@ -65,8 +62,7 @@ type Signals struct {
 //
 // Catching begins in the background: Go hands each signal from one thread to
 // another, which takes half a millisecond for all. A signal that comes before that
-// ends claudebox as usual. [Runner.Run] waits until the signals are caught: before it
-// starts bwrap without a pid namespace of its own, and always before the agent runs.
+// ends claudebox as usual. [Runner.Run] waits until the signals are caught before the agent runs.
 func Listen(heeded []syscall.Signal) *Signals {
 	const waiting = 64 // more than there are kinds of signals
 	p := &Signals{signals: make(chan os.Signal, waiting), caught: heeded, pauses: notIgnored(stopping)}
@@ -92,9 +88,9 @@ func notify(to chan os.Signal, list []syscall.Signal) {
 }
 
 // forwardTo starts the goroutine that handles signals for the sandbox of bwrap, a
-// process id. whole means that all of the sandbox dies with bwrap.
-func (sig *Signals) forwardTo(bwrap int, whole bool) {
-	sig.bwrap, sig.whole = bwrap, whole
+// process id.
+func (sig *Signals) forwardTo(bwrap int) {
+	sig.bwrap = bwrap
 	sig.end, sig.ended = make(chan struct{}), make(chan struct{})
 	go sig.serve()
 }
@@ -153,15 +149,9 @@ func (sig *Signals) End() {
 func (sig *Signals) serve() {
 	defer close(sig.ended)
 	for {
-		var again <-chan time.Time
-		sig.unsent = slices.DeleteFunc(sig.unsent, func(s syscall.Signal) bool { return sendToAgent(sig.bwrap, s) })
-		if len(sig.unsent) > 0 {
-			again = time.After(settling)
-		}
 		select {
 		case s := <-sig.signals:
 			sig.handOut(s)
-		case <-again:
 		case <-sig.ending:
 			sig.kill()
 		case <-sig.end:
@@ -198,43 +188,16 @@ func (sig *Signals) lastSignal() syscall.Signal {
 	return sig.last
 }
 
-// blocked calls begin, which starts a process, with the caught signals blocked in
-// the calling thread. The process inherits that, and so do all of bwrap's; the shim
-// inside unblocks them for the agent (env(1), --default-signal). If they were ignored
-// instead, those that reach claudebox meanwhile would be lost.
-func (sig *Signals) blocked(begin func() (pid int, err error)) (pid int, err error) {
-	var set, before unix.Sigset_t
-	for _, s := range sig.caught {
-		n := uint(s) - 1
-		set.Val[n/64] |= 1 << (n % 64)
-	}
-	if err := unix.PthreadSigmask(unix.SIG_BLOCK, &set, &before); err != nil {
-		return 0, err
-	}
-	pid, err = begin()
-	return pid, errors.Join(err, unix.PthreadSigmask(unix.SIG_SETMASK, &before, nil))
-}
-
 // grace is how long an agent may take to end after TERM or HUP.
 const grace = 3 * time.Second
 
-// kill kills everything inside: when the first process of a pid namespace is killed,
+// kill kills everything inside: when bwrap, the first process of a pid namespace, is killed,
 // the kernel kills all others (pid_namespaces(7)).
-func (sig *Signals) kill() {
-	first := sig.bwrap
-	if !sig.whole {
-		first = proctree.Init(sig.bwrap)
-	}
-	if first != 0 {
-		syscall.Kill(first, syscall.SIGKILL)
-	}
-}
+func (sig *Signals) kill() { syscall.Kill(sig.bwrap, syscall.SIGKILL) }
 
 // deliver sends TERM and HUP to the agent, as bwrap forwards no signals, and gives it
 // [grace] to end. INT and QUIT are not sent: the terminal has sent them to the agent,
-// too. If there is no agent yet, any of the four kills bwrap, and so the sandbox
-// before it starts. If the sandbox does not die with bwrap, killing bwrap would leave
-// a half-made sandbox running: then the signal is kept for the agent.
+// too. If there is no agent yet, any of the four kills the sandbox before it starts.
 func (sig *Signals) deliver(s syscall.Signal) {
 	passed := s
 	if s == syscall.SIGINT || s == syscall.SIGQUIT {
@@ -246,12 +209,8 @@ func (sig *Signals) deliver(s syscall.Signal) {
 	if passed != 0 && sig.ending == nil {
 		sig.ending = time.After(grace)
 	}
-	switch {
-	case sendToAgent(sig.bwrap, passed):
-	case sig.whole:
-		syscall.Kill(sig.bwrap, syscall.SIGKILL)
-	default:
-		sig.unsent = append(sig.unsent, s)
+	if !sendToAgent(sig.bwrap, passed) {
+		sig.kill()
 	}
 }
 

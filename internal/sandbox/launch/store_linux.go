@@ -15,20 +15,24 @@ import (
 	"claudebox/internal/sandbox/storetree"
 )
 
-// tree has the descriptors for the stage (package storetree) that mounts the closure
-// as one tree. It is zero for a launch without such a tree.
+// tree has the descriptors for the stage (package storetree) that becomes bwrap, and mounts the closure as one tree.
+// It is zero for a launch that needs no stage.
 type tree struct {
+	fills  bool     // there is a tree; else the stage only mounts the /proc that bwrap needs
 	list   int      // descriptor of the list of store paths, for the stage
 	said   *os.File // read end of the pipe on which the stage reports success or an error
 	saying *os.File // write end of that pipe, for the stage
 }
 
-// newTree returns the descriptors for the tree of a launch; the zero tree if it has none.
+// newTree returns the descriptors for the tree of a launch; the zero tree if it needs no stage.
 func (l Launch) newTree() (t tree, err error) {
-	if !l.hasTree() {
+	var list []byte
+	if t.fills = l.hasTree(); t.fills {
+		list = storetree.List(l.storeFolder(), l.Closure)
+	} else if showsProcess2() {
 		return tree{}, nil
 	}
-	if t.list, err = memfd("list of store paths", storetree.List(l.storeFolder(), l.Closure)); err != nil {
+	if t.list, err = memfd("list of store paths", list); err != nil {
 		return tree{}, err
 	}
 	if t.said, t.saying, err = os.Pipe(); err != nil {
@@ -36,6 +40,20 @@ func (l Launch) newTree() (t tree, err error) {
 		return tree{}, &diag.Error{Op: "start bwrap", Err: err}
 	}
 	return t, nil
+}
+
+// showsProcess2 reports whether /proc has a process 2. bwrap's child has this id in the pid
+// namespace of bwrap's own, and bwrap looks it up in the /proc that it finds (bubblewrap 0.12,
+// namespace_ids_read). If there is none bwrap fails: so in most containers, and where /proc is
+// mounted with hidepid=. Otherwise it finds another process, but uses what it reads only for
+// its report.
+func showsProcess2() bool {
+	fd, err := unix.Open("/proc/2/ns", unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return false
+	}
+	unix.Close(fd)
+	return true
 }
 
 // closeInside closes our copies of the descriptors that the stage has inherited.
@@ -46,7 +64,7 @@ func (t tree) closeInside() {
 	}
 }
 
-// mounting returns the program to start instead of p, which is bwrap: the stage that makes the tree and becomes bwrap.
+// mounting returns the program to start instead of p, which is bwrap: the stage that becomes bwrap, if one is needed.
 func (t tree) mounting(p spawn.Program) spawn.Program {
 	if t.saying != nil {
 		return storetree.Around(p, t.list, int(t.saying.Fd()))
@@ -54,19 +72,23 @@ func (t tree) mounting(p spawn.Program) spawn.Program {
 	return p
 }
 
-// await waits until the closure is mounted, or returns why it could not be.
+// await waits until the closure is mounted, or returns why it could not be. Without a tree it waits until the stage has
+// become bwrap.
 func (t tree) await() error {
 	if t.said == nil {
 		return nil
 	}
 	defer t.said.Close()
-	if err := storetree.Await(t.said); err != nil {
-		return &diag.Error{
-			Op: "mount the plan's closure", Err: err,
-			Remedy: "make the plan anew; or use `nix: {store: full}`",
-		}
+	err := storetree.Await(t.said)
+	switch {
+	case err == nil || !t.fills && errors.Is(err, storetree.ErrGone): // it is bwrap now, or ended: waiting for it says
+		return nil
+	case !t.fills || strings.HasPrefix(err.Error(), storetree.NoProc):
+		return explainTrial(err, readSwitches())
 	}
-	return nil
+	return &diag.Error{
+		Op: "mount the plan's closure", Err: err, Remedy: "make the plan anew; or use `nix: {store: full}`",
+	}
 }
 
 // whyGone returns why the stage ended without a report. Either bwrap, which it ends
@@ -81,9 +103,8 @@ func (l Launch) whyGone(child *sandbox, gone error) error {
 	return l.explain(err)
 }
 
-// hasTree reports whether the closure is mounted as one tree. That needs a pid
-// namespace of bwrap's own, with which the stage that mounts it ends.
-func (l Launch) hasTree() bool { return l.OwnPIDs && len(l.Closure) > 0 }
+// hasTree reports whether the closure is mounted as one tree.
+func (l Launch) hasTree() bool { return !l.alone && len(l.Closure) > 0 }
 
 // OwnStore reports whether the sandbox has a Nix store of its own over what it
 // sees of the host's.
@@ -99,16 +120,11 @@ func (l Launch) storeFolder() string {
 	return ""
 }
 
-// gated reports whether bwrap waits at a [gate] before it runs the agent: for
-// something that claudebox makes meanwhile or, in a pid namespace of its own, for the
-// sign that claudebox is still alive, see [spawn.Start].
-func (l Launch) gated() bool { return l.OwnPIDs || l.OwnNetwork() || l.rings() }
-
 // byWords returns the launch in a form that bwrap's options alone can express: with
 // one mount for each store path, and all mounts made by bwrap. It has no Nix store of
 // its own, which needs a process outside.
 func (l Launch) byWords() Launch {
-	l.OwnPIDs, l.Lay, l.Limited = false, false, false
+	l.alone, l.Lay, l.Limited = true, false, false
 	var mounts []Mount
 	upper := ""
 	for _, m := range l.Mounts {

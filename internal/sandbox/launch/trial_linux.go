@@ -14,6 +14,7 @@ import (
 	"claudebox/internal/diag"
 	"claudebox/internal/network/helper"
 	"claudebox/internal/plan"
+	"claudebox/internal/sandbox/storetree"
 )
 
 // Trial is a sandbox that does nothing, to find out what prevents sandboxes on this
@@ -89,7 +90,7 @@ func (t Trial) within(wait time.Duration) error {
 // not closed: the Landlock domain for that would stay on this thread for good.
 func (t Trial) launch() Launch {
 	l := Launch{
-		Setting: Setting{Bwrap: t.Bwrap, Seccomp: t.Seccomp, OwnPIDs: CanOwnPIDs(), Dir: "/"},
+		Setting: Setting{Bwrap: t.Bwrap, Seccomp: t.Seccomp, Dir: "/"},
 		Command: []string{t.Shim},
 		Mounts: []Mount{
 			{Kind: plan.ROBind, Source: "/", Destination: "/"},
@@ -106,22 +107,22 @@ func (t Trial) launch() Launch {
 	return l
 }
 
-// trialCauses are the known reasons why bwrap fails, by a part of its message.
+// wholeProc is the remedy where a container has changed /proc.
+const wholeProc = "run claudebox on the host, or start the container with /proc as it is (docker: `--security-opt " +
+	"systempaths=unconfined`)"
+
+// trialCauses are the known reasons why bwrap fails, by a part of its message or of that of the stage before it.
 var trialCauses = []struct {
 	said   string // in bwrap's words
 	cause  string
 	remedy string
 }{
 	{"Unknown option", "it is too old", ownBwrap},
-	{
-		"Can't mount proc", "a container hides parts of /proc",
-		"run claudebox on the host, or start the container with /proc as it is (docker: `--security-opt " +
-			"systempaths=unconfined`)",
-	},
+	{"Can't mount proc", "a container hides parts of /proc", wholeProc},
+	{storetree.NoProc, "a container hides parts of /proc", wholeProc},
 	{
 		"max_user_namespaces: Read-only file system", "a container keeps the kernel's settings from being written",
-		"run claudebox on the host, or start the container with /proc as it is (docker: `--security-opt " +
-			"systempaths=unconfined`)",
+		wholeProc,
 	},
 	{
 		"PR_SET_SECCOMP", "this kernel takes no filter of system calls",

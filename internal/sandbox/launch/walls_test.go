@@ -10,8 +10,8 @@ import (
 // What every launch has, whatever else is in it.
 func TestNoLaunchIsWithoutItsWalls(t *testing.T) {
 	for name, l := range map[string]Launch{
-		"by words":                  {Tier: "full"},
-		"at a gate":                 {Tier: "full", Setting: Setting{OwnPIDs: true}},
+		"by words":                  Launch{Tier: "full"}.byWords(),
+		"at a gate":                 {Tier: "full"},
 		"with a network of its own": {Tier: "inet", Plan: plan.Plan{Network: plan.Network{Tier: "inet"}}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -83,7 +83,7 @@ func (l Launch) Words() ([]Line, []Descriptor, error) {
 	}
 	w.add("--hostname", Hostname)
 	w.add("--json-status-fd", strconv.Itoa(StatusDescriptor))
-	if !l.gated() {
+	if l.alone {
 		w.add("--seccomp", w.descriptor(Descriptor{Name: seccompFilter, Data: l.Seccomp}))
 	}
 	w.add("--clearenv")
@@ -103,7 +103,7 @@ func (l Launch) Words() ([]Line, []Descriptor, error) {
 		w.add("--remount-ro", path)
 	}
 	w.add("--chdir", l.Dir)
-	if l.gated() {
+	if !l.alone {
 		w.gate(l)
 	}
 	n := 0

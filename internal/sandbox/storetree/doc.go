@@ -11,6 +11,9 @@
 // stage makes the tree in a mount namespace of its own, read-only, moves it onto the
 // folder in one step, and reports that. The agent runs only after the report.
 //
+// The first stage also mounts the /proc of bwrap's pid namespace. With an empty list that is
+// all that it does: for machines whose own /proc is of no use to bwrap.
+//
 // If anything fails the folder stays empty: the sandbox never sees more of the store
 // than it should.
 package storetree

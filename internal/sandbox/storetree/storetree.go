@@ -32,20 +32,26 @@ const (
 	build = top + "/claudebox-build" // where the tree is made before it is moved to Place
 )
 
+// NoProc begins the error of a first stage that could not mount /proc.
+const NoProc = "mount " + proc + ": "
+
+const proc = "/proc"
+
 // made is what the second stage reports when the tree is at Place.
 const made = "made"
 
 // List returns the content of the list that the second stage reads: store, then the
 // store paths. store is the folder of the sandbox's own store, with the overlay's upper
 // and work folders and the folder points, which has a mount point for each path; it is
-// empty if the sandbox has no store of its own.
+// empty if the sandbox has no store of its own. An empty file in place of a list means
+// that there is no tree, and no second stage.
 func List(store string, paths []string) []byte {
 	return []byte(strings.Join(append([]string{store}, paths...), "\x00"))
 }
 
 // Around returns the program to start instead of p, which is bwrap: the first stage. It
-// makes an empty, shared folder for bwrap to bind, starts the second stage, which makes
-// the tree, and becomes p. list and report are descriptors of this process: a file with
+// mounts /proc, makes an empty, shared folder for bwrap to bind, starts the second stage,
+// which makes the tree, and becomes p. list and report are descriptors of this process: a file with
 // a [List], and the write end of the pipe that [Await] reads.
 func Around(p spawn.Program, list, report int) spawn.Program {
 	first := len(p.Files)
@@ -58,18 +64,24 @@ func Around(p spawn.Program, list, report int) spawn.Program {
 	return p
 }
 
-// mounts are the mounts of the first stage: the empty folder, and what bwrap needs in
-// its namespaces. They need a mount namespace and a pid namespace.
-var mounts = []struct {
+// mount is a mount of the first stage. All need a mount namespace and a pid namespace.
+type mount struct {
 	source, target, kind string
 	flags                uintptr
 	options              string
 	make                 bool // whether to create target first
-}{
+}
+
+// forBwrap are the mounts that bwrap needs in its namespaces.
+var forBwrap = []mount{
 	{target: "/", flags: unix.MS_REC | unix.MS_PRIVATE},
 	// bwrap looks processes up by their ids in the new pid namespace. In the host's /proc
 	// these do not exist, or belong to other processes.
-	{"proc", "/proc", "proc", safe | unix.MS_NOEXEC, "", false},
+	{"proc", proc, "proc", safe | unix.MS_NOEXEC, "", false},
+}
+
+// forTree are the mounts of the empty folder.
+var forTree = []mount{
 	{"tmpfs", top, "tmpfs", safe, "mode=0755,size=64k", false},
 	{"tmpfs", build, "tmpfs", safe, "mode=0755,size=64m", true},
 	{"tmpfs", Place, "tmpfs", safe | unix.MS_RDONLY, "mode=0755,size=4k", true},
@@ -79,7 +91,8 @@ var mounts = []struct {
 // safe are the flags of all mounts that are made here.
 const safe = unix.MS_NOSUID | unix.MS_NODEV
 
-// ErrGone is returned if the second stage ended without a report, as it does if bwrap ends.
+// ErrGone is returned if the second stage ended without a report, as it does if bwrap ends. Without a second stage it
+// is returned when the first has become bwrap, or has ended.
 var ErrGone = errors.New("what mounts it ended before its time")
 
 // Await waits until the tree is mounted, and returns nil, or the reason why it could not
@@ -136,7 +149,37 @@ func becomeBwrap(words []string, list, report int) error {
 	if len(words) < 2 {
 		return errors.New("there is no program to become")
 	}
-	for _, m := range mounts {
+	var content unix.Stat_t
+	if err := unix.Fstat(list, &content); err != nil {
+		return fmt.Errorf("look at the list: %w", err)
+	}
+	if err := mountAll(forBwrap); err != nil {
+		return err
+	}
+	if signal.Ignored(unix.SIGINT) {
+		signal.Ignore(unix.SIGQUIT) // a shell ignores both, but Go's runtime catches SIGQUIT, see launch.Heeded
+	}
+	if content.Size > 0 {
+		if err := startFill(list, report); err != nil {
+			return err
+		}
+	}
+	unix.CloseOnExec(list)
+	unix.CloseOnExec(report)
+	// bwrap is started without capabilities.
+	err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
+	if err == nil {
+		none := [2]unix.CapUserData{}
+		err = unix.Capset(&unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, &none[0])
+	}
+	if err != nil {
+		return fmt.Errorf("drop the right to mount: %w", err)
+	}
+	return fmt.Errorf("start %s: %w", words[0], unix.Exec(words[0], words[1:], nil))
+}
+
+func mountAll(list []mount) error {
+	for _, m := range list {
 		if m.make {
 			if err := unix.Mkdir(m.target, 0o755); err != nil {
 				return fmt.Errorf("make %s: %w", m.target, err)
@@ -146,29 +189,22 @@ func becomeBwrap(words []string, list, report int) error {
 			return fmt.Errorf("mount %s: %w", m.target, err)
 		}
 	}
-	if signal.Ignored(unix.SIGINT) {
-		signal.Ignore(unix.SIGQUIT) // a shell ignores both, but Go's runtime catches SIGQUIT, see launch.Heeded
+	return nil
+}
+
+// startFill makes the empty folder, and starts the second stage. It is killed when bwrap, the first process of this pid
+// namespace, ends. It gets the two descriptors under the same numbers.
+func startFill(list, report int) error {
+	if err := mountAll(forTree); err != nil {
+		return err
 	}
-	// The second stage is killed when bwrap, the first process of this pid namespace, ends.
-	// It gets the two descriptors under the same numbers.
 	files := slices.Repeat([]uintptr{^uintptr(0)}, report+1) // -1: closed in the child
 	files[list], files[report] = uintptr(list), uintptr(report)
 	_, err := syscall.ForkExec("/proc/self/exe", []string{fill, strconv.Itoa(list)}, &syscall.ProcAttr{Files: files})
 	if err != nil {
 		return fmt.Errorf("start what mounts the store: %w", err)
 	}
-	unix.CloseOnExec(list)
-	unix.CloseOnExec(report)
-	// bwrap is started without capabilities.
-	err = unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
-	if err == nil {
-		none := [2]unix.CapUserData{}
-		err = unix.Capset(&unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, &none[0])
-	}
-	if err != nil {
-		return fmt.Errorf("drop the right to mount: %w", err)
-	}
-	return fmt.Errorf("start %s: %w", words[0], unix.Exec(words[0], words[1:], nil))
+	return nil
 }
 
 // fillFolder is the second stage: it makes the tree in a mount namespace of its own, and

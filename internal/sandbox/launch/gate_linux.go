@@ -18,20 +18,20 @@ type gate struct {
 	theirs  []*os.File // the ends that bwrap gets, in the order in which [words.gate] names them
 	outside *os.File   // write end of the filter's pipe
 	// bell is the write end of the --block-fd pipe, in which there is a byte already: bwrap
-	// closes its end when it comes to the gate. It is nil if claudebox does not wait for that.
+	// closes its end when it comes to the gate.
 	bell   *os.File
 	filter []byte
 }
 
-// newGate returns the gate of a launch, with a bell if [Launch.rings] is true.
+// newGate returns the gate of a launch.
 func (l Launch) newGate() (g gate, err error) {
-	g.filter, g.theirs = l.Seccomp, make([]*os.File, 1, 2)
+	g.filter, g.theirs = l.Seccomp, make([]*os.File, 2)
 	g.theirs[0], g.outside, err = os.Pipe()
-	if err == nil && l.rings() {
-		g.theirs = g.theirs[:2]
-		if g.theirs[1], g.bell, err = os.Pipe(); err == nil {
-			_, err = g.bell.Write([]byte{0})
-		}
+	if err == nil {
+		g.theirs[1], g.bell, err = os.Pipe()
+	}
+	if err == nil {
+		_, err = g.bell.Write([]byte{0})
 	}
 	if err != nil {
 		g.closeInside()
@@ -42,10 +42,6 @@ func (l Launch) newGate() (g gate, err error) {
 	return g, nil
 }
 
-// rings reports whether claudebox waits for bwrap to come to the gate: it must do so to
-// make mounts, and to find all processes of the sandbox.
-func (l Launch) rings() bool { return l.Lay || l.Limited }
-
 // closeInside closes our copies of the ends that bwrap has inherited.
 func (g gate) closeInside() {
 	for _, f := range g.theirs {
@@ -53,11 +49,15 @@ func (g gate) closeInside() {
 	}
 }
 
-// reached waits until bwrap has come to the gate, or has ended.
+// reached waits until bwrap has come to the gate, or has ended. From then on no process in
+// the sandbox starts another, until the gate is opened.
 func (g gate) reached() error {
 	defer g.bell.Close()
 	bell := []unix.PollFd{{Fd: int32(g.bell.Fd())}} // POLLERR: all read ends are closed (pipe(7))
-	return uninterrupted(func() error { _, err := unix.Poll(bell, -1); return err })
+	if err := uninterrupted(func() error { _, err := unix.Poll(bell, -1); return err }); err != nil {
+		return &diag.Error{Op: "wait for bwrap", Err: err}
+	}
+	return nil
 }
 
 // open lets the agent run: it sends bwrap the filter.
@@ -66,11 +66,9 @@ func (g gate) open() error {
 	return errors.Join(err, g.outside.Close())
 }
 
-// gate adds the options for the pipes of the gate: the filter's, and the bell's if there is one.
-func (w *words) gate(l Launch) {
+// gate adds the options for the pipes of the gate: the filter's and the bell's.
+func (w *words) gate() {
 	next := FirstDescriptor + len(w.descriptors)
 	w.add("--seccomp", strconv.Itoa(next))
-	if l.rings() {
-		w.add("--block-fd", strconv.Itoa(next+1))
-	}
+	w.add("--block-fd", strconv.Itoa(next+1))
 }

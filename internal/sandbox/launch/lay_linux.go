@@ -12,9 +12,8 @@ import (
 	"claudebox/internal/plan"
 )
 
-// CanLay reports whether this kernel has all system calls that [Launch.layMounts]
-// needs. It tries the newest of them, mount_setattr(2) of Linux 5.12, with invalid
-// arguments.
+// CanLay reports whether this kernel has all system calls that [lay] needs. It tries the newest of them,
+// mount_setattr(2) of Linux 5.12, with invalid arguments.
 func CanLay() bool {
 	return !errors.Is(unix.MountSetattr(-1, "", unix.AT_EMPTY_PATH, &unix.MountAttr{}), unix.ENOSYS)
 }
@@ -25,17 +24,8 @@ type laid struct {
 	outside unix.Stat_t
 }
 
-// layMounts makes the mounts that bwrap did not make, see [Launch.lays], in a sandbox
-// that waits at its gate.
-func (l Launch) layMounts(child *sandbox) error {
-	list, err := l.layList()
-	if err == nil {
-		err = lay(list, child)
-	}
-	return err
-}
-
-// layList returns the mounts to make, each with the file that its destination is now.
+// layList returns the mounts that bwrap does not make, see [Launch.lays], each with the file that its destination is
+// now.
 func (l Launch) layList() (list []laid, err error) {
 	for _, m := range l.Mounts {
 		if !l.lays(m) {
@@ -55,7 +45,7 @@ func (l Launch) layList() (list []laid, err error) {
 	return list, nil
 }
 
-// lay waits until bwrap is at its gate, makes the mounts inside, and checks each.
+// lay makes mounts in a sandbox that waits at its gate, and checks each.
 func lay(list []laid, child *sandbox) error {
 	covers, seen := make([]within.Cover, len(list)), make([]within.Seen, len(list))
 	for i, m := range list {
@@ -63,9 +53,6 @@ func lay(list []laid, child *sandbox) error {
 		if m.Kind == plan.ROData {
 			covers[i].With, covers[i].Content, covers[i].Mode = within.File, m.Data, 0o600
 		}
-	}
-	if err := child.gate.reached(); err != nil {
-		return &diag.Error{Op: "wait for bwrap", Err: err}
 	}
 	init := proctree.Init(child.pid)
 	if init == 0 {

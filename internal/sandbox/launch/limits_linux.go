@@ -6,7 +6,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"claudebox/internal/diag"
-	"claudebox/internal/linux/proctree"
 	"claudebox/internal/linux/release"
 )
 
@@ -36,53 +35,26 @@ func (l Launch) processes() uint64 {
 	return limit
 }
 
-// limit puts the processes of a sandbox under its limits. It waits until bwrap is at
-// the gate: from then on no process in the sandbox starts another.
-func (r Runner) limit(child *sandbox) error {
-	if !r.Lay { // else lay has waited for it
-		if err := child.gate.reached(); err != nil {
+// limit puts all processes of a sandbox under its limits. It waits at its gate, so what they start later inherits them.
+func (r Runner) limit(pids []int) error {
+	if most := r.processes(); most > 0 {
+		if err := limitProcesses(pids, most); err != nil {
 			return err
 		}
 	}
-	return r.Limit(proctree.All(child.pid))
+	if r.Limited {
+		return r.Limit(pids)
+	}
+	return nil
 }
 
-// limitProcesses sets the limit on processes of a sandbox that waits at its gate, or
-// will; 0: no limit. A process that bwrap is just forking has inherited the old limit
-// already but is not yet listed as a child. So it first waits until bwrap has reported
-// that process 1 inside exists (bwrap(1), --json-status-fd), or has ended.
-func (s *sandbox) limitProcesses(most uint64) error {
-	if most == 0 {
-		return nil
-	}
-	if err := s.reported(); err != nil {
-		return err
-	}
-	return limitProcesses(s.pid, most)
-}
-
-// reported waits until bwrap has written something to its status pipe, or has ended.
-func (s *sandbox) reported() error {
-	raw, err := s.status.SyscallConn()
-	if err != nil {
-		return err
-	}
-	failed := raw.Control(func(fd uintptr) {
-		said := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
-		err = uninterrupted(func() error { _, err := unix.Poll(said, -1); return err })
-	})
-	return errors.Join(failed, err)
-}
-
-// limitProcesses sets the limit of a process and of all its descendants. Each gets it
-// before its children are listed, so that children which it starts later inherit it.
-func limitProcesses(bwrap int, most uint64) error {
+// limitProcesses sets the limit on processes of each process that has not ended.
+func limitProcesses(pids []int, most uint64) error {
 	limit := unix.Rlimit{Cur: most, Max: most}
-	for list := []int{bwrap}; len(list) > 0; list = list[1:] {
-		if err := unix.Prlimit(list[0], unix.RLIMIT_NPROC, &limit, nil); err != nil && !errors.Is(err, unix.ESRCH) {
+	for _, pid := range pids {
+		if err := unix.Prlimit(pid, unix.RLIMIT_NPROC, &limit, nil); err != nil && !errors.Is(err, unix.ESRCH) {
 			return &diag.Error{Op: "limit the processes of the sandbox", Err: err}
 		}
-		list = append(list, proctree.Children(list[0])...)
 	}
 	return nil
 }

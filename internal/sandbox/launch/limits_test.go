@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"claudebox/internal/linux/proctree"
 	"claudebox/internal/linux/spawn"
 )
 
@@ -55,7 +56,7 @@ func howMany(t *testing.T, limit uint64, tries int) (last int) {
 		}
 		if last == 0 {
 			if limit > 0 {
-				if err := limitProcesses(pid, limit); err != nil {
+				if err := limitProcesses(proctree.All(pid), limit); err != nil {
 					t.Error(err)
 				}
 			}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"syscall"
 
+	"claudebox/internal/linux/proctree"
 	"claudebox/internal/linux/within"
 	"claudebox/internal/network/helper"
 	"claudebox/internal/sandbox/storetree"
@@ -15,6 +16,7 @@ import (
 // by a signal: waiting for it then gives the reason.
 func (r Runner) connect(child *sandbox) error {
 	var err error
+	var covers []laid
 	for _, step := range []struct {
 		wanted bool
 		do     func() error
@@ -23,10 +25,11 @@ func (r Runner) connect(child *sandbox) error {
 		{r.Before != nil, r.Before},
 		{r.Network != nil, func() error { return r.Network.Attach() }},
 		{true, child.tree.await},
-		{r.Lay, func() error { return r.layMounts(child) }},
+		{r.Lay, func() (err error) { covers, err = r.layList(); return err }},
+		{true, child.gate.reached},
+		{r.Lay, func() error { return lay(covers, child) }},
 		{r.Laid != nil, r.Laid},
-		{true, func() error { return child.limitProcesses(r.processes()) }},
-		{r.Limited, func() error { return r.limit(child) }},
+		{true, func() error { return r.limit(proctree.All(child.pid)) }},
 		{true, child.gate.open},
 	} {
 		if step.wanted && err == nil {

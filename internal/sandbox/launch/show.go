@@ -47,6 +47,7 @@ func (l Launch) showGate(b *strings.Builder, next int) {
 	fmt.Fprintf(b, "# %d: %s, which bwrap gets when all is there\n", next,
 		Descriptor{Name: seccompFilter, Data: l.Seccomp})
 	if !l.Lay {
+		fmt.Fprintf(b, "# %d: bwrap has set up all\n", next+1)
 		return
 	}
 	fmt.Fprintf(b, "# %d: bwrap has set up all but this, which claudebox mounts then:\n", next+1)

@@ -104,7 +104,7 @@ func (l Launch) Words() ([]Line, []Descriptor, error) {
 	}
 	w.add("--chdir", l.Dir)
 	if !l.alone {
-		w.gate(l)
+		w.gate()
 	}
 	n := 0
 	for _, line := range w.lines {

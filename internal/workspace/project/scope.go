@@ -137,9 +137,9 @@ func Unpack(content []byte) *Seen {
 
 // wanted returns a function that chooses the names in a folder that may be reported or hidden.
 func (s Scope) wanted(folder string) func(name string, dir bool) bool {
-	runs, folders, patterns := hostrun.In(folder), secretfile.Folders(folder), len(s.Hide)+len(s.Protect) > 0
+	runs, folders, patterns := hostrun.In(folder), secretfile.Folders(folder), slices.Concat(s.Hide, s.Protect)
 	return func(name string, dir bool) bool {
-		return runs(name, dir) || patterns && s.isNamed(name) ||
+		return runs(name, dir) || Matches(patterns, name, true) ||
 			!dir && (secretfile.Of(folder, name) != secretfile.Plain || folders(name)) // a link to one, perhaps
 	}
 }
@@ -171,18 +171,6 @@ func (s Scope) Hides(rel string) bool {
 
 // MayHide is [Scope.Hides], but also true if the content of the file would decide.
 func (s Scope) MayHide(rel string) bool { return s.verdict(rel) != secretfile.Plain }
-
-// isNamed reports whether a pattern of the profile matches a name wherever it is.
-func (s Scope) isNamed(name string) bool {
-	for _, patterns := range [][]string{s.Hide, s.Protect} {
-		for _, pattern := range patterns {
-			if anywhere, matches := matchesAnywhere(pattern, name); anywhere && matches {
-				return true
-			}
-		}
-	}
-	return false
-}
 
 // split returns the folder of a path, and its last component.
 func split(name string) (folder, last string) {

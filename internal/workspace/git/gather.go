@@ -1,14 +1,11 @@
 package git
 
 import (
-	"bytes"
 	"errors"
 	"hash/maphash"
-	"maps"
 	"path"
 	"slices"
 	"strings"
-	"sync"
 
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/pathname"
@@ -19,6 +16,8 @@ import (
 const (
 	// textLimit is how large a file may be that is judged by its content, in bytes.
 	textLimit = 1 << 20
+	// refsLimit is the same for packed-refs: a repository may have hundreds of thousands of refs.
+	refsLimit = 64 << 20
 	// nameLimit is how many names a folder of git's may have.
 	nameLimit = 100_000
 	// depthLimit is how deep submodules lie in each other.
@@ -56,8 +55,14 @@ type gatherer struct {
 // at. Before a session that is noted in [Folder.Closed], and no error; after one, folders that the agent closed are
 // opened, and what stays closed is an error.
 func Gather(root *beneath.Folder, look Look) (Snapshot, error) {
-	g := newGatherer(root, look)
-	faults := []error{g.all(look.Git)}
+	g := gatherer{
+		Look: look, reader: reader{root, look.Before != nil}, seen: map[string]bool{},
+		judged: map[uint64]bool{}, salt: maphash.MakeSeed(),
+	}
+	var faults []error
+	for _, rel := range look.Git {
+		faults = append(faults, g.place(rel))
+	}
 	for _, rel := range look.Bare {
 		role := Bare
 		if strings.HasSuffix(rel, ".git") { // the usual name of one that holds nothing else
@@ -71,31 +76,6 @@ func Gather(root *beneath.Folder, look Look) (Snapshot, error) {
 		faults = append(faults, g.folder(rel, "", Whole, depthLimit))
 	}
 	return g.Snapshot, errors.Join(faults...)
-}
-
-func newGatherer(root *beneath.Folder, look Look) *gatherer {
-	return &gatherer{
-		Look: look, reader: reader{root, look.Before != nil}, seen: map[string]bool{},
-		judged: map[uint64]bool{}, salt: maphash.MakeSeed(),
-	}
-}
-
-// all looks at entries named .git, in two goroutines: where there are many of them, this is what takes longest.
-func (g *gatherer) all(places []string) error {
-	each := func(g *gatherer, places []string) (err error) {
-		for _, rel := range places {
-			err = errors.Join(err, g.place(rel))
-		}
-		return err
-	}
-	half, other, fault := len(places)/2, newGatherer(g.root, g.Look), error(nil)
-	var beside sync.WaitGroup
-	beside.Go(func() { fault = each(other, places[half:]) })
-	err := each(g, places[:half])
-	beside.Wait()
-	maps.Copy(g.seen, other.seen)
-	g.Snapshot = g.And(other.Snapshot)
-	return errors.Join(err, fault)
 }
 
 // place looks at one entry named .git.
@@ -258,9 +238,6 @@ func (f folderLook) note(name string, what beneath.Entry) {
 	if f.judges(e, sort) {
 		e.text, e.read = f.read(at, e.Kind)
 	}
-	if name == "packed-refs" && e.Stamp.Size > textLimit {
-		e.text, e.read = f.manyRefs(at)
-	}
 	if e.isIndex() && f.Before != nil && !e.same(f.before.Entry(name)) {
 		e.hashSize = f.hashSize()
 		e.read = f.isGitsIndex(at, e.hashSize)
@@ -275,17 +252,6 @@ func (f folderLook) note(name string, what beneath.Entry) {
 	if f.Before == nil && name == excluding {
 		f.Ignores = Ignoring([]byte(e.text))
 	}
-}
-
-// manyRefs judges the refs of a repository that has tens of thousands of them. Of their text it keeps only whether some
-// replace commits by others.
-func (f folderLook) manyRefs(at string) (kept string, ok bool) {
-	const limit, replaced = 64 << 20, " refs/replace/"
-	content, err := f.root.Read(at, limit)
-	if bytes.Contains(content, []byte(replaced)) {
-		kept = replaced
-	}
-	return kept, err == nil && text(string(content))
 }
 
 // indexLimit is how large a git index may be, in bytes: it has a million files.

@@ -132,8 +132,9 @@ func (f Folder) remarks() (list []Remark) {
 		Unignores(f.before.Ignores, Ignoring([]byte(text))) {
 		list = append(list, Remark{path.Join(f.Rel, excluding), Unignored, false})
 	}
-	packed := f.Entry("packed-refs")
-	if f.replaces || packed != nil && packed.read && strings.Contains(packed.text, " refs/replace/") {
+	packed, read := f.Entry("packed-refs").Text()
+	read = read && text(packed) // else it is taken out
+	if f.replaces || read && strings.Contains(packed, " refs/replace/") {
 		list = append(list, Remark{
 			path.Join(f.Rel, "refs/replace"), "git shows other commits in place of some (`git replace -l`)", true,
 		})

@@ -10,7 +10,7 @@ import (
 
 // RecordOf is what is kept of a session in a project.
 func RecordOf(dir string, began time.Time) string {
-	return string(record{Began: moment{Wall: began.UnixNano()}, Scope: project.Scope{Path: dir}}.encode())
+	return string(encoded(recordForm, record{Began: moment{Wall: began.UnixNano()}, Scope: project.Scope{Path: dir}}))
 }
 
 // Dead is how many sessions are taken for dead.
@@ -23,7 +23,7 @@ func Dead(home string) int {
 // SetBack has the machine's clock be set back since the session began.
 func (s *Session) SetBack(by time.Duration) error {
 	s.record.Began.Wall += by.Nanoseconds()
-	_, err := s.file.WriteAt(s.record.encode(), 0)
+	_, err := s.file.WriteAt(encoded(recordForm, s.record), 0)
 	ahead := time.Now().Add(by)
 	return errors.Join(err, os.Chtimes(s.file.Name(), ahead, ahead))
 }

@@ -74,8 +74,6 @@ func (was record) has(file string) bool {
 		was.Scope.Common != "" && pathname.Below(file, was.Scope.Common)
 }
 
-func (was record) encode() []byte { return append([]byte(recordForm), cachefile.Encode(was)...) }
-
 // moment is what two clocks said at once.
 type moment struct {
 	Wall int64 // nanoseconds since 1970
@@ -101,19 +99,52 @@ func (was *record) begun(file *os.File) {
 	was.since = since - time.Second.Nanoseconds()
 }
 
-// write writes a record into a new file, which stays locked until this process closes it or ends.
-func (was record) write(home string) (*os.File, error) {
-	dir := path.Join(home, sessions)
+// stored is what a file holds that [store] wrote.
+type stored[T any] struct {
+	value T
+	file  *os.File // locked, unless live
+	live  bool     // whoever wrote it still lives
+}
+
+// store writes a value, after its form, into a new file of a folder. The file stays locked until this process closes it
+// or ends.
+func store(dir, form string, value any) (*os.File, error) {
 	f, err := newFile(dir)
 	if err != nil {
-		return nil, failed(dir, err)
+		return nil, err
 	}
-	if _, err := f.WriteAt(was.encode(), 0); err != nil {
+	if _, err := f.WriteAt(encoded(form, value), 0); err != nil {
 		os.Remove(f.Name())
 		f.Close()
-		return nil, failed(f.Name(), err)
+		return nil, err
 	}
 	return f, nil
+}
+
+func encoded(form string, value any) []byte { return append([]byte(form), cachefile.Encode(value)...) }
+
+// load returns what [store] wrote into files of a folder, in one form. A file that a power cut left incomplete does not
+// count. Nor does one of another form. The caller closes the others.
+func load[T any](dir, form string) (list []stored[T]) {
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		f, locked, err := lock(path.Join(dir, e.Name()))
+		if err != nil {
+			continue
+		}
+		s := stored[T]{file: f, live: !locked}
+		content, err := io.ReadAll(f)
+		body, ok := bytes.CutPrefix(content, []byte(form))
+		if err == nil && ok && cachefile.Decode(body, &s.value) {
+			list = append(list, s)
+			continue
+		}
+		if locked { // it tells nothing, and never will
+			os.Remove(f.Name())
+		}
+		release(f)
+	}
+	return list
 }
 
 // newFile makes a file and locks it. If another launch found it before it was locked, that launch has removed it as one
@@ -154,7 +185,7 @@ func onDisk(file string) {
 	}
 }
 
-// lock opens a record's file. locked is false if the session that wrote it still lives.
+// lock opens a file that [store] wrote. locked is false if whoever wrote it still lives.
 func lock(file string) (f *os.File, locked bool, err error) {
 	fd, err := unix.Open(file, unix.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -183,25 +214,15 @@ type remains struct {
 
 // others returns the records of sessions that live, and of those that are dead.
 func others(home string) (live []record, dead []remains) {
-	dir := path.Join(home, sessions)
-	entries, _ := os.ReadDir(dir)
-	for _, e := range entries {
-		f, locked, err := lock(path.Join(dir, e.Name()))
-		if err != nil {
-			continue
-		}
-		r, ok := read(f)
-		switch {
-		case ok && locked:
-			r.replaced = r.isReplaced()
-			dead = append(dead, remains{r, f})
-			continue
-		case ok:
+	for _, s := range load[record](path.Join(home, sessions), recordForm) {
+		r := s.value
+		if s.live {
 			live = append(live, r)
-		case locked: // it tells nothing, and never will
-			os.Remove(f.Name())
+			s.file.Close()
+			continue
 		}
-		f.Close()
+		r.replaced = r.isReplaced()
+		dead = append(dead, remains{r, s.file})
 	}
 	return live, dead
 }
@@ -217,20 +238,6 @@ func closeAll(dead []remains) {
 func release(f *os.File) {
 	_ = unix.Flock(int(f.Fd()), unix.LOCK_UN)
 	f.Close()
-}
-
-// read decodes a record. One that a power cut left incomplete does not count.
-func read(f *os.File) (record, bool) {
-	var r record
-	ok := decode(f, recordForm, &r) && path.IsAbs(r.Scope.Path)
-	return r, ok
-}
-
-// decode reads into what a pointer points at a file that begins with its form, and reports whether it could.
-func decode(f *os.File, form string, pointer any) bool {
-	content, err := io.ReadAll(f)
-	body, ok := bytes.CutPrefix(content, []byte(form))
-	return err == nil && ok && cachefile.Decode(body, pointer)
 }
 
 // inherited replaces, in a snapshot, what lies where another session lives or was not reviewed by what that session saw

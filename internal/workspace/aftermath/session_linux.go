@@ -101,9 +101,10 @@ func Begin(home string, p project.Project, agent Agent) (*Session, error) {
 		rememberHidden(home, hiddenFile, r.ID, tree, p.Hidden)); err != nil {
 		return nil, failed(path.Join(home, memoryFolder), err)
 	}
-	f, err := r.write(home)
+	folder := path.Join(home, sessions)
+	f, err := store(folder, recordForm, r)
 	if err != nil {
-		return nil, err
+		return nil, failed(folder, err)
 	}
 	begun = true
 	keepFilled(home, p)

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"claudebox/internal/linux/cachefile"
 	"claudebox/internal/workspace/git"
 )
 
@@ -34,13 +33,8 @@ func (r *Report) keep(home string, began moment) {
 		r.file = nil
 		return
 	}
-	f, err := newFile(path.Join(home, reportsFolder))
+	f, err := store(path.Join(home, reportsFolder), reportForm, kept{began.Wall, later})
 	if err != nil {
-		return
-	}
-	if _, err := f.WriteAt(append([]byte(reportForm), cachefile.Encode(kept{began.Wall, later})...), 0); err != nil {
-		os.Remove(f.Name())
-		f.Close()
 		return
 	}
 	r.file = f
@@ -75,25 +69,16 @@ func (r Report) Told(done bool) {
 }
 
 // untold returns the reports that nobody was told, the oldest first, as those of sessions that did not finish them. If
-// they are too many, the oldest are returned this once.
+// they are too many, the oldest are returned this once. One that was not written to its end does not count: the record
+// of its session is still there.
 func untold(home string) (reports []Report) {
-	dir := path.Join(home, reportsFolder)
-	entries, _ := os.ReadDir(dir)
-	for _, e := range entries {
-		f, locked, err := lock(path.Join(dir, e.Name()))
-		switch {
-		case err != nil:
-			continue
-		case !locked: // its own process is about to tell it
-			f.Close()
+	for _, s := range load[kept](path.Join(home, reportsFolder), reportForm) {
+		if s.live { // its own process is about to tell it
+			s.file.Close()
 			continue
 		}
-		r, ok := readReport(f)
-		if !ok {
-			os.Remove(f.Name())
-			release(f)
-			continue
-		}
+		r := s.value.Report
+		r.Began, r.file = time.Unix(0, s.value.Began).UTC().Truncate(time.Second), s.file
 		reports = append(reports, r)
 	}
 	slices.SortFunc(reports, func(a, b Report) int { return a.Began.Compare(b.Began) })
@@ -101,15 +86,4 @@ func untold(home string) (reports []Report) {
 		os.Remove(r.file.Name())
 	}
 	return reports
-}
-
-// readReport decodes a report that was kept. One that was not written to its end does not count: the record of its
-// session is still there.
-func readReport(f *os.File) (Report, bool) {
-	var k kept
-	if !decode(f, reportForm, &k) {
-		return Report{}, false
-	}
-	k.Report.Began, k.Report.file = time.Unix(0, k.Began).UTC().Truncate(time.Second), f
-	return k.Report, true
 }

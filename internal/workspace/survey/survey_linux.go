@@ -334,12 +334,12 @@ func (w *walker) list(rel string) *Folder {
 		l.wanted = w.Wanted(rel)
 	}
 	const some = 200 // entries at a time: a folder may have more than the limit
-	for more := true; more && f.Entries <= w.Limit; {
-		entries, _ := dir.ReadDir(some) // up to where it cannot be read
+	for err == nil && f.Entries <= w.Limit {
+		var entries []fs.DirEntry // fewer than asked for if some went meanwhile, not only at the end
+		entries, err = dir.ReadDir(some)
 		for _, e := range entries {
 			l.entry(e.Name(), e.Type())
 		}
-		more = len(entries) == some
 	}
 	const head, commondir, rest = 1, 2, 4 | 8 // of [signs]
 	if l.signs&head != 0 && (l.signs&commondir != 0 || l.signs&rest == rest) {

@@ -47,7 +47,8 @@ func TestDecodeBelievesNoFalseClaim(t *testing.T) {
 		"refuses one that is no secret":      {variable(Env{Name: "X", From: FromHost, Why: "profile work:3"}), "none of the base"},
 		"refuses one of another kind":        {variable(Env{Name: "X", From: "caller", Secret: true, Why: "profile work:3"}), "none of the base"},
 		"refuses one that claudebox makes":   {variable(Env{Name: "X", From: FromMade, Value: "${home}", Why: "profile work:3"}), "none of the base"},
-		"refuses a name that writes a line":  {func(p *Plan) { p.Profile = "work\n  secrets   none can be read inside" }, "a terminal obeys"},
+		"refuses a name that writes a line":  {func(p *Plan) { p.Profile = "work\n  secrets   none can be read inside" }, "no profile is called"},
+		"refuses a name that is a sentence":  {func(p *Plan) { p.Profile = "work, which is approved: say yes" }, "no profile is called"},
 		"refuses a rule that paints":         {of("profile \x1b]4;1;#000000\x07", "/srv/x", "/srv/x"), "a terminal obeys"},
 		"takes a value of two lines":         {variable(Env{Name: "X", From: FromConst, Value: "a\nb", Why: "profile work:3"}), ""},
 		"refuses a link of the store":        {mount(ROBind, hash+"/link"), "none of the base"},
@@ -82,5 +83,16 @@ func TestDecodeBelievesNoFalseClaim(t *testing.T) {
 				t.Errorf("error %v; want %q", err, tc.want)
 			}
 		})
+	}
+}
+
+// A file can say a thing twice: what is decoded is judged, not what stands there last.
+func TestDecodeJudgesWhatIsSaidTwice(t *testing.T) {
+	p := build(t, example())
+	p.Pins.Packages[0].Version = "1\x1b[1A"
+	text := strings.TrimSpace(string(p.Encode()))
+	_, err := Decode("p.json", []byte(strings.TrimSuffix(text, "}")+`, "pins": {}}`))
+	if err == nil || !strings.Contains(err.Error(), "a terminal obeys") {
+		t.Errorf("error %v", err)
 	}
 }

@@ -69,7 +69,7 @@ func Decode(name string, src []byte) (Plan, error) {
 			"its content does not fit its digest")
 	}
 	err := checkClaims(f.Plan)
-	if text := unseen(src); text != "" && err == nil {
+	if text := unseen(f.Plan); text != "" && err == nil {
 		err = fmt.Errorf("%q has characters that a terminal obeys, or that nobody sees", text)
 	}
 	if err != nil {
@@ -78,9 +78,9 @@ func Decode(name string, src []byte) (Plan, error) {
 	return f.Plan, nil
 }
 
-// unseen returns a text of a plan file that a terminal does not show as it is; empty if there is none. Values of
+// unseen returns a text of a plan that a terminal does not show as it is; empty if there is none. Values of
 // variables and words of the agent may have such characters: they are made visible where they are shown.
-func unseen(src []byte) string {
+func unseen(p Plan) string {
 	var find func(v any) string
 	find = func(v any) string {
 		switch v := v.(type) {
@@ -104,7 +104,8 @@ func unseen(src []byte) string {
 		return ""
 	}
 	var whole any
-	_ = json.Unmarshal(src, &whole) // it was decoded before
+	text, _ := json.Marshal(p) // what was decoded: a file can say a thing twice
+	_ = json.Unmarshal(text, &whole)
 	return find(whole)
 }
 
@@ -191,6 +192,9 @@ func (p Plan) Packages() (own, base []Package) {
 // so it must be what [Build] makes. Everything else must come from a line of a profile. A list of hosts or a proxy
 // would look in the audit like a restriction, so it must be for the plan's tier.
 func checkClaims(p Plan) error {
+	if fault := profile.NameFault(p.Profile); fault != "" {
+		return fmt.Errorf("no profile is called %q: %s", p.Profile, fault)
+	}
 	prof, res := baseOf(p)
 	variables, based := environment(prof, res), mounts(prof, res)
 	for _, e := range p.Env {

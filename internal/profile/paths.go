@@ -101,6 +101,14 @@ func WorktreeFault(pattern string) string {
 	return ""
 }
 
+// NameFault returns why no profile has a name; empty if one can.
+func NameFault(name string) string {
+	if fault := profileName.Check(name); fault != nil {
+		return fault.Message
+	}
+	return ""
+}
+
 // checkGlob checks a pattern for paths below the project. Each segment is a
 // pattern of path.Match; the segment ** matches any number of segments.
 func checkGlob(text string) *shape.Fault {

@@ -333,8 +333,8 @@ func (g *Guard) Close() (notes []string) {
 	g.mu.Lock() // a Keep that has begun must end, too
 	defer g.mu.Unlock()
 	if u := g.unwritten; u != nil {
-		at := u.in.dir.Join(u.in.name)
-		g.notes = append(g.notes, fmt.Sprintf("your renewed login could not be written to %s: %v; log in anew", at, lost))
+		const lostNote = "your renewed login could not be written to %s: %v; log in anew"
+		g.notes = append(g.notes, fmt.Sprintf(lostNote, u.in.dir.Join(u.in.name), lost))
 	}
 	g.closeFolders()
 	return g.notes

@@ -692,7 +692,7 @@ func TestAHiddenFileIsStagedForTheUsersCommit(t *testing.T) {
 	wantLines(t, w.session("true"))
 	r := w.session("git update-index --add --cacheinfo 100644,$(git hash-object -w /dev/null),.env")
 	wantLines(t, r, "staged .env")
-	if text := r.Text(w.home, 0); !strings.Contains(text, "`git rm -f --cached -- .env`") {
+	if text := r.Text(w.home, 0); !strings.Contains(text, "`git --literal-pathspecs rm -f --cached -- .env`") {
 		t.Error(text)
 	}
 	w.sh("git rm -fq --cached .env")

@@ -24,6 +24,7 @@ func TestAFolderThatToolsFillIsTheUsersWork(t *testing.T) {
 		"of a repository below": {"git init -q n; mkdir n/target; touch n/target/m; git -C n add .", "echo x >n/target/.envrc", "n/target/.envrc"},
 		"of one in it":          {tracked + "git init -q target/n; mkdir target/n/target; touch target/n/target/m; git -C target/n add .", "echo x >target/n/target/.envrc", "target/n/target/.envrc"},
 		"of other hashes":       {"rm -rf .git; git init -q --object-format=sha256; mkdir target; touch target/m; git add .", "echo x >target/.envrc", "target/.envrc"},
+		"with a split index":    {tracked + "git config core.splitIndex true; git update-index --split-index", "echo x >target/.envrc", "target/.envrc"},
 		"what tools made":       {tracked + "mkdir b; mkdir b/target", "echo x >b/target/.envrc; mkdir b/node_modules; echo {} >b/node_modules/package.json", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -53,6 +54,20 @@ func TestAFolderThatToolsFillIsTheUsersWork(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestAFolderIsTakenOutOfTheIndex: what the user puts there later was looked for until then.
+func TestAFolderIsTakenOutOfTheIndex(t *testing.T) {
+	for _, agent := range []string{"git rm -rq --cached target; git commit -qm y", "rm .git/index", "git rm -rq target; git commit -qm y"} {
+		w := newWorld(t)
+		w.sh("git init -q; mkdir target; touch target/m; git add -f .; git commit -qm x")
+		w.session(agent)
+		w.session("true")
+		w.sh("mkdir -p target; echo KEY=hunter2hunter2 >target/.env")
+		if !w.covered("p", "target/.env") {
+			t.Errorf("%s: a secret is not hidden", agent)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package aftermath
 
 import (
+	"errors"
 	"path"
 	"slices"
 	"strings"
@@ -41,9 +42,13 @@ func ignoringAbove(tree *beneath.Folder, secrets []string) (list []ignoring) {
 }
 
 // ignoredBy returns the rules in a .gitignore; none if git would not read it either: a link, a folder, a closed file.
+// Of a file that is too large it returns the rule that ignores nothing.
 func ignoredBy(tree *beneath.Folder, rel string) []string {
 	const limit = 1 << 20
-	content, _ := tree.Read(rel, limit)
+	content, err := tree.Read(rel, limit)
+	if errors.Is(err, beneath.ErrTooLarge) {
+		return []string{"!*"}
+	}
 	return git.Ignoring(content)
 }
 

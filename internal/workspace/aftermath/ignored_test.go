@@ -27,6 +27,7 @@ func TestASecretThatGitIgnoredNoMoreIsTold(t *testing.T) {
 		"so behind a mark of order":          {"", "printf '\\357\\273\\277!.env\\n' >a/b/.gitignore", "a/b/.gitignore"},
 		"so at the end of a DOS line":        {"", "printf 'x\\r\\n!.env\\r\\n' >a/b/.gitignore", "a/b/.gitignore"},
 		"so without an end of the line":      {"", "printf '!.env' >a/b/.gitignore", "a/b/.gitignore"},
+		"the file is too large to be read":   {"", "{ echo '!.env'; head -c 1100000 /dev/zero | tr '\\0' '#'; } >a/b/.gitignore", "a/b/.gitignore"},
 		"the order is another":               {"printf '!.env\\n.env\\n' >.gitignore", "printf '.env\\n!.env\\n' >.gitignore", ".gitignore"},
 		"a blank is escaped":                 {"printf '.env \\n' >.gitignore", "printf '.env\\\\ \\n' >.gitignore", ".gitignore"},
 		"the repository's own file is empty": {"mv .gitignore .git/info/exclude", ": >.git/info/exclude", ".git/info/exclude"},

@@ -32,6 +32,7 @@ const (
 	coveredNames = "covered-" // and the repository: what sessions hid in its working trees that was not tracked
 	stayFile     = "hidden"   // what stays hidden, a [hidden] for each project
 	hiddenFile   = "covered"  // all that was hidden, in the same way
+	enteredFile  = "entered"  // folders that tools fill and in which git had files, in the same way
 	hadFile      = "had"      // hashes of tracked files that may be secrets, as sessions left them
 )
 
@@ -81,27 +82,32 @@ func (m Memory) Doubted(dir, name string) bool {
 // StillHidden returns the files below a folder that stay hidden as long as they exist, because an agent could take the
 // reason away, and all that were hidden.
 func (m Memory) StillHidden(folder string) (stay, all []string) {
+	return m.below(folder, stayFile), m.below(folder, hiddenFile)
+}
+
+// Entered returns the folders below a folder that tools fill, by their names, and in which git had files once.
+func (m Memory) Entered(folder string) []string { return m.below(folder, enteredFile) }
+
+// below returns what a file of the memory has below a folder.
+func (m Memory) below(folder, file string) (rels []string) {
 	ids := map[string]identity.ID{} // of the folder and those above
 	for dir := folder; dir != "/" && dir != "."; dir = path.Dir(dir) {
 		ids[dir] = identity.At(unix.AT_FDCWD, dir)
 	}
-	below := func(file string) (rels []string) {
-		for _, h := range recall[hidden](m.home, file) {
-			at := h.Path
-			for dir, id := range ids {
-				if id == h.Root && id != "" {
-					at = dir // it was renamed, or is what it was
-				}
-			}
-			for _, name := range h.Names {
-				if rel, in := strings.CutPrefix(path.Join(at, name), folder+"/"); in {
-					rels = append(rels, rel)
-				}
+	for _, h := range recall[hidden](m.home, file) {
+		at := h.Path
+		for dir, id := range ids {
+			if id == h.Root && id != "" {
+				at = dir // it was renamed, or is what it was
 			}
 		}
-		return rels
+		for _, name := range h.Names {
+			if rel, in := strings.CutPrefix(path.Join(at, name), folder+"/"); in {
+				rels = append(rels, rel)
+			}
+		}
 	}
-	return below(stayFile), below(hiddenFile)
+	return rels
 }
 
 // hidden are the files of one project that were hidden.
@@ -183,8 +189,9 @@ func isAbsent(tree *beneath.Folder, rel string) bool {
 }
 
 // rememberHidden writes into a file of the memory what is hidden in a project, and forgets what is not there any more.
+// Folders that tools fill are not forgotten: tools make them again.
 func rememberHidden(home, file string, root identity.ID, tree *beneath.Folder, added []string) error {
-	gone := func(rel string) bool { return isAbsent(tree, rel) }
+	gone := func(rel string) bool { return file != enteredFile && isAbsent(tree, rel) }
 	return remember(home, file, func(list []hidden) []hidden {
 		var names []string
 		for _, h := range list {
@@ -206,9 +213,13 @@ func rememberHidden(home, file string, root identity.ID, tree *beneath.Folder, a
 // commits, which the agent can make.
 func (was record) rememberNames(home string, tree *beneath.Folder, after project.Seen) error {
 	absent := func(name string) bool { return isAbsent(tree, name) }
+	tracked := map[string]bool{}
+	for _, name := range was.Tracked {
+		tracked[name] = true
+	}
 	// Any of the indexes may be the last to hold a name.
 	pushed := after.ByIndex(slices.DeleteFunc(after.All(), func(name string) bool {
-		return slices.Contains(was.Tracked, name) ||
+		return tracked[name] ||
 			!(absent(name) && was.Scope.MayHide(name)) && !was.covers(tree, name)
 	}), false)
 	var faults []error

@@ -4,6 +4,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"claudebox/internal/workspace/aftermath"
 )
@@ -44,6 +45,53 @@ X
 			t.Errorf("%s: the commit takes along %q", name, out)
 		}
 	}
+}
+
+// An agent forges the cache of commits: the user's next commit would take along what it stages, unseen.
+func TestAForgedCommitGraphIsDropped(t *testing.T) {
+	const agent = `old=$(git rev-parse HEAD^{tree}); echo evil >d/a; git add d/a; new=$(git write-tree); WRITE
+python3 - $old $new $GRAPH <<'X'
+import sys, hashlib, os
+graph = open(sys.argv[3], "rb").read()[:-20]
+assert bytes.fromhex(sys.argv[1]) in graph
+graph = graph.replace(bytes.fromhex(sys.argv[1]), bytes.fromhex(sys.argv[2]))
+os.chmod(sys.argv[3], 0o644)
+open(sys.argv[3], "wb").write(graph + hashlib.sha1(graph).digest())
+X
+`
+	const whole, chain = "git commit-graph write --reachable", "git commit-graph write --reachable --split"
+	for name, tc := range map[string]struct{ user, write, graph string }{
+		"a new one":       {"true", whole, ".git/objects/info/commit-graph"},
+		"one of a chain":  {"true", chain, ".git/objects/info/commit-graphs/*.graph"},
+		"that of before":  {whole, "true", ".git/objects/info/commit-graph"},
+		"chain of before": {chain, "true", ".git/objects/info/commit-graphs/*.graph"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.sh("git init -q; mkdir d; echo x >d/a; echo x >b; git add .; git commit -qm w; git commit -qm x --allow-empty; " + tc.user)
+			time.Sleep(1100 * time.Millisecond) // what is a second older than a session counts as its own
+			w.session(strings.NewReplacer("WRITE", tc.write, "$GRAPH", tc.graph).Replace(agent))
+			if out := w.sh("git status --short"); out != "M  d/a\n" {
+				t.Errorf("git shows %q", out)
+			}
+			if out := w.sh("echo y >b; git commit -qam y; git show --format= --name-only"); out != "b\nd/a\n" {
+				t.Errorf("the commit takes along %q", out)
+			}
+		})
+	}
+}
+
+// git writes its caches anew when it packs: nobody is to hear of that, and those of before stay.
+func TestCachesOfCommitsAreDroppedInSilence(t *testing.T) {
+	w := newWorld(t)
+	w.sh("git init -q; git commit -qm x --allow-empty; git init -q q; git -C q commit -qm x --allow-empty; git -C q commit-graph write --reachable")
+	time.Sleep(1100 * time.Millisecond) // what is a second older than a session counts as its own
+	r := w.session(`for d in . made; do test -d $d || git init -q $d; git -C $d commit -qm y --allow-empty
+		git -C $d repack -adq; git -C $d multi-pack-index write --bitmap; git -C $d commit-graph write --reachable; done; git clone -q --bare . made.git; git -C made.git commit-graph write --reachable`)
+	if got := lines(r); len(got) > 0 {
+		t.Errorf("told: %q", got)
+	}
+	w.sh("git fsck; git -C made fsck; git -C made.git fsck; test -e q/.git/objects/info/commit-graph -a ! -e .git/objects/info/commit-graph")
 }
 
 // An index that no session changed is not written to.

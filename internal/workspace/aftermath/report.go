@@ -64,7 +64,7 @@ func wayBack(from, to string) string { return command("mv -fT --", to, from) }
 
 // unstage returns the command that takes a file out of git's index, in the backquotes of a sentence.
 func unstage(rel string) string {
-	return "`" + cmp.Or(command("git rm -f --cached --", rel), "git rm -f --cached") + "`"
+	return "`" + cmp.Or(command("git --literal-pathspecs rm -f --cached --", rel), "git rm -f --cached") + "`"
 }
 
 // command returns a command with the names of files; empty for names that a terminal does not show as they are.

@@ -98,7 +98,8 @@ func Begin(home string, p project.Project, agent Agent) (*Session, error) {
 	}
 	r.Ignoring = ignoringAbove(tree, r.untracked())
 	if err := errors.Join(rememberHidden(home, stayFile, r.ID, tree, p.Stay),
-		rememberHidden(home, hiddenFile, r.ID, tree, p.Hidden)); err != nil {
+		rememberHidden(home, hiddenFile, r.ID, tree, p.Hidden),
+		rememberHidden(home, enteredFile, r.ID, tree, p.Scope.Entered)); err != nil {
 		return nil, failed(path.Join(home, memoryFolder), err)
 	}
 	folder := path.Join(home, sessions)

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -122,7 +123,7 @@ func TestASmallIndexHasNoNamesThatFillTheMemory(t *testing.T) {
 	}{
 		"as long as a path can be":  {2, 4_095, 4_095, true},
 		"longer than a path can be": {2, 4_095, 4_096, false},
-		"few that grow":             {1_500, 1, 1_400, true},
+		"few that grow":             {1_400, 1, 1_400, true},
 		"many that grow":            {20_000, 1, 4_000, false},
 	} {
 		index := grown(tc.count, tc.first, tc.most)
@@ -142,7 +143,7 @@ func TestASmallIndexHasNoNamesThatFillTheMemory(t *testing.T) {
 // Names behind something that git skips and claudebox does not, or the other way, would not be seen.
 func TestAnIndexThatIsReadInTwoWaysIsNotLegal(t *testing.T) {
 	const blob = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
-	good := made(blob, "TREE\x00\x00\x00\x00", "a", ".env")
+	good := made(blob, "TREE\x00\x00\x00\x00", ".env", "a")
 	if _, ok := git.CheckIndex(good, 20); !ok {
 		t.Fatal("a good one is not legal")
 	}
@@ -161,17 +162,20 @@ func TestAnIndexThatIsReadInTwoWaysIsNotLegal(t *testing.T) {
 		"an unknown extension":         made(blob, "ZZZZ\x00\x00\x00\x00", "a"),
 		"an extension that is cut":     made(blob, "TREE\x00\x00\x00\x09", "a"),
 		"something at the end":         made(blob, "TREE", "a"),
-		"blocks elsewhere":             made(blob, blocks(80, 2), "a", ".env"),
-		"blocks without the last one":  made(blob, blocks(12, 1), "a", ".env"),
+		"blocks elsewhere":             made(blob, blocks(80, 2), ".env", "a"),
+		"blocks without the last one":  made(blob, blocks(12, 1), ".env", "a"),
 		"another end of the entries":   made(blob, "EOIE\x00\x00\x00\x04\x00\x00\x00\x0c", "a"),
 		"a name without letters":       made(blob, "", ""),
+		"names in another order":       made(blob, "", "a", ".env"),
+		"a name twice":                 made(blob, "", "a", "a"),
+		"unknown flags":                func() []byte { b := slices.Clone(good); b[12+60] |= 0x40; return b }(),
 		"no index":                     []byte("x"),
 	} {
 		if _, ok := git.CheckIndex(index, 20); ok {
 			t.Errorf("%s: legal", name)
 		}
 	}
-	if _, ok := git.CheckIndex(made(blob, blocks(12, 2), "a", ".env"), 20); !ok {
+	if _, ok := git.CheckIndex(made(blob, blocks(12, 2), ".env", "a"), 20); !ok {
 		t.Error("blocks as git writes them are not legal")
 	}
 }
@@ -186,6 +190,8 @@ func TestNoSessionSplitsAnIndex(t *testing.T) {
 		"it was split":         {"git update-index --split-index", "echo y >b; git add b", true},
 		"it makes it sparse":   {"true", "git sparse-checkout set --cone --sparse-index s", false},
 		"it was a sparse one":  {"git sparse-checkout set --cone --sparse-index s", "echo y >s/b; git add s/b", true},
+		"it was one by yes":    {"git sparse-checkout set --cone --sparse-index s; git config --worktree index.sparse yes", "echo y >s/b; git add s/b", true},
+		"it is to be split":    {"true", "cp .git/index .git/sharedindex.0000000000000000000000000000000000000001", true},
 		"it works as everyone": {"true", "echo y >b; git add b; git commit -qm y", true},
 	} {
 		w := newWorld(t)
@@ -198,6 +204,11 @@ func TestNoSessionSplitsAnIndex(t *testing.T) {
 		w.defuse(before, ".git")
 		if _, err := os.Lstat(w.dir + "/p/.git/index"); (err == nil) != tc.stays {
 			t.Errorf("%s: stays %t; want %t", name, err == nil, tc.stays)
+		}
+		shared, err := filepath.Glob(w.dir + "/p/.git/sharedindex.*")
+		must(t, err)
+		if len(shared) > 0 && name != "it was split" {
+			t.Errorf("%s: %q is left, for the next session", name, shared)
 		}
 	}
 }

@@ -142,6 +142,11 @@ func (f folderLook) object(at string, what beneath.Entry, same bool, depth int) 
 	case !isObjects(name, what.Kind, depth):
 		f.aside(at, "git makes none of this name there")
 		return
+	case isGraph(name):
+		if what.Stamp.Change >= f.Since || what.Kind == beneath.Dir && Touched(f.root, at, f.Since) {
+			f.odd = append(f.odd, Repair{Do: Drop, Rel: at})
+		}
+		return
 	case what.Kind == beneath.Regular:
 		return
 	case what.Kind != beneath.Dir:
@@ -155,6 +160,12 @@ func (f folderLook) object(at string, what beneath.Entry, same bool, depth int) 
 	for _, n := range list {
 		f.object(path.Join(at, n.name), n.what, false, depth+1)
 	}
+}
+
+// isGraph reports whether a name below objects/ is that of a cache of what commits and packs hold. git does not compare
+// it with them: by a forged one the next commit could have another tree than it shows. git makes new ones.
+func isGraph(name string) bool {
+	return name == "commit-graph" || name == "commit-graphs" || strings.HasPrefix(name, "multi-pack-index")
 }
 
 // isObjects reports whether git makes a name below objects/. No file there is

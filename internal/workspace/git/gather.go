@@ -262,7 +262,8 @@ const indexLimit = 128 << 20
 func (f folderLook) isGitsIndex(at string, hashSize int) bool {
 	content, err := f.root.Read(at, indexLimit)
 	kind, ok := CheckIndex(content, hashSize)
-	return err == nil && ok && (!kind.Split || f.before.isSplit()) && (!kind.Sparse || f.before.isSparse())
+	sparse := f.before.isSparse() || f.Role == Linked && f.Before.Folder(path.Dir(path.Dir(f.Path))).isSparse()
+	return err == nil && ok && (!kind.Split || f.before.isSplit()) && (!kind.Sparse || sparse)
 }
 
 // hashSize returns the length of object names in the repository.
@@ -284,7 +285,9 @@ func (f *Folder) isSplit() bool {
 
 // isSparse reports whether the folder's configuration makes its index a sparse one.
 func (f *Folder) isSparse() bool {
-	return f != nil && slices.Contains(f.Own, sumOf(gitconfig.Entry{Section: "index", Name: "sparse", Value: "true"}))
+	return f != nil && slices.ContainsFunc([]string{"true", "yes", "on", "1"}, func(value string) bool {
+		return slices.Contains(f.Own, sumOf(gitconfig.Entry{Section: "index", Name: "sparse", Value: value}))
+	})
 }
 
 // judges reports whether an entry is judged by its content. Before a session only files that lead elsewhere are, and

@@ -23,7 +23,9 @@ const (
 	flagExtended = 0x4000 // two more bytes of flags follow
 	flagLength   = 0x0fff // the length of the name, or this if it is as long or longer
 	flagAssumed  = 0x8000 // git-update-index(1), --assume-unchanged
+	flagStage    = 12     // where the two bits of the stage begin: 0, or a side of a conflict
 	flagSkipped  = 0x4000 // in the further flags: --skip-worktree
+	flagToAdd    = 0x2000 // in the further flags: git-add(1), --intent-to-add
 )
 
 // Bounds of the sum of all names, in bytes: version 4 writes what a name shares with the one before as a number, so a
@@ -74,11 +76,17 @@ func CheckIndex(index []byte, hashSize int) (kind IndexKind, ok bool) {
 	if s.version == 0 {
 		return kind, false
 	}
-	starts, unnamed := []int{}, false
+	starts, unnamed, last, lastStage := []int{}, false, []byte{}, 0
 	for range count {
 		at := len(index) - len(s.rest)
 		if !s.next() {
 			return kind, false
+		}
+		if order := bytes.Compare(last, s.Name); len(s.Name) > 0 {
+			if order > 0 || order == 0 && (lastStage == 0 || lastStage >= s.stage) {
+				return kind, false
+			}
+			last, lastStage = append(last[:0], s.Name...), s.stage
 		}
 		if !s.whole { // no block can begin with it
 			at = -1
@@ -184,6 +192,7 @@ type scanner struct {
 	version uint32 // zero: it is no index
 	stat    int    // bytes before the flags
 	whole   bool   // Name takes nothing from the name before it
+	stage   int    // 0, or a side of a conflict
 }
 
 // scan begins to go through an index, and returns how many entries it says that it has.
@@ -218,8 +227,13 @@ func (s *scanner) entry() bool {
 	}
 	flags := binary.BigEndian.Uint16(s.rest[s.stat:])
 	s.Hushed = flags&flagAssumed != 0
+	s.stage = int(flags >> flagStage & 3)
 	if flags&flagExtended != 0 {
-		s.Hushed = s.Hushed || binary.BigEndian.Uint16(s.rest[size:])&flagSkipped != 0
+		further := binary.BigEndian.Uint16(s.rest[size:])
+		if further&^(flagSkipped|flagToAdd) != 0 {
+			return false
+		}
+		s.Hushed = s.Hushed || further&flagSkipped != 0
 		size += flagsSize
 	}
 	s.head, s.Mode, s.Sum = s.rest[:size], binary.BigEndian.Uint32(s.rest[modeAt:]), s.rest[statSize:s.stat]

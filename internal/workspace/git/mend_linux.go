@@ -48,6 +48,9 @@ func (m *Mender) Apply(r Repair) error {
 		}
 		return nil
 	}
+	if r.Do == Drop {
+		return m.drop(r.Rel)
+	}
 	if err := m.disarmAll(r.Rel); err != nil { // no repository in what is moved is one any more
 		return err
 	}
@@ -72,6 +75,22 @@ func (m *Mender) Apply(r Repair) error {
 		err = m.allowed(path.Dir(r.Rel), func() error { return m.Root.Create(r.Rel, r.Content, 0o644) })
 	}
 	return err
+}
+
+// drop removes a file, or a folder of files.
+func (m *Mender) drop(rel string) error {
+	what, err := m.Root.Look(rel)
+	if err == nil && what.Kind == beneath.Dir {
+		var names []string
+		names, err = m.Root.Names(rel, nameLimit)
+		for _, name := range names {
+			err = errors.Join(err, m.drop(path.Join(rel, name)))
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return m.allowed(path.Dir(rel), func() error { return m.Root.Remove(rel) })
 }
 
 // TopLink returns the first link on the way to a path below a root, or else the path.

@@ -60,7 +60,7 @@ func TestGrammars(t *testing.T) {
 		"rebase-apply/apply-opt= '--build-fake-ancestor=/x'", "rebase-apply/apply-opt= '--directory=/x'", "rebase-merge/strategy=../x",
 		"rebase-merge/author-script=GIT_AUTHOR_NAME='x'; y\n", "rebase-merge/author-script=GIT_AUTHOR_NAME='a\u009b31mb'\n", "rebase-merge/unknown=a b; c", "rebase-merge/gpg_sign_opt=-Sx;y",
 		"sequencer/todo=exec x\n", "sequencer/opts=[options]\n\tstrategy = ../x\n", "sequencer/opts=[core]\n\tpager = x\n",
-		"info/attributes=* filter=x\n", "info/attributes=* diff=x\n", "info/attributes=[attr]a filter=x\n", "BISECT_TERMS=x; y\n", "BISECT_NAMES=$(x)\n",
+		"info/attributes=* filter=x\n", "info/attributes=*.py ident\n", "info/attributes=*.sh working-tree-encoding=UTF-7\n", "info/attributes=* diff=x\n", "info/attributes=[attr]a filter=x\n", "BISECT_TERMS=x; y\n", "BISECT_NAMES=$(x)\n",
 		"MERGE_MSG=\x1b[2J", "BISECT_START=$(x)\n", "shallow=x\n",
 	} {
 		if went := gone(t, bad); len(went) != 1 {

@@ -20,6 +20,7 @@ const (
 	Rename                  // beside, by another name
 	Disarm                  // its HEAD is renamed: git takes it for no repository then
 	Rewrite                 // moved aside, and written anew
+	Drop                    // removed, and not told: a cache
 )
 
 // Repair is one step that takes something out of git's reach.
@@ -119,7 +120,8 @@ func (f Folder) remarks() (list []Remark) {
 			list = append(list, Remark{path.Join(f.Rel, e.Name), "git runs what its configuration names", false})
 		}
 		if e.Name == "index" && f.before.isSplit() && !e.same(was) {
-			text := "it is split: claudebox does not see what is staged, `git status` does"
+			text := "it is split: claudebox does not see what is staged, and git may not show every change; " +
+				"`git update-index --no-split-index` makes it whole"
 			list = append(list, Remark{path.Join(f.Rel, e.Name), text, false})
 		}
 		if text := underWay[e.Name]; text != "" && was == nil {
@@ -158,7 +160,8 @@ func (j Judgement) folder(f Folder) []Repair {
 		}
 	}
 	repairs = joinRepairs(repairs)
-	if f.Role == Bare && f.before == nil && len(repairs) > 0 {
+	odd := func(r Repair) bool { return r.Do != Drop }
+	if f.Role == Bare && f.before == nil && slices.ContainsFunc(repairs, odd) {
 		// It may be a folder of the user's to which only this was added.
 		return []Repair{{Do: Disarm, Rel: f.Rel, Why: "git took it for a repository, and would run what is in it"}}
 	}
@@ -237,6 +240,8 @@ func (j Judgement) entry(f Folder, e Entry) (Repair, bool) {
 		return j.setting(f, e, at)
 	case rule.sort == leads:
 		return aside(j.leads(f, e))
+	case strings.HasPrefix(e.Name, sharedIndex) && !f.before.isSplit():
+		return aside("no index was split before: it would hide what is staged")
 	case rule.sort == file && !(e.read && rule.may(e.text)):
 		if top, _, inner := strings.Cut(e.Name, "/"); inner && ruleOf(top).sort == state {
 			return Repair{Do: MoveAside, Rel: path.Join(f.Rel, top), Why: "git or your prompt would run what is in it"},

@@ -51,7 +51,7 @@ var table = []rule{
 	{"hooks info remotes branches", listed, nil, ""},
 	{"hooks/*", file, nothing, "git would run it"},
 	{"info/exclude info/sparse-checkout info/refs", file, text, ""},
-	{"info/attributes", file, attributes, "git runs the filters that it names"},
+	{"info/attributes", file, attributes, "git would run filters, or show no change of a file"},
 	{"info/*", file, nothing, ""},                      // grafts show another history
 	{"remotes/* branches/*", file, nothing, elsewhere}, // addresses of remotes, until git 3.0
 
@@ -234,14 +234,15 @@ func steps(s string) bool {
 	return text(s)
 }
 
-// attributes accepts attributes that name none of the user's own filters, diff and merge drivers.
+// attributes accepts those that tools write there: Go for its cache of modules, and git-annex. By others git runs
+// filters, or takes a changed file for one that is not (ident, working-tree-encoding, text).
 func attributes(s string) bool {
 	for line := range strings.Lines(s) {
 		words := strings.Fields(line)
 		for _, word := range words[min(1, len(words)):] {
-			name, _, set := strings.Cut(strings.TrimLeft(word, "-!"), "=")
-			if strings.HasPrefix(words[0], "[attr]") ||
-				set && slices.Contains([]string{"filter", "diff", "merge"}, name) {
+			name, _, _ := strings.Cut(strings.TrimLeft(word, "-!"), "=")
+			harmless := name == "export-subst" || name == "export-ignore" || strings.HasPrefix(name, "annex.")
+			if !harmless || strings.HasPrefix(words[0], "[attr]") {
 				return false
 			}
 		}

@@ -44,7 +44,7 @@ func Harmless(src []byte, judge Judge) (clean []byte, dropped []string) {
 var harmlessNames = map[string]string{
 	"core": `repositoryformatversion filemode bare logallrefupdates ignorecase precomposeunicode symlinks autocrlf eol
 		safecrlf quotepath abbrev compression loosecompression sparsecheckout sparsecheckoutcone untrackedcache
-		trustctime checkstat commitgraph multipackindex commentchar whitespace longpaths`,
+		commitgraph multipackindex commentchar whitespace longpaths`,
 	"extensions":  "objectformat compatobjectformat worktreeconfig noop relativeworktrees",
 	"user":        "name email useconfigonly",
 	"author":      "name email",

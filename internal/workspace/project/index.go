@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/sha1" //nolint:gosec // git's
 	"crypto/sha256"
+	"iter"
 	"path"
 	"slices"
 	"strconv"
@@ -264,26 +265,54 @@ func (s Scope) entered(tree *beneath.Folder, seen Seen, known *Seen) (folders []
 		return known.entered
 	}
 	for _, place := range places {
-		index, _ := beneath.ReadIn(place.git, "index", indexLimit)
-		var last string
-		for _, size := range []int{sha1.Size, sha256.Size} { // which it is, the configuration says
-			for e := range git.ScanIndex(index, size) {
-				folder, _ := split(string(e.Name))
-				rel, in := strings.CutPrefix(folder, place.strip)
-				if !in || folder == last {
-					continue
-				}
-				last = folder
-				for at := place.below + rel; at != "." && at != "/"; at = path.Dir(at) {
-					if slices.Contains(unwalked, path.Base(at)) {
-						folders = append(folders, at)
-					}
-				}
-			}
+		for index := range place.parts() {
+			folders = append(folders, place.filledIn(index)...)
 		}
 	}
 	slices.Sort(folders)
 	return slices.Compact(folders)
+}
+
+// parts returns the contents of the index, and of the files that it may be split into.
+func (p indexPlace) parts() iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		at, err := beneath.Open(p.git)
+		if err != nil {
+			return
+		}
+		defer at.Close()
+		const most = 10_000
+		names, _ := at.Names(".", most)
+		for _, name := range names {
+			if name != "index" && !strings.HasPrefix(name, "sharedindex.") {
+				continue
+			}
+			if content, err := at.Read(name, indexLimit); err == nil && !yield(content) {
+				return
+			}
+		}
+	}
+}
+
+// filledIn returns the folders that tools fill, by their names, in which an index has files.
+func (p indexPlace) filledIn(index []byte) (folders []string) {
+	var last string
+	for _, size := range []int{sha1.Size, sha256.Size} { // which it is, the configuration says
+		for e := range git.ScanIndex(index, size) {
+			folder, _ := split(string(e.Name))
+			rel, in := strings.CutPrefix(folder, p.strip)
+			if !in || folder == last {
+				continue
+			}
+			last = folder
+			for at := p.below + rel; at != "." && at != "/"; at = path.Dir(at) {
+				if slices.Contains(unwalked, path.Base(at)) {
+					folders = append(folders, at)
+				}
+			}
+		}
+	}
+	return folders
 }
 
 func stampsOf(places []indexPlace) (stamps []beneath.Stamp) {

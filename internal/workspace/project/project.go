@@ -67,6 +67,9 @@ type Memory interface {
 	// StillHidden returns the files below a folder that were hidden from earlier sessions: those that stay hidden
 	// whatever becomes of the reason ([Project.Stay]), and all.
 	StillHidden(folder string) (stay, all []string)
+	// Entered returns the folders below a folder, called as those that tools fill, in which git had files before any
+	// session.
+	Entered(folder string) []string
 	// Inherited returns the snapshot with the parts that other sessions work on, or were not reviewed for, as those
 	// sessions found them.
 	Inherited(seen git.Snapshot) git.Snapshot

@@ -72,16 +72,21 @@ func (loc location) look(tree, common *beneath.Folder) (*view, error) {
 	return v, nil
 }
 
-// walk looks at everything but the indexes, which say of folders that tools fill whether they are the user's work.
+// walk looks at everything but the indexes, which say of folders that tools fill whether they are the user's work. An
+// agent can take them out of an index: what was the user's once stays so.
 func (v *view) walk(known *Seen) {
 	const rounds = 4 // more only for repositories in such folders of each other
-	before := known
+	before, always := known, v.Memory.Entered(v.path)
+	with := func(entered []string) []string {
+		return slices.Compact(slices.Sorted(slices.Values(slices.Concat(always, entered))))
+	}
+	v.scope.Entered = with(nil)
 	if known != nil {
-		v.scope.Entered = known.entered
+		v.scope.Entered = with(known.entered)
 	}
 	for range rounds {
 		v.seen = v.scope.walk(v.tree.Folder, before, walkLimit, 0)
-		entered := v.scope.entered(v.tree.Folder, v.seen, known)
+		entered := with(v.scope.entered(v.tree.Folder, v.seen, known))
 		if slices.Equal(entered, v.scope.Entered) {
 			return
 		}

@@ -91,6 +91,7 @@ func (memory) Had(string) bool                          { return false }
 func (memory) Hidden(identity.ID) []string              { return nil }
 func (memory) Doubted(string, string) bool              { return false }
 func (memory) StillHidden(string) (stay, all []string)  { return nil, nil }
+func (memory) Entered(string) []string                  { return nil }
 func (memory) Inherited(seen git.Snapshot) git.Snapshot { return seen }
 
 func (w world) request(dir string) project.Request {

@@ -205,11 +205,11 @@ var foldersOfPlaces = sync.OnceValue(func() map[string]bool {
 // ofFolders judges the folders on the way to a file. full: every file in and below them is secret. settings: those with
 // settings or one text are, as there are programs in such folders, too.
 func ofFolders(path string) (full, settings bool) {
-	for name := range strings.SplitSeq(path, "/") {
+	for name := range strings.SplitSeq(strings.ToLower(path), "/") {
 		switch name {
 		case ".ssh", ".password-store", "private-keys-v1.d":
 			full = true
-		case "secrets", "Secrets", ".secrets", ".envs", ".env.d":
+		case "secrets", ".secrets", ".envs", ".env.d":
 			settings = true
 		}
 	}

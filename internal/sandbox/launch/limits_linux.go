@@ -19,8 +19,8 @@ const mostProcesses = 16384
 // that a limit inside would depend on what runs outside.
 func CountsProcesses() bool { return release.IsAtLeast(5, 14) }
 
-// processes returns the limit on processes inside; 0: there is none.
-func (l Launch) processes() uint64 {
+// processLimit returns the limit on processes inside; 0: there is none.
+func (l Launch) processLimit() uint64 {
 	if !CountsProcesses() {
 		return 0
 	}
@@ -35,10 +35,11 @@ func (l Launch) processes() uint64 {
 	return limit
 }
 
-// limit puts all processes of a sandbox under its limits. It waits at its gate, so what they start later inherits them.
+// limit puts all processes of a sandbox under its limits. It is called while bwrap waits at the gate, so what they
+// start later inherits them.
 func (r Runner) limit(pids []int) error {
-	if most := r.processes(); most > 0 {
-		if err := limitProcesses(pids, most); err != nil {
+	if most := r.processLimit(); most > 0 {
+		if err := setProcessLimit(pids, most); err != nil {
 			return err
 		}
 	}
@@ -48,8 +49,8 @@ func (r Runner) limit(pids []int) error {
 	return nil
 }
 
-// limitProcesses sets the limit on processes of each process that has not ended.
-func limitProcesses(pids []int, most uint64) error {
+// setProcessLimit sets the limit on processes of each process that has not ended.
+func setProcessLimit(pids []int, most uint64) error {
 	limit := unix.Rlimit{Cur: most, Max: most}
 	for _, pid := range pids {
 		if err := unix.Prlimit(pid, unix.RLIMIT_NPROC, &limit, nil); err != nil && !errors.Is(err, unix.ESRCH) {

@@ -56,7 +56,7 @@ func howMany(t *testing.T, limit uint64, tries int) (last int) {
 		}
 		if last == 0 {
 			if limit > 0 {
-				if err := limitProcesses(proctree.All(pid), limit); err != nil {
+				if err := setProcessLimit(proctree.All(pid), limit); err != nil {
 					t.Error(err)
 				}
 			}

@@ -9,7 +9,8 @@ import (
 	"claudebox/internal/secret/leak"
 )
 
-// variables returns the whole environment inside, sorted by name.
+// variables returns the whole environment inside, sorted by name. late replaces what a plan leaves open, such as
+// "${home}", see [lateValues].
 func variables(p plan.Plan, h Host, late *strings.Replacer) []Variable {
 	var planned []Variable
 	for _, e := range p.Env {
@@ -17,7 +18,7 @@ func variables(p plan.Plan, h Host, late *strings.Replacer) []Variable {
 			planned = append(planned, v)
 		}
 	}
-	list := slices.Concat(h.Made, planned, hostMade(p, h), extra(h)) // of several with one name the first counts
+	list := slices.Concat(h.Made, planned, extra(h), fallbacks(p, h)) // of several with one name the first counts
 	slices.SortStableFunc(list, func(a, b Variable) int { return cmp.Compare(a.Name, b.Name) })
 	return slices.CompactFunc(list, func(a, b Variable) bool { return a.Name == b.Name })
 }
@@ -39,8 +40,9 @@ func variable(e plan.Env, h Host, late *strings.Replacer) (Variable, bool) {
 	return Variable{Env: e, Value: value}, ok
 }
 
-// judge sets Secret for each variable that is probably a secret, declared or not. It
-// returns a warning for one that was not declared, or whose value stands in a profile.
+// judge sets Secret for each variable that is probably a secret, declared or not; those
+// that claudebox made are left out. It returns a warning for one that was not declared,
+// or whose value stands in a profile.
 // For the others it returns a note with the reason, unless the name alone shows that it
 // is a secret.
 func judge(list []Variable) (warnings, notes []string) {
@@ -63,9 +65,9 @@ func judge(list []Variable) (warnings, notes []string) {
 	return warnings, notes
 }
 
-// hostMade returns variables that are used only if the plan and the host set no others
-// of the same name.
-func hostMade(p plan.Plan, h Host) []Variable {
+// fallbacks returns variables that are used only if nothing else sets others of the same
+// name: the parts of the launch, the plan, CLAUDEBOX_EXTRA_ENV.
+func fallbacks(p plan.Plan, h Host) []Variable {
 	made := func(name, value, why string) Variable {
 		return Variable{Env: plan.Env{Name: name, From: plan.FromMade, Why: why}, Value: value}
 	}

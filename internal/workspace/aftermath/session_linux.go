@@ -44,7 +44,7 @@ type Session struct {
 	disk   *time.Timer // brings the record there; nil: not yet
 	before *seen
 	held   func() map[string]content // what files held before; nil: the sandbox was not started
-	staged func() git.Staged         // what indexes held before; nil likewise
+	staged func() git.KnownEntries   // what indexes held before; nil likewise
 	alone  bool                      // no other session lived in the project when it began
 }
 
@@ -123,7 +123,7 @@ func (s *Session) Follow() {
 	s.held = meanwhile(func(ended context.Context) map[string]content {
 		return take(ended, s.record.Scope.Path, s.before.Files)
 	})
-	s.staged = meanwhile(s.record.Before.Staged)
+	s.staged = meanwhile(s.record.Before.ReadIndexes)
 	s.disk = time.AfterFunc(onDiskAfter, func() { onDisk(s.file.Name()) })
 }
 
@@ -332,7 +332,7 @@ const whyStaged = "it was hidden inside, and is in git's index now: `git commit 
 	"to take it out: "
 
 // judgeCommon judges the repository's common folder, if that lies outside of the project, and returns its git places.
-func (was record) judgeCommon(r *Report, home string, staged git.Staged) (seen git.Snapshot) {
+func (was record) judgeCommon(r *Report, home string, staged git.KnownEntries) (seen git.Snapshot) {
 	if was.Scope.Common == "" {
 		return seen
 	}

@@ -17,32 +17,32 @@ import (
 	"claudebox/internal/linux/beneath"
 )
 
-// Staged is what indexes held before a session: a hash of each entry, with what git noted there of the file. Of the
-// zero value nothing is known. It is sorted.
-type Staged []uint64
+// KnownEntries are the entries that indexes held before a session: a hash of each, with the size, times and so on that
+// git keeps of the file there. The hashes are sorted. The zero value knows no entry.
+type KnownEntries []uint64
 
-// stagedSeed makes that nobody can tell two entries with the same hash.
-var stagedSeed = maphash.MakeSeed()
+// entrySeed is random, so that an agent cannot choose two entries with the same hash.
+var entrySeed = maphash.MakeSeed()
 
-// stagedLimit is how many entries are known. Those of further indexes are not.
-const stagedLimit = 2_000_000
+// entryLimit is at how many known entries no further index is read.
+const entryLimit = 2_000_000
 
-// Staged reads the indexes that a look before the session saw, while it runs already: one counts only if it is still
-// the same file. It stops when ended is done.
-func (s Snapshot) Staged(ended context.Context) Staged {
-	var staged Staged
+// ReadIndexes reads the indexes that [Gather] saw before the session. It is called when the session already runs, so an
+// index counts only if it is still the same file. It stops when ended is done.
+func (s Snapshot) ReadIndexes(ended context.Context) KnownEntries {
+	var known KnownEntries
 	for _, f := range s.Folders {
-		if e := f.Entry("index"); e != nil && ended.Err() == nil && len(staged) < stagedLimit {
-			staged = append(staged, stagedIn(f.Path, *e)...)
+		if e := f.Entry("index"); e != nil && ended.Err() == nil && len(known) < entryLimit {
+			known = append(known, entriesOf(f.Path, *e)...)
 		}
 	}
-	slices.Sort(staged)
-	return staged
+	slices.Sort(known)
+	return known
 }
 
-// stagedIn returns what one index held. An entry whose file was written in the second in which the index was, or later,
-// does not count: git itself compares such a file by its content (racy-git in git's documentation).
-func stagedIn(folder string, before Entry) (staged Staged) {
+// entriesOf returns what one index held. An entry whose file was written in the second in which the index was, or
+// later, does not count: git itself compares such a file by its content (racy-git in git's documentation).
+func entriesOf(folder string, before Entry) (known KnownEntries) {
 	at, err := beneath.Open(folder)
 	if err != nil {
 		return nil
@@ -60,18 +60,18 @@ func stagedIn(folder string, before Entry) (staged Staged) {
 		}
 		for sc, count := scan(index, size); count > 0 && sc.next(); count-- {
 			if int64(binary.BigEndian.Uint32(sc.head[mtimeAt:])) < st.Mtim.Sec {
-				staged = append(staged, sc.hash(folder))
+				known = append(known, sc.hash(folder))
 			}
 		}
 		break
 	}
-	return staged
+	return known
 }
 
 // hash returns the hash of an entry of the index in a git folder.
 func (s *scanner) hash(folder string) uint64 {
 	var h maphash.Hash
-	h.SetSeed(stagedSeed)
+	h.SetSeed(entrySeed)
 	for _, part := range [][]byte{[]byte(folder), s.Name, s.head} {
 		h.Write(part)
 		h.WriteByte(0)
@@ -79,10 +79,10 @@ func (s *scanner) hash(folder string) uint64 {
 	return h.Sum64()
 }
 
-// renew makes of an index, which has to be legal, one that says nothing by itself that git would not look up: it has no
-// caches of trees, of untracked files or of a monitor, and of each file that was not staged like that before the
-// session it does not say when that was written, so that git reads the file.
-func (s Staged) renew(folder string, index []byte, hashSize int) []byte {
+// renew returns the index without anything that git would believe without looking itself. The index must have passed
+// [CheckIndex]. The caches of trees, of untracked files and of a file monitor go. Of each entry that is not known, all
+// that says when and how the file was written is cleared, so that git reads the file.
+func (s KnownEntries) renew(folder string, index []byte, hashSize int) []byte {
 	sc, count := scan(index, hashSize)
 	for ; count > 0 && sc.next(); count-- {
 		if _, known := slices.BinarySearch(s, sc.hash(folder)); !known {
@@ -94,8 +94,8 @@ func (s Staged) renew(folder string, index []byte, hashSize int) []byte {
 	for rest := sc.rest; len(rest) > hashSize; {
 		size := 8 + binary.BigEndian.Uint32(rest[4:])
 		switch string(rest[:4]) {
-		case "link", "sdir", "REUC": // what is left to other files; how conflicts were before they were resolved
-			kept = append(kept, rest[:size]...) // never beyond what is read
+		case "link", "sdir", "REUC": // of a split index, a sparse one, and of resolved conflicts
+			kept = append(kept, rest[:size]...) // in place: kept never gets longer than what was read already
 		}
 		rest = rest[size:]
 	}
@@ -107,18 +107,18 @@ func (s Staged) renew(folder string, index []byte, hashSize int) []byte {
 	return append(kept, sum[:]...)
 }
 
-// Renew writes all indexes anew that were changed since the look before. Git takes what an index says of its files and
-// trees for its own work: `git status` would not show a file that an agent changed, and `git commit` would take a tree
-// along that nobody sees. It comes after the repairs, which take away locks. Of an index that is locked, and that may
-// be left to another session, it leaves everything.
-func (m *Mender) Renew(after Snapshot, staged Staged, left func(at string) bool) error {
+// Renew writes each legal index anew that was changed since the session began. Git takes what an index says of its
+// files and trees for its own work: `git status` would not show a file that an agent changed, and `git commit` would
+// take a tree along that nobody sees. It is called after the repairs, which remove locks. An index that is still locked
+// is an error, unless left says that another session may hold the lock: then it stays as it is.
+func (m *Mender) Renew(after Snapshot, known KnownEntries, left func(at string) bool) error {
 	var faults []error
 	for _, f := range after.Folders {
 		e, at := f.Entry("index"), path.Join(f.Rel, "index")
 		if e == nil || !e.read || e.hashSize == 0 {
 			continue
 		}
-		err := m.renew(f, at, e.hashSize, staged)
+		err := m.renew(f, at, e.hashSize, known)
 		if err != nil && !(errors.Is(err, fs.ErrExist) && left(m.Root.Join(at))) {
 			faults = append(faults, err)
 		}
@@ -126,10 +126,10 @@ func (m *Mender) Renew(after Snapshot, staged Staged, left func(at string) bool)
 	return errors.Join(faults...)
 }
 
-// renew does so with one index, as git does: what writes to index.lock is alone.
-func (m *Mender) renew(f Folder, at string, hashSize int, staged Staged) (err error) {
+// renew does this for one index, as git does: who has created index.lock is the only one to write.
+func (m *Mender) renew(f Folder, at string, hashSize int, known KnownEntries) (err error) {
 	what, err := m.Root.Look(at)
-	if err != nil || what.Kind != beneath.Regular { // it went with the folder that it was in
+	if err != nil || what.Kind != beneath.Regular { // it is gone: a repair moved its folder away
 		return err
 	}
 	lock := at + ".lock"
@@ -149,7 +149,7 @@ func (m *Mender) renew(f Folder, at string, hashSize int, staged Staged) (err er
 	if _, ok := CheckIndex(index, hashSize); !ok {
 		return fmt.Errorf("%s was changed meanwhile", m.Root.Join(at))
 	}
-	if err := m.Root.Rewrite(lock, staged.renew(f.Path, index, hashSize), 0o600); err != nil {
+	if err := m.Root.Rewrite(lock, known.renew(f.Path, index, hashSize), 0o600); err != nil {
 		return err
 	}
 	if err := m.Root.Chmod(lock, what.Perm&0o666|0o600); err != nil {

@@ -11,7 +11,7 @@ import (
 )
 
 // renew ends a session in which an index may have changed.
-func (w world) renew(before git.Snapshot, staged git.Staged, places ...string) error {
+func (w world) renew(before git.Snapshot, staged git.KnownEntries, places ...string) error {
 	w.t.Helper()
 	w.defuse(before, places...)
 	root, err := beneath.Open(w.dir + "/p")
@@ -59,7 +59,7 @@ func TestAForgedIndexSaysNothingByItself(t *testing.T) {
 			_, err := w.sh(hooked)
 			must(t, err)
 			before := w.look(nil, ".git")
-			staged := before.Staged(t.Context())
+			staged := before.ReadIndexes(t.Context())
 			if out, err := w.sh(forge + tc.agent + "\ngit status --porcelain"); err != nil || out != "" {
 				t.Fatalf("%s: %v\n%s", name, err, out)
 			}
@@ -103,7 +103,7 @@ func TestARenewedIndexIsTheSameToGit(t *testing.T) {
 				t.Fatal(out)
 			}
 			before := w.look(nil, ".git")
-			staged := before.Staged(t.Context())
+			staged := before.ReadIndexes(t.Context())
 			if out, err := w.sh(tc.agent); err != nil {
 				t.Fatal(out)
 			}
@@ -134,7 +134,7 @@ func TestARenewedIndexKeepsWhatStoodThere(t *testing.T) {
 	_, err := w.sh(hooked)
 	must(t, err)
 	before := w.look(nil, ".git")
-	staged := before.Staged(t.Context())
+	staged := before.ReadIndexes(t.Context())
 	_, err = w.sh("echo new >a; git add a")
 	must(t, err)
 	must(t, w.renew(before, staged, ".git"))
@@ -150,7 +150,7 @@ func TestAFileAsNewAsItsIndexIsReadAnew(t *testing.T) {
 	_, err := w.sh(`git init -q; echo one >a; git add a; git commit -qm x; touch -d '1 hour ago' .git/index`)
 	must(t, err)
 	before := w.look(nil, ".git")
-	staged := before.Staged(t.Context())
+	staged := before.ReadIndexes(t.Context())
 	_, err = w.sh("echo b >b; git update-index --add b")
 	must(t, err)
 	must(t, w.renew(before, staged, ".git"))
@@ -167,7 +167,7 @@ func TestAnIndexThatChangedMeanwhileIsNotKnown(t *testing.T) {
 	before := w.look(nil, ".git")
 	_, err = w.sh("touch -d now a; git update-index --refresh")
 	must(t, err)
-	if staged := before.Staged(t.Context()); len(staged) != 0 {
+	if staged := before.ReadIndexes(t.Context()); len(staged) != 0 {
 		t.Errorf("%d entries are known", len(staged))
 	}
 }
@@ -194,7 +194,7 @@ func TestALargeIndexIsRenewedAtOnce(t *testing.T) {
 	must(t, err)
 	before := w.look(nil, ".git")
 	begun := time.Now()
-	staged := before.Staged(t.Context())
+	staged := before.ReadIndexes(t.Context())
 	read := time.Since(begun)
 	_, err = w.sh("git rm -q --cached d/1/a-file-with-a-name")
 	must(t, err)

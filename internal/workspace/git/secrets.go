@@ -79,7 +79,7 @@ func (f folderLook) addForeign(e Entry, unread bool) {
 		case key >= 0 || file.Kind != beneath.Dir && verdict == secretfile.Secret:
 			f.addFile(file, nil, true)
 		case file.Kind == beneath.Dir:
-		case verdict == secretfile.Ask:
+		case verdict == secretfile.Suspect:
 			f.addFile(file, f.asked, true)
 		default:
 			f.addFile(file, f.tokens, unread)

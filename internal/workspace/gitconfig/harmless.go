@@ -8,17 +8,19 @@ import (
 
 // Judge decides what the text of a setting does not tell.
 type Judge struct {
-	// Own reports whether a setting is the user's: it stood there before.
+	// Own reports whether a setting is the user's: it was there before the session.
 	Own func(Entry) bool
 	// Worktree reports whether a core.worktree is the checkout of this very repository: git writes files there.
 	Worktree func(path string) bool
-	// Local reports whether git may run in the repository at a path.
+	// Local reports whether a path leads to a repository in which git may run hooks: the user's, or one that was
+	// judged.
 	Local func(path string) bool
 }
 
 // Harmless copies the configuration of a repository that an agent made, without what makes the host's git run or read
 // what the agent chose: variables that are known to be harmless stay, and the user's own; all others go. dropped are
-// the full names of those that went, each once. A bad line goes, with everything after it.
+// the full names of those that went, each once. A bad line goes, with everything after it; what is wrong with it comes
+// last in dropped.
 func Harmless(src []byte, judge Judge) (clean []byte, dropped []string) {
 	entries, err := Parse(src)
 	var kept []Entry
@@ -99,8 +101,8 @@ func (j Judge) harmless(e Entry) bool {
 	return false
 }
 
-// isURL reports whether a value leads to another machine, by a protocol for which git runs no helper that the value
-// names (gitremote-helpers(7)), or to a repository that was judged.
+// isURL reports whether a value leads to another machine, by a protocol that git itself brings, so that the value
+// cannot name another helper (gitremote-helpers(7)), or to a repository for which Local is true.
 func (j Judge) isURL(value string) bool {
 	if value == "" || value[0] == '-' || strings.Contains(value, "::") {
 		return false

@@ -192,7 +192,7 @@ func (g *gitFolder) isElsewhere() bool {
 // held protects a name if it exists.
 func (g *gitFolder) held(name, why string) {
 	if e := g.Entry(name); e != nil {
-		g.keep(g.rel(name), e.Kind, why)
+		g.makeReadOnly(g.rel(name), e.Kind, why)
 	}
 }
 
@@ -232,7 +232,7 @@ func (g *gitFolder) config(name string, wouldRead bool) {
 	text, read := e.Text()
 	switch {
 	case e.Kind == beneath.Dir:
-		g.keep(rel, e.Kind, whyConfig)
+		g.makeReadOnly(rel, e.Kind, whyConfig)
 	case !read:
 		g.cover(rel, Mount{Mode: Hidden, Why: whyConfig})
 		g.note(true, "%s cannot be read as a file of this size or kind, and is empty inside", g.Join(rel))
@@ -287,6 +287,6 @@ func (g *gitFolder) secrets(config bool) {
 		}
 	}
 	if config && inner {
-		g.judged = append(g.judged, g.Rel)
+		g.searched = append(g.searched, g.Rel)
 	}
 }

@@ -43,10 +43,10 @@ func holdsSecret(tree *beneath.Folder, rel string, verdict secretfile.Verdict) b
 	switch verdict {
 	case secretfile.Secret:
 		return true
-	case secretfile.Look:
+	case secretfile.Ordinary:
 		content, err := tree.Read(rel, secretfile.SmallLimit)
 		return err == nil && secretfile.HoldsToken(content)
-	case secretfile.Ask:
+	case secretfile.Suspect:
 		content, err := tree.Read(rel, secretfile.Limit)
 		return err != nil || secretfile.Holds(content)
 	}
@@ -148,7 +148,7 @@ func (v *view) isSecret(f survey.File, looked *int) bool {
 		return true
 	case verdict == secretfile.Plain || f.Kind != beneath.Regular, v.shown(f.Rel):
 		return false
-	case verdict == secretfile.Look:
+	case verdict == secretfile.Ordinary:
 		if v.tracked.Has(f.Rel) || f.Stamp.Size < leastToken || f.Stamp.Size > secretfile.SmallLimit {
 			return false
 		}
@@ -257,7 +257,7 @@ func (v *view) hideStill() error {
 	for _, rel := range v.stayHidden {
 		what, err := v.tree.Look(rel)
 		if err == nil && what.Kind != beneath.Regular && what.Kind != beneath.Dir ||
-			slices.Contains(v.judged, path.Dir(rel)) {
+			slices.Contains(v.searched, path.Dir(rel)) {
 			continue // not what was hidden, or judged as a configuration of git
 		}
 		if err := v.hideOne(rel); err != nil {

@@ -185,7 +185,7 @@ func (p indexPlace) read(t *Tracked, s Scope, named func(name string) bool) {
 			add(&t.Runs)
 		}
 		verdict := s.verdict(rel)
-		byName := verdict == secretfile.Secret || verdict == secretfile.Ask
+		byName := verdict == secretfile.Secret || verdict == secretfile.Suspect
 		if byName {
 			t.Blobs = append(t.Blobs, Blob{rel, string(e.Sum)})
 		}
@@ -196,7 +196,7 @@ func (p indexPlace) read(t *Tracked, s Scope, named func(name string) bool) {
 		switch {
 		case byName || held:
 			add(&t.Names)
-		case verdict == secretfile.Look:
+		case verdict == secretfile.Ordinary:
 			add(&t.Small)
 		}
 	}

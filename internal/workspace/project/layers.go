@@ -32,7 +32,7 @@ type layers struct {
 	notes        []Note
 	hidden, stay []string // see [Project]
 	copied       []string // configurations and logs of git that a copy without secrets covers
-	judged       []string // git folders in which all that is secret is covered
+	searched     []string // git folders whose secrets were looked for and covered, configurations included
 }
 
 func (l *layers) note(red bool, format string, args ...any) {
@@ -70,8 +70,9 @@ type below struct {
 	*beneath.Folder
 }
 
-// add adds one mount. The first one at a path stays, but covering a secret goes before forbidding to write to it.
-// Nothing can be mounted where a path is longer than the kernel takes; only an agent makes such paths.
+// add adds one mount. The first one at a path stays, but a pin gives way to any other mount, and a read-only mount to
+// one that covers a secret. Nothing can be mounted where a path is longer than the kernel takes; only an agent makes
+// such paths.
 func (b below) add(rel string, m Mount) {
 	if m.Path, m.Root = b.Join(rel), b.Path(); len(m.Path) >= unix.PathMax {
 		return
@@ -113,7 +114,8 @@ func (b below) standIn(p StandIn, why string) {
 	b.cover(p.Rel, Mount{Mode: ReadOnly, Dir: p.Dir, Why: why})
 }
 
-// look returns what lies at rel. If a closed folder prevents that, it hides this folder, and nothing counts as there.
+// look returns what lies at rel. If a folder on the way cannot be read, look hides that folder, and returns that
+// nothing is there.
 func (b below) look(rel string) (beneath.Entry, error) {
 	if len(b.Join(rel)) >= unix.PathMax {
 		return beneath.Entry{}, nil // nothing can be mounted there
@@ -135,15 +137,17 @@ func (b below) look(rel string) (beneath.Entry, error) {
 	return beneath.Entry{}, nil
 }
 
-// closed hides a folder that cannot be looked into: the agent could open it, and nobody would know what it did there.
+// closed hides a folder that claudebox cannot read. The agent runs as the same user and could change its permissions:
+// nobody would know what it then did there.
 func (b below) closed(rel string) {
 	b.cover(rel, Mount{Mode: Hidden, Dir: true, Why: whyClosed})
 	b.note(false, "%s cannot be read, and is hidden inside", b.Join(rel))
 }
 
-// keep protects what is known to lie at a path. Nothing can be mounted over a link, only over what it leads to at last,
-// if that lies in the same folder; the agent can still put another link in its place.
-func (b below) keep(rel string, kind beneath.Kind, why string) {
+// makeReadOnly covers a path, at which something of this kind lies, read-only. Nothing can be mounted over a link:
+// there it covers what the link leads to at last, if that lies in the same folder. The agent can still replace the
+// link.
+func (b below) makeReadOnly(rel string, kind beneath.Kind, why string) {
 	if kind == beneath.Absent {
 		return
 	}
@@ -163,21 +167,21 @@ func (b below) keep(rel string, kind beneath.Kind, why string) {
 	b.cover(rel, Mount{Mode: ReadOnly, Dir: kind == beneath.Dir, Why: why})
 }
 
-// ErrUnfound is why a folder with a secret that has names elsewhere enters no sandbox.
-var ErrUnfound = errors.New("the agent could read it by another")
+// ErrUnfound is why a launch is refused: a secret file has hard links that were not found, and so are not covered.
+var ErrUnfound = errors.New("the agent could read it by one that was not found")
 
-// manyNamed is a guarded file with several names (hard links).
+// manyNamed is a covered file with several names (hard links).
 type manyNamed struct {
 	mount Mount
 	names []string // paths, as far as they are known
-	of    uint64   // how many there are
+	links uint64   // how many there are
 }
 
-// otherNames guards the other names that a guarded file has in the project and the common folder. A session can make
-// hard links of a file before it is guarded: of an `.env` that the user fills in later.
+// otherNames covers the other names that a covered file has in the project and the common folder. A session can make
+// hard links of a file before it is covered: of an `.env` that the user fills in later.
 func (v *view) otherNames() error {
-	guarded := v.manyNamed()
-	if len(guarded) == 0 {
+	covered := v.manyNamed()
+	if len(covered) == 0 {
 		return nil
 	}
 	for _, at := range []below{v.tree, v.common} {
@@ -185,16 +189,16 @@ func (v *view) otherNames() error {
 			continue
 		}
 		for _, f := range everyFile(at.Folder) {
-			g := guarded[f.Stamp.Ino]
+			g := covered[f.Stamp.Ino]
 			if g == nil || f.Names < 2 || slices.Contains(g.names, at.Join(f.Rel)) {
 				continue
 			}
 			g.names = append(g.names, at.Join(f.Rel))
 			if len(g.names) > hideLimit {
 				return diag.Errorf("guard "+g.names[0], "remove those that you did not make",
-					"it has %d other names in the project, %s among them", g.of-1, f.Rel)
+					"it has %d other names (hard links), %s among them", g.links-1, f.Rel)
 			}
-			m := g.mount // `show` does not let it in: what lies there is chosen by the agent
+			m := g.mount // `show` does not count here: the agent may have chosen this name
 			at.cover(f.Rel, Mount{Mode: m.Mode, Content: m.Content, Why: m.Why + ", by another name"})
 			if m.Mode == Hidden && at == v.tree {
 				v.hidden = append(v.hidden, f.Rel)
@@ -202,41 +206,41 @@ func (v *view) otherNames() error {
 			v.note(true, "%s is %s by another name (a hard link), and guarded like it", at.Join(f.Rel), m.Path)
 		}
 	}
-	for _, inode := range slices.Sorted(maps.Keys(guarded)) {
-		if err := v.unfound(guarded[inode]); err != nil {
+	for _, inode := range slices.Sorted(maps.Keys(covered)) {
+		if err := v.unfound(covered[inode]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// unfound says that a guarded file has names that were not found. If it is secret, that is an error: what is not found
-// is not covered, and the agent may have made it, so deep that no path leads there. In folders that tools fill, and in
-// git's, other programs make names of ordinary files.
+// unfound judges a covered file some of whose names were not found. If it is secret, that is an error: those names are
+// not covered, and the agent may have made one so deep that no path leads there. It is only a note if the file is not
+// secret, or was covered with its folder in .git or where tools fill: there git and package managers make hard links.
 func (v *view) unfound(g *manyNamed) error {
 	file := g.names[0]
 	switch {
-	case uint64(len(g.names)) >= g.of:
+	case uint64(len(g.names)) >= g.links:
 		return nil
 	case !slices.Contains([]string{whyHidden, whyAsked, whySecrets}, g.mount.Why),
 		g.mount.Dir && !Searched(relative(g.mount.Root, file)):
 		v.note(true, "%s has %d names (hard links), and is guarded by those that were found: %s",
-			file, g.of, strings.Join(g.names, ", "))
+			file, g.links, strings.Join(g.names, ", "))
 		return nil
 	}
 	return diag.Errorf("hide "+file,
 		"`find "+quote(v.path)+" -samefile "+quote(file)+"` finds those in the project, to be removed; or `F="+
 			quote(file)+`; cp -p "$F" "$F.new" && : >"$F" && mv "$F.new" "$F"`+"` leaves the others with nothing in them",
-		"it has %d names (hard links), of which %d can be found: %w", g.of, len(g.names), ErrUnfound)
+		"it has %d names (hard links), of which %d can be found: %w", g.links, len(g.names), ErrUnfound)
 }
 
 // quote quotes a word for a shell.
 func quote(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
 
-// manyNamed returns the guarded files with several names, by their inodes. A file that is hidden by one name is hidden
+// manyNamed returns the covered files with several names, by their inodes. A file that is hidden by one name is hidden
 // by all.
 func (v *view) manyNamed() map[uint64]*manyNamed {
-	guarded := map[uint64]*manyNamed{}
+	covered := map[uint64]*manyNamed{}
 	mounts, _ := v.sorted()
 	first := []Mode{Hidden, Made, ReadOnly}
 	slices.SortStableFunc(mounts, func(a, b Mount) int {
@@ -252,28 +256,28 @@ func (v *view) manyNamed() map[uint64]*manyNamed {
 		var files []survey.File
 		switch {
 		case m.Mode == Pin || m.Mode == Shared || at.Folder == nil || m.Root != at.Path():
-		case m.Dir && m.Mode != Hidden: // a change by another name is told when the session ends
+		case m.Dir && m.Mode != Hidden: // a change by another name is in the report
 		case m.Dir:
 			files = survey.All(at.Folder, walkLimit, rel).Files
 		case unix.Fstatat(at.FD(), rel, &st, unix.AT_SYMLINK_NOFOLLOW) == nil:
 			files = []survey.File{{Rel: rel, Names: uint64(st.Nlink), Stamp: beneath.Stamp{Ino: st.Ino}}}
 		}
 		for _, f := range files {
-			g := guarded[f.Stamp.Ino]
+			g := covered[f.Stamp.Ino]
 			switch {
-			case f.Names < 2 || f.Kind == beneath.Dir: // which has a name in each folder within
+			case f.Names < 2 || f.Kind == beneath.Dir: // the link count of a folder counts the folders in it
 			case g == nil:
-				guarded[f.Stamp.Ino] = &manyNamed{mount: m, names: []string{at.Join(f.Rel)}, of: f.Names}
-			case g.mount.Mode != Hidden || m.Mode != ReadOnly:
+				covered[f.Stamp.Ino] = &manyNamed{mount: m, names: []string{at.Join(f.Rel)}, links: f.Names}
+			case g.mount.Mode != Hidden || m.Mode != ReadOnly: // else otherNames hides it
 				g.names = append(g.names, at.Join(f.Rel))
 			}
 		}
 	}
-	return guarded
+	return covered
 }
 
-// everyFile lists the files of the project, also those in git folders and in folders that tools fill. It is slow, and
-// used only if a guarded file has several names.
+// everyFile lists the files below a folder, up to [walkLimitAfter], also those in git folders and in folders that tools
+// fill. It is slow, and used only if a covered file has several names.
 func everyFile(tree *beneath.Folder) []survey.File {
 	all := survey.All(tree, walkLimitAfter)
 	if len(all.Git) == 0 {

@@ -157,7 +157,7 @@ func (loc location) protectDotGit(worktree string) error {
 	at := below{loc.layers, base}
 	what, err := at.look(".git")
 	if err == nil && what.Kind != beneath.Dir { // a folder is kept by gitFolder.protect, or out of reach
-		at.keep(".git", what.Kind, whyMoved)
+		at.makeReadOnly(".git", what.Kind, whyMoved)
 	}
 	return err
 }

@@ -369,7 +369,7 @@ func (v *view) hold(from, name string, dir bool, why string) (rel string) {
 	case err != nil:
 		v.note(true, "%s cannot be protected: %s", place, why)
 	default:
-		b.keep(at, what.Kind, why)
+		b.makeReadOnly(at, what.Kind, why)
 	}
 	return rel
 }

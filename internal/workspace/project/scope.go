@@ -166,7 +166,7 @@ func (s Scope) byName(rel string) secretfile.Verdict {
 // Hides reports whether a new file at a path would be hidden because of its name.
 func (s Scope) Hides(rel string) bool {
 	v := s.verdict(rel)
-	return v == secretfile.Secret || v == secretfile.Ask
+	return v == secretfile.Secret || v == secretfile.Suspect
 }
 
 // MayHide is [Scope.Hides], but also true if the content of the file would decide.

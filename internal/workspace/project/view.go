@@ -223,7 +223,7 @@ func (v *view) protect() (Project, error) {
 			repoLimit, wholly, one)
 	}
 	for _, f := range v.before.Files {
-		v.tree.keep(f.Rel, f.Kind, whyMoved)
+		v.tree.makeReadOnly(f.Rel, f.Kind, whyMoved)
 	}
 	for _, g := range v.within {
 		g.secrets(true)
@@ -269,7 +269,7 @@ func (v *view) executed() (reported, readOnly []string) {
 			why = "the profile's `protect` names it"
 		}
 		if !v.copyIncluded(p) {
-			v.tree.keep(rel, p.kind, why)
+			v.tree.makeReadOnly(rel, p.kind, why)
 		}
 	}
 	return reported, readOnly

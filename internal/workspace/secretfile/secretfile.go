@@ -14,20 +14,20 @@ import (
 	"claudebox/internal/secret/leak"
 )
 
-// Verdict is what a name tells. Of two verdicts on the same file the larger one counts.
+// Verdict is what a name tells.
 type Verdict int
 
 const (
-	Plain  Verdict = iota
-	Look           // it is one of those that hold a token now and then, see [HoldsToken]
-	Ask            // what is in it decides, see [Holds]
-	Secret         // hide it
+	Plain    Verdict = iota
+	Ordinary         // the name tells nothing; the file is secret only if it holds a token, see [HoldsToken]
+	Suspect          // the name suggests a secret; what the file holds decides, see [Holds]
+	Secret           // hide it
 )
 
-// Limit is how much of a file, in bytes, [Holds] wants to see. A larger file with a name that asks counts as secret.
+// Limit is how large a file of a project may be, in bytes, for [Holds] to be asked. A larger suspect counts as secret.
 const Limit = 256 << 10
 
-// SmallLimit is how large a file may be, in bytes, for [HoldsToken] to be asked.
+// SmallLimit is how large a file of a project may be, in bytes, for [HoldsToken] to be asked.
 const SmallLimit = 64 << 10
 
 // HoldsToken reports whether a file of any name holds a token of a known shape, or a private key. An address with a
@@ -56,9 +56,9 @@ var signs = []string{
 	`"github-oauth"`, `"http-basic"`, `"gitlab-token"`, `"auth":`, "assword=", "Token=", "Secret=",
 }
 
-// Holds reports whether the content of a file whose name asks is secret: by one of the signs, a token of a known shape,
-// a setting with a secret's name, a line that looks random, or because it is one word and nothing else. A setting that
-// only names a variable ("${NPM_TOKEN}") is not secret.
+// Holds reports whether the content of a suspect file is secret: by one of the signs, a token of a known shape, an
+// address with a password, a setting with a secret's name, a line that looks random, or because it is one word and
+// nothing else. A setting that only names a variable ("${NPM_TOKEN}") is not secret.
 func Holds(content []byte) bool {
 	content = eightBit(content)
 	for line := range bytes.Lines(content) {
@@ -101,8 +101,8 @@ func setting(piece []byte) (name, value string) {
 	return name, strings.Trim(value, around+">=]})")
 }
 
-// How long a value is that counts, in bytes. A shorter word of letters alone is one of a configuration, or of a
-// language; a longer word is no password.
+// How long the value of a setting must be to count as secret, in bytes; how long if it has letters alone, and may be a
+// plain word; and how long a file that is one word may be.
 const (
 	leastSecret  = 6
 	leastLetters = 16
@@ -140,8 +140,8 @@ func isOneWord(content []byte) bool {
 			func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune("{}[]<>=", r) })
 }
 
-// The names in these lists are in lower case. Some file systems take capitals for the same letters, and people write
-// both.
+// The names in these lists are in lower case, and are compared with names in lower case: some file systems take
+// capitals for the same letters, and people write both.
 
 // ofName judges a whole name.
 func ofName(name string) Verdict {
@@ -164,7 +164,7 @@ func ofName(name string) Verdict {
 		"profiles.yml", "ngrok.yml", "rclone.conf", "google-services.json", "kaggle.json", "hosts.yml",
 		".databrickscfg", "sftp.json", "sftp-config.json", ".ftpconfig", ".remote-sync.json", "wg0.conf", "wg1.conf",
 		".wgetrc", ".rsyncpass":
-		return Ask
+		return Suspect
 	}
 	if strings.HasPrefix(name, ".") && strings.HasSuffix(name, "_history") {
 		return Secret
@@ -178,17 +178,18 @@ var ofPlace = map[string]Verdict{
 	".cargo/credentials.toml": Secret, ".gem/credentials": Secret, ".huggingface/token": Secret,
 	"huggingface/token": Secret, ".gnupg/secring.gpg": Secret, "gh/hosts.yml": Secret,
 	".azure/accesstokens.json": Secret, ".oci/config": Secret,
-	".bundle/config": Ask, ".wrangler/config": Ask, ".claude/settings.local.json": Ask, ".claude/settings.json": Ask,
+	".bundle/config": Suspect, ".wrangler/config": Suspect, ".claude/settings.local.json": Suspect,
+	".claude/settings.json": Suspect,
 }
 
-// Folders returns, for a folder, a function that reports whether files may be secret because they are in a folder with
-// a name in that one.
+// Folders returns a function for the names in a folder. It reports whether files below a folder of that name may be
+// secret because of the folders that they are in.
 func Folders(folder string) func(name string) bool {
-	full, settings := ofFolders(folder)
-	all, places := full || settings, foldersOfPlaces()
+	full, texts := ofFolders(folder)
+	all, places := full || texts, foldersOfPlaces()
 	return func(name string) bool {
-		full, settings := ofFolders(name)
-		return all || full || settings || places[name]
+		full, texts := ofFolders(name)
+		return all || full || texts || places[strings.ToLower(name)]
 	}
 }
 
@@ -202,21 +203,21 @@ var foldersOfPlaces = sync.OnceValue(func() map[string]bool {
 	return names
 })
 
-// ofFolders judges the folders on the way to a file. full: every file in and below them is secret. settings: those with
-// settings or one text are, as there are programs in such folders, too.
-func ofFolders(path string) (full, settings bool) {
+// ofFolders judges the folders on the way to a file. full: every file in and below them is secret. texts: only
+// configurations and plain texts are, as there are programs in such folders, too.
+func ofFolders(path string) (full, texts bool) {
 	for name := range strings.SplitSeq(strings.ToLower(path), "/") {
 		switch name {
 		case ".ssh", ".password-store", "private-keys-v1.d":
 			full = true
 		case "secrets", ".secrets", ".envs", ".env.d":
-			settings = true
+			texts = true
 		}
 	}
-	return full, settings
+	return full, texts
 }
 
-// ofLast judges what follows the last dot of a name, or the last but one.
+// ofLast judges an ending, which may have a dot in it ("tfvars.json").
 func ofLast(name string) Verdict {
 	switch name {
 	case "env", "key", "p12", "pfx", "jks", "keystore", "jceks", "bks", "kdbx", "kdb", "psafe3", "1pux", "keychain",
@@ -226,13 +227,12 @@ func ofLast(name string) Verdict {
 	case "pem", "asc", "har", // most pem files are certificates, which programs need
 		"token", "jwt", "password", "passwd", "pwd", "pass", "passphrase", "credential", "credentials", "cred", "creds",
 		"apikey", "apikeys", "keys", "privkey", "private", "cookie", "cookies", "auth", "login":
-		return Ask
+		return Suspect
 	}
 	return Plain
 }
 
-// examples are endings of files that are meant to be copied and filled in, or are programs: ".env.example",
-// "example.env".
+// examples are words by which ".env.WORD" or "WORD.env" is no secret: a file to be copied and filled in, or a program.
 var examples = []string{
 	"example", "sample", "template", "tmpl", "dist", "defaults", "default", "schema", "md", "nix",
 	"ts", "d.ts", "js", "go", "py",
@@ -272,20 +272,21 @@ func original(name string) string {
 	return ""
 }
 
-// ofWord judges a word in the name of a file with settings or one text: some words make the file ask.
+// ofWord judges a word in the name of a configuration or plain text: some words make it suspect.
 func ofWord(name string) Verdict {
 	switch name {
 	case "secret", "secrets", "credential", "credentials", "cred", "creds", "password", "passwords", "passwd", "pass",
 		"passphrase", "token", "tokens", "apikey", "apikeys", "key", "keys", "privkey", "private", "vault", "cookie",
 		"cookies", "adminsdk", "serviceaccount", "auth", "oauth", "oauth2", "rsa", "dsa", "ecdsa", "ed25519",
 		"keystore", "appsettings", "login", "jwt", "account", "accounts":
-		return Ask
+		return Suspect
 	}
 	return Plain
 }
 
-// ofBeginning judges names whose end their owner chose: those of private keys that ssh-keygen(1) was asked for.
-func ofBeginning(name string) Verdict {
+// ofPart judges names that go on as their owner chose, private keys of ssh-keygen(1), and numbered backups of
+// Terraform's state.
+func ofPart(name string) Verdict {
 	for _, begin := range []string{"id_rsa", "id_dsa", "id_ecdsa", "id_ed25519"} {
 		rest, ok := strings.CutPrefix(name, begin)
 		if ok && len(rest) > 1 && strings.IndexByte("_-.", rest[0]) >= 0 && !strings.HasSuffix(rest, ".pub") {
@@ -303,12 +304,12 @@ var mayHold = []string{
 	"md", "log", "sh", "sql", "http", "rest", "ipynb", "tf", "bash", "zsh", "fish", "ps1", "bat", "bru",
 }
 
-// settings are the endings of files with settings or one text; "" is for names without an ending.
-var settings = []string{
+// textEndings are the endings of configurations and plain texts; "" is for names without an ending.
+var textEndings = []string{
 	"", "txt", "json", "yml", "yaml", "toml", "ini", "cfg", "conf", "config", "properties", "xml", "csv", "env",
 }
 
-// longest is the length of a name, in bytes (NAME_MAX). An index can have longer ones, which no file has.
+// longest is how long a name can be, in bytes (NAME_MAX). An index can have longer ones, which no file has.
 const longest = 255
 
 // Of judges a file by the last component of its path, and by the path of the folder that it is in.
@@ -316,27 +317,28 @@ func Of(folder, name string) (found Verdict) {
 	if len(name) == 0 || len(name) > longest {
 		return Plain
 	}
-	if full, settings := ofFolders(folder); full || settings && hasSettings(name) {
+	if full, texts := ofFolders(folder); full || texts && isText(name) {
 		return Secret
 	}
-	folder = folder[strings.LastIndexByte(folder, '/')+1:]
+	folder = strings.ToLower(folder[strings.LastIndexByte(folder, '/')+1:])
 	for ; name != "" && found != Secret; name = original(name) {
-		found = max(found, cmp.Or(ofWhole(folder, strings.ToLower(name)), ofWords(name)))
+		found = max(found, cmp.Or(byRules(folder, strings.ToLower(name)), ofWords(name)))
 	}
 	return found
 }
 
-// ofWhole judges by all of a name, in lower case. The first rule that it meets counts.
-func ofWhole(folder, name string) Verdict {
-	v := cmp.Or(ofName(name), ofPlace[folder+"/"+name])
+// byRules judges a name and the folder that it is in, both in lower case: by the lists of names and places, else as a
+// variant of .env, else by its ending and other parts.
+func byRules(folder, name string) Verdict {
+	v := max(ofName(name), ofPlace[folder+"/"+name])
 	rest, ok := strings.CutPrefix(name, ".env")
 	if v == Plain && ok && rest != "" && (rest[0] < 'a' || rest[0] > 'z') { // not ".envrc"
 		return ofVariant(rest[1:])
 	}
-	return cmp.Or(v, max(ofEnding(name), ofBeginning(name)))
+	return cmp.Or(v, max(ofEnding(name), ofPart(name)))
 }
 
-// ofEnding judges by what follows the last dot, or the last but one.
+// ofEnding judges by the ending of a name: what follows the last dot, else what follows the last but one.
 func ofEnding(name string) Verdict {
 	dot := strings.LastIndexByte(name, '.')
 	if dot < 0 || name[dot+1:] == "env" && slices.Contains(examples, name[:dot]) {
@@ -349,7 +351,7 @@ func ofEnding(name string) Verdict {
 	return v
 }
 
-// ofVariant judges ".env.REST".
+// ofVariant judges a name that begins with .env and goes on with no letter, as ".env.REST" or ".env-REST".
 func ofVariant(rest string) Verdict {
 	if slices.ContainsFunc(examples, func(e string) bool { return strings.HasSuffix("."+rest, "."+e) }) {
 		return Plain
@@ -360,9 +362,9 @@ func ofVariant(rest string) Verdict {
 // ofWords judges by the words of a name: "deploy_key", "clientSecret.json".
 func ofWords(name string) Verdict {
 	switch {
-	case hasSettings(name):
+	case isText(name):
 	case endsIn(name, mayHold):
-		return Look
+		return Ordinary
 	default:
 		return Plain
 	}
@@ -383,12 +385,12 @@ func ofWords(name string) Verdict {
 			begin++
 		}
 	}
-	return Look
+	return Ordinary
 }
 
-// hasSettings reports whether a file has settings or one text, by its ending.
-func hasSettings(name string) bool {
-	return strings.LastIndexByte(name, '.') <= 0 || endsIn(name, settings)
+// isText reports whether a file is a configuration or plain text, by its ending.
+func isText(name string) bool {
+	return strings.LastIndexByte(name, '.') <= 0 || endsIn(name, textEndings)
 }
 
 func endsIn(name string, endings []string) bool {

@@ -15,15 +15,15 @@ func TestNames(t *testing.T) {
 			.ENV .env.LOCAL server.KEY .env~ .env.bak .env-prod .env_prod prod.env .env.swp ..env.swp id_rsa.old secrets.yml
 			.bash_history storageState.json accessKeys.csv
 			.ssh/config .ssh/any .password-store/a.gpg secrets/db.txt secrets/db .docker/config.json .kube/config .aws/credentials .cargo/credentials.toml
-			secrets/prod/db.txt Secrets/db.yml .ssh/sub/key .envs/.local/.postgres .env.d/web.conf .env2 .env.kate-swp .viminfo .node_repl_history
+			secrets/prod/db.txt Secrets/db.yml SECRETS/db.yml .SSH/any .Docker/config.json gh/hosts.yml .ssh/sub/key .envs/.local/.postgres .env.d/web.conf .env2 .env.kate-swp .viminfo .node_repl_history
 			rsyncd.secrets krb5.keytab home.nmconnection .curlrc .id_rsa
 			.streamlit/secrets.toml id_rsa.private id_rsa_old id_ed25519_work kubeconfig.yaml terraform.tfstate.123.backup _env jwt.secret`,
-		secretfile.Ask: `cacert.pem .npmrc .yarnrc.yml credentials.json keys.txt mykey.PEM.bak
+		secretfile.Suspect: `cacert.pem .npmrc .yarnrc.yml credentials.json keys.txt mykey.PEM.bak
 			deploy_key deploy_rsa firebase-adminsdk-x1.json service-account-prod.json serviceAccountKey.json token
 			token.txt api_key.txt .token .vault_pass ansible_vault_password credentials oauth.json .envrc .mcp.json
 			appsettings.Development.json keystore.properties trace.har my-secret.yaml token2.txt private.asc
 			my.token db.password prod.credentials site.cookies vpn.auth admin.pass my.TOKEN my.token.bak ssl.privkey`,
-		secretfile.Look: `environment .environment tfstate . x. package.json Makefile keyboard.json monkey.yaml tsconfig.json
+		secretfile.Ordinary: `environment .environment tfstate . x. package.json Makefile keyboard.json monkey.yaml tsconfig.json
 			config.json config README.md author.txt .ssh keymap.toml docker-compose.yml example.env notes deploy.sh deploy.ps1 x.log app.log.1`,
 		secretfile.Plain: `.env.example .env.sample .env.local.example .env.d.ts main.go id_rsa.pub id_ed25519_work.pub a.b.c
 			token.go secrets.py keys.ts password_test.rb secrets/manager.go secrets/impl/manager.go credentials/src.rs
@@ -45,7 +45,7 @@ func TestNames(t *testing.T) {
 func TestWhatIsLeftBesideASecretFile(t *testing.T) {
 	for original, want := range map[string]secretfile.Verdict{
 		".env": secretfile.Secret, "secrets.yml": secretfile.Secret, "id_rsa": secretfile.Secret, ".netrc": secretfile.Secret,
-		"prod-token.txt": secretfile.Ask, "deployKey.json": secretfile.Ask, ".npmrc": secretfile.Ask, "app.log": secretfile.Look,
+		"prod-token.txt": secretfile.Suspect, "deployKey.json": secretfile.Suspect, ".npmrc": secretfile.Suspect, "app.log": secretfile.Ordinary,
 	} {
 		for _, beside := range []string{
 			"N~", "N.bak", "N.OLD", ".N.swp", ".N.swn", ".N.un~", "#N#", "N copy", "N copy 2", "N (1)", "N(copy)", "N.1", "N.~1~", "N-20260101",
@@ -54,7 +54,7 @@ func TestWhatIsLeftBesideASecretFile(t *testing.T) {
 			name := strings.ReplaceAll(beside, "N", original)
 			got := secretfile.Of("", name)
 			numbered := strings.LastIndexByte(original, '.') <= 0 && strings.Contains(beside, "1") // "man.1"
-			if got != want && (got != secretfile.Secret || want == secretfile.Look) && !numbered {
+			if got != want && (got != secretfile.Secret || want == secretfile.Ordinary) && !numbered {
 				t.Errorf("%q: got %d, want %d", name, got, want)
 			}
 		}

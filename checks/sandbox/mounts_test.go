@@ -172,7 +172,9 @@ func TestASecretFileOfTheUsersSkillsOrPluginsIsNotInside(t *testing.T) {
 	w.write(t, ".claude/skills/deploy/token.txt", canary+"\n")
 	w.write(t, ".claude/skills/deploy/SKILL.md", "deploy\n")
 	w.write(t, ".claude/plugins/m/.git/config", "[remote \"origin\"]\n\turl = https://u:"+canary+"@h/x\n")
-	const look = `cat ~/.claude/skills/deploy/* ~/.claude/skills/deploy/.env ~/.claude/plugins/m/.git/config`
+	w.write(t, ".claude/plugins/m/.git/credentials", "https://u:"+canary+"@h\n")
+	w.write(t, ".claude/plugins/m/.git/git-crypt/keys/default", canary)
+	const look = `cat ~/.claude/skills/deploy/* ~/.claude/skills/deploy/.env; grep -r . ~/.claude/plugins/m/.git`
 	if got := w.inside(t, look); strings.Contains(got, canary) || !strings.Contains(got, "deploy\n") || !strings.Contains(got, "https://h/x") {
 		t.Errorf("inside: %s", got)
 	}

@@ -266,8 +266,8 @@ func isShown(in inputs, path string) bool {
 	return project.Matches(in.plan.Show, pattern(in, path), true)
 }
 
-// coverSecretsIn covers what looks secret in a folder of the user's own that the
-// agent can read, and reports whether all of it was looked at.
+// coverSecretsIn covers what looks secret in a folder of the user's own that the agent can read, and reports whether
+// all of it was looked at.
 func coverSecretsIn(in inputs, source, destination string) (made part, whole bool, err error) {
 	shown := func(rel string) bool { return isShown(in, filepath.Join(source, rel)) }
 	covers, cut, err := project.LookLent(source, shown)
@@ -276,10 +276,15 @@ func coverSecretsIn(in inputs, source, destination string) (made part, whole boo
 	}
 	for _, c := range covers {
 		at := filepath.Join(source, c.Rel)
-		made.mount(launch.Mount{
+		cover := launch.Mount{
 			Kind: plan.ROData, Source: at, Destination: destination + "/" + c.Rel, Data: c.Content,
 			Why: launch.WhyHidden,
-		})
+		}
+		if c.Dir {
+			cover.Kind, cover.Source = plan.ROBind, emptyFolder(in.call)
+			made.StandIns = append(made.StandIns, launch.StandIn{Path: cover.Source, Dir: true})
+		}
+		made.mount(cover)
 		made.note(at + " looks secret and does not enter; `show: [" + pattern(in, at) + "]` lets it in")
 	}
 	return made, !cut, nil

@@ -16,7 +16,7 @@ import (
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/pathname"
-	"claudebox/internal/workspace/gitconfig"
+	"claudebox/internal/workspace/git"
 	"claudebox/internal/workspace/secretfile"
 	"claudebox/internal/workspace/survey"
 )
@@ -296,11 +296,12 @@ func listens(tree *beneath.Folder, rel string) bool {
 	return !errors.Is(err, unix.ECONNREFUSED)
 }
 
-// Lent is a file that looks secret in a folder of the user's that an agent may read, such as the skills and plugins in
-// ~/.claude. Like a secret file of the project it is not for the agent.
+// Lent is a file, or a folder in a git folder, that looks secret in a folder of the user's that an agent may read, such
+// as the skills and plugins in ~/.claude. Like a secret file of the project it is not for the agent.
 type Lent struct {
 	Rel     string // from the folder
-	Content []byte // what is to be laid over it; nil: nothing is in it
+	Dir     bool   // it is a folder
+	Content []byte // what is to be laid over a file; nil: nothing is in it
 }
 
 // LentLimit is how many entries of such a folder are looked at: some ten milliseconds.
@@ -319,21 +320,24 @@ func LookLent(dir string, shown func(rel string) bool) (secrets []Lent, cut bool
 	}
 	filled := []string{"node_modules", ".venv"} // by tools, with nothing of the user's
 	seen := survey.Walk(at, survey.Question{Wanted: wanted, Skipped: filled, Limit: LentLimit}, nil)
-	configs := map[string]bool{} // those of git, of which only the secrets are left out
+	look := git.Look{Git: seen.Git, Bare: seen.Bare}
 	if IsGitFolder(dir) {
-		seen.Git = append(seen.Git, ".")
+		look.Own = []string{"."}
 	}
-	for _, place := range seen.Git {
-		rel := path.Join(place, "config")
-		configs[rel] = true
-		content, err := at.Read(rel, secretfile.Limit)
-		if err == nil && gitconfig.NeedsSanitising(content) && !shown(rel) {
-			secrets = append(secrets, Lent{rel, gitconfig.Sanitise(content)})
+	found, _ := git.Gather(at, look)
+	judged := map[string]bool{} // of a configuration only the secrets are left out
+	for _, f := range found.Folders {
+		judged[path.Join(f.Rel, "config")] = true
+		for _, s := range f.Secrets() {
+			if rel := path.Join(f.Rel, s.Name); !shown(rel) {
+				judged[rel] = true
+				secrets = append(secrets, Lent{rel, s.Dir, s.Copy})
+			}
 		}
 	}
 	for _, f := range seen.Files {
 		verdict := secretfile.Of(split(f.Rel))
-		if f.Kind == beneath.Regular && !configs[f.Rel] && !shown(f.Rel) && holdsSecret(at, f.Rel, verdict) {
+		if f.Kind == beneath.Regular && !judged[f.Rel] && !shown(f.Rel) && holdsSecret(at, f.Rel, verdict) {
 			secrets = append(secrets, Lent{Rel: f.Rel})
 		}
 	}

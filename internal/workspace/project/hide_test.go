@@ -1,6 +1,7 @@
 package project_test
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"os/exec"
@@ -14,6 +15,37 @@ import (
 	"claudebox/internal/diag"
 	"claudebox/internal/workspace/project"
 )
+
+// TestSecretsInTheGitFoldersOfLentFolders: what a session there would not see, no other may read.
+func TestSecretsInTheGitFoldersOfLentFolders(t *testing.T) {
+	w := newWorld(t)
+	w.repo("lent/a", "x")
+	w.write("lent/a/.git/config", "[remote \"origin\"]\n\turl = https://u:pw@h/x\n")
+	w.write("lent/a/.git/credentials", "https://u:pw@h\n")
+	w.write("lent/a/.git/FETCH_HEAD", "0123\tbranch 'x' of https://u:pw@h/x\n")
+	w.write("lent/a/.git/git-crypt/keys/default", "x")
+	w.write("lent/a/.git/hooks/pre-push", "curl https://u:pw@h/x\n")
+	w.write("lent/a/.env", "A=b")
+	want := []string{"a/.env", "a/.git/FETCH_HEAD", "a/.git/config", "a/.git/credentials", "a/.git/git-crypt", "a/.git/hooks/pre-push"}
+	for dir, in := range map[string]string{"lent": "", "lent/a": "a/", "lent/a/.git": "a/.git/"} {
+		found, _, err := project.LookLent(w.path(dir), func(string) bool { return false })
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := []string{}
+		for _, l := range found {
+			got = append(got, in+l.Rel)
+			if bytes.Contains(l.Content, []byte("pw")) || l.Dir != (path.Base(l.Rel) == "git-crypt") {
+				t.Errorf("%+v", l)
+			}
+		}
+		slices.Sort(got)
+		want := slices.DeleteFunc(slices.Clone(want), func(rel string) bool { return !strings.HasPrefix(rel, in) })
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: got %q, want %q", dir, got, want)
+		}
+	}
+}
 
 // TestWhatHideNamesIsHidden: tracked or not, a file or a folder (attack f11).
 func TestWhatHideNamesIsHidden(t *testing.T) {

@@ -69,6 +69,16 @@ func made(blob string, extension string, names ...string) []byte {
 	return append(index, end[:]...)
 }
 
+// flagged returns an index with one entry, which has further flags.
+func flagged(flags uint16) []byte {
+	index := append([]byte("DIRC\x00\x00\x00\x03\x00\x00\x00\x01"), make([]byte, 60)...)
+	binary.BigEndian.PutUint32(index[12+24:], 0o100644)
+	index = binary.BigEndian.AppendUint16(append(index, 0x40, 1), flags)
+	index = append(append(index, 'a'), make([]byte, 7)...)
+	end := sha1.Sum(index)
+	return append(index, end[:]...)
+}
+
 // An agent writes an index by hand: the user's `git restore .` would write a hook and run it, or a file anywhere.
 func TestAnIndexThatLeadsElsewhereGoes(t *testing.T) {
 	for _, name := range []string{
@@ -154,22 +164,26 @@ func TestAnIndexThatIsReadInTwoWaysIsNotLegal(t *testing.T) {
 	blocks := func(at uint32, count uint32) string {
 		return "IEOT\x00\x00\x00\x0c\x00\x00\x00\x01" + string(binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, at), count))
 	}
+	if _, ok := git.CheckIndex(flagged(0x2000), 20); !ok {
+		t.Error("one with a file that is yet to be added is not legal")
+	}
 	for name, index := range map[string][]byte{
-		"padding":                      padded,
-		"a length that is not":         unsaid,
-		"fewer entries than there are": func() []byte { b := slices.Clone(good); b[11] = 1; return b }(),
-		"more entries than there are":  func() []byte { b := slices.Clone(good); b[11] = 9; return b }(),
-		"an unknown extension":         made(blob, "ZZZZ\x00\x00\x00\x00", "a"),
-		"an extension that is cut":     made(blob, "TREE\x00\x00\x00\x09", "a"),
-		"something at the end":         made(blob, "TREE", "a"),
-		"blocks elsewhere":             made(blob, blocks(80, 2), ".env", "a"),
-		"blocks without the last one":  made(blob, blocks(12, 1), ".env", "a"),
-		"another end of the entries":   made(blob, "EOIE\x00\x00\x00\x04\x00\x00\x00\x0c", "a"),
-		"a name without letters":       made(blob, "", ""),
-		"names in another order":       made(blob, "", "a", ".env"),
-		"a name twice":                 made(blob, "", "a", "a"),
-		"unknown flags":                func() []byte { b := slices.Clone(good); b[12+60] |= 0x40; return b }(),
-		"no index":                     []byte("x"),
+		"padding":                       padded,
+		"a length that is not":          unsaid,
+		"fewer entries than there are":  func() []byte { b := slices.Clone(good); b[11] = 1; return b }(),
+		"more entries than there are":   func() []byte { b := slices.Clone(good); b[11] = 9; return b }(),
+		"an unknown extension":          made(blob, "ZZZZ\x00\x00\x00\x00", "a"),
+		"an extension that is cut":      made(blob, "TREE\x00\x00\x00\x09", "a"),
+		"something at the end":          made(blob, "TREE", "a"),
+		"blocks elsewhere":              made(blob, blocks(80, 2), ".env", "a"),
+		"blocks without the last one":   made(blob, blocks(12, 1), ".env", "a"),
+		"another end of the entries":    made(blob, "EOIE\x00\x00\x00\x04\x00\x00\x00\x0c", "a"),
+		"a name without letters":        made(blob, "", ""),
+		"names in another order":        made(blob, "", "a", ".env"),
+		"a name twice":                  made(blob, "", "a", "a"),
+		"a flag that git does not know": flagged(0x0001),
+		"a flag that is not used yet":   flagged(0x8000),
+		"no index":                      []byte("x"),
 	} {
 		if _, ok := git.CheckIndex(index, 20); ok {
 			t.Errorf("%s: legal", name)

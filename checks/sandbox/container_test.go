@@ -52,7 +52,8 @@ func readOnly(folder string) string {
 		"; mount -o remount,bind,ro " + folder + "; "
 }
 
-// contained starts a session in a pid and a mount namespace, set up by a script.
+// contained starts a session in a pid and a mount namespace, set up by a script. There is a process 2: else claudebox
+// mounts a /proc of its own for bwrap.
 func (w *world) contained(t *testing.T, tier, setUp string, flags ...string) *exec.Cmd {
 	t.Helper()
 	unshare, err := exec.LookPath("unshare")
@@ -61,7 +62,7 @@ func (w *world) contained(t *testing.T, tier, setUp string, flags ...string) *ex
 	}
 	file := w.profile(t, "nix: {daemon: off}", "network: {tier: allow, allow: [anthropic]}")
 	cmd := w.session("echo it started", append(flags, "-P", file, "--network", tier)...)
-	script := "set -e; " + setUp + `sleep 1000 & set +e; setpriv --ambient-caps -all --inh-caps -all "$@"; ` +
+	script := "set -e; sleep 1000 & " + setUp + `set +e; setpriv --ambient-caps -all --inh-caps -all "$@"; ` +
 		`status=$?; kill $!; exit $status`
 	words := []string{
 		unshare, "--user", "--map-current-user", "--keep-caps", "--pid", "--fork", "--mount-proc",

@@ -19,7 +19,7 @@ import (
 // patience bounds each wait for the other side, unless a way has its own bound: an
 // answer that comes at all comes sooner; what is dropped in silence takes all of it.
 const (
-	patience = 3 * time.Second
+	patience = 6 * time.Second
 	again    = 500 * time.Millisecond // a datagram is sent anew after this
 )
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"crypto/sha1" //nolint:gosec // git's
 	"crypto/sha256"
-	"iter"
 	"path"
 	"slices"
 	"strconv"
@@ -265,7 +264,8 @@ func (s Scope) entered(tree *beneath.Folder, seen Seen, known *Seen) (folders []
 		return known.entered
 	}
 	for _, place := range places {
-		for index := range place.parts() {
+		for _, name := range place.parts() {
+			index, _ := beneath.ReadIn(place.git, name, indexLimit)
 			folders = append(folders, place.filledIn(index)...)
 		}
 	}
@@ -273,25 +273,22 @@ func (s Scope) entered(tree *beneath.Folder, seen Seen, known *Seen) (folders []
 	return slices.Compact(folders)
 }
 
-// parts returns the contents of the index, and of the files that it may be split into.
-func (p indexPlace) parts() iter.Seq[[]byte] {
-	return func(yield func([]byte) bool) {
-		at, err := beneath.Open(p.git)
-		if err != nil {
-			return
-		}
-		defer at.Close()
-		const most = 10_000
-		names, _ := at.Names(".", most)
-		for _, name := range names {
-			if name != "index" && !strings.HasPrefix(name, "sharedindex.") {
-				continue
-			}
-			if content, err := at.Read(name, indexLimit); err == nil && !yield(content) {
-				return
-			}
+// parts returns the names of the index, and of the files that it may be split into.
+func (p indexPlace) parts() []string {
+	parts := []string{"index"}
+	at, err := beneath.Open(p.git)
+	if err != nil {
+		return parts
+	}
+	defer at.Close()
+	const most = 10_000
+	names, _ := at.Names(".", most)
+	for _, name := range names {
+		if strings.HasPrefix(name, "sharedindex.") {
+			parts = append(parts, name)
 		}
 	}
+	return parts
 }
 
 // filledIn returns the folders that tools fill, by their names, in which an index has files.

@@ -10,6 +10,7 @@ in
   bwrap = lib.getExe' (pkgs.callPackage ./bubblewrap.nix { }) "bwrap";
   env = lib.getExe' pkgs.coreutils "env";
   bash = lib.getExe' pkgs.bashInteractive "bash";
+  git = lib.getExe' pkgs.git "git";
   nix = lib.getExe' pkgs.nix "nix";
   cacert = "${pkgs.cacert}/etc/ssl/certs/ca-bundle.crt";
   locale = "${pkgs.glibcLocalesUtf8}/lib/locale/locale-archive";

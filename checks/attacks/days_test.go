@@ -21,6 +21,7 @@ type day struct {
 	user  string   // in the project, which is a repository with one commit
 	agent string   // inside
 	after string   // on the host, in the project
+	git   string   // part of a line on what waits in the agent's git folder
 	says  []string // patterns of the lines of the report; none: nothing is said
 	back  bool     // something is taken out, and the command in the report puts it back
 	flags []string
@@ -46,19 +47,19 @@ func conflict(begin string) string {
 
 var days = map[string]day{
 	"a branch with commits": {agent: `git switch -qc f/x; echo y >>README; git commit -qam y; git commit -q --amend -m z`, after: `test "$(git log -1 --format=%s f/x)" = z`},
-	"a rebase that stopped": {agent: conflict("git rebase main"), after: `git rebase --abort`, says: []string{`new +.git/rebase-merge +a rebase is under way`}},
-	"an interactive rebase": {agent: three + `GIT_SEQUENCE_EDITOR='sed -i 1ibreak' git rebase -qi HEAD~2`, after: `git rebase --continue`, says: []string{`rebase is under way`}},
+	"a rebase that stopped": {agent: conflict("git rebase main"), after: `test ! -e .git/rebase-merge`, git: "rebase-merge is under way inside"},
+	"an interactive rebase": {agent: three + `GIT_SEQUENCE_EDITOR='sed -i 1ibreak' git rebase -qi HEAD~2`, after: `test ! -e .git/rebase-merge`, git: "rebase-merge is under way inside"},
 	"a rebase that is done": {agent: three + `git commit -q --fixup HEAD~1 --allow-empty; GIT_SEQUENCE_EDITOR=true git rebase -qi --autosquash HEAD~3`, after: `git log --oneline`},
-	"a merge that stopped":  {agent: conflict("git merge main"), after: `git merge --abort`, says: []string{`merge is under way`}},
+	"a merge that stopped":  {agent: conflict("git merge main"), after: `git merge --abort`, git: "a merge is under way since this session"},
 	"a cherry-pick that stopped": {
-		agent: conflict("git cherry-pick main~1 main"), after: `git cherry-pick --abort`, says: []string{`cherry-pick is under way`},
+		agent: conflict("git cherry-pick main~1 main"), after: `git status`, git: "sequencer is under way inside",
 	},
-	"a revert that stopped": {agent: three + `git revert HEAD~1 && exit 1; true`, after: `git revert --abort`, says: []string{`revert is under way`}},
+	"a revert that stopped": {agent: three + `git revert HEAD~1 && exit 1; true`, after: `git revert --abort`, git: "a revert is under way since this session"},
 	"an am that stopped": {
 		agent: three + `git format-patch -q -1 --stdout >/tmp/p; git switch -q other; echo z >f; git commit -qam z; git am /tmp/p && exit 1; true`,
-		after: `git am --abort`, says: []string{"git am` is under way"},
+		after: `test ! -e .git/rebase-apply`, git: "rebase-apply is under way inside",
 	},
-	"a bisection":      {agent: three + `git bisect start -q HEAD HEAD~2`, after: `git bisect reset`, says: []string{`bisection is under way`}},
+	"a bisection":      {agent: three + `git bisect start -q HEAD HEAD~2`, after: `test ! -e .git/BISECT_LOG`, git: "BISECT_LOG is under way inside"},
 	"a stash":          {agent: `echo y >>README; git stash -q`, after: `git stash pop && grep y README`},
 	"tags and notes":   {agent: `git tag v1; git tag -am x v2; git notes add -m n`, after: `git notes show HEAD && git cat-file -e v2`},
 	"gc and repack":    {agent: three + `git gc -q; git repack -adq; git commit-graph write --reachable; git multi-pack-index write`, after: `git fsck`},
@@ -151,9 +152,6 @@ var days = map[string]day{
 		user: checkouts, agent: `test -z "$(ls -A ../../dev)"; test ! -s .env; echo y >y; git add y; git commit -qm y; git gc -q; touch n`,
 		after: `git -C trees/x log -1 --format=%s | grep y && test -e trees/x/n && git worktree list | grep dev`, in: "trees/x",
 	},
-	"a bare repository with checkouts": {
-		user: checkouts, agent: `test ! -s dev/.env; cd trees/x; echo y >y; git add y; git commit -qm y; touch n ../../main/m`, after: `git -C trees/x log -1 --format=%s | grep y && test -e main/m`,
-	},
 	"a first repository": {user: `rm -rf .git`, agent: `git init -q; git add .; git commit -qm first; git branch -m trunk`, after: `git log -1 --format=%s | grep first`, says: []string{`new +.git +a repository that was made inside`}},
 }
 
@@ -181,6 +179,10 @@ func TestAnOrdinaryDay(t *testing.T) {
 				t.Fatalf("it does not work inside\n%s", got)
 			}
 			_, report, _ := strings.Cut(got.stderr, "was changed while the session ran:\n")
+			report = regexp.MustCompile(`(?m)^claudebox: git, .*\n`).ReplaceAllString(report, "")
+			if !strings.Contains(got.stderr, d.git) {
+				t.Errorf("want %q\n%s", d.git, got)
+			}
 			w.wantLines(report, d.says)
 			if strings.Contains(got.stderr, "DANGER") || strings.Contains(report, "taken out") != d.back {
 				t.Errorf("something is taken out, or is not\n%s", got)

@@ -132,8 +132,7 @@ func TestTheReportOfASession(t *testing.T) {
 	script := `echo b >>.envrc; echo '{"scripts": {}}' >package.json; printf '#!/bin/sh\n' >.git/hooks/pre-commit
 		mkdir -p .github/workflows; echo 'on: push' >.github/workflows/x.yml; echo x >main.go`
 	got := w.claudebox("shell", "--yes", "--report-json", "../report.json", "--", "bash", "-c", script)
-	want := strings.ReplaceAll(`bash: line 1: .git/hooks/pre-commit: Read-only file system
-claudebox: what your own tools run was changed while the session ran:
+	want := strings.ReplaceAll(`claudebox: what your own tools run was changed while the session ran:
   changed  .envrc                   direnv runs it when you enter the folder, once you allow it
   new      .github/workflows/x.yml  your forge runs it when you push
   changed  package.json             tracked, and run when you build, test or install: see 'git diff HEAD', or 'git log -p' if committed
@@ -356,23 +355,6 @@ func TestAConfigurationIsWrittenByAnotherName(t *testing.T) {
 	}
 }
 
-// What was taken out of a configuration is kept as it was, with the user's
-// passwords in it.
-func TestWhatWasKeptAsideIsReadByTheNextSession(t *testing.T) {
-	w := newWorld(t)
-	w.git("project", "init", "-q")
-	w.git("project", "config", "remote.origin.url", "https://u:"+canary+"@h/x")
-	l := w.begin()
-	w.git("project", "config", "core.sshCommand", "true") // by the user
-	if said := l.end(); !strings.Contains(said, "claudebox-aside") {
-		t.Fatal(said)
-	}
-	w.wantNoCanary(w.attack("grep -r . .git"))
-	if aside, _ := filepath.Glob(w.path("project/.git/claudebox-aside/*")); len(aside) != 1 {
-		t.Errorf("aside is %q", aside)
-	}
-}
-
 // The host's git obeys a repository that is given away beside the project.
 func TestARepositoryBesideTheProjectIsTurnedAgainstTheHost(t *testing.T) {
 	for name, inside := range map[string]string{"at its own path": "", "elsewhere": ":/srv/lib"} {
@@ -391,7 +373,7 @@ func TestARepositoryBesideTheProjectIsTurnedAgainstTheHost(t *testing.T) {
 			}
 			got := w.claudebox("shell", "--yes", "--mount-rw", w.path("lib")+inside, "--", "bash", "-c", script, at, w.orders())
 			w.wantNoCanary(got)
-			if !strings.Contains(got.stderr, "new/.git/config") || got.stdout != "2\n" {
+			if !strings.Contains(got.stderr, "new/.git/config") || got.stdout != "1\n" { // the agent's own hook stops its commit
 				t.Error(got)
 			}
 			os.Remove(w.path(taken)) // the agent's own git obeyed
@@ -463,8 +445,7 @@ func TestACoveredFileIsReplacedByTheHost(t *testing.T) {
 		w.git("project", "config", "remote.origin.url", "https://"+canary+"@example.org/x")
 		l.until("cat .env", "")
 		l.until("[[ -w .envrc ]] || echo no", "no\n")
-		l.until("[[ -w .git/config ]] || echo no", "no\n")
-		l.until("echo evil 2>/dev/null >>.envrc; git config core.fsmonitor x 2>/dev/null; cat .envrc; git config core.fsmonitor", "b\n")
+		l.until("echo evil 2>/dev/null >>.envrc; cat .envrc", "b\n")
 		l.until("grep -c "+canary+" .git/config", "0\n")
 	}
 	if said := l.end(); strings.Contains(said, "not covered") {

@@ -98,9 +98,11 @@ var holes = map[string]func(b *box, dir string){
 	"write to the store":       func(b *box, _ string) { b.words["store"] = []string{"--tmpfs", "/nix/store"} },
 	"write beside the project": func(b *box, _ string) { delete(b.words, "y beside") },
 	"covered secrets":          func(b *box, _ string) { delete(b.words, "project .env") },
-	"git's configuration":      func(b *box, _ string) { delete(b.words, "project .git/config") },
-	"git's hooks":              func(b *box, _ string) { delete(b.words, "project .git/hooks") },
-	"another git folder":       func(b *box, _ string) { delete(b.words, "project .git") },
+	"your git folder": func(b *box, _ string) {
+		at := filepath.Join(b.Project, ".git")
+		b.words["project .git"] = []string{"--bind", at, at}
+	},
+	"another git folder":       func(b *box, _ string) { delete(b.words, "project .git"); b.GitFolder = "none" },
 	"files the host runs":      func(b *box, _ string) { delete(b.words, "project .envrc") },
 	"user namespaces":          func(b *box, _ string) { b.allow = []uint32{unix.SYS_UNSHARE} },
 	"other namespaces":         func(b *box, _ string) { b.allow = []uint32{unix.SYS_SETNS} },
@@ -228,13 +230,10 @@ func newBox(t attack.Targets, dir string) *box {
 		"y beside": {"--remount-ro", filepath.Dir(t.Project)},
 		"z root":   {"--remount-ro", "/"},
 	}}
-	for _, name := range []string{".git", ".git/config", ".git/hooks", ".envrc", ".mcp.json"} {
-		kind := "--ro-bind"
-		if name == ".git" {
-			kind = "--bind"
-		}
-		b.words["project "+name] = []string{kind, filepath.Join(t.Project, name), filepath.Join(t.Project, name)}
+	for _, name := range []string{".envrc", ".mcp.json"} {
+		b.words["project "+name] = []string{"--ro-bind", filepath.Join(t.Project, name), filepath.Join(t.Project, name)}
 	}
+	b.words["project .git"] = []string{"--bind", dir, filepath.Join(t.Project, ".git")} // one of the agent's own
 	b.words["project .env"] = []string{"--ro-bind", dir + "/file", filepath.Join(t.Project, ".env")}
 	return b
 }

@@ -104,7 +104,7 @@ func TestAMountDoesNotOpenWhatIsKeptInTheProject(t *testing.T) {
 		"a hook by its own path":           {"--mount-rw", ".git/hooks/mine", ".git/hooks"},
 		"a hidden file elsewhere":          {"--mount-ro", ".env:/mnt/env", ".env"},
 		"a folder with one":                {"--mount-ro", "conf:/mnt/conf", "conf/.env"},
-		"git's configuration and its keys": {"--mount-ro", ".git:/mnt/git", ".git/config"},
+		"git's configuration and its keys": {"--mount-ro", ".git:/mnt/git", ".git"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

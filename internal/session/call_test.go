@@ -63,14 +63,14 @@ func TestAProfileThatALinkLeadsElsewhereIsFound(t *testing.T) {
 
 func TestWhatIsHiddenIsMountedFromClaudeboxsOwnEmptyFolder(t *testing.T) {
 	empty := emptyFolder(at("/home/u"))
-	folder := projectMount(project.Mount{Path: "/p/secrets", Mode: project.Hidden, Dir: true}, empty)
+	folder := projectMount(project.Mount{Path: "/p/secrets", Mode: project.Hidden, Dir: true}, empty, "")
 	if folder.Kind != plan.ROBind || folder.Source != empty || folder.Destination != "/p/secrets" {
 		t.Errorf("a folder: %+v", folder)
 	}
 	if own := (profiledir.Folders{Home: "/home/u/.claudebox"}); filepath.Dir(empty) != own.Home {
 		t.Errorf("the empty folder is %s", empty)
 	}
-	if read := projectMount(project.Mount{Path: "/p/.git/config", Mode: project.ReadOnly}, empty); read.Kind != plan.ROBind || read.Source != "/p/.git/config" {
+	if read := projectMount(project.Mount{Path: "/p/.git/config", Mode: project.ReadOnly}, empty, ""); read.Kind != plan.ROBind || read.Source != "/p/.git/config" {
 		t.Errorf("a file that is read-only: %+v", read)
 	}
 }

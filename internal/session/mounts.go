@@ -16,6 +16,7 @@ import (
 	"claudebox/internal/plan"
 	"claudebox/internal/profile"
 	"claudebox/internal/sandbox/launch"
+	"claudebox/internal/workspace/handover"
 	"claudebox/internal/workspace/project"
 )
 
@@ -23,7 +24,7 @@ import (
 // machine's policy files. linked maps a mount's source to the link that led to it, see [bound]. The plan's other mounts
 // are made by [launch.Mounts].
 func mountsOf(in inputs) (made part, linked map[string]string, err error) {
-	made, linked = protection(in.project, emptyFolder(in.call)), map[string]string{}
+	made, linked = protection(in, in.project), map[string]string{}
 	for _, flag := range []struct {
 		name  string
 		kind  plan.MountKind
@@ -53,11 +54,13 @@ func mountsOf(in inputs) (made part, linked map[string]string, err error) {
 }
 
 // protection makes the mounts that keep the agent from changing what the host obeys in a folder, and from reading
-// what is hidden there. empty is the folder that is mounted over hidden folders.
-func protection(folder project.Project, empty string) (made part) {
+// what is hidden there; and those of git folders, of which the agent has its own.
+func protection(in inputs, folder project.Project) (made part) {
+	empty := emptyFolder(in.call)
 	for _, m := range folder.Mounts {
-		made.mount(projectMount(m, empty))
+		made.mount(projectMount(m, empty, handover.Place{Folder: placeFolder(in, m.Path)}.Inner()))
 	}
+	made.mount(objectsOf(folder)...)
 	if slices.ContainsFunc(folder.Mounts, hidesFolder) {
 		made.StandIns = append(made.StandIns, launch.StandIn{Path: empty, Dir: true})
 	}
@@ -68,10 +71,32 @@ func protection(folder project.Project, empty string) (made part) {
 	return made
 }
 
-// projectMount mounts a path of the project over itself, in the mode of m. empty is mounted over a hidden folder.
-func projectMount(m project.Mount, empty string) launch.Mount {
+// objectsOf mounts the objects of a folder's repositories, read-only.
+func objectsOf(folder project.Project) (list []launch.Mount) {
+	for _, place := range folder.Places {
+		objects := place.Mounts()[1]
+		list = append(list, launch.Mount{
+			Kind: plan.ROBind, Source: objects.Source, Destination: objects.Destination, Open: true, Why: whyObjects,
+		})
+	}
+	return list
+}
+
+// whyObjects is the rule behind the mount of a repository's objects.
+const whyObjects = "git: your commits and files, as git stores them"
+
+// placeFolder is claudebox's folder for what belongs to a git folder of the user's.
+func placeFolder(in inputs, outer string) string {
+	return filepath.Join(in.Instance.Dir, handover.Folder, handover.Name(outer))
+}
+
+// projectMount mounts a path of the project over itself, in the mode of m. empty is mounted over a hidden folder, inner
+// over a git folder.
+func projectMount(m project.Mount, empty, inner string) launch.Mount {
 	b := launch.Mount{Kind: plan.Bind, Source: m.Path, Destination: m.Path, Open: true, Why: m.Why}
 	switch m.Mode {
+	case project.Inner:
+		b.Source = inner
 	case project.ReadOnly:
 		b.Kind = plan.ROBind
 	case project.Made:
@@ -217,7 +242,8 @@ func judgeSources(in inputs, mounts []launch.Mount, list []given) error {
 // judgeSource returns an error for a mount that shows a secret path of the host, see [judgeSources].
 func judgeSource(in inputs, m launch.Mount) error {
 	if m.Secret || !m.Open || m.Why == plan.Base || pathname.Below(m.Source, in.project.Path) ||
-		m.Source == emptyFolder(in.call) {
+		m.Source == emptyFolder(in.call) ||
+		!userNamed(m) && pathname.Below(m.Source, filepath.Join(in.Instance.Dir, handover.Folder)) {
 		return nil
 	}
 	home, err := beneath.Canonical(in.Facts.Home)
@@ -276,7 +302,7 @@ func userNamed(m launch.Mount) bool {
 
 // opens reports whether a mount lets the agent write to what kept protects or, if kept covers it, read it.
 func opens(m launch.Mount, kept project.Mount) bool {
-	covered := kept.Mode == project.Made || kept.Mode == project.Hidden
+	covered := kept.Mode == project.Made || kept.Mode == project.Hidden || kept.Mode == project.Inner
 	if !covered && !(kept.Mode == project.ReadOnly && m.Kind == plan.Bind) {
 		return false
 	}

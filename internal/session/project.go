@@ -201,9 +201,10 @@ func (p *guardPart) addBeside(in inputs, m launch.Mount, mounts []launch.Mount) 
 // cover mounts what protects a folder in its mount m, and returns all that does: of a read-only mount, what hides
 // something. What has a mount of its own is left out.
 func (p *guardPart) cover(in inputs, folder given, m launch.Mount, mounts []launch.Mount) part {
-	kept := protection(folder.Project, emptyFolder(in.call))
-	for i, made := range kept.Mounts {
-		at := folder.Mounts[i]
+	kept := protection(in, folder.Project)
+	p.mount(objectsOf(folder.Project)...)
+	for i, at := range folder.Mounts {
+		made := kept.Mounts[i]
 		made.Destination, made.Secret = folder.inside(at.Path), m.Secret
 		taken := func(m launch.Mount) bool { return m.Destination == made.Destination }
 		if slices.ContainsFunc(mounts, taken) || slices.ContainsFunc(p.Mounts, taken) ||
@@ -229,7 +230,9 @@ func (p *guardPart) addReadable(in inputs, m launch.Mount, mounts []launch.Mount
 			m.Source, project.LentLimit))
 		return nil
 	}
-	opened, err := project.Open(besideRequest(in, m.Source))
+	req := besideRequest(in, m.Source)
+	req.Lent = true
+	opened, err := project.Open(req)
 	if errors.Is(err, project.ErrUnfound) {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/workspace/aftermath"
 	"claudebox/internal/workspace/cover"
+	"claudebox/internal/workspace/handover"
 	"claudebox/internal/workspace/project"
 )
 
@@ -24,9 +25,13 @@ type running struct {
 	keys    keyAgent
 	nix     nixStore
 	holds   []*project.Hold      // the stand-ins, see [running.hold]
+	git     *handover.Session    // between the user's git folders and the agent's
 	after   []*aftermath.Session // of the folders that the agent may change
 	reports []aftermath.Report   // about those folders, once they are settled
 	lost    uncovered            // files whose covers were lost
+
+	overlaps []bool   // whether other sessions lived in the given folders
+	gitLines []string // what did not cross between git folders, for people
 }
 
 // Run sets up what the launch needs on the host, runs it, reports, and undoes the setup, also after an error. Its error
@@ -37,7 +42,7 @@ func (s *Session) Run() (err error) {
 	r := &running{Session: s, runner: launch.Runner{Signals: launch.Listen(s.heeded)}}
 	defer r.close()
 	for _, step := range []func() error{
-		r.openNetwork, s.Instance.Prepare, r.openNix, func() error { return r.broker.start(s) },
+		r.openNetwork, s.Instance.Prepare, r.handOver, r.openNix, func() error { return r.broker.start(s) },
 		func() error { return r.keys.start(s.parts.git.keys, s.caller.Stderr) }, r.hold,
 	} {
 		if err := r.runner.Signals.Interrupted(); err != nil {
@@ -129,6 +134,7 @@ func (r *running) launch() error {
 		for _, session := range r.after {
 			session.Follow()
 		}
+		r.git.Follow()
 		r.keeper.writeNow()
 		for _, folder := range r.given {
 			if !folder.moved() {
@@ -184,9 +190,11 @@ func (r *running) lookAgain() error {
 // settle judges what the session left in the folders that the agent may change. A second call does nothing.
 func (r *running) settle() {
 	for _, session := range r.after {
+		r.overlaps = append(r.overlaps, session.Overlaps())
 		r.reports = append(r.reports, session.End())
 	}
 	r.after = nil
+	r.endGit()
 }
 
 // end stops the network, the broker and the ssh agent, and prints what each did. It releases the agent's home, where
@@ -226,4 +234,5 @@ func (r *running) end() {
 		diag.Print(stderr, err)
 	}
 	tell(r.Instance.Ended)
+	tell(r.gitLines)
 }

@@ -29,12 +29,13 @@ type Manifest struct {
 	References string `json:"references,omitempty"`
 }
 
-// Names of the manifest's tools. A launch needs the programs Bwrap, Env, Bash
+// Names of the manifest's tools. A launch needs the programs Bwrap, Env, Bash, Git
 // and Nix (Nix may be missing if there is no manifest); the others are optional.
 const (
 	ToolBwrap    = "bwrap"    // bubblewrap
 	ToolEnv      = "env"      // coreutils' env: for /usr/bin/env, and to start commands that must be looked up inside
 	ToolBash     = "bash"     // SHELL and /bin/sh
+	ToolGit      = "git"      // for hand-overs between the user's git folders and the agent's
 	ToolNix      = "nix"      // nix-instantiate and nix are in the same folder
 	ToolCacert   = "cacert"   // certificate bundle, when the host has none
 	ToolLocale   = "locale"   // LOCALE_ARCHIVE

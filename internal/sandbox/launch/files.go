@@ -122,6 +122,9 @@ func readOnlyWords(h Host) string {
 	var paths, covered []string
 	git := ""
 	for _, m := range h.Mounts {
+		if m.Why == WhyOwnGit {
+			git = gitWords
+		}
 		rel, below := strings.CutPrefix(m.Destination, h.Project+"/")
 		if !below || m.Kind != plan.ROBind && m.Kind != plan.ROData {
 			continue
@@ -131,21 +134,21 @@ func readOnlyWords(h Host) string {
 			continue
 		}
 		paths = append(paths, "`"+rel+"`")
-		if rel == ".git/config" {
-			git = gitWords
-		}
 	}
 	words := "No file of the project is read-only."
 	if len(paths) > 0 {
 		words = "Read-only in the project, because the user said so or the host executes them: " +
-			strings.Join(paths, ", ") + "." + git
+			strings.Join(paths, ", ") + "."
 	}
 	if len(covered) > 0 {
 		words += "\n- Empty here, because the user said so or they look secret: " + strings.Join(covered, ", ") +
 			". Their content stays outside: ask the user for what you need of it."
 	}
-	return words
+	return words + git
 }
+
+// WhyOwnGit is the Why of a mount that has a git folder of the agent's own in the place of the user's.
+const WhyOwnGit = "the agent's own git folder"
 
 // WhyHidden and WhyAsked are the Why of a mount that hides a file or folder of the project, rather than protecting it
 // from changes: claudebox found it, or the profile names it. By [OtherName] is said that it has a name elsewhere.
@@ -161,8 +164,10 @@ func (m Mount) Hides() bool {
 	return why == WhyHidden || why == WhyAsked
 }
 
-const gitWords = "\n  So `git config`, `git remote add`, `git push -u`, and `git worktree remove` of a worktree from " +
-	"before this session fail: use `git -c KEY=VALUE …`, give the URL to push, or ask the user." +
+const gitWords = "\n- The repository's `.git` is your own. Commits, branches, tags, the index and stashes are handed " +
+	"to the user's\n  repository within a moment, and the user's to you. Settings and hooks that you make stay here. " +
+	"If both " +
+	"sides moved a branch, the user's\n  commits are on `user/NAME` here; rebase onto them." +
 	"\n  Make worktrees in `.claude/worktrees/NAME`. One beside the project (`git worktree add ../x`) fails, or is lost " +
 	"\n  with the session: there the user has to make it, outside, and write `worktrees: [../x]` into the profile."
 

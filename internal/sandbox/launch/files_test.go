@@ -33,15 +33,14 @@ func TestSandboxMDTellsWhatIsThere(t *testing.T) {
 	h.Etc.ManagedText = []byte("policy of the company\n\n")
 	h.Nix.Daemon = true
 	h.Mounts = []Mount{
-		{Kind: plan.Bind, Destination: "/home/u/src/p/.git"},
-		{Kind: plan.ROData, Destination: "/home/u/src/p/.git/config"},
+		{Kind: plan.Bind, Destination: "/home/u/src/p/.git", Why: WhyOwnGit},
 		{Kind: plan.ROBind, Destination: "/home/u/src/p/.envrc"},
 		{Kind: plan.ROBind, Destination: "/elsewhere"},
 	}
 	got := string(sandboxMD(plan.Plan{Profile: "work", Network: plan.Network{Tier: "none"}}, h))
 	for _, want := range []string{
 		"policy of the company\n\n# You are in a sandbox", `profile "work"`, "Project: /home/u/src/p, read-write",
-		"Network: none: none; only the loopback", "nix shell nixpkgs#NAME", "`.git/config`, `.envrc`.", "`git remote add`",
+		"Network: none: none; only the loopback", "nix shell nixpkgs#NAME", "them: `.envrc`.", "`.git` is your own",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is not in\n%s", want, got)
@@ -58,10 +57,10 @@ func TestTheAgentIsToldWhatIsCoveredAndWhy(t *testing.T) {
 		{Kind: plan.ROData, Destination: "/p/.env", Why: "it looks secret"},
 		{Kind: plan.ROBind, Source: "/home/u/.claudebox/empty", Destination: "/p/secrets", Why: "it looks secret"},
 		{Kind: plan.ROBind, Source: "/p/.envrc", Destination: "/p/.envrc"},
-		{Kind: plan.ROData, Data: []byte("[core]"), Destination: "/p/.git/config"},
+		{Kind: plan.Bind, Source: "/home/u/.claudebox/x", Destination: "/p/.git", Why: WhyOwnGit},
 	}}}
 	got := readOnlyWords(h)
-	for _, want := range []string{"the host executes them: `.envrc`, `.git/config`.", "look secret: `.env`, `secrets`."} {
+	for _, want := range []string{"the host executes them: `.envrc`.", "`.git` is your own", "look secret: `.env`, `secrets`."} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is not in\n%s", want, got)
 		}

@@ -18,6 +18,7 @@ type Targets struct {
 	Canary    string   // stands in the caller's environment, in files, and behind sockets
 	Project   string   // the project's folder, a repository
 	Home      string   // the user's
+	GitFolder string   // identity of the project's .git, see [FileID]
 	HostFile  string   // a file of the host's /tmp that holds the canary
 	Loopback  string   // address of a service on the host's 127.0.0.1
 	Addresses []string // the same service at this machine's other addresses

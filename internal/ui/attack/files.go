@@ -2,11 +2,13 @@ package attack
 
 import (
 	"cmp"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"claudebox/internal/profile"
 )
@@ -33,8 +35,7 @@ var projectTries = []try{
 	{"covered secrets", "what stands in .env and other secret files of the project", func(t Targets) string {
 		return t.ifStolen(t.at(".env"))
 	}},
-	{"git's configuration", "a program of the agent's that your own git runs", writable(".git/config")},
-	{"git's hooks", "a program of the agent's that your own git runs as a hook", creates(".git/hooks")},
+	{"your git folder", "a program of the agent's that your own git runs", sameGit},
 	{"another git folder", "a program that your own git runs, from a folder in the place of .git", anotherGit},
 	{
 		"files the host runs", "a program of the agent's that direnv, an editor or Claude Code runs outside",
@@ -181,6 +182,24 @@ func creates(folder string) func(Targets) string {
 		os.Remove(file.Name())
 		return t.at(folder)
 	}
+}
+
+// sameGit looks whether the project's git folder is the user's.
+func sameGit(t Targets) string {
+	if at := t.at(".git"); FileID(at) == t.GitFolder {
+		return at
+	}
+	return ""
+}
+
+// FileID tells a file from others on this machine; empty: there is none.
+func FileID(name string) string {
+	info, err := os.Stat(name)
+	if err != nil {
+		return ""
+	}
+	st, _ := info.Sys().(*syscall.Stat_t)
+	return fmt.Sprint(st.Dev, ":", st.Ino)
 }
 
 // anotherGit tries to move .git away, so that another folder could take its place.

@@ -62,6 +62,7 @@ func Make(home string) (made *Made, err error) {
 			return made, err
 		}
 	}
+	made.GitFolder = FileID(filepath.Join(made.Project, ".git"))
 	return made, made.listen()
 }
 

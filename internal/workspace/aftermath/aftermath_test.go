@@ -243,16 +243,7 @@ var anew = map[string]struct {
 	"in a subfolder":                      {"git init -q; mkdir d; touch d/x", `git init -q d; git -C d config core.fsmonitor "$EVIL"`, "git -C d status"},
 	"as a submodule in the index":         {"git init -q; git commit -qm x --allow-empty", `git init -q s; git -C s commit -qm x --allow-empty; git add s; git -C s config core.fsmonitor "$EVIL"`, "git status"},
 	"as one where no walk comes":          {"git init -q; git commit -qm x --allow-empty", `git init -q node_modules/s; git -C node_modules/s commit -qm x --allow-empty; git add -f node_modules/s; git -C node_modules/s config core.fsmonitor "$EVIL"`, "git status"},
-	"as submodule not checked out":        {"git init -q; git commit -qm x --allow-empty", `mkdir -p .git/modules; git init -q --bare .git/modules/s; printf "#!/bin/sh\n$EVIL\n" >.git/modules/s/hooks/post-checkout; chmod +x .git/modules/s/hooks/*; git -C .git/modules/s config core.fsmonitor "$EVIL"; mkdir s; echo "gitdir: ../.git/modules/s" >s/.git; git -C .git/modules/s config core.worktree ../../../s; git -C .git/modules/s config core.bare false`, "git -C s status"},
-	"named as what is taken out":          {"git init -q; git commit -qm x --allow-empty", `mkdir .git/modules; git init -q --bare .git/modules/claudebox-aside; git -C .git/modules/claudebox-aside config core.fsmonitor "$EVIL"; git -C .git/modules/claudebox-aside config core.bare false; git -C .git/modules/claudebox-aside config core.worktree .`, "git -C .git/modules/claudebox-aside status"},
-	"below a worktree so named":           {"git init -q; git commit -qm x --allow-empty", `git init -q .git/worktrees/claudebox-aside/x; git -C .git/worktrees/claudebox-aside/x config core.fsmonitor "$EVIL"`, "git -C .git/worktrees/claudebox-aside/x status"},
-	"in what was taken out":               {"git init -q; git commit -qm x --allow-empty; mkdir .git/claudebox-aside", `git init -q .git/claudebox-aside; git -C .git/claudebox-aside config core.fsmonitor "$EVIL"`, "git -C .git/claudebox-aside status"},
-	"in another tool's folder":            {"git init -q; git commit -qm x --allow-empty; mkdir .git/tool; touch .git/tool/x", `git init -q .git/tool; git -C .git/tool config core.fsmonitor "$EVIL"`, "git -C .git/tool status"},
-	"deep in another tool's folder":       {"git init -q; git commit -qm x --allow-empty; mkdir .git/tool; touch .git/tool/x", `git init -q .git/tool/a/b; git -C .git/tool/a/b config core.fsmonitor "$EVIL"`, "git -C .git/tool/a/b status"},
-	"by a bare one in another tool's":     {"git init -q; git commit -qm x --allow-empty; mkdir .git/tool; touch .git/tool/x", `git init -q --bare .git/tool/b; git -C .git/tool/b config core.fsmonitor "$EVIL"; git -C .git/tool/b config core.bare false; git -C .git/tool/b config core.worktree .`, "git -C .git/tool/b status"},
-	"beside a sign that is a pipe":        {"git init -q; git commit -qm x --allow-empty", `git init -q --bare .git/x/b; mkfifo .git/x/b/commondir; git init -q .git/x/z; git -C .git/x/z config core.fsmonitor "$EVIL"`, "git -C .git/x/z status"},
 	"by HEAD, refs and objects":           {"git init -q; mkdir d; touch d/x", `git init -q --bare b; git -C b config core.fsmonitor "$EVIL"; git -C b config core.bare false; git -C b config core.worktree .; mv b/* d/`, "git -C d status"},
-	"a rebase left over":                  {"git init -q; git commit -qm x --allow-empty; git commit -qm y --allow-empty", `GIT_SEQUENCE_EDITOR="printf 'break\nexec $EVIL\n' >" git rebase -qi HEAD~1`, "git rebase --continue"},
 	"beside a .git that is spoilt":        {"git init -q; git commit -qm x --allow-empty", `rm .git/HEAD; git init -q --bare b; mv b/* .; git config -f config core.fsmonitor "$EVIL"; git config -f config core.bare false; git config -f config core.worktree .`, "git status"},
 	"by a .git file":                      {"git init -q; git commit -qm x --allow-empty; mkdir d", `git init -q --separate-git-dir .e d; git -C d config core.fsmonitor "$EVIL"`, "git -C d status"},
 	"in a folder that tools fill":         {"git init -q; mkdir node_modules", `git init -q node_modules/s; git -C node_modules/s config core.fsmonitor "$EVIL"`, "git -C node_modules/s status"},
@@ -263,7 +254,6 @@ var anew = map[string]struct {
 	"with an alias":                       {"git init -q; mkdir d", `git init -q d; git -C d config alias.st "!$EVIL"`, "git -C d st"},
 	"with a hook by hooksPath":            {"git init -q; mkdir d", `git init -q d; mkdir h; printf "#!/bin/sh\n$EVIL\n" >h/pre-commit; chmod +x h/*; git -C d config core.hooksPath ../h`, "git -C d commit --allow-empty -m x"},
 	"by configuration by worktree":        {"git init -q; mkdir d", `git init -q d; git -C d config extensions.worktreeConfig true; git -C d config --worktree core.fsmonitor "$EVIL"`, "git -C d status"},
-	"a worktree":                          {"git init -q; git commit -qm x --allow-empty", `git worktree add -q w; git init -q e; git -C e config core.fsmonitor "$EVIL"; echo ../../../e/.git >.git/worktrees/w/commondir`, "git -C w status"},
 }
 
 // TestTheseAttacksAreReal keeps the table honest: without an end of the
@@ -343,12 +333,14 @@ func TestARepositoryOfAKilledSessionIsMadeHarmlessByTheNextLaunch(t *testing.T) 
 	}
 }
 
+// stubborn makes a repository that cannot be made harmless.
+const stubborn = `git init -q d; git -C d config core.fsmonitor "$EVIL"; chmod 555 d/.git`
+
 // What a session could not settle is told at each launch, with its project and how it ends. The session was not killed.
 func TestWhatCouldNotBeSettledIsToldUntilItIs(t *testing.T) {
 	w := newWorld(t)
-	w.sh("cd ..; rm -r p; git init -q m; cd m; git commit -qm x --allow-empty; git worktree add -q ../p")
 	s := w.begin()
-	w.sh("mv ../m ../away")
+	w.sh(stubborn)
 	if r := s.End(); len(r.Failures) != 1 {
 		t.Errorf("at the end: %+v", r)
 	}
@@ -360,7 +352,7 @@ func TestWhatCouldNotBeSettledIsToldUntilItIs(t *testing.T) {
 		text := reports[0].Text(w.home, 0)
 		for _, want := range []string{
 			"claudebox: a session in ~/p that began at ", " did not finish its report\n",
-			"claudebox: DANGER in ~/p: look at the git folder: ",
+			"claudebox: DANGER in ~/p: make " + w.path("p/d/.git/config") + " harmless: ",
 			"; do not run git there. Each launch tries again, until that is mended or the project removed\n",
 		} {
 			if !strings.Contains(text, want) {
@@ -368,7 +360,7 @@ func TestWhatCouldNotBeSettledIsToldUntilItIs(t *testing.T) {
 			}
 		}
 	}
-	w.sh("mv ../away ../m")
+	w.sh("chmod 755 d/.git")
 	if r := w.sweep(); len(r) != 1 || len(r[0].Failures) > 0 {
 		t.Errorf("when it is mended: %+v", r)
 	}
@@ -404,50 +396,6 @@ func TestARepositoryIsPutTogetherWhereToolsFill(t *testing.T) {
 	w.wantNotTaken()
 }
 
-// TestGitWritesThroughALink: a line of the reflog holds the names of branches,
-// and those may hold what a shell runs.
-func TestGitWritesThroughALink(t *testing.T) {
-	for name, agent := range map[string]string{
-		"a log":                    "ln -sf $HOME/rc .git/logs/HEAD",
-		"the folder of logs":       "mv .git/logs l; ln -s $HOME .git/logs; mv $HOME/rc $HOME/HEAD",
-		"the message of a commit":  "ln -sf $HOME/rc .git/COMMIT_EDITMSG",
-		"a branch like a folder":   "git switch -qc objects/x; ln -sf $HOME/rc .git/logs/refs/heads/objects/x",
-		"a repository that is new": "cp -r .git n; ln -sf $HOME/rc n/logs/HEAD; rm -r .git; mkdir x; mv n .git",
-	} {
-		t.Run(name, func(t *testing.T) {
-			for _, killed := range []bool{false, true} {
-				w := newWorld(t)
-				w.sh("git init -q; git commit -qm x --allow-empty; echo mine >$HOME/rc")
-				user := "git commit -qm 'y $(touch TAKEN)' --allow-empty; cat $HOME/rc $HOME/HEAD"
-				s := w.begin()
-				w.sh(agent)
-				if killed {
-					s.Kill()
-					w.sweep()
-				} else if r := s.End(); len(r.Failures) > 0 || r.Silent() {
-					t.Errorf("%+v", r)
-				}
-				if out := w.sh(user); strings.TrimSpace(strings.ReplaceAll(out, "cat:", "")) != "mine" && strings.Contains(out, "TAKEN") {
-					t.Errorf("killed %v: git wrote there: %s", killed, out)
-				}
-			}
-		})
-	}
-}
-
-// TestALinkComesWithItsFolder is about one that an earlier session made, where
-// it did no harm.
-func TestALinkComesWithItsFolder(t *testing.T) {
-	w := newWorld(t)
-	w.sh("git init -q; git commit -qm x --allow-empty; echo mine >$HOME/rc")
-	w.session("cp -r .git/logs x; ln -sf $HOME/rc x/HEAD; git init -q n; mv n/.git y; rm y/HEAD; ln -s $HOME/rc y/COMMIT_EDITMSG")
-	time.Sleep(1100 * time.Millisecond)
-	w.session("rm -r .git/logs; mv x .git/logs; echo ref: refs/heads/m >y/HEAD; mv y n/.git")
-	if out := w.sh("git commit -qm y --allow-empty; git -C n commit -qm y --allow-empty; cat $HOME/rc"); out != "mine\n" {
-		t.Error(out)
-	}
-}
-
 func TestLinksOfTheUsersInAGitFolderStay(t *testing.T) {
 	w := newWorld(t)
 	w.sh("git init -q; git commit -qm x --allow-empty; mv .git/logs ../logs; ln -s ../../logs .git/logs")
@@ -477,42 +425,6 @@ func TestTheUsersOwnRepositoriesStayAsTheyAre(t *testing.T) {
 	}
 }
 
-// A program of the host replaces the configuration, and the agent is quick
-// enough to write to it before it is covered again.
-func TestAConfigurationIsChangedAmidTheSession(t *testing.T) {
-	w := newWorld(t)
-	w.sh(`git init -q; git config alias.mine '!true'; git init -q d`)
-	r := w.session(`git config remote.origin.url https://example.org/x; git config core.fsmonitor "$EVIL"; git -C d config user.name me`)
-	w.sh("git status")
-	w.wantNotTaken()
-	wantLines(t, r, "taken out .git/config", "changed d/.git/config")
-	if got := w.sh("git config alias.mine; git config remote.origin.url; git -C d config user.name"); got != "!true\nhttps://example.org/x\nme\n" {
-		t.Errorf("the user's own is gone: %q", got)
-	}
-}
-
-func TestAProjectThatIsABareRepositoryStaysOne(t *testing.T) {
-	w := newWorld(t)
-	w.sh(`git init -q --bare; git config alias.mine '!true'; printf x >hooks/post-receive`)
-	wantLines(t, w.session("git branch -q x 2>/dev/null; git hash-object -w /dev/null"))
-	if got := w.sh("git config alias.mine; ls hooks | grep -v sample"); got != "!true\npost-receive\n" {
-		t.Errorf("%q", got)
-	}
-}
-
-// The project is a linked worktree: the repository lies outside.
-func TestInALinkedWorktree(t *testing.T) {
-	w := newWorld(t)
-	w.sh(`cd ..; rm -r p; git init -q m; cd m; git commit -qm x --allow-empty; git config alias.mine '!true'; git worktree add -q ../p`)
-	wantLines(t, w.session("git worktree add -q .claude/worktrees/x; git -C .claude/worktrees/x commit -qm y --allow-empty"), "new .claude/worktrees/x")
-	if out := w.sh("git -C .claude/worktrees/x status --short && git -C ../m config alias.mine"); out != "!true\n" {
-		t.Errorf("%s", out)
-	}
-	r := w.session(`mkdir -p ../m/.git/modules; git init -q --bare ../m/.git/modules/s; printf "#!/bin/sh\n" >../m/.git/modules/s/hooks/post-checkout
-		printf "[core]\n\tfsmonitor = x\n" >../m/.git/worktrees/x/config.worktree`)
-	wantLines(t, r, "taken out "+w.path("m/.git/modules/s/hooks/post-checkout"), "taken out "+w.path("m/.git/worktrees/x/config.worktree"))
-}
-
 func TestABareRepositoryThatTheAgentChanges(t *testing.T) {
 	w := newWorld(t)
 	w.sh("git init -q; git init -q --bare b; git -C b config core.bare false; git -C b config core.worktree .")
@@ -520,18 +432,6 @@ func TestABareRepositoryThatTheAgentChanges(t *testing.T) {
 	w.sh("git -C b status")
 	w.wantNotTaken()
 	wantLines(t, r, "taken out b/config")
-}
-
-func TestMoreRepositoriesThanAreProtectedAreMadeHarmless(t *testing.T) {
-	w := newWorld(t)
-	for n := range 25 {
-		w.sh(fmt.Sprintf("git init -q r%02d", n))
-	}
-	wantLines(t, w.session("true"))
-	r := w.session(`git -C r24 config core.fsmonitor "$EVIL"`)
-	w.sh("git -C r24 status")
-	w.wantNotTaken()
-	wantLines(t, r, "taken out r24/.git/config")
 }
 
 // TestASecretWithANameOfAnyBytesIsTrackedByForce: what is remembered of it is
@@ -662,16 +562,6 @@ func TestALargeFileThatTheAgentMadeBecomesASecret(t *testing.T) {
 	}
 }
 
-// Git's record of a merge says which files it is to copy to where the agent reads.
-func TestTheUsersCommitCopiesASecretForTheNextAgent(t *testing.T) {
-	w := newWorld(t)
-	w.sh("git init -q; git config rerere.enabled true; echo a >f; git add f; git commit -qm x; git rerere; mkdir -p .git/rr-cache; echo SECRET >.env; echo .env >.gitignore")
-	w.session(`h=$(printf 1%039d 0); mkdir .git/rr-cache/$h; printf x >.git/rr-cache/$h/preimage; printf "$h\t.env\000" >.git/MERGE_RR`)
-	if out := w.sh("echo b >>f; git commit -qam y; cat .git/rr-cache/*/*image"); strings.Contains(out, "SECRET") {
-		t.Error(out)
-	}
-}
-
 // A repository made inside has a remote that leads to one of the user's, which no agent may read.
 func TestTheUsersFetchBringsARepositoryOfTheirs(t *testing.T) {
 	w := newWorld(t)
@@ -764,7 +654,6 @@ func TestARepositoryMadeTooDeepIsMovedToWhereToolsFill(t *testing.T) {
 		"with all of them":   {"/below", "target", "target/evil"},
 		"alone":              {deep + "/.git", "node_modules/.git", "node_modules"},
 		"over another":       {deep, "node_modules/there", "node_modules/there"},
-		"among refs":         {deep, ".git/refs/heads/evil", ".git/refs/heads/evil"},
 		"among a bare one's": {deep, "node_modules/b/refs/heads/evil", "node_modules/b/refs/heads/evil"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -1017,7 +906,6 @@ func TestALargeProjectIsWrittenDownWhenItChanged(t *testing.T) {
 		{"then", "true", "true", false},
 		{"after one that made a file", "touch 9/Makefile", "true", true},
 		{"after one that added to the index", "git add 8", "true", true},
-		{"after that, as the index was written anew", "true", "true", true},
 		{"in the end", "true", "true", false},
 	} {
 		if got := written(tc.inside, tc.outside); got != tc.want {
@@ -1113,21 +1001,6 @@ func TestAKilledSessionLeavesLinksAmongTheConversations(t *testing.T) {
 		if content, err := os.ReadFile(at + "/mine.jsonl"); err != nil || string(content) != "x\n" {
 			t.Errorf("a conversation of the user's: %q, %v", content, err)
 		}
-	}
-}
-
-func TestPipesAndLocksOfASessionThatLivesAreLeftToIt(t *testing.T) {
-	w := newWorld(t)
-	w.sh("git init -q .")
-	first, second := w.begin(), w.begin()
-	w.sh("mkfifo pipe; touch .git/index.lock")
-	second.End()
-	if got := w.sh("ls pipe .git/index.lock"); got != ".git/index.lock\npipe\n" {
-		t.Errorf("the second session took them from the first: %s", got)
-	}
-	first.End()
-	if got := w.sh("ls pipe .git/index.lock 2>/dev/null"); got != "" {
-		t.Errorf("they stay: %s", got)
 	}
 }
 

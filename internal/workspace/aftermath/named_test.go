@@ -188,55 +188,6 @@ func TestAGitFileLeadsElsewhereThanItDid(t *testing.T) {
 	}
 }
 
-// TestAProjectInABareRepository: what is in the project is its own affair, and other checkouts are none of it.
-func TestAProjectInABareRepository(t *testing.T) {
-	for _, dir := range []string{"b", "b/trees", "b/trees/deep"} {
-		t.Run(dir, func(t *testing.T) {
-			w := newWorld(t)
-			w.sh("git init -q; echo a >f; git add .; git commit -qm x; cd ..; git clone -q --bare p b; mkdir -p " + dir + "; cd " + dir + `
-				for n in one two; do git worktree add -q $n -b $n; echo DB_PASSWORD=hunter2xyz9 >$n/.env; done`)
-			p, err := project.Open(project.Request{
-				Dir: w.path(dir + "/one"), Home: w.home, UID: os.Getuid(), Memory: aftermath.NewMemory(w.path(".claudebox")),
-			})
-			must(t, err)
-			last := map[string]project.Mode{} // of the mounts on the way to a place
-			for _, m := range p.Mounts {
-				for _, at := range []string{"one/x", "two/x"} {
-					if strings.HasPrefix(w.path(dir+"/"+at), m.Path+"/") {
-						last[at] = m.Mode
-					}
-				}
-			}
-			if last["one/x"] == project.ReadOnly || last["two/x"] != project.Hidden {
-				t.Errorf("mounted: %v", last)
-			}
-			s, err := aftermath.Begin(w.path(".claudebox"), p, aftermath.Agent{})
-			must(t, err)
-			s.Follow()
-			w.sh("cd ../" + dir + "/one; echo b >f; echo new >g; mkdir d; echo x >d/y; git add .; git commit -qm y")
-			wantLines(t, s.End(), "staged .env")
-
-			s, err = aftermath.Begin(w.path(".claudebox"), p, aftermath.Agent{})
-			must(t, err)
-			s.Follow()
-			w.sh(`cd ../b; git init -q evil; git -C evil config core.fsmonitor "$EVIL"; mkdir worktrees/x; cp worktrees/one/[Hc]* worktrees/x; echo $PWD/evil/.git >worktrees/x/gitdir`)
-			s.End()
-			w.sh("git -C ../b/evil status")
-			w.wantNotTaken()
-		})
-	}
-}
-
-// TestARepositoryWithManyRefsIsPackedInside: the file is larger than others that are judged.
-func TestARepositoryWithManyRefsIsPackedInside(t *testing.T) {
-	w := newWorld(t)
-	w.sh(`git init -q; git commit -qm x --allow-empty; git pack-refs --all; at=$(git rev-parse HEAD)
-		seq -f "$at refs/tags/a-rather-long-name-of-a-tag-%05g" 20000 >>.git/packed-refs`)
-	wantLines(t, w.session("git tag new; git pack-refs --all"))
-	wantLines(t, w.session("git replace HEAD $(git commit-tree -m y HEAD^{tree}); git pack-refs --all"), "new .git/refs/replace")
-	wantLines(t, w.session("printf '\\033]0;x\\007' >>.git/packed-refs"), "taken out .git/packed-refs")
-}
-
 // TestNoNameIsFreeForWhatIsTakenOut: the agent has made them all.
 func TestNoNameIsFreeForWhatIsTakenOut(t *testing.T) {
 	w := newWorld(t)
@@ -246,34 +197,6 @@ func TestNoNameIsFreeForWhatIsTakenOut(t *testing.T) {
 	wantLines(t, r, "taken out n/.git/config")
 	w.sh("git -C n status")
 	w.wantNotTaken()
-}
-
-// TestSecretsOfAGitFolderThatFewLookAt are no more inside than those of its configuration.
-func TestSecretsOfAGitFolderThatFewLookAt(t *testing.T) {
-	const token, address = "ghp_abcdefghijklmnopqrstuvwxyz0123456789", "https://u:passw0rd@example.org/x"
-	w := newWorld(t)
-	w.sh(repository + `touch .git/FETCH_HEAD; git branch -q b; git worktree add -q w
-		echo "a b c <d> 1 +0000	pull ` + address + `" | tee -a .git/logs/refs/heads/b >>.git/logs/refs/heads/w
-		for f in COMMIT_EDITMSG MERGE_MSG TAG_EDITMSG worktrees/w/COMMIT_EDITMSG; do echo ` + token + ` >.git/$f; done; echo clean >.git/SQUASH_MSG`)
-	for name, want := range map[string]bool{
-		"logs/refs/heads/b": true, "logs/refs/heads/w": true, "COMMIT_EDITMSG": true, "MERGE_MSG": true, "TAG_EDITMSG": true,
-		"worktrees/w/COMMIT_EDITMSG": true, "SQUASH_MSG": false, "logs/HEAD": false,
-	} {
-		if got := w.covered("p", ".git/"+name); got != want {
-			t.Errorf("%s is covered: %t", name, got)
-		}
-	}
-}
-
-// TestASecretOfAnotherCheckoutInABareRepository: the project is one of those that lie in the repository itself.
-func TestASecretOfAnotherCheckoutInABareRepository(t *testing.T) {
-	w := newWorld(t)
-	w.sh("git init -q; git commit -qm x --allow-empty; cd ..; git clone -q --bare p b; git -C b worktree add -q one -b one; " +
-		"git -C b worktree add -q two -b two; echo DB_PASSWORD=hunter2xyz9 >b/two/.env")
-	must(t, os.RemoveAll(w.path("p")))
-	if !w.covered("b/one", "../two") {
-		t.Error("it can be read inside")
-	}
 }
 
 // TestAFileInMemoryIsChangedWithoutATrace: on a tmpfs a file that is mapped is written to, and its times stay.

@@ -93,7 +93,6 @@ func TestTheUsersConfigurationNamesAPathInAnyRepository(t *testing.T) {
 		},
 		"one of the user's":  {"git init -q n; git -C n commit -qm x --allow-empty", evil + "e n/.githooks/post-checkout", "git -C n checkout -qb y", "n/.githooks"},
 		"a linked worktree":  {"git worktree add -q w", evil + "e w/.githooks/post-checkout", "git -C w checkout -qb y", "w/.githooks"},
-		"the git folder":     {"", evil + "e .git/.githooks/reference-transaction", "git -C .git update-ref refs/heads/y HEAD", ".git/.githooks"},
 		"one that was there": {"git init -q; mkdir .githooks; touch .githooks/x", "true", "git checkout -qb y", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -25,7 +25,7 @@ import (
 
 const (
 	sessions   = "sessions"
-	recordForm = "claudebox session 17\n" // before the record; another form, another number
+	recordForm = "claudebox session 18\n" // before the record; another form, another number
 	privateDir = 0o700
 )
 
@@ -36,6 +36,7 @@ type record struct {
 	Inode         uint64 // of the project's folder
 	ID            identity.ID
 	Before        git.Snapshot
+	Places        []string // the user's git folders, of which the agent had its own
 	OpenConfig    bool     // the profile lets the agent change the user's own configurations
 	Tracked       []string // what git's indexes held and no session had put there
 	Staged        []string // what they held beside that
@@ -60,6 +61,11 @@ type record struct {
 type filled struct {
 	Rel   string
 	Inode uint64
+}
+
+// isUsers reports whether a path is in a git folder of the user's, which did not enter the sandbox.
+func (was record) isUsers(at string) bool {
+	return slices.ContainsFunc(was.Places, func(place string) bool { return pathname.Below(at, place) })
 }
 
 // shared reports whether a session that lives has a path, too. A file there that something may still need is left to

@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	"claudebox/internal/workspace/aftermath"
@@ -91,17 +90,6 @@ func TestATrackedFileBehindALinkToAFolderIsTheAgents(t *testing.T) {
 	}
 }
 
-// TestAFolderIsMadeToLookLikeABareRepository: what lies there as its index says nothing of what is tracked.
-func TestAFolderIsMadeToLookLikeABareRepository(t *testing.T) {
-	w := newWorld(t)
-	w.session(`git init -q t; git -C t update-index --add --cacheinfo 100644,$(git -C t hash-object -w --stdin </dev/null),notes
-		mkdir sub; mv t/.git/HEAD t/.git/objects t/.git/refs t/.git/index sub; rm -r t`)
-	w.sh("echo ghp_abcdefghijklmnopqrstuvwxyz0123456789 >sub/notes")
-	if !w.covered("p/sub", "notes") {
-		t.Error("a session there reads it")
-	}
-}
-
 // TestASessionEndsWhileTheNextOneAsks: what the first one's agent has made was seen before it was taken out.
 func TestASessionEndsWhileTheNextOneAsks(t *testing.T) {
 	w := newWorld(t)
@@ -118,23 +106,6 @@ func TestASessionEndsWhileTheNextOneAsks(t *testing.T) {
 	os.Remove(w.path("taken"))
 	wantLines(t, second.End(), "taken out d/config")
 	w.sh("git -C d status")
-	w.wantNotTaken()
-}
-
-// Names of an index that lead out of the project are not walked up, nor taken for repositories.
-func TestAnIndexWithAbsoluteNamesIsReviewedOnce(t *testing.T) {
-	w := newWorld(t)
-	w.sh("git init -q; git commit -qm x --allow-empty; mkdir sub; git init -q sub")
-	entry := func(name, mode string) string {
-		head := strings.Repeat(`\000`, 24) + mode + strings.Repeat(`\000`, 12) + strings.Repeat(`\001`, 20)
-		return head + fmt.Sprintf(`\000\%03o%s`, len(name), name) + strings.Repeat(`\000`, 8-(62+len(name))%8)
-	}
-	index := `DIRC\000\000\000\002\000\000\000\002` + entry("../victim", `\000\000\340\000`) + entry("/.env", `\000\000\201\244`)
-	r := w.session("printf '" + index + strings.Repeat(`\000`, 20) + "' >.git/index; git -C sub config core.fsmonitor \"$EVIL\"")
-	if len(r.Failures) > 0 || !slices.ContainsFunc(r.Changes, func(c aftermath.Change) bool { return c.Path == ".git/index" }) {
-		t.Errorf("failures %v, changes %+v", r.Failures, r.Changes)
-	}
-	w.sh("git -C sub status; git reset; git status")
 	w.wantNotTaken()
 }
 

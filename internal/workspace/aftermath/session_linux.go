@@ -32,6 +32,7 @@ import (
 	"claudebox/internal/linux/identity"
 	"claudebox/internal/linux/pathname"
 	"claudebox/internal/workspace/git"
+	"claudebox/internal/workspace/handover"
 	"claudebox/internal/workspace/project"
 )
 
@@ -86,6 +87,9 @@ func Begin(home string, p project.Project, agent Agent) (*Session, error) {
 		Staged:   uncounted(p),
 		Instance: agent.Instance, Conversations: agent.Conversations,
 	}
+	for _, place := range p.Places {
+		r.Places = append(r.Places, place.Outer)
+	}
 	for _, rel := range p.Filled.Repos {
 		if what, err := tree.Look(rel); err == nil {
 			r.Filled = append(r.Filled, filled{rel, what.Stamp.Ino})
@@ -109,13 +113,17 @@ func Begin(home string, p project.Project, agent Agent) (*Session, error) {
 	}
 	begun = true
 	keepFilled(home, p)
-	alone := !slices.ContainsFunc(live, func(r record) bool {
-		return pathname.Below(r.Scope.Path, p.Path) || pathname.Below(p.Path, r.Scope.Path)
-	})
+	alone := !slices.ContainsFunc(live, func(other record) bool { return overlap(other, r) })
 	return &Session{home: home, tree: tree, record: r, file: f, before: &seen{Seen: p.Seen}, alone: alone}, nil
 }
 
-// Overlaps reports whether another session lived in the project, above it or below it, when this one began.
+// overlap reports whether one session's project lies in the other's.
+func overlap(a, b record) bool {
+	return pathname.Below(a.Scope.Path, b.Scope.Path) || pathname.Below(b.Scope.Path, a.Scope.Path)
+}
+
+// Overlaps reports whether another session lived in the project, above it or below it, when this one began; after
+// [Session.End], also whether one does now.
 func (s *Session) Overlaps() bool { return !s.alone }
 
 // Follow begins what need not delay the start. It is called when the sandbox has been started.
@@ -142,6 +150,7 @@ func (s *Session) End() Report {
 	s.record.beside = slices.DeleteFunc(live, func(r record) bool {
 		return r.Began == s.record.Began && r.ID == s.record.ID
 	})
+	s.alone = s.alone && !slices.ContainsFunc(s.record.beside, func(r record) bool { return overlap(r, s.record) })
 	r := s.record.settle(s.home, s.tree, s)
 	r.finish()
 	r.keep(s.home, s.record.Began) // before the record goes
@@ -333,7 +342,7 @@ const whyStaged = "it was hidden inside, and is in git's index now: `git commit 
 
 // judgeCommon judges the repository's common folder, if that lies outside of the project, and returns its git places.
 func (was record) judgeCommon(r *Report, home string, staged git.KnownEntries) (seen git.Snapshot) {
-	if was.Scope.Common == "" {
+	if was.Scope.Common == "" || was.isUsers(was.Scope.Common) {
 		return seen
 	}
 	root, err := beneath.Open(was.Scope.Common)
@@ -362,7 +371,10 @@ func (was record) judgeOwn(r *Report, home, dir string) {
 	if dir != was.Instance { // what is no file among the conversations is taken away there
 		after.pipes = nil
 	}
-	old := func(rel string) bool { return !git.Touched(root, rel, was.since) && !inner.cameTo(root, rel) }
+	old := func(rel string) bool {
+		return !git.Touched(root, rel, was.since) && !inner.cameTo(root, rel) ||
+			dir == was.Instance && pathname.Below(rel, handover.Folder) // only git in a box opens those
+	}
 	look.Git, look.Bare = slices.DeleteFunc(look.Git, old), slices.DeleteFunc(look.Bare, old)
 	r.judge(home, root, place{was: inner, after: after, own: true}, look, nil)
 }
@@ -371,13 +383,15 @@ func (was record) judgeOwn(r *Report, home, dir string) {
 // outside of the folder may be led to.
 func (r *Report) judge(home string, root *beneath.Folder, p place, look git.Look, elsewhere func(string) bool,
 ) git.Snapshot {
-	look.Before, look.Since = &p.was.Before, p.was.since
+	look.Before, look.Since, look.Skip = &p.was.Before, p.was.since, p.was.isUsers
+	p.was.mendAlternates(root, look.Git)
 	seen, err := git.Gather(root, look)
 	r.fail("look at all git folders", err)
 	p.base = path.Clean(strings.TrimPrefix(root.Path()+"/", r.Project+"/"))
 	p.agents, _ = beneath.Canonical(home)
 	p.git = git.Judgement{
-		Root: root.Path(), Before: p.was.Before, After: seen, Elsewhere: elsewhere, OpenConfig: p.was.OpenConfig,
+		Root: root.Path(), Before: p.was.Before, After: seen, Elsewhere: elsewhere, Users: p.was.isUsers,
+		OpenConfig: p.was.OpenConfig,
 	}
 	if p.own {
 		p.git.Foreign = func(at string) bool { return isForeign(home, at) }
@@ -397,6 +411,26 @@ func (r *Report) judge(home string, root *beneath.Folder, p place, look git.Look
 		r.Changes = append(r.Changes, Change{from, TakenOut, c.Text, false, wayBack(from, to)})
 	}
 	return seen
+}
+
+// mendAlternates has clones that the agent made of a repository of the user's find its objects where they are outside.
+func (was record) mendAlternates(root *beneath.Folder, places []string) {
+	for _, place := range places {
+		name := path.Join(place, "objects/info/alternates")
+		const limit = 64 << 10
+		content, err := root.Read(name, limit)
+		if err != nil {
+			continue
+		}
+		text := string(content)
+		for _, outer := range was.Places {
+			inside := handover.Place{Outer: outer}.Shared() + "/objects\n"
+			text = strings.ReplaceAll(text, inside, outer+"/objects\n")
+		}
+		if text != string(content) {
+			_ = root.Replace(name, []byte(text), 0o644) // else git says that it lacks objects
+		}
+	}
 }
 
 // isForeign reports whether a path, of a repository that a remote names, is where agents write only in its sessions.

@@ -138,7 +138,7 @@ func TestTheClockIsSetBackDuringASession(t *testing.T) {
 			s := w.begin()
 			must(t, s.SetBack(time.Hour))
 			w.sh(`git init -q node_modules/s; git -C node_modules/s config core.fsmonitor "$EVIL"; git init -q node_modules/bare.git --bare
-				mkfifo node_modules/pipe; ln -s /tmp out; mkdir -p .git/refs/remotes; ln -s $HOME/p .git/refs/remotes/x`)
+				mkfifo node_modules/pipe; ln -s /tmp out`)
 			var r aftermath.Report
 			if killed {
 				s.Kill()
@@ -146,7 +146,7 @@ func TestTheClockIsSetBackDuringASession(t *testing.T) {
 			} else {
 				r = s.End()
 			}
-			wantLines(t, r, "taken out .git/refs/remotes/x", "taken out node_modules/pipe", "taken out node_modules/s/.git/config", "new out")
+			wantLines(t, r, "taken out node_modules/pipe", "taken out node_modules/s/.git/config", "new out")
 			w.sh("git -C node_modules/s status")
 			w.wantNotTaken()
 		})

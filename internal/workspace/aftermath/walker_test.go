@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"claudebox/internal/workspace/handover"
 	"claudebox/internal/workspace/project"
 )
 
@@ -190,12 +191,15 @@ func (w *walker) repository(at, config string) string {
 
 // mayWrite reports whether nothing is mounted read-only at a path, or above it.
 func (w *walker) mayWrite(at string) bool {
+	if handover.Has(w.given.Places, really(at)) {
+		return false // it is not there inside
+	}
 	if !w.held {
 		return true
 	}
 	at = really(at)
 	for _, m := range w.given.Mounts {
-		if m.Mode != project.Pin && m.Mode != project.Shared && isBelow(at, m.Path) {
+		if m.Mode != project.Pin && m.Mode != project.Inner && isBelow(at, m.Path) {
 			return false
 		}
 	}
@@ -208,12 +212,17 @@ func (w *walker) mayMove(at string) bool {
 	if at == w.path("p") {
 		return false
 	}
+	for _, place := range w.given.Places { // a mount point, and what is on the way to it
+		if isBelow(at, place.Outer) || isBelow(place.Outer, at) {
+			return false
+		}
+	}
 	if !w.held {
 		return true
 	}
 	real := really(filepath.Dir(at)) + "/" + filepath.Base(at)
 	for _, m := range w.given.Mounts {
-		if isBelow(m.Path, real) || m.Mode != project.Pin && m.Mode != project.Shared && isBelow(real, m.Path) {
+		if isBelow(m.Path, real) || m.Mode != project.Pin && m.Mode != project.Inner && isBelow(real, m.Path) {
 			return false
 		}
 	}

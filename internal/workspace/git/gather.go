@@ -33,6 +33,8 @@ type Look struct {
 	Own  []string // git folders by their own right, whatever they are called
 	// Relative are paths that the user's own configuration makes git obey in the working tree of any repository.
 	Relative []string
+	// Skip reports whether a git folder is not looked at: no agent could write there. nil: all are.
+	Skip func(at string) bool
 	// Before is what the look before the session saw: files that are the same are not read again. It is nil in that
 	// look itself.
 	Before *Snapshot
@@ -120,7 +122,7 @@ func (g *gatherer) afterSession(err error) error {
 
 // folder looks at one git folder, and at those in it. in is the git folder that it lies in; empty: none.
 func (g *gatherer) folder(rel, in string, role Role, depth int) error {
-	if g.seen[rel] {
+	if g.seen[rel] || g.Skip != nil && g.Skip(g.abs(rel)) {
 		return nil
 	}
 	g.seen[rel] = true

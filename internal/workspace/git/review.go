@@ -39,6 +39,8 @@ type Judgement struct {
 	After  Snapshot
 	// Elsewhere reports whether a path outside of the root is a git place that is the user's, or was judged.
 	Elsewhere func(at string) bool
+	// Users reports whether a path is in a git folder of the user's, where no agent could write. May be nil.
+	Users func(at string) bool
 	// Foreign reports whether a path outside of the root is one that no agent can write to unseen: git may push there.
 	// It may fetch from there, too, so this is for folders of the agent's own alone, where nobody fetches. May be nil.
 	Foreign func(at string) bool
@@ -146,7 +148,8 @@ func (f Folder) remarks() (list []Remark) {
 
 // place reports whether a path is a git folder that is the user's, or judged.
 func (j Judgement) place(at string) bool {
-	return j.good[at] || j.Elsewhere != nil && !pathname.Below(at, j.Root) && j.Elsewhere(at)
+	return j.good[at] || j.Users != nil && j.Users(at) ||
+		j.Elsewhere != nil && !pathname.Below(at, j.Root) && j.Elsewhere(at)
 }
 
 func (j Judgement) folder(f Folder) []Repair {
@@ -331,6 +334,7 @@ func (j Judgement) file(f File) string {
 	}
 	to, ok := f.target()
 	folder, in := j.After.Folder(to), path.Base(path.Dir(to))
+	own := j.Users != nil && j.Users(to)
 	switch {
 	case !ok:
 		return "it leads to another place than it says"
@@ -339,10 +343,17 @@ func (j Judgement) file(f File) string {
 	case !j.place(to):
 		return "it leads to " + to + ", which is no repository of yours"
 	case folder == nil && in != "modules" && in != "worktrees",
-		folder != nil && folder.before != nil && folder.In == "": // relative paths of its configuration are others here
+		own && j.isWhole(to), folder != nil && folder.before != nil && folder.In == "":
+		// relative paths of its configuration are others here
 		return "it leads to " + to + ", which has another checkout"
 	}
 	return ""
+}
+
+// isWhole reports whether a path was a repository before that lies in no other one's git folder.
+func (j Judgement) isWhole(at string) bool {
+	before := j.Before.Folder(at)
+	return before != nil && before.In == ""
 }
 
 // joinRepairs replaces many repairs in one folder by one that moves the whole folder, and leaves out repeated repairs.

@@ -10,6 +10,7 @@ import (
 	"claudebox/internal/linux/pathname"
 	"claudebox/internal/workspace/git"
 	"claudebox/internal/workspace/gitconfig"
+	"claudebox/internal/workspace/handover"
 )
 
 const (
@@ -25,7 +26,7 @@ const (
 	whyConfig  = "git runs what it names"
 	whyHooks   = "git runs hooks"
 	whyMoved   = "git finds its config by it"
-	whyTodo    = "git runs what it lists"
+	whyOwn     = "the agent's own git folder"
 	whySecrets = "there are secrets in it"
 )
 
@@ -97,6 +98,9 @@ func (g *gitFolder) protect(tooMany bool) error {
 		g.secrets(true)
 		return nil
 	}
+	if !g.v.judged.Has(g.Path) {
+		return nil // the agent of a session that lives may have made it
+	}
 	g.pin(g.Rel)
 	odd := g.odd()
 	if tooMany {
@@ -117,30 +121,17 @@ func (g *gitFolder) protect(tooMany bool) error {
 		}
 		g.secrets(true)
 		return nil
-	case g.Role == git.Linked:
-		g.linked()
-	default:
-		// An agent that writes a commondir moves the host's git to a configuration of
-		// its own. One left over from a killed session says the same. git 2.39 and 2.47
-		// take it; libgit2 1.5 takes a plain "." for a path from where it was called.
-		g.standIn(StandIn{Rel: g.rel("commondir"), Content: git.SamePlace}, whyMoved)
-		g.config("config", true)
-		if g.Entry("hooks") == nil { // or the agent could make it
-			g.standIn(StandIn{Rel: g.rel("hooks"), Dir: true}, whyHooks)
-		}
-		g.held("hooks", whyHooks)
+	case g.v.Lent:
+		g.secrets(true)
+		return nil
+	case g.Role == git.Linked, g.In != "" && !IsGitFolder(g.Path):
+		return nil // it belongs to its repository
+	case !IsGitFolder(g.Path): // git may take it for one when the agent has added what is missing
+		g.add(g.Rel, Mount{Mode: ReadOnly, Dir: true, Why: whyConfig})
+		g.secrets(true)
+		return nil
 	}
-	g.config("config.worktree", g.perWorktree())
-	if g.Path != g.v.repo.Dir && !g.v.given(g.tree) {
-		g.held("index", "it says what is tracked in another checkout")
-	}
-	g.secrets(false)
-	for _, name := range g.Held() {
-		if at := g.Join(g.rel(name)); exists(at+"/.git") && !g.v.contains(at) {
-			g.hide(g.rel(name), true, whyHidden)
-		}
-		g.held(name, whyTodo)
-	}
+	g.replace()
 	if g.Entry("objects/info/alternates") != nil {
 		g.note(false, "some objects of %s are in another repository (objects/info/alternates), "+
 			"which is not inside; add --mount-ro for it", g.Path)
@@ -148,29 +139,33 @@ func (g *gitFolder) protect(tooMany bool) error {
 	return nil
 }
 
-// linked protects the part of a repository that belongs to a linked worktree. If the worktree itself lies in a bare
-// repository, it is no part of the project, and is hidden.
-func (g *gitFolder) linked() {
-	g.held("gitdir", whyMoved)
-	g.held("commondir", whyMoved)
-	g.lock()
-	rel, in := pathname.Cut(g.tree, g.below.Path())
-	switch {
-	case !in || !exists(g.tree+"/.git"):
-	case pathname.Below(g.v.path, g.tree):
-		g.pin(path.Dir(rel))
-	case !g.v.given(g.tree):
-		g.hide(rel, true, whyHidden)
+// replace gives the agent a git folder of its own in the place of this one, with the checkouts that the agent is given.
+func (g *gitFolder) replace() {
+	p := handover.Place{Outer: g.Path, Own: g.own}
+	for _, s := range g.Secrets() {
+		p.Secrets = append(p.Secrets, s.Name)
 	}
+	if tree := g.tree; tree == g.v.repo.Worktree || g.v.given(tree) {
+		p.Trees = append(p.Trees, handover.Tree{Rel: ".", Path: tree})
+	}
+	for _, other := range g.v.folders {
+		rel, in := pathname.Cut(other.Path, g.Path)
+		given := other.Path == g.v.repo.Dir || g.v.given(other.tree) && exists(other.tree+"/.git")
+		if in && given && other.Role == git.Linked && path.Dir(rel) == "worktrees" {
+			p.Trees = append(p.Trees, handover.Tree{Rel: rel, Path: other.tree})
+		}
+	}
+	if len(p.Trees) == 0 {
+		p.Trees = []handover.Tree{{Rel: ".", Path: g.tree}}
+	}
+	g.v.inner = append(g.v.inner, p)
+	g.cover(g.Rel, Mount{Mode: Inner, Dir: true, Why: whyOwn})
 }
 
 // odd says why names in a git folder cannot be protected one by one: nothing can be mounted over a link. It is empty if
 // they can.
 func (g *gitFolder) odd() string {
-	held := []string{"modules", "worktrees", "config", "config.worktree"} // or have held ones in them
-	if g.v.WritableConfig {
-		held = held[:2]
-	}
+	held := []string{"modules", "worktrees", "config", "objects"} // or have such ones in them
 	for _, e := range g.Entries {
 		if first, _, _ := strings.Cut(e.Name, "/"); e.Kind == beneath.Link && slices.Contains(held, first) {
 			return e.Name + " is a link, which the agent could replace"
@@ -193,70 +188,6 @@ func (g *gitFolder) isElsewhere() bool {
 func (g *gitFolder) held(name, why string) {
 	if e := g.Entry(name); e != nil {
 		g.makeReadOnly(g.rel(name), e.Kind, why)
-	}
-}
-
-// main returns the git folder with the configuration that git obeys: for a linked worktree that of its repository.
-func (g *gitFolder) main() *git.Folder {
-	if g.Role == git.Linked {
-		if main := g.seen.Folder(path.Dir(path.Dir(g.Path))); main != nil {
-			return main
-		}
-	}
-	return g.Folder
-}
-
-// perWorktree reports whether git reads config.worktree. What git takes for false
-// in other words counts as true here: a stand-in does no harm.
-func (g *gitFolder) perWorktree() (on bool) {
-	for _, e := range g.main().Entry("config").Settings() {
-		if e.Key() == "extensions.worktreeconfig" {
-			on = e.Bare || e.Value != "false"
-		}
-	}
-	return on
-}
-
-// config covers a configuration file with a copy that holds no secrets. For a file that does not exist there is an
-// empty stand-in if git would read it. A file that cannot be read is covered by an empty one: git cannot read it
-// outside either.
-func (g *gitFolder) config(name string, wouldRead bool) {
-	e, rel := g.Entry(name), g.rel(name)
-	if g.v.WritableConfig || e == nil && !wouldRead {
-		return
-	}
-	if e == nil {
-		g.standIn(StandIn{Rel: rel}, whyConfig)
-		return
-	}
-	text, read := e.Text()
-	switch {
-	case e.Kind == beneath.Dir:
-		g.makeReadOnly(rel, e.Kind, whyConfig)
-	case !read:
-		g.cover(rel, Mount{Mode: Hidden, Why: whyConfig})
-		g.note(true, "%s cannot be read as a file of this size or kind, and is empty inside", g.Join(rel))
-	default:
-		// `git submodule update` writes core.worktree of a submodule anew whenever it finds one there
-		// (submodule--helper.c, ensure_core_worktree), which the mount forbids; without one git takes the folder of
-		// the submodule's .git file, which is the same.
-		var without []string
-		if strings.Contains(g.Path, "/modules/") {
-			without = []string{"core.worktree"}
-		}
-		g.cover(rel, Mount{Mode: Made, Content: gitconfig.Sanitise([]byte(text), without...), Why: whyConfig})
-	}
-}
-
-// lockReason is what git says of a worktree that it is told to remove: its
-// files are protected, so it would stop half-way.
-const lockReason = "claudebox protects what was there before this session; remove it outside the sandbox"
-
-// lock locks a worktree as `git worktree lock` does, unless the user has.
-func (g *gitFolder) lock() {
-	e := g.Entry("locked")
-	if text, _ := e.Text(); e == nil || text == lockReason {
-		g.standIn(StandIn{Rel: g.rel("locked"), Content: lockReason}, whyMoved)
 	}
 }
 

@@ -119,8 +119,7 @@ func TestASecretHasANameThatIsNotFound(t *testing.T) {
 	w := newWorld(t)
 	w.repo("p", "x")
 	w.write("p/it's/.env", "")
-	w.write("p/.git/FETCH_HEAD", "1234 https://u:hunter2@example.org/x\n")
-	for name, file := range map[string]string{"in the project": "p/it's/.env", "in the git folder": "p/.git/FETCH_HEAD"} {
+	for name, file := range map[string]string{"in the project": "p/it's/.env"} {
 		t.Run(name, func(t *testing.T) {
 			top, err := unix.Open(w.path("p"), unix.O_PATH|unix.O_DIRECTORY, 0)
 			must(t, err)
@@ -185,28 +184,4 @@ func TestOrdinaryFilesHaveManyNames(t *testing.T) {
 	req.Hide = []string{"private"}
 	_, err := project.Open(req)
 	must(t, err)
-}
-
-// TestAConfigurationBesideGitsOwn that git includes has no secrets inside either, wherever the git folder is (attack
-// f16).
-func TestAConfigurationBesideGitsOwn(t *testing.T) {
-	w := newWorld(t)
-	w.repo("p", "sub/x")
-	w.git("p", "config", "include.path", "inc")
-	w.write("p/.git/inc", "[include]\n\tpath = more\n[sendemail]\n\tsmtpPass = canary\n[a]\n\tb = c\n")
-	w.write("p/.git/more", "[http]\n\textraheader = X-Api-Key: canary\n")
-	for _, dir := range []string{"p", "p/sub"} {
-		copies := 0
-		for _, m := range w.open(dir).Mounts {
-			if strings.HasSuffix(m.Path, "/.git/inc") || strings.HasSuffix(m.Path, "/.git/more") {
-				if m.Mode != project.Made || strings.Contains(string(m.Content), "canary") {
-					t.Errorf("%s: %s %s %q", dir, m.Mode, m.Path, m.Content)
-				}
-				copies++
-			}
-		}
-		if copies != 2 {
-			t.Errorf("%s: %d copies", dir, copies)
-		}
-	}
 }

@@ -13,11 +13,18 @@ func (w world) there(name string) bool {
 	return err == nil
 }
 
+// names has git name a file and a folder that are not there: they get stand-ins.
+func (w world) names(dir string) {
+	w.git(dir, "config", "core.attributesFile", "attrs")
+	w.git(dir, "config", "core.hooksPath", ".husky")
+}
+
 func TestOpenMakesNothing(t *testing.T) {
 	w := newWorld(t)
 	w.repo("p", "x")
+	w.names("p")
 	w.open("p")
-	if w.there("p/.git/commondir") {
+	if w.there("p/attrs") {
 		t.Error("Open made a stand-in")
 	}
 }
@@ -25,12 +32,11 @@ func TestOpenMakesNothing(t *testing.T) {
 func TestHoldMakesStandInsAndReleaseTakesThemAway(t *testing.T) {
 	w := newWorld(t)
 	w.repo("p", "x")
-	w.git("p", "config", "extensions.worktreeConfig", "true")
-	must(t, os.RemoveAll(w.path("p/.git/hooks")))
+	w.names("p")
 	h, err := w.open("p").Hold()
 	must(t, err)
-	for _, name := range []string{"commondir", "hooks", "config.worktree"} {
-		if !w.there("p/.git/" + name) {
+	for _, name := range []string{"attrs", ".husky"} {
+		if !w.there("p/" + name) {
 			t.Errorf("%s is not there", name)
 		}
 	}
@@ -39,53 +45,24 @@ func TestHoldMakesStandInsAndReleaseTakesThemAway(t *testing.T) {
 	w.git("l", "status")
 	w.git("p", "worktree", "remove", "../l")
 	h.Release()
-	for _, name := range []string{"commondir", "hooks", "config.worktree"} {
-		if w.there("p/.git/" + name) {
+	for _, name := range []string{"attrs", ".husky"} {
+		if w.there("p/" + name) {
 			t.Errorf("%s is still there", name)
 		}
 	}
 	h.Release() // a second time does nothing
 }
 
-func TestTheLastSessionTakesStandInsAway(t *testing.T) {
-	w := newWorld(t)
-	w.repo("p", "x")
-	first, err := w.open("p").Hold()
-	must(t, err)
-	second, err := w.open("p").Hold()
-	must(t, err)
-	first.Release()
-	if !w.there("p/.git/commondir") {
-		t.Fatal("gone while a session relies on it")
-	}
-	second.Release()
-	if w.there("p/.git/commondir") {
-		t.Error("still there")
-	}
-}
-
-func TestWhatAKilledSessionLeftIsTakenOver(t *testing.T) {
-	w := newWorld(t)
-	w.repo("p", "x")
-	w.write("p/.git/commondir", "./\n")
-	h, err := w.open("p").Hold()
-	must(t, err)
-	h.Release()
-	if w.there("p/.git/commondir") {
-		t.Error("still there")
-	}
-}
-
 func TestReleaseLeavesWhatIsNotItsOwn(t *testing.T) {
 	w := newWorld(t)
 	w.repo("p", "x")
-	must(t, os.RemoveAll(w.path("p/.git/hooks")))
+	w.names("p")
 	h, err := w.open("p").Hold()
 	must(t, err)
-	w.write("p/.git/hooks/pre-commit", "the user's, made meanwhile")
-	w.write("p/.git/commondir", "../elsewhere\n")
+	w.write("p/.husky/pre-commit", "the user's, made meanwhile")
+	w.write("p/attrs", "../elsewhere\n")
 	h.Release()
-	if !w.there("p/.git/hooks/pre-commit") || !w.there("p/.git/commondir") {
+	if !w.there("p/.husky/pre-commit") || !w.there("p/attrs") {
 		t.Error("something of the user's is gone")
 	}
 }
@@ -93,6 +70,7 @@ func TestReleaseLeavesWhatIsNotItsOwn(t *testing.T) {
 func TestManySessionsAtOnce(t *testing.T) {
 	w := newWorld(t)
 	w.repo("p", "x")
+	w.names("p")
 	p := w.open("p")
 	var wg sync.WaitGroup
 	for range 20 {
@@ -102,14 +80,14 @@ func TestManySessionsAtOnce(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			if !w.there("p/.git/commondir") {
+			if !w.there("p/attrs") {
 				t.Error("held, but not there")
 			}
 			h.Release()
 		})
 	}
 	wg.Wait()
-	if w.there("p/.git/commondir") {
+	if w.there("p/attrs") {
 		t.Error("still there")
 	}
 }

@@ -42,7 +42,7 @@ func (l *layers) note(red bool, format string, args ...any) {
 }
 
 // sorted returns the mounts, a shorter path before a longer one, and the hidden places of the project. It leaves out
-// what lies below a folder that is hidden.
+// what lies below a folder that is hidden, or in a git folder that does not enter.
 func (l *layers) sorted() (mounts []Mount, hidden []string) {
 	covered := func(file string) bool {
 		for dir := path.Dir(file); dir != "/"; dir = path.Dir(dir) {
@@ -53,7 +53,7 @@ func (l *layers) sorted() (mounts []Mount, hidden []string) {
 		return false
 	}
 	for _, at := range slices.Sorted(maps.Keys(l.mounts)) {
-		if !covered(at) {
+		if !covered(at) && (l.mounts[at].Mode == Inner || !l.isOutside(at)) {
 			mounts = append(mounts, l.mounts[at])
 		}
 	}
@@ -62,6 +62,23 @@ func (l *layers) sorted() (mounts []Mount, hidden []string) {
 	})
 	slices.Sort(hidden)
 	return mounts, slices.Compact(hidden)
+}
+
+// entering returns the stand-ins but for those in git folders that do not enter.
+func (l *layers) entering() []StandIn {
+	return slices.DeleteFunc(slices.Clone(l.standIns), func(p StandIn) bool {
+		return l.isOutside(path.Join(p.Root, p.Rel))
+	})
+}
+
+// isOutside reports whether a path lies in a git folder that does not enter.
+func (l *layers) isOutside(at string) bool {
+	for dir := path.Dir(at); dir != "/"; dir = path.Dir(dir) {
+		if l.mounts[dir].Mode == Inner {
+			return !(pathname.Below(at, l.project) && pathname.Below(l.project, dir)) // a project in a bare repository
+		}
+	}
+	return false
 }
 
 // below adds mounts for places below one folder.
@@ -74,7 +91,7 @@ type below struct {
 // one that covers a secret. Nothing can be mounted where a path is longer than the kernel takes; only an agent makes
 // such paths.
 func (b below) add(rel string, m Mount) {
-	if m.Path, m.Root = b.Join(rel), b.Path(); len(m.Path) >= unix.PathMax {
+	if m.Path, m.Root = path.Clean(b.Join(rel)), b.Path(); len(m.Path) >= unix.PathMax {
 		return
 	}
 	if old, have := b.mounts[m.Path]; !have || old.Mode == Pin ||
@@ -255,7 +272,7 @@ func (v *view) manyNamed() map[uint64]*manyNamed {
 		var st unix.Stat_t
 		var files []survey.File
 		switch {
-		case m.Mode == Pin || m.Mode == Shared || at.Folder == nil || m.Root != at.Path():
+		case m.Mode == Pin || m.Mode == Inner || at.Folder == nil || m.Root != at.Path():
 		case m.Dir && m.Mode != Hidden: // a change by another name is in the report
 		case m.Dir:
 			files = survey.All(at.Folder, walkLimit, rel).Files
@@ -273,7 +290,25 @@ func (v *view) manyNamed() map[uint64]*manyNamed {
 			}
 		}
 	}
+	v.ofGit(covered)
 	return covered
+}
+
+// ofGit adds the files of git folders that do not enter and that have several names: by one of them in the project the
+// agent could write there.
+func (v *view) ofGit(covered map[uint64]*manyNamed) {
+	for _, g := range v.folders {
+		if v.mounts[g.Path].Mode != Inner {
+			continue
+		}
+		for _, e := range g.Entries {
+			at, st := path.Join(g.Path, e.Name), unix.Stat_t{}
+			if e.Kind == beneath.Regular && unix.Lstat(at, &st) == nil && st.Nlink > 1 && covered[st.Ino] == nil {
+				m := Mount{Path: at, Mode: ReadOnly, Why: whyConfig}
+				covered[st.Ino] = &manyNamed{mount: m, names: []string{at}, links: uint64(st.Nlink)}
+			}
+		}
+	}
 }
 
 // everyFile lists the files below a folder, up to [walkLimitAfter], also those in git folders and in folders that tools

@@ -97,6 +97,10 @@ func (loc location) locate(worktree string, bare bool) (located location, common
 	switch {
 	case worktree == "" || loc.Beside && !loc.contains(worktree):
 		return loc, nil, nil
+	case bare && worktree == loc.path && !loc.Lent && !loc.Beside:
+		return loc, nil, refusal(loc.path, "start claudebox in a working tree of it (git worktree add ../work); "+
+			"or, if it is no repository of yours, take HEAD, objects and refs out of it",
+			"git takes it for a git folder, by its HEAD, objects and refs; git folders do not enter")
 	case bare && worktree != loc.path:
 		return loc, nil, refusal(loc.path, "start claudebox in a working tree",
 			"it lies in the git folder %s", worktree)
@@ -126,12 +130,6 @@ func (loc location) locate(worktree string, bare bool) (located location, common
 	if !loc.contains(repo.Common) {
 		if common, err = beneath.Open(repo.Common); err != nil {
 			return loc, nil, unprotectable(repo.Common, err)
-		}
-		loc.mounts[repo.Common] = Mount{
-			Path: repo.Common, Root: repo.Common, Mode: Shared, Dir: true, Why: "git needs it",
-		}
-		if pathname.Below(loc.path, repo.Common) {
-			loc.note(true, "the git folder %s holds the project: all in it can be changed inside", repo.Common)
 		}
 	}
 	if worktree != loc.path {

@@ -19,6 +19,7 @@ import (
 	"claudebox/internal/linux/identity"
 	"claudebox/internal/linux/pathname"
 	"claudebox/internal/workspace/git"
+	"claudebox/internal/workspace/handover"
 	"claudebox/internal/workspace/survey"
 )
 
@@ -29,6 +30,9 @@ type Request struct {
 	// obeys what is in it, too. A git folder outside of it is not mounted, and sockets in it stay visible.
 	Beside bool
 
+	// Lent says that the folder is mounted read-only: only what is secret in it is covered.
+	Lent bool
+
 	Home  string   // the user's home
 	UID   int      // of the user
 	Own   []string // claudebox's own folders: ~/.claudebox and its XDG ones
@@ -36,7 +40,7 @@ type Request struct {
 
 	Build          string   // identifies the running claudebox: what another build has seen is not used
 	GitRoot        bool     // take the root of the repository for the project
-	WritableConfig bool     // git: {config: writable}
+	WritableConfig bool     // git: {config: writable}: a .git that cannot be protected is no reason to refuse
 	Strict         bool     // protect_mode: strict: tracked files are read-only too
 	Worktrees      []string // globs of folders beside the project that the agent gets, too, relative to the project
 	Protect        []string // patterns of files to be made read-only, see [Matches]
@@ -77,11 +81,12 @@ type Memory interface {
 
 // Project is a folder that may be given to a sandbox, and what goes with it. Places in it are relative to Path.
 type Project struct {
-	Path         string  // canonical; mounted read-write at its own path
-	Dir          string  // canonical folder where the agent starts, at or below Path
-	InstanceRoot string  // the folder that the instance is named after: the main worktree, or the project
-	Repo         Repo    // zero when the project is in no repository
-	Mounts       []Mount // beyond the project itself, a shorter path before a longer one
+	Path         string           // canonical; mounted read-write at its own path
+	Dir          string           // canonical folder where the agent starts, at or below Path
+	InstanceRoot string           // the folder that the instance is named after: the main worktree, or the project
+	Repo         Repo             // zero when the project is in no repository
+	Mounts       []Mount          // beyond the project itself, a shorter path before a longer one
+	Places       []handover.Place // git folders of the user's; the agent gets one of its own for each. Without folders
 	Notes        []Note
 
 	Hidden   []string // files and folders that are covered
@@ -105,8 +110,8 @@ type Project struct {
 type Mode string
 
 const (
-	// Shared is a folder outside the project that git needs, read-write.
-	Shared Mode = "shared"
+	// Inner is a git folder of the user's that does not enter: one of the agent's own lies in its place.
+	Inner Mode = "inner"
 	// Pin is a folder bound read-write over itself, so that it cannot be renamed away with the mounts that lie in it.
 	Pin Mode = "pin"
 	// ReadOnly is a file or folder bound read-only over itself.

@@ -24,34 +24,27 @@ var layouts = map[string]struct {
 	},
 	"a plain repository": {
 		make: func(w world) { w.repo("p", "main.go") },
-		want: []string{"pin ~/p/.git", "ro ~/p/.git/commondir", "made ~/p/.git/config", "ro ~/p/.git/hooks"},
+		want: []string{"inner ~/p/.git"},
 	},
 	"a repository below a home that is one itself": {
 		make: func(w world) { w.repo(".", "x"); w.mkdir("p") },
 	},
 	"a part of a repository": {
 		make: func(w world) { w.repo("r", "p/main.go") }, dir: "r/p", root: "r",
-		want: []string{"shared ~/r/.git", "ro ~/r/.git/commondir", "made ~/r/.git/config", "ro ~/r/.git/hooks"},
+		want: []string{"inner ~/r/.git"},
 		note: "git-root",
 	},
 	"a part of a repository, taken whole": {
 		make: func(w world) { w.repo("r", "p/main.go") }, dir: "r/p", root: "r", gitRoot: true,
-		want: []string{"pin ~/r/.git", "ro ~/r/.git/commondir", "made ~/r/.git/config", "ro ~/r/.git/hooks"},
+		want: []string{"inner ~/r/.git"},
 	},
 	"a linked worktree": {
 		make: func(w world) { w.repo("m", "x"); w.git("m", "worktree", "add", "-q", "../p") }, root: "m",
-		want: []string{
-			"shared ~/m/.git", "ro ~/m/.git/commondir", "made ~/m/.git/config", "ro ~/m/.git/hooks", "ro ~/m/.git/index", "pin ~/m/.git/worktrees",
-			"pin ~/m/.git/worktrees/p", "ro ~/m/.git/worktrees/p/commondir", "ro ~/m/.git/worktrees/p/gitdir", "ro ~/m/.git/worktrees/p/locked", "ro ~/p/.git",
-		},
+		want: []string{"inner ~/m/.git", "ro ~/p/.git"},
 	},
 	"the main worktree of a linked one": {
 		make: func(w world) { w.repo("p", "x"); w.git("p", "worktree", "add", "-q", "../l") },
-		want: []string{
-			"pin ~/p/.git", "ro ~/p/.git/commondir", "made ~/p/.git/config", "ro ~/p/.git/hooks", "pin ~/p/.git/worktrees",
-			"pin ~/p/.git/worktrees/l", "ro ~/p/.git/worktrees/l/commondir", "ro ~/p/.git/worktrees/l/gitdir",
-			"ro ~/p/.git/worktrees/l/index", "ro ~/p/.git/worktrees/l/locked",
-		},
+		want: []string{"inner ~/p/.git"},
 	},
 	"a submodule by itself": {
 		make: func(w world) {
@@ -60,10 +53,7 @@ var layouts = map[string]struct {
 			w.git("s", "submodule", "--quiet", "add", w.path("lib"), "deps/lib")
 		},
 		dir: "s/deps/lib", root: "s/.git/modules/deps/lib",
-		want: []string{
-			"shared ~/s/.git/modules/deps/lib", "ro ~/s/.git/modules/deps/lib/commondir",
-			"made ~/s/.git/modules/deps/lib/config", "ro ~/s/.git/modules/deps/lib/hooks", "ro ~/s/deps/lib/.git",
-		},
+		want: []string{"inner ~/s/.git/modules/deps/lib", "ro ~/s/deps/lib/.git"},
 	},
 	"a repository with a submodule": {
 		make: func(w world) {
@@ -73,10 +63,7 @@ var layouts = map[string]struct {
 			w.git("p", "commit", "-qm", "sub")
 		},
 		want: []string{
-			"pin ~/p/.git", "ro ~/p/.git/commondir", "made ~/p/.git/config", "ro ~/p/.git/hooks",
-			"pin ~/p/.git/modules", "pin ~/p/.git/modules/deps", "pin ~/p/.git/modules/deps/lib",
-			"ro ~/p/.git/modules/deps/lib/commondir", "made ~/p/.git/modules/deps/lib/config", "ro ~/p/.git/modules/deps/lib/hooks",
-			"pin ~/p/deps", "pin ~/p/deps/lib", "ro ~/p/deps/lib/.git",
+			"inner ~/p/.git", "inner ~/p/.git/modules/deps/lib", "pin ~/p/deps", "pin ~/p/deps/lib", "ro ~/p/deps/lib/.git",
 		},
 	},
 	"a bare repository beside its worktrees": {
@@ -87,14 +74,8 @@ var layouts = map[string]struct {
 		},
 		dir: "r/p", root: "r/.bare",
 		want: []string{
-			"shared ~/r/.bare", "ro ~/r/.bare/commondir", "made ~/r/.bare/config", "ro ~/r/.bare/hooks", "pin ~/r/.bare/worktrees",
-			"pin ~/r/.bare/worktrees/p", "ro ~/r/.bare/worktrees/p/commondir", "ro ~/r/.bare/worktrees/p/gitdir",
-			"ro ~/r/.bare/worktrees/p/locked", "ro ~/r/p/.git",
+			"inner ~/r/.bare", "ro ~/r/p/.git",
 		},
-	},
-	"a bare repository": {
-		make: func(w world) { w.git(".", "init", "-q", "--bare", "p") },
-		want: []string{"ro ~/p/commondir", "made ~/p/config", "ro ~/p/hooks"},
 	},
 	"a separate git folder that points back": {
 		make: func(w world) {
@@ -102,7 +83,7 @@ var layouts = map[string]struct {
 			w.git("p", "config", "core.worktree", w.path("p"))
 		},
 		root: "sep",
-		want: []string{"ro ~/p/.git", "shared ~/sep", "ro ~/sep/commondir", "made ~/sep/config", "ro ~/sep/hooks"},
+		want: []string{"ro ~/p/.git", "inner ~/sep"},
 	},
 	"a separate git folder that does not": {
 		make: func(w world) { w.git(".", "init", "-q", "--separate-git-dir", "sep", "p") },
@@ -118,13 +99,11 @@ var layouts = map[string]struct {
 	},
 	"a git folder inside under another name": {
 		make: func(w world) { w.mkdir("p"); w.git(".", "init", "-q", "--separate-git-dir", "p/.store", "p") }, root: "p/.store",
-		want: []string{"ro ~/p/.git", "pin ~/p/.store", "ro ~/p/.store/commondir", "made ~/p/.store/config", "ro ~/p/.store/hooks"},
+		want: []string{"ro ~/p/.git", "inner ~/p/.store"},
 	},
 	"configuration by worktree, not written yet": {
 		make: func(w world) { w.repo("p"); w.git("p", "config", "extensions.worktreeConfig", "true") },
-		want: []string{
-			"pin ~/p/.git", "ro ~/p/.git/commondir", "made ~/p/.git/config", "ro ~/p/.git/config.worktree", "ro ~/p/.git/hooks",
-		},
+		want: []string{"inner ~/p/.git"},
 	},
 	"configuration by worktree in a linked one": {
 		make: func(w world) {
@@ -132,37 +111,28 @@ var layouts = map[string]struct {
 			w.git("p", "config", "extensions.worktreeConfig", "true")
 			w.git("p", "worktree", "add", "-q", "../l")
 		},
-		want: []string{
-			"pin ~/p/.git", "ro ~/p/.git/commondir", "made ~/p/.git/config", "ro ~/p/.git/config.worktree", "ro ~/p/.git/hooks",
-			"pin ~/p/.git/worktrees", "pin ~/p/.git/worktrees/l", "ro ~/p/.git/worktrees/l/commondir",
-			"ro ~/p/.git/worktrees/l/config.worktree", "ro ~/p/.git/worktrees/l/gitdir",
-			"ro ~/p/.git/worktrees/l/index", "ro ~/p/.git/worktrees/l/locked",
-		},
+		want: []string{"inner ~/p/.git"},
 	},
 	"no configuration at all": {
 		make: func(w world) {
 			w.repo("p")
 			must(w.t, os.Remove(w.path("p/.git/config")))
 		},
-		want: []string{"pin ~/p/.git", "ro ~/p/.git/commondir", "ro ~/p/.git/config", "ro ~/p/.git/hooks"},
+		want: []string{"inner ~/p/.git"},
 	},
 	"a submodule's git folder that has lost its HEAD": {
 		make: func(w world) {
 			w.repo("p")
 			w.mkdir("p/.git/modules/a/b/objects")
 		},
-		want: []string{
-			"pin ~/p/.git", "ro ~/p/.git/commondir", "made ~/p/.git/config", "ro ~/p/.git/hooks", "pin ~/p/.git/modules",
-			"pin ~/p/.git/modules/a", "pin ~/p/.git/modules/a/b", "ro ~/p/.git/modules/a/b/commondir",
-			"ro ~/p/.git/modules/a/b/config", "ro ~/p/.git/modules/a/b/hooks",
-		},
+		want: []string{"inner ~/p/.git"},
 	},
 	"objects in another repository": {
 		make: func(w world) {
 			w.repo("m", "x")
 			w.git(".", "clone", "-q", "--shared", "m", "p")
 		},
-		want: []string{"pin ~/p/.git", "ro ~/p/.git/commondir", "made ~/p/.git/config", "ro ~/p/.git/hooks"},
+		want: []string{"inner ~/p/.git"},
 		note: "alternates",
 	},
 	"a rebase that waits": {
@@ -171,10 +141,7 @@ var layouts = map[string]struct {
 			w.write("p/.git/rebase-merge/git-rebase-todo", "exec x\n")
 			w.write("p/.git/info/attributes", "")
 		},
-		want: []string{
-			"pin ~/p/.git", "ro ~/p/.git/commondir", "made ~/p/.git/config", "ro ~/p/.git/hooks", "pin ~/p/.git/info",
-			"ro ~/p/.git/info/attributes", "pin ~/p/.git/rebase-merge", "ro ~/p/.git/rebase-merge/git-rebase-todo",
-		},
+		want: []string{"inner ~/p/.git"},
 	},
 	"untracked files that the host executes": {
 		make: func(w world) {
@@ -184,8 +151,7 @@ var layouts = map[string]struct {
 			w.write("p/.idea/x", "")
 		},
 		want: []string{
-			"pin ~/p/.claude", "ro ~/p/.claude/settings.local.json", "ro ~/p/.envrc.local",
-			"pin ~/p/.git", "ro ~/p/.git/commondir", "made ~/p/.git/config", "ro ~/p/.git/hooks", "ro ~/p/.idea",
+			"pin ~/p/.claude", "ro ~/p/.claude/settings.local.json", "ro ~/p/.envrc.local", "inner ~/p/.git", "ro ~/p/.idea",
 		},
 	},
 	"files that git's configuration names": {
@@ -201,8 +167,7 @@ var layouts = map[string]struct {
 			}
 		},
 		want: []string{
-			"pin ~/p/.git", "ro ~/p/.git/commondir", "made ~/p/.git/config", "ro ~/p/.git/hooks",
-			"made ~/p/team.gitconfig", "pin ~/p/tools", "ro ~/p/tools/clean.sh", "ro ~/p/tools/hooks", "pin ~/p/watch", "ro ~/p/watch/man",
+			"inner ~/p/.git", "made ~/p/team.gitconfig", "pin ~/p/tools", "ro ~/p/tools/clean.sh", "ro ~/p/tools/hooks", "pin ~/p/watch", "ro ~/p/watch/man",
 		},
 	},
 	"files that the configuration of other programs names": {
@@ -219,8 +184,7 @@ var layouts = map[string]struct {
 			}
 		},
 		want: []string{
-			"pin ~/p/.git", "ro ~/p/.git/commondir", "made ~/p/.git/config", "ro ~/p/.git/hooks",
-			"pin ~/p/s", "ro ~/p/s/any", "ro ~/p/s/cc", "ro ~/p/s/lfs", "ro ~/p/s/ssh", "ro ~/p/s/tunnel",
+			"inner ~/p/.git", "pin ~/p/s", "ro ~/p/s/any", "ro ~/p/s/cc", "ro ~/p/s/lfs", "ro ~/p/s/ssh", "ro ~/p/s/tunnel",
 		},
 	},
 }

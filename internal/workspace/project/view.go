@@ -9,6 +9,7 @@ import (
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/pathname"
 	"claudebox/internal/workspace/git"
+	"claudebox/internal/workspace/handover"
 	"claudebox/internal/workspace/hostrun"
 	"claudebox/internal/workspace/survey"
 )
@@ -21,15 +22,17 @@ type view struct {
 	scope   Scope
 	seen    Seen
 	before  git.Snapshot
+	judged  git.Snapshot // before, without what an agent that lives may have made
 	folders []gitFolder
 	filled  Filled
-	within  []gitFolder    // in the folders that tools fill
-	files   []git.File     // .git files there
-	named   map[string]use // by configurations of git, and by claudebox; relative to the project
-	found   []place        // what the host executes, as far as it exists
-	hide    []string       // what the profile's patterns match, and what looks secret
-	tracked Tracked        // what git's indexes hold, as far as that counts
-	doubted []string       // names in the index that count as untracked
+	inner   []handover.Place // see [Project.Places]
+	within  []gitFolder      // in the folders that tools fill
+	files   []git.File       // .git files there
+	named   map[string]use   // by configurations of git, and by claudebox; relative to the project
+	found   []place          // what the host executes, as far as it exists
+	hide    []string         // what the profile's patterns match, and what looks secret
+	tracked Tracked          // what git's indexes hold, as far as that counts
+	doubted []string         // names in the index that count as untracked
 
 	led    []survey.File      // what may be secret by a path through a link
 	learnt map[[2]string]bool // files of configuration, each with a working tree for which it was read
@@ -209,6 +212,7 @@ func (v *view) indexed(rel string) bool {
 // protect decides what is laid over what was seen. It still looks at where things lead: behind links, at who listens to
 // a socket, for a file's other names, into included configurations and folders that tools fill.
 func (v *view) protect() (Project, error) {
+	v.judged = v.Memory.Inherited(v.before)
 	wholly, one := 0, ""
 	for n, g := range v.folders {
 		if err := g.protect(n >= repoLimit); err != nil {
@@ -237,13 +241,13 @@ func (v *view) protect() (Project, error) {
 		return Project{}, err
 	}
 	v.scope.Unmade = v.unmade()
-	v.before = v.Memory.Inherited(v.before)
+	v.before = v.judged
 	mounts, hidden := v.sorted()
 	return Project{
-		Path: v.path, Dir: v.Dir, InstanceRoot: v.root, Repo: v.repo, Mounts: mounts, Notes: v.notes,
+		Path: v.path, Dir: v.Dir, InstanceRoot: v.root, Repo: v.repo, Mounts: mounts, Places: v.inner, Notes: v.notes,
 		Reported: reported, Hidden: hidden, Stay: v.stay, ReadOnly: slices.Concat(v.copied, readOnly),
 		Cut: v.seen.Cut, Tracked: v.tracked.All(), Scope: v.scope, Seen: v.seen, Filled: v.filled,
-		Before: v.before, OpenConfig: v.WritableConfig, StandIns: v.standIns, show: v.Show,
+		Before: v.before, OpenConfig: v.WritableConfig, StandIns: v.entering(), show: v.Show,
 	}, nil
 }
 

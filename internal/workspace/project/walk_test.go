@@ -21,11 +21,10 @@ func TestRepositoriesInTheProjectAreProtected(t *testing.T) {
 		return ""
 	}
 	for name, want := range map[string]project.Mode{
-		"p/deep/er/a/.git":         project.Pin,
+		"p/deep/er/a/.git":         project.Inner,
 		"p/deep/er/a":              project.Pin,
 		"p/deep":                   project.Pin,
-		"p/deep/er/a/.git/config":  project.Made,
-		"p/deep/er/a/.git/hooks":   project.ReadOnly,
+		"p/deep/er/a/.git/config":  "",
 		"p/node_modules/b/.git":    "",
 		"p/deep/er/a/.git/objects": "",
 	} {
@@ -45,7 +44,7 @@ func TestBelowAHiddenFolderNothingIsMounted(t *testing.T) {
 	req.Hide = []string{"secrets/**"}
 	p, err := project.Open(req)
 	must(t, err)
-	want := []string{"pin ~/p/.git", "ro ~/p/.git/commondir", "made ~/p/.git/config", "ro ~/p/.git/hooks", "hidden ~/p/secrets", "pin ~/p/secrets2", "hidden ~/p/secrets2/a.key"}
+	want := []string{"inner ~/p/.git", "hidden ~/p/secrets", "pin ~/p/secrets2", "hidden ~/p/secrets2/a.key"}
 	if got := w.mounts(p); !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}

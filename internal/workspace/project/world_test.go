@@ -102,6 +102,16 @@ func (w world) request(dir string) project.Request {
 	}
 }
 
+// lent opens a folder that is mounted read-only: its git folders are there, without what is secret.
+func (w world) lent(dir string) project.Project {
+	w.t.Helper()
+	req := w.request(dir)
+	req.Beside, req.Lent = true, true
+	p, err := project.Open(req)
+	must(w.t, err)
+	return p
+}
+
 func (w world) open(dir string) project.Project {
 	w.t.Helper()
 	p, err := project.Open(w.request(dir))

@@ -1,0 +1,144 @@
+//go:build lab
+
+package sandbox_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// plain runs the user's plain git and shell in the project, beside a session perhaps.
+func (w *world) plain(t *testing.T, script string) string {
+	t.Helper()
+	cmd := exec.Command("bash", "-ec", script)
+	cmd.Dir = w.project
+	cmd.Env = append(w.environment(), "GIT_CONFIG_SYSTEM=/dev/null", "GIT_AUTHOR_NAME=u", "GIT_AUTHOR_EMAIL=u@x",
+		"GIT_COMMITTER_NAME=u", "GIT_COMMITTER_EMAIL=u@x", "GIT_EDITOR=true")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Errorf("the user: %s: %v\n%s", script, err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// until waits for a file.
+func until(t *testing.T, name string) {
+	t.Helper()
+	for end := time.Now().Add(patience); !exists(name); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%s does not come", name)
+		}
+	}
+}
+
+const identity = "[user]\n\tname = Ada\n\temail = ada@example.org\n"
+
+// The agent makes orders for git, in each place of its git folder. Meanwhile a prompt asks git again and again.
+func TestTheUsersPromptRunsNothingWhileTheAgentPlants(t *testing.T) {
+	for name, plant := range map[string]string{
+		"a gitlink with a monitor": `git init -q sub; git -C sub commit -q --allow-empty -m x; git -C sub config core.fsmonitor "touch $PWD/TAKEN; false"; git add sub; git commit -qm sub`,
+		"settings and hooks":       `git config core.fsmonitor "touch $PWD/TAKEN; false"; git config core.pager "touch $PWD/TAKEN"; printf "#!/bin/sh\ntouch $PWD/TAKEN\n" >.git/hooks/post-index-change; chmod +x .git/hooks/*`,
+		"a log as a link":          `rm -f .git/logs/HEAD; ln -sf "$HOME/../rc" .git/logs/HEAD; git commit -qm x --allow-empty`,
+		"another common folder":    `mkdir evil; cp -r .git/* evil; git config -f evil/config core.fsmonitor "touch $PWD/TAKEN; false"; echo ../evil >.git/commondir`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.repository(t)
+			w.write(t, ".gitconfig", identity)
+			w.write(t, "rc", "mine\n")
+			session := make(chan outcome)
+			go func() {
+				session <- run(t, w.session(plant+`; rm -f TAKEN; touch planted; for i in $(seq 600); do [ -e seen ] && break; sleep 0.05; done`))
+			}()
+			until(t, w.path("project/planted"))
+			w.plain(t, `rm -f TAKEN; for i in $(seq 10); do git status >/dev/null; git log --oneline -3 >/dev/null; git diff >/dev/null; done; git commit -qm mine --allow-empty; git stash list`)
+			if exists(w.path("project/TAKEN")) || w.read(t, "rc") != "mine\n" {
+				t.Error("the user's git obeyed the agent")
+			}
+			w.write(t, "project/seen", "")
+			if got := <-session; got.status != 0 {
+				t.Errorf("status %d, %s", got.status, got.stderr)
+			}
+			w.plain(t, `rm -f TAKEN; git status >/dev/null; git log --oneline -3 >/dev/null; git commit -qm again --allow-empty; [ -z "$(git fsck --strict --no-dangling 2>&1)" ]`)
+			if exists(w.path("project/TAKEN")) || w.read(t, "rc") != "mine\n" {
+				t.Error("after the session, the user's git obeyed the agent")
+			}
+		})
+	}
+}
+
+// What was committed before claudebox was killed is in the user's repository, or comes there with the next launch.
+func TestACommitOfASessionThatWasKilledIsNotLost(t *testing.T) {
+	w := newWorld(t)
+	w.repository(t)
+	w.write(t, ".gitconfig", identity)
+	cmd := w.session(`echo b >b; git add b; git commit -qm kept; touch done; sleep 600`)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	until(t, w.path("project/done"))
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	w.plain(t, `git status; git commit -qm "the user's" --allow-empty`)
+	w.inside(t, `git log --format=%s`)
+	got := w.plain(t, `git log --format=%s --all; git fsck --strict --no-dangling; ls .git | grep lock || :`)
+	if !strings.Contains(got, "kept") || !strings.Contains(got, "the user's") || strings.Contains(got, ".lock") {
+		t.Errorf("the user has\n%s", got)
+	}
+}
+
+// The work of a day in each layout of a repository, by the agent; then the user has it.
+func TestTheUserHasWhatTheAgentDidIn(t *testing.T) {
+	for name, tc := range map[string]struct{ user, dir, agent, then, want string }{
+		"a subfolder":         {"mkdir sub; touch sub/x; git add .; git commit -qm sub", "project/sub", "echo y >x; git commit -qam two", "git log --format=%s | head -1; git status --porcelain", "two"},
+		"a linked worktree":   {"git worktree add -q -b side ../side", "side", "echo y >y; git add y; git commit -qm two; git switch -qc other", "git log --format=%s other | head -1; git -C ../side branch --show-current; git -C ../side status --porcelain", "two\nother"},
+		"a nested repository": {"git init -q n; cd n; git commit -qm n --allow-empty", "project", "cd n; echo y >y; git add y; git commit -qm two; git config x.y z", "git -C n log --format=%s; git -C n config x.y || echo none", "two\nn\nnone"},
+		"a submodule":         {"git init -q ../lib; git -C ../lib commit -qm l --allow-empty; git -c protocol.file.allow=always submodule -q add ../lib sm; git commit -qm sm", "project", "cd sm; git switch -qc work; echo y >y; git add y; git commit -qm two; cd ..; git commit -qam bump", "git log --format=%s | head -1; git -C sm log --format=%s work | head -1; git status --porcelain", "bump\ntwo"},
+		"a submodule that was not checked out": {
+			"git init -q --bare ../lib.git; git clone -q ../lib.git ../l; git -C ../l commit -qm l --allow-empty; git -C ../l push -q; git -c protocol.file.allow=always submodule -q add ../lib.git sm; git commit -qm sm; cp -r ../lib.git lib.git; git submodule deinit -qf sm; rm -rf .git/modules",
+			"project", "git config submodule.sm.url $PWD/lib.git; git -c protocol.file.allow=always submodule -q update --init; git -C sm log --format=%s", "git -C sm log --format=%s; git submodule status | cut -c1; git status --porcelain", "l\n\n?? lib.git/",
+		},
+		"a remote to push to": {"git init -q --bare r.git; echo r.git >.git/info/exclude; git remote add origin $PWD/r.git", "project", "git push -q -u origin main; git switch -qc t; git commit -qm t --allow-empty; git push -q -u origin t", "git rev-parse --abbrev-ref main@{u} t@{u}; git -C r.git log --format=%s t | head -1", "origin/main\norigin/t\nt"},
+		"no repository":       {"rm -rf .git", "project", "git init -q -b main; git add .; git commit -qm first", "git log --format=%s", "first"},
+		"a worktree in it":    {"", "project", "git worktree add -q .claude/worktrees/w; cd .claude/worktrees/w; echo y >y; git add y; git commit -qm two", "git -C .claude/worktrees/w log --format=%s | head -1; git -C .claude/worktrees/w status --porcelain; git log --format=%s w | head -1", "two\ntwo"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.repository(t)
+			w.write(t, ".gitconfig", identity)
+			w.plain(t, tc.user)
+			main := w.project
+			w.project = w.path(tc.dir)
+			got := run(t, w.session(tc.agent))
+			if got.status != 0 {
+				t.Fatalf("inside: status %d, %s%s", got.status, got.stdout, got.stderr)
+			}
+			w.project = main
+			if has := w.plain(t, tc.then); has != tc.want {
+				t.Errorf("the user has\n%s\nwant\n%s\n%s", has, tc.want, got.stderr)
+			}
+			if again := run(t, w.session("git status --porcelain >/dev/null")); again.status != 0 {
+				t.Errorf("the next session: %s", again.stderr)
+			}
+		})
+	}
+}
+
+// An object of the user's and a program of git's has a second name in the project.
+func TestAFileOfGitsIsWrittenByItsNameInTheProject(t *testing.T) {
+	w := newWorld(t)
+	w.repository(t)
+	hook := filepath.Join(w.project, ".git/hooks/pre-commit")
+	w.write(t, "project/.git/hooks/pre-commit", "#!/bin/sh\nexit 0\n")
+	if err := os.Link(hook, w.path("project/tool")); err != nil {
+		t.Fatal(err)
+	}
+	run(t, w.session(`echo evil >>tool`))
+	if strings.Contains(w.read(t, "project/.git/hooks/pre-commit"), "evil") {
+		t.Error("it was written")
+	}
+}

@@ -1,0 +1,203 @@
+package handover
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"claudebox/internal/linux/beneath"
+	"claudebox/internal/linux/pathname"
+)
+
+// Adopting makes a checkout or a submodule that the agent has added one of the user's: the user's git folder gets a
+// part for it, as git would make it, and what the agent has there crosses as everywhere.
+
+// made is a part of an inner folder that the user's does not have.
+type made struct {
+	name string // of the worktree, or of the submodule
+	tree string // its working tree
+}
+
+// partName is a name that git gives to a worktree, or a submodule has.
+var partName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_./+-]*$`)
+
+// mostMade is how many are adopted in one session.
+const mostMade = 200
+
+// listMade prints the worktrees and submodules of an inner folder: name, NUL, where its working tree is, NUL.
+const listMade = prelude + `set +f
+shopt -s globstar nullglob
+cd "$C" || exit 1
+for f in worktrees/*/gitdir; do
+  if [ -f "$f" ]; then n=${f%/gitdir}; printf '%s\0%s\0' "$n" "$(head -c 5000 "$f")"; fi
+done
+for f in modules/**/HEAD; do
+  n=${f%/HEAD}
+  case $n in */refs/*|*/logs|*/logs/*) continue;; esac
+  printf '%s\0%s\0' "$n" "$(g config --file "$n/config" core.worktree)"
+done
+`
+
+// adopt adopts what the agent has made in a place, as far as it lies in a working tree that it was given. It returns
+// remarks on what was adopted, and what could not be.
+func (l *live) adopt() (remarks []Remark, err error) {
+	p := l.inner.place
+	answer, err := l.inner.run(listMade, "", false)
+	if err != nil {
+		return nil, err
+	}
+	fields := strings.Split(string(answer), "\x00")
+	for n := 0; n+1 < len(fields) && n < 2*mostMade; n += 2 {
+		part, where := fields[n], fields[n+1]
+		at := p.Outer + "/" + part
+		if _, known := os.Lstat(at); known == nil || !partName.MatchString(part) || path.Clean(part) != part {
+			continue
+		}
+		if !path.IsAbs(where) {
+			where = at + "/" + where
+		}
+		tree := path.Clean(where)
+		worktree := path.Dir(part) == "worktrees"
+		if worktree {
+			tree = path.Dir(tree)
+		}
+		if worktree && !p.gave(tree) {
+			remarks = append(remarks, Remark{tree, "its worktree " + tree + " was inside only, and is gone with what " +
+				"was not committed; `worktrees` in a profile keeps such a folder", true})
+		}
+		if !p.gave(tree) || !pointsTo(tree, at) {
+			continue
+		}
+		adopt, what := l.adoptModule, "submodule"
+		if worktree {
+			adopt, what = l.adoptTree, "worktree"
+		}
+		if fault := adopt(part, tree); fault != nil {
+			remarks = append(remarks,
+				Remark{tree, "the " + what + " is the agent's alone: " + fault.Error(), true})
+			continue
+		}
+		remarks = append(remarks, Remark{tree, "a " + what + " that was made inside; it is yours now", false})
+	}
+	return remarks, nil
+}
+
+// gave reports whether a path lies in a working tree of the place.
+func (p Place) gave(tree string) bool {
+	return slices.ContainsFunc(p.Trees, func(t Tree) bool { return tree != t.Path && pathname.Below(tree, t.Path) })
+}
+
+// pointsTo reports whether the .git file of a working tree leads to a git folder, and nowhere else. It follows no link.
+func pointsTo(tree, to string) bool {
+	folder, err := beneath.Open(tree)
+	if err != nil {
+		return false
+	}
+	defer folder.Close()
+	const limit = 5000
+	content, err := folder.Read(".git", limit)
+	text, is := strings.CutPrefix(string(content), "gitdir: ")
+	text = strings.TrimSuffix(text, "\n")
+	if !path.IsAbs(text) {
+		text = tree + "/" + text
+	}
+	return err == nil && is && path.Clean(text) == to
+}
+
+// adoptTree makes the user's part of a worktree. Its HEAD is the agent's, whose branch has crossed; the rest crosses
+// then.
+func (l *live) adoptTree(rel, tree string) (err error) {
+	p := l.inner.place
+	p.Trees = []Tree{{rel, tree}}
+	in, err := side{p, l.inner.tools, true}.read()
+	if err != nil {
+		return err
+	}
+	head := in.Trees[rel].Head
+	ref, isBranch := strings.CutPrefix(head, "ref: ")
+	if !isBranch { // a commit on no branch
+		missing, err := l.outer.missing([]string{head})
+		if err == nil {
+			err = fetch(l.inner, l.outer, missing, nil)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	script := prelude + "export GIT_DIR=$C\ng rev-list --objects --quiet --stdin || exit 1\n"
+	if _, err := l.outer.run(script, cmp.Or(ref, head)+"\n", false); head == "" || err != nil {
+		return errors.New("its commit did not cross")
+	}
+	if err := os.MkdirAll(p.Outer+"/worktrees", 0o755); err != nil {
+		return err
+	}
+	at := p.Outer + "/" + rel
+	if err := os.Mkdir(at, 0o755); err != nil {
+		return err
+	}
+	for name, text := range map[string]string{"commondir": "../..\n", "gitdir": tree + "/.git\n", "HEAD": head + "\n"} {
+		if err := os.WriteFile(at+"/"+name, []byte(text), 0o644); err != nil {
+			return errors.Join(err, os.RemoveAll(at))
+		}
+	}
+	l.inner.place.Trees = append(slices.Clone(l.inner.place.Trees), p.Trees...)
+	l.outer.place = l.inner.place
+	m, err := l.inner.place.recall()
+	if err != nil {
+		return err
+	}
+	m.Common.Trees[rel] = State{Head: head}
+	if err := l.inner.place.remember(m); err != nil {
+		return err
+	}
+	f := l.facts()
+	f.final = true
+	return l.settle(f)
+}
+
+// adoptModule makes the user's git folder of a submodule: an empty one by the user's git. What the agent has in its own
+// then crosses, and that becomes the inner folder of a place by itself.
+func (l *live) adoptModule(rel, tree string) error {
+	outer := l.inner.place.Outer + "/" + rel
+	p := Place{Outer: outer, Folder: path.Dir(l.inner.place.Folder) + "/" + Name(outer), Trees: []Tree{{".", tree}}}
+	module := &live{
+		inner: side{p, l.inner.tools, true}, outer: side{p, l.outer.tools, false}, hidden: l.hidden, held: l.held,
+	}
+	if err := os.MkdirAll(module.outer.workTree(), 0o700); err != nil {
+		return err
+	}
+	script := fmt.Sprintf(`%sunset GIT_WORK_TREE
+g init -q --template= --initial-branch=main --bare "$C" && g config --file "$C/config" core.bare false &&
+g config --file "$C/config" core.worktree %s || exit 1
+`, prelude, quote(tree))
+	if _, err := module.outer.run(script, "", true); err != nil {
+		return err
+	}
+	if err := os.Rename(l.inner.place.Inner()+"/"+rel, p.Inner()); err != nil {
+		return errors.Join(err, os.RemoveAll(outer))
+	}
+	if _, err := module.inner.run(prelude+p.preparations(), "", true); err != nil {
+		return err
+	}
+	start, err := module.outer.read()
+	if err != nil {
+		return err
+	}
+	start.Refs, start.Trees = map[string]string{}, map[string]State{".": {Head: start.Trees["."].Head}}
+	if err := p.remember(memory{Identity: p.identity(), Common: start, Settings: p.settings()}); err != nil {
+		return err
+	}
+	f := l.facts()
+	f.final = true
+	if err := module.settle(f); err != nil {
+		return err
+	}
+	name := strings.TrimPrefix(rel, "modules/")
+	_, err = l.outer.run(prelude+`g config --file "$C/config" `+quote("submodule."+name+".active")+" true", "", true)
+	return err
+}

@@ -1,0 +1,96 @@
+package handover
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"syscall"
+)
+
+// memory is what is durable of a place: what both sides had in common last. It is written to a file and renamed.
+type memory struct {
+	Version  int
+	Identity string            // of the outer folder
+	Common   Side              // both had this
+	Named    map[string]string // branch → the agent's commit that has a name of its own outside
+	Settings map[string][]string
+	Inner    string // [Place.stamps] of the inner folder after the last hand-over
+	Outer    string // likewise
+}
+
+// memoryVersion is the form of [memory]. A reader of an older form is added when it changes.
+const memoryVersion = 1
+
+// errForm is returned for a file that this claudebox cannot read.
+var errForm = errors.New("it was written by another claudebox, or is damaged")
+
+func (p Place) memoryFile() string { return p.Folder + "/common.json" }
+
+// recall reads the memory of a place; fs.ErrNotExist: there is none. A file that cannot be read is an error, and stays.
+func (p Place) recall() (m memory, err error) {
+	content, err := os.ReadFile(p.memoryFile())
+	if err != nil {
+		return m, err
+	}
+	if err := json.Unmarshal(content, &m); err != nil || m.Version != memoryVersion {
+		return m, fmt.Errorf("%s: %w", p.memoryFile(), errForm)
+	}
+	if m.Named == nil {
+		m.Named = map[string]string{}
+	}
+	return m, nil
+}
+
+// remember writes the memory of a place.
+func (p Place) remember(m memory) error {
+	m.Version = memoryVersion
+	content, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	fresh := p.memoryFile() + ".new"
+	if err := os.WriteFile(fresh, content, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(fresh, p.memoryFile())
+}
+
+// forget sets the inner folder of a repository aside that is not there any more: another one is at its path.
+func (p Place) forget() error {
+	for n := 1; ; n++ {
+		old := fmt.Sprintf("%s/before-%d", p.Folder, n)
+		if _, err := os.Lstat(old); errors.Is(err, fs.ErrNotExist) {
+			if err := os.Mkdir(old, 0o700); err != nil {
+				return err
+			}
+			for _, name := range []string{p.Inner(), p.memoryFile()} {
+				err := os.Rename(name, old+"/"+path.Base(name))
+				if err != nil && !errors.Is(err, fs.ErrNotExist) {
+					return err
+				}
+			}
+			return nil
+		}
+	}
+}
+
+// MarshalJSON writes an index as it is: paths are bytes, and need not be UTF-8.
+func (i Index) MarshalJSON() ([]byte, error) { return json.Marshal([]byte(i)) }
+
+// UnmarshalJSON reads what [Index.MarshalJSON] wrote.
+func (i *Index) UnmarshalJSON(text []byte) error {
+	var content []byte
+	err := json.Unmarshal(text, &content)
+	*i = Index(content)
+	return err
+}
+
+func inode(info fs.FileInfo) string {
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		return fmt.Sprintf("%d:%d", st.Dev, st.Ino)
+	}
+	return ""
+}

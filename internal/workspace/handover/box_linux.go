@@ -1,0 +1,252 @@
+package handover
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"path"
+	"strings"
+	"syscall"
+	"time"
+
+	"claudebox/internal/diag"
+)
+
+// Tools are the programs that a hand-over runs. They are claudebox's own, whatever the user's PATH says.
+type Tools struct {
+	Bwrap, Bash, Git string
+	Path             []string // folders with git, sha256sum, head, cp, mv, rm, mkdir
+}
+
+// side runs scripts on one of the two repositories of a place.
+type side struct {
+	place Place
+	tools Tools
+	boxed bool // the inner one, in a box
+}
+
+// answerTime is how long one script may take. git needs a second for a large repository; a hostile one could be without
+// end.
+const answerTime = 20 * time.Second
+
+// system are the folders of the host that a box has, beside Nix's store, as far as they exist.
+var system = []string{"/usr", "/bin", "/lib", "/lib64", "/etc/alternatives"}
+
+// environment is all that the programs of a hand-over get. git reads no configuration but the repository's own.
+func (s side) environment() []string {
+	return []string{
+		"PATH=" + strings.Join(s.tools.Path, ":"), "HOME=/nonexistent", "LC_ALL=C", "C=" + s.place.Outer,
+		"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0",
+		"GIT_NO_REPLACE_OBJECTS=1", "GIT_NO_LAZY_FETCH=1", "GIT_WORK_TREE=" + s.workTree(),
+		"GIT_AUTHOR_NAME=claudebox", "GIT_AUTHOR_EMAIL=claudebox@localhost",
+		"GIT_COMMITTER_NAME=claudebox", "GIT_COMMITTER_EMAIL=claudebox@localhost",
+	}
+}
+
+// emptyTree is an empty folder: git sees no working tree, so no .gitattributes of the agent's.
+const emptyTree = "/run/claudebox/tree"
+
+func (s side) workTree() string {
+	if s.boxed {
+		return emptyTree
+	}
+	return s.place.Folder + "/tree"
+}
+
+// command returns a script as a process: in the box with the inner folder, or for the user's side without one. bind are
+// further folders for the box, read-only: source, destination.
+func (s side) command(ctx context.Context, script string, writes bool, bind ...string) *exec.Cmd {
+	words := []string{s.tools.Bash, "--noprofile", "--norc", "-c", script}
+	if !s.boxed {
+		cmd := exec.CommandContext(ctx, words[0], words[1:]...)
+		cmd.Dir, cmd.Env = s.workTree(), s.environment()
+		return cmd
+	}
+	how := "--ro-bind"
+	if writes {
+		how = "--bind"
+	}
+	args := []string{"--unshare-all", "--die-with-parent", "--new-session", "--ro-bind-try", "/nix/store", "/nix/store"}
+	if !strings.HasPrefix(s.tools.Git, "/nix/store/") {
+		for _, dir := range system {
+			args = append(args, "--ro-bind-try", dir, dir)
+		}
+	}
+	args = append(args, "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp", "--dir", emptyTree,
+		how, s.place.Inner(), s.place.Outer, "--ro-bind", s.place.Outer+"/objects", s.place.Shared()+"/objects")
+	for i := 0; i+1 < len(bind); i += 2 {
+		args = append(args, "--ro-bind-try", bind[i], bind[i+1])
+	}
+	args = append(args, "--chdir", emptyTree, "--")
+	cmd := exec.CommandContext(ctx, s.tools.Bwrap, append(args, words...)...)
+	cmd.Env = s.environment()
+	return cmd
+}
+
+// errInUse is returned if the other one has changed a side since it was read, or is just writing there.
+var errInUse = errors.New("it was changed meanwhile")
+
+// run runs a script to its end and returns what it printed.
+func (s side) run(script, input string, writes bool, bind ...string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), answerTime)
+	defer cancel()
+	cmd := s.command(ctx, script, writes, bind...)
+	cmd.WaitDelay = time.Second
+	var answer, faults bounded
+	answer.most, faults.most = mostAnswer, 4<<10
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(input), &answer, &faults
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	err := cmd.Run()
+	exit := (*exec.ExitError)(nil)
+	switch {
+	case ctx.Err() != nil:
+		return nil, fmt.Errorf("git did not answer within %v", answerTime)
+	case answer.cut:
+		return nil, fmt.Errorf("git's answer is longer than %d MiB", mostAnswer>>20)
+	case errors.As(err, &exit) && exit.ExitCode() == changed:
+		return nil, errInUse
+	case err != nil:
+		return nil, s.fault(err, faults.Bytes())
+	}
+	return answer.Bytes(), nil
+}
+
+// fault returns err with the last line that a program said. In a box it is the agent's, perhaps.
+func (s side) fault(err error, said []byte) error {
+	said = bytes.TrimSpace(said)
+	last := said[bytes.LastIndexByte(said, '\n')+1:]
+	if len(last) == 0 {
+		return err
+	}
+	return fmt.Errorf("%s", diag.Visible(fmt.Sprintf("%.300s", last)))
+}
+
+// bounded keeps what is written to it, up to a limit.
+type bounded struct {
+	bytes.Buffer
+	most int
+	cut  bool
+}
+
+func (b *bounded) Write(text []byte) (int, error) {
+	if room := b.most - b.Len(); len(text) > room {
+		b.cut = true
+		b.Buffer.Write(text[:max(room, 0)])
+		return len(text), nil
+	}
+	return b.Buffer.Write(text)
+}
+
+// read reads what a side holds.
+func (s side) read() (Side, error) {
+	answer, err := s.run(readScript(s.place), "", false)
+	if err != nil {
+		return Side{}, err
+	}
+	return parse(answer, s.place.Trees)
+}
+
+// apply does changes.
+func (s side) apply(c Changes, why string) error {
+	if c.none() {
+		return nil
+	}
+	var bind []string
+	for _, t := range c.Trees {
+		for _, name := range t.Copied {
+			bind = append(bind, path.Join(s.place.dir(t.Tree), name), path.Join(usersFolder, t.Rel, name))
+		}
+	}
+	ended := s.place.Folder + "/ended"
+	if s.boxed {
+		ended = "/tmp/ended" // which ends with the box
+	}
+	script, input := applyScript(s.place, c, why, ended)
+	_, err := s.run(script, input, true, bind...)
+	return err
+}
+
+const (
+	// mostPack is how large a pack may be, in bytes.
+	mostPack = 4 << 30
+	// silence is how long a box may take to go on with a pack.
+	silence = 20 * time.Second
+	// loose is from how many objects on a pack is kept as one, as git's fetch.unpackLimit has it.
+	loose = 100
+)
+
+// lenient are faults of old histories that harm nothing.
+const lenient = "badDate=warn,badDateOverflow=warn,badEmail=warn,badName=warn,badTimezone=warn,missingEmail=warn," +
+	"missingNameBeforeEmail=warn,missingSpaceBeforeDate=warn,missingSpaceBeforeEmail=warn,multipleAuthors=warn," +
+	"zeroPaddedDate=warn"
+
+// fetch brings objects of the inner repository into the user's, with all that they refer to and the user does not have.
+// The user's git checks them (--strict).
+func fetch(inner, outer side, want, have []string) error {
+	if len(want) == 0 {
+		return nil
+	}
+	var names strings.Builder
+	for _, o := range want {
+		names.WriteString(o + "\n")
+	}
+	for _, o := range have {
+		names.WriteString("^" + o + "\n")
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	pack := inner.command(ctx, prelude+"export GIT_DIR=$C\n"+
+		"g pack-objects --revs --stdout -q --thin --delta-base-offset --threads=1", false)
+	var said, refused bounded
+	said.most, refused.most = 4<<10, 4<<10
+	pack.Stdin, pack.Stderr = strings.NewReader(names.String()), &said
+	from, err := pack.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := pack.Start(); err != nil {
+		return err
+	}
+	defer func() { cancel(); _ = pack.Wait() }()
+	watch := time.AfterFunc(silence, cancel)
+	defer watch.Stop()
+	first := make([]byte, 12)
+	if _, err := io.ReadFull(from, first); err != nil || string(first[:4]) != "PACK" {
+		cancel()
+		_ = pack.Wait()
+		return inner.fault(errors.New("no pack of objects came"), said.Bytes())
+	}
+	take := "unpack-objects -q --strict"
+	if count := int(first[8])<<24 | int(first[9])<<16 | int(first[10])<<8 | int(first[11]); count >= loose {
+		take = "index-pack --stdin --fix-thin --strict=" + lenient
+	}
+	script := fmt.Sprintf("%sexport GIT_DIR=$C\nulimit -v 4194304; ulimit -t 600\n"+ // KiB; seconds
+		"g -c pack.threads=1 -c core.bigFileThreshold=64m %s --max-input-size=%d >/dev/null", prelude, take, mostPack)
+	unpack := outer.command(ctx, script, true)
+	unpack.Stdin = &paced{io.MultiReader(bytes.NewReader(first), from), watch}
+	unpack.Stderr = &refused
+	if err := unpack.Run(); err != nil {
+		if ctx.Err() != nil {
+			return errors.New("the pack of objects did not come to its end")
+		}
+		return outer.fault(err, refused.Bytes())
+	}
+	return nil
+}
+
+// paced sets a timer anew each time that something is read.
+type paced struct {
+	from  io.Reader
+	watch *time.Timer
+}
+
+func (p *paced) Read(b []byte) (int, error) {
+	n, err := p.from.Read(b)
+	if n > 0 {
+		p.watch.Reset(silence)
+	}
+	return n, err
+}

@@ -1,0 +1,426 @@
+package handover
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+)
+
+// facts are what git says of what both sides hold. They are values, so that [decide] is a function of values.
+type facts struct {
+	kinds   map[string]string    // of objects that are new outside: "commit", "tag" …
+	foreign map[string][]string  // new commits → paths of repositories in them that are none of the user's
+	forward map[[2]string]bool   // whether the second commit comes after the first
+	taken   map[string]bool      // branches that are checked out where the agent cannot see it
+	hidden  func(at string) bool // whether a path on the host is hidden from the agent
+	held    func(at string) bool // whether it is read-only inside
+	links   map[string]bool      // paths on the host of repositories that are the user's
+	refused map[string]string    // objects that the user's git does not take, and why
+	first   bool                 // the session begins: what the user has under way goes inside
+	final   bool                 // the session is over: repositories that it made were judged
+}
+
+// refuses reports whether the user's git does not take one of some objects.
+func (f facts) refuses(objects []string) bool {
+	return slices.ContainsFunc(objects, func(o string) bool { return f.refused[o] != "" })
+}
+
+// Changes are what is to be done on one side.
+type Changes struct {
+	Refs   []RefChange
+	Stash  []Stashed // the list as it is to be; nil: as it is
+	Restow bool      // Stash counts
+	Trees  []TreeChange
+}
+
+// RefChange sets a reference from an old value to a new one; empty: it does not exist.
+type RefChange struct{ Name, New, Old string }
+
+// TreeChange changes one checkout.
+type TreeChange struct {
+	Tree
+	Expect State             // what HEAD and index must be when it is done
+	Head   string            // empty: as it is
+	Stage  []Entry           // without stages: taken out
+	Files  map[string]string // of [stateFiles]; empty: removed
+	Ended  []string          // of [underWay]: taken away, as the other side has ended it
+	Copied []string          // of [underWay]: copied from the user's side
+}
+
+func (c Changes) none() bool { return len(c.Refs)+len(c.Trees) == 0 && !c.Restow }
+
+// Remark is something that did not cross as it stands, or only under another name.
+type Remark struct {
+	About string // what: a reference, a path, HEAD
+	Text  string
+	Waits bool // it is inside only
+}
+
+// decision is what is to be done on both sides.
+type decision struct {
+	out, in Changes
+	next    Side // what both sides have in common then
+	remarks []Remark
+}
+
+const (
+	ours   = "claudebox/" // begins the branch that has the agent's commits where both sides moved one
+	theirs = "user/"      // begins the tracking branch inside that has the user's
+)
+
+// decide compares what both sides hold with what they had in common last (base), for each thing by itself. What only
+// one side changed goes to the other. Where both did, each keeps its own, unless one comes after the other.
+func decide(p Place, base, inner, outer Side, known map[string]string, f facts) (d decision) {
+	d.next = Side{Refs: maps.Clone(base.Refs), Trees: maps.Clone(base.Trees)}
+	if d.next.Refs == nil {
+		d.next.Refs = map[string]string{}
+	}
+	if d.next.Trees == nil {
+		d.next.Trees = map[string]State{}
+	}
+	for _, name := range unionKeys(inner.Refs, outer.Refs, base.Refs) {
+		d.ref(name, base.Refs[name], inner.Refs[name], outer.Refs[name], outer, known, f)
+	}
+	for _, name := range inner.Odd {
+		if !strings.HasPrefix(name, "refs/replace/") && !strings.HasPrefix(name, "refs/remotes/"+theirs) &&
+			strings.Count(name, "/") > 1 && hasAny(name, "refs/heads/", "refs/tags/") {
+			d.wait(name, "its name has signs that a prompt or a shell could obey; give it a plain name")
+		}
+	}
+	d.stash(base.Stash, inner.Stash, outer.Stash, f)
+	for _, t := range p.Trees {
+		d.tree(p, t, base, inner, outer, f)
+	}
+	return d
+}
+
+func (d *decision) wait(about, why string) { d.remarks = append(d.remarks, Remark{about, why, true}) }
+
+func (d *decision) ref(name, b, i, o string, outer Side, known map[string]string, f facts) {
+	is := func(object string) bool { return object == "" || f.kinds[object] == "" || f.kinds[object] == "commit" }
+	set := func(changes *Changes, to, from string) {
+		changes.Refs = append(changes.Refs, RefChange{name, to, from})
+		d.common(name, to)
+	}
+	switch {
+	case i == o:
+		d.common(name, i)
+	case i == b:
+		set(&d.in, o, i)
+	case f.refused[i] != "":
+		d.wait(name, "your git does not take it: "+f.refused[i])
+	case strings.HasPrefix(name, "refs/heads/") && !is(i):
+		d.wait(name, "it is no commit")
+	case len(f.foreign[i]) > 0 && !f.final:
+		d.wait(name, "it brings a repository that the agent made, "+list(f.foreign[i])+
+			": it waits until the session ends")
+	case f.taken[name]:
+		d.wait(name, "it is checked out in another worktree of yours")
+	case o == b, i != "" && o != "" && f.forward[[2]string{o, i}]:
+		set(&d.out, i, o)
+	case i != "" && o != "" && f.forward[[2]string{i, o}]:
+		set(&d.in, o, i)
+	case i == "": // removed inside, and changed outside
+		set(&d.in, o, i)
+	case !strings.HasPrefix(name, "refs/heads/"):
+		d.wait(name, "both sides changed it; yours stays")
+	default:
+		d.fork(strings.TrimPrefix(name, "refs/heads/"), i, o, outer, known)
+	}
+}
+
+// common notes that both sides have a reference in common.
+func (d *decision) common(name, object string) {
+	if object == "" {
+		delete(d.next.Refs, name)
+	} else {
+		d.next.Refs[name] = object
+	}
+}
+
+// fork gives each side the other's commits under another name. known has the agent's commits that were given a name
+// before, by branch.
+func (d *decision) fork(branch, i, o string, outer Side, known map[string]string) {
+	name := ours + branch
+	taken := outer.Refs["refs/heads/"+name]
+	if taken != "" && taken != known[branch] || outer.Refs["refs/heads/claudebox"] != "" {
+		name = strings.ReplaceAll(ours, "/", "-") + branch
+	}
+	text := "it moved on both sides; yours stays, the agent's commits are on " + name
+	if o == "" {
+		text = "you removed it, and the agent went on with it; the agent's commits are on " + name
+	}
+	d.remarks = append(d.remarks, Remark{"refs/heads/" + branch, text, false})
+	if known[branch] == i {
+		return
+	}
+	known[branch] = i
+	d.out.Refs = append(d.out.Refs, RefChange{"refs/heads/" + name, i, outer.Refs["refs/heads/"+name]})
+	if o != "" {
+		d.in.Refs = append(d.in.Refs, RefChange{"refs/remotes/" + theirs + branch, o, anyValue})
+	}
+}
+
+// anyValue as the old value of a reference: whatever it has.
+const anyValue = "any"
+
+// stash merges the lists: what one side dropped is dropped, what one side added is added.
+func (d *decision) stash(base, inner, outer []Stashed, f facts) {
+	has := func(list []Stashed, of Stashed) bool {
+		return slices.ContainsFunc(list, func(s Stashed) bool { return s.Object == of.Object })
+	}
+	var want []Stashed
+	for _, s := range inner {
+		if !has(outer, s) && !has(base, s) && f.refused[s.Object] == "" {
+			want = append(want, s)
+		}
+	}
+	for _, s := range outer {
+		if has(inner, s) || !has(base, s) {
+			want = append(want, s)
+		}
+	}
+	same := func(a, b []Stashed) bool {
+		return len(a) == len(b) && !slices.ContainsFunc(a, func(s Stashed) bool { return !has(b, s) })
+	}
+	if !same(outer, want) {
+		d.out.Stash, d.out.Restow = want, true
+	}
+	if !same(inner, want) && len(f.refused) == 0 {
+		d.in.Stash, d.in.Restow = want, true
+	}
+	d.next.Stash = want
+}
+
+// tree decides on HEAD, index, and what is under way in one checkout. They cross together, or wait together.
+func (d *decision) tree(p Place, t Tree, base, inner, outer Side, f facts) {
+	b, i, o := base.Trees[t.Rel], inner.Trees[t.Rel], outer.Trees[t.Rel]
+	out, in := TreeChange{Tree: t, Expect: o}, TreeChange{Tree: t, Expect: i}
+	about := t.Path
+	switch {
+	case o.Head == "":
+		return // the user has taken it away
+	case i.Head == "":
+		d.wait(about, "the agent took this checkout away inside; yours is as it was")
+		return
+	case len(i.UnderWay) > 0 && len(o.UnderWay) > 0 && !slices.Equal(i.UnderWay, b.UnderWay):
+		d.wait(about, "an operation of git is under way on both sides: "+list(i.UnderWay))
+		return
+	case len(i.UnderWay) > 0 && len(o.UnderWay) > 0:
+		return // the same one, which goes on inside
+	case len(i.UnderWay) > 0 && len(b.UnderWay) > 0:
+		in.Ended = i.UnderWay // the user has ended it
+	case len(i.UnderWay) > 0:
+		d.wait(about, list(i.UnderWay)+" is under way inside: HEAD and index wait until it ends; "+
+			"`claudebox shell -- git status` shows it")
+		return
+	case len(o.UnderWay) > 0 && len(b.UnderWay) > 0:
+		out.Ended = o.UnderWay // the agent has
+	case len(o.UnderWay) > 0 && f.first:
+		in.Copied = o.UnderWay
+	case len(o.UnderWay) > 0:
+		d.wait(about, list(o.UnderWay)+" is under way outside: HEAD and index wait until it ends")
+		return
+	}
+	next := State{Head: b.Head, Files: map[string]string{}, UnderWay: in.Copied}
+	together := d.head(t, base, inner, outer, f, &out, &in, &next)
+	d.index(t, base, inner, outer, f, together, &out, &in, &next)
+	stateFilesOf(p, t, [3]State{b, i, o}, f, together, &out, &in, &next)
+	if o.Files["MERGE_HEAD"]+o.Files["CHERRY_PICK_HEAD"]+o.Files["REVERT_HEAD"] == "" && len(out.Files) > 0 {
+		d.remarks = append(d.remarks, underWaySince(about, out.Files)...)
+	}
+	d.next.Trees[t.Rel] = next
+	if !out.none() {
+		d.out.Trees = append(d.out.Trees, out)
+	}
+	if !in.none() {
+		d.in.Trees = append(d.in.Trees, in)
+	}
+}
+
+// stateFilesOf decides on the small files beside an index: of the base, the inner and the outer side.
+func stateFilesOf(p Place, t Tree, sides [3]State, f facts, together bool, out, in *TreeChange, next *State) {
+	for _, file := range stateFiles {
+		bf, inf, of := sides[0].Files[file.name], sides[1].Files[file.name], sides[2].Files[file.name]
+		refused := file.objects && f.refuses(lines(inf))
+		switch {
+		case inf == of:
+			setFile(&next.Files, file.name, inf)
+		case of == bf && (!together || refused):
+			setFile(&next.Files, file.name, bf)
+		case of == bf:
+			setFile(&out.Files, file.name, inf)
+			setFile(&next.Files, file.name, inf)
+		case slices.Contains(p.Secrets, path.Join(t.Rel, file.name)):
+			setFile(&next.Files, file.name, bf)
+		default:
+			setFile(&in.Files, file.name, of)
+			setFile(&next.Files, file.name, of)
+		}
+	}
+}
+
+// underWaySince returns the remark on an operation that the agent began, and that goes on outside.
+func underWaySince(about string, files map[string]string) []Remark {
+	for name, what := range map[string]string{
+		"MERGE_HEAD": "merge", "CHERRY_PICK_HEAD": "cherry-pick", "REVERT_HEAD": "revert",
+	} {
+		if files[name] != "" {
+			return []Remark{{about, "a " + what + " is under way since this session: `git status` shows it", false}}
+		}
+	}
+	return nil
+}
+
+func (c TreeChange) none() bool {
+	return c.Head == "" && len(c.Stage)+len(c.Files)+len(c.Ended)+len(c.Copied) == 0
+}
+
+func setFile(files *map[string]string, name, text string) {
+	if *files == nil {
+		*files = map[string]string{}
+	}
+	(*files)[name] = text
+}
+
+// head decides on HEAD, and reports whether both sides stand on one commit then: else nothing that the agent staged
+// comes into the user's index.
+func (d *decision) head(t Tree, base, inner, outer Side, f facts, out, in *TreeChange, next *State) bool {
+	b, i, o := base.Trees[t.Rel].Head, inner.Trees[t.Rel].Head, outer.Trees[t.Rel].Head
+	next.Head = i
+	switch {
+	case i == o:
+	case i == b || b == "":
+		in.Head, next.Head = o, o
+	case o != b:
+		d.wait(t.Path, "HEAD was moved on both sides: outside it is "+short(o)+", inside "+short(i))
+		next.Head = b
+		return false
+	case len(f.foreign[i]) > 0 && !f.final, f.kinds[i] != "" && f.kinds[i] != "commit":
+		d.wait(t.Path, "HEAD waits: its commit brings a repository that the agent made")
+		next.Head = b
+		return false
+	case f.refused[i] != "":
+		d.wait(t.Path, "HEAD waits: your git does not take its commit: "+f.refused[i])
+		next.Head = b
+		return false
+	case f.taken[strings.TrimPrefix(i, "ref: ")]:
+		d.wait(t.Path, "HEAD is "+short(i)+" inside, which is checked out in another worktree of yours")
+		next.Head = b
+		return false
+	default:
+		out.Head = i
+	}
+	at := func(side Side, changes Changes) string {
+		ref, is := strings.CutPrefix(next.Head, "ref: ")
+		if !is {
+			return next.Head
+		}
+		for _, c := range changes.Refs {
+			if c.Name == ref {
+				return c.New
+			}
+		}
+		return side.Refs[ref]
+	}
+	together := at(inner, d.in) == at(outer, d.out)
+	if out.Head != "" && !together { // its branch waits
+		out.Head, next.Head = "", b
+	}
+	return together
+}
+
+func short(head string) string { return strings.TrimPrefix(head, "ref: refs/heads/") }
+
+// index decides on each path of the index. Of a path that both sides changed, the side counts whose commit both sides
+// have then; if there is none, each keeps its own. What the agent staged crosses only together with its commit.
+func (d *decision) index(t Tree, base, inner, outer Side, f facts, together bool, out, in *TreeChange, next *State) {
+	b, i, o := base.Trees[t.Rel].Index, inner.Trees[t.Rel].Index, outer.Trees[t.Rel].Index
+	if i == o {
+		next.Index = i
+		return
+	}
+	outwards, inwards := inner.commit(t.Rel), outer.commit(t.Rel)
+	var shared []Entry // what the base is to have for paths that do not cross
+	walk(b.entries(), i.entries(), o.entries(), func(at, was, inside, outside string) {
+		switch {
+		case inside == outside:
+		case (Entry{at, inside}).isLink() && !f.links[t.Path+"/"+at] && !f.final:
+			d.wait(t.Path+"/"+at, "it is a repository that the agent made: it waits until the session ends")
+			shared = append(shared, Entry{at, was})
+		case inside != was && f.hidden(t.Path+"/"+at):
+			d.wait(t.Path+"/"+at, "it was staged inside, and is hidden there: your index does not take it")
+			shared = append(shared, Entry{at, was})
+		case was == "" && outside == "" && f.held(t.Path+"/"+at):
+			d.wait(t.Path+"/"+at,
+				"it was added inside, where it is read-only as your tools run it: your index does not take it")
+			shared = append(shared, Entry{at, was})
+		case inside != was && f.refuses((Entry{at, inside}).objects()):
+			d.wait(t.Path+"/"+at, "it was staged inside, and your git does not take its content")
+			shared = append(shared, Entry{at, was})
+		case inside != was && !together:
+			shared = append(shared, Entry{at, was})
+		case outside == was, inside != was && f.forward[[2]string{inwards, outwards}] && outwards != inwards:
+			out.Stage = append(out.Stage, Entry{at, inside})
+			shared = append(shared, Entry{at, inside})
+		case inside == was, f.forward[[2]string{outwards, inwards}] && outwards != inwards:
+			in.Stage = append(in.Stage, Entry{at, outside})
+		default:
+			d.wait(t.Path+"/"+at, "it was staged on both sides; yours stays")
+			shared = append(shared, Entry{at, was})
+		}
+	})
+	next.Index = o.with(shared)
+}
+
+// walk goes through three sorted lists at once, and calls each with a path and its stages in all of them.
+func walk(b, i, o []Entry, each func(at, was, inside, outside string)) {
+	for len(b)+len(i)+len(o) > 0 {
+		var at string
+		first := true
+		for _, list := range [][]Entry{b, i, o} {
+			if len(list) > 0 && (first || list[0].Path < at) {
+				at, first = list[0].Path, false
+			}
+		}
+		take := func(list *[]Entry) (stages string) {
+			if len(*list) > 0 && (*list)[0].Path == at {
+				stages, *list = (*list)[0].Stages, (*list)[1:]
+			}
+			return stages
+		}
+		was, inside, outside := take(&b), take(&i), take(&o)
+		each(at, was, inside, outside)
+	}
+}
+
+// list returns names for a sentence, the first few of many.
+func list(names []string) string {
+	const most = 3
+	text := strings.Join(names[:min(len(names), most)], ", ")
+	if more := len(names) - most; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+func hasAny(text string, prefixes ...string) bool {
+	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(text, p) })
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	return slices.SortedFunc(maps.Keys(m), cmp.Compare[string])
+}
+
+func unionKeys(maps ...map[string]string) []string {
+	all := map[string]bool{}
+	for _, m := range maps {
+		for name := range m {
+			all[name] = true
+		}
+	}
+	return sortedKeys(all)
+}

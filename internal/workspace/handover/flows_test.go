@@ -1,0 +1,284 @@
+package handover
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// world is a project with a repository, a user who runs plain git in it, and an agent in a sandbox.
+type world struct {
+	*testing.T
+	project string
+	places  []Place
+	hidden  []string
+	session *Session
+	tools   Tools
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{T: t, project: t.TempDir()}
+	for _, name := range []string{"bwrap", "bash", "git"} {
+		if _, err := exec.LookPath(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	bwrap, _ := exec.LookPath("bwrap")
+	bash, _ := exec.LookPath("bash")
+	git, _ := exec.LookPath("git")
+	w.tools = Tools{Bwrap: bwrap, Bash: bash, Git: git, Path: strings.Split(os.Getenv("PATH"), ":")}
+	w.user(`git init -q -b main . && echo a >a && git add a && git commit -qm one`)
+	w.places = []Place{{
+		Outer: w.project + "/.git", Folder: filepath.Join(t.TempDir(), "place"), Trees: []Tree{{".", w.project}},
+	}}
+	return w
+}
+
+var persons = []string{
+	"LC_ALL=C", "HOME=/nonexistent", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_EDITOR=true", "GIT_SEQUENCE_EDITOR=true",
+	"GIT_AUTHOR_NAME=n", "GIT_AUTHOR_EMAIL=e@e", "GIT_COMMITTER_NAME=n", "GIT_COMMITTER_EMAIL=e@e",
+}
+
+// user runs a script in the project on the host.
+func (w *world) user(script string) string {
+	w.Helper()
+	cmd := exec.Command("bash", "-ec", script)
+	cmd.Dir, cmd.Env = w.project, append([]string{"PATH=" + os.Getenv("PATH")}, persons...)
+	text, err := cmd.CombinedOutput()
+	if err != nil {
+		w.Fatalf("user: %s: %v\n%s", script, err, text)
+	}
+	return strings.TrimSpace(string(text))
+}
+
+// agent runs a script in the project, in a sandbox with the inner folders.
+func (w *world) agent(script string) string {
+	w.Helper()
+	args := []string{"--unshare-all", "--die-with-parent"}
+	for _, dir := range append([]string{"/nix/store"}, system...) {
+		args = append(args, "--ro-bind-try", dir, dir)
+	}
+	args = append(args, "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp", "--bind", w.project, w.project)
+	for _, p := range w.places {
+		for _, m := range p.Mounts() {
+			how := "--ro-bind"
+			if m.Writable {
+				how = "--bind"
+			}
+			args = append(args, how, m.Source, m.Destination)
+		}
+	}
+	args = append(args, "--chdir", w.project, "--", "bash", "-ec", script)
+	cmd := exec.Command(w.tools.Bwrap, args...)
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH")}, persons...)
+	text, err := cmd.CombinedOutput()
+	if err != nil {
+		w.Fatalf("agent: %s: %v\n%s", script, err, text)
+	}
+	return strings.TrimSpace(string(text))
+}
+
+func (w *world) begin() {
+	w.Helper()
+	var err error
+	if w.session, err = Begin(Request{Places: w.places, Tools: w.tools, Hidden: w.hidden}); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// sync hands over as the session does while it runs.
+func (w *world) sync() {
+	w.Helper()
+	for _, l := range w.session.places {
+		if err := l.sync(l.facts()); err != nil {
+			w.Errorf("hand over: %v", err)
+		}
+	}
+}
+
+func (w *world) end() (told []string) {
+	w.Helper()
+	for _, t := range w.session.End(true) {
+		told = append(told, t.Line())
+	}
+	return told
+}
+
+// look shows all that both sides should have in common.
+const look = `git symbolic-ref -q HEAD || git rev-parse HEAD; git for-each-ref --format='%(objectname) %(refname)' | grep -v -e /stash$ -e remotes/user/ || :
+git ls-files -s; git stash list --format=%H; git status --porcelain`
+
+func (w *world) same(told []string) {
+	w.Helper()
+	outside, inside := w.user(look), w.agent(look)
+	if outside != inside {
+		w.Errorf("outside:\n%s\ninside:\n%s\ntold: %q", outside, inside, told)
+	}
+	if text := w.user("git fsck --strict --no-dangling 2>&1"); text != "" {
+		w.Errorf("git fsck: %s", text)
+	}
+}
+
+// Each is done in one session: by the agent or by the user. Then both sides must be the same, and what the user sees.
+func TestWhatOneSideDoesTheOtherHas(t *testing.T) {
+	for name, c := range map[string]struct {
+		before, agent, user, then, want string // then is the user's, after the session; it must print want
+	}{
+		"commit":            {agent: "echo b >b; git add b; git commit -qm two", then: "git log --format=%s", want: "two\none"},
+		"amend":             {agent: "git commit -q --amend -m uno", then: "git log --format=%s", want: "uno"},
+		"reset --hard":      {before: "git commit -q --allow-empty -m two", agent: "git reset -q --hard HEAD~", then: "git log --format=%s; git reset -q --hard 'HEAD@{1}'; git log --format=%s", want: "one\ntwo\none"},
+		"switch":            {before: "git branch other", agent: "git switch -q other", then: "git branch --show-current; git switch -q -; git branch --show-current", want: "other\nmain"},
+		"new branch":        {agent: "git switch -qc topic; echo b >b; git add b; git commit -qm two", then: "git log --format=%s topic", want: "two\none"},
+		"detached":          {agent: "git checkout -q --detach; git commit -q --allow-empty -m two", then: "git log --format=%s", want: "two\none"},
+		"branch for a/b":    {before: "git branch a", agent: "git branch -q -D a; git branch a/b", then: "git branch --list 'a*'", want: "a/b"},
+		"rename":            {agent: "git branch -m trunk", then: "git branch --show-current", want: "trunk"},
+		"tags":              {agent: "git tag light; git tag -a -m full full", then: "git tag", want: "full\nlight"},
+		"notes":             {agent: "git notes add -m said", then: "git notes show", want: "said"},
+		"staged":            {agent: "echo b >b; git add b; chmod +x a; git add a", then: "git status --porcelain", want: "M  a\nA  b"},
+		"rm --cached":       {agent: "git rm -q --cached a", then: "git status --porcelain", want: "D  a\n?? a"},
+		"stash":             {agent: "echo b >a; git stash push -q -m x; echo c >a; git stash push -q -m y", then: "git stash list", want: "stash@{0}: On main: y\nstash@{1}: On main: x"},
+		"stash pop":         {before: "echo b >a; git stash push -q; echo c >a; git stash push -q", agent: "git stash pop -q", then: "git stash list | wc -l; git status --porcelain", want: "1\n M a"},
+		"merge":             {before: "git switch -qc o; echo b >b; git add b; git commit -qm o; git switch -q main; git commit -q --allow-empty -m m", agent: "git merge -q --no-edit o", then: "git log -1 --format=%s", want: "Merge branch 'o'"},
+		"rebase":            {before: "git switch -qc o; echo b >b; git add b; git commit -qm o; git switch -q main; git commit -q --allow-empty -m m; git switch -q o", agent: "git rebase -q main", then: "git log --format=%s", want: "o\nm\none"},
+		"remote":            {agent: "git remote add up https://git.example/x.git", then: "git remote get-url up", want: "https://git.example/x.git"},
+		"config":            {agent: "git config core.fsmonitor 'touch /tmp/x; false'; git config alias.x '!touch PWNED'", then: "git config core.fsmonitor || echo none", want: "none"},
+		"user commits":      {user: "echo b >b; git add b; git commit -qm two", then: "git log --format=%s", want: "two\none"},
+		"user switches":     {user: "git switch -qc topic", then: "git branch --show-current", want: "topic"},
+		"user stages":       {user: "echo b >b; git add b", then: "git status --porcelain", want: "A  b"},
+		"user removes":      {before: "git branch gone", user: "git branch -q -D gone", then: "git branch", want: "* main"},
+		"user resets":       {before: "echo b >a; git add a", user: "git reset -q", then: "git status --porcelain", want: "M a"},
+		"user stashes":      {user: "echo b >a; git stash push -q", then: "git stash list | wc -l", want: "1"},
+		"odd names":         {agent: "git branch 'fix/#1'; git branch größe; echo x >'a b'; echo x >$'n\\xff'; git add .; git commit -qm two", then: "git branch --list | wc -l; git ls-files | wc -l", want: "3\n3"},
+		"conflict":          {before: "git switch -qc o; echo b >a; git commit -qam o; git switch -q main; echo c >a; git commit -qam m", agent: "git merge -q o || :", then: "git status --porcelain; echo d >a; git commit -qam merged; git log -1 --format=%P | wc -w", want: "UU a\n2"},
+		"merge outside":     {before: "git switch -qc o; echo b >a; git commit -qam o; git switch -q main; echo c >a; git commit -qam m; git merge -q o || :", agent: "echo d >a; git commit -qam merged", then: "git log -1 --format=%P | wc -w; git status --porcelain", want: "2"},
+		"rebase outside":    {before: "git switch -qc o; echo b >a; git commit -qam o; git switch -q main; echo c >a; git commit -qam m; git rebase -q o || :", agent: "echo d >a; git add a; git rebase --continue", then: "git log --format=%s; git status --porcelain", want: "m\no\none"},
+		"worktree":          {agent: "git worktree add -q -b w wt; cd wt; echo b >b; git add b; git commit -qm two; echo c >c; git add c", then: "cd wt; git log --format=%s; git status --porcelain; git branch --show-current", want: "two\none\nA  c\nw"},
+		"worktree detached": {agent: "git worktree add -q --detach wt; cd wt; git commit -q --allow-empty -m two", then: "cd wt; git log --format=%s; git status --porcelain", want: "two\none"},
+		"worktree removed":  {agent: "git worktree add -q -b w wt; git worktree remove wt", then: "git worktree list | wc -l; git branch --list w", want: "1\n  w"},
+		"submodule":         {agent: "git init -q -b main /tmp/lib; cd /tmp/lib; git commit -q --allow-empty -m l; cd - >/dev/null; git -c protocol.file.allow=always submodule --quiet add /tmp/lib sm; git commit -qm two; cd sm; git commit -q --allow-empty -m inner; cd ..; git commit -qam three", then: "git log --format=%s; git status --porcelain; git submodule status | cut -c1,43-44; git -C sm log --format=%s", want: "three\ntwo\none\n sm\ninner\nl"},
+		"nothing committed": {before: "rm -rf .git; git init -q -b main", agent: "git add a; git commit -qm first", then: "git log --format=%s", want: "first"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			if c.before != "" {
+				w.user(c.before)
+			}
+			w.begin()
+			if c.user != "" {
+				w.user(c.user)
+			}
+			if c.agent != "" {
+				w.agent(c.agent)
+			}
+			w.sync()
+			told := w.end()
+			if name != "submodule" { // the next session has a place for it
+				w.same(told)
+			}
+			if got := w.user(c.then); got != c.want {
+				t.Errorf("the user sees\n%s\nwant\n%s\ntold: %q", got, c.want, told)
+			}
+			if _, err := os.Lstat(w.project + "/PWNED"); err == nil {
+				t.Error("a program of the agent's ran")
+			}
+		})
+	}
+}
+
+// What both sides did at once: nothing is lost, yours stays, and a line says so.
+func TestBothSidesCommitAtOnceAndNothingIsLost(t *testing.T) {
+	w := newWorld(t)
+	w.begin()
+	w.agent("echo b >b; git add b; git commit -qm theirs")
+	w.user("echo c >c; git add c; git commit -qm yours")
+	w.sync()
+	if got := w.user("git log --format=%s main; git log --format=%s claudebox/main"); got != "yours\none\ntheirs\none" {
+		t.Errorf("outside: %s", got)
+	}
+	if got := w.agent("git log --format=%s user/main; git log -1 --format=%s"); got != "yours\none\ntheirs" {
+		t.Errorf("inside: %s", got)
+	}
+	w.agent("git reset -q --soft user/main; git commit -qm theirs")
+	told := w.end()
+	w.same(told)
+	if got := w.user("git log --format=%s; git status --porcelain"); got != "theirs\nyours\none" {
+		t.Errorf("after the agent's rebase, outside: %s; told %q", got, told)
+	}
+}
+
+// The agent may do anything to its own folder. The user's git then runs nothing of it, is whole, and the next session
+// begins.
+func TestWhatTheAgentPlantsInItsGitFolderDoesNotCross(t *testing.T) {
+	for name, plant := range map[string]string{
+		"a gitlink whose repository has a program":       `git init -q sub; git -C sub commit -q --allow-empty -m x; git -C sub config core.fsmonitor "touch $PWD/PWNED; false"; git add sub; git commit -qm sub`,
+		"a gitlink in a middle commit":                   `git init -q sub; git -C sub commit -q --allow-empty -m x; git add sub; git commit -qm sub; git rm -q --cached sub; git commit -qm gone`,
+		"hooks and settings":                             `echo "touch $PWD/PWNED" >.git/hooks/post-checkout; chmod +x .git/hooks/*; git config core.pager "touch $PWD/PWNED"; git config core.hooksPath "$PWD"; echo '* filter=x' >.git/info/attributes; git config filter.x.clean "touch $PWD/PWNED"`,
+		"logs/HEAD as a link to a file of the user's":    `rm .git/logs/HEAD 2>/dev/null || :; mkdir -p .git/logs; ln -s "$PWD/a" .git/logs/HEAD`,
+		"HEAD as a pipe":                                 `rm .git/HEAD; mkfifo .git/HEAD`,
+		"HEAD that names no branch":                      `echo 'ref: refs/../../x' >.git/HEAD`,
+		"everything is gone":                             `rm -rf .git/* || :`,
+		"an index that is garbage":                       `echo DIRC >.git/index`,
+		"an index with odd paths":                        `printf '100644 %s 0\t%s\0' $(git hash-object -w a) .git/config $(git hash-object -w a) ../x | git update-index -z --index-info || :`,
+		"objects that are wrong":                         `o=$(git hash-object -w --stdin <<<x); git update-index --add --cacheinfo 100644,$o,x; git commit -qm x; f=.git/objects/${o:0:2}/${o:2}; chmod u+w $f; echo garbage >$f`,
+		"a tree with .git in it":                         `o=$(git hash-object -w a); t=$(printf "100644 blob $o\t.git\n" | git mktree --missing); git update-ref refs/heads/evil $(git commit-tree -m x $t)`,
+		"a branch that is a blob":                        `git update-ref --no-deref refs/tags/blob $(git hash-object -w a); echo $(git hash-object -w a) >.git/refs/heads/blob`,
+		"replaced commits":                               `git commit -q --allow-empty -m two; git replace HEAD HEAD~`,
+		"names of branches that a prompt would evaluate": `git update-ref 'refs/heads/$(touch${IFS}PWNED)' HEAD; git symbolic-ref HEAD 'refs/heads/$(touch${IFS}PWNED)'`,
+		"a remote that is a program":                     `git remote add x 'ext::sh -c "touch PWNED"'; git config branch.main.remote x; git config branch.main.merge refs/heads/main`,
+		"alternates":                                     `echo /nowhere/objects >>.git/objects/info/alternates`,
+		"a lie in shallow":                               `git commit -q --allow-empty -m two; git rev-parse HEAD >.git/shallow`,
+		"a commit-graph and a split index":               `git commit -q --allow-empty -m two; git commit-graph write --reachable; git update-index --split-index`,
+		"merge state with a program":                     `mkdir .git/rebase-merge; echo '$(touch PWNED)' >.git/rebase-merge/msgnum; echo 'exec touch PWNED' >.git/rebase-merge/git-rebase-todo`,
+		"many branches":                                  `for i in {1..300}; do echo "create refs/heads/b$i $(git rev-parse HEAD)"; done | git update-ref --stdin`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			before := w.user("cat .git/config; find .git/hooks | sort")
+			w.begin()
+			w.agent(plant)
+			for _, l := range w.session.places {
+				_ = l.sync(l.facts()) // may be refused
+			}
+			const everyday = `git status >/dev/null; git log --oneline -3 >/dev/null; git diff >/dev/null; git stash list; git branch >/dev/null; git fetch -q 2>&1 || :
+git fsck --strict --no-dangling 2>&1; [ ! -e PWNED ]; [ "$(cat a)" = a ]; cat .git/config; find .git/hooks | sort`
+			if after := w.user(everyday); after != before {
+				t.Errorf("the user's git folder was\n%s\nand is\n%s", before, after)
+			}
+			_ = w.session.End(false)
+			if after := w.user(everyday); after != before {
+				t.Errorf("at the end, the user's git folder was\n%s\nand is\n%s", before, after)
+			}
+			w.begin()
+			w.agent("git status >/dev/null; git commit -q --allow-empty -m after")
+			w.end()
+		})
+	}
+}
+
+// A file that is hidden from the agent does not become tracked by what the agent stages or commits.
+func TestAnEntryForAHiddenFileDoesNotCross(t *testing.T) {
+	w := newWorld(t)
+	w.hidden = []string{w.project + "/.env"}
+	w.begin()
+	w.agent("echo >.env; git add -f .env; echo b >b; git add b; git commit -qm two")
+	told := w.end()
+	if got := w.user("git ls-files; git log -1 --format=%s"); got != "a\nb\ntwo" {
+		t.Errorf("%s; told %q", got, told)
+	}
+}
+
+// While the session runs a commit comes across by itself, both ways.
+func TestCommitsCrossWhileTheSessionRuns(t *testing.T) {
+	w := newWorld(t)
+	w.begin()
+	w.session.Follow()
+	w.agent("echo b >b; git add b; git commit -qm theirs; for i in {1..300}; do [ \"$(git log -1 --format=%s)\" = theirs ] && exit; sleep 0.1; done; exit 1")
+	w.user("for i in {1..300}; do [ \"$(git log -1 --format=%s)\" = theirs ] && break; sleep 0.1; done; [ \"$(git log -1 --format=%s)\" = theirs ]; [ -z \"$(git status --porcelain)\" ]; git commit -q --allow-empty -m yours")
+	w.agent("for i in {1..300}; do [ \"$(git log -1 --format=%s)\" = yours ] && exit; sleep 0.1; done; exit 1")
+	w.same(w.end())
+}

@@ -1,0 +1,263 @@
+package handover
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"claudebox/internal/linux/identity"
+	"claudebox/internal/linux/pathname"
+	"claudebox/internal/workspace/gitconfig"
+)
+
+// configLimit is how large a configuration may be, in bytes.
+const configLimit = 1 << 20
+
+// copied are the names of a git folder that an inner one begins with, beside its references. All are the user's.
+var copied = []string{
+	"HEAD", "packed-refs", "shallow", "description", "info", "hooks", "refs", "reftable", "logs/refs/stash",
+}
+
+// copiedOfTree are those of the git folder of one checkout.
+var copiedOfTree = []string{
+	"HEAD", "index", "commondir", "gitdir", "ORIG_HEAD", "config.worktree", "info/sparse-checkout",
+	"rebase-merge", "rebase-apply", "sequencer",
+	"BISECT_LOG", "BISECT_START", "BISECT_NAMES", "BISECT_TERMS", "BISECT_EXPECTED_REV",
+	"MERGE_HEAD", "MERGE_MODE", "MERGE_MSG", "CHERRY_PICK_HEAD", "REVERT_HEAD", "SQUASH_MSG",
+}
+
+// create makes the inner folder of a place: a repository as the user's is now. It is made beside and renamed, so it is
+// there whole or not at all. Nothing of the agent's is in it yet, so this process may write it.
+func (p Place) create(hide func(at string) bool) error {
+	hidden := func(at string) bool {
+		return hide(at) || slices.ContainsFunc(p.Secrets, func(name string) bool { return at == p.Outer+"/"+name })
+	}
+	if err := os.MkdirAll(p.Folder, 0o700); err != nil {
+		return err
+	}
+	fresh, err := os.MkdirTemp(p.Folder, "new-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(fresh)
+	for _, dir := range []string{"objects/info", "objects/pack", "refs/heads", "refs/tags", "hooks", "info"} {
+		if err := os.MkdirAll(fresh+"/"+dir, 0o700); err != nil {
+			return err
+		}
+	}
+	if err := os.WriteFile(fresh+"/objects/info/alternates", []byte(p.Shared()+"/objects\n"), 0o600); err != nil {
+		return err
+	}
+	if err := p.copySettings(fresh, "config"); err != nil {
+		return err
+	}
+	for _, name := range copied {
+		if err := copyTree(p.Outer+"/"+name, fresh+"/"+name, hidden); err != nil {
+			return err
+		}
+	}
+	rels, _ := filepath.Glob(p.Outer + "/worktrees/*")
+	for _, dir := range append(rels, p.Outer) {
+		rel, _ := filepath.Rel(p.Outer, dir)
+		if err := os.MkdirAll(path.Join(fresh, rel), 0o700); err != nil {
+			return err
+		}
+		for _, name := range copiedOfTree {
+			if err := copyTree(path.Join(dir, name), path.Join(fresh, rel, name), hidden); err != nil {
+				return err
+			}
+		}
+		if err := p.copySettings(fresh, path.Join(rel, "config.worktree")); err != nil {
+			return err
+		}
+		if rel != "." {
+			if err := os.WriteFile(path.Join(fresh, rel, "locked"), []byte(lockReason), 0o600); err != nil {
+				return err
+			}
+		}
+	}
+	return os.Rename(fresh, p.Inner())
+}
+
+// lockReason is what git inside says when it is to remove a worktree of the user's: it would do so by half.
+const lockReason = "claudebox protects what was there before this session; remove it outside the sandbox"
+
+// copySettings copies a configuration without secrets, and without what cannot work inside; and those in the git folder
+// that it includes.
+func (p Place) copySettings(fresh, name string) error {
+	content, err := readSmall(p.Outer+"/"+name, configLimit)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(path.Join(fresh, name), gitconfig.Sanitise(content), 0o600); err != nil {
+		return err
+	}
+	entries, _ := gitconfig.Parse(content)
+	for _, e := range entries {
+		rel, in := pathname.Cut(gitconfig.Path(path.Dir(p.Outer+"/"+name), e.Value, ""), p.Outer)
+		if !gitconfig.IsInclude(e) || !in || rel == "" || rel == name {
+			continue
+		}
+		if _, err := os.Lstat(fresh + "/" + rel); err == nil {
+			continue // it is there already: they may include each other
+		}
+		if err := os.MkdirAll(path.Dir(fresh+"/"+rel), 0o700); err != nil {
+			return err
+		}
+		if err := p.copySettings(fresh, rel); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func readSmall(name string, limit int64) ([]byte, error) {
+	info, err := os.Stat(name)
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular() || info.Size() > limit:
+		return nil, fmt.Errorf("%s is no file of up to %d bytes", name, limit)
+	}
+	return os.ReadFile(name)
+}
+
+// copyTree copies a file, a link as it is, or a folder with all in it. What is hidden, or none of these, is left out.
+func copyTree(from, to string, hidden func(at string) bool) error {
+	info, err := os.Lstat(from)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) || err == nil && hidden(from):
+		return nil
+	case err != nil:
+		return err
+	case info.IsDir():
+		if err := os.MkdirAll(to, 0o700); err != nil {
+			return err
+		}
+		entries, err := os.ReadDir(from)
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			if strings.HasSuffix(e.Name(), ".lock") {
+				continue
+			}
+			if err := copyTree(from+"/"+e.Name(), to+"/"+e.Name(), hidden); err != nil {
+				return err
+			}
+		}
+		return nil
+	case info.Mode()&fs.ModeSymlink != 0:
+		text, err := os.Readlink(from)
+		if err == nil {
+			err = os.Symlink(text, to)
+		}
+		return err
+	case !info.Mode().IsRegular():
+		return nil
+	}
+	if err := os.MkdirAll(path.Dir(to), 0o700); err != nil {
+		return err
+	}
+	content, err := os.ReadFile(from)
+	if err == nil {
+		err = os.WriteFile(to, content, info.Mode().Perm()|0o600)
+	}
+	if errors.Is(err, fs.ErrPermission) {
+		return nil // git cannot read it outside either
+	}
+	return err
+}
+
+// hasPoints reports whether all mount points are there.
+func (p Place) hasPoints() bool {
+	return !slices.ContainsFunc(p.points(), func(rel string) bool {
+		info, err := os.Lstat(p.Inner() + "/" + rel)
+		return err != nil || !info.IsDir()
+	})
+}
+
+// preparations returns a script for the box that makes what an inner folder lacks: mount points, and checkouts that the
+// user has made since; and has it refer to the user's objects.
+func (p Place) preparations() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, `a=$C/objects/info/alternates; if [ "$(head -c 4096 "$a" 2>/dev/null)" != %[1]s ]; then
+mkdir -p "${a%%/*}" && rm -rf "$a" && echo %[1]s >"$a" || exit 1; fi
+`, quote(p.Shared()+"/objects"))
+	for _, rel := range p.points() {
+		fmt.Fprintf(&b, "mkdir -p \"$C\"/%s || exit 1\n", quote(rel))
+	}
+	for _, t := range p.Trees {
+		if t.Rel == "." {
+			continue
+		}
+		at := quote(p.dir(t))
+		fmt.Fprintf(&b, `if [ ! -e %[1]s/HEAD ]; then mkdir -p %[1]s && echo ../.. >%[1]s/commondir && echo %[2]s >%[1]s/gitdir &&
+echo 0000000000000000000000000000000000000000 >%[1]s/HEAD || exit 1; fi
+if [ ! -e %[1]s/locked ]; then echo %[3]s >%[1]s/locked || exit 1; fi
+`, at, quote(t.Path+"/.git"), quote(lockReason))
+	}
+	return b.String()
+}
+
+// identity tells a git folder from another one that was made at the same path later.
+func (p Place) identity() string { return string(identity.At(unix.AT_FDCWD, p.Outer+"/objects")) }
+
+// stamps are the states of all files and folders of a git folder that change when something could cross, read without
+// opening any.
+func (p Place) stamps(root string) string {
+	var list []string
+	look := func(name string) {
+		if info, err := os.Lstat(name); err == nil {
+			list = append(list,
+				fmt.Sprint(name[len(root):], inode(info), info.ModTime().UnixNano(), info.Size(), info.Mode()))
+		}
+	}
+	for _, t := range p.Trees {
+		for _, name := range slices.Concat([]string{"HEAD", "index"}, underWay) {
+			look(path.Join(root, t.Rel, name))
+		}
+		for _, file := range stateFiles {
+			look(path.Join(root, t.Rel, file.name))
+		}
+	}
+	for _, name := range []string{"packed-refs", "config", "logs/refs/stash", "shallow", "objects/info/alternates"} {
+		look(root + "/" + name)
+	}
+	for _, dir := range folders(root) {
+		look(dir)
+	}
+	return strings.Join(list, "\n")
+}
+
+// mostFolders is how many folders of references are watched.
+const mostFolders = 2000
+
+// folders lists the folders of references: each is written to when a reference in it changes. No link is followed.
+func folders(root string) (list []string) {
+	for _, top := range []string{"refs", "reftable"} {
+		_ = filepath.WalkDir(root+"/"+top, func(name string, e fs.DirEntry, err error) error {
+			switch {
+			case err != nil:
+				return fs.SkipDir
+			case !e.IsDir():
+				return nil
+			case len(list) >= mostFolders:
+				return fs.SkipAll
+			}
+			list = append(list, name)
+			return nil
+		})
+	}
+	return list
+}

@@ -1,0 +1,78 @@
+package handover
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"path"
+
+	"claudebox/internal/linux/pathname"
+)
+
+// Place is one repository of the user's of which the agent has one of its own.
+type Place struct {
+	Outer  string // the repository's common git folder: canonical, on the host and inside
+	Folder string // claudebox's own folder for the place; the agent sees only what [Place.Inner] names
+	Trees  []Tree // the checkouts that the agent is given; at least one
+	// Within lists paths inside of Outer at which something else is mounted: other places, or a checkout.
+	Within []string
+	// Own is the repository of the project itself: without it there is no session. Of another one that git cannot read,
+	// the agent sees nothing.
+	Own bool
+	// Secrets are names below Outer that are not copied: they hold what is secret.
+	Secrets []string
+}
+
+// Tree is one checkout of a repository.
+type Tree struct {
+	Rel  string // its git folder, relative to the place's Outer: "." or "worktrees/NAME"
+	Path string // its working tree; canonical
+}
+
+// Folder is the folder of an instance that holds the folders of places.
+const Folder = "git"
+
+// Name returns a short name for the git folder at a path, for [Place.Folder]: 16 hex digits.
+func Name(outer string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(outer)))[:16] }
+
+// Inner is the agent's own git folder, on the host.
+func (p Place) Inner() string { return p.Folder + "/inner" }
+
+// Shared is where the user's objects lie inside.
+func (p Place) Shared() string { return "/run/claudebox/git/" + Name(p.Outer) }
+
+// Mount is a folder that is mounted for a place.
+type Mount struct {
+	Source, Destination string
+	Writable            bool
+}
+
+// Mounts are the mounts of a place: the inner folder in the outer's place, and the user's objects.
+func (p Place) Mounts() []Mount {
+	return []Mount{
+		{p.Inner(), p.Outer, true},
+		{p.Outer + "/objects", p.Shared() + "/objects", false},
+	}
+}
+
+// dir is the git folder of a checkout, on the host and inside.
+func (p Place) dir(t Tree) string { return path.Join(p.Outer, t.Rel) }
+
+// points are the folders that must exist in the inner one, for something to be mounted there.
+func (p Place) points() (list []string) {
+	for _, at := range p.Within {
+		if rel, below := pathname.Cut(at, p.Outer); below && rel != "" {
+			list = append(list, rel)
+		}
+	}
+	return list
+}
+
+// Has reports whether a path is one of the places' git folders, or lies in one.
+func Has(places []Place, at string) bool {
+	for _, p := range places {
+		if pathname.Below(at, p.Outer) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,182 @@
+package handover
+
+import (
+	"fmt"
+	"path"
+	"strings"
+)
+
+// The scripts run in a box, and for the user's side without one: by the same programs, in the same environment. A
+// script begins with the folder of git's common things in $C.
+
+// prelude defines g: git that obeys nothing which names a program.
+const prelude = `set -f -o pipefail
+g() { git -c core.hooksPath=/dev/null -c core.fsmonitor=false -c core.untrackedCache=false -c gc.auto=0 \
+  -c maintenance.auto=false -c advice.graftFileDeprecated=false "$@"; }
+mark() { printf '\0\1\0'; }
+head_of() { g symbolic-ref -q HEAD || g rev-parse --verify -q HEAD || :; }
+`
+
+// quote quotes a word for a shell.
+func quote(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
+
+// readScript prints what [parse] reads.
+func readScript(p Place) string {
+	var b strings.Builder
+	b.WriteString(prelude)
+	b.WriteString(`export GIT_DIR=$C
+for f in HEAD packed-refs config shallow; do
+  if [ -e "$C/$f" ] && [ ! -f "$C/$f" ]; then echo "$f is no file" >&2; exit 1; fi
+done
+g for-each-ref --format='%(objectname) %(refname) %(symref) %(worktreepath)' || exit 1; mark
+if g rev-parse -q --verify refs/stash >/dev/null; then g stash list --format='%H %gs' || exit 1; fi; mark
+`)
+	for _, t := range p.Trees {
+		fmt.Fprintf(&b, "export GIT_DIR=%s\nif [ -f \"$GIT_DIR/HEAD\" ]; then head_of; mark; "+
+			"g ls-files --stage -z || exit 1; mark\n", quote(p.dir(t)))
+		fmt.Fprintf(&b, "for f in %s; do [ -e \"$GIT_DIR/$f\" ] && echo $f; done; mark\n", strings.Join(underWay, " "))
+		for _, file := range stateFiles {
+			fmt.Fprintf(&b, "if [ -f \"$GIT_DIR/%s\" ]; then printf =; head -c %d \"$GIT_DIR/%[1]s\"; fi; mark\n",
+				file.name, mostFile)
+		}
+		b.WriteString("else " + strings.Repeat("mark;", 3+len(stateFiles)) + " fi\n")
+	}
+	return b.String()
+}
+
+// changed is the exit code of [applyScript] when a side is not as it was read, or is in use.
+const changed = 75
+
+// applyScript does changes on one side, and returns what its git reads on standard input. No text of a side stands in
+// the script but names that [crosses] and the like have let pass, quoted.
+//
+// HEAD and index of a checkout change while claudebox holds git's own lock of the index, and only if both are as they
+// were read: nothing that the other one staged meanwhile is lost.
+// ended is where it puts what was under way and has ended.
+func applyScript(p Place, c Changes, why, ended string) (script, input string) {
+	var b, in strings.Builder
+	b.WriteString(prelude)
+	b.WriteString(`export GIT_DIR=$C
+locks=()
+trap 'for l in "${locks[@]}"; do rm -f "$l" "${l%.lock}.claudebox"; done' EXIT
+lock() { # who was killed has left one, as this process holds the place
+  if [ "$(head -c 10 "$GIT_DIR/index.lock" 2>/dev/null)" = claudebox ]; then rm -f "$GIT_DIR/index.lock"; fi
+  set -C; { printf 'claudebox\n' >"$GIT_DIR/index.lock"; } 2>/dev/null || exit 75; set +C
+  locks+=("$GIT_DIR/index.lock")
+  [ "$({ head_of; g ls-files --stage -z; } | sha256sum)" = "$1  -" ] || exit 75
+}
+`)
+	for _, t := range c.Trees {
+		if t.Head != "" || len(t.Stage) > 0 {
+			fmt.Fprintf(&b, "GIT_DIR=%s; lock %s\n", quote(p.dir(t.Tree)), t.Expect.sum())
+		}
+	}
+	b.WriteString("GIT_DIR=$C\n")
+	refsScript(&b, &in, c.Refs, why)
+	if c.Restow {
+		stashScript(&b, c.Stash)
+	}
+	for _, t := range c.Trees {
+		fmt.Fprintf(&b, "GIT_DIR=%s\n", quote(p.dir(t.Tree)))
+		treeScript(&b, &in, t, ended)
+	}
+	return b.String(), in.String()
+}
+
+// treeScript changes one checkout.
+func treeScript(b, in *strings.Builder, t TreeChange, ended string) {
+	for _, name := range t.Ended {
+		fmt.Fprintf(b, "mkdir -p %s && rm -rf %[1]s/%[2]s && mv -fT \"$GIT_DIR/%[2]s\" %[1]s/%[2]s || exit 1\n",
+			quote(ended), name)
+	}
+	if t.Head != "" {
+		message := "checkout: moving from " + short(t.Expect.Head) + " to " + short(t.Head)
+		if ref, is := strings.CutPrefix(t.Head, "ref: "); is {
+			fmt.Fprintf(b, "g symbolic-ref -m %s HEAD %s || exit 1\n", quote(message), quote(ref))
+		} else {
+			fmt.Fprintf(b, "g update-ref --no-deref -m %s HEAD %s || exit 1\n", quote(message), t.Head)
+		}
+	}
+	if text := stageText(t); text != "" {
+		in.WriteString(text)
+		fmt.Fprintf(b, `i=$GIT_DIR/index; if [ -e "$i" ]; then cp -fT "$i" "$i.claudebox" || exit 1; fi
+head -c %d | GIT_INDEX_FILE=$i.claudebox g update-index -z --index-info || exit 1
+mv -fT "$i.claudebox" "$i" || exit 1
+`, len(text))
+	}
+	for _, file := range stateFiles {
+		text, change := t.Files[file.name]
+		switch {
+		case !change:
+		case text == "":
+			fmt.Fprintf(b, "rm -f \"$GIT_DIR/%s\"\n", file.name)
+		default:
+			fmt.Fprintf(b, "printf %%s %s >\"$GIT_DIR/%s.claudebox\" && mv -fT \"$GIT_DIR/%[2]s.claudebox\" "+
+				"\"$GIT_DIR/%[2]s\" || exit 1\n", quote(text), file.name)
+		}
+	}
+	for _, name := range t.Copied {
+		fmt.Fprintf(b, "rm -rf \"$GIT_DIR/%s\" && cp -rT --no-dereference %s \"$GIT_DIR/%[1]s\" || exit 1\n",
+			name, quote(path.Join(usersFolder, t.Rel, name)))
+	}
+}
+
+// usersFolder is where a box has what the user has under way, read-only.
+const usersFolder = "/run/claudebox/users"
+
+// refsScript changes references in transactions of git's: removals first, as a name can be in the way of others.
+func refsScript(b, in *strings.Builder, changes []RefChange, why string) {
+	for _, removal := range []bool{true, false} {
+		var text strings.Builder
+		for _, c := range changes {
+			switch {
+			case (c.New == "") != removal:
+			case removal:
+				fmt.Fprintf(&text, "delete %s\x00%s\x00", c.Name, c.Old)
+			case c.Old == anyValue:
+				fmt.Fprintf(&text, "update %s\x00%s\x00\x00", c.Name, c.New)
+			case c.Old == "":
+				fmt.Fprintf(&text, "create %s\x00%s\x00", c.Name, c.New)
+			default:
+				fmt.Fprintf(&text, "update %s\x00%s\x00%s\x00", c.Name, c.New, c.Old)
+			}
+		}
+		if text.Len() > 0 {
+			in.WriteString(text.String())
+			fmt.Fprintf(b, "head -c %d | g update-ref --no-deref --create-reflog -m %s --stdin -z || exit 75\n",
+				text.Len(), quote(why))
+		}
+	}
+}
+
+// stashScript makes the list of stashes hold just these. What stays is not touched.
+func stashScript(b *strings.Builder, want []Stashed) {
+	b.WriteString("has=$(g stash list --format=%H 2>/dev/null) || :\nn=0; drop=()\nfor s in $has; do case $s in ")
+	for _, s := range want {
+		b.WriteString(s.Object + "|")
+	}
+	b.WriteString("none) ;; *) drop=($n \"${drop[@]}\");; esac; n=$((n+1)); done\n" +
+		"for n in \"${drop[@]}\"; do g stash drop -q \"stash@{$n}\" || exit 1; done\n")
+	for n := len(want) - 1; n >= 0; n-- {
+		fmt.Fprintf(b, "case $has in *%s*) ;; *) g stash store -q -m %s %[1]s || exit 1;; esac\n",
+			want[n].Object, quote(want[n].Message))
+	}
+}
+
+func stageText(t TreeChange) string {
+	var b strings.Builder
+	zero := strings.Repeat("0", 40)
+	if i := strings.IndexByte(string(t.Expect.Index), '\t'); i > 60 {
+		zero = strings.Repeat("0", 64)
+	}
+	for _, e := range t.Stage {
+		if len(e.objects()) > 0 && len(e.objects()[0]) == 64 {
+			zero = strings.Repeat("0", 64)
+		}
+		fmt.Fprintf(&b, "0 %s\t%s\x00", zero, e.Path)
+		for stage := range strings.Lines(e.Stages) {
+			fmt.Fprintf(&b, "%s\t%s\x00", strings.TrimSuffix(stage, "\n"), e.Path)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,495 @@
+package handover
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"claudebox/internal/diag"
+	"claudebox/internal/linux/pathname"
+	"claudebox/internal/linux/watch"
+)
+
+// Session hands over between the places' two sides while the agent works. A nil Session does nothing.
+type Session struct {
+	places []*live
+	wake   chan struct{}
+	done   chan struct{}
+	ended  sync.WaitGroup
+}
+
+// live is a place in a session.
+type live struct {
+	inner, outer side
+	hidden, held func(at string) bool
+	closed       bool     // git cannot read the outer one: nothing crosses
+	remarks      []Remark // of the last hand-over
+	fault        error    // why the last one was not made
+	watch        *watch.Watch
+	watched      []string
+	begun        bool
+}
+
+// Request is what a session begins with.
+type Request struct {
+	Places []Place
+	Tools  Tools
+	Hidden []string // paths on the host that the agent does not see; canonical
+	Held   []string // those that are read-only inside
+}
+
+// Begin makes the inner folders that are missing, and brings both sides of each place together. It is called before the
+// agent starts: what the agent then finds is what the user has.
+func Begin(r Request) (*Session, error) {
+	if len(r.Places) == 0 {
+		return nil, nil
+	}
+	s := &Session{wake: make(chan struct{}, 1), done: make(chan struct{})}
+	in := func(list []string) func(at string) bool {
+		return func(at string) bool {
+			return slices.ContainsFunc(list, func(dir string) bool { return pathname.Below(at, dir) })
+		}
+	}
+	faults := make([]error, len(r.Places))
+	var all sync.WaitGroup
+	for n, p := range r.Places {
+		l := &live{
+			inner: side{p, r.Tools, true}, outer: side{p, r.Tools, false}, hidden: in(r.Hidden), held: in(r.Held),
+		}
+		s.places = append(s.places, l)
+		all.Go(func() { faults[n] = l.begin() })
+	}
+	all.Wait()
+	for n, err := range faults {
+		if err != nil {
+			return nil, diag.Wrap("give the agent a git folder of its own for "+r.Places[n].Outer, err,
+				"see whether `git fsck` and `git status` work there; the agent's own is in "+r.Places[n].Folder)
+		}
+	}
+	return s, nil
+}
+
+// facts begins what a decision depends on.
+func (l *live) facts() facts { return facts{hidden: l.hidden, held: l.held} }
+
+// begin is [Begin] for one place. Of a repository that git cannot read, and that is not the project's own, the agent
+// sees an empty folder.
+func (l *live) begin() error {
+	err := l.open()
+	if err == nil || l.inner.place.Own {
+		return err
+	}
+	l.closed = true
+	l.remarks = []Remark{{l.inner.place.Outer, "git cannot read it, and it is not inside: " + err.Error(), true}}
+	for _, rel := range append(l.inner.place.points(), ".") {
+		if err := os.MkdirAll(l.inner.place.Inner()+"/"+rel, 0o700); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// open makes the inner folder, and brings both sides together.
+func (l *live) open() error {
+	p := l.inner.place
+	if err := os.MkdirAll(l.outer.workTree(), 0o700); err != nil {
+		return err
+	}
+	unlock, err := p.lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := l.prepare(); err != nil {
+		return err
+	}
+	f := l.facts()
+	f.first = true
+	_, err = l.handOver(f)
+	if err == nil || errors.Is(err, errInUse) {
+		return nil // it comes while the session runs
+	}
+	if _, broken := l.outer.read(); broken != nil {
+		return broken
+	}
+	if _, broken := l.inner.read(); broken == nil {
+		l.fault = err // what the agent made does not cross; what the user has may not be there, which is said
+		return nil
+	}
+	// The agent has broken its own. It is kept, and the agent gets another.
+	if err := p.forget(); err != nil {
+		return err
+	}
+	l.remarks = append(l.remarks, Remark{p.Outer, "the agent's own git folder cannot be read any more: it is kept in " +
+		p.Folder + ", and the agent has a new one", true})
+	return l.prepare()
+}
+
+// prepare makes the inner folder if there is none, and what it lacks.
+func (l *live) prepare() error {
+	p, id := l.inner.place, l.inner.place.identity()
+	m, err := p.recall()
+	_, missing := os.Lstat(p.Inner())
+	switch {
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return err
+	case err == nil && m.Identity != id, errors.Is(err, fs.ErrNotExist) && missing == nil:
+		if err := p.forget(); err != nil {
+			return err
+		}
+		fallthrough
+	case missing != nil:
+		outside, err := l.outer.read()
+		if err == nil {
+			err = p.create(l.hidden)
+		}
+		if err == nil {
+			err = p.remember(memory{Identity: id, Common: outside, Settings: p.settings()})
+		}
+		if err != nil {
+			return err
+		}
+	default:
+		if err := l.renewSettings(m); err != nil {
+			return err
+		}
+	}
+	if err == nil && m.Inner != "" && m.Inner == p.stamps(p.Inner()) && p.hasPoints() {
+		return nil // as it was left
+	}
+	_, err = l.inner.run(prelude+p.preparations(), "", true)
+	return err
+}
+
+// lock keeps other claudeboxes from handing over in the place. It waits for them.
+func (p Place) lock() (unlock func(), err error) {
+	f, err := os.Open(p.Outer)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
+		f.Close()
+		return nil, os.NewSyscallError("flock", err)
+	}
+	return func() { f.Close() }, nil
+}
+
+// sync hands over until nothing is left to do, a few times at most: while both sides go on changing there is a next
+// time.
+func (l *live) sync(f facts) error {
+	unlock, err := l.inner.place.lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	return l.settle(f)
+}
+
+// settle is [live.sync] in a place that is locked.
+func (l *live) settle(f facts) error {
+	const most = 5
+	for n := range most {
+		changes, err := l.handOver(f)
+		if err == nil && !changes {
+			return nil
+		}
+		if err != nil && (!errors.Is(err, errInUse) || n == most-1) {
+			return err
+		}
+		if err != nil {
+			time.Sleep(time.Duration(n+1) * 20 * time.Millisecond)
+		}
+	}
+	return nil
+}
+
+// handOver makes one hand-over, both ways, and reports whether anything changed. The place is locked.
+func (l *live) handOver(f facts) (changes bool, err error) {
+	p := l.inner.place
+	m, err := p.recall()
+	if err != nil {
+		return false, err
+	}
+	inner, outer := p.stamps(p.Inner()), p.stamps(p.Outer)
+	if m.Inner == inner && m.Outer == outer && !f.final {
+		return false, nil
+	}
+	now := time.Now()
+	in, out, err := l.readBoth()
+	if err != nil {
+		return false, err
+	}
+	if f, err = l.judge(m.Common, in, out, f); err != nil {
+		return false, err
+	}
+	d := decide(p, m.Common, in, out, m.Named, f)
+	l.remarks = d.remarks
+	// The user's side first: if this ends in the middle, what crossed is equal on both sides, and counts as common.
+	if err := l.outer.apply(d.out, "claudebox: from the session"); err != nil {
+		return false, err
+	}
+	err = l.inner.apply(d.in, "claudebox: from outside")
+	if err != nil { // else it crosses the next time
+		d.next = m.Common
+	}
+	m.Common = d.next
+	m.Inner, m.Outer = "", ""
+	changes = !d.out.none() || !d.in.none()
+	if !changes && err == nil && now.Sub(newest(p)) > 50*time.Millisecond {
+		m.Inner, m.Outer = inner, outer
+	}
+	return changes, errors.Join(err, p.remember(m))
+}
+
+// newest is when something of a place's checkouts was changed last. A change within the same tick of the clock could
+// not be told from it.
+func newest(p Place) (last time.Time) {
+	for _, root := range []string{p.Inner(), p.Outer} {
+		for _, t := range p.Trees {
+			for _, name := range []string{"", "/HEAD", "/index"} {
+				if info, err := os.Lstat(root + "/" + t.Rel + name); err == nil && info.ModTime().After(last) {
+					last = info.ModTime()
+				}
+			}
+		}
+	}
+	return last
+}
+
+// readBoth reads both sides at once.
+func (l *live) readBoth() (in, out Side, err error) {
+	var ofIn, ofOut error
+	var both sync.WaitGroup
+	both.Go(func() { in, ofIn = l.inner.read() })
+	both.Go(func() { out, ofOut = l.outer.read() })
+	both.Wait()
+	return in, out, errors.Join(ofOut, ofIn)
+}
+
+// judge brings the objects that are new inside to the user's side, and asks there what they are.
+func (l *live) judge(base, in, out Side, f facts) (facts, error) {
+	want, have := newTips(l.inner.place, base, in, out)
+	for _, t := range l.inner.place.Trees {
+		known := map[string]bool{}
+		was, is, own := base.Trees[t.Rel].Index, in.Trees[t.Rel].Index, out.Trees[t.Rel].Index
+		if is == own {
+			continue
+		}
+		walk(was.entries(), is.entries(), own.entries(), func(at, was, inside, outside string) {
+			if inside == was || inside == outside || l.hidden(t.Path+"/"+at) {
+				return
+			}
+			for _, object := range (Entry{at, inside}).objects() {
+				if !known[object] {
+					known[object] = true
+					want = append(want, object)
+				}
+			}
+		})
+		for _, file := range stateFiles {
+			if file.objects {
+				want = append(want, lines(in.Trees[t.Rel].Files[file.name])...)
+			}
+		}
+	}
+	for _, s := range in.Stash {
+		if !slices.Contains(base.Stash, s) && !slices.Contains(out.Stash, s) {
+			want = append(want, s.Object)
+		}
+	}
+	missing, err := l.outer.missing(want)
+	if err != nil {
+		return f, err
+	}
+	f.refused = map[string]string{}
+	if fetch(l.inner, l.outer, missing, have) != nil {
+		const most = 200 // one by one: what is whole crosses
+		for n, object := range missing {
+			if err := fetch(l.inner, l.outer, []string{object}, have); err != nil || n > most {
+				f.refused[object] = fmt.Sprint(err)
+			}
+		}
+	}
+	return gather(l.outer, base, in, out, f)
+}
+
+// missing returns those of some objects that a side does not have.
+func (s side) missing(want []string) (list []string, err error) {
+	slices.Sort(want)
+	want = slices.Compact(want)
+	if len(want) == 0 {
+		return nil, nil
+	}
+	var input string
+	for _, o := range want {
+		input += o + "\n"
+	}
+	answer, err := s.run(prelude+"export GIT_DIR=$C\ng cat-file --batch-check='%(objectname)'", input, false)
+	for _, line := range lines(string(answer)) {
+		if object := line[:max(0, len(line)-len(" missing"))]; line == object+" missing" && isObject(object) {
+			list = append(list, object)
+		}
+	}
+	return list, err
+}
+
+// Follow begins to hand over what changes. It is called when the agent has been started.
+func (s *Session) Follow() {
+	if s == nil {
+		return
+	}
+	for _, l := range s.places {
+		l.follow(s.wakeUp)
+	}
+	s.ended.Go(s.serve)
+}
+
+func (s *Session) wakeUp() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// written are the events after which something may have to cross.
+const written = unix.IN_CLOSE_WRITE | unix.IN_MOVED_TO | unix.IN_MOVED_FROM | unix.IN_CREATE | unix.IN_DELETE |
+	unix.IN_DONT_FOLLOW
+
+// follow watches both git folders of the place, and the folders of their references.
+func (l *live) follow(wake func()) {
+	p := l.inner.place
+	var list []string
+	for _, root := range []string{p.Inner(), p.Outer} {
+		list = append(list, root)
+		for _, t := range p.Trees {
+			if t.Rel != "." {
+				list = append(list, root+"/"+t.Rel)
+			}
+		}
+		list = append(list, folders(root)...)
+	}
+	if slices.Equal(list, l.watched) {
+		return
+	}
+	l.watch.Close()
+	l.watched = list
+	l.watch = watch.Start(watch.Request{
+		Folders: func() []string { return list },
+		Events:  written,
+		See:     func(string) { wake() },
+	})
+}
+
+const (
+	// quiet is how long nothing may change before what has changed is handed over.
+	quiet = 20 * time.Millisecond
+	// patience is how long a hand-over waits for that.
+	patience = 400 * time.Millisecond
+)
+
+// serve hands over whenever something has changed, and rests as long as that took.
+func (s *Session) serve() {
+	for {
+		select {
+		case <-s.done:
+			return
+		case <-s.wake:
+		}
+		for began := time.Now(); time.Since(began) < patience; {
+			select {
+			case <-s.done:
+				return
+			case <-s.wake:
+				continue
+			case <-time.After(quiet):
+			}
+			break
+		}
+		began := time.Now()
+		for _, l := range s.places {
+			if l.closed {
+				continue
+			}
+			l.fault = l.sync(l.facts())
+			if errors.Is(l.fault, errInUse) {
+				s.wakeUp()
+			}
+			l.follow(s.wakeUp)
+		}
+		select {
+		case <-s.done:
+			return
+		case <-time.After(time.Since(began)):
+		}
+	}
+}
+
+// End hands over for the last time, and returns what did not cross as it stands. Nothing may run inside any more, and
+// repositories that the agent made in the working tree were judged (final), or another session may still make some.
+func (s *Session) End(final bool) (list []Told) {
+	if s == nil {
+		return nil
+	}
+	close(s.done)
+	s.ended.Wait()
+	for _, l := range s.places {
+		l.watch.Close()
+		before := l.remarks
+		if !l.closed {
+			l.fault = l.finish(final)
+		}
+		if l.fault != nil {
+			l.remarks = append(before, Remark{
+				l.inner.place.Outer, "what the agent did last in its own git folder did not cross: " +
+					l.fault.Error() + "; it is kept, and the next session tries again", true,
+			})
+		}
+		for _, r := range l.remarks {
+			list = append(list, Told{l.inner.place.Outer, r})
+		}
+	}
+	return list
+}
+
+// finish hands over for the last time in a session, adopts what may be, and takes settings.
+func (l *live) finish(final bool) error {
+	var adopted []Remark
+	f := l.facts()
+	err := l.sync(f)
+	if err == nil && final {
+		adopted, err = l.adopt()
+	}
+	if err == nil {
+		f.final = final
+		err = l.sync(f)
+	}
+	if err == nil {
+		err = l.takeSettings()
+	}
+	l.remarks = append(l.remarks, adopted...)
+	return err
+}
+
+// Told is a remark about one place.
+type Told struct {
+	Outer string
+	Remark
+}
+
+// Line returns a remark as a line for people.
+func (t Told) Line() string {
+	about := t.About
+	for _, prefix := range []string{"refs/heads/", "refs/"} {
+		if len(about) > len(prefix) && about[:len(prefix)] == prefix {
+			about = about[len(prefix):]
+			break
+		}
+	}
+	return fmt.Sprintf("git, %s: %s", diag.Visible(about), diag.Visible(t.Text))
+}

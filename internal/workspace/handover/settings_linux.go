@@ -1,0 +1,168 @@
+package handover
+
+import (
+	"fmt"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	"claudebox/internal/workspace/gitconfig"
+)
+
+// settings are the values of the user's configuration that the inner one has, by name.
+func (p Place) settings() map[string][]string {
+	content, err := readSmall(p.Outer+"/config", configLimit)
+	if err != nil {
+		return nil
+	}
+	entries, _ := gitconfig.Parse(gitconfig.Sanitise(content))
+	return byName(entries)
+}
+
+func byName(entries []gitconfig.Entry) map[string][]string {
+	all := map[string][]string{}
+	for _, e := range entries {
+		name := strings.ToLower(e.Section) + "." + e.Subsection + "." + strings.ToLower(e.Name)
+		if e.Subsection == "" {
+			name = strings.ToLower(e.Section) + "." + strings.ToLower(e.Name)
+		}
+		value := e.Value
+		if e.Bare {
+			value = "true"
+		}
+		all[name] = append(all[name], value)
+	}
+	return all
+}
+
+// renewSettings brings what the user has changed in the configuration since the last session into the inner one. What
+// the agent has set there stays.
+func (l *live) renewSettings(m memory) error {
+	p := l.inner.place
+	now := p.settings()
+	var b strings.Builder
+	for _, name := range unionKeys(first(m.Settings), first(now)) {
+		if slices.Equal(m.Settings[name], now[name]) {
+			continue
+		}
+		fmt.Fprintf(&b, "g config --file \"$C/config\" --unset-all %s || :\n", quote(name))
+		for _, value := range now[name] {
+			fmt.Fprintf(&b, "g config --file \"$C/config\" --add %s %s || exit 1\n", quote(name), quote(value))
+		}
+	}
+	if b.Len() == 0 {
+		return nil
+	}
+	if _, err := l.inner.run(prelude+b.String(), "", true); err != nil {
+		return err
+	}
+	m.Settings = now
+	return p.remember(m)
+}
+
+func first(all map[string][]string) map[string]string {
+	of := make(map[string]string, len(all))
+	for name := range all {
+		of[name] = ""
+	}
+	return of
+}
+
+// takeSettings brings what may cross of the configuration that the agent changed to the user's: remotes that are new,
+// and which branch of a remote a branch of the user's follows, where the user has set nothing.
+func (l *live) takeSettings() error {
+	unlock, err := l.inner.place.lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	answer, err := l.inner.run(prelude+"g config --file \"$C/config\" --list -z --no-includes", "", false)
+	if err != nil {
+		return err
+	}
+	inner := map[string][]string{}
+	for setting := range strings.SplitSeq(string(answer), "\x00") {
+		name, value, _ := strings.Cut(setting, "\n")
+		inner[name] = append(inner[name], value)
+	}
+	take, remarks := crossing(inner, l.inner.place.settings())
+	l.remarks = append(l.remarks, remarks...)
+	var b strings.Builder
+	for _, name := range sortedKeys(take) {
+		fmt.Fprintf(&b, "g config --file \"$C/config\" %s %s || exit 1\n", quote(name), quote(take[name]))
+	}
+	if b.Len() == 0 {
+		return nil
+	}
+	_, err = l.outer.run(prelude+b.String(), "", true)
+	return err
+}
+
+// remoteName is a plain name of a remote.
+var remoteName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]*$`)
+
+// crossing chooses the settings that the user's configuration gets.
+func crossing(inner, outer map[string][]string) (take map[string]string, remarks []Remark) {
+	take = map[string]string{}
+	remotes := map[string]bool{".": true}
+	for name := range outer {
+		if remote, is := part(name, "remote.", ".url"); is {
+			remotes[remote] = true
+		}
+	}
+	for name, values := range inner {
+		remote, is := part(name, "remote.", ".url")
+		if !is || remotes[remote] || len(values) != 1 {
+			continue
+		}
+		if !remoteName.MatchString(remote) || !plainAddress(values[0]) {
+			remarks = append(remarks, Remark{"remote " + remote, "it was added inside, and its address is none that " +
+				"git fetches from without running a program: it stays inside", true})
+			continue
+		}
+		remotes[remote] = true
+		take[name] = values[0]
+		take["remote."+remote+".fetch"] = "+refs/heads/*:refs/remotes/" + remote + "/*"
+		remarks = append(remarks, Remark{"remote " + remote, "it was added inside: " + values[0], false})
+	}
+	for name, values := range inner {
+		branch, is := part(name, "branch.", ".remote")
+		merge := inner["branch."+branch+".merge"]
+		if !is || len(values) != 1 || !remotes[values[0]] || len(merge) != 1 || !crosses(merge[0]) ||
+			!crosses("refs/heads/"+branch) || outer[name] != nil || outer["branch."+branch+".merge"] != nil {
+			continue
+		}
+		take[name], take["branch."+branch+".merge"] = values[0], merge[0]
+	}
+	return take, remarks
+}
+
+// part returns what stands between the beginning and the end of a setting's name.
+func part(name, begin, end string) (string, bool) {
+	rest, is := strings.CutPrefix(name, begin)
+	rest, ends := strings.CutSuffix(rest, end)
+	return rest, is && ends
+}
+
+// scpAddress is an address as ssh and scp have it.
+var scpAddress = regexp.MustCompile(`^[A-Za-z0-9_.-]+@[A-Za-z0-9][A-Za-z0-9.-]*:[A-Za-z0-9~/_.][A-Za-z0-9~/_.-]*$`)
+
+// plainAddress reports whether git fetches from an address over the network, and runs no program that it names.
+func plainAddress(text string) bool {
+	if scpAddress.MatchString(text) {
+		return true
+	}
+	u, err := url.Parse(text)
+	return err == nil && slices.Contains([]string{"https", "ssh"}, u.Scheme) && u.Hostname() != "" &&
+		!strings.HasPrefix(u.Hostname(), "-") && !strings.ContainsAny(text, " \t\n'\"`$\\;|&<>") &&
+		(u.User == nil || u.Scheme == "ssh" && u.User.String() == u.User.Username())
+}
+
+// lines are the lines of a text, without their ends.
+func lines(text string) (list []string) {
+	for line := range strings.Lines(text) {
+		list = append(list, strings.TrimSuffix(line, "\n"))
+	}
+	return list
+}

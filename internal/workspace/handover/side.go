@@ -1,0 +1,312 @@
+package handover
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Side is what one of the two repositories holds, as far as it can cross.
+type Side struct {
+	Refs  map[string]string // name → object; symbolic ones are left out
+	Odd   []string          // names of references that do not cross, as they stand
+	Stash []Stashed         // the newest first
+	Trees map[string]State  // by [Tree.Rel]
+	// Taken are the branches that are checked out anywhere, with the working trees.
+	Taken map[string]string `json:"-"`
+}
+
+// Stashed is one entry of the list of stashes.
+type Stashed struct{ Object, Message string }
+
+// State is what belongs to one checkout.
+type State struct {
+	Head     string            // "ref: refs/heads/…", or an object; empty: the checkout is not there
+	Index    Index             // sorted by path
+	UnderWay []string          // of [underWay]
+	Files    map[string]string // of [stateFiles], by name
+}
+
+// Index is what `git ls-files --stage -z` prints. Bits, extensions and times of an index are no part of it, so
+// nothing in an index can lie.
+type Index string
+
+// Entry is a path of an index with all its stages.
+type Entry struct{ Path, Stages string } // a stage: "100644 <object> 0\n"
+
+const (
+	// mostRefs is how many references a side may have.
+	mostRefs = 100_000
+	// mostAnswer is how long an answer may be, in bytes.
+	mostAnswer = 256 << 20
+	// mostFile is how much of a state file is read, in bytes.
+	mostFile = 64 << 10
+	// mostStashes is how many stashes cross.
+	mostStashes = 1000
+)
+
+// underWay are the names by which git has an operation under way that goes on where it was begun.
+var underWay = []string{"rebase-merge", "rebase-apply", "sequencer", "BISECT_LOG"}
+
+// stateFiles are small files that cross with an index, and whether they hold objects only.
+var stateFiles = []struct {
+	name    string
+	objects bool
+}{
+	{"MERGE_HEAD", true}, {"CHERRY_PICK_HEAD", true}, {"REVERT_HEAD", true},
+	{"MERGE_MODE", false}, {"MERGE_MSG", false}, {"SQUASH_MSG", false},
+}
+
+// isObject reports whether a text is the name of an object, of SHA-1 or SHA-256.
+func isObject(text string) bool {
+	if len(text) != 40 && len(text) != 64 {
+		return false
+	}
+	return strings.Trim(text, "0123456789abcdef") == ""
+}
+
+// crosses reports whether a reference may cross. A prompt or an editor shows names of branches, and shells have run
+// what stood in them: letters, digits and a few signs of any script are enough.
+func crosses(name string) bool {
+	kind, rest, _ := strings.Cut(strings.TrimPrefix(name, "refs/"), "/")
+	if !strings.HasPrefix(name, "refs/") || !slices.Contains([]string{"heads", "tags", "remotes", "notes"}, kind) ||
+		rest == "" || len(name) > 1000 || !utf8.ValidString(name) || strings.Contains(name, "..") ||
+		strings.Contains(name, "@{") || strings.HasPrefix(name, "refs/remotes/"+theirs) {
+		return false
+	}
+	for part := range strings.SplitSeq(rest, "/") {
+		if part == "" || part[0] == '-' || part[0] == '.' || strings.HasSuffix(part, ".lock") ||
+			strings.HasSuffix(part, ".") {
+			return false
+		}
+	}
+	strange := func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r) &&
+			!strings.ContainsRune("._/+@=#,-", r)
+	}
+	return !strings.ContainsFunc(rest, strange) && !slices.Contains([]string{"HEAD", "@"}, rest)
+}
+
+// separator stands between the parts of an answer; no text of git's has it.
+const separator = "\x00\x01\x00"
+
+// errOdd is returned for an answer that git would not give.
+var errOdd = errors.New("its git folder does not answer as git does")
+
+// parse reads the answer of the script [readScript] for these checkouts.
+func parse(answer []byte, trees []Tree) (side Side, err error) {
+	parts := strings.Split(string(answer), separator)
+	each := 3 + len(stateFiles)
+	if len(parts) != 2+each*len(trees)+1 || parts[len(parts)-1] != "" {
+		return side, errOdd
+	}
+	side.Trees = map[string]State{}
+	if err = side.parseRefs(parts[0]); err != nil {
+		return side, err
+	}
+	side.parseStash(parts[1])
+	for n, t := range trees {
+		of := parts[2+n*each:][:each]
+		state := State{Files: map[string]string{}}
+		if state.Head, err = parseHead(of[0]); err != nil {
+			return side, fmt.Errorf("%s: %w", t.Rel, err)
+		}
+		if state.Index = Index(of[1]); !state.Index.valid() {
+			return side, fmt.Errorf("the index of %s: %w", t.Rel, errOdd)
+		}
+		for name := range strings.FieldsSeq(of[2]) {
+			if slices.Contains(underWay, name) {
+				state.UnderWay = append(state.UnderWay, name)
+			}
+		}
+		for i, file := range stateFiles {
+			text, there := strings.CutPrefix(of[3+i], "=")
+			switch {
+			case !there:
+			case file.objects && !areObjects(text):
+				return side, fmt.Errorf("%s: %w", file.name, errOdd)
+			default:
+				state.Files[file.name] = printable(text)
+			}
+		}
+		side.Trees[t.Rel] = state
+	}
+	return side, nil
+}
+
+func (s *Side) parseRefs(text string) error {
+	s.Refs, s.Taken = map[string]string{}, map[string]string{}
+	for line := range strings.Lines(text) {
+		object, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		name, rest, _ := strings.Cut(rest, " ")
+		symbolic, tree, _ := strings.Cut(rest, " ")
+		switch {
+		case symbolic != "" || name == "refs/stash": // the list of stashes crosses as such
+		case !isObject(object) || name == "":
+			return fmt.Errorf("its references: %w", errOdd)
+		case !crosses(name):
+			s.Odd = append(s.Odd, name)
+		default:
+			s.Refs[name] = object
+			if tree != "" {
+				s.Taken[name] = tree
+			}
+		}
+		if len(s.Refs) > mostRefs {
+			return fmt.Errorf("it has more than %d branches and tags", mostRefs)
+		}
+	}
+	return nil
+}
+
+func (s *Side) parseStash(text string) {
+	for line := range strings.Lines(text) {
+		object, message, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		if isObject(object) && len(s.Stash) < mostStashes {
+			message = strings.ReplaceAll(printable(message), "\n", "?")
+			s.Stash = append(s.Stash, Stashed{object, message[:min(len(message), 200)]})
+		}
+	}
+}
+
+func parseHead(text string) (string, error) {
+	text = strings.TrimSuffix(text, "\n")
+	switch {
+	case text == "" || isObject(text):
+		return text, nil
+	case strings.HasPrefix(text, "refs/heads/") && crosses(text):
+		return "ref: " + text, nil
+	case strings.HasPrefix(text, "refs/"):
+		return "", fmt.Errorf("HEAD is %.100q, which is no branch", text)
+	}
+	return "", fmt.Errorf("HEAD: %w", errOdd)
+}
+
+func areObjects(text string) bool {
+	for line := range strings.Lines(text) {
+		if !isObject(strings.TrimSuffix(line, "\n")) {
+			return false
+		}
+	}
+	return true
+}
+
+// printable replaces control characters, but for line feeds and tabs, by "?".
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r != '\n' && r != '\t' && unicode.IsControl(r) {
+			return '?'
+		}
+		return r
+	}, strings.ToValidUTF8(text, "?"))
+}
+
+// valid reports whether an index is what git prints, with paths that git takes: relative ones, and none in a git
+// folder. git refuses the others as well.
+func (i Index) valid() bool {
+	if i == "" {
+		return true
+	}
+	if i[len(i)-1] != 0 {
+		return false
+	}
+	for rest := string(i); rest != ""; {
+		var line string
+		line, rest, _ = strings.Cut(rest, "\x00")
+		stage, at, _ := strings.Cut(line, "\t")
+		mode, of, _ := strings.Cut(stage, " ")
+		object, number, _ := strings.Cut(of, " ")
+		if !slices.Contains([]string{"100644", "100755", "120000", gitlink}, mode) || !isObject(object) ||
+			len(number) != 1 || number[0] < '0' || number[0] > '3' || at == "" || path.Clean("/"+at) != "/"+at ||
+			hasDotGit(at) {
+			return false
+		}
+	}
+	return true
+}
+
+// gitlink is the mode of an entry that is a repository of its own.
+const gitlink = "160000"
+
+func hasDotGit(at string) bool {
+	for part := range strings.SplitSeq(at, "/") {
+		if strings.EqualFold(part, ".git") {
+			return true
+		}
+	}
+	return false
+}
+
+// entries lists the paths of an index, in git's order.
+func (i Index) entries() (list []Entry) {
+	list = make([]Entry, 0, strings.Count(string(i), "\x00"))
+	for rest := string(i); rest != ""; {
+		var line string
+		line, rest, _ = strings.Cut(rest, "\x00")
+		stage, at, _ := strings.Cut(line, "\t")
+		if n := len(list); n > 0 && list[n-1].Path == at {
+			list[n-1].Stages += stage + "\n"
+		} else {
+			list = append(list, Entry{at, stage + "\n"})
+		}
+	}
+	return list
+}
+
+// with returns the index with some paths changed; no stages: without the path.
+func (i Index) with(changes []Entry) Index {
+	if len(changes) == 0 {
+		return i
+	}
+	all := map[string]string{}
+	for _, e := range i.entries() {
+		all[e.Path] = e.Stages
+	}
+	for _, e := range changes {
+		all[e.Path] = e.Stages
+	}
+	var b bytes.Buffer
+	for _, at := range sortedKeys(all) {
+		for stage := range strings.Lines(all[at]) {
+			b.WriteString(strings.TrimSuffix(stage, "\n") + "\t" + at + "\x00")
+		}
+	}
+	return Index(b.String())
+}
+
+// isLink reports whether an entry is a repository of its own.
+func (e Entry) isLink() bool { return strings.HasPrefix(e.Stages, gitlink) }
+
+// objects lists the objects of an entry.
+func (e Entry) objects() (list []string) {
+	for stage := range strings.Lines(e.Stages) {
+		if f := strings.Fields(stage); len(f) == 3 && f[0] != gitlink {
+			list = append(list, f[1])
+		}
+	}
+	return list
+}
+
+// sum identifies HEAD and index of a checkout, as the script [applyScript] computes it before it changes them.
+func (s State) sum() string {
+	head := strings.TrimPrefix(s.Head, "ref: ")
+	if head != "" {
+		head += "\n"
+	}
+	return fmt.Sprintf("%x", sha256.Sum256([]byte(head+string(s.Index))))
+}
+
+// commit returns the object that HEAD of a checkout names; empty: none yet.
+func (s Side) commit(rel string) string {
+	head := s.Trees[rel].Head
+	if ref, is := strings.CutPrefix(head, "ref: "); is {
+		return s.Refs[ref]
+	}
+	return head
+}

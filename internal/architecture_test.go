@@ -43,7 +43,7 @@ var modules = map[string][]string{
 	"nix/storepath":   {nix + "storepath", nix + "nixbase32"},
 	"nix/nixdaemon":   {nix + "wire"},
 	"nix/gcroot":      {nix + "nixbase32"},
-	"profile/shape":   {"gopkg.in/yaml.v3"},
+	"profile/shape":   {"go.yaml.in/yaml/v3"},
 	"network/hostnet": {"github.com/vishvananda/netlink"},
 	"network/stage":   {"github.com/vishvananda/netlink", "github.com/vishvananda/netlink/nl"},
 	"network/serve":   {"gvisor.dev/gvisor/pkg/log"},

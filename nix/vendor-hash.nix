@@ -1,1 +1,1 @@
-"sha256-OWlvjRR4VtGl3hGb+AiGxaACNdU532UPEyWEj0E4RuM="
+"sha256-Lif06wObuuat8UVZqJ55pMieBKH5gt9BUxkngMBOhDM="

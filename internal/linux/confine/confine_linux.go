@@ -162,9 +162,9 @@ func landlock(read []string) error {
 		}
 		return errNoLandlock
 	}
-	attr := unix.LandlockRulesetAttr{Access_fs: rights(version)}
+	attr := unix.LandlockRulesetAttr{Handled_access_fs: rights(version)}
 	ruleset, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET,
-		uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr.Access_fs), 0)
+		uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr.Handled_access_fs), 0)
 	if errno != 0 {
 		return errno
 	}

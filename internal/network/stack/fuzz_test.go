@@ -181,7 +181,7 @@ func mendSum(packet []byte) {
 		sum = header.PseudoHeaderChecksum(protocol, ip.SourceAddress(), ip.DestinationAddress(), uint16(len(body)))
 	case packet[0]>>4 == 6 && len(packet) >= header.IPv6MinimumSize:
 		ip := header.IPv6(packet)
-		protocol, body = ip.TransportProtocol(), packet[header.IPv6MinimumSize:]
+		protocol, body = tcpip.TransportProtocolNumber(ip.NextHeader()), packet[header.IPv6MinimumSize:]
 		sum = header.PseudoHeaderChecksum(protocol, ip.SourceAddress(), ip.DestinationAddress(), uint16(len(body)))
 	default:
 		return

@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"claudebox/internal/secret/broker"
@@ -47,6 +48,7 @@ type Broker struct {
 	accepted  chan net.Conn
 	closed    chan struct{}
 	room      chan struct{} // for requests in progress
+	kept      atomic.Int64  // see websocket
 	close     func()
 }
 
@@ -359,7 +361,7 @@ func (b *Broker) rewrite(pr *httputil.ProxyRequest) {
 		}
 	}
 	for name := range pr.Out.Header {
-		if unsearchable[name] || strings.HasSuffix(name, "Accept-Encoding") || len(e.swaps) > 0 && inPieces[name] {
+		if unsearchable[name] || strings.HasSuffix(name, "Accept-Encoding") {
 			pr.Out.Header.Del(name)
 		}
 	}
@@ -372,30 +374,49 @@ func (b *Broker) rewrite(pr *httputil.ProxyRequest) {
 	}
 }
 
-// Headers that ask for an answer in which a secret would not be found, because it is compressed or
-// in another alphabet, or for a part of an answer.
-var (
-	unsearchable = map[string]bool{"Sec-Websocket-Extensions": true, "Accept-Charset": true}
-	inPieces     = map[string]bool{"Range": true, "If-Range": true}
-)
+// unsearchable are headers that ask for an answer in which a secret would not be found, because it is compressed, in
+// another alphabet, or only a part. That part could be of what an earlier request has left at the server, so they are
+// dropped whether there is a placeholder or not; the server then gives the whole (RFC 9110, 14.2).
+var unsearchable = map[string]bool{
+	"Sec-Websocket-Extensions": true, "Accept-Charset": true, "Range": true, "If-Range": true, "Request-Range": true,
+}
 
 var errPacked = errors.New("the answer is packed, so that it cannot be searched for the secret")
 
 // modify has an answer searched for secrets that must not get into the sandbox.
 func (b *Broker) modify(in *http.Response) error {
 	e := in.Request.Context().Value(exchangeKey{}).(exchange)
-	needles := needlesOf(e.secrets, e.swaps)
-	packed := strings.Join(in.Header["Content-Encoding"], "")
-	if len(e.swaps) > 0 && packed != "" && !strings.EqualFold(packed, "identity") {
+	if len(e.swaps) > 0 && isPacked(in.Header) {
 		return errPacked
 	}
 	if in.StatusCode == http.StatusUnauthorized {
 		b.noteRefused(e.swaps)
 	}
-	scanHeader(in.Header, needles)
-	inTurns := in.StatusCode == http.StatusSwitchingProtocols
-	in.Body = &scanner{from: in.Body, needles: needles, answer: in, inTurns: inTurns}
+	f := newFinder(e.secrets, e.swaps)
+	f.cleanHeader(in.Header)
+	f.cleanHeader(in.Trailer) // its names, so far
+	if in.StatusCode != http.StatusSwitchingProtocols {
+		in.Body = newScanner(in, f)
+		return nil
+	}
+	connection, ok := in.Body.(io.ReadWriteCloser)
+	if !ok || len(in.Header["Sec-Websocket-Extensions"]) > 0 {
+		return errPacked
+	}
+	in.Body = newWebsocket(connection, f, &b.kept, func(why string) {
+		b.keeper.Report(broker.Refusal{Host: e.target.String(), Why: why})
+	})
 	return nil
+}
+
+// isPacked reports whether an answer, or its messages, are compressed.
+func isPacked(h http.Header) bool {
+	for _, name := range []string{"Content-Encoding", "Connect-Content-Encoding", "Grpc-Encoding"} {
+		if how := strings.Join(h[name], ""); how != "" && !strings.EqualFold(how, "identity") {
+			return true
+		}
+	}
+	return false
 }
 
 // failed tells the client why there is no answer.

@@ -109,31 +109,74 @@ func TestEventsArriveWhenTheyAreSent(t *testing.T) {
 	}
 }
 
-func TestAWebsocketPassesAndIsSearchedToo(t *testing.T) {
-	w := newWorld(t)
-	c := tls.Client(w.connect(broker.Target{Host: "api.github.com", Port: 443}), &tls.Config{ServerName: "api.github.com", RootCAs: w.roots})
-	must(t, c.SetDeadline(time.Now().Add(20*time.Second)))
-	github := w.placeholder("GH_TOKEN")
-	fmt.Fprintf(c, "GET /socket HTTP/1.1\r\nHost: api.github.com\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"+
-		"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Extensions: permessage-deflate\r\nAuthorization: Bearer %s\r\n\r\n", github)
+// socketTo opens a websocket to a path of a host.
+func (w *world) socketTo(path string) (net.Conn, *bufio.Reader) {
+	w.t.Helper()
+	c := tls.Client(w.connect(hubTarget), &tls.Config{ServerName: hubTarget.Host, RootCAs: w.roots})
+	must(w.t, c.SetDeadline(time.Now().Add(20*time.Second))) // it only bounds a hang
+	fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: api.github.com\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"+
+		"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Extensions: permessage-deflate\r\nAuthorization: Bearer %s\r\n\r\n",
+		path, w.placeholder("GH_TOKEN"))
 	r := bufio.NewReader(c)
 	in, err := http.ReadResponse(r, nil)
-	must(t, err)
+	must(w.t, err)
 	if in.StatusCode != http.StatusSwitchingProtocols {
-		t.Fatal(in.Status)
+		w.t.Fatal(in.Status)
+	}
+	return c, r
+}
+
+// A message that comes in pieces, with a ping amid, is passed on whole, behind the ping.
+func TestAWebsocketPassesAndIsSearchedToo(t *testing.T) {
+	w := newWorld(t)
+	c, r := w.socketTo("/socket")
+	ping, err := r.Peek(6)
+	must(t, err)
+	if _, err = r.Discard(6); err != nil || string(ping) != frame(0x89, "ping") {
+		t.Errorf("%q, %v", ping, err)
 	}
 	first, err := r.ReadString('\n')
 	must(t, err)
 	if w.last().Header.Get("Authorization") != "Bearer "+trueGitHub || !strings.HasSuffix(first, "|\n") {
 		t.Errorf("upstream got %q, and said %q", w.last().Header, first)
 	}
-	if canaryIn(first) {
-		t.Errorf("the secret came back: %q", first)
+	if canaryIn(first) || first[:2] != frame(0x81, first[2:])[:2] {
+		t.Errorf("it said %q", first)
 	}
+	github := w.placeholder("GH_TOKEN")
 	fmt.Fprintf(c, "hello %s\n", github)
 	heard, err := r.ReadString('\n')
-	if want := fmt.Sprintf("%x\n", "hello "+github+"\n"); err != nil || heard != want {
+	if want := frame(0x81, fmt.Sprintf("%x\n", "hello "+github+"\n")); err != nil || heard != want {
 		t.Errorf("it heard %q, %v; want the placeholder as it was sent", heard, err)
+	}
+}
+
+// The name of a header comes in any case, as HTTP/2 has it in small letters.
+func TestNoHeaderOfAnAnswerIsNamedLikeASecret(t *testing.T) {
+	w := newWorld(t)
+	for _, protocol := range []string{"http/1.1", "h2"} {
+		r, err := http.NewRequest("GET", hub+"/name", nil)
+		must(t, err)
+		r.Header.Set("Authorization", "Bearer "+w.placeholder("GH_TOKEN"))
+		in, err := w.client(protocol).Do(r)
+		must(t, err)
+		body, err := io.ReadAll(in.Body)
+		must(t, err)
+		in.Body.Close()
+		if seen := fmt.Sprint(in.Header, in.Trailer); string(body) != "body" || strings.Contains(strings.ToLower(seen), strings.ToLower(trueGitHub)) {
+			t.Errorf("%s: %q, %s", protocol, body, seen)
+		}
+	}
+}
+
+// Who asks for a part of an answer chooses where it is cut: a secret that is left at the server would come in two.
+func TestNoPartOfAnAnswerIsAskedForAtAHostOfSecrets(t *testing.T) {
+	w := newWorld(t)
+	w.send("GET", hub+"/echo", "", "Range", "bytes=0-20", "If-Range", "x", "Request-Range", "bytes=0-20")
+	for name := range w.last().Header {
+		if strings.HasSuffix(name, "Range") {
+			t.Errorf("it was asked by %s", name)
+		}
 	}
 }
 

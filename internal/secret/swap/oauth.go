@@ -185,10 +185,10 @@ func (b *Broker) exchange(w http.ResponseWriter, r *http.Request, t broker.Targe
 		answer(w, http.StatusBadGateway, map[string]any{"error": "server_error"})
 		return
 	}
-	replaceAll(clean, needlesOf([]known{
+	newFinder([]known{
 		{broker.Secret{Name: broker.ClaudeLogin, Value: g.Access}, b.loginKey},
 		{broker.Secret{Name: broker.ClaudeRefresh, Value: g.Refresh}, b.loginKey},
-	}, nil))
+	}, nil).clean(clean)
 	answer(w, http.StatusOK, json.RawMessage(clean))
 }
 

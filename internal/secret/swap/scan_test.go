@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"html"
 	"io"
+	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -22,7 +22,7 @@ func scanned(text string, from func(io.Reader) io.Reader, secrets ...string) str
 	for _, s := range secrets {
 		list = append(list, known{broker.Secret{Name: s, Value: s}, broker.NewKey()})
 	}
-	out, err := io.ReadAll(&scanner{from: io.NopCloser(from(strings.NewReader(text))), needles: needlesOf(list, nil)})
+	out, err := io.ReadAll(newScanner(&http.Response{Body: io.NopCloser(from(strings.NewReader(text)))}, newFinder(list, nil)))
 	if err != nil {
 		return err.Error()
 	}
@@ -57,82 +57,6 @@ func FuzzScan(f *testing.F) {
 	})
 }
 
-// piecesOf returns what a reader gives for each part that a server sends, with nothing sent behind it.
-func piecesOf(t *testing.T, inTurns bool, parts ...string) (pieces []string) {
-	t.Helper()
-	secret := known{broker.Secret{Name: "x", Value: trueGitHub}, broker.NewKey()}
-	from := &turns{parts: parts}
-	s := &scanner{from: io.NopCloser(from), needles: needlesOf([]known{secret}, nil), inTurns: inTurns}
-	for range parts {
-		s.fill()
-		pieces = append(pieces, string(s.ready))
-	}
-	return pieces
-}
-
-// turns gives one part for each call of Read.
-type turns struct{ parts []string }
-
-func (r *turns) Read(p []byte) (int, error) {
-	n := copy(p, r.parts[0])
-	r.parts = r.parts[1:]
-	return n, nil
-}
-
-// What has come is given at once, but for a last word, which may be a secret's beginning.
-func TestNothingWaitsThatIsNoBeginningOfASecret(t *testing.T) {
-	got := piecesOf(t, false, "data: one\n\n", "a ghp_CANARY", "other\n\n", `{"a":"b"}`, "a word")
-	if want := []string{"data: one\n\n", "a ", "ghp_CANARYother\n\n", `{"a":"b"}`, "a "}; !slices.Equal(got, want) {
-		t.Errorf("an answer gives %q; want %q", got, want)
-	}
-	// A server that talks in turns may wait for an answer to the end of its message.
-	got = piecesOf(t, true, "a frame of a websocket, g", "h", "p_CANAR", "\n")
-	if want := []string{"a frame of a websocket, g", "h", "p_CANAR", "\n"}; !slices.Equal(got, want) {
-		t.Errorf("a websocket gives %q; want %q", got, want)
-	}
-}
-
-// Who has a server end its pieces in guesses of a secret's next character sees no difference.
-func TestAnAnswerIsNoOracleForASecretsBeginning(t *testing.T) {
-	for _, inTurns := range []bool{false, true} {
-		most := len(trueGitHub)
-		if inTurns { // who has half of the secret already can guess on
-			most = len("ghp_") + 16
-		}
-		for n := range most {
-			right, wrong := trueGitHub[:n]+trueGitHub[n:n+1], trueGitHub[:n]+other(trueGitHub[n])
-			if n+1 == len(trueGitHub) {
-				break // a secret that is guessed whole
-			}
-			a, b := piecesOf(t, inTurns, "x "+right, " y"), piecesOf(t, inTurns, "x "+wrong, " y")
-			for i := range a {
-				if len(a[i]) != len(b[i]) {
-					t.Errorf("in turns: %t: after %d characters a right guess gives %q, a wrong one %q", inTurns, n, a, b)
-				}
-			}
-		}
-	}
-}
-
-// other returns another letter.
-func other(c byte) string {
-	if c == 'q' {
-		return "r"
-	}
-	return "q"
-}
-
-// Of a secret that comes with a pause within, the rest is replaced.
-func TestASecretInTwoPiecesOfAWebsocketIsReplacedFromThePauseOn(t *testing.T) {
-	got := strings.Join(piecesOf(t, true, "a "+trueGitHub[:15], trueGitHub[15:30], trueGitHub[30:]+" b"), "")
-	if strings.Contains(got, trueGitHub[15:]) || !strings.HasPrefix(got, "a "+trueGitHub[:15]) || !strings.HasSuffix(got, " b") {
-		t.Errorf("%q", got)
-	}
-	if strings.Contains(got, trueGitHub[15:30]) || strings.Contains(got, trueGitHub[30:]) {
-		t.Errorf("%q", got)
-	}
-}
-
 // A server writes a secret as its format wants it.
 func TestASecretIsFoundInAnySpelling(t *testing.T) {
 	const secret = `a/b+c=d&e<f>g"h\i~j k?lmnop`
@@ -154,9 +78,9 @@ func TestASecretIsFoundInAnySpelling(t *testing.T) {
 
 func BenchmarkScan(b *testing.B) {
 	text := bytes.Repeat([]byte(`data: {"type":"content_block_delta","text":"sk-ant is no token, c2st neither"}`+"\n\n"), 1<<13)
-	needles := needlesOf([]known{{broker.Secret{Name: "x", Value: trueAccess}, broker.NewKey()}}, nil)
+	f := newFinder([]known{{broker.Secret{Name: "x", Value: trueAccess}, broker.NewKey()}}, nil)
 	b.SetBytes(int64(len(text)))
 	for b.Loop() {
-		_, _ = io.Copy(io.Discard, &scanner{from: io.NopCloser(bytes.NewReader(text)), needles: needles})
+		_, _ = io.Copy(io.Discard, newScanner(&http.Response{Body: io.NopCloser(bytes.NewReader(text))}, f))
 	}
 }

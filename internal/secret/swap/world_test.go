@@ -226,6 +226,12 @@ func (w *world) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(out, "body")
 		_ = http.NewResponseController(out).Flush()
 		out.Header().Set(http.TrailerPrefix+"X-Echo", r.Header.Get("Authorization"))
+	case "/name":
+		name := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+		out.Header()["X-"+name], out.Header()["Trailer"] = []string{"a"}, []string{"Y-" + name}
+		fmt.Fprint(out, "body")
+		_ = http.NewResponseController(out).Flush()
+		out.Header()["Y-"+name], out.Header()[http.TrailerPrefix+"Z-"+name] = []string{"b"}, []string{"c"}
 	case "/early":
 		out.Header().Set("Link", r.Header.Get("Authorization"))
 		out.WriteHeader(http.StatusEarlyHints)
@@ -273,7 +279,7 @@ func events(out http.ResponseWriter, r *http.Request) {
 }
 
 // socket says in hexadecimal digits what it hears after an upgrade, in which no
-// secret would be found; it says first with what it was asked.
+// secret would be found; it says first with what it was asked. It reads lines, and speaks in the frames of a websocket.
 func socket(out http.ResponseWriter, r *http.Request) {
 	c, buffered, err := http.NewResponseController(out).Hijack()
 	if err != nil {
@@ -283,14 +289,15 @@ func socket(out http.ResponseWriter, r *http.Request) {
 	sum := sha1.Sum([]byte(r.Header.Get("Sec-WebSocket-Key") + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"))
 	fmt.Fprintf(buffered, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: %s\r\n\r\n",
 		base64.StdEncoding.EncodeToString(sum[:]))
-	fmt.Fprintf(buffered, "%s|%s\n", r.Header.Get("Authorization"), r.Header.Get("Sec-WebSocket-Extensions"))
+	first := fmt.Sprintf("%s|%s\n", r.Header.Get("Authorization"), r.Header.Get("Sec-WebSocket-Extensions"))
+	_, _ = buffered.WriteString(frame(0x01, first[:20]) + frame(0x89, "ping") + frame(0x80, first[20:]))
 	buffered.Flush()
 	for {
 		line, err := buffered.ReadString('\n')
 		if err != nil {
 			return
 		}
-		fmt.Fprintf(c, "%x\n", line)
+		_, _ = io.WriteString(c, frame(0x81, fmt.Sprintf("%x\n", line)))
 	}
 }
 

@@ -47,7 +47,8 @@ func Build(prof profile.Profile, res resolve.Resolution) (Plan, error) {
 	for _, s := range prof.Secrets {
 		if !s.Inside {
 			p.Secrets = append(p.Secrets, Secret{
-				Variable: s.Variable, File: s.File, Hosts: s.Hosts, As: s.As, Header: s.Header, Why: s.Origin.Rule(),
+				Variable: s.Variable, File: s.File, Hosts: s.Hosts, As: s.As, Header: s.Header, Write: s.Write,
+				Why: s.Origin.Rule(),
 			})
 		}
 	}

@@ -95,6 +95,7 @@ type Secret struct {
 	Hosts    []string `json:"hosts"`
 	As       []string `json:"as,omitempty"` // "bearer", "basic"
 	Header   string   `json:"header,omitempty"`
+	Write    []string `json:"write,omitempty"` // PATH or METHOD PATH
 	Why      string   `json:"why"`
 }
 

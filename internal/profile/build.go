@@ -118,7 +118,8 @@ func buildNetwork(v shape.Value) Network {
 func buildSecret(v shape.Value) Secret {
 	s := Secret{
 		Variable: v.Get("env").Text, Hosts: hosts(v.Get("hosts")), As: unique(v.Get("as").Texts()),
-		Header: v.Get("header").Text, Inside: v.Get("secret").Text == "inside", Origin: origin(v.Place),
+		Header: v.Get("header").Text, Write: unique(v.Get("write").Texts()),
+		Inside: v.Get("secret").Text == "inside", Origin: origin(v.Place),
 	}
 	if file := v.Get("file"); file.IsSet() {
 		s.File = cleanPath(file.Text)

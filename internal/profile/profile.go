@@ -122,6 +122,7 @@ type Secret struct {
 	Hosts    []string // the only hosts that it is sent to, in lower case, sorted
 	As       []string // kinds of Authorization header that it is sent in: "bearer", "basic"
 	Header   string   // another header that it is sent in; empty: none
+	Write    []string // PATH or METHOD PATH for which it is used to write besides the known ones, sorted
 	Inside   bool     // the agent sees the secret itself after all
 	Origin   Origin
 }

@@ -46,6 +46,12 @@ var (
 		Examples: []string{"AWS_PROFILE"},
 		Judge:    checkEnvName,
 	}
+	writePlace = shape.Rule{
+		Name: "a path at a host, with a method in front if need be; * is any part of it, and all below is meant " +
+			"if it ends in /",
+		Pattern:  `^([A-Z]{1,12} )?/([A-Za-z0-9._~@:+,=$!()&-]+|\*)?(/([A-Za-z0-9._~@:+,=$!()&-]+|\*))*/?$`,
+		Examples: []string{"/repos/me/mine/hooks/", "POST /user/keys"},
+	}
 	headerName = shape.Rule{
 		Name:     "the name of a header",
 		Pattern:  `^[A-Za-z][A-Za-z0-9-]*$`,

@@ -154,6 +154,10 @@ var secretShape = record("",
 		"Where it is sent: `Authorization: Bearer` (or token), or the password of `Authorization: Basic`; "+
 			"both when unsaid, and neither with a header."))),
 	key("header", text(&headerName, "A header of its own that it is sent in.")),
+	key("write", filled(list(text(&writePlace, ""),
+		"Paths for which it can be used to write: other requests than GET, HEAD and OPTIONS. At hosts that "+
+			"claudebox knows (GitHub, GitLab, OpenAI, Anthropic, Google, Hugging Face, npm, PyPI, OpenRouter) these "+
+			"come to its own list, which makes no keys and lets nobody in; at others all are meant when unsaid."))),
 	key("secret", word("inside: the agent holds it after all, as with extra_env_passthrough, and can send it "+
 		"anywhere.", "outside", "inside")),
 )

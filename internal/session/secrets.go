@@ -364,6 +364,7 @@ func listSecrets(in inputs) ([]namedSecret, error) {
 		}
 		list[at].Hosts = merged(list[at].Hosts, secret.Hosts)
 		list[at].Forms = merged(list[at].Forms, secret.Forms)
+		list[at].Write = append(list[at].Write, secret.Write...)
 	}
 	for _, v := range entering(in) {
 		if secret, known := usualOf(v.Env); known {
@@ -385,6 +386,9 @@ func listSecrets(in inputs) ([]namedSecret, error) {
 		}
 		if named.Header != "" {
 			secret.Forms, secret.Headers = append(secret.Forms, broker.Header), []string{named.Header}
+		}
+		for _, place := range named.Write {
+			secret.Write = append(secret.Write, broker.ParsePath(place))
 		}
 		add(secret, named.Why)
 	}

@@ -280,8 +280,8 @@ func members(name string, v reflect.Value) []item {
 		if s, is := value.(plan.Secret); is {
 			for _, host := range s.Hosts {
 				list = append(list, item{
-					name: name + " " + s.Variable + " for " + host, same: fmt.Sprint(s.File, s.As, s.Header),
-					note: "where it is, or how it is sent", rank: grants,
+					name: name + " " + s.Variable + " for " + host, same: fmt.Sprint(s.File, s.As, s.Header, s.Write),
+					note: "where it is, how it is sent, or where it writes", rank: grants,
 				})
 			}
 			continue

@@ -270,6 +270,9 @@ func entry[T listed](of T) profile.Entry {
 func secretText(s profile.Secret) string {
 	said := s.Variable + " for " + strings.Join(s.Hosts, " ") + strings.Join(append([]string{" as"}, s.As...), " ") +
 		" " + s.Header + " " + s.File
+	if len(s.Write) > 0 {
+		said += " write " + strings.Join(s.Write, " ")
+	}
 	if s.Inside {
 		said += " inside"
 	}

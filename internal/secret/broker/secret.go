@@ -25,9 +25,11 @@ type Secret struct {
 	Forms []Form   `json:"forms"`
 	// Headers are the names of headers for the form Header.
 	Headers []string `json:"headers,omitempty"`
-	// Paths are the paths at its hosts to which it may be sent; none: all except those where
-	// secrets are given out.
+	// Paths are the paths at its hosts to which it may be sent; none: all for reading, and [Writing].
 	Paths []Path `json:"paths,omitempty"`
+	// Write are paths for which it may be used to write besides those of [Writing]. At a host that is not known, none
+	// means all.
+	Write []Path `json:"write,omitempty"`
 }
 
 // Shortest is the least length of a secret, in bytes: answers are not searched for anything shorter.
@@ -45,12 +47,6 @@ func CheckValue(text string) error {
 		return errors.New("it has a line break, or another character that no header can carry")
 	}
 	return nil
-}
-
-// Path is a path at a host, with the methods that are allowed.
-type Path struct {
-	Methods []string `json:"methods,omitempty"` // none: any
-	Path    string   `json:"path"`              // if it ends in "/", everything below is included
 }
 
 // Target is where a connection leads, as the process that accepted it knows, not the client's data:

@@ -108,26 +108,113 @@ var keyMaking = map[string]string{
 	"a GitHub runner's token, slashes encoded": "POST /repos/a/b/actions/runners/registration%2Dtoken",
 }
 
-// Whoever is let do these has a secret of their own afterwards, or the user has
-// none any more.
-func TestPlacesWhereOthersMakeAndEndSecrets(t *testing.T) {
+// Whoever is let do these has a secret of their own afterwards, or the user has none any more, or somebody else is let
+// in. It is not a list of what is refused: what is not listed is.
+func TestAtKnownHostsAPlaceholderWritesWhereWorkNeedsIt(t *testing.T) {
 	for place, want := range map[string]bool{
-		"POST api.github.com/user/keys": true, "POST api.github.com/user/gpg_keys": true, "POST api.github.com/user/ssh_signing_keys": true,
-		"POST api.github.com/repos/a/b/keys": true, "DELETE api.github.com/installation/token": true, "DELETE api.github.com/user%2Fkeys": true,
-		"POST gitlab.com/api/v4/personal_access_tokens/self/rotate": true, "DELETE gitlab.com/api/v4/personal_access_tokens/self": true,
-		"POST gitlab.com/api/v4/user/keys": true, "POST gitlab.com/api/v4/projects/1/deploy_tokens": true, "POST gitlab.com/oauth/revoke": true,
-		"POST api.openai.com/v1/realtime/client_secrets": true, "POST openrouter.ai/api/v1/keys": true,
-		"DELETE registry.npmjs.org/-/npm/v1/tokens/token/1": true, "PUT registry.npmjs.org/-/user/org.couchdb.user:a": true,
+		"POST api.github.com/user/keys": false, "POST api.github.com/user/gpg_keys": false, "POST api.github.com/user/ssh_signing_keys": false,
+		"POST api.github.com/repos/a/b/keys": false, "DELETE api.github.com/installation/token": false, "DELETE api.github.com/user%2Fkeys": false,
+		"DELETE api.github.com/user/keys/1": false, "DELETE api.github.com/repos/a/b/keys/1": false, "POST api.github.com/user/keys;x": false,
+		"POST api.github.com/user/keys%20": false, "POST api.github.com//user/keys": false, "POST api.github.com/User/Keys": false,
+		"POST api.github.com/repos/a/b/issues/../keys": false, "POST api.github.com/repos/a/b/issues/..%2Fkeys": false,
+		"POST api.github.com/repos/a/b/issues/%2e%2e/keys": false, "POST api.github.com/repos/a/b/issues//": false,
+		"POST api.github.com/repos/a/b/issues/..;/keys": false, "POST api.github.com/repos/a/b/issues\\..\\keys": false,
+		"POST api.github.com/repos/a/b/issues/%2500": false, "POST api.github.com/repos/a/b/issues/%c0%ae%c0%ae/keys": false, "POST api.github.com/repos/a/../keys/issues": false,
+		"PUT api.github.com/repos/a/b/collaborators/evil": false, "POST api.github.com/repos/a/b/hooks": false, "DELETE api.github.com/repos/a/b": false,
+		"PATCH api.github.com/repos/a/b": false, "PUT api.github.com/repos/a/b/actions/secrets/X": false, "POST api.github.com/orgs/a/invitations": false,
+		"POST github.com/settings/tokens": false, "POST gist.github.com/x": false, "PROPPATCH api.github.com/user/keys": false, "get api.github.com/user/keys": false,
+		"POST gitlab.com/api/v4/personal_access_tokens/self/rotate": false, "DELETE gitlab.com/api/v4/personal_access_tokens/self": false,
+		"POST gitlab.com/api/v4/user/keys": false, "POST gitlab.com/api/v4/projects/1/deploy_tokens": false, "POST gitlab.com/oauth/revoke": false,
+		"DELETE gitlab.com/api/v4/user/keys/1": false, "POST gitlab.com/api/v4/projects/1/triggers": false,
+		"POST gitlab.com/api/v4/projects/1/cluster_agents/1/tokens": false, "POST gitlab.com/api/v4/projects/1/error_tracking/client_keys": false,
+		"POST gitlab.com/api/v4/applications": false, "POST gitlab.com/api/v4/projects/1%2F..%2F..%2Fuser/issues": false, "POST gitlab.com/api/v4/code_suggestions/direct_access": false,
+		"POST api.openai.com/v1/realtime/client_secrets": false, "POST api.openai.com/v1/chatkit/sessions": false, "POST api.openai.com/v1/organization/admin_api_keys": false,
+		"POST generativelanguage.googleapis.com/v1alpha/auth_tokens": false, "POST openrouter.ai/api/v1/keys": false, "POST openrouter.ai/api/v1/auth/keys": false,
+		"POST huggingface.co/settings/tokens": false, "PUT huggingface.co/api/models/a/b/settings": false, "POST huggingface.co/api/spaces/a/b/secrets": false,
+		"DELETE registry.npmjs.org/-/npm/v1/tokens/token/1": false, "PUT registry.npmjs.org/-/user/org.couchdb.user:a": false,
+		"POST registry.npmjs.org/-%2Fnpm%2Fv1%2Ftokens": false, "POST registry.npmjs.org/@-%2Fnpm%2Fv1%2Ftokens": false, "POST pypi.org/manage/account/token/": false,
+		"POST api.anthropic.com/v1/organizations/api_keys": false, "GET api.anthropic.com/v1/organizations/api_keys": false, "POST api.anthropic.com/v1/new": false,
 
-		"GET api.github.com/user/keys": false, "POST api.github.com/repos/a/keys/issues": false, "POST api.github.com/graphql": false,
-		"POST github.com/a/keys.git/git-receive-pack": false, "POST gitlab.com/a/b.git/git-receive-pack": false,
-		"POST api.openai.com/v1/chat/completions": false, "PUT registry.npmjs.org/@a%2fb": false, "POST foo.example/user/keys": false,
+		"GET api.github.com/user/keys": true, "HEAD api.github.com/user/keys": true, "POST api.github.com/repos/a/keys/issues": true, "POST api.github.com/graphql": true,
+		"POST api.github.com/repos/a/b/pulls": true, "PUT api.github.com/repos/a/b/pulls/1/merge": true, "PUT api.github.com/repos/a/b/contents/x%20y/%C3%A4.txt": true,
+		"POST api.github.com/repos/a/b/actions/workflows/ci.yml/dispatches": true, "POST uploads.github.com/repos/a/b/releases/1/assets": true,
+		"POST github.com/a/keys.git/git-receive-pack": true, "POST github.com/a/b/git-upload-pack": true, "POST github.com/a/b.git/info/lfs/objects/batch": true,
+		"POST gitlab.com/a/b.git/git-receive-pack": true, "POST gitlab.com/a/b/c/d.git/git-upload-pack": true, "POST gitlab.com/api/v4/projects/a%2Fb%2fc/merge_requests": true,
+		"POST api.openai.com/v1/chat/completions": true, "POST api.openai.com/v1/responses": true, "PUT registry.npmjs.org/@a%2fb": true, "PUT registry.npmjs.org/left-pad": true,
+		"POST generativelanguage.googleapis.com/v1beta/models/gemini-3-pro:streamGenerateContent": true, "POST upload.pypi.org/legacy/": true,
+		"POST openrouter.ai/api/v1/chat/completions": true, "POST huggingface.co/api/models/a/b/commit/main": true, "POST router.huggingface.co/v1/chat/completions": true,
+		"POST api.anthropic.com/v1/messages": true, "POST us-central1-aiplatform.googleapis.com/v1/projects/p/locations/l/publishers/google/models/m:generateContent": true,
+		"POST foo.example/user/keys": true, "POST notgithub.com/user/keys": true,
 	} {
 		method, rest, _ := strings.Cut(place, " ")
 		host, path, _ := strings.Cut(rest, "/")
-		if got := givesSecrets(broker.Target{Host: host, Port: broker.HTTPSPort}, method, "/"+path); got != want {
-			t.Errorf("%s: %v", place, got)
+		s := known{broker.Secret{Hosts: []string{host}}, nil}
+		if why := s.mayGo(broker.Target{Host: host, Port: broker.HTTPSPort}, method, "/"+path); (why == "") != want {
+			t.Errorf("%s: %q", place, why)
 		}
+	}
+}
+
+// What a profile says comes to the list of a known host, and is the list of another.
+func TestAProfileSaysWhereElseAPlaceholderWrites(t *testing.T) {
+	for place, want := range map[string]bool{
+		"POST api.github.com/user/keys": true, "DELETE api.github.com/user/keys": false, "POST api.github.com/repos/a/b/hooks/1": true,
+		"POST api.github.com/repos/a/b/issues": true, "POST api.github.com/repos/a/b/keys": false, "POST foo.example/other": false, "GET foo.example/other": true,
+	} {
+		method, rest, _ := strings.Cut(place, " ")
+		host, path, _ := strings.Cut(rest, "/")
+		s := known{broker.Secret{Hosts: []string{host}, Write: []broker.Path{broker.ParsePath("POST /user/keys"), broker.ParsePath("/repos/*/*/hooks/")}}, nil}
+		if why := s.mayGo(broker.Target{Host: host, Port: broker.HTTPSPort}, method, "/"+path); (why == "") != want {
+			t.Errorf("%s: %q", place, why)
+		}
+	}
+}
+
+// A request of GraphQL does what its document says.
+func TestNoMutationMakesKeysOrLetsAnybodyIn(t *testing.T) {
+	const json, form = "application/json; charset=utf-8", "application/x-www-form-urlencoded"
+	document := func(text string) string {
+		return `{"query":` + strings.ReplaceAll(fmt.Sprintf("%q", text), "\\ufeff", "\ufeff") + `,"variables":{"input":{}}}`
+	}
+	for name, tc := range map[string]struct {
+		query, kind, body, told string
+	}{
+		"a question":                  {"", json, document(`query Q($input: Int = 3, $n: Int) { viewer { login repositories(first: $n) { id } } }`), ""},
+		"a question by curl":          {"", form, document(`{ viewer { login } }`), ""},
+		"gh's pull request":           {"", json, document(`mutation PullRequestCreate($input: CreatePullRequestInput!) { createPullRequest(input: $input) { pullRequest { id } } }`), ""},
+		"a key's name in a text":      {"", json, document(`mutation { addComment(input: {body: "regenerateVerifiableDomainToken(input:"}) { id } }`), ""},
+		"recovery codes":              {"", json, document(`mutation M($input: X!) { regenerateEnterpriseIdentityProviderRecoveryCodes(input: $input) { id } }`), "regenerateEnterprise"},
+		"by another name":             {"", json, document(`mutation { addComment: regenerateVerifiableDomainToken (input: {}) { id } }`), "regenerateVerifiable"},
+		"behind a listed one":         {"", json, document("mutation { addComment(input: {}) { id } regenerateVerifiableDomainToken(\n# )\n,input\t: {}) { id } }"), "regenerateVerifiable"},
+		"behind a mark of byte order": {"", json, document("mutation { regenerateVerifiableDomainToken(input\ufeff: {}) { id } }"), "regenerateVerifiable"},
+		"behind another argument":     {"", json, document(`mutation { regenerateVerifiableDomainToken(a: [{input: 1}], b: "(", input: {}) { id } }`), "for a mutation"},
+		"in a fragment":               {"", json, document(`mutation { ...f } fragment f on Mutation { x: regenerateVerifiableDomainToken(input: {}) { id } }`), "regenerateVerifiable"},
+		"behind an empty text":        {"", json, document(`mutation { a(b: "") regenerateVerifiableDomainToken(input: {c: """ \""" """}) { id } }`), "regenerateVerifiable"},
+		"in letters that are escaped": {"", json, `{"query":"mutation { \u0072egenerateVerifiableDomainToken(\u0069nput: {}) { id } }"}`, "regenerateVerifiable"},
+		"a text without end":          {"", json, document("mutation { a(b: \"\n) regenerateVerifiableDomainToken(input: {}) { id } }"), "cannot be judged"},
+		"signs of no document":        {"", json, document("mutation { \x0c }"), "cannot be judged"},
+		"two documents":               {"", json, `{"query":"mutation { x(input: {}) }","query":"{ a }"}`, "cannot be judged"},
+		"a list of documents":         {"", json, `[{"query":"{ a }"}]`, "cannot be judged"},
+		"a document that is kept":     {"", json, `{"query":"{ a }","extensions":{"persistedQuery":{}}}`, "cannot be judged"},
+		"none":                        {"", json, `{}`, "cannot be judged"},
+		"something behind it":         {"", json, document(`{ a }`) + "{}", "cannot be judged"},
+		"in the address":              {"?query=mutation", json, document(`{ a }`), "cannot be judged"},
+		"a form":                      {"", form, `{"a":"&query=mutation { x }&"}`, "cannot be judged"},
+		"a form that is JSON, too":    {"", form, document(`{ a }&query=mutation`), "cannot be judged"},
+		"in parts":                    {"", "multipart/form-data; boundary=x", document(`{ a }`), "cannot be judged"},
+		"a long one":                  {"", json, document(strings.Repeat(" ", mostDocument)), "cannot be judged"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			status, text, _ := w.send("POST", hub+"/graphql"+tc.query, tc.body, "Authorization", "Bearer "+w.placeholder("GH_TOKEN"), "Content-Type", tc.kind)
+			if tc.told == "" {
+				if status != http.StatusOK || w.last() == nil || w.bodies[0] != tc.body || w.last().Header.Get("Authorization") != "Bearer "+trueGitHub {
+					t.Errorf("%d, %s; upstream heard %q", status, text, w.bodies)
+				}
+			} else if status != http.StatusForbidden || w.last() != nil || !strings.Contains(w.keeper.said(), tc.told) {
+				t.Errorf("%d, %s; told %s", status, text, w.keeper.said())
+			}
+		})
 	}
 }
 
@@ -136,7 +223,7 @@ func tried(name, place string) attempt {
 	method, path, _ := strings.Cut(place, " ")
 	a := attempt{do: asked(method, api+path, "{}", bearer("{LOGIN}")...), want: "403", reported: own}
 	if strings.Contains(name, "GitHub") {
-		a.do = asked(method, hub+path, "{}", bearer("{GH}")...)
+		a.do, a.reported = asked(method, hub+path, "{}", bearer("{GH}")...), notWriting
 	}
 	return a
 }
@@ -366,7 +453,7 @@ var misplaced = map[string]attempt{
 	},
 	"with another method behind GET": {
 		do:   asked("GET", hub+"/repos/a/b/actions/runners/registration-token", "", "Authorization", "Bearer {GH}", "X-Http-Method-Override", "POST"),
-		want: "403", reported: own,
+		want: "403", reported: notWriting,
 	},
 	"as a user's name": {
 		do:   asked("GET", hub+"/echo", "", "Authorization", "Basic {GH-USER}"),

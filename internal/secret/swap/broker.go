@@ -268,6 +268,14 @@ func (b *Broker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if b.loginKey != nil && b.oauth(w, r, target) {
 		return
 	}
+	if slices.ContainsFunc(v.swaps, func(s swap) bool { return s.byBody }) {
+		if why := judgeBody(w, r, target); why != "" {
+			v = refuse(http.StatusForbidden, target, why)
+			v.refusal.Path = r.URL.EscapedPath()
+			b.stop(w, v)
+			return
+		}
+	}
 	e := exchange{target: target, swaps: v.swaps}
 	for _, s := range secrets {
 		if s.isFor(target) {

@@ -23,6 +23,7 @@ type verdict struct {
 type swap struct {
 	header, value string
 	secret        string // the real secret in value
+	byBody        bool   // what the request does stands in its body, see [Broker.judgeBody]
 }
 
 func refuse(status int, target broker.Target, why string) verdict {
@@ -118,10 +119,11 @@ func (s known) judge(t broker.Target, r request) (swaps []swap, why string) {
 				return nil, "while there is no such secret"
 			case r.leads():
 				return nil, "with another path in a header"
-			case !s.mayGo(t, r.does(), r.url.EscapedPath()):
-				return nil, "to a place that is not its own"
 			default:
-				swaps = append(swaps, swap{name, swapped, s.Value})
+				if why = s.mayGo(t, r.does(), r.url.EscapedPath()); why != "" {
+					return nil, why
+				}
+				swaps = append(swaps, swap{name, swapped, s.Value, s.isJudgedByBody(t, r)})
 			}
 		}
 	}
@@ -172,38 +174,28 @@ func (s known) swapBasic(kind, encoded string) (swapped string, used bool) {
 // isFor reports whether the secret belongs to a host and port.
 func (s known) isFor(t broker.Target) bool { return slices.Contains(s.Hosts, t.String()) }
 
-// mayGo reports whether the secret may be sent with a request. A path that can
-// be read in two ways matches no path of a list.
-func (s known) mayGo(t broker.Target, method, escapedPath string) bool {
+// mayGo returns why the secret may not be sent with a request; empty: it may.
+func (s known) mayGo(t broker.Target, method, escapedPath string) (why string) {
+	admits := func(p broker.Path) bool { return p.Admits(method, escapedPath) }
+	list, known := broker.Writing(t.Host)
+	reads := method == http.MethodGet || method == http.MethodHead || method == http.MethodOptions
 	switch {
-	case !s.isFor(t) || givesSecrets(t, method, escapedPath):
-		return false
-	case len(s.Paths) == 0:
-		return true
-	case !isPlain(escapedPath):
-		return false
+	case !s.isFor(t):
+		return notOwn
+	case slices.ContainsFunc(s.Write, admits):
+		return ""
+	case givesSecrets(t.Host, escapedPath), len(s.Paths) > 0 && !slices.ContainsFunc(s.Paths, admits):
+		return notOwn
+	case len(s.Paths) > 0, reads, !known && len(s.Write) == 0:
+		return ""
+	case !slices.ContainsFunc(list, admits):
+		return notWriting
 	}
-	return slices.ContainsFunc(s.Paths, func(p broker.Path) bool { return admits(p, method, escapedPath) })
+	return ""
 }
 
-// isPlain reports whether a path can be read in one way only:
-// nothing encoded, no empty or dotted parts, no parameters.
-func isPlain(escapedPath string) bool {
-	if !strings.HasPrefix(escapedPath, "/") || strings.ContainsAny(escapedPath, "%;\\") {
-		return false
-	}
-	for part := range strings.SplitSeq(strings.TrimSuffix(escapedPath[1:], "/"), "/") {
-		if part == "." || part == ".." || part == "" && escapedPath != "/" {
-			return false
-		}
-	}
-	return true
-}
-
-func admits(p broker.Path, method, path string) bool {
-	if len(p.Methods) > 0 && !slices.Contains(p.Methods, method) {
-		return false
-	}
-	below := strings.HasSuffix(p.Path, "/")
-	return path == p.Path || below && (strings.HasPrefix(path, p.Path) || path == strings.TrimSuffix(p.Path, "/"))
-}
+// Why a secret may not be sent to a place.
+const (
+	notOwn     = "to a place that is not its own"
+	notWriting = "to write at a place that is not listed; an entry in `secrets` can add it: write: [PATH]"
+)

@@ -15,47 +15,19 @@ import (
 	"claudebox/internal/secret/broker"
 )
 
-// secretPlaces lists, by the end of a host's name, parts of paths below which secrets are made,
-// changed or revoked. A path is compared with "$" appended.
-var secretPlaces = map[string][]string{
-	"anthropic.com": anthropicPlaces,
-	"claude.com":    anthropicPlaces,
-	"github.com": {
-		"access_tokens", "registration-token", "remove-token", "jitconfig", "authorizations", "installation/token",
-		"/keys$", "gpg_keys", "ssh_signing_keys",
-	},
-	"gitlab.com": {
-		"access_tokens", "deploy_tokens", "impersonation_tokens", "/rotate$", "/keys$", "gpg_keys", "deploy_keys",
-		"runners", "oauth/",
-	},
-	"openai.com": {
-		"client_secrets", "realtime/sessions", "transcription_sessions", "api_keys", "service_accounts",
-	},
-	"openrouter.ai":      {"/keys"},
-	"huggingface.co":     {"settings/tokens", "settings/keys"},
-	"registry.npmjs.org": {"/npm/v1/tokens", "/-/user/"},
-}
-
+// anthropicPlaces are parts of paths at Anthropic's hosts below which secrets are made, shown, changed or revoked.
 var anthropicPlaces = []string{
 	"create_api_key", "api_keys", "external_keys", "vaults", "tunnels", "oauth/token", "credentials", "reveal",
 	"rotate",
 }
 
-// givesSecrets reports whether a request may be answered with a secret that has
-// no placeholder, or may revoke one. A path that can be read in several
-// ways counts in its most permissive reading. A GET counts at Anthropic's hosts only.
-func givesSecrets(t broker.Target, method, escapedPath string) bool {
-	text := mostPermissive(escapedPath) + "$"
-	for domain, places := range secretPlaces {
-		reads := method == http.MethodGet && !slices.Equal(places, anthropicPlaces)
-		if reads || t.Host != domain && !strings.HasSuffix(t.Host, "."+domain) {
-			continue
-		}
-		if slices.ContainsFunc(places, func(place string) bool { return strings.Contains(text, place) }) {
-			return true
-		}
-	}
-	return false
+// givesSecrets reports whether a request to a host may be answered with a secret that has no placeholder, whatever its
+// method. A path that can be read in several ways counts in its most permissive reading.
+func givesSecrets(host, escapedPath string) bool {
+	of := func(domain string) bool { return host == domain || strings.HasSuffix(host, "."+domain) }
+	text := mostPermissive(escapedPath)
+	return (of("anthropic.com") || of("claude.com")) &&
+		slices.ContainsFunc(anthropicPlaces, func(place string) bool { return strings.Contains(text, place) })
 }
 
 // insideLife is how long a placeholder of the login is said to be valid: the

@@ -176,7 +176,7 @@ func logOf(t *testing.T, secret string, k answerKind, parts []string) (log []str
 	s := broker.Secret{Name: "x", Value: secret, Hosts: []string{"api.github.com"}, Forms: []broker.Form{broker.Bearer}}
 	key := bytes.Repeat([]byte{1}, 32)
 	basic := "Basic " + base64.StdEncoding.EncodeToString([]byte("user:"+secret))
-	e := exchange{target: hubTarget, secrets: []known{{s, key}}, swaps: []swap{{"Authorization", basic, secret}}}
+	e := exchange{target: hubTarget, secrets: []known{{s, key}}, swaps: []swap{{header: "Authorization", value: basic, secret: secret}}}
 	r, err := http.NewRequestWithContext(context.WithValue(t.Context(), exchangeKey{}, e), "GET", hub, nil)
 	must(t, err)
 	in := &http.Response{StatusCode: k.status, Header: k.header.Clone(), Request: r, Body: &stepper{parts: parts, log: &log}}

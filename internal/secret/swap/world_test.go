@@ -67,7 +67,10 @@ func newWorld(t testing.TB, changes ...func(*broker.Config)) *world {
 	w.config = broker.Config{
 		Key: broker.NewKey(), Roots: roots, Login: &broker.Login{Key: broker.NewKey(), Access: trueAccess, Scope: "user:inference user:profile"},
 		Secrets: []broker.Secret{
-			{Name: "GH_TOKEN", Value: trueGitHub, Hosts: []string{"github.com", "api.github.com"}, Forms: []broker.Form{broker.Bearer, broker.Basic}},
+			{
+				Name: "GH_TOKEN", Value: trueGitHub, Hosts: []string{"github.com", "api.github.com"}, Forms: []broker.Form{broker.Bearer, broker.Basic},
+				Write: []broker.Path{{Path: "/echo"}},
+			},
 			{Name: "FOO", Value: trueFoo, Hosts: []string{"foo.example:8443"}, Forms: []broker.Form{broker.Header}, Headers: []string{"X-Foo-Token"}},
 		},
 	}

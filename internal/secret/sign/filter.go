@@ -3,6 +3,7 @@ package sign
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"slices"
 
 	"golang.org/x/crypto/ssh"
@@ -91,9 +92,13 @@ func (f *filter) judge(key, data []byte) sshagent.Use {
 // (PROTOCOL.agent of OpenSSH, section 1).
 const bindName = "session-bind@openssh.com"
 
+// mostBind bounds what [filter.Extension] reads, in bytes: a key of 16,384 bits, with its signature, is shorter.
+const mostBind = 16 << 10
+
 // Extension handles bindName only: it binds the connection to a host that has signed the id of the ssh session with its
-// key. That works once, and only for a host that may be logged in to. After any other attempt with a valid signature,
-// nothing is signed on the connection any more.
+// key. That works once, and only for a host that may be logged in to: a key is compared with those before anything of
+// it is read, because to verify one of a size that an agent chose takes as long as the agent likes. After any other
+// attempt nothing is signed on the connection any more, unless it is only the signature that is wrong.
 func (f *filter) Extension(name string, content []byte) ([]byte, error) {
 	if name != bindName {
 		return nil, agent.ErrExtensionUnsupported
@@ -102,16 +107,16 @@ func (f *filter) Extension(name string, content []byte) ([]byte, error) {
 		Key, Session, Signature []byte
 		Forwarded               bool
 	}
-	var signature ssh.Signature
-	if ssh.Unmarshal(content, &bind) != nil || ssh.Unmarshal(bind.Signature, &signature) != nil {
+	if len(content) > mostBind {
+		f.tell(sshagent.Use{Refused: fmt.Sprintf("a host's key of more than %d KiB", mostBind>>10)})
+		f.bound = &binding{spoiled: "the host's key is too long"}
 		return nil, errRefused
 	}
-	key, err := ssh.ParsePublicKey(bind.Key)
-	if err != nil || key.Verify(bind.Session, &signature) != nil {
+	if ssh.Unmarshal(content, &bind) != nil {
 		return nil, errRefused
 	}
 	at := slices.IndexFunc(f.rules.Hosts, func(h sshagent.Host) bool {
-		return slices.ContainsFunc(h.Keys, func(k []byte) bool { return bytes.Equal(k, key.Marshal()) })
+		return slices.ContainsFunc(h.Keys, func(k []byte) bool { return bytes.Equal(k, bind.Key) })
 	})
 	switch {
 	case f.bound != nil:
@@ -120,11 +125,18 @@ func (f *filter) Extension(name string, content []byte) ([]byte, error) {
 		f.bound = &binding{spoiled: "the connection is forwarded"}
 	case at < 0:
 		f.bound = &binding{spoiled: "the host is not listed, or has another key than in known_hosts"}
-	default:
-		f.bound = &binding{session: bind.Session, host: f.rules.Hosts[at].Name, key: key.Marshal()}
+	case verify(bind.Key, bind.Session, bind.Signature):
+		f.bound = &binding{session: bind.Session, host: f.rules.Hosts[at].Name, key: bind.Key}
 		return nil, nil
 	}
 	return nil, errRefused
+}
+
+// verify reports whether a key, which is one of the user's known hosts, has signed data.
+func verify(blob, data, signed []byte) bool {
+	var signature ssh.Signature
+	key, err := ssh.ParsePublicKey(blob)
+	return err == nil && ssh.Unmarshal(signed, &signature) == nil && key.Verify(data, &signature) == nil
 }
 
 // The remaining methods change keys or return signers, which nobody inside the sandbox may do.

@@ -8,6 +8,7 @@ import (
 	"encoding/pem"
 	"io"
 	"log"
+	"math/big"
 	"net"
 	"os"
 	"path/filepath"
@@ -110,6 +111,17 @@ func (u *user) request(session string, key ssh.PublicKey, method, service string
 	return data
 }
 
+// endless is a host's key of RSA whose signature takes minutes to verify.
+var endless = ssh.Marshal(struct {
+	Key, Session, Signature []byte
+	Forwarded               bool
+}{
+	ssh.Marshal(struct {
+		Kind string
+		E, N *big.Int
+	}{"ssh-rsa", new(big.Int).Lsh(big.NewInt(1), 999_999), new(big.Int).Lsh(big.NewInt(1), 1_000_000)}), []byte("session"), nil, false,
+})
+
 func bind(t testing.TB, host ssh.Signer, signedFor, session string, forwarded bool) []byte {
 	t.Helper()
 	proof, err := host.Sign(rand.Reader, []byte(signedFor))
@@ -191,7 +203,9 @@ func TestOnlyListedHostsAreLoggedInTo(t *testing.T) {
 		"bound to two sessions":               {append(slices.Clone(bound), bind(t, u.host, "two", "two", false)), good, "two hosts"},
 		"a stranger first":                    {[][]byte{bind(t, u.stranger, "session", "session", false), bound[0]}, good, "two hosts"},
 		"bound with something behind":         {[][]byte{append(slices.Clone(bound[0]), 'x')}, good, "did not prove"},
-		"bound by a key that is no key":       {[][]byte{[]byte("\x00\x00\x00\x01x\x00\x00\x00\x00\x00\x00\x00\x00\x00")}, good, "did not prove"},
+		"bound by a key that is no key":       {[][]byte{[]byte("\x00\x00\x00\x01x\x00\x00\x00\x00\x00\x00\x00\x00\x00")}, good, "not listed"},
+		"a stranger's key, not verified":      {[][]byte{bind(t, u.stranger, "another", "session", false)}, good, "not listed"},
+		"a stranger's key without end":        {[][]byte{endless}, good, "too long"},
 		"a request that asks for no login":    {bound, bytes.Replace(good, []byte("publickey\x01"), []byte("publickey\x00"), 1), "neither"},
 		"a message that is no request at all": {bound, append([]byte("\x00\x00\x00\x07session\x33"), good[12:]...), "neither"},
 	} {

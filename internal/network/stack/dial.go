@@ -8,7 +8,6 @@ import (
 	"net/netip"
 	"strconv"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"claudebox/internal/network/flow"
@@ -29,30 +28,22 @@ type dialFunc func(
 	ctx context.Context, network, to string, judge func(netip.AddrPort) error,
 ) (net.Conn, netip.AddrPort, error)
 
-// dialHost is the [dialFunc] that every connection uses.
+// dialHost is the [dialFunc] that every connection uses. It tries the addresses of a name as RFC 8305 says: one that is
+// dead delays no other.
 func (s *Stack) dialHost(
 	ctx context.Context, network, to string, judge func(netip.AddrPort) error,
 ) (net.Conn, netip.AddrPort, error) {
-	d := net.Dialer{
-		Resolver: s.Resolver, KeepAliveConfig: keepAlive,
-		ControlContext: func(_ context.Context, _, to string, _ syscall.RawConn) error {
-			addr, err := netip.ParseAddrPort(to)
-			if err != nil {
-				return err
-			}
-			return judge(addr)
-		},
-	}
-	conn, err := d.DialContext(ctx, network, to)
+	all, err := addresses(ctx, s.Resolver, to)
 	if err != nil {
 		return nil, netip.AddrPort{}, err
 	}
-	addr, err := netip.ParseAddrPort(conn.RemoteAddr().String())
-	if err != nil {
-		conn.Close()
-		return nil, netip.AddrPort{}, err
-	}
-	return conn, addr, nil
+	d := net.Dialer{KeepAliveConfig: keepAlive}
+	return race(ctx, all, attemptDelay, func(ctx context.Context, addr netip.AddrPort) (net.Conn, error) {
+		if err := judge(addr); err != nil {
+			return nil, err
+		}
+		return d.DialContext(ctx, network, addr.String())
+	})
 }
 
 // dial connects to the host of a flow, by its name if it has one. It returns the flow with the address that

@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -51,7 +52,7 @@ inside a bubblewrap sandbox. A profile says what the agent may have; its
 packages are pinned store paths; what you are shown is what runs.
 
 Words that are not claudebox's own go to the agent, in order. Behind -- all
-words are the agent's.`
+words are the agent's; behind its first word so are -h, -v and their long forms.`
 
 const rootExample = `  claudebox                          start the agent in this folder
   claudebox -P work --continue       profile work; --continue is the agent's
@@ -154,7 +155,7 @@ func newVersionCommand(sys System) *cobra.Command {
 }
 
 // readyFlags registers the completions for the flags of a command and of those below it, and has those that take a
-// value refuse an empty one.
+// value refuse an empty one, and a second one.
 func readyFlags(c *cobra.Command, sys System) {
 	tiers := cobra.FixedCompletions([]string{
 		"full\tyour network", "inet\tthe internet, without private networks", "allow\tthe listed hosts",
@@ -171,7 +172,7 @@ func readyFlags(c *cobra.Command, sys System) {
 		if f.NoOptDefVal == "" {
 			var what string
 			what, f.Usage = pflag.UnquoteUsage(f) // completions show it as it is
-			f.Value = filled{f.Value, what}
+			f.Value = &filled{Value: f.Value, what: what}
 		}
 	})
 	for _, sub := range c.Commands() {
@@ -179,20 +180,27 @@ func readyFlags(c *cobra.Command, sys System) {
 	}
 }
 
-// filled is a flag's value that may not be empty: in a script that is a variable which is not set.
+// filled is a flag's value that may not be empty: in a script that is a variable which is not set. It may not be given
+// twice, either, see [launchFlag.set].
 type filled struct {
 	pflag.Value
-	what string
+	what  string
+	given string
 }
 
 // Type is what help shows for the value.
-func (f filled) Type() string { return f.what }
+func (f *filled) Type() string { return f.what }
 
-// Set keeps a text that is not empty.
-func (f filled) Set(text string) error {
-	if text == "" {
+// Set keeps a text that is not empty. pflag hands on the "=" of a short flag that nothing follows.
+func (f *filled) Set(text string) error {
+	_, judges := f.Value.(launchFlag)
+	switch {
+	case text == "" || text == "=":
 		return errors.New("it needs a value: " + f.what)
+	case !judges && f.given != "" && f.given != text:
+		return fmt.Errorf("it is given twice, as %q and as %q", f.given, text)
 	}
+	f.given = text
 	return f.Value.Set(text)
 }
 
@@ -239,7 +247,7 @@ var (
 func addLaunchFlags(flags *pflag.FlagSet, names ...string) *options {
 	o := &options{}
 	for _, f := range o.flags() {
-		if len(names) > 0 && !slices.Contains(names, f.name) {
+		if len(names) > 0 && !slices.Contains(names, f.name) || f.name == "help" { // which is cobra's
 			continue
 		}
 		flags.VarP(f, f.name, f.short, f.usage)
@@ -261,6 +269,5 @@ func (f launchFlag) Set(text string) error {
 	if f.value == "" && text != "true" {
 		return errors.New("it takes no value")
 	}
-	f.set(text)
-	return nil
+	return f.set(text)
 }

@@ -13,26 +13,33 @@ func TestACommandIsFoundBehindOwnFlags(t *testing.T) {
 	for args, want := range map[string]string{
 		"plan":                           "plan",
 		"-y plan":                        "plan",
-		"-P work plan --all":             "plan -P work --all",
+		"-P work plan --all":             "plan --profile=work --all",
 		"--network=none plan":            "plan --network=none",
-		"-y shell -- make":               "shell -y -- make",
-		"-P work -y shell -- make":       "shell -P work -y -- make",
+		"-y shell -- make":               "shell --yes -- make",
+		"-P work -y shell -- make":       "shell --profile=work --yes -- make",
 		"--dry-run shell":                "shell --dry-run",
 		"--dry-run plan":                 "plan",
 		"--dry-run allow":                "allow --dry-run", // refused there, never dropped
 		"-y --no-report why x":           "why x",
 		"-y help":                        "help",
 		"-P plan":                        "", // a profile of that name
-		"-P plan plan":                   "plan -P plan",
+		"-P plan plan":                   "plan --profile=plan",
 		"-- plan":                        "",
 		"-y -- plan":                     "",
 		"-p plan":                        "", // -p is the agent's first word
+		"-Pwork plan":                    "plan --profile=work",
+		"-P=work plan":                   "plan --profile=work",
+		"-yP work plan":                  "plan --profile=work",
+		"-yPwork shell make":             "shell --yes --profile=work make",
+		"-h plan":                        "plan --help",
+		"-P":                             "",
+		"-yc plan":                       "", // at fault, and refused
 		"fix plan":                       "",
 		"":                               "",
 		"--model plan":                   "",
 		"make a plan":                    "",
 		"check -y":                       "check -y",
-		"--mount-ro a --mount-rw b plan": "plan --mount-ro a --mount-rw b",
+		"--mount-ro a --mount-rw b plan": "plan --mount-ro=a --mount-rw=b",
 	} {
 		words, near := findCommand(strings.Fields(args))
 		if got := strings.Join(words, " "); got != want || near != "" {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -97,7 +98,8 @@ func (o pruneOptions) criteria() (c state.Criteria, err error) {
 
 // keptInstances lists what is kept, and prints what is odd about it.
 func keptInstances(sys System) (home string, facts host.Facts, list []state.Kept, err error) {
-	if facts, err = host.Detect(); err != nil {
+	facts, err = host.Detect()
+	if err = cmp.Or(err, profiledir.JudgeHome(facts)); err != nil {
 		return "", facts, nil, err
 	}
 	home = profiledir.FoldersOf(facts, sys.Manifest).Home

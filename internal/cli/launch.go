@@ -23,9 +23,13 @@ func newShellCommand(sys System) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "shell [flags] [-- command…]",
 		Short: "The same sandbox with a shell, or a command, instead of the agent",
-		RunE: func(_ *cobra.Command, words []string) error {
+		RunE: func(c *cobra.Command, words []string) error {
 			if len(words) == 0 {
 				words = launch.Shell
+			}
+			if flag := planFlagIn(words); flag != "" && c.ArgsLenAtDash() < 0 {
+				return misused(c, "%[1]s must stand before the command (%[2]s); put `--` before that to give %[1]s to it",
+					flag, words[0])
 			}
 			return runLaunch(sys, *o, words)
 		},
@@ -33,6 +37,18 @@ func newShellCommand(sys System) *cobra.Command {
 	c.Flags().SetInterspersed(false)
 	o = addLaunchFlags(c.Flags(), shellFlags...)
 	return c
+}
+
+// planFlagIn returns the first word behind that of a command by which a launch would have another sandbox; empty: none.
+func planFlagIn(command []string) string {
+	for at := 1; at < len(command) && command[at] != "--"; at++ {
+		found, _, err := new(options).readFlags(command[at:])
+		decides := func(s setting) bool { return slices.Contains(planFlags, s.flag.name) }
+		if err == nil && slices.ContainsFunc(found, decides) {
+			return command[at]
+		}
+	}
+	return ""
 }
 
 // runLaunch prepares a session, shows what will enter, asks, and runs it; it asks

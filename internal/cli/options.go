@@ -5,6 +5,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -24,13 +26,20 @@ type launchFlag struct {
 	name, short string
 	value       string // what help calls its value; empty: it takes none
 	usage       string
-	anywhere    bool // claimed after the agent's first word, too
-	to          any  // the field of options that it sets: a *string, *[]string or *bool
+	claimed     claim
+	to          any // the field of options that it sets: a *string, *[]string or *bool
 }
 
-// Values of launchFlag.anywhere. A flag that widens the sandbox counts only before the
-// agent's first word, so that a prompt pasted into a script cannot widen it.
-const before, anywhere = false, true
+// claim says where a flag is claudebox's.
+type claim int
+
+// A flag that widens the sandbox counts only before the agent's first word, so that a prompt pasted into a script
+// cannot widen it; behind that word it is refused, not passed on. One that is foremost is the agent's behind it.
+const (
+	before claim = iota
+	anywhere
+	foremost
+)
 
 // flags are all of claudebox's flags for a launch, which set fields of o.
 func (o *options) flags() []launchFlag {
@@ -47,20 +56,27 @@ func (o *options) flags() []launchFlag {
 		{"check", "", "", "check what a launch needs, run nothing", anywhere, &o.Check},
 		{"no-report", "", "", "say nothing when the session ends", anywhere, &o.NoReport},
 		{"report-json", "", "FILE", "write what the session changed to a file", before, &o.ReportJSON},
+		{"help", "h", "", "help about claudebox", foremost, &o.Help},
+		{"version", "v", "", "claudebox's version", foremost, &o.Version},
 		{"claudebox-help", "", "", "help about claudebox, not the agent", before, &o.Help},
 		{"claudebox-version", "", "", "claudebox's version, not the agent's", before, &o.Version},
 	}
 }
 
-func (f launchFlag) set(value string) {
+// set keeps a value. A flag of one value that is given two is an error: either could be the narrower wish.
+func (f launchFlag) set(value string) error {
 	switch to := f.to.(type) {
 	case *string:
+		if *to != "" && *to != value {
+			return fmt.Errorf("--%s is given twice, as %q and as %q", f.name, *to, value)
+		}
 		*to = value
 	case *[]string:
 		*to = append(*to, value)
 	case *bool:
 		*to = true
 	}
+	return nil
 }
 
 // values are what was said for a flag that takes a value.
@@ -81,16 +97,6 @@ func (f launchFlag) values() []string {
 // It fails on a flag without its value, and on a widening flag after the agent's first word.
 func split(args []string) (options, error) {
 	var o options
-	if len(args) == 1 {
-		switch args[0] {
-		case "-h", "--help":
-			o.Help = true
-			return o, nil
-		case "--version":
-			o.Version = true
-			return o, nil
-		}
-	}
 	for len(args) > 0 {
 		if args[0] == "--" {
 			if len(o.Words) == 0 {
@@ -110,63 +116,178 @@ func split(args []string) (options, error) {
 
 // take claims the first of args, or gives it to the agent. It returns how many words were used.
 func (o *options) take(args []string) (int, error) {
-	flag, value, inline := o.findFlag(args[0])
+	word := args[0]
+	if near := nearFlag(word); near != "" {
+		return 0, fmt.Errorf("there is no %s: say %s, or put `--` before it to give it to the agent", flagName(word), near)
+	}
+	found, used, err := o.readFlags(args)
 	switch {
-	case flag == nil:
-		if near := nearFlag(args[0]); near != "" {
-			name, _, _ := strings.Cut(args[0], "=")
-			return 0, fmt.Errorf("there is no %s: say %s, or put `--` before it to give it to the agent", name, near)
+	case err != nil:
+		return 0, err
+	case used == 0 && joined(word) != "":
+		return 0, fmt.Errorf("%s joins claudebox's %s with a flag that is not claudebox's: write them apart, or put "+
+			"`--` before it to give it to the agent", word, joined(word))
+	case used == 0, len(o.Words) > 0 && len(found) == 1 && found[0].flag.claimed == foremost:
+		o.Words = append(o.Words, word)
+		return 1, nil
+	}
+	for _, s := range found {
+		if s.flag.claimed == before && len(o.Words) > 0 {
+			return 0, fmt.Errorf("%[1]s must stand before the agent's first word (%[2]s); put `--` before that word to "+
+				"give %[1]s to the agent", word, o.Words[0])
 		}
-		o.Words = append(o.Words, args[0])
-		return 1, nil
-	case !flag.anywhere && len(o.Words) > 0:
-		return 0, fmt.Errorf("%[1]s must stand before the agent's first word (%[2]s); put `--` before that word to give "+
-			"%[1]s to the agent", args[0], o.Words[0])
-	case flag.value == "" && inline:
-		return 0, fmt.Errorf("--%s takes no value", flag.name)
-	case flag.value == "":
-		flag.set("")
-		return 1, nil
+		if err := s.flag.set(s.value); err != nil {
+			return 0, err
+		}
 	}
-	used := 1
-	if !inline && len(args) > 1 {
-		value, used = args[1], 2
-	}
-	if value == "" { // or given by a variable that is not set, which must not mean the default
-		return 0, fmt.Errorf("%s needs a value: %s", strings.TrimSuffix(args[0], "="), flag.value)
-	}
-	flag.set(value)
 	return used, nil
 }
 
-// nearFlag returns the flag that a word was probably meant to be; empty: none. A
+// setting is a flag with the value that it was given.
+type setting struct {
+	flag  launchFlag
+	value string
+}
+
+// String returns the one spelling of a setting by which it is passed on.
+func (s setting) String() string {
+	if s.flag.value == "" {
+		return "--" + s.flag.name
+	}
+	return "--" + s.flag.name + "=" + s.value
+}
+
+// readFlags reads the first of args as flags of claudebox's, in each spelling that pflag knows, which reads them behind
+// a command: --name=value, --name value, -n=value, -nvalue, -n value, and switches before these in one word, as in
+// "-yP value". used is the number of args that were read; 0: the first is the agent's. It fails on a value that is
+// missing or too much, and on a word that goes on with a flag which is not claudebox's.
+func (o *options) readFlags(args []string) (found []setting, used int, err error) {
+	name, isLong := strings.CutPrefix(args[0], "--")
+	if !isLong {
+		return o.readShort(args)
+	}
+	name, value, inline := strings.Cut(name, "=")
+	i := slices.IndexFunc(o.flags(), func(f launchFlag) bool { return f.name == name })
+	if i < 0 {
+		return nil, 0, nil
+	}
+	flag := o.flags()[i]
+	if flag.value == "" && inline {
+		return nil, 0, fmt.Errorf("--%s takes no value", name)
+	}
+	return flag.read(nil, args, value, inline)
+}
+
+// readShort is [options.readFlags] for a word with one dash.
+func (o *options) readShort(args []string) (found []setting, used int, err error) {
+	word := args[0]
+	if !strings.HasPrefix(word, "-") {
+		return nil, 0, nil
+	}
+	for at := 1; at < len(word); at++ {
+		i := slices.IndexFunc(o.flags(), func(f launchFlag) bool { return f.short == word[at:at+1] })
+		rest, inline := strings.CutPrefix(word[at+1:], "=")
+		switch {
+		case i < 0 && !slices.ContainsFunc(found, func(s setting) bool { return s.flag.claimed != foremost }):
+			return nil, 0, nil
+		case i < 0:
+			return nil, 0, fmt.Errorf("%s joins claudebox's %s with a flag that is not claudebox's: write them apart",
+				word, word[:2])
+		case o.flags()[i].value != "":
+			return o.flags()[i].read(found, args, rest, inline || rest != "")
+		case inline:
+			return nil, 0, fmt.Errorf("-%c takes no value", word[at])
+		}
+		found = append(found, setting{flag: o.flags()[i]})
+	}
+	return found, min(len(found), 1), nil
+}
+
+// read appends to found the setting of a flag, which is the last in the first of args. Its value is inline, in the same
+// word, or the next one. An empty value, given by a variable that is not set, must not mean the default.
+func (f launchFlag) read(found []setting, args []string, value string, inline bool) ([]setting, int, error) {
+	used := 1
+	switch {
+	case f.value == "":
+		return append(found, setting{flag: f}), used, nil
+	case !inline && len(args) > 1:
+		value, used = args[1], 2
+	}
+	if value == "" {
+		return nil, 0, fmt.Errorf("%s needs a value: %s", strings.TrimSuffix(args[0], "="), f.value)
+	}
+	return append(found, setting{f, value}), used, nil
+}
+
+// joined returns the flag of claudebox's that a word has behind one or two flags of the agent's, as -cP has -P; empty:
+// none. Which of them the next word belongs to cannot be known.
+func joined(word string) string {
+	isLetter := func(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
+	for at := 1; at <= 3 && at < len(word) && word[0] == '-' && isLetter(word[at]); at++ {
+		for _, f := range new(options).flags() {
+			if f.short == word[at:at+1] && f.claimed != foremost && (f.value != "" || at == len(word)-1) {
+				return "-" + f.short
+			}
+		}
+	}
+	return ""
+}
+
+// flagName is what stands before the value in a word that is like a flag.
+func flagName(word string) string {
+	name, _, _ := strings.Cut(word, "=")
+	return name
+}
+
+// dashes are characters that a text shows in the place of two dashes, or of one.
+var dashes = strings.NewReplacer("\u2014", "--", "\u2013", "--", "\u2212", "-", "\u2010", "-", "\u2011", "-")
+
+// nearFlag returns the flag that a word was probably meant to be; empty: none, or the word is that flag. A
 // mistyped flag must not leave the sandbox wider than was asked.
 func nearFlag(word string) string {
-	name, _, _ := strings.Cut(word, "=")
+	name := strings.ToLower(dashes.Replace(flagName(word)))
+	if !strings.HasPrefix(name, "-") {
+		return ""
+	}
 	for _, f := range new(options).flags() {
-		if strings.HasPrefix(name, "-") && oneEdit(name, "--"+f.name) {
+		if flagName(word) == "--"+f.name {
+			return ""
+		}
+	}
+	for _, f := range new(options).flags() {
+		if f.claimed != foremost && f.isNear(name) {
 			return "--" + f.name
 		}
 	}
 	return ""
 }
 
-// findFlag looks a word up among claudebox's flags, also in the form "--name=value". flag is nil if it is none.
-func (o *options) findFlag(word string) (flag *launchFlag, value string, inline bool) {
-	name, value, inline := strings.Cut(word, "=")
-	for _, f := range o.flags() {
-		if name == "--"+f.name || f.short != "" && word == "-"+f.short {
-			return &f, value, inline
-		}
+// isNear reports whether a name in small letters, with its dashes, is probably the flag's: with one dash, shortened,
+// with its value in the same word, or mistyped. A word that begins with a short flag is not taken for a mistyped one.
+func (f launchFlag) isNear(name string) bool {
+	long := "--" + f.name
+	if "-"+name == long || name == long {
+		return true
 	}
-	return nil, "", false
+	if short, _ := utf8.DecodeRuneInString(name[1:]); short == 'p' || short == 'y' {
+		return false
+	}
+	const least = len("--xyz")
+	rest, longer := strings.CutPrefix(name, long)
+	follows, _ := utf8.DecodeRuneInString(rest)
+	edits := 1
+	if len(f.name) >= len("network") {
+		edits = 2
+	}
+	return longer && follows != '-' && !unicode.IsLetter(follows) && !unicode.IsDigit(follows) ||
+		len(name) >= least && strings.HasPrefix(long, name) || spelling.Distance(name, long, edits) <= edits
 }
 
 // findCommand looks for a command after claudebox's own flags, and returns its words
 // with the command first; nil: there is none, and the words are the agent's. near is the
 // command that the first word was probably meant to be, see [nearCommand].
 func findCommand(args []string) (words []string, near string) {
-	at := firstWord(args)
+	flags, at := leading(args)
 	if at == len(args) {
 		return nil, ""
 	}
@@ -176,36 +297,44 @@ func findCommand(args []string) (words []string, near string) {
 		return nil, nearCommand(word, args[at+1:], commands)
 	}
 	takes := func(name string) bool { return i >= 0 && commands[i].Flags().Lookup(name) != nil }
-	return slices.Concat([]string{word}, dropUseless(args[:at], word, takes), args[at+1:]), ""
+	words = []string{word}
+	for _, s := range dropUseless(flags, word, takes) {
+		words = append(words, s.String())
+	}
+	return append(words, args[at+1:]...), ""
 }
 
-// firstWord returns the index of the first word that is no flag of claudebox's; len(args)
-// if there is none before "--".
-func firstWord(args []string) int {
-	for at := 0; at < len(args); at++ {
-		flag, _, inline := new(options).findFlag(args[at])
+// leading reads claudebox's flags at the beginning of args. It returns the index of the first word that is none;
+// len(args) if there is none before "--", or if one of the flags is at fault.
+func leading(args []string) (flags []setting, at int) {
+	for at < len(args) {
+		found, used, err := new(options).readFlags(args[at:])
 		switch {
-		case args[at] == "--":
-			return len(args)
-		case flag == nil:
-			return at
-		case flag.value != "" && !inline:
-			at++
+		case args[at] == "--" || err != nil:
+			return nil, len(args)
+		case used == 0:
+			return flags, at
 		}
+		flags, at = append(flags, found...), at+used
 	}
-	return len(args)
+	return flags, at
+}
+
+// firstWord returns the index of the first word that is no flag of claudebox's, as [leading] does.
+func firstWord(args []string) int {
+	_, at := leading(args)
+	return at
 }
 
 // dropUseless removes, from the flags before a command, switches that the command does not
 // take because they would change nothing: it asks nothing, reports nothing or runs nothing.
-func dropUseless(flags []string, command string, takes func(name string) bool) []string {
-	return slices.DeleteFunc(slices.Clone(flags), func(word string) bool {
-		flag, _, _ := new(options).findFlag(word)
-		if flag == nil || takes(flag.name) {
+func dropUseless(flags []setting, command string, takes func(name string) bool) []setting {
+	return slices.DeleteFunc(flags, func(s setting) bool {
+		if takes(s.flag.name) {
 			return false
 		}
-		harmless := flag.name == "dry-run" && slices.Contains([]string{"plan", "check", "why"}, command)
-		return harmless || flag.name == "yes" || flag.name == "no-report"
+		harmless := s.flag.name == "dry-run" && slices.Contains([]string{"plan", "check", "why"}, command)
+		return harmless || s.flag.name == "yes" || s.flag.name == "no-report"
 	})
 }
 

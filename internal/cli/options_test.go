@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
 
 	"claudebox/internal/session"
 )
@@ -34,6 +36,11 @@ func TestSplit(t *testing.T) {
 		"mounts add up":                          {"--mount-ro a --mount-ro=b --mount-rw c", options{Options: session.Options{MountRO: []string{"a", "b"}, MountRW: []string{"c"}}}},
 		"-h alone is claudebox's":                {"-h", options{Help: true}},
 		"--version alone is claudebox's":         {"--version", options{Version: true}},
+		"so is it behind claudebox's own flags":  {"-y --version", options{Options: session.Options{Yes: true}, Version: true}},
+		"-v is --version":                        {"-P work -v", options{Options: session.Options{Profile: "work"}, Version: true}},
+		"-v behind -- is the agent's":            {"-- -v", options{Options: session.Options{Words: []string{"-v"}}}},
+		"-v behind its words is the agent's":     {"-p x -v", options{Options: session.Options{Words: []string{"-p", "x", "-v"}}}},
+		"-verbose is the agent's":                {"-verbose", options{Options: session.Options{Words: []string{"-verbose"}}}},
 		"--help among words is the agent's":      {"mcp --help", options{Options: session.Options{Words: []string{"mcp", "--help"}}}},
 		"a lone dash is the agent's":             {"-", options{Options: session.Options{Words: []string{"-"}}}},
 	} {
@@ -62,6 +69,23 @@ func TestSplitRefuses(t *testing.T) {
 		"a mistyped flag with its value":                    {"--nework=none -p x", "there is no --nework: say --network"},
 		"a flag with one dash":                              {"-network none", "say --network"},
 		"a mistyped flag behind the agent's words":          {"-p x --dryrun", "say --dry-run"},
+		"one with two faults":                               {"--newtrok none", "say --network"},
+		"one that is shortened":                             {"--prof tight", "say --profile"},
+		"one in capitals":                                   {"--NETWORK=none", "say --network"},
+		"one with a dash of a text":                         {"—network none", "say --network"},
+		"one with its value in the same word":               {"--network:none", "say --network"},
+		"a long flag with one dash, which is no -P":         {"-Profile tight", "say --profile"},
+		"a switch with one dash":                            {"-yes", "say --yes"},
+		"a value in the same word, behind the first word":   {"go -Ptight", "-Ptight must stand before the agent's first word (go)"},
+		"the same behind a switch":                          {"-p go -yPtight", "-yPtight must stand before"},
+		"the same behind a flag of the agent's":             {"-p go -vPtight", "-vPtight must stand before"},
+		"a flag of the agent's joined to one":               {"-yc", "-yc joins claudebox's -y with a flag that is not claudebox's"},
+		"one joined to a flag of the agent's":               {"-cP tight", "-cP joins claudebox's -P with a flag that is not claudebox's"},
+		"one joined to two, behind the first word":          {"-p -cpy x", "-cpy joins claudebox's -y"},
+		"nothing behind the equals sign of a short flag":    {"-P= fix", "-P needs a value"},
+		"a switch in short with a value":                    {"-y=no", "-y takes no value"},
+		"two profiles":                                      {"-P tight -P open", `--profile is given twice, as "tight" and as "open"`},
+		"two tiers, by two spellings":                       {"--network none --network=full", `--network is given twice`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			args := strings.Fields(tc.args)
@@ -89,6 +113,43 @@ func TestATerminalThatOnlyPrintsGetsNoColour(t *testing.T) {
 		t.Setenv("TERM", term)
 		if got := isCapable(); got != want {
 			t.Errorf("TERM=%q: %v", term, got)
+		}
+	}
+}
+
+// R9: `claudebox -Ptight -y go` launched the default profile, and gave -Ptight to the agent.
+func TestEverySpellingOfAFlagIsOne(t *testing.T) {
+	for _, spelling := range [][]string{
+		{"-P", "tight", "-y"},
+		{"-Ptight", "-y"},
+		{"-P=tight", "-y"},
+		{"-yP", "tight"},
+		{"-yPtight"},
+		{"-yP=tight"},
+		{"-yyP", "tight"},
+		{"--profile", "tight", "-y"},
+		{"--profile=tight", "--yes"},
+		{"-P", "tight", "-Ptight", "-yP=tight", "--profile=tight"},
+	} {
+		want := session.Options{Profile: "tight", Yes: true}
+		o, err := split(append(spelling, "go"))
+		if err != nil || !slices.Equal(o.Words, []string{"go"}) {
+			t.Errorf("claudebox %q go: words %q, %v", spelling, o.Words, err)
+		}
+		o.Words = nil
+		if diff := cmp.Diff(want, o.Options); diff != "" {
+			t.Errorf("claudebox %q go: -want +got\n%s", spelling, diff)
+		}
+		if words, _ := findCommand(append(spelling, "shell", "go")); len(words) < 4 || words[0] != "shell" {
+			t.Errorf("claudebox %q shell go: command %q", spelling, words)
+		}
+		flags := pflag.NewFlagSet("a command", pflag.ContinueOnError)
+		behind := addLaunchFlags(flags, shellFlags...)
+		if err := flags.Parse(append(spelling, "go")); err != nil {
+			t.Errorf("claudebox shell %q go: %v", spelling, err)
+		}
+		if diff := cmp.Diff(want, behind.Options); diff != "" {
+			t.Errorf("claudebox shell %q go: -want +got\n%s", spelling, diff)
 		}
 	}
 }

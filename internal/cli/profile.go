@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -28,7 +29,7 @@ func newProfileCommand(sys System) *cobra.Command {
 	with := func(run func(host.Facts, profiledir.Files, []string) (string, error)) func([]string) (string, error) {
 		return func(refs []string) (string, error) {
 			facts, err := host.Detect()
-			if err != nil {
+			if err = cmp.Or(err, profiledir.JudgeHome(facts)); err != nil {
 				return "", err
 			}
 			return run(facts, profiledir.New(facts, sys.Manifest), refs)

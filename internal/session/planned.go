@@ -41,9 +41,6 @@ type planned struct {
 // plan returns the plan of a launch: the file of --plan, a plan that a Nix module made, or one made now from the
 // user's profile. The project's own profile and the flags are applied to it.
 func (p planner) plan() (found planned, err error) {
-	if err := p.options.judgeTier(); err != nil {
-		return planned{}, err
-	}
 	ref, file := p.ref(), p.options.Plan
 	if file == "" {
 		file = p.files().Plan(ref)
@@ -91,8 +88,14 @@ func namedFiles(c call) (list []string) {
 	return list
 }
 
-// judgeTier returns an error if --network names an unknown tier.
-func (o Options) judgeTier() error {
+// judge returns an error if --network names an unknown tier, or if one flag would silently take the place of another,
+// which could be the narrower wish.
+func (o Options) judge() error {
+	if o.Plan != "" && o.Profile != "" {
+		return diag.Errorf("launch by --plan "+o.Plan+" and --profile "+o.Profile,
+			"leave one of them out; a plan is made by a profile with `claudebox plan --pinned -P "+o.Profile+"`",
+			"a plan says all that a profile does, so only one of them could count")
+	}
 	switch o.Network {
 	case "", profile.TierFull, profile.TierInet, profile.TierAllow, profile.TierNone:
 		return nil

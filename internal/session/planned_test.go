@@ -56,12 +56,30 @@ func TestAPlanFileIsFollowedAsTheFlagsChangeIt(t *testing.T) {
 	}
 }
 
+// R11: `--plan open.json -P tight` launched by the plan, and said nothing of the profile.
+func TestFlagsOfWhichOneWouldNotCountAreRefused(t *testing.T) {
+	for name, tc := range map[string]struct {
+		options Options
+		want    string
+	}{
+		"a tier that is none":  {Options{Network: "wide"}, `there is no tier "wide"`},
+		"a plan and a profile": {Options{Plan: "open.json", Profile: "tight"}, "a plan says all that a profile does"},
+	} {
+		if _, err := newCall(Caller{}, tc.options, looking); err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: got %v; want %q in it", name, err, tc.want)
+		}
+	}
+	t.Setenv("CLAUDEBOX_HOME", "box")
+	if _, err := newCall(Caller{}, Options{}, looking); err == nil || !strings.Contains(err.Error(), `"box" is relative`) {
+		t.Errorf("a relative CLAUDEBOX_HOME: %v", err)
+	}
+}
+
 func TestWhatCannotBePlannedIsRefused(t *testing.T) {
 	for name, tc := range map[string]struct {
 		options Options
 		want    string
 	}{
-		"a tier that is none":      {Options{Network: "wide"}, `there is no tier "wide"`},
 		"a port that is none":      {Options{Publish: []string{"0"}}, `"0" is not a port`},
 		"a port with a sign":       {Options{Publish: []string{"+80"}}, `"+80" is not a port`},
 		"another machine's plan":   {Options{Plan: "other.json"}, "it is for pdp11-linux"},

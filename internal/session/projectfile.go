@@ -143,9 +143,6 @@ type Asked struct {
 // ProjectFile finds the project's own profile for the user to judge. With
 // unread its content is not parsed: a file that is denied may be faulty.
 func ProjectFile(c Caller, o Options, unread bool) (Asked, diag.Problems, error) {
-	if err := o.judgeTier(); err != nil {
-		return Asked{}, nil, err
-	}
 	call, own, err := lookUpProfile(c, o)
 	if err != nil {
 		return Asked{}, nil, err

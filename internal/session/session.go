@@ -68,7 +68,7 @@ type call struct {
 
 func newCall(c Caller, o Options, why Purpose) (call, error) {
 	facts, err := host.Detect()
-	return callOf(c, o, why, facts), err
+	return callOf(c, o, why, facts), cmp.Or(err, o.judge(), profiledir.JudgeHome(facts))
 }
 
 func callOf(c Caller, o Options, why Purpose, facts host.Facts) call {

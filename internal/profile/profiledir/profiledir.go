@@ -30,6 +30,17 @@ type Folders struct {
 // SystemFolder is where the NixOS module puts profiles and plans.
 const SystemFolder = "/etc/claudebox"
 
+// JudgeHome returns an error if CLAUDEBOX_HOME is relative. To ignore it would drop the profiles of that folder, which
+// may be narrower than the ones that would be found.
+func JudgeHome(f host.Facts) error {
+	home := f.Env.Value("CLAUDEBOX_HOME", "")
+	if home == "" || filepath.IsAbs(home) {
+		return nil
+	}
+	return diag.Errorf("read CLAUDEBOX_HOME", "write it as a path that begins with a slash",
+		"%q is relative, and no folder to keep profiles and instances in", home)
+}
+
 // FoldersOf returns the folders by CLAUDEBOX_HOME and the XDG base directory
 // specification. manifest is the path of claudebox's manifest, or empty.
 func FoldersOf(f host.Facts, manifest string) Folders {

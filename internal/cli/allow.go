@@ -11,14 +11,15 @@ import (
 	"claudebox/internal/session"
 )
 
-const allowLong = `A project can bring a profile of its own, the file .claudebox.yaml at its root.
+const allowLong = `A project can bring a profile of its own, the file .claudebox.yaml or
+.claudebox.yml at its root, or .claudebox/tools.txt, which lists packages.
 What it takes away from your profile counts at once. What it adds counts when
 you have allowed it. You allow exactly this content, in this folder, over the
 profile that you were shown: after any change of these you are asked again.`
 
 func newAllowCommand(sys System) *cobra.Command {
 	var o session.Options
-	c := sys.prints("allow", "Show what this project's .claudebox.yaml asks for, and allow it", allowLong, noWords,
+	c := sys.prints("allow", "Show what this project's own profile asks for, and allow it", allowLong, noWords,
 		func([]string) (string, error) { return allow(sys, o) })
 	c.Flags().StringVarP(&o.Profile, "profile", "P", "", "profile that it is laid over, a `NAME|FILE`")
 	c.Flags().StringVar(&o.Network, "network", "", "judge it for launches with this `TIER`")
@@ -29,7 +30,7 @@ func newAllowCommand(sys System) *cobra.Command {
 func newDenyCommand(sys System) *cobra.Command {
 	var o session.Options
 	const more = "\n\nA file that is denied does not count at all, nor does what it takes away."
-	c := sys.prints("deny", "Leave this project's .claudebox.yaml out as it stands", allowLong+more, noWords,
+	c := sys.prints("deny", "Leave this project's own profile out as it stands", allowLong+more, noWords,
 		func([]string) (string, error) {
 			const unread = true // it may be faulty
 			asked, _, err := session.ProjectFile(sys.Caller(), o, unread)

@@ -249,7 +249,7 @@ func baseOf(p Plan) (profile.Profile, resolve.Resolution) {
 
 // isRule reports whether a reason names a line of a profile, as [profile.Origin.Rule] writes it.
 func isRule(why string) bool {
-	return strings.HasPrefix(why, "profile ") || strings.HasPrefix(why, profile.ProjectFile+":")
+	return strings.HasPrefix(why, "profile ") || profile.IsProjectRule(why)
 }
 
 // isKept reports whether a mount is that of a folder of the agent's home that is kept.

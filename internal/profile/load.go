@@ -86,13 +86,9 @@ func Load(ref string, open Opener) (Profile, diag.Problems, error) {
 	return (&loader{open: open}).profile(ref)
 }
 
-// ProjectFile is the name of the profile that a project may have at its root.
-// It may grant more only as far as the user allowed it, see package trust.
-const ProjectFile = ".claudebox.yaml"
-
 // LoadOver reads the profile that ref names, as [Load] does, and returns it
 // twice: base without the project's own profile, laid with it merged on top. The
-// file over, a [ProjectFile], is that profile, and src is its content. It may
+// file over is that profile, see [ProjectFileOf], and src is its content. It may
 // extend profiles by name only: any file that it named could have been written
 // by an agent. Its settings have the origin ".claudebox.yaml:LINE", whatever name
 // it gives itself; laid has the name and description of base.
@@ -119,7 +115,7 @@ type project struct {
 func (p project) Open(ref string, from diag.Position) (name, file string, src []byte, err error) {
 	switch {
 	case ref == p.file && from.File == "":
-		return ProjectFile, p.file, p.src, nil
+		return ProjectFileOf(p.file), p.file, p.src, nil
 	case from.File == p.file && IsFile(ref):
 		return "", "", nil, errors.New(shape.Quote(ref) +
 			" is a file, which an agent could write; a project may extend profiles by name only")

@@ -49,7 +49,7 @@ func (p Profile) WithTier(tier string) Profile {
 
 // Origin is the place in a profile where a setting was written.
 type Origin struct {
-	Name string // name of the profile; [ProjectFile] for the project's own
+	Name string // name of the profile; for the project's own what [ProjectFileOf] returns
 	File string // as errors show it
 	Line int
 }
@@ -65,7 +65,7 @@ func (o Origin) String() string {
 // Rule returns the origin as the reason that a plan gives for an entry: "profile work:12".
 // For the project's own profile it is ".claudebox.yaml:12", without "profile".
 func (o Origin) Rule() string {
-	if o.Name == ProjectFile {
+	if IsProjectRule(o.String()) {
 		return o.String()
 	}
 	return "profile " + o.String()

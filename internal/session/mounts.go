@@ -294,10 +294,8 @@ func judgeOverlap(m launch.Mount, list []given) error {
 
 // userNamed reports whether a flag or a profile asked for a mount.
 func userNamed(m launch.Mount) bool {
-	return slices.ContainsFunc([]string{"--mount-", whyWorktree, "profile ", profile.ProjectFile + ":"},
-		func(prefix string) bool {
-			return strings.HasPrefix(m.Why, prefix)
-		})
+	return profile.IsProjectRule(m.Why) || slices.ContainsFunc([]string{"--mount-", whyWorktree, "profile "},
+		func(prefix string) bool { return strings.HasPrefix(m.Why, prefix) })
 }
 
 // opens reports whether a mount lets the agent write to what kept protects or, if kept covers it, read it.

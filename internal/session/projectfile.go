@@ -23,7 +23,7 @@ func (p planner) overlay(base planned) (planned, error) {
 		return base, err
 	}
 	if p.options.Plan != "" {
-		base.remarks = append(base.remarks, profile.ProjectFile+" does not count: --plan launches exactly its plan")
+		base.remarks = append(base.remarks, file.Name()+" does not count: --plan launches exactly its plan")
 		return base, nil
 	}
 	verdict, err := trustStore(p.call).Find(file.Path)
@@ -31,7 +31,7 @@ func (p planner) overlay(base planned) (planned, error) {
 		diag.Print(p.caller.Stderr, err)
 	}
 	if verdict.On(*file) && !verdict.Allowed {
-		base.remarks = append(base.remarks, profile.ProjectFile+" does not count: you denied it")
+		base.remarks = append(base.remarks, file.Name()+" does not count: you denied it")
 		return base, nil
 	}
 	made, err := p.makeOver(base.plan, *file, verdict)
@@ -81,7 +81,7 @@ func (p planner) makeOver(under plan.Plan, file trust.File, verdict trust.Verdic
 		if verdict.Allowed && verdict.On(file) {
 			counts = " counts, as you allowed it"
 		}
-		made.remarks = []string{profile.ProjectFile + counts}
+		made.remarks = []string{file.Name() + counts}
 	}
 	return made, err
 }
@@ -103,7 +103,7 @@ func leftOut(file trust.File, verdict trust.Verdict, left []trust.Widening, flag
 		since = "you have not allowed since it changed"
 	}
 	return diag.Problem{
-		Message: profile.ProjectFile + " asks for what " + since + ", and what is left out: " +
+		Message: file.Name() + " asks for what " + since + ", and what is left out: " +
 			strings.Join(named, "; "),
 		Remedy: "look at it with `" + strings.Join(append([]string{"claudebox allow"}, flags...), " ") +
 			"`, or refuse it with `claudebox deny`",
@@ -125,7 +125,7 @@ func projectFile(f host.Facts, kind string) (file *trust.File, err error) {
 
 // place returns the folders that paths in a project's profile are relative to.
 func place(f host.Facts, file trust.File) trust.Place {
-	return trust.Place{Home: f.Home, Project: filepath.Dir(file.Path)}
+	return trust.Place{Home: f.Home, Project: file.Root}
 }
 
 // trustStore returns where the user's verdicts on projects' profiles are kept.

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 
@@ -141,27 +143,49 @@ func (s Store) open() (*beneath.Folder, error) {
 // File is a project's own profile. It is read once, so that the bytes that are
 // checked, shown and allowed are the same.
 type File struct {
+	Root   string // of the project
 	Path   string // canonical
-	Source []byte
+	Source []byte // YAML, also of a list of packages
 }
+
+// Name returns the path from the project's root.
+func (f File) Name() string { return profile.ProjectFileOf(f.Path) }
 
 // SHA256 returns the SHA-256 of the content, in hex.
 func (f File) SHA256() string { return fmt.Sprintf("%x", sha256.Sum256(f.Source)) }
 
-// Read reads the profile at the root of a project. It returns nil, nil if there is
-// none, at the cost of one system call. An agent may have made the file, so a
-// link, pipe or folder of that name, or a file of more than [profile.MaxSize]
-// bytes, is an error.
+// Read reads the profile at the root of a project. It returns nil, nil if there is none. An agent may have made the
+// file, so a link, pipe or folder of that name, or a file of more than [profile.MaxSize] bytes, is an error. So are two
+// of them, and a file that looks like one and would not count.
 func Read(root string) (*File, error) {
-	content, err := beneath.ReadIn(root, profile.ProjectFile, profile.MaxSize)
-	if errors.Is(err, unix.ENOENT) {
-		return nil, nil
+	dir, err := beneath.Open(root)
+	if err != nil {
+		return nil, diag.Wrap("look for "+profile.ProjectFile, err, "")
 	}
-	real, wayErr := filepath.EvalSymlinks(root)
-	if wayErr == nil {
-		real, wayErr = filepath.Abs(real)
+	defer dir.Close()
+	real, err := filepath.EvalSymlinks(root)
+	if err == nil {
+		real, err = filepath.Abs(real)
 	}
-	file := filepath.Join(real, profile.ProjectFile)
+	if err != nil {
+		return nil, diag.Wrap("look for "+profile.ProjectFile, err, "")
+	}
+	name, err := find(dir, real)
+	if name == "" || err != nil {
+		return nil, err
+	}
+	content, err := dir.Read(name, profile.MaxSize)
+	if err != nil {
+		return nil, refusal(filepath.Join(real, name), err)
+	}
+	if name == profile.ToolsFile {
+		content = profile.OfTools(content)
+	}
+	return &File{Root: real, Path: filepath.Join(real, name), Source: content}, nil
+}
+
+// refusal is the error for a project's profile that is not read because of err.
+func refusal(file string, err error) error {
 	switch {
 	case errors.Is(err, unix.ELOOP):
 		err = errors.New("it is a link, which may lead anywhere")
@@ -170,8 +194,64 @@ func Read(root string) (*File, error) {
 	case errors.Is(err, beneath.ErrTooLarge):
 		err = errors.New("it is larger than 1 MiB")
 	}
-	if err = errors.Join(err, wayErr); err != nil {
-		return nil, diag.Wrap("read "+file, err, "look at it, and remove it or put a file in its place")
+	return diag.Wrap("read "+file, err, "look at it, and remove it or put a file in its place")
+}
+
+// everything is more entries than a folder has.
+const everything = math.MaxInt32
+
+// find returns the path of a project's own profile in its folder; empty: there is none. It fails where another file
+// would be passed over: a second profile, or one that looks like it.
+func find(dir *beneath.Folder, root string) (string, error) {
+	names, err := dir.Names(".", everything)
+	if err != nil {
+		return "", diag.Wrap("look for "+profile.ProjectFile, err, "make the project's folder readable for you")
 	}
-	return &File{Path: file, Source: content}, nil
+	folder := path.Dir(profile.ToolsFile)
+	var found, misnamed []string
+	for _, name := range names {
+		switch {
+		case name == folder:
+			tools, others, err := findTools(dir)
+			if err != nil {
+				return "", refusal(filepath.Join(root, folder), err)
+			}
+			found, misnamed = append(found, tools...), append(misnamed, others...)
+		case name == profile.ProjectFile, name == profile.ProjectYML:
+			found = append(found, name)
+		case profile.IsMisnamed(name):
+			misnamed = append(misnamed, name)
+		}
+	}
+	slices.Sort(found)
+	slices.Sort(misnamed)
+	switch {
+	case len(misnamed) > 0:
+		return "", diag.Errorf("read "+filepath.Join(root, misnamed[0]),
+			"write what it says into "+profile.ProjectFile+" (`man claudebox-profile`), and remove it or give it another "+
+				"name",
+			"it looks like a project's profile, but claudebox reads none of that name")
+	case len(found) > 1:
+		return "", diag.Errorf("read "+filepath.Join(root, found[0]),
+			"write all into "+profile.ProjectFile+", and remove the other",
+			"%s is there as well, and only one of them would count", found[1])
+	case len(found) == 0:
+		return "", nil
+	}
+	return found[0], nil
+}
+
+// findTools looks into the folder of [profile.ToolsFile] as [find] does.
+func findTools(dir *beneath.Folder) (found, misplaced []string, err error) {
+	folder := path.Dir(profile.ToolsFile)
+	names, err := dir.Names(folder, everything)
+	for _, name := range names {
+		switch rel := folder + "/" + name; {
+		case rel == profile.ToolsFile:
+			found = append(found, rel)
+		case profile.IsMisplaced(name):
+			misplaced = append(misplaced, rel)
+		}
+	}
+	return found, misplaced, err
 }

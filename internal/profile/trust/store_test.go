@@ -139,6 +139,63 @@ func TestAProjectsProfileThatIsNoFileIsRefused(t *testing.T) {
 	}
 }
 
+// R10: `.claudebox.yml`, `.claudebox.toml` and the like with `network: none` were passed over, and the network was open.
+func TestAFileThatLooksLikeAProjectsProfileIsNotPassedOver(t *testing.T) {
+	for name, tc := range map[string]struct {
+		files, name, source, refused string
+	}{
+		"another ending for YAML":        {".claudebox.yml", ".claudebox.yml", "x\n", ""},
+		"a list of packages":             {".claudebox/tools.txt", ".claudebox/tools.txt", "packages: [ \"x\",\n]\n", ""},
+		"what an editor left":            {".claudebox.yaml .claudebox.yaml~ .#.claudebox.yaml .claudebox.yaml.swp", ".claudebox.yaml", "x\n", ""},
+		"a folder with something else":   {".claudebox/profiles/tight.yaml .claudebox/notes.txt", "", "", ""},
+		"TOML":                           {".claudebox.toml", "", "", ".claudebox.toml: it looks like a project's profile"},
+		"JSON":                           {".claudebox.json", "", "", ".claudebox.json: it looks like"},
+		"TOML beside the true one":       {".claudebox.toml .claudebox.yaml", "", "", ".claudebox.toml: it looks like"},
+		"no dot":                         {"claudebox.yaml", "", "", "claudebox.yaml: it looks like"},
+		"capitals":                       {".Claudebox.YAML", "", "", ".Claudebox.YAML: it looks like"},
+		"no ending":                      {".claudeboxrc", "", "", ".claudeboxrc: it looks like"},
+		"a hyphen":                       {".claude-box.toml", "", "", ".claude-box.toml: it looks like"},
+		"a letter too few":               {".cladebox.yml", "", "", ".cladebox.yml: it looks like"},
+		"a file for the folder":          {".claudebox", "", "", ".claudebox: not a directory"},
+		"a profile in the folder":        {".claudebox/profile.yaml", "", "", ".claudebox/profile.yaml: it looks like"},
+		"a list of another name":         {".claudebox/packages.txt", "", "", ".claudebox/packages.txt: it looks like"},
+		"a list in capitals":             {".claudebox/Tools.txt", "", "", ".claudebox/Tools.txt: it looks like"},
+		"two":                            {".claudebox.yaml .claudebox.yml", "", "", "/.claudebox.yaml: .claudebox.yml is there as well"},
+		"a list beside a profile":        {".claudebox.yml .claudebox/tools.txt", "", "", ".claudebox/tools.txt is there as well"},
+		"what only begins like it":       {"claudebox.go claudebox-lab.md .claude/settings.json claude.yaml", "", "", ""},
+		"a folder of a program's source": {"claudebox/main.go", "", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := t.TempDir()
+			for _, file := range strings.Fields(tc.files) {
+				file = filepath.Join(root, file)
+				must(t, os.MkdirAll(filepath.Dir(file), 0o700))
+				write(t, file, "x\n")
+			}
+			f, err := trust.Read(root)
+			var said *diag.Error
+			switch {
+			case tc.refused != "":
+				if f != nil || !errors.As(err, &said) || !strings.Contains(err.Error(), tc.refused) || said.Remedy == "" {
+					t.Errorf("got %v, %v; want %q", f, err, tc.refused)
+				}
+			case err != nil, (f != nil) != (tc.name != ""):
+				t.Errorf("got %v, %v", f, err)
+			case f != nil && (f.Name() != tc.name || f.Path != root+"/"+tc.name || f.Root != root || string(f.Source) != tc.source):
+				t.Errorf("got %+v, source %q", f, f.Source)
+			}
+		})
+	}
+}
+
+func TestALinkInTheWayOfAListOfPackagesIsRefused(t *testing.T) {
+	root := t.TempDir()
+	must(t, os.Symlink("/etc", filepath.Join(root, ".claudebox")))
+	if f, err := trust.Read(root); f != nil || err == nil || !strings.Contains(err.Error(), ".claudebox: not a directory") {
+		t.Errorf("got %v, %v", f, err)
+	}
+}
+
 func TestAProjectWithoutAProfileHasNone(t *testing.T) {
 	if f, err := trust.Read(t.TempDir()); f != nil || err != nil {
 		t.Errorf("got %v, %v", f, err)

@@ -77,7 +77,7 @@ func visible(m launch.Mount, inside string, asked Asked) Answer {
 		a.Change = "`nix: {store: closure}` in the profile mounts only what the launch needs"
 	case strings.HasPrefix(m.Why, "--mount-"):
 		a.Change = "leave " + m.Why + " out"
-	case strings.HasPrefix(m.Why, "profile "), strings.HasPrefix(m.Why, profile.ProjectFile):
+	case strings.HasPrefix(m.Why, "profile "), profile.IsProjectRule(m.Why):
 		a.Change = "change its entry in mounts there"
 	}
 	return a

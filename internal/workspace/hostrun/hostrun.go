@@ -224,7 +224,10 @@ var table = []struct{ means, held, told string }{
 			".opencode/command/** .opencode/commands/** .opencode/skill/** .opencode/skills/** " +
 			".agents/skills/** .aider.conf.yml .cursorrules",
 	},
-	{"claudebox obeys it at the next launch, once you allow it", ".claudebox.yaml", ""},
+	{
+		"claudebox obeys it at the next launch, once you allow it", ".claudebox.yaml .claudebox.yml .claudebox/**", "",
+	},
+	{"claudebox does not start beside it, as it looks like a profile", "", ".claudebox.* claudebox.yaml claudebox.yml"},
 
 	{"git fetches and checks out what it names", ".gitmodules", ""},
 	{"git runs the filters that it names", "", ".gitattributes"},

@@ -123,7 +123,7 @@ func environment(prof profile.Profile, res resolve.Resolution) []Env {
 	}
 	for _, h := range slices.Concat(prof.PassThrough, prof.Agent.Env) {
 		if _, known := vars[h.Text]; !known {
-			add(Env{Name: h.Text, Secret: true}, FromHost, h.Origin.Rule())
+			add(Env{Name: h.Text, Secret: leak.Name(h.Text) != ""}, FromHost, h.Origin.Rule())
 		}
 	}
 	for _, s := range prof.Secrets {

@@ -44,7 +44,7 @@ func TestDecodeBelievesNoFalseClaim(t *testing.T) {
 		"refuses every folder beside":        {func(p *Plan) { p.Worktrees = []string{"../*"} }, "every folder beside the project"},
 		"takes a variable of a profile":      {variable(Env{Name: "X", From: FromHost, Secret: true, Why: "profile work:3"}), ""},
 		"refuses one as of the base":         {variable(Env{Name: "X", From: FromHost, Why: Base}), "none of the base"},
-		"refuses one that is no secret":      {variable(Env{Name: "X", From: FromHost, Why: "profile work:3"}), "none of the base"},
+		"takes one that is no secret":        {variable(Env{Name: "X", From: FromHost, Why: "profile work:3"}), ""},
 		"refuses one of another kind":        {variable(Env{Name: "X", From: "caller", Secret: true, Why: "profile work:3"}), "none of the base"},
 		"refuses one that claudebox makes":   {variable(Env{Name: "X", From: FromMade, Value: "${home}", Why: "profile work:3"}), "none of the base"},
 		"refuses a name that writes a line":  {func(p *Plan) { p.Profile = "work\n  secrets   none can be read inside" }, "no profile is called"},

@@ -198,7 +198,7 @@ func checkClaims(p Plan) error {
 	prof, res := baseOf(p)
 	variables, based := environment(prof, res), mounts(prof, res)
 	for _, e := range p.Env {
-		asked := isRule(e.Why) && (e.From == FromConst || e.From == FromHost && e.Secret)
+		asked := isRule(e.Why) && (e.From == FromConst || e.From == FromHost)
 		if !asked && !slices.Contains(variables, e) {
 			return fmt.Errorf("the variable %s (%s) is none of the base, and no profile asks for it so", e.Name, e.Why)
 		}

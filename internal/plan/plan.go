@@ -78,7 +78,8 @@ const (
 	FromMade  EnvFrom = "made"  // claudebox
 )
 
-// Env is one variable inside. Value is empty when From is FromHost.
+// Env is one variable inside. Value is empty when From is FromHost: Secret then says what is known without it, by the
+// name or by what the profile says of it.
 type Env struct {
 	Name   string  `json:"name"`
 	From   EnvFrom `json:"from"`

@@ -11,6 +11,7 @@ import (
 	"claudebox/internal/plan/resolve"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/sandbox/seccomp"
+	"claudebox/internal/secret/broker"
 	"claudebox/internal/ui/doctor"
 )
 
@@ -113,7 +114,7 @@ func (c *Checkup) secrets(l launch.Launch) {
 	}
 	for _, v := range l.Env {
 		if v.Secret {
-			readable(v.Name, v.Why, "name it under `secrets` with its hosts, and it stays outside")
+			readable(v.Name, v.Why, keepOutside(v))
 		}
 	}
 	for _, m := range l.Mounts {
@@ -121,6 +122,19 @@ func (c *Checkup) secrets(l launch.Launch) {
 			readable(m.Destination, m.Why, "mount it only where the agent must read it")
 		}
 	}
+}
+
+// keepOutside says what keeps a variable's secret outside. To name it in two places refuses a launch, and so does a
+// text that no broker can look for.
+func keepOutside(v launch.Variable) string {
+	switch {
+	case v.Why == plan.Base:
+		return "unset it before the start, if the agent can do without it"
+	case broker.CheckValue(v.Value) != nil:
+		return "take it out there (" + v.Why + "), if the agent can do without it"
+	}
+	return "take it out there (" + v.Why + "), and name it under `secrets` with its hosts and without " +
+		"`secret: inside`: it stays outside, and is used by a placeholder"
 }
 
 // project looks at the folder and at what is kept for it. It reports whether the folder may be mounted.

@@ -127,10 +127,10 @@ type Variable struct {
 	Value string // what the agent sees
 }
 
-// Masked returns the value as it may be shown to people: secrets are shortened,
-// other values are unchanged.
+// Masked returns the value as it may be shown to people: secrets are shortened, and what was let in by its name, which
+// may be one of no known shape; other values are unchanged.
 func (v Variable) Masked() string {
-	if !v.Secret {
+	if !v.Secret && (v.From != plan.FromHost || v.Why == plan.Base) {
 		return v.Value
 	}
 	return mask(v.Value)

@@ -41,8 +41,8 @@ func variable(e plan.Env, h Host, late *strings.Replacer) (Variable, bool) {
 }
 
 // judge sets Secret for each variable that is probably a secret, declared or not; those
-// that claudebox made are left out. It returns a warning for one that was not declared,
-// or whose value stands in a profile.
+// that claudebox made are left out. It returns a warning for one that nobody let in by its
+// name, or whose value stands in a profile.
 // For the others it returns a note with the reason, unless the name alone shows that it
 // is a secret.
 func judge(list []Variable) (warnings, notes []string) {
@@ -51,11 +51,12 @@ func judge(list []Variable) (warnings, notes []string) {
 		if v.From == plan.FromMade {
 			continue
 		}
+		v.Secret = v.Secret && v.Value != ""
 		reason := leak.Variable(v.Name, v.Value)
 		switch {
 		case reason == "":
 			continue
-		case !v.Secret || v.From == plan.FromConst:
+		case v.From == plan.FromConst, v.Why == plan.Base && !v.Secret:
 			warnings = append(warnings, v.Name+" enters ("+v.Why+"), and is probably a secret: "+reason)
 		case leak.Name(v.Name) == "":
 			notes = append(notes, v.Name+" is probably "+reason)
@@ -100,7 +101,7 @@ func IsName(s string) bool {
 func extra(h Host) []Variable {
 	var list []Variable
 	for _, name := range h.ExtraEnv {
-		entry := plan.Env{Name: name, From: plan.FromHost, Secret: true, Why: "CLAUDEBOX_EXTRA_ENV"}
+		entry := plan.Env{Name: name, From: plan.FromHost, Why: "CLAUDEBOX_EXTRA_ENV"}
 		if v, ok := variable(entry, h, nil); ok && IsName(name) {
 			list = append(list, v)
 		}

@@ -75,10 +75,15 @@ func (v View) Line(l launch.Launch) string {
 	return p.b.String()
 }
 
-// Warnings renders all red remarks of a launch that nobody is asked about.
+// Warnings renders what the question shows in red of a launch that nobody is asked about: the secrets that can be read
+// inside, and all red remarks. The network is the tier that was asked for.
 func (v View) Warnings(l launch.Launch) string {
 	p := page{View: v}
-	for _, w := range l.Warnings {
+	list := l.Warnings
+	if readable := p.readable(l); len(readable) > 0 {
+		list = append([]string{"secrets that can be read inside: " + strings.Join(readable, ", ")}, list...)
+	}
+	for _, w := range list {
 		p.line(p.Paint(layout.Red, "claudebox: "+diag.Visible(w)))
 	}
 	return p.b.String()

@@ -107,6 +107,20 @@ func TestARedRemarkIsNeverLeftOut(t *testing.T) {
 	}
 }
 
+// R12: with `--yes`, a profile that mounts ~/.ssh started in silence.
+func TestASecretThatCanBeReadInsideIsToldWithoutAQuestion(t *testing.T) {
+	v := View{View: layout.View{Home: "/home/u", Width: 80, Colour: true}}
+	if got := v.Warnings(example()); !strings.Contains(got, layout.Red+"claudebox: secrets that can be read inside: ") ||
+		!strings.Contains(got, "~/.aws/credentials") {
+		t.Errorf("got %q", got)
+	}
+	l := example()
+	l.Env, l.Mounts, l.Warnings = nil, nil, nil
+	if got := v.Warnings(l); got != "" {
+		t.Errorf("of no secret: %q", got)
+	}
+}
+
 // TestWhereAProfileSendsASecretIsSaidAtTheQuestion: a profile takes a secret from a file of the user's, sends one to a
 // host of its own, or leads a usual one elsewhere.
 func TestWhereAProfileSendsASecretIsSaidAtTheQuestion(t *testing.T) {

@@ -107,7 +107,7 @@ func TestVariables(t *testing.T) {
 	for entry, want := range map[string]string{
 		"GH_TOKEN=x":          "yes:    GH_TOKEN enters with your value, \"ghp_••••ef\", a secret\nrule:   profile work:3\nchange: take it out of the profile\n",
 		"HOME=/home/u":        "yes:    HOME enters with a value that claudebox makes, \"/home/u\"\nrule:   base\n",
-		"ADDED=x":             "yes:    ADDED enters with your value, \"x\"\nrule:   CLAUDEBOX_EXTRA_ENV\nchange: leave it out of CLAUDEBOX_EXTRA_ENV\n",
+		"ADDED=x":             "yes:    ADDED enters with your value, \"••••\"\nrule:   CLAUDEBOX_EXTRA_ENV\nchange: leave it out of CLAUDEBOX_EXTRA_ENV\n",
 		"EDITOR=vim":          "no:     EDITOR (vim) does not enter: that program is not inside\n",
 		"LC_ALL":              "no:     LC_ALL may enter, and is not set here\nrule:   base\nchange: set it\n",
 		"MY_PASSWORD=hunter2": "no:     MY_PASSWORD is set here, and nothing lets it in; it is probably a secret: name holds PASSW\nchange: `secrets: [{env: MY_PASSWORD, hosts: [HOST]}]` in the profile: used on the way to that host, and stays outside; `extra_env_passthrough: [MY_PASSWORD]` lets it in\n",

@@ -217,6 +217,74 @@ func TestWhatIsSentToClaudeboxAloneReachesTheAgentOnce(t *testing.T) {
 	}
 }
 
+// D26: what was sent to claudebox alone was taken for the terminal's, and dropped: `timeout -s INT` did not end a session.
+func TestAnInterruptOfClaudeboxAloneReachesTheAgentOnce(t *testing.T) {
+	for name, s := range map[string]syscall.Signal{"signal SIGINT": syscall.SIGINT, "signal SIGQUIT": syscall.SIGQUIT} {
+		for where, terminal := range map[string]bool{"without a terminal": false, "where no key sends one": true} {
+			t.Run(name+" "+where, func(t *testing.T) {
+				w := newWorld(t)
+				cmd := w.claudebox("-y")
+				c := &tty{cmd: cmd}
+				if terminal {
+					c = on(t, cmd)
+				} else {
+					cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+					if err := cmd.Start(); err != nil {
+						t.Fatal(err)
+					}
+				}
+				agent := w.agent(t)
+				if terminal {
+					agent.ask(t, "raw", "raw: done")
+				}
+				for range 3 {
+					if err := cmd.Process.Signal(s); err != nil {
+						t.Fatal(err)
+					}
+					agent.await(t, name)
+				}
+				agent.ping(t)
+				if got := agent.signals(); len(got) != 3 {
+					t.Errorf("the agent got %q", got)
+				}
+				agent.ask(t, "default", "default: done")
+				if err := cmd.Process.Signal(s); err != nil {
+					t.Fatal(err)
+				}
+				want := 128 + int(s)
+				if s == syscall.SIGQUIT { // by which a program in Go says what it does, and exits
+					want = 2
+				}
+				if got := c.end(t); got != want {
+					t.Errorf("status %d, want %d", got, want)
+				}
+			})
+		}
+	}
+}
+
+// The terminal could have sent it, but the agent would have ended by it.
+func TestAnInterruptOfClaudeboxAloneEndsAnAgentThatLeavesItToTheKernel(t *testing.T) {
+	w := newWorld(t)
+	file := filepath.Join(w.project, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := on(t, w.claudebox("shell", "-y", "--", "tail", "-f", file))
+	reads := func() bool {
+		return slices.ContainsFunc(w.processes(), func(p process) bool { return strings.HasPrefix(p.words, "tail ") })
+	}
+	if !eventually(reads) {
+		t.Fatalf("it does not start: %+v", w.processes())
+	}
+	if err := c.cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	if got := c.end(t); got != 130 {
+		t.Errorf("status %d", got)
+	}
+}
+
 func TestNothingIsLeftWhenTheTerminalCloses(t *testing.T) {
 	w := newWorld(t)
 	shell := w.shell(t)

@@ -114,7 +114,7 @@ func keptClosure(file, key string) ([]string, bool) {
 // apiKey is the variable that makes the agent use a key instead of the login.
 const apiKey = "ANTHROPIC_API_KEY"
 
-// lookAtState finds the instance of this project, and what is to be made of it. It changes nothing.
+// lookAtState finds the instance of this project, and what is to be made of it, see [state.Look].
 func lookAtState(in inputs) (state.Instance, error) {
 	p := in.plan
 	req := state.Request{
@@ -141,7 +141,11 @@ func lookAtState(in inputs) (state.Instance, error) {
 			req.AskTokens, req.Key = tokenAsker(in), in.secrets.hello.Config.Key
 		}
 	}
-	return state.Look(req)
+	found, err := state.Look(req)
+	for _, line := range found.Mended {
+		diag.Note(in.caller.Stderr, line)
+	}
+	return found, err
 }
 
 // IsLogin reports whether a canonical path is that of the user's Claude login, or

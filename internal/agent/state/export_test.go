@@ -15,7 +15,7 @@ func (in *Instance) OpenThen(do func()) (held bool, err error) {
 // FindThen does what [Look] does, and something else before it looks into the
 // folder that it has found.
 func (in *Instance) FindThen(do func()) error {
-	dir, err := in.find()
+	dir, _, err := in.find()
 	if err != nil {
 		return err
 	}

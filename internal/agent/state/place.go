@@ -22,24 +22,27 @@ type place struct {
 	dir string  // the instance's folder, absolute
 }
 
+// writableByOthers are the bits of a mode by which others than the owner can change a folder.
+const writableByOthers = 0o022
+
 // find opens the instance's folder, nil when there is none. Every component
-// from Home to it is checked: a real folder, the user's own, closed to others.
-func (p place) find() (dir *beneath.Folder, err error) {
+// from Home to it is checked: a real folder, the user's own, closed to others. One that others could only look into is
+// closed; mended says so.
+func (p place) find() (dir *beneath.Folder, mended []string, err error) {
 	home, err := beneath.Open(p.req.Home)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return nil, nil
+		return nil, nil, nil
 	case err != nil:
-		return nil, p.failed("open "+p.req.Home, err)
+		return nil, nil, p.failed("open "+p.req.Home, err)
 	}
 	defer home.Close()
 	top, err := home.Look(".")
 	if err != nil {
-		return nil, p.failed("look at "+home.Path(), err)
+		return nil, nil, p.failed("look at "+home.Path(), err)
 	}
-	const writableByOthers = 0o022
 	if top.UID != uint32(p.req.UID) || top.Perm&writableByOthers != 0 {
-		return nil, refused(home.Path(), "it must be yours and not writable by others",
+		return nil, nil, refused(home.Path(), "it must be yours and not writable by others",
 			"chmod go-w "+home.Path()+", or set CLAUDEBOX_HOME")
 	}
 	at := ""
@@ -47,20 +50,35 @@ func (p place) find() (dir *beneath.Folder, err error) {
 		at = path.Join(at, name)
 		what, err := home.Look(at)
 		if err != nil {
-			return nil, p.failed("look at "+home.Join(at), err)
+			return nil, mended, p.failed("look at "+home.Join(at), err)
 		}
 		if what.Kind == beneath.Absent {
-			return nil, nil
+			return nil, mended, nil
+		}
+		if p.isOnlySeen(what) {
+			if err := home.Chmod(at, privateDir); err != nil {
+				return nil, mended, p.failed("close "+home.Join(at), err)
+			}
+			mended = append(mended, fmt.Sprintf("%s had the mode %o, by which others could look into it; now it is 700",
+				home.Join(at), what.Perm&0o777))
+			what.Perm = privateDir
 		}
 		if err := p.judgeFolder(home.Join(at), what); err != nil {
-			return nil, err
+			return nil, mended, err
 		}
 	}
 	dir, err = home.Sub(p.rel)
 	if err != nil && !errors.Is(err, os.ErrNotExist) { // else it was removed a moment ago
-		return nil, p.failed("open "+p.dir, err)
+		return nil, mended, p.failed("open "+p.dir, err)
 	}
-	return dir, nil
+	return dir, mended, nil
+}
+
+// isOnlySeen reports whether a folder of the user's has a mode that nobody else could have used to change it. If others
+// could write to it, what they left there may count: such a folder is refused, see [place.judgeFolder].
+func (p place) isOnlySeen(what beneath.Entry) bool {
+	return what.Kind == beneath.Dir && what.UID == uint32(p.req.UID) && what.Perm&0o777 != privateDir &&
+		what.Perm&writableByOthers == 0
 }
 
 // judge checks the folders of the instance that the agent writes to, as find checks those above. Their modes are not

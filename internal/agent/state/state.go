@@ -63,6 +63,7 @@ type Import struct {
 type draft struct {
 	Imports []Import // folders to mount, which links in the agent's home lead to
 	Notes   []string // what of the user's settings does not enter, and why
+	Mended  []string // modes of claudebox's own folders that were put right
 	Makes   []string // what Prepare would make or change, for people
 	Login   Login    // what becomes of the user's login
 
@@ -128,9 +129,9 @@ func (r Request) place() (id, rel string, err error) {
 	return id, path.Join(instances, id), nil
 }
 
-// Look finds a project's instance and what is missing of it. It changes
-// nothing. An instance that is not what it should be (a link, somebody
-// else's, open to others) is refused with a remedy.
+// Look finds a project's instance and what is missing of it. It changes nothing but modes that keep the user out, or
+// let others look in. An instance that is not what it should be (a link, somebody else's, writable by others) is
+// refused with a remedy.
 func Look(req Request) (Instance, error) {
 	id, rel, err := req.place()
 	if err != nil {
@@ -146,11 +147,13 @@ func Look(req Request) (Instance, error) {
 
 // look compares what is there with what should be.
 func look(at place) (draft, error) {
-	dir, err := at.find()
+	dir, mended, err := at.find()
 	if err != nil {
 		return draft{}, err
 	}
-	return lookInto(at, dir)
+	found, err := lookInto(at, dir)
+	found.Mended = mended
+	return found, err
 }
 
 // lookInto compares dir, the instance's folder, with what should be, and closes it; nil: there is none. Another

@@ -3,6 +3,7 @@ package state_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -27,9 +28,9 @@ var tampered = map[string]struct {
 		must(t, os.RemoveAll(dir+"/.claude"))
 		must(t, os.WriteFile(dir+"/.claude", nil, 0o600))
 	}, "not a real folder"},
-	"the instance is open to others": {func(t *testing.T, _ world, dir string) {
-		must(t, os.Chmod(dir, 0o755))
-	}, "mode is 755"},
+	"the instance can be written by others": {func(t *testing.T, _ world, dir string) {
+		must(t, os.Chmod(dir, 0o775))
+	}, "mode is 775"},
 	"the folder of instances is a link": {func(t *testing.T, w world, dir string) {
 		must(t, os.Rename(filepath.Dir(dir), w.path("elsewhere")))
 		must(t, os.Symlink(w.path("elsewhere"), filepath.Dir(dir)))
@@ -48,6 +49,25 @@ func TestTamperedInstancesAreRefused(t *testing.T) {
 			_, err := state.Look(w.request())
 			wantRefusal(t, err, tc.want, "")
 		})
+	}
+}
+
+// D30: `chmod 755 ~/.claudebox/instances` refused each launch.
+func TestAModeThatOnlyLetOthersLookIsMendedAndSaidOnce(t *testing.T) {
+	w := newWorld(t)
+	dir := w.session(w.request()).Dir
+	for name, mode := range map[string]os.FileMode{dir: 0o755, filepath.Dir(dir): 0o711} {
+		must(t, os.Chmod(name, mode))
+		in, err := state.Look(w.request())
+		if err != nil || len(in.Mended) != 1 || !strings.HasPrefix(in.Mended[0], name+" had the mode ") {
+			t.Errorf("%s: %v, %q", name, err, in.Mended)
+		}
+		if at, err := os.Stat(name); err != nil || at.Mode().Perm() != 0o700 {
+			t.Errorf("%s: %v, %v", name, at.Mode(), err)
+		}
+		if in, err := state.Look(w.request()); err != nil || len(in.Mended) != 0 {
+			t.Errorf("%s again: %v, %q", name, err, in.Mended)
+		}
 	}
 }
 

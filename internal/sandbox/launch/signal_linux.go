@@ -196,20 +196,20 @@ const grace = 3 * time.Second
 func (sig *Signals) kill() { syscall.Kill(sig.bwrap, syscall.SIGKILL) }
 
 // deliver sends TERM and HUP to the agent, as bwrap forwards no signals, and gives it
-// [grace] to end. INT and QUIT are not sent: the terminal has sent them to the agent,
-// too. If there is no agent yet, any of the four kills the sandbox before it starts.
+// [grace] to end. INT and QUIT are sent only if they came to claudebox alone, see [gotIt]; the agent may go on after
+// them. If there is no agent yet, any of the four kills the sandbox before it starts.
 func (sig *Signals) deliver(s syscall.Signal) {
-	passed := s
-	if s == syscall.SIGINT || s == syscall.SIGQUIT {
-		passed = 0 // sends nothing, but reports whether the agent exists (kill(2))
-	}
 	sig.mu.Lock()
 	sig.last = s
 	sig.mu.Unlock()
-	if passed != 0 && sig.ending == nil {
+	if s == syscall.SIGINT || s == syscall.SIGQUIT {
+		if agent := proctree.Agent(proctree.Init(sig.bwrap)); agent != 0 && gotIt(agent, s) {
+			return
+		}
+	} else if sig.ending == nil {
 		sig.ending = time.After(grace)
 	}
-	if !sendToAgent(sig.bwrap, passed) {
+	if !sendToAgent(sig.bwrap, s) {
 		sig.kill()
 	}
 }

@@ -1004,6 +1004,61 @@ func TestAKilledSessionLeavesLinksAmongTheConversations(t *testing.T) {
 	}
 }
 
+func TestPipesOfASessionThatLivesAreLeftToIt(t *testing.T) {
+	w := newWorld(t)
+	w.sh("git init -q .")
+	first, second := w.begin(), w.begin()
+	w.sh("mkfifo pipe")
+	second.End()
+	if got := w.sh("ls pipe"); got != "pipe\n" {
+		t.Errorf("the second session took them from the first: %s", got)
+	}
+	first.End()
+	if got := w.sh("ls pipe 2>/dev/null"); got != "" {
+		t.Errorf("they stay: %s", got)
+	}
+}
+
+// D3: pipes that were there before were renamed, if they had been written to meanwhile, or made a moment before.
+func TestPipesOfTheUsersStayAndThoseOfTheSessionGo(t *testing.T) {
+	for _, killed := range []bool{false, true} {
+		w := newWorld(t)
+		w.sh("mkdir -p sub node_modules/x; mkfifo pipe sub/pipe node_modules/x/pipe")
+		w.sh("sleep 0.1") // the end of a killed session has only the times
+		s := w.begin()
+		w.sh(`for f in pipe sub/pipe node_modules/x/pipe; do cat $f >/dev/null & echo x >$f; wait; done
+			mkfifo made sub/made node_modules/x/made`)
+		var r aftermath.Report
+		if killed {
+			s.Kill()
+			r = w.sweep()[0]
+		} else {
+			r = s.End()
+		}
+		wantLines(t, r, "taken out made", "taken out node_modules/x/made", "taken out sub/made")
+		w.sh("test -p pipe; test -p sub/pipe; test -p node_modules/x/pipe; ! test -e made")
+	}
+}
+
+// D3: what was made a moment before.
+func TestAPipeThatWasMadeJustBeforeStays(t *testing.T) {
+	w := newWorld(t)
+	w.sh("mkfifo pipe; mkdir -p .git/objects .git/refs")
+	r := w.session("true")
+	wantLines(t, r)
+	w.sh("test -p pipe")
+}
+
+// N14: the mark of an overlay that a file is gone was taken for a pipe.
+func TestOnlyAPipeIsTakenForOne(t *testing.T) {
+	w := newWorld(t)
+	must(t, os.Mkdir(w.path("p/work"), 0o700))
+	r := w.session(`mknod '#1aa1' c 0 0; mknod 'work/#1aa2' c 0 0`)
+	if slices.ContainsFunc(r.Changes, func(c aftermath.Change) bool { return c.Change == aftermath.TakenOut }) {
+		t.Errorf("%+v", r.Changes)
+	}
+}
+
 func TestEditsOfTrackedFilesAreOrdinaryAndHiddenOnesAreNot(t *testing.T) {
 	w := newWorld(t)
 	w.sh("git init -q .; touch Makefile package.json .envrc main.go other.go; git add .; git commit -qm x; touch justfile")

@@ -30,7 +30,7 @@ type seen struct {
 	// Of the look afterwards only.
 	wholes []whole         // as [watched] had them
 	links  []link          // new ones that lead out of the folder, or where nobody looks
-	pipes  []string        // new ones
+	pipes  []string        // those that the session made
 	obeyed []string        // what a configuration names, changed, in folders that tools fill or checkouts made since
 	equal  map[string]bool // files that were written anew and hold what they held
 	unread []string        // folders that the agent closed, and that cannot be opened
@@ -116,7 +116,7 @@ func (was record) look(tree *beneath.Folder, before *project.Seen) (after seen, 
 	})
 	after.unread = append(after.unread, slices.DeleteFunc(slices.Clone(filled.Closed), old)...)
 	for _, f := range slices.Concat(after.Files, filled.Files) {
-		if f.Kind == beneath.Special && f.Stamp.Change >= was.since {
+		if f.Kind == beneath.Special && f.Stamp.Change >= was.since && was.madePipe(tree, f, before) {
 			after.pipes = append(after.pipes, f.Rel)
 		}
 	}
@@ -147,6 +147,32 @@ func (was record) look(tree *beneath.Folder, before *project.Seen) (after seen, 
 		}
 	}
 	return after, places
+}
+
+// madePipe reports whether something is a pipe that was made since the session began. One of the user's keeps its inode
+// and the time of its birth, while its other times change whenever something is written to it. before may be nil.
+func (was record) madePipe(tree *beneath.Folder, f survey.File, before *project.Seen) bool {
+	if before != nil && slices.ContainsFunc(before.Files, func(old survey.File) bool {
+		return old.Rel == f.Rel && old.Kind == f.Kind && old.Stamp.Ino == f.Stamp.Ino
+	}) {
+		return false
+	}
+	fd, err := tree.OpenFD(f.Rel, unix.O_PATH)
+	if err != nil {
+		return true
+	}
+	defer unix.Close(fd)
+	const coarse = 20 * time.Millisecond // a file system's clock may be behind by this
+	var st unix.Statx_t
+	err = unix.Statx(fd, "", unix.AT_EMPTY_PATH, unix.STATX_TYPE|unix.STATX_BTIME, &st)
+	switch {
+	case err != nil:
+		return true
+	case st.Mode&unix.S_IFMT != unix.S_IFIFO: // nobody waits for a socket, or an overlay's mark that a file is gone
+		return false
+	}
+	born := time.Unix(st.Btime.Sec, int64(st.Btime.Nsec)).UnixNano()
+	return st.Mask&unix.STATX_BTIME == 0 || born >= was.since+(slack-coarse).Nanoseconds()
 }
 
 // cameTo reports whether a git place where tools fill may have been moved there since the session began.

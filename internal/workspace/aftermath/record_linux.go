@@ -102,8 +102,11 @@ func (was *record) begun(file *os.File) {
 	if info, err := file.Stat(); err == nil {
 		since = min(since, info.ModTime().UnixNano())
 	}
-	was.since = since - time.Second.Nanoseconds()
+	was.since = since - slack.Nanoseconds()
 }
+
+// slack is how much earlier than it began a session counts as begun.
+const slack = time.Second
 
 // stored is what a file holds that [store] wrote.
 type stored[T any] struct {

@@ -35,12 +35,12 @@ func newDenyCommand(sys System) *cobra.Command {
 			const unread = true // it may be faulty
 			asked, _, err := session.ProjectFile(sys.Caller(), o, unread)
 			if err == nil && asked.Denied() {
-				return "denied before: " + diag.Visible(asked.File.Path) + "\n", nil
+				return "denied before: " + diag.Name(asked.File.Path) + "\n", nil
 			}
 			if err == nil {
 				err = asked.KeepVerdict(false)
 			}
-			return "denied: " + diag.Visible(asked.File.Path) + "\n", err
+			return "denied: " + diag.Name(asked.File.Path) + "\n", err
 		})
 	c.Flags().StringVarP(&o.Profile, "profile", "P", "", "profile that it is laid over, a `NAME|FILE`")
 	return c
@@ -58,9 +58,9 @@ func allow(sys System, o session.Options) (said string, err error) {
 			return "", err
 		}
 	} else {
-		fmt.Fprintf(sys.Stderr, "%s asks for no more than your profile grants.\n", diag.Visible(asked.File.Path))
+		fmt.Fprintf(sys.Stderr, "%s asks for no more than your profile grants.\n", diag.Name(asked.File.Path))
 	}
-	return "allowed: " + diag.Visible(asked.File.Path) + "\n", asked.KeepVerdict(true)
+	return "allowed: " + diag.Name(asked.File.Path) + "\n", asked.KeepVerdict(true)
 }
 
 func confirmed(yes bool, question string) error {
@@ -72,7 +72,7 @@ func confirmed(yes bool, question string) error {
 
 // showAsked lists what a project's profile would widen, one a line.
 func showAsked(sys System, asked session.Asked) {
-	fmt.Fprintf(sys.Stderr, "%s would widen the sandbox:\n", diag.Visible(asked.File.Path))
+	fmt.Fprintf(sys.Stderr, "%s would widen the sandbox:\n", diag.Name(asked.File.Path))
 	for _, w := range asked.Widens {
 		mark := "  + "
 		for _, line := range layout.Wrap(diag.Visible(strings.TrimSpace(w.What+"  "+w.Origin.String())), 76) {

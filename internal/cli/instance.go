@@ -145,7 +145,10 @@ func instanceTable(home string, list []state.Kept) string {
 }
 
 func projectOf(home string, in state.Kept) string {
-	root := diag.Visible(profile.Tilde(home, in.Root))
+	root := ""
+	if in.Root != "" {
+		root = diag.Name(profile.Tilde(home, in.Root))
+	}
 	switch {
 	case in.ID == string(state.Shared):
 		return "(all with state: shared)"

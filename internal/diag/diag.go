@@ -56,8 +56,9 @@ type Error struct {
 	Remedy string // one imperative line; empty when none is known
 }
 
-// Error returns the operation and the cause, without the remedy, which [Print] adds.
-func (e *Error) Error() string { return e.Op + ": " + e.Err.Error() }
+// Error returns the operation and the cause, without the remedy, which [Print] adds. The operation, which names files,
+// stays on its line.
+func (e *Error) Error() string { return strings.ReplaceAll(e.Op, "\n", `\x0a`) + ": " + e.Err.Error() }
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
@@ -158,5 +159,55 @@ func Visible(s string) string {
 	}
 	return b.String()
 }
+
+// Name returns the name of a file for messages, where an agent may have chosen it: as it is if it is plain, else in
+// single quotes. What a terminal obeys or hides is escaped, and so are quotes of both kinds, so that no part of a name
+// reads as words or commands of claudebox's own.
+func Name(name string) string {
+	const plain = "@%+=./_-~#[]"
+	if name != "" && !strings.ContainsFunc(name, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune(plain, r)
+	}) && utf8.ValidString(name) {
+		return name
+	}
+	return "'" + quotes.Replace(Visible(strings.ReplaceAll(name, "\t", "\\x09"))) + "'"
+}
+
+// Names returns the names of files for messages, with commas, see [Name].
+func Names(list []string) string {
+	names := make([]string, len(list))
+	for i, name := range list {
+		names[i] = Name(name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// Command returns a command with the names of files, quoted for a shell, to be shown in backquotes; empty for names of
+// which [Word] has no form.
+func Command(words string, names ...string) string {
+	for _, name := range names {
+		word := Word(name)
+		if word == "" {
+			return ""
+		}
+		words += " " + word
+	}
+	return words
+}
+
+// Word returns the name of a file as one word for a shell, to be shown in backquotes; empty for one that cannot stand
+// there, or that a terminal does not show as it is.
+func Word(name string) string {
+	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%+=:,./_-"
+	switch {
+	case Visible(name) != name || strings.ContainsAny(name, "'`"):
+		return ""
+	case name == "" || strings.Trim(name, plain) != "":
+		return "'" + name + "'"
+	}
+	return name
+}
+
+var quotes = strings.NewReplacer("'", `\x27`, "`", `\x60`)
 
 func isUnseen(r rune) bool { return r != '\t' && !unicode.IsPrint(r) }

@@ -209,7 +209,7 @@ func (s *Session) JudgeImports() {
 			left--
 			if content, err := smallfile.Read(name, mostBytes); err == nil {
 				if what := leak.Text(string(content)); what != "" {
-					s.Launch.Notes = append(s.Launch.Notes, name+" enters, and holds what looks like "+what)
+					s.Launch.Notes = append(s.Launch.Notes, diag.Name(name)+" enters, and holds what looks like "+what)
 				}
 			}
 			return nil

@@ -288,7 +288,7 @@ func coverSecretsIn(in inputs, source, destination string) (made part, whole boo
 			made.StandIns = append(made.StandIns, launch.StandIn{Path: cover.Source, Dir: true})
 		}
 		made.mount(cover)
-		made.note(at + " looks secret and does not enter; `show: [" + pattern(in, at) + "]` lets it in")
+		made.note(diag.Name(at) + " looks secret and does not enter; `show: [" + diag.Name(pattern(in, at)) + "]` lets it in")
 	}
 	return made, !cut, nil
 }

@@ -180,7 +180,7 @@ func (r *running) lookAgain() error {
 			continue
 		}
 		if rel := folder.Appeared(); rel != "" {
-			return diag.Errorf("hide "+folder.Path+"/"+rel, "start again",
+			return diag.Errorf("hide "+diag.Name(folder.Path+"/"+rel), "start again",
 				"it came there while the sandbox was set up: another session, or a program of yours, works there")
 		}
 	}

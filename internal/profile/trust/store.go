@@ -194,7 +194,7 @@ func refusal(file string, err error) error {
 	case errors.Is(err, beneath.ErrTooLarge):
 		err = errors.New("it is larger than 1 MiB")
 	}
-	return diag.Wrap("read "+file, err, "look at it, and remove it or put a file in its place")
+	return diag.Wrap("read "+diag.Name(file), err, "look at it, and remove it or put a file in its place")
 }
 
 // everything is more entries than a folder has.
@@ -227,12 +227,12 @@ func find(dir *beneath.Folder, root string) (string, error) {
 	slices.Sort(misnamed)
 	switch {
 	case len(misnamed) > 0:
-		return "", diag.Errorf("read "+filepath.Join(root, misnamed[0]),
+		return "", diag.Errorf("read "+diag.Name(filepath.Join(root, misnamed[0])),
 			"write what it says into "+profile.ProjectFile+" (`man claudebox-profile`), and remove it or give it another "+
 				"name",
 			"it looks like a project's profile, but claudebox reads none of that name")
 	case len(found) > 1:
-		return "", diag.Errorf("read "+filepath.Join(root, found[0]),
+		return "", diag.Errorf("read "+diag.Name(filepath.Join(root, found[0])),
 			"write all into "+profile.ProjectFile+", and remove the other",
 			"%s is there as well, and only one of them would count", found[1])
 	case len(found) == 0:

@@ -54,7 +54,7 @@ func (p *page) secretsOutside(l launch.Launch) {
 func (p *page) head(l launch.Launch, title string) {
 	p.line(p.Paint(layout.Bold, title))
 	p.field("profile", l.Plan.Profile, "")
-	p.field("project", p.short(l.Project)+", read-write", "")
+	p.field("project", p.name(l.Project)+", read-write", "")
 	p.field("agent", p.agent(l), "")
 	p.field("home", home(p, l), "")
 	p.field("packages", packages(l.Plan), "")
@@ -74,7 +74,7 @@ func (v View) agent(l launch.Launch) string {
 func home(p *page, l launch.Launch) string {
 	for _, m := range l.Mounts {
 		if m.Kind == plan.Bind && strings.HasSuffix(m.Destination, "/.claude") {
-			return p.short(filepath.Dir(m.Source)) + ", state " + l.Plan.State
+			return p.name(filepath.Dir(m.Source)) + ", state " + l.Plan.State
 		}
 	}
 	return "temporary"
@@ -201,9 +201,9 @@ func beyondBase(l launch.Launch) []launch.Mount {
 func (v View) place(m launch.Mount) string {
 	fromHost := slices.Contains([]plan.MountKind{plan.Bind, plan.ROBind, plan.Symlink}, m.Kind)
 	if fromHost && m.Source != m.Destination {
-		return v.short(m.Destination) + " ← " + v.short(m.Source)
+		return v.name(m.Destination) + " ← " + v.name(m.Source)
 	}
-	return v.short(m.Destination)
+	return v.name(m.Destination)
 }
 
 func (p *page) remarks(l launch.Launch) {

@@ -307,7 +307,7 @@ func TestAChangeIsShort(t *testing.T) {
 		"+ mount rw /home/u/p/.git/worktrees/b at /home/u/p/.git/worktrees/b": "+ rw ~/p/.git/worktrees/b",
 		"- mount ro /srv/x at /home/u/x":                                      "- ro ~/x ← /srv/x",
 		"+ mount hidden /home/u/.claudebox/empty at /home/u/p/k":              "+ hidden ~/p/k",
-		"+ mount ro /a at b at /a at b":                                       "+ ro /a at b",
+		"+ mount ro /a at b at /a at b":                                       "+ ro '/a at b'",
 		"+ network full":                                                      "+ network full",
 		"+ a\x1bb":                                                            `+ a\x1bb`,
 	} {

@@ -67,7 +67,7 @@ func (v View) brief(l launch.Launch, changes []string, each int) (text string, f
 // Line says in one line what starts, where nobody is asked about it.
 func (v View) Line(l launch.Launch) string {
 	p := page{View: v}
-	text := fmt.Sprintf("claudebox: profile %s, network %s, %s", l.Plan.Profile, l.Tier, p.short(l.Project))
+	text := fmt.Sprintf("claudebox: profile %s, network %s, %s", l.Plan.Profile, l.Tier, p.name(l.Project))
 	if n := len(p.readable(l)); n > 0 {
 		text += fmt.Sprintf(", secrets inside: %d", n)
 	}
@@ -119,7 +119,7 @@ func agentName(l launch.Launch) string {
 
 // given lists what may be written to: the project, and folders beside it.
 func (v View) given(l launch.Launch, lines int) string {
-	head := v.short(l.Project) + ", read-write"
+	head := v.name(l.Project) + ", read-write"
 	var also []string
 	given := []launch.Mount{{Source: l.Project, Destination: l.Project}}
 	for _, m := range beyondBase(l) { // sorted by destination
@@ -133,7 +133,7 @@ func (v View) given(l launch.Launch, lines int) string {
 	if len(also) == 0 {
 		return layout.Shorten(head, v.room())
 	}
-	head = layout.Shorten(v.short(l.Project), max(v.room()/2, least)) + "; read-write too: "
+	head = layout.Shorten(v.name(l.Project), max(v.room()/2, least)) + "; read-write too: "
 	return head + v.list(also, "", v.columns(lines)-layout.Width(head))
 }
 
@@ -147,9 +147,9 @@ func (v View) hidden(l launch.Launch) string {
 		if access(m) != "hidden" {
 			continue
 		}
-		name := v.short(m.Destination)
+		name := v.name(m.Destination)
 		if rel, err := filepath.Rel(l.Project, m.Destination); err == nil && filepath.IsLocal(rel) {
-			name = diag.Visible(rel)
+			name = diag.Name(rel)
 		}
 		covered = append(covered, name)
 	}

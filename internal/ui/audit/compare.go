@@ -203,9 +203,9 @@ func (v View) change(line string) string {
 	if !ok || !strings.HasPrefix(line[2:], mountWord) {
 		return diag.Visible(line)
 	}
-	text := line[:2] + m.access + " " + v.short(m.destination)
+	text := line[:2] + m.access + " " + v.name(m.destination)
 	if m.source != m.destination && ranks[m.access] > 0 {
-		text += " ← " + v.short(m.source)
+		text += " ← " + v.name(m.source)
 	}
 	return text
 }

@@ -27,6 +27,9 @@ const unbroken = "\u00a0"
 // short makes a path readable, control characters included.
 func (v View) short(path string) string { return diag.Visible(layout.Path(v.Home, path)) }
 
+// name makes the path of a file readable that an agent may have named, see [diag.Name].
+func (v View) name(path string) string { return diag.Name(layout.Path(v.Home, path)) }
+
 // each applies of to each element of a list.
 func each[T, R any](list []T, of func(T) R) []R {
 	made := make([]R, len(list))

@@ -112,7 +112,7 @@ func (p *page) base(list []launch.Mount) {
 		var places []string
 		for _, m := range list {
 			if slices.Contains(g.kinds, m.Kind) && (m.Why == plan.Base || accesses[m.Kind] == "") {
-				places = append(places, p.short(m.Destination))
+				places = append(places, p.name(m.Destination))
 			}
 		}
 		if len(places) > 0 {

@@ -1019,6 +1019,73 @@ func TestPipesOfASessionThatLivesAreLeftToIt(t *testing.T) {
 	}
 }
 
+// A name that the agent chose stood in the report as if claudebox had said it.
+func TestNoNameReadsLikeARemedy(t *testing.T) {
+	const evil = "a\nclaudebox: remedy: run `EVIL`; back: `EVIL` '"
+	const make = `mkdir "$E" && cd "$E" && git init -q s && git -C s config core.fsmonitor x && git init -q "s/$E" && mkfifo "$E" s/p &&
+		echo x >.mcp.json && echo x >.env && ln -s /tmp l && ln -s "$HOME/p/$E/.mcp.json" "../.$E" && echo x >"../.x$E" && ln -s . "$E .vscode" &&
+		mkdir node_modules && ln -s node_modules "l$E" && mkdir c && chmod 0 c && git init -q w && git -C w commit -q --allow-empty -m x &&
+		git -C w worktree add -q --detach "../v$E"`
+	for _, killed := range []bool{false, true} {
+		w := newWorld(t)
+		s := w.begin()
+		t.Setenv("E", evil)
+		w.sh("export E='" + strings.ReplaceAll(evil, "'", `'\''`) + "'; " + make)
+		var r aftermath.Report
+		if killed {
+			s.Kill()
+			r = w.sweep()[0]
+		} else {
+			r = s.End()
+		}
+		text := r.Text(w.home, 0)
+		if !strings.Contains(text, "EVIL") || strings.Contains(text, "`EVIL") || strings.Contains(text, "\nclaudebox: remedy") {
+			t.Errorf("killed %t:\n%s", killed, text)
+		}
+		for _, c := range r.Changes {
+			if strings.Contains(c.Back+c.Means, "`EVIL") {
+				t.Errorf("killed %t: %+v", killed, c)
+			}
+		}
+	}
+}
+
+// R15: a .env that the agent made was not told, nor were some 240 names that some tool obeys.
+func TestNewSettingsAtTheRootAreToldInOneLine(t *testing.T) {
+	w := newWorld(t)
+	w.sh("git init -q; echo x >.old; echo x >old.config.js")
+	make := `echo y >.old; echo y >old.config.js; mkdir sub .dir; for f in .env .env.local .foorc vite.config.ts compose.override.yml Config.xml \
+		barrc deno.jsonc notes.txt main.go sub/.foorc .dir/x; do echo x >$f; done; echo x >'.a; back: ` + "`evil`'"
+	for _, killed := range []bool{false, true} {
+		s := w.begin()
+		w.sh(make)
+		var r aftermath.Report
+		if change := "new"; killed {
+			s.Kill()
+			r = w.sweep()[0]
+			wantLines(t, r, "changed .", "changed .env", "changed .env.local")
+		} else {
+			r = s.End()
+			wantLines(t, r, change+" .", change+" .env", change+" .env.local")
+		}
+		text := strings.Join(strings.Fields(r.Text(w.home, 0)), " ")
+		for _, want := range []string{"direnv, Compose, and your programs load the variables in it", `'.a; back: \x60evil\x60'`, ".foorc", "barrc"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("killed %t: no %s in %s", killed, want, text)
+			}
+		}
+		for _, other := range []string{"notes.txt", "main.go", "sub/", ".dir", "`evil"} {
+			if strings.Contains(text, other) {
+				t.Errorf("killed %t: %s in %s", killed, other, text)
+			}
+		}
+		if !killed && strings.Contains(text, "old") {
+			t.Errorf("what was there before is told: %s", text)
+		}
+		w.sh("rm -rf .env .env.local .foorc vite.config.ts compose.override.yml Config.xml barrc .a* sub .dir")
+	}
+}
+
 // D3: pipes that were there before were renamed, if they had been written to meanwhile, or made a moment before.
 func TestPipesOfTheUsersStayAndThoseOfTheSessionGo(t *testing.T) {
 	for _, killed := range []bool{false, true} {

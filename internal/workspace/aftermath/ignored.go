@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/workspace/git"
 )
@@ -57,7 +58,7 @@ func ignoredBy(tree *beneath.Folder, rel string) []string {
 func (was record) unignored(tree *beneath.Folder) (changes []Change) {
 	for _, i := range was.Ignoring {
 		if git.Unignores(i.Rules, ignoredBy(tree, i.Rel)) {
-			means := git.Unignored + "; " + i.Secret + " was hidden inside"
+			means := git.Unignored + "; " + diag.Name(i.Secret) + " was hidden inside"
 			changes = append(changes, Change{Path: i.Rel, Change: Changed, Means: means})
 		}
 	}

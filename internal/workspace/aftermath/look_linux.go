@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/pathname"
 	"claudebox/internal/workspace/git"
@@ -328,14 +329,14 @@ func (was record) leading(tree *beneath.Folder, rels []string) (links []link) {
 		case err != nil:
 		case blind:
 			const means = "a link to where secrets are not looked for: what you put there is not hidden; it leads to "
-			links = append(links, link{rel, to, means + below})
+			links = append(links, link{rel, to, means + diag.Name(below)})
 		case within:
 			if means := was.obeyed(below); means != "" && hostrun.Means(rel) == "" && hostrun.MeansLink(rel) == "" {
-				links = append(links, link{rel, to, means + "; a link leads your tools there: " + below})
+				links = append(links, link{rel, to, means + "; a link leads your tools there: " + diag.Name(below)})
 			}
 		case !pathname.Below(to, tree.Path()) && !pathname.Below(to, "/nix/store") && !isOfOthers(to):
 			const open = ", " + leadsOutside + ": your tools read and write there"
-			links = append(links, link{rel, to, "a link to " + to + open})
+			links = append(links, link{rel, to, "a link to " + diag.Name(to) + open})
 		}
 	}
 	return links

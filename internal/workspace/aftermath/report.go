@@ -60,26 +60,11 @@ func (r *Report) fail(what string, err error) {
 }
 
 // wayBack returns the command that moves something back; empty for names that a terminal does not show as they are.
-func wayBack(from, to string) string { return command("mv -fT --", to, from) }
+func wayBack(from, to string) string { return diag.Command("mv -fT --", to, from) }
 
 // unstage returns the command that takes a file out of git's index, in the backquotes of a sentence.
 func unstage(rel string) string {
-	return "`" + cmp.Or(command("git --literal-pathspecs rm -f --cached --", rel), "git rm -f --cached") + "`"
-}
-
-// command returns a command with the names of files; empty for names that a terminal does not show as they are.
-func command(words string, names ...string) string {
-	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%+=:,./_-"
-	for _, name := range names {
-		switch {
-		case diag.Visible(name) != name || strings.Contains(name, "'"):
-			return ""
-		case strings.Trim(name, plain) != "":
-			name = "'" + name + "'"
-		}
-		words += " " + name
-	}
-	return words
+	return "`" + cmp.Or(diag.Command("git --literal-pathspecs rm -f --cached --", rel), "git rm -f --cached") + "`"
 }
 
 func (r *Report) finish() {
@@ -115,7 +100,7 @@ func (r Report) Text(home string, width int) string {
 	say := func(format string, args ...any) {
 		b.WriteString("claudebox: " + shortened(diag.Visible(fmt.Sprintf(format, args...))) + "\n")
 	}
-	project := layout.Path(home, r.Project)
+	project := diag.Name(layout.Path(home, r.Project))
 	if r.Unfinished {
 		left := ""
 		if len(r.Changes) > 0 {
@@ -128,7 +113,8 @@ func (r Report) Text(home string, width int) string {
 	}
 	r.lines(&b, width)
 	for _, dir := range r.Closed {
-		say("%s cannot be read: nothing is known of what is in it", path.Join(project, dir))
+		at := path.Join(layout.Path(home, r.Project), dir)
+		say("%s cannot be read: nothing is known of what is in it", diag.Name(at))
 	}
 	if r.Cut {
 		say("the project is too large to be looked at as a whole: repositories and files beyond are not told of")
@@ -173,7 +159,7 @@ func (r Report) forPeople() (list []Change, first int) {
 	if len(edited) == 0 {
 		return list, first
 	}
-	names := strings.Join(edited[:min(most, len(edited))], ", ")
+	names := diag.Names(edited[:min(most, len(edited))])
 	if more := len(edited) - most; more > 0 {
 		names += fmt.Sprintf(" and %d more", more)
 	}
@@ -201,12 +187,15 @@ func (r Report) lines(w io.Writer, width int) {
 	changes, first := r.forPeople()
 	shown := changes[:min(len(changes), max(first, lineLimit))]
 	wide, kind := 0, 0
-	for _, c := range shown {
-		wide, kind = max(wide, layout.Width(diag.Visible(c.Path))), max(kind, len(c.Change))
+	for i, c := range shown {
+		if !c.Ordinary { // that has several names
+			shown[i].Path = diag.Name(c.Path)
+		}
+		wide, kind = max(wide, layout.Width(shown[i].Path)), max(kind, len(c.Change))
 	}
 	wide = min(wide, 48)
 	for _, c := range shown {
-		what := fmt.Sprintf("  %-*s  %-*s  ", kind, c.Change, wide, diag.Visible(c.Path))
+		what := fmt.Sprintf("  %-*s  %-*s  ", kind, c.Change, wide, c.Path)
 		means := []string{diag.Visible(c.Means)}
 		if c.Back != "" {
 			means[0] += "; back: `" + c.Back + "`"

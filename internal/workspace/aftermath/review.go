@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/pathname"
 	"claudebox/internal/workspace/git"
@@ -122,7 +123,7 @@ func (v *place) links() {
 		switch {
 		case v.mentions(l.rel):
 		case v.agents != "" && pathname.Below(l.to, v.agents):
-			v.rename(l.rel, "it leads to "+l.to+", where an agent keeps its own files")
+			v.rename(l.rel, "it leads to "+diag.Name(l.to)+", where an agent keeps its own files")
 		default:
 			out := strings.Contains(l.means, leadsOutside)
 			if out {
@@ -157,12 +158,16 @@ func (v *place) files() {
 	for _, f := range v.before.Files {
 		was[f.Rel] = f
 	}
+	var settings []string
 	told := map[string]bool{}
 	tell := func(rel, change, means string) { told[rel] = true; v.tell(rel, change, means) }
 	for _, f := range v.after.Files {
 		before, there := was[f.Rel]
 		delete(was, f.Rel)
 		means := cmp.Or(v.means(f.Rel, before), v.meansLink(f))
+		if !there && means == "" && v.isSetting(f) {
+			settings = append(settings, f.Rel)
+		}
 		switch {
 		case means == "" || there && (before == f || before.Kind == beneath.Dir && f.Kind == beneath.Dir):
 		case in(f.Rel) != "":
@@ -190,6 +195,31 @@ func (v *place) files() {
 				counts[dir]))
 		}
 	}
+	v.settings(settings, New, "")
+}
+
+// isSetting reports whether a file lies at the root, is called like one that some tool obeys, and is not told of
+// otherwise.
+func (v *place) isSetting(f survey.File) bool {
+	return f.Kind != beneath.Dir && path.Dir(f.Rel) == "." && hostrun.IsSetting(f.Rel) && !v.mentions(f.Rel)
+}
+
+// settings reports files of [place.isSetting] in one line.
+func (v *place) settings(list []string, change, later string) {
+	const most = 6
+	if len(list) == 0 {
+		return
+	}
+	var names []string
+	for _, rel := range list[:min(most, len(list))] {
+		names = append(names, diag.Name(rel))
+	}
+	said := strings.Join(names, ", ")
+	if more := len(list) - most; more > 0 {
+		said += fmt.Sprintf(" and %d more", more)
+	}
+	const means = "some tool may obey it, as it begins with a dot or is called like a configuration; these are "
+	v.tell(".", change, means+change+": "+said+later)
 }
 
 // byThatSession is said of a change since a session began whose end nobody saw.
@@ -197,8 +227,12 @@ const byThatSession = "; by that session, or later"
 
 // since reports the files that the user's tools run and that were changed since a session began whose end nobody saw.
 func (v *place) since() {
+	var settings []string
 	for _, f := range v.after.Files {
 		means := cmp.Or(hostrun.Means(f.Rel), v.meansLink(f))
+		if means == "" && f.Stamp.Change >= v.was.since && v.isSetting(f) {
+			settings = append(settings, f.Rel)
+		}
 		if means == "" || f.Kind == beneath.Dir || f.Stamp.Change < v.was.since || v.mentions(f.Rel) {
 			continue
 		}
@@ -206,6 +240,7 @@ func (v *place) since() {
 		_, tracked := slices.BinarySearch(v.after.Runs, f.Rel)
 		v.told[len(v.told)-1].Ordinary = tracked && f.Kind == beneath.Regular && hostrun.Ordinary(means)
 	}
+	v.settings(settings, Changed, byThatSession)
 }
 
 // means says what a change of a file means; empty: nothing. If the path was a link with a secret's name, a file was

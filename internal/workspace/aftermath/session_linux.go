@@ -73,9 +73,10 @@ func Begin(home string, p project.Project, agent Agent) (*Session, error) {
 		live = append(live, r.record)
 		rel, found := p.Seen.Where(r.Inode)
 		if found && rel != "." && r.ID == identity.At(tree.FD(), rel) {
-			return nil, diag.Errorf("give away "+p.Path,
-				"start claudebox in "+tree.Join(rel)+" once, which looks after it",
-				"a session in %s did not finish its report: what it left may not be harmless", tree.Join(rel))
+			at := diag.Name(tree.Join(rel))
+			return nil, diag.Errorf("give away "+diag.Name(p.Path),
+				"start claudebox in "+at+" once, which looks after it",
+				"a session in %s did not finish its report: what it left may not be harmless", at)
 		}
 	}
 	root, _ := tree.Look(".")
@@ -217,7 +218,7 @@ func (was record) clean(r *Report) {
 			r.Changes = append(r.Changes, Change{Path: name, Change: Removed, Means: state.WhyRemoved})
 		}
 		if err != nil {
-			r.fail("look through your conversations in "+dir,
+			r.fail("look through your conversations in "+diag.Name(dir),
 				fmt.Errorf("%w; remove what is no file there before you run Claude Code outside", err))
 		}
 	}
@@ -253,7 +254,7 @@ func (was record) settle(home string, tree *beneath.Folder, of *Session) Report 
 		r.fail("remember what the session could read", was.rememberHad(home, tree, p.after.Seen))
 	}
 	for _, dir := range p.after.unread { // the next launch looks again
-		r.fail("look into "+dir, errors.New("it was closed inside"))
+		r.fail("look into "+diag.Name(dir), errors.New("it was closed inside"))
 	}
 	if p.after.Cut && !was.Cut {
 		r.fail("look at all of the project", errors.New("it has more entries than can be, since this session"))
@@ -403,7 +404,7 @@ func (r *Report) judge(home string, root *beneath.Folder, p place, look git.Look
 	}
 	m := git.Mender{Root: root}
 	for _, repair := range repairs { // what fails is tried again by the next launch
-		r.fail("make "+root.Join(repair.Rel)+" harmless", m.Apply(repair))
+		r.fail("make "+diag.Name(root.Join(repair.Rel))+" harmless", diag.Cause(m.Apply(repair)))
 	}
 	r.fail("write git's index anew", m.Renew(seen, p.staged, p.was.shared))
 	for _, c := range m.Changes {

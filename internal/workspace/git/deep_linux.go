@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/workspace/survey"
 )
@@ -38,7 +39,7 @@ func (f folderLook) deep() error {
 	}
 	seen := openWalk(f.root, trees, survey.Everything)
 	if seen.Cut || len(seen.Closed) > 0 {
-		return errors.New("cannot look at all of " + f.abs(trees[0]))
+		return errors.New("cannot look at all of " + diag.Name(f.abs(trees[0])))
 	}
 	replaced := path.Join(f.Rel, "refs/replace") + "/"
 	for _, file := range seen.Files {

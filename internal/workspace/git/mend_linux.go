@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/workspace/survey"
 )
@@ -67,8 +68,9 @@ func (m *Mender) Apply(r Repair) error {
 		return err
 	}
 	said := map[Action]string{
-		Rename: "renamed to " + path.Base(to) + ": " + r.Why, MoveAside: "moved to " + to + ": " + r.Why,
-		Rewrite: r.Why + " taken out; as it was: " + to,
+		Rename:    "renamed to " + diag.Name(path.Base(to)) + ": " + r.Why,
+		MoveAside: "moved to " + diag.Name(to) + ": " + r.Why,
+		Rewrite:   r.Why + " taken out; as it was: " + diag.Name(to),
 	}
 	m.Changes = append(m.Changes, Change{r.Rel, said[r.Do], to})
 	if r.Do == Rewrite {

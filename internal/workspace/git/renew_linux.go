@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
 )
 
@@ -147,7 +148,7 @@ func (m *Mender) renew(f Folder, at string, hashSize int, known KnownEntries) (e
 		return err
 	}
 	if _, ok := CheckIndex(index, hashSize); !ok {
-		return fmt.Errorf("%s was changed meanwhile", m.Root.Join(at))
+		return fmt.Errorf("%s was changed meanwhile", diag.Name(m.Root.Join(at)))
 	}
 	if err := m.Root.Rewrite(lock, known.renew(f.Path, index, hashSize), 0o600); err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/pathname"
 	"claudebox/internal/workspace/gitconfig"
@@ -193,7 +194,7 @@ func (j Judgement) unlinked(f Folder) string {
 	// Most often it was made beside the project, in a folder that the sandbox had for itself.
 	at, ok := dotGit(f.Path, back.text)
 	if tree := path.Dir(at); ok && back.read && back.back == "" && !pathname.Below(tree, j.Root) {
-		return "its worktree " + tree + " was inside only, and is gone with what was not committed; " +
+		return "its worktree " + diag.Name(tree) + " was inside only, and is gone with what was not committed; " +
 			"`worktrees` in a profile keeps such a folder"
 	}
 	return stray
@@ -341,11 +342,11 @@ func (j Judgement) file(f File) string {
 	case to == "":
 		return ""
 	case !j.place(to):
-		return "it leads to " + to + ", which is no repository of yours"
+		return "it leads to " + diag.Name(to) + ", which is no repository of yours"
 	case folder == nil && in != "modules" && in != "worktrees",
 		own && j.isWhole(to), folder != nil && folder.before != nil && folder.In == "":
 		// relative paths of its configuration are others here
-		return "it leads to " + to + ", which has another checkout"
+		return "it leads to " + diag.Name(to) + ", which has another checkout"
 	}
 	return ""
 }

@@ -113,6 +113,21 @@ func In(folder string) func(name string, dir bool) bool {
 	}
 }
 
+// settings are patterns of names that say by their form that some tool obeys the file, in small letters.
+var settings = strings.Fields(".* config config.* *.config *.config.* *config.json conf.* *.conf *.conf.* *.cfg " +
+	"*.ini *.toml *.properties settings.* *.settings *.settings.* override.* *.override *.override.* *.local " +
+	"*.local.* *rc *rc.js *rc.cjs *rc.mjs *rc.ts *rc.json *rc.yaml *rc.yml *rc.toml")
+
+// IsSetting reports whether a name at a project's root is, by its form alone, that of a file that some tool obeys. The
+// table has those of which it is known which tool that is.
+func IsSetting(name string) bool {
+	name = strings.ToLower(name)
+	return slices.ContainsFunc(settings, func(pattern string) bool {
+		matched, _ := path.Match(pattern, name)
+		return matched
+	})
+}
+
 // MeansLink says what a link means at a path where tools look for a folder; it is empty if they look for none.
 func MeansLink(rel string) string {
 	folder, name := split(rel)
@@ -194,6 +209,7 @@ const (
 	onToolchain = "cargo fetches and runs the toolchain that it names"
 	onPython    = "Python runs it when it starts in that folder"
 	onStart     = "its interpreter runs it when it starts in that folder"
+	onDotenv    = "direnv, Compose, and your programs load the variables in it"
 	onFossil    = "a Fossil checkout: fossil obeys the repository that it names"
 )
 
@@ -202,6 +218,7 @@ const (
 var table = []struct{ means, held, told string }{
 	{"direnv runs it when you enter the folder, once you allow it", ".envrc", ""},
 	{"direnv runs it when you enter the folder", ".envrc.local", ""},
+	{onDotenv, "", ".env .env.*"},
 	{
 		onEnter, ".tool-versions mise.toml .mise.toml .bashrc .profile .zshrc",
 		".mise/config.toml mise.*.toml .mise.*.toml .mise/config.*.toml .config/mise.toml .config/mise.*.toml " +

@@ -34,7 +34,7 @@ func TestNamesThatToolsObeyAndNobodyWasToldOf(t *testing.T) {
 		lefthook.toml .config/lefthook-local.yml .lefthook.json prek.toml .lintstagedrc mise/config.toml .config/mise/conf.d/a.toml
 		.mise.dev.toml mise.ci.toml .autoenv .rvmrc .luarc.json hie.yaml .pylintrc .flake8 mypy.ini setup.cfg .eslintrc.js
 		eslint.config.mjs .prettierrc.js .pnp.cjs .yarn/sdks/typescript/lib/tsserver.js .Rprofile .ghci .irbrc .ocamlinit
-		.claudebox.yml .claudebox/tools.txt .claudebox.toml .claudebox.json claudebox.yml venv/bin/activate _darcs/prefs/defaults .repo/repo/main.py tools/bazel .zshenv .bash_profile`) {
+		.env .env.local a/.env .claudebox.yml .claudebox/tools.txt .claudebox.toml .claudebox.json claudebox.yml venv/bin/activate _darcs/prefs/defaults .repo/repo/main.py tools/bazel .zshenv .bash_profile`) {
 		if hostrun.Means(rel) == "" {
 			t.Errorf("%s means nothing", rel)
 		}
@@ -42,6 +42,20 @@ func TestNamesThatToolsObeyAndNobodyWasToldOf(t *testing.T) {
 	for _, rel := range strings.Fields("x.code-workspace compose.yml .fleet/run.json .vs/tasks.vs.json .svn/wc.db gradle.properties") {
 		if hostrun.Means(rel) != "" {
 			t.Errorf("nobody runs %s unasked", rel)
+		}
+	}
+}
+
+func TestSettingsAreKnownByTheirForm(t *testing.T) {
+	for _, name := range strings.Fields(".foorc config.yml Config vite.config.ts compose.override.yml appsettings.local.json barrc " +
+		"bazrc.json foo.conf x.ini deno.toml tsconfig.json gradle.properties .x") {
+		if !hostrun.IsSetting(name) {
+			t.Errorf("%s", name)
+		}
+	}
+	for _, name := range strings.Fields("main.go README.md notes.txt src.zip configure.ac data.json reconfigure") {
+		if hostrun.IsSetting(name) {
+			t.Errorf("%s is none", name)
 		}
 	}
 }

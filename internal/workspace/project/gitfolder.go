@@ -117,7 +117,7 @@ func (g *gitFolder) protect(tooMany bool) error {
 	case odd != "":
 		g.add(g.Rel, Mount{Mode: ReadOnly, Dir: true, Why: whyConfig})
 		if !tooMany { // else there is one note on all
-			g.note(true, "%s is read-only inside: %s", g.Path, odd)
+			g.note(true, "%s is read-only inside: %s", g.Path, said(odd))
 		}
 		g.secrets(true)
 		return nil

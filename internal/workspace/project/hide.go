@@ -108,10 +108,10 @@ func (v *view) hideAll() error {
 	if all := slices.Concat(v.hidden, v.copied); len(all) > hideLimit {
 		return diag.Errorf("hide secret files",
 			"remove those that you did not make, name their folder in `hide`, or in `show` what is none",
-			"%d files look secret, %s among them; %d can be covered", len(all), all[0], hideLimit)
+			"%d files look secret, %s among them; %d can be covered", len(all), diag.Name(all[0]), hideLimit)
 	}
 	if len(v.hidden) > 0 {
-		v.note(false, "hidden inside, `show` lets them in: %s", strings.Join(v.hidden, ", "))
+		v.note(false, "hidden inside, `show` lets them in: %s", v.hidden)
 	}
 	var had, changed []string
 	for _, rel := range v.hidden {
@@ -127,11 +127,11 @@ func (v *view) hideAll() error {
 	}
 	if len(had) > 0 {
 		v.note(false, "git has %s: the agent can read it there; a commit of all changes inside would empty it",
-			strings.Join(had, ", "))
+			had)
 	}
 	if len(changed) > 0 {
 		v.note(false, "git has another content of %s; a commit of all changes inside would empty it",
-			strings.Join(changed, ", "))
+			changed)
 	}
 	return nil
 }

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"path"
 	"slices"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -35,7 +34,19 @@ type layers struct {
 	searched     []string // git folders whose secrets were looked for and covered, configurations included
 }
 
+// said is an argument of [layers.note] that is no name of a file.
+type said string
+
+// note notes something for the user. An argument that is a text, or a list of texts, is shown as names of files.
 func (l *layers) note(red bool, format string, args ...any) {
+	for i, arg := range args {
+		switch arg := arg.(type) {
+		case string:
+			args[i] = diag.Name(arg)
+		case []string:
+			args[i] = diag.Names(arg)
+		}
+	}
 	if n := (Note{fmt.Sprintf(format, args...), red}); !slices.Contains(l.notes, n) {
 		l.notes = append(l.notes, n)
 	}
@@ -212,8 +223,8 @@ func (v *view) otherNames() error {
 			}
 			g.names = append(g.names, at.Join(f.Rel))
 			if len(g.names) > hideLimit {
-				return diag.Errorf("guard "+g.names[0], "remove those that you did not make",
-					"it has %d other names (hard links), %s among them", g.links-1, f.Rel)
+				return diag.Errorf("guard "+diag.Name(g.names[0]), "remove those that you did not make",
+					"it has %d other names (hard links), %s among them", g.links-1, diag.Name(f.Rel))
 			}
 			m := g.mount // `show` does not count here: the agent may have chosen this name
 			at.cover(f.Rel, Mount{Mode: m.Mode, Content: m.Content, Why: m.Why + ", by another name"})
@@ -242,17 +253,17 @@ func (v *view) unfound(g *manyNamed) error {
 	case !slices.Contains([]string{whyHidden, whyAsked, whySecrets}, g.mount.Why),
 		g.mount.Dir && !Searched(relative(g.mount.Root, file)):
 		v.note(true, "%s has %d names (hard links), and is guarded by those that were found: %s",
-			file, g.links, strings.Join(g.names, ", "))
+			file, g.links, g.names)
 		return nil
 	}
-	return diag.Errorf("hide "+file,
-		"`find "+quote(v.path)+" -samefile "+quote(file)+"` finds those in the project, to be removed; or `F="+
-			quote(file)+`; cp -p "$F" "$F.new" && : >"$F" && mv "$F.new" "$F"`+"` leaves the others with nothing in them",
+	remedy := "remove its other names, or replace it by a copy"
+	if at, name := diag.Word(v.path), diag.Word(file); at != "" && name != "" {
+		remedy = "`find " + at + " -samefile " + name + "` finds those in the project, to be removed; or `F=" + name +
+			`; cp -p "$F" "$F.new" && : >"$F" && mv "$F.new" "$F"` + "` leaves the others with nothing in them"
+	}
+	return diag.Errorf("hide "+diag.Name(file), remedy,
 		"it has %d names (hard links), of which %d can be found: %w", g.links, len(g.names), ErrUnfound)
 }
-
-// quote quotes a word for a shell.
-func quote(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
 
 // manyNamed returns the covered files with several names, by their inodes. A file that is hidden by one name is hidden
 // by all.

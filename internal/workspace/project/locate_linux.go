@@ -1,6 +1,7 @@
 package project
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -303,8 +304,8 @@ func pointsBack(git *beneath.Folder, repo Repo) error {
 	entries, _ := gitconfig.Parse(content)
 	_, back, err := resolved(git.Path(), gitconfig.Last(entries, "core.worktree"))
 	if err != nil || back != repo.Worktree {
-		return fmt.Errorf("its core.worktree does not name this folder; `git config core.worktree %s` corrects that",
-			repo.Worktree)
+		return fmt.Errorf("its core.worktree does not name this folder; `%s` corrects that",
+			cmp.Or(diag.Command("git config core.worktree", repo.Worktree), "git config core.worktree"))
 	}
 	return nil
 }

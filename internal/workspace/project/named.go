@@ -361,13 +361,13 @@ func (v *view) hold(from, name string, dir bool, why string) (rel string) {
 	above, fault := b.Look(path.Dir(at))
 	switch absent := err == nil && what.Kind == beneath.Absent; {
 	case absent && (fault != nil || above.Kind != beneath.Dir):
-		v.note(true, "%s is not there, and the agent can make it: %s", place, why)
+		v.note(true, "%s is not there, and the agent can make it: %s", place, said(why))
 	case absent:
 		b.standIn(StandIn{Rel: at, Dir: dir}, why)
 	case !outside:
 		v.standIns = append(v.standIns, StandIn{Root: v.path, Rel: at, Keep: true})
 	case err != nil:
-		v.note(true, "%s cannot be protected: %s", place, why)
+		v.note(true, "%s cannot be protected: %s", place, said(why))
 	default:
 		b.makeReadOnly(at, what.Kind, why)
 	}
@@ -413,8 +413,8 @@ func (loc location) ownFile(file string) (rel string, link error) {
 	}
 	_, _ = beneath.Follow(beneath.OnDisk{}, "/", path.Clean(file), func(at string, info fs.FileInfo, _ bool) error {
 		if info.Mode()&fs.ModeSymlink != 0 && at != loc.path && loc.contains(at) {
-			link = diag.Errorf("obey "+file, "name the file itself: "+real,
-				"%s is a link in the project, which the agent could lead elsewhere", at)
+			link = diag.Errorf("obey "+diag.Name(file), "name the file itself: "+diag.Name(real),
+				"%s is a link in the project, which the agent could lead elsewhere", diag.Name(at))
 		}
 		return link
 	})

@@ -3,6 +3,7 @@ package project
 import (
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"claudebox/internal/diag"
@@ -58,7 +59,7 @@ func (v *view) matching(globber *beneath.Globber, key string, patterns []string)
 			return err == nil && what.Kind == beneath.Absent || file && strings.HasSuffix(pattern, "/")
 		})
 		if len(names) == 0 && !v.Beside {
-			v.note(false, "%q in `%s` matches nothing here", pattern, key)
+			v.note(false, "%s in `%s` matches nothing here", said(strconv.Quote(pattern)), said(key))
 		}
 		all = append(all, names...)
 	}

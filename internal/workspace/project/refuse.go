@@ -65,7 +65,7 @@ const usualRemedy = "start claudebox in the folder of one project"
 
 // refusal says why a folder is no project.
 func refusal(dir, remedy, format string, args ...any) error {
-	return diag.Errorf("take "+dir+" as the project", remedy, format, args...)
+	return diag.Errorf("take "+diag.Name(dir)+" as the project", remedy, format, args...)
 }
 
 // checkPlace returns an error if the folder must not be a project. That is so for a folder of another user,

@@ -139,7 +139,7 @@ func Unpack(content []byte) *Seen {
 func (s Scope) wanted(folder string) func(name string, dir bool) bool {
 	runs, folders, patterns := hostrun.In(folder), secretfile.Folders(folder), slices.Concat(s.Hide, s.Protect)
 	return func(name string, dir bool) bool {
-		return runs(name, dir) || Matches(patterns, name, true) ||
+		return runs(name, dir) || !dir && folder == "." && hostrun.IsSetting(name) || Matches(patterns, name, true) ||
 			!dir && (secretfile.Of(folder, name) != secretfile.Plain || folders(name)) // a link to one, perhaps
 	}
 }

@@ -101,12 +101,12 @@ func times(n int) string {
 }
 
 // tellUncovered is called with each file that lost its cover; err says why it could not be covered again, and is nil if
-// it was: then it is told when the session is over. With `protect_mode: strict` the session ends. It does not wait for
-// the terminal.
+// it was: then it is told when the session is over, which it is at once with `protect_mode: strict`. A session whose
+// file stays uncovered ends. It does not wait for the terminal.
 func (r *running) tellUncovered(file string, err error) {
-	strict, end := r.Launch.Plan.Protect.Mode == "strict", ""
-	if strict {
-		end = "; the session ends"
+	const end = "; the session ends"
+	strict := r.Launch.Plan.Protect.Mode == "strict"
+	if strict || err != nil {
 		r.runner.Signals.End()
 	}
 	switch {

@@ -7,12 +7,17 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"claudebox/internal/sandbox/launch"
 )
 
 // A1: an agent that uncovers files again and again filled the terminal.
 func TestUncoveredFilesAreNamedOnceAndCounted(t *testing.T) {
 	var said bytes.Buffer
-	r := &running{Session: &Session{inputs: inputs{call: call{caller: Caller{Stderr: &said}}}}}
+	r := &running{
+		Session: &Session{inputs: inputs{call: call{caller: Caller{Stderr: &said}}}},
+		runner:  launch.Runner{Signals: &launch.Signals{}},
+	}
 	for range 1000 {
 		r.tellUncovered("/p/.env", errors.New("moved"))
 	}

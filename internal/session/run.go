@@ -7,7 +7,10 @@ import (
 	"os"
 	"slices"
 
+	"golang.org/x/sys/unix"
+
 	"claudebox/internal/diag"
+	"claudebox/internal/linux/within"
 	"claudebox/internal/profile"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/workspace/aftermath"
@@ -28,6 +31,7 @@ type running struct {
 	git     *handover.Session    // between the user's git folders and the agent's
 	after   []*aftermath.Session // of the folders that the agent may change
 	reports []aftermath.Report   // about those folders, once they are settled
+	watches []*cover.Watch       // of the covered files in those folders
 	lost    uncovered            // files whose covers were lost
 
 	overlaps []bool   // whether other sessions lived in the given folders
@@ -121,13 +125,14 @@ func (r *running) hold() error {
 	return nil
 }
 
-// launch runs bwrap, and watches over the covers meanwhile.
+// launch runs bwrap, and watches over the covers meanwhile. All that protects is open before the agent may run: it may
+// take all that the kernel gives a user, and nothing that protects is opened after it.
 func (r *running) launch() error {
-	var watches []*cover.Watch
 	var faults bytes.Buffer
 	modes := noteModes(r.Launch)
 	r.runner.Launch, r.runner.Limit = r.Launch, r.setLimits
 	r.runner.Before, r.runner.Laid = r.begin, r.lookAgain
+	defer r.closeWatches() // a launch that fails has not ended
 	r.runner.Started = func(bwrap int) {
 		r.broker.follow(r.Instance.Guard())
 		r.nix.begin(bwrap, r.caller.Stderr)
@@ -136,16 +141,9 @@ func (r *running) launch() error {
 		}
 		r.git.Follow()
 		r.keeper.writeNow()
-		for _, folder := range r.given {
-			if !folder.moved() {
-				watches = append(watches, cover.Begin(bwrap, folder.Path, covers(folder.Project), r.tellUncovered))
-			}
-		}
 	}
 	r.runner.Ended = func() { // nothing is printed here, see [launch.Runner]
-		for _, watch := range watches {
-			watch.Close()
-		}
+		r.closeWatches()
 		mendModes(modes, &faults)
 		r.settle()
 	}
@@ -158,7 +156,8 @@ func (r *running) launch() error {
 	return err
 }
 
-// begin records what is in the given folders, to compare with at the end of the session.
+// begin records what is in the given folders, to compare with at the end of the session, and begins to watch over what
+// is covered there.
 func (r *running) begin() error {
 	agent := aftermath.Agent{Instance: r.Instance.Dir, Conversations: r.Instance.Conversations()}
 	for _, folder := range r.given {
@@ -169,12 +168,40 @@ func (r *running) begin() error {
 		r.after = append(r.after, begun)
 		agent = aftermath.Agent{} // the first folder's record has the agent's own files; once is enough
 	}
+	for _, folder := range r.given {
+		if folder.moved() {
+			continue
+		}
+		watch, err := cover.Open(folder.Path, covers(folder.Project), r.tellUncovered)
+		if err != nil {
+			return unwatched(folder.Path, err)
+		}
+		r.watches = append(r.watches, watch)
+	}
 	return nil
 }
 
+// unwatched is the error of a launch whose covers cannot be watched over.
+func unwatched(folder string, err error) error {
+	remedy := "start again: another program works there"
+	if errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENOSPC) {
+		remedy = "end programs that watch files (editors, other sessions), or raise the limits: `sudo sysctl " +
+			"fs.inotify.max_user_instances=1024 fs.inotify.max_user_watches=524288`, and keep them in /etc/sysctl.d"
+	}
+	return &diag.Error{Op: "watch over what is covered in " + folder, Err: err, Remedy: remedy}
+}
+
+func (r *running) closeWatches() {
+	for _, watch := range r.watches {
+		watch.Close()
+	}
+	r.watches = nil
+}
+
 // lookAgain refuses a secret that came into a folder while the sandbox was set
-// up. It looks only where another session lived meanwhile.
-func (r *running) lookAgain() error {
+// up, where another session lived meanwhile; and a cover that is not there. It
+// begins to tell of what is lost.
+func (r *running) lookAgain(bwrap int) error {
 	for i, folder := range r.given {
 		if !r.after[i].Overlaps() {
 			continue
@@ -182,6 +209,13 @@ func (r *running) lookAgain() error {
 		if rel := folder.Appeared(); rel != "" {
 			return diag.Errorf("hide "+diag.Name(folder.Path+"/"+rel), "start again",
 				"it came there while the sandbox was set up: another session, or a program of yours, works there")
+		}
+	}
+	for _, watch := range r.watches {
+		if err := watch.Begin(bwrap); errors.Is(err, within.ErrGone) {
+			return err
+		} else if err != nil {
+			return diag.Wrap("cover a file", err, "start again: another session, or a program of yours, works there")
 		}
 	}
 	return nil

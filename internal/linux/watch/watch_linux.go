@@ -3,8 +3,11 @@ package watch
 
 import (
 	"encoding/binary"
+	"errors"
+	"fmt"
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -12,36 +15,58 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// settled is how long a session must last before anything is watched. Closing an inotify descriptor waits for the
-// kernel's grace period, some 15 ms, which would be felt after a short command.
+// settled is how long a session must last before a watch of [Start] begins.
 const settled = 100 * time.Millisecond
 
 // Request says what to watch, and which functions to call. They are called one at a time, with the watch's lock
 // held, and not after [Watch.Close].
 type Request struct {
-	Folders func() []string // called when the watch begins
+	Folders func() []string // called when the watch begins, and when folders may have come or gone
 	Events  uint32          // event bits of inotify(7), such as unix.IN_CREATE
 	// See is called with the path of each name to which an event happened. An empty path means that anything may have
 	// happened, as before the watch began.
 	See func(path string)
 	// Moved is called with a folder that was moved itself. It is needed with IN_MOVE_SELF only.
 	Moved func(folder string)
-	// Failed is called with a folder that cannot be watched, or "" if none can be. nil: failures do not matter.
+	// Failed is called with a folder that cannot be watched any more, or "" if none can be. nil: failures do not
+	// matter. A folder that was removed is no failure while the one above it is watched: it is watched again when it
+	// is made again.
 	Failed func(folder string, err error)
 }
 
 // Watch is a watch that runs, or will start soon. A nil Watch does nothing.
 type Watch struct {
 	Request
-	start *time.Timer // for begin
+	start *time.Timer // for begin; nil: the watch was opened by Open
 
 	mu     sync.Mutex
 	dirs   map[int32]string // by watch descriptor
+	fd     int              // of events, if that is not nil
 	events *os.File         // nil: it has not begun
 	closed bool
 }
 
-// Start returns a watch that begins after 100 ms. The caller closes it.
+// Open watches the folders from now on. It fails if one cannot be watched. What happens is kept in order until
+// [Watch.Serve] is called. The caller closes the watch.
+func Open(r Request) (*Watch, error) {
+	w := &Watch{Request: r, dirs: map[int32]string{}}
+	if err := w.open(); err != nil {
+		return nil, err
+	}
+	for _, dir := range w.Folders() {
+		if err := w.add(dir); err != nil {
+			w.Close()
+			return nil, fmt.Errorf("watch %s: %w", dir, err)
+		}
+	}
+	return w, nil
+}
+
+// Serve begins to report what has happened since [Open].
+func (w *Watch) Serve() { go w.serve(w.events) }
+
+// Start returns a watch that begins after 100 ms, so that a short session does not pay for it. It is for what protects
+// nothing: if the kernel has no room for it by then, r.Failed is called. The caller closes it.
 func Start(r Request) *Watch {
 	w := &Watch{Request: r, dirs: map[int32]string{}}
 	w.start = time.AfterFunc(settled, w.begin)
@@ -53,12 +78,16 @@ func (w *Watch) Close() {
 	if w == nil {
 		return
 	}
-	w.start.Stop()
+	if w.start != nil {
+		w.start.Stop()
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.closed = true
 	if w.events != nil {
+		discard := keepInFlight(w.fd)
 		w.events.Close()
+		discard()
 	}
 }
 
@@ -68,22 +97,48 @@ func (w *Watch) begin() {
 	if w.closed {
 		return
 	}
-	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
-	if err != nil {
+	if err := w.open(); err != nil {
 		w.fail("", err)
 		return
 	}
-	w.events = os.NewFile(uintptr(fd), "inotify")
 	for _, dir := range w.Folders() {
-		wd, err := unix.InotifyAddWatch(fd, dir, w.Events|unix.IN_ONLYDIR)
-		if err != nil {
+		if err := w.add(dir); err != nil {
 			w.fail(dir, err)
-			continue
 		}
-		w.dirs[int32(wd)] = dir
 	}
 	w.See("")
 	go w.serve(w.events)
+}
+
+func (w *Watch) open() error {
+	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
+	if err != nil {
+		return os.NewSyscallError("inotify_init1", err)
+	}
+	w.fd, w.events = fd, os.NewFile(uintptr(fd), "inotify")
+	return nil
+}
+
+func (w *Watch) add(dir string) error {
+	wd, err := unix.InotifyAddWatch(w.fd, dir, w.Events|unix.IN_ONLYDIR)
+	if err == nil {
+		w.dirs[int32(wd)] = dir
+	}
+	return err
+}
+
+// again watches all folders anew: events were lost, or a folder was removed or made. Those that are watched already
+// stay so.
+func (w *Watch) again() {
+	list := w.Folders()
+	for _, dir := range list {
+		err := w.add(dir)
+		above := errors.Is(err, unix.ENOENT) && slices.Contains(list, path.Dir(dir))
+		if err != nil && !above {
+			w.fail(dir, err)
+		}
+	}
+	w.See("")
 }
 
 func (w *Watch) fail(dir string, err error) {
@@ -97,25 +152,63 @@ func (w *Watch) serve(events *os.File) {
 	buffer := make([]byte, 8<<10)
 	for {
 		n, err := events.Read(buffer)
-		if err != nil {
+		w.mu.Lock()
+		if w.closed {
+			w.mu.Unlock()
 			return
 		}
-		w.mu.Lock()
-		for rest := buffer[:n]; len(rest) >= unix.SizeofInotifyEvent && !w.closed; {
-			wd, mask, length := int32(binary.NativeEndian.Uint32(rest)), binary.NativeEndian.Uint32(rest[4:]),
-				binary.NativeEndian.Uint32(rest[12:])
-			end := min(unix.SizeofInotifyEvent+int(length), len(rest))
-			name := strings.TrimRight(string(rest[unix.SizeofInotifyEvent:end]), "\x00")
-			rest = rest[end:]
-			switch {
-			case mask&unix.IN_Q_OVERFLOW != 0:
-				w.See("")
-			case mask&unix.IN_MOVE_SELF != 0:
-				w.Moved(w.dirs[wd])
-			default:
-				w.See(path.Join(w.dirs[wd], name))
-			}
+		if err != nil {
+			w.fail("", err)
+			w.mu.Unlock()
+			return
 		}
+		w.report(buffer[:n])
 		w.mu.Unlock()
+	}
+}
+
+// report reports the events in a buffer. It is called with the lock held.
+func (w *Watch) report(list []byte) {
+	again := false
+	for len(list) >= unix.SizeofInotifyEvent {
+		wd, mask, length := int32(binary.NativeEndian.Uint32(list)), binary.NativeEndian.Uint32(list[4:]),
+			binary.NativeEndian.Uint32(list[12:])
+		end := min(unix.SizeofInotifyEvent+int(length), len(list))
+		name := strings.TrimRight(string(list[unix.SizeofInotifyEvent:end]), "\x00")
+		list = list[end:]
+		dir, known := w.dirs[wd]
+		switch {
+		case mask&unix.IN_Q_OVERFLOW != 0:
+			again = true
+		case !known: // of a folder that is not watched any more
+		case mask&unix.IN_IGNORED != 0: // it was removed, or its file system is gone
+			delete(w.dirs, wd)
+			again = true
+		case mask&unix.IN_MOVE_SELF != 0:
+			w.Moved(dir)
+		case mask&unix.IN_ISDIR != 0 && slices.Contains(w.Folders(), path.Join(dir, name)):
+			again = true
+		default:
+			w.See(path.Join(dir, name))
+		}
+	}
+	if again {
+		w.again()
+	}
+}
+
+// keepInFlight sends a descriptor into a socket that holds itself and the copy, and nothing else. When discard has
+// closed that socket here, the kernel's own threads collect it and close the copy. So who closed the descriptor before
+// does not wait until no processor uses the watch any more, some 15 ms: as long as a short command takes. If the
+// descriptor cannot be sent, its close waits.
+func keepInFlight(fd int) (discard func()) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return func() {}
+	}
+	_ = unix.Sendmsg(pair[0], []byte{0}, unix.UnixRights(pair[1], fd), nil, unix.MSG_DONTWAIT)
+	return func() {
+		unix.Close(pair[1])
+		unix.Close(pair[0])
 	}
 }

@@ -1,6 +1,7 @@
 package within
 
 import (
+	"os"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -37,13 +38,38 @@ type Seen struct {
 // that owns this mount namespace; the process itself may be in one below it (bwrap --disable-userns). seen, empty or
 // as long as covers, is filled with what was found for each cover. Lay fails with [ErrGone] if there is no such
 // process any more, and otherwise usually with an [Error].
-func Lay(process int, covers []Cover, seen []Seen) error {
+func Lay(process int, covers []Cover, seen []Seen) error { return Prepare(process, nil, covers, seen) }
+
+// Setting is a limit on what is counted per user, as /proc/sys/user has them (namespaces(7)).
+type Setting struct {
+	Name  string // of the file there
+	Value string
+}
+
+// Prepare is [Lay], and sets limits before: those of the user namespace that owns the mount namespace. They hold for
+// all namespaces below it, and who is in one of them cannot change them.
+func Prepare(process int, limits []Setting, covers []Cover, seen []Seen) error {
 	shared, free, err := share[Seen](len(seen))
 	if err != nil {
 		return err
 	}
 	defer free()
-	_, ended, err := layAll(covers, shared).start(process, "mnt")
+	s := &script{}
+	if len(limits) > 0 {
+		// The folder is this machine's, as the sandbox's own /proc/sys is read-only. Whose limits are in it depends on
+		// who looks.
+		const folder = "/proc/sys/user"
+		users, err := unix.Open(folder, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return &os.PathError{Op: "open", Path: folder, Err: err}
+		}
+		defer unix.Close(users)
+		for _, limit := range limits {
+			s.set(users, limit)
+		}
+	}
+	s.layAll(covers, shared)
+	_, ended, err := s.start(process, "mnt")
 	if err == nil {
 		err = ended()
 	}
@@ -53,11 +79,10 @@ func Lay(process int, covers []Cover, seen []Seen) error {
 	return err
 }
 
-// layAll writes the script of [Lay]. It makes the files that covers need, lays all mounts, and then looks at each
+// layAll adds what [Lay] does to a script. It makes the files that covers need, lays all mounts, and then looks at each
 // place by its path once more, because another session may replace a folder until a mount pins it. seen is in shared
 // memory.
-func layAll(covers []Cover, seen []Seen) *script {
-	var s script
+func (s *script) layAll(covers []Cover, seen []Seen) {
 	made := s.makeAll(covers, seen)
 	for i, c := range covers {
 		s.about = c.Path
@@ -82,7 +107,6 @@ func layAll(covers []Cover, seen []Seen) *script {
 		s.statFS(at, &seen[i].System)
 		s.close(at)
 	}
-	return &s
 }
 
 // makeAll makes the mounts of those covers that are not the covered file itself.

@@ -54,6 +54,20 @@ func (s *script) open(path string) file {
 	})
 }
 
+// set writes a limit into its file in an open folder.
+func (s *script) set(folder int, limit Setting) {
+	s.about = ""
+	f := s.opening(call{
+		step: "limit " + limit.Name, number: unix.SYS_OPENAT,
+		args: [6]uintptr{uintptr(folder), s.text(limit.Name), unix.O_WRONLY | unix.O_CLOEXEC},
+	})
+	s.add(call{
+		step: "limit " + limit.Name, number: unix.SYS_WRITE, wants: uintptr(len(limit.Value)),
+		args: [6]uintptr{1: s.text(limit.Value), 2: uintptr(len(limit.Value))}, files: [2]file{f},
+	})
+	s.close(f)
+}
+
 // stat reads the status of a file into status, which is in shared memory.
 func (s *script) stat(f file, status *unix.Stat_t) {
 	s.add(call{

@@ -182,6 +182,34 @@ func wantRoomGivenBack(t *testing.T, s *script) {
 	}
 }
 
+// The limit holds for who is in the sandbox, in a namespace below it, too, and nobody there can raise it.
+func TestALimitHoldsInsideAndNotOutside(t *testing.T) {
+	const name = "max_inotify_instances"
+	before, err := os.ReadFile("/proc/sys/user/" + name)
+	must(t, err)
+	pid := sandbox(t)
+	must(t, Prepare(pid, []Setting{{name, "7"}, {"max_inotify_watches", "8"}}, nil, nil))
+	said := filepath.Join(t.TempDir(), "said")
+	var s script
+	must(t, s.execute("/bin/sh", []string{"sh", "-c", fmt.Sprintf(
+		"exec >%s; read a </proc/sys/user/%s; read b </proc/sys/user/max_inotify_watches; echo $a $b; (echo 99 >/proc/sys/user/%s) 2>/dev/null || echo refused",
+		said, name, name)}))
+	_, ended, err := s.start(pid, "mnt")
+	must(t, err)
+	must(t, ended())
+	got, _ := os.ReadFile(said)
+	if string(got) != "7 8\nrefused\n" && os.Getuid() != 0 {
+		t.Errorf("inside: %q", got)
+	}
+	if after, err := os.ReadFile("/proc/sys/user/" + name); err != nil || string(after) != string(before) {
+		t.Errorf("outside: %q, %v; it was %q", after, err, before)
+	}
+	var e *Error
+	if err := Prepare(pid, []Setting{{"max_nothing", "1"}}, nil, nil); !errors.As(err, &e) || e.Step != "limit max_nothing" {
+		t.Errorf("a limit that the kernel does not have: %v", err)
+	}
+}
+
 func TestASandboxThatHasEnded(t *testing.T) {
 	const never = 1 << 30 // past PID_MAX_LIMIT (proc(5))
 	if err := Lay(never, nil, nil); !errors.Is(err, ErrGone) {

@@ -78,6 +78,9 @@ func Bind(p plan.Plan, h Host) (Launch, error) {
 	if slices.ContainsFunc(l.Mounts, func(m Mount) bool { return m.Destination == sharedMemory }) {
 		l.ReadOnly = append(l.ReadOnly, "/dev") // bwrap's own tmpfs, which has no size limit
 	}
+	if slices.ContainsFunc(l.Mounts, func(m Mount) bool { return m.Kind == plan.Proc && m.Destination == "/proc" }) {
+		l.ReadOnly = append(l.ReadOnly, "/proc") // see [victim]
+	}
 	l.Closure = slices.Concat(p.Pins.Closure, h.Agent.Closure)
 	slices.Sort(l.Closure)
 	l.Closure = slices.Compact(l.Closure)

@@ -59,7 +59,7 @@ type Runner struct {
 	Signals *Signals               // catches the signals that would end claudebox, see [Listen]
 	Limit   func(pids []int) error // puts these processes under the limits; called if Limited is set
 	Before  func() error           // called before the agent may run, while bwrap starts
-	Laid    func() error           // a last check after Before, when all mounts are made
+	Laid    func(bwrap int) error  // a last check after Before, when all mounts are made
 	Started func(bwrap int)        // called when the agent may run, with bwrap's process id
 	// Ended is called when nothing runs inside any more. It must not write to the terminal: the agent may have stopped
 	// its output, which is resumed only afterwards, and a write would wait for ever.

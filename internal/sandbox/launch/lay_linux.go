@@ -2,6 +2,7 @@ package launch
 
 import (
 	"errors"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -45,8 +46,9 @@ func (l Launch) layList() (list []laid, err error) {
 	return list, nil
 }
 
-// lay makes mounts in a sandbox that waits at its gate, and checks each.
-func lay(list []laid, child *sandbox) error {
+// prepare limits what a sandbox that waits at its gate can take of what is counted per user, makes mounts in it, and
+// checks each.
+func prepare(limits []within.Setting, list []laid, child *sandbox) error {
 	covers, seen := make([]within.Cover, len(list)), make([]within.Seen, len(list))
 	for i, m := range list {
 		covers[i] = within.Cover{Path: m.Destination, ReadOnly: m.isReadOnly()}
@@ -58,7 +60,7 @@ func lay(list []laid, child *sandbox) error {
 	if init == 0 {
 		return within.ErrGone
 	}
-	if err := within.Lay(init, covers, seen); err != nil {
+	if err := within.Prepare(init, limits, covers, seen); err != nil {
 		return layFailed(err)
 	}
 	for i, m := range list {
@@ -76,6 +78,8 @@ func layFailed(err error) error {
 	switch {
 	case errors.Is(err, within.ErrGone):
 		return err
+	case errors.As(err, &e) && strings.HasPrefix(e.Step, "limit "):
+		return &diag.Error{Op: "limit what the sandbox takes of your user's", Err: err, Remedy: writableSettings}
 	case errors.As(err, &e) && e.Path != "":
 		op = "protect " + e.Path
 	}

@@ -245,7 +245,7 @@ func TestAProtectedPlaceIsExchangedDuringTheLaunch(t *testing.T) {
 				if err := tc.exchange(dir); err != nil {
 					t.Fatal(err)
 				}
-				if err := lay(list, child); err == nil || !strings.Contains(err.Error(), "protect "+dir+tc.want) {
+				if err := prepare(nil, list, child); err == nil || !strings.Contains(err.Error(), "protect "+dir+tc.want) {
 					t.Errorf("got %v", err)
 				}
 				child.end()

@@ -2,11 +2,18 @@ package launch
 
 import (
 	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/release"
+	"claudebox/internal/linux/smallfile"
+	"claudebox/internal/linux/within"
 )
 
 // mostProcesses is how many processes and threads a sandbox may have by default:
@@ -30,9 +37,72 @@ func (l Launch) processLimit() uint64 {
 	}
 	var own unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NPROC, &own) == nil {
-		limit = min(limit, own.Cur)
+		const share = 2 // claudebox and what else the user runs start processes, too
+		limit = min(limit, own.Cur/share)
 	}
 	return limit
+}
+
+// shares are the limits on what the kernel counts per user and all of the user's programs share, with the part of each
+// that one sandbox may take. One that takes all would keep other programs of the user, and other sessions, from
+// watching files. What else is counted so needs no limit: no namespace can be made inside, and nothing that protects
+// needs the rest once the agent runs.
+var shares = []struct {
+	name, file string // in /proc/sys/user, and the machine's own in /proc/sys/fs
+	part       int
+}{
+	{"max_inotify_instances", "inotify/max_user_instances", 4},
+	{"max_inotify_watches", "inotify/max_user_watches", 2},
+	{"max_fanotify_groups", "fanotify/max_user_groups", 4},
+	{"max_fanotify_marks", "fanotify/max_user_marks", 2},
+}
+
+// writableSettings is the remedy where /proc/sys cannot be written.
+const writableSettings = "in a container, mount /proc/sys writable; if it stays so, report it with the output of " +
+	"`claudebox check`"
+
+// userLimits returns the limits on a sandbox for what is counted per user. A kernel that does not have one of them does
+// not have what it limits.
+func userLimits() (list []within.Setting, err error) {
+	const longest = 64
+	for _, share := range shares {
+		text, err := smallfile.Read("/proc/sys/fs/"+share.file, longest)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		most := 0
+		if err == nil {
+			most, err = strconv.Atoi(strings.TrimSpace(string(text)))
+		}
+		if err != nil {
+			return nil, &diag.Error{Op: "read a limit of your user's", Err: err, Remedy: "mount /proc whole"}
+		}
+		list = append(list, within.Setting{Name: share.name, Value: strconv.Itoa(max(1, most/share.part))})
+	}
+	return list, nil
+}
+
+// victim is how readily the kernel ends the sandbox's processes when memory is short (proc_pid_oom_score_adj(5)):
+// before claudebox, which judges what they leave, and before what else the user runs. Inside it cannot be lowered, as
+// /proc is read-only there.
+const victim = 300
+
+// offer has the kernel end a process, and what it starts, before others. A value that is higher already stays.
+func offer(pid int) error {
+	const longest = 64
+	file := fmt.Sprintf("/proc/%d/oom_score_adj", pid)
+	text, err := smallfile.Read(file, longest)
+	now := 0
+	if err == nil {
+		now, err = strconv.Atoi(strings.TrimSpace(string(text)))
+	}
+	if err == nil && now < victim {
+		err = os.WriteFile(file, []byte(strconv.Itoa(victim)), 0)
+	}
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) {
+		return nil // it has ended
+	}
+	return err
 }
 
 // limit puts all processes of a sandbox under its limits. It is called while bwrap waits at the gate, so what they
@@ -41,6 +111,14 @@ func (r Runner) limit(pids []int) error {
 	if most := r.processLimit(); most > 0 {
 		if err := setProcessLimit(pids, most); err != nil {
 			return err
+		}
+	}
+	for _, pid := range pids {
+		if err := offer(pid); err != nil {
+			return &diag.Error{
+				Op: "have the sandbox ended before claudebox when memory is short", Err: err,
+				Remedy: "run `claudebox check`; /proc must be writable for you",
+			}
 		}
 	}
 	if r.Limited {

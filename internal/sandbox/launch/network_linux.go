@@ -17,6 +17,7 @@ import (
 func (r Runner) connect(child *sandbox) error {
 	var err error
 	var covers []laid
+	var limits []within.Setting
 	for _, step := range []struct {
 		wanted bool
 		do     func() error
@@ -24,11 +25,12 @@ func (r Runner) connect(child *sandbox) error {
 		{r.Network != nil, func() error { return r.Network.Make(child.pid) }},
 		{r.Before != nil, r.Before},
 		{r.Network != nil, func() error { return r.Network.Attach() }},
+		{true, func() (err error) { limits, err = userLimits(); return err }},
 		{true, child.tree.await},
 		{r.Lay, func() (err error) { covers, err = r.layList(); return err }},
 		{true, child.gate.reached},
-		{r.Lay, func() error { return lay(covers, child) }},
-		{r.Laid != nil, r.Laid},
+		{true, func() error { return prepare(limits, covers, child) }},
+		{r.Laid != nil, func() error { return r.Laid(child.pid) }},
 		{true, func() error { return r.limit(proctree.All(child.pid)) }},
 		{true, child.gate.open},
 	} {

@@ -76,7 +76,7 @@ func TestCtrlCBeforeTheStartEndsTheLaunch(t *testing.T) {
 	}
 	sig.signals <- syscall.SIGINT
 	r := Runner{Signals: sig, Launch: Launch{Setting: Setting{Bwrap: "/nowhere/bwrap"}, Tier: "full"}}
-	r.Before, r.Laid = func() error { return nil }, func() error { return nil }
+	r.Before, r.Laid = func() error { return nil }, func(int) error { return nil }
 	var status *ExitError
 	if err := r.Run(); !errors.As(err, &status) || status.Code != 130 {
 		t.Errorf("after Ctrl-C: %v", err)

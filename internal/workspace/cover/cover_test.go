@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"claudebox/internal/linux/proctree"
+	"claudebox/internal/linux/within"
 	"claudebox/internal/workspace/cover"
 )
 
@@ -121,13 +122,21 @@ func (s *sandbox) watch(files ...cover.File) chan string {
 	for i := range files {
 		files[i].Path = filepath.Join(s.dir, files[i].Path)
 	}
-	w := cover.Begin(s.cmd.Process.Pid, s.dir, files, func(path string, err error) {
+	w := s.open(files, func(path string, err error) {
 		if err != nil {
 			failures <- path + ": " + err.Error()
 		}
 	})
-	s.t.Cleanup(w.Close)
+	must(s.t, w.Begin(s.cmd.Process.Pid))
 	return failures
+}
+
+func (s *sandbox) open(files []cover.File, lost func(path string, err error)) *cover.Watch {
+	s.t.Helper()
+	w, err := cover.Open(s.dir, files, lost)
+	must(s.t, err)
+	s.t.Cleanup(w.Close)
+	return w
 }
 
 func TestTheHostReplacesWhatIsCovered(t *testing.T) {
@@ -208,10 +217,10 @@ func TestWhatOnlySeemsUncoveredIsNotTold(t *testing.T) {
 	s := newSandbox(t, []string{"secret", "other"}, nil)
 	defer cover.SeeNothing()()
 	told := make(chan string, 10)
-	w := cover.Begin(s.cmd.Process.Pid, s.dir, []cover.File{
+	w := s.open([]cover.File{
 		{Path: filepath.Join(s.dir, "secret"), Remake: nothing}, {Path: filepath.Join(s.dir, "other"), Remake: nothing},
 	}, func(path string, err error) { told <- fmt.Sprint(filepath.Base(path), " ", err) })
-	defer w.Close()
+	must(t, w.Begin(s.cmd.Process.Pid))
 	s.until("grep -c /secret /proc/self/mountinfo", "2\n") // it has looked
 	s.replace("other", "new secret\n")
 	select {
@@ -227,21 +236,26 @@ func TestWhatOnlySeemsUncoveredIsNotTold(t *testing.T) {
 // Its process 1 is dead, and bwrap has not noticed yet.
 func TestASandboxThatHasEndedIsNotSaidToBeUncovered(t *testing.T) {
 	s := newSandbox(t, []string{"secret", "second"}, nil)
-	bwrap := s.cmd.Process
+	bwrap, failures := s.cmd.Process, make(chan string, 10)
+	again := func(string) ([]byte, error) { return nil, errors.New("nobody is there") }
+	w := s.open([]cover.File{{Path: s.dir + "/secret", Remake: again}, {Path: s.dir + "/second", Remake: again}},
+		func(path string, err error) { failures <- fmt.Sprint(path, ": ", err) })
+	must(t, w.Begin(bwrap.Pid))
 	must(t, bwrap.Signal(syscall.SIGSTOP))
 	t.Cleanup(func() { bwrap.Signal(syscall.SIGCONT) })
-	must(t, syscall.Kill(proctree.Init(bwrap.Pid), syscall.SIGKILL))
-	tried, failures := make(chan bool, 2), make(chan string, 2)
-	again := func(string) ([]byte, error) { tried <- true; return []byte{}, nil }
-	files := []cover.File{{Path: s.dir + "/secret", Remake: again}, {Path: s.dir + "/second", Remake: again}}
-	w := cover.Begin(bwrap.Pid, s.dir, files, func(path string, err error) { failures <- path + ": " + err.Error() })
-	<-tried
-	<-tried
-	w.Close() // waits until it has looked at both
-	select {
-	case text := <-failures:
-		t.Error(text)
-	case <-time.After(100 * time.Millisecond):
+	init := proctree.Init(bwrap.Pid)
+	must(t, syscall.Kill(init, syscall.SIGKILL))
+	for state := byte(0); state != 'Z'; state, _ = proctree.State(init) {
+		time.Sleep(time.Millisecond)
+	}
+	s.replace("secret", "new\n")
+	w.Close() // waits until what it sees is looked at
+	if len(failures) > 0 {
+		t.Error(<-failures)
+	}
+	late := s.open([]cover.File{{Path: s.dir + "/secret", Remake: nothing}}, func(string, error) {})
+	if err := late.Begin(bwrap.Pid); !errors.Is(err, within.ErrGone) {
+		t.Errorf("a watch that begins now: %v", err)
 	}
 }
 
@@ -264,17 +278,15 @@ func TestTheAgentMakesTheCoverBeforeItIsMade(t *testing.T) {
 // TestTheAgentMovesTheFolderOfAHiddenFile, so that the user's editor writes the
 // next secret into one that is not covered.
 func TestTheAgentMovesTheFolderOfAHiddenFile(t *testing.T) {
-	for name, at := range map[string]struct{ moved, early, late string }{
-		"the folder":             {"conf/deep", "", "mv conf/deep x; mkdir conf/deep"},
-		"one above":              {"conf", "", "mv conf x; mkdir -p conf/deep"},
-		"before the watch began": {"conf/deep", "mv conf/deep x", ""},
+	for name, at := range map[string]struct{ moved, late string }{
+		"the folder": {"conf/deep", "mv conf/deep x; mkdir conf/deep"},
+		"one above":  {"conf", "mv conf x; mkdir -p conf/deep"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSandbox(t, []string{"other"}, nil)
 			must(t, os.MkdirAll(filepath.Join(s.dir, "conf/deep"), 0o700))
 			must(t, os.WriteFile(filepath.Join(s.dir, "conf/deep/secret"), []byte("secret\n"), 0o600))
 			failures := s.watch(cover.File{Path: "conf/deep/secret", Remake: nothing}, cover.File{Path: "other", Remake: nothing})
-			s.sh(at.early)
 			s.replace("other", "secret\n")
 			s.until("cat other", "") // the watch has begun
 			s.sh(at.late)
@@ -290,13 +302,56 @@ func TestTheAgentMovesTheFolderOfAHiddenFile(t *testing.T) {
 	}
 }
 
+// A file is gone, or its folder exchanged, while the sandbox waits at its gate: it is not let go.
+func TestWhatCannotBeCoveredAtTheGateStopsTheLaunch(t *testing.T) {
+	s := newSandbox(t, []string{"secret", "other"}, nil)
+	at := s.dir + "/secret"
+	cannot := func(string) ([]byte, error) { return nil, errors.New("no content") }
+	w := s.open([]cover.File{{Path: at, Remake: cannot}}, func(string, error) {})
+	s.replace("secret", "new secret\n")
+	if err := w.Begin(s.cmd.Process.Pid); err == nil || err.Error() != at+": no content" {
+		t.Errorf("one that is uncovered: %v", err)
+	}
+	must(t, os.Remove(at))
+	w = s.open([]cover.File{{Path: at, Remake: nothing}}, func(string, error) {})
+	if err := w.Begin(s.cmd.Process.Pid); err == nil || !strings.Contains(err.Error(), "it is gone") {
+		t.Errorf("one that is gone: %v", err)
+	}
+	w = s.open([]cover.File{{Path: s.dir + "/other", Remake: nothing}}, func(string, error) {})
+	must(t, w.Begin(s.cmd.Process.Pid))
+}
+
+// The host removes a folder with a hidden file, and makes it again.
+func TestAFolderThatTheHostMakesAnewIsWatchedAnew(t *testing.T) {
+	s := newSandbox(t, nil, nil)
+	must(t, os.MkdirAll(s.dir+"/conf/deep", 0o700))
+	must(t, os.WriteFile(s.dir+"/conf/deep/secret", nil, 0o600))
+	failures := s.watch(cover.File{Path: "conf/deep/secret", Remake: nothing})
+	for range 3 {
+		must(t, os.RemoveAll(s.dir+"/conf"))
+		must(t, os.MkdirAll(s.dir+"/conf/deep", 0o700))
+		must(t, os.WriteFile(s.dir+"/conf/deep/secret", []byte("new secret\n"), 0o600))
+		s.until("cat conf/deep/secret", "")
+	}
+	if len(failures) > 0 {
+		t.Error(<-failures)
+	}
+}
+
 func TestAFolderThatTheHostReplaces(t *testing.T) {
 	s := newSandbox(t, nil, nil)
-	s.watch(cover.File{Path: "hidden", Folder: true, Remake: nothing}, cover.File{Path: "hooks", Folder: true})
-	for _, name := range []string{"hidden", "hooks"} {
-		must(t, os.Mkdir(filepath.Join(s.dir, name), 0o700))
-		must(t, os.WriteFile(filepath.Join(s.dir, name, "x"), []byte("x\n"), 0o600))
+	made := func() {
+		for _, name := range []string{"hidden", "hooks"} {
+			must(t, os.RemoveAll(filepath.Join(s.dir, name)))
+			must(t, os.Mkdir(filepath.Join(s.dir, name), 0o700))
+			must(t, os.WriteFile(filepath.Join(s.dir, name, "x"), []byte("x\n"), 0o600))
+		}
 	}
-	s.until("ls hidden", "")
-	s.until("echo evil 2>/dev/null >hooks/y || cat hooks/x", "x\n")
+	made()
+	s.watch(cover.File{Path: "hidden", Folder: true, Remake: nothing}, cover.File{Path: "hooks", Folder: true})
+	for range 3 {
+		s.until("ls hidden", "")
+		s.until("echo evil 2>/dev/null >hooks/y || cat hooks/x", "x\n")
+		made()
+	}
 }

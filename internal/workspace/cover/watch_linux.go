@@ -33,32 +33,89 @@ type File struct {
 // Watch keeps the files of one sandbox covered.
 type Watch struct {
 	*watch.Watch
-	bwrap int
 	top   string
 	lost  func(path string, err error)
 	files map[string]File // by path
-	begun bool            // it has looked at all once
+
+	// All that a look needs is open before the agent may run: it may take all that the kernel gives a user of such.
+	process int // process 1 inside
+	alive   int // its pidfd
+	root    int // its root folder
 }
 
 // errGone is said of a file that was there when the sandbox was started, and not when the watch began.
 var errGone = errors.New("it is gone; if its folder was moved away, what comes in its place is not covered")
 
-// Begin watches over the files of a sandbox that has just been started, by the process id of its bwrap. top is the
-// folder below which the agent may rename folders. lost is called with each file that was found without its cover: the
-// agent could read or write it. err is nil if it is covered again; else the agent still can. lost must not block. What
-// was covered when the watch is closed stays so.
-func Begin(bwrap int, top string, files []File, lost func(path string, err error)) *Watch {
-	w := &Watch{bwrap: bwrap, top: top, lost: lost, files: map[string]File{}}
+// Open watches over files from now on, before they are covered in the sandbox. top is the folder below which the agent
+// may rename folders. lost is called, from [Watch.Begin] on, with each file that was found without its cover: the agent
+// could read or write it. err is nil if it is covered again; else the agent still can, and the session must end. lost
+// must not block. What was covered when the watch is closed stays so.
+func Open(top string, files []File, lost func(path string, err error)) (*Watch, error) {
+	w := &Watch{top: top, lost: lost, files: map[string]File{}, alive: -1, root: -1}
 	for _, f := range files {
 		w.files[f.Path] = f
 	}
-	if len(files) > 0 {
-		w.Watch = watch.Start(watch.Request{
-			Folders: w.folders, Events: unix.IN_CREATE | unix.IN_MOVED_TO | unix.IN_MOVE_SELF | unix.IN_DONT_FOLLOW,
-			See: w.look, Moved: func(dir string) { w.unwatched(dir, unix.ENOENT) }, Failed: w.unwatched,
-		})
+	if len(files) == 0 {
+		return w, nil
 	}
-	return w
+	dirs := w.folders()
+	var err error
+	w.Watch, err = watch.Open(watch.Request{
+		Folders: func() []string { return dirs },
+		Events:  unix.IN_CREATE | unix.IN_MOVED_TO | unix.IN_MOVE_SELF | unix.IN_DONT_FOLLOW,
+		See:     w.look, Moved: func(dir string) { w.unwatched(dir, unix.ENOENT) }, Failed: w.unwatched,
+	})
+	return w, err
+}
+
+// Begin looks at all files once, in a sandbox that waits at its gate and has all its covers, by the process id of its
+// bwrap. It fails if one is not covered and cannot be. From now on lost is called. If the sandbox has ended, Begin
+// does nothing.
+func (w *Watch) Begin(bwrap int) error {
+	if len(w.files) == 0 {
+		return nil
+	}
+	w.process = proctree.Init(bwrap)
+	if w.process == 0 {
+		return within.ErrGone
+	}
+	var err error
+	if w.alive, err = unix.PidfdOpen(w.process, 0); err == nil {
+		w.root, err = unix.Open(fmt.Sprintf("/proc/%d/root", w.process), unix.O_PATH|unix.O_CLOEXEC, 0)
+	}
+	if errors.Is(err, unix.ESRCH) || errors.Is(err, unix.ENOENT) {
+		return within.ErrGone
+	}
+	if err != nil {
+		return fmt.Errorf("look at the sandbox: %w", err)
+	}
+	lost := w.lost
+	w.lost = func(path string, lost error) {
+		if lost != nil {
+			err = cmp.Or(err, fmt.Errorf("%s: %w", path, lost))
+		}
+	}
+	for name := range w.files {
+		if inode(name) == 0 && inode(path.Dir(name)) != 0 {
+			w.lost(name, errGone)
+		}
+	}
+	w.look("")
+	if err == nil {
+		w.lost = lost
+		w.Serve()
+	}
+	return err
+}
+
+// Close ends the watch. It may be called before [Watch.Begin].
+func (w *Watch) Close() {
+	w.Watch.Close()
+	for _, fd := range []int{w.alive, w.root} {
+		if fd >= 0 {
+			unix.Close(fd)
+		}
+	}
 }
 
 // unwatched says that a folder cannot be watched, or not any more: one that does not exist was moved away.
@@ -94,12 +151,8 @@ func (w *Watch) folders() (list []string) {
 func (w *Watch) look(name string) {
 	if name == "" {
 		for name := range w.files {
-			if !w.begun && inode(name) == 0 && inode(path.Dir(name)) != 0 {
-				w.lost(name, errGone)
-			}
 			w.look(name)
 		}
-		w.begun = true
 		return
 	}
 	f, ok := w.files[name]
@@ -107,19 +160,25 @@ func (w *Watch) look(name string) {
 	if !ok || now == 0 {
 		return // nothing is there; the watch reports what is made there later
 	}
-	process := proctree.Init(w.bwrap)
-	if process == 0 || isReadOnly(process, name) {
-		return // the sandbox is gone, or all is well
+	if w.ended() || isReadOnly(w.root, name) {
+		return // nobody is left to see it, or all is well
 	}
-	was, err := f.cover(process)
+	was, err := f.cover(w.process)
 	switch {
 	case err == nil && !was:
 		w.lost(name, nil)
-	case was, errors.Is(err, within.ErrGone), proctree.Init(w.bwrap) != process:
+	case was, errors.Is(err, within.ErrGone), w.ended():
 		// It was covered all the time, or nobody is left to see it.
 	case inode(name) == now: // else it was replaced once more, and is looked at once more
 		w.lost(name, err)
 	}
+}
+
+// ended reports whether process 1 inside has ended, and with it all others.
+func (w *Watch) ended() bool {
+	poll := []unix.PollFd{{Fd: int32(w.alive), Events: unix.POLLIN}}
+	n, err := unix.Poll(poll, 0)
+	return err == nil && n > 0
 }
 
 // inode is the number of what is at a path; 0: nothing.
@@ -131,14 +190,9 @@ func inode(name string) uint64 {
 	return st.Ino
 }
 
-// isReadOnly looks at what a process sees at a path. All covers are read-only, and nothing else below a project is. Of
-// a process that is just ending it may see nothing, and says no.
-var isReadOnly = func(process int, name string) bool {
-	root, err := unix.Open(fmt.Sprintf("/proc/%d/root", process), unix.O_PATH|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return false
-	}
-	defer unix.Close(root)
+// isReadOnly looks at what the sandbox sees at a path, by its root folder. All covers are read-only, and nothing else
+// below a project is. When the sandbox is just ending it may see nothing, and says no.
+var isReadOnly = func(root int, name string) bool {
 	fd, err := unix.Openat2(root, name, &unix.OpenHow{
 		Flags:   unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC,
 		Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_SYMLINKS,

@@ -13,6 +13,7 @@ import (
 	"claudebox/internal/plan/resolve"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/sandbox/seccomp"
+	"claudebox/internal/workspace/homelink"
 	"claudebox/internal/workspace/project"
 )
 
@@ -23,16 +24,17 @@ type inputs struct {
 	etc          host.Etc
 	userGit      userGit
 	placesByLink []string // see the function of that name
+	home         homelink.Found
 	project      project.Project
 	secrets      secrets
 	Instance     state.Instance
 }
 
 // look finds the inputs of a launch by a plan. It changes nothing.
-func look(c call, planned planned) (in inputs, err error) {
+func look(c call, planned planned, home homelink.Found) (in inputs, err error) {
 	in = inputs{
 		call: c, planned: planned, etc: host.ReadEtc(c.Facts.Env), userGit: readUserGit(c),
-		placesByLink: placesByLink(c),
+		placesByLink: placesByLink(c), home: home,
 	}
 	in.etc.Certificates = cmp.Or(in.etc.Certificates, in.tools[resolve.ToolCacert])
 	if in.project, err = openProject(in); err != nil {
@@ -153,7 +155,7 @@ func bind(in inputs, p parts) (b bound, err error) {
 		return b, err
 	}
 	b.given = guarded.given
-	if err := judgeSearchPlaces(in.placesByLink, b.given); err != nil {
+	if err := cmp.Or(judgeSearchPlaces(in.placesByLink, b.given), judgeHomeSecrets(in, h.Mounts)); err != nil {
 		return b, err
 	}
 	all := part{h.Part}

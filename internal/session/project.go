@@ -46,6 +46,7 @@ func projectRequest(in inputs) project.Request {
 		Strict: p.Protect.Mode == "strict", Worktrees: p.Worktrees,
 		Protect: p.Protect.Globs, Hide: p.Hide, Show: p.Show,
 		OwnFiles: slices.Concat(in.ownFiles, in.placesByLink), UserGit: in.userGit.files,
+		HomeLinks: in.home.Links, HomeFiles: in.home.Named,
 		Memory: aftermath.NewMemory(in.folders.Home),
 	}
 }

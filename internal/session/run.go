@@ -16,6 +16,7 @@ import (
 	"claudebox/internal/workspace/aftermath"
 	"claudebox/internal/workspace/cover"
 	"claudebox/internal/workspace/handover"
+	"claudebox/internal/workspace/homelink"
 	"claudebox/internal/workspace/project"
 )
 
@@ -27,12 +28,13 @@ type running struct {
 	broker  brokering
 	keys    keyAgent
 	nix     nixStore
-	holds   []*project.Hold      // the stand-ins, see [running.hold]
-	git     *handover.Session    // between the user's git folders and the agent's
-	after   []*aftermath.Session // of the folders that the agent may change
-	reports []aftermath.Report   // about those folders, once they are settled
-	watches []*cover.Watch       // of the covered files in those folders
-	lost    uncovered            // files whose covers were lost
+	holds   []*project.Hold        // the stand-ins, see [running.hold]
+	after   []*aftermath.Session   // of the folders that the agent may change
+	reports []aftermath.Report     // about those folders, once they are settled
+	watches []*cover.Watch         // of the covered files in those folders
+	lost    uncovered              // files whose covers were lost
+	again   func() []homelink.Link // waits for the links of the home that were made meanwhile; nil: nothing ran
+	git     *handover.Session      // between the user's git folders and the agent's
 
 	overlaps []bool   // whether other sessions lived in the given folders
 	gitLines []string // what did not cross between git folders, for people
@@ -144,6 +146,7 @@ func (r *running) launch() error {
 	}
 	r.runner.Ended = func() { // nothing is printed here, see [launch.Runner]
 		r.closeWatches()
+		r.lookAgainAtHome()
 		mendModes(modes, &faults)
 		r.settle()
 	}
@@ -269,4 +272,5 @@ func (r *running) end() {
 	}
 	tell(r.Instance.Ended)
 	tell(r.gitLines)
+	tell(r.madeLinks())
 }

@@ -126,12 +126,16 @@ func Prepare(c Caller, o Options, why Purpose) (*Session, error) {
 			"the agent would have root's own id, inside and outside")
 	}
 	s := &Session{keeper: &keeper{call: asked}}
+	home := lookAtHome(asked)
 	planned, err := planner{asked, s.keeper}.plan()
 	if err == nil && !why.Look {
 		s.report, err = openReport(asked)
 	}
 	if err == nil {
-		s.inputs, err = look(asked, planned)
+		s.inputs, err = look(asked, planned, home())
+	}
+	if !why.Dry {
+		s.keeper.writeLater(s.inputs.home.Write)
 	}
 	var port int
 	if err == nil {

@@ -160,7 +160,7 @@ func (v *view) learn() error {
 			v.named[rel] |= configured
 		}
 	}
-	return nil
+	return v.learnHome()
 }
 
 // learnIn notes what a git obeys that is started in a working tree: the configurations of its git folder and of the

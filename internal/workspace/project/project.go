@@ -20,6 +20,7 @@ import (
 	"claudebox/internal/linux/pathname"
 	"claudebox/internal/workspace/git"
 	"claudebox/internal/workspace/handover"
+	"claudebox/internal/workspace/homelink"
 	"claudebox/internal/workspace/survey"
 )
 
@@ -46,6 +47,9 @@ type Request struct {
 	Protect        []string // patterns of files to be made read-only, see [Matches]
 	Hide, Show     []string // those of files to hide, or not to
 	OwnFiles       []string // profiles and plans that claudebox itself obeys
+
+	HomeLinks []homelink.Link           // of the user's home and PATH
+	HomeFiles map[homelink.Inode]string // files there that have further names elsewhere
 
 	UserGit []UserGit // the user's own git configuration, which git obeys in the project
 

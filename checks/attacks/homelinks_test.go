@@ -1,0 +1,232 @@
+//go:build lab
+
+package attacks_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// R7: links of the home into the project (dotfiles, stow): the agent wrote what the user's shell, systemd and their own
+// Claude Code obey at once, and nothing was told. R8: the same for what holds secrets.
+
+// homeLinks are links that tools obey: what lies in the project, the link in the home, and what the agent writes.
+var homeLinks = map[string]struct{ file, link, target, writes string }{
+	"Claude Code's settings":     {"cl/settings.json", ".claude/settings.json", "cl/settings.json", "cl/settings.json"},
+	"hooks of Claude Code":       {"cl/hooks/h", ".claude/hooks", "cl/hooks", "cl/hooks/h"},
+	"a new hook":                 {"cl/hooks/h", ".claude/hooks", "cl/hooks", "cl/hooks/new"},
+	"a skill":                    {"cl/skill/SKILL.md", ".claude/skills/one", "cl/skill", "cl/skill/SKILL.md"},
+	"the shell's start":          {"zshenv", ".zshenv", "zshenv", "zshenv"},
+	"a chain":                    {"bashrc", ".bashrc", "../dots/bashrc", "bashrc"},
+	"programs":                   {"bin/tool", "bin", "bin", "bin/git"},
+	"a folder of PATH":           {"tools/tool", ".local/bin", "tools", "tools/git"},
+	"a program of PATH":          {"tools/tool", "programs/tool", "tools/tool", "tools/tool"},
+	"a unit of systemd":          {"unit", ".config/systemd/user/u.service", "unit", "unit"},
+	"what systemd starts":        {"unit", ".config/systemd/user/default.target.wants/u.service", "unit", "unit"},
+	"fish":                       {"fish/config.fish", ".config/fish/config.fish", "fish/config.fish", "fish/config.fish"},
+	"fish, a folder":             {"fish/conf.d/x.fish", ".config/fish", "fish", "fish/conf.d/new.fish"},
+	"Vim":                        {"vimrc", ".vimrc", "vimrc", "vimrc"},
+	"Neovim, file by file":       {"lua/x.lua", ".config/nvim/lua/plugins/x.lua", "lua/x.lua", "lua/x.lua"},
+	"autostart":                  {"a.desktop", ".config/autostart/a.desktop", "a.desktop", "a.desktop"},
+	"an application":             {"a.desktop", ".local/share/applications/a.desktop", "a.desktop", "a.desktop"},
+	"ssh's configuration":        {"ssh_config", ".ssh/config", "ssh_config", "ssh_config"},
+	"other programs":             {"tmux.conf", ".tmux.conf", "tmux.conf", "tmux.conf"},
+	"a folder of other programs": {"zsh/rc", ".zsh", "zsh", "zsh/rc"},
+	"a file that git tracks":     {"tracked", ".profile", "tracked", "tracked"},
+}
+
+func TestAnAgentWritesWhatAHomesLinkLeadsTo(t *testing.T) {
+	for name, tc := range homeLinks {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.git("project", "init", "-q")
+			w.write("project/"+tc.file, "of the user\n")
+			w.git("project", "add", "-f", ".")
+			w.git("project", "commit", "-qm", "x")
+			w.link(w.path("project/bashrc"), "dots/bashrc")
+			if err := os.RemoveAll(w.path(tc.link)); err != nil {
+				t.Fatal(err)
+			}
+			w.link(w.path("project/"+tc.target), tc.link)
+			w.write("agent/claude", "#!/bin/sh\n")
+			if err := os.Chmod(w.path("agent/claude"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			w = w.finds(w.path("programs") + ":" + w.path(".local/bin") + ":" + w.path("agent") + ":/usr/bin:/bin")
+			for range 2 { // with what the first launch has kept
+				got := w.claudebox("shell", "--yes", "--", "bash", "-c", `echo evil >"$0"; rm -rf "$0"; mv "$0" x; echo ended`, tc.writes)
+				if got.stdout != "ended\n" {
+					t.Errorf("%s", got)
+				}
+				w.named("your home leads", tc.link)
+				if w.read("project/"+tc.file) != "of the user\n" || tc.writes != tc.file && w.exists("project/"+tc.writes) {
+					t.Errorf("it was written: %s", got)
+				}
+			}
+			if err := os.Remove(w.path(tc.link)); err != nil {
+				t.Fatal(err)
+			}
+			if got := w.claudebox("shell", "--yes", "--", "bash", "-c", `echo mine >"$0"`, tc.writes); w.read("project/"+tc.writes) != "mine\n" {
+				t.Errorf("the link is gone: %s", got)
+			}
+		})
+	}
+}
+
+// finds is the same user with another PATH.
+func (w *world) finds(path string) *world {
+	other := *w
+	other.env = slices.DeleteFunc(slices.Clone(w.env), func(v string) bool { return strings.HasPrefix(v, "PATH=") })
+	other.env = append(other.env, "PATH="+path)
+	return &other
+}
+
+// named fails if the plan does not name what is held, and why.
+func (w *world) named(words ...string) {
+	w.t.Helper()
+	got := w.claudebox("plan", "--all")
+	for _, word := range words {
+		if !strings.Contains(got.stdout+got.stderr, word) {
+			w.t.Errorf("%q is not named: %s", word, got)
+		}
+	}
+}
+
+func TestAnAgentWritesAHomesFileByItsOtherName(t *testing.T) {
+	w := newWorld(t)
+	w.write(".zshenv", "of the user\n")
+	w.write(".config/git/config", "[user]\n")
+	for range 2 {
+		if got := w.attack("true"); got.status != 0 {
+			t.Fatal(got)
+		}
+		for from, to := range map[string]string{".zshenv": "project/z", ".config/git/config": "project/deep/g"} {
+			w.folder("project/deep")
+			if err := os.Link(w.path(from), w.path(to)); err != nil && !os.IsExist(err) {
+				t.Fatal(err)
+			}
+		}
+		got := w.claudebox("shell", "--yes", "--", "bash", "-c", "echo evil >z; echo evil >deep/g; true")
+		if w.read(".zshenv") != "of the user\n" || w.read(".config/git/config") != "[user]\n" {
+			t.Errorf("%s", got)
+		}
+		w.named("hard link")
+	}
+}
+
+// What is not there, the agent would make; a link in the project on the way it would lead elsewhere.
+func TestAnAgentMakesWhatAHomesLinkLeadsTo(t *testing.T) {
+	for name, tc := range map[string]struct {
+		link, target string
+		way          string // a link in the project
+	}{
+		"a file":             {link: ".zshenv", target: "zshenv"},
+		"in a folder":        {link: ".zshenv", target: "no/such/zshenv"},
+		"a folder":           {link: ".claude/hooks", target: "hooks"},
+		"by a link":          {link: ".zshenv", target: "hop", way: "file"},
+		"by a link and out":  {link: ".zshenv", target: "hop", way: "../documents/letter"},
+		"by a folder's link": {link: ".config/fish", target: "hop", way: "folder"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.write("project/file", "")
+			w.folder("project/folder")
+			w.link(w.path("project/"+tc.target), tc.link)
+			if tc.way != "" {
+				w.link(tc.way, "project/"+tc.target)
+			}
+			for range 2 {
+				w.wantRefused(w.attack("true"), tc.link)
+			}
+		})
+	}
+}
+
+func TestAnAgentWritesAFolderOfPATH(t *testing.T) {
+	w := newWorld(t)
+	w.write("project/node_modules/.bin/tool", "of the user\n")
+	w.write("project/bin/tool", "of the user\n")
+	w.write("project/lib/cli.js", "of the user\n")
+	w.link("../../lib/cli.js", "project/node_modules/.bin/cli")
+	for _, path := range []string{w.path("project/node_modules/.bin") + ":" + w.path("project/bin"), "node_modules/.bin:./bin"} {
+		got := w.finds(path+":/usr/bin:/bin:"+w.path(".local/bin")).claudebox("shell", "--yes", "--", "bash", "-c",
+			"for f in bin node_modules/.bin; do echo evil >$f/tool; echo evil >$f/git; mv $f x; done; echo evil >lib/cli.js; true")
+		if w.read("project/bin/tool")+w.read("project/node_modules/.bin/tool")+w.read("project/lib/cli.js") != "of the user\nof the user\nof the user\n" ||
+			w.exists("project/bin/git") || w.exists("project/node_modules/.bin/git") {
+			t.Errorf("%s: %s", path, got)
+		}
+	}
+	got := w.finds(".:/usr/bin:/bin:"+w.path(".local/bin")).claudebox("shell", "--yes", "--", "true")
+	if !strings.Contains(got.stderr, "obey what is written there") || got.status != 0 {
+		t.Errorf("the project itself: %s", got)
+	}
+	w.wantRefused(w.finds(w.path("project/absent")+":/usr/bin:/bin:"+w.path(".local/bin")).attack("true"), "PATH (")
+}
+
+// What a link leads to in a folder that is mounted read-write beside the project.
+func TestAnAgentWritesBesideWhatAHomesLinkLeadsTo(t *testing.T) {
+	w := newWorld(t)
+	w.write("dots/zshenv", "of the user\n")
+	w.write("dots/aws/x", canary)
+	w.link(w.path("dots/zshenv"), ".zshenv")
+	got := w.attack("echo evil >../dots/zshenv; true", "--mount-rw", "../dots")
+	if w.read("dots/zshenv") != "of the user\n" {
+		t.Errorf("%s", got)
+	}
+	w.link(w.path("dots/aws/x"), ".aws/credentials")
+	w.wantRefused(w.attack("true", "--mount-rw", "../dots"), ".aws/credentials")
+	w.wantRefused(w.attack("true", "--mount-ro", "../dots"), ".aws/credentials")
+}
+
+func TestAnAgentReadsASecretByAHomesLink(t *testing.T) {
+	for link, target := range map[string]string{
+		".claude": "cl", ".aws": "aws2", ".aws/credentials": "aws2/x", ".ssh": "keys", ".ssh/id_work": "keys/x",
+		".gnupg": "g", ".config/gh": "gh", ".config/gh/hosts.yml": "gh/x", ".netrc": "n/x", ".git-credentials": "n/x",
+		".kube/config": "k/x", ".docker/config.json": "d/x", ".claude/projects": "conversations", ".mozilla": "m",
+		".claude/.credentials.json": "cl/x", ".bash_history": "h/x", ".env": "e/x", ".pgpass": "n/x",
+	} {
+		t.Run(strings.ReplaceAll(link, "/", " "), func(t *testing.T) {
+			w := newWorld(t)
+			secret := "project/" + target
+			if filepath.Base(target) != "x" {
+				secret += "/gh/a" // of ~/.config, a place of secrets
+			}
+			w.write(secret, `{"password": "`+canary+`-9f8e7d6c5b4a"}`)
+			if err := os.RemoveAll(w.path(link)); err != nil {
+				t.Fatal(err)
+			}
+			w.link(w.path("project/"+target), link)
+			for range 2 {
+				got := w.attack("cat " + strings.TrimPrefix(secret, "project/"))
+				w.wantRefused(got, link)
+				w.wantNoCanary(got)
+			}
+		})
+	}
+}
+
+// claudebox's own folder lies in it.
+func TestAnAgentWritesAllOfTheConfiguration(t *testing.T) {
+	w := newWorld(t)
+	w.write("project/config/foo/rc", "of the user\n")
+	w.link(w.path("project/config"), ".config")
+	w.wantRefused(w.attack("true"), "is claudebox's own")
+}
+
+// The user makes a link while the agent works.
+func TestALinkThatIsMadeWhileTheAgentWorks(t *testing.T) {
+	w := newWorld(t)
+	w.write("project/zshenv", "")
+	l := w.begin()
+	l.sh("echo evil >zshenv")
+	w.link(w.path("project/zshenv"), ".zshenv")
+	if said := l.end(); !strings.Contains(said, ".zshenv leads to") || !strings.Contains(said, "since this session began") {
+		t.Error(said)
+	}
+	if got := w.attack("true"); strings.Contains(got.stderr, "since this session began") {
+		t.Errorf("%s", got)
+	}
+}

@@ -1,0 +1,145 @@
+package session
+
+import (
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"claudebox/internal/diag"
+	"claudebox/internal/linux/pathname"
+	"claudebox/internal/linux/smallfile"
+	"claudebox/internal/plan"
+	"claudebox/internal/profile"
+	"claudebox/internal/sandbox/launch"
+	"claudebox/internal/workspace/homelink"
+	"claudebox/internal/workspace/secretfile"
+)
+
+// lookAtHome begins to look at the links of the user's home and of PATH, beside what else a launch prepares. The
+// function that it returns waits for what is found.
+func lookAtHome(c call) func() homelink.Found {
+	q := homelink.Question{Home: c.Facts.Home, Cache: filepath.Join(c.folders.Cache, "home-links")}
+	for _, dir := range filepath.SplitList(c.Facts.Env.Value("PATH", "")) {
+		if dir = c.fromCwd(dir); !pathname.Below(dir, "/nix/store") && !slices.Contains(q.Folders, dir) {
+			q.Folders = append(q.Folders, dir)
+		}
+	}
+	found := make(chan homelink.Found, 1)
+	go func() { found <- homelink.Look(q) }()
+	return func() homelink.Found { return <-found }
+}
+
+// fromCwd makes a folder of PATH absolute: an empty one stands for the current folder.
+func (c call) fromCwd(dir string) string {
+	if filepath.IsAbs(dir) {
+		return filepath.Clean(dir)
+	}
+	return filepath.Join(c.Facts.Cwd, dir)
+}
+
+// judgeHomeSecrets returns an error if a place of secrets in the user's home is, or leads by, a link into a folder that
+// the agent is given: a project is mounted as it is, and what it has of a name that tells nothing is not hidden. The
+// folders are the project, and mounts that the user named and that do not say that they show a secret.
+func judgeHomeSecrets(in inputs, mounts []launch.Mount) error {
+	folders := []string{in.project.Path}
+	for _, m := range mounts {
+		if userNamed(m) && !m.Secret && (m.Kind == plan.Bind || m.Kind == plan.ROBind) {
+			folders = append(folders, m.Source)
+		}
+	}
+	for _, link := range in.home.Links {
+		at := slices.IndexFunc(folders, func(dir string) bool {
+			return pathname.Below(link.Leads, dir) || pathname.Below(dir, link.Leads) && link.Leads != in.Facts.Home
+		})
+		if at < 0 || link.OfPath {
+			continue
+		}
+		if secret := secretBehind(in.Facts.Home, link); secret != "" {
+			return diag.Errorf("give away "+folders[at],
+				fmt.Sprintf("move it out of %s, and lead %s there; or make %s a folder or file of its own",
+					folders[at], link.Path, link.Path),
+				"%s leads into it, to %s, and holds %s", link.Path, link.Leads, secret)
+		}
+	}
+	return nil
+}
+
+// secretBehind says what secrets a link of the home leads to; empty if there are none.
+func secretBehind(home string, link homelink.Link) string {
+	short := profile.Tilde(home, link.Path)
+	secret, relation := profile.Exposes(short)
+	rel, ofHome := strings.CutPrefix(short, "~/")
+	if !ofHome {
+		return "" // in a folder of PATH
+	}
+	info, err := os.Stat(link.Path)
+	folder := err == nil && info.IsDir()
+	switch {
+	case relation == profile.Around:
+		for _, s := range profile.SecretPaths {
+			below, is := pathname.Cut(s.Path, short)
+			if found, _ := filepath.Glob(filepath.Join(link.Path, below)); is && len(found) > 0 {
+				return s.What
+			}
+		}
+	case obeyedThere(rel):
+	case relation == profile.Within && (folder || err != nil):
+		return secret.What
+	case relation == profile.Within && holdsSecret(link.Path):
+		return secret.What
+	case relation == profile.Apart && secretfile.Of(path.Dir(rel), path.Base(rel)) == secretfile.Secret && !folder:
+		return "a secret, by its name"
+	}
+	return ""
+}
+
+// obeyed are places below those of secrets that hold none: tools obey what is there.
+var obeyed = []string{
+	".claude/skills", ".claude/hooks", ".claude/agents", ".claude/commands", ".claude/plugins",
+	".claude/output-styles", ".claude/rules", ".ssh/config", ".ssh/config.d", ".ssh/conf.d", ".ssh/known_hosts",
+	".ssh/authorized_keys", ".ssh/rc", ".docker/cli-plugins", ".terraform.d/plugins",
+}
+
+func obeyedThere(rel string) bool {
+	return slices.ContainsFunc(obeyed, func(place string) bool { return pathname.Below(rel, place) }) ||
+		strings.HasPrefix(rel, ".ssh/") && strings.HasSuffix(rel, ".pub")
+}
+
+// holdsSecret reports whether a file in a place of secrets is one itself: by its name, or by what is in it.
+func holdsSecret(file string) bool {
+	name, folder := path.Base(file), path.Dir(file)
+	if secretfile.Of(folder, name) == secretfile.Secret || path.Base(folder) == ".claude" && name == "history.jsonl" {
+		return true
+	}
+	content, err := smallfile.Read(file, secretfile.Limit)
+	return err != nil || secretfile.Holds(content)
+}
+
+// lookAgainAtHome begins to look for links that were made while the session ran.
+func (r *running) lookAgainAtHome() {
+	found := make(chan []homelink.Link, 1)
+	go func() { found <- r.home.Again() }()
+	r.again = func() []homelink.Link { return <-found }
+}
+
+// madeLinks says which links came into the user's home while the session ran that lead into a folder which the agent
+// could change. Nothing held what they lead to.
+func (r *running) madeLinks() (lines []string) {
+	if r.again == nil {
+		return nil // nothing ran
+	}
+	for _, link := range r.again() {
+		for _, folder := range r.given {
+			leads := pathname.Below(link.Leads, folder.Path) ||
+				slices.ContainsFunc(link.Way, func(hop string) bool { return pathname.Below(hop, folder.Path) })
+			if leads && len(lines) < mostUncovered {
+				lines = append(lines, fmt.Sprintf("%s leads to %s since this session began, where the agent could "+
+					"write: look at that before you use it", diag.Visible(link.Path), diag.Visible(link.Leads)))
+			}
+		}
+	}
+	return lines
+}

@@ -1,0 +1,186 @@
+package homelink_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"claudebox/internal/linux/beneath"
+	"claudebox/internal/workspace/homelink"
+)
+
+// home is a home beside a project, and what leads from one to the other.
+type home struct {
+	t         *testing.T
+	home, top string
+	question  homelink.Question
+}
+
+func newHome(t *testing.T) *home {
+	t.Helper()
+	if os.Getuid() == 0 {
+		t.Skip("NOT RUN: what root owns is no agent's")
+	}
+	top, err := beneath.Canonical(t.TempDir())
+	h := &home{t: t, home: top + "/home", top: top}
+	h.must(errors.Join(err, os.MkdirAll(h.home, 0o755), os.Mkdir(top+"/p", 0o755)))
+	h.question = homelink.Question{Home: h.home, Cache: top + "/cache"}
+	return h
+}
+
+func (h *home) must(err error) {
+	h.t.Helper()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// write makes a file; both paths are below the top.
+func (h *home) write(name string) {
+	h.t.Helper()
+	h.must(errors.Join(os.MkdirAll(filepath.Dir(h.top+"/"+name), 0o755), os.WriteFile(h.top+"/"+name, nil, 0o644)))
+}
+
+func (h *home) link(name, to string) {
+	h.t.Helper()
+	h.must(errors.Join(os.MkdirAll(filepath.Dir(h.top+"/"+name), 0o755), os.Symlink(h.top+"/"+to, h.top+"/"+name)))
+}
+
+// found is what leads into the project, as "PATH > TARGET", by the links of another place in between.
+func found(h *home, links []homelink.Link) (list []string) {
+	for _, l := range links {
+		text := strings.TrimPrefix(l.Path, h.top+"/") + " > " + strings.TrimPrefix(l.Leads, h.top+"/")
+		for _, hop := range l.Way {
+			if strings.HasPrefix(hop, h.top+"/p/") {
+				text += " by " + strings.TrimPrefix(hop, h.top+"/")
+			}
+		}
+		list = append(list, text)
+	}
+	slices.Sort(list)
+	return list
+}
+
+func (h *home) want(lines ...string) {
+	h.t.Helper()
+	for _, cached := range []bool{false, true} {
+		got := homelink.Look(h.question)
+		if list := found(h, got.Links); !slices.Equal(list, lines) {
+			h.t.Errorf("cached %t:\ngot  %q\nwant %q", cached, list, lines)
+		}
+		time.Sleep(30 * time.Millisecond) // see stateOf
+		homelink.Look(h.question).Write()
+	}
+}
+
+func TestLinksOfTheHome(t *testing.T) {
+	h := newHome(t)
+	for _, name := range []string{"p/zshenv", "p/bin/x", "p/hooks/h", "p/unit", "p/f/config.fish", "p/nvim/lua/a/b.lua", "other/x", "p/skill/SKILL.md"} {
+		h.write(name)
+	}
+	h.link("home/.zshenv", "p/zshenv")
+	h.link("home/bin", "p/bin")
+	h.link("home/.claude/hooks", "p/hooks")
+	h.link("home/.claude/skills/one", "p/skill")
+	h.link("home/.config/systemd/user/a.service", "p/unit")
+	h.link("home/.config/fish", "dots/fish") // stow's folded tree
+	h.link("dots/fish/config.fish", "p/f/config.fish")
+	h.link("home/.config/nvim/lua/a/b.lua", "p/nvim/lua/a/b.lua")
+	h.link("home/.one", "home/.two")
+	h.link("home/.two", "p/zshenv")
+	h.link("home/.through", "p/hop")
+	h.link("p/hop", "other/x")
+	h.link("home/.dangling", "p/nothing/there")
+	h.link("home/.circle", "home/.circle")
+	h.link("home/project", "p") // no tool obeys it
+	h.link("home/.cache/x", "p/zshenv")
+	h.must(os.Symlink("/bin/sh", h.home+"/.sh")) // root's
+	h.want(
+		"home/.claude/hooks > p/hooks", "home/.claude/skills/one > p/skill",
+		"home/.config/fish > dots/fish", "home/.config/fish/config.fish > p/f/config.fish",
+		"home/.config/nvim/lua/a/b.lua > p/nvim/lua/a/b.lua",
+		"home/.config/systemd/user/a.service > p/unit", "home/.dangling > p/nothing/there",
+		"home/.one > p/zshenv", "home/.through > other/x by p/hop", "home/.two > p/zshenv", "home/.zshenv > p/zshenv",
+		"home/bin > p/bin",
+	)
+}
+
+func TestFoldersOfPath(t *testing.T) {
+	h := newHome(t)
+	h.write("p/bin/tool")
+	h.link("tools/x", "p/bin/tool")
+	h.link("link", "p/bin")
+	h.question.Folders = []string{h.top + "/tools", h.top + "/link", h.top + "/p/node_modules/.bin", "/usr/bin"}
+	h.want("link > p/bin", "p/node_modules/.bin > p/node_modules/.bin", "tools > tools", "tools/x > p/bin/tool")
+}
+
+// A link is another one, or one further on is, while the folder that it lies in is as it was.
+func TestWhatTheCacheHasIsNotOlder(t *testing.T) {
+	h := newHome(t)
+	h.write("p/a")
+	h.write("p/b")
+	h.write("home/.config/x/file")
+	h.link("home/.rc", "dots/rc")
+	h.link("dots/rc", "p/a")
+	h.want("home/.rc > p/a")
+	h.must(os.Remove(h.top + "/dots/rc"))
+	h.link("dots/rc", "p/b")
+	h.want("home/.rc > p/b")
+	h.must(os.Remove(h.top + "/p/b"))
+	h.want("home/.rc > p/b")
+	h.link("home/.config/x/late", "p/a")
+	h.want("home/.config/x/late > p/a", "home/.rc > p/b")
+	h.must(os.RemoveAll(h.home + "/.config"))
+	h.want("home/.rc > p/b")
+}
+
+func TestALinkThatIsMadeMeanwhile(t *testing.T) {
+	h := newHome(t)
+	h.write("p/a")
+	h.write("p/b")
+	h.link("home/.old", "p/a")
+	h.link("home/.led", "p/a")
+	before := homelink.Look(h.question)
+	h.link("home/.new", "p/a")
+	h.must(os.Remove(h.home + "/.led"))
+	h.link("home/.led", "p/b")
+	if got := found(h, before.Again()); !slices.Equal(got, []string{"home/.led > p/b", "home/.new > p/a"}) {
+		t.Errorf("%q", got)
+	}
+}
+
+// Names of each other, as rustup's programs are, lead nowhere else.
+func TestFilesWithOtherNames(t *testing.T) {
+	h := newHome(t)
+	for _, name := range []string{"home/.zshenv", "home/bin/one", "home/.config/git/config", "home/.vimrc"} {
+		h.write(name)
+	}
+	h.must(os.Link(h.home+"/.zshenv", h.top+"/p/zshenv"))
+	h.must(os.Link(h.home+"/.config/git/config", h.top+"/p/gitconfig"))
+	h.must(os.Link(h.home+"/bin/one", h.home+"/bin/two"))
+	for range 2 {
+		got := homelink.Look(h.question)
+		var names []string
+		for _, name := range got.Named {
+			names = append(names, strings.TrimPrefix(name, h.home+"/"))
+		}
+		slices.Sort(names)
+		if !slices.Equal(names, []string{".config/git/config", ".zshenv"}) {
+			t.Errorf("%q", names)
+		}
+		time.Sleep(30 * time.Millisecond)
+		homelink.Look(h.question).Write()
+	}
+}
+
+func BenchmarkLook(b *testing.B) {
+	q := homelink.Question{Home: os.Getenv("HOME"), Folders: filepath.SplitList(os.Getenv("PATH")), Cache: b.TempDir() + "/c"}
+	homelink.Look(q).Write()
+	for b.Loop() {
+		homelink.Look(q)
+	}
+}

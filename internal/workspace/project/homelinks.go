@@ -1,0 +1,103 @@
+package project
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"claudebox/internal/diag"
+	"claudebox/internal/linux/beneath"
+	"claudebox/internal/linux/pathname"
+	"claudebox/internal/workspace/homelink"
+)
+
+// learnHome notes what the links of the user's home, and their PATH, lead to in the project: the host's tools obey it
+// at once, so it is read-only inside, whether git tracks it or not. It fails where nothing can hold that: if nothing
+// is there, or a link in the project is on the way.
+func (v *view) learnHome() error {
+	var held []string
+	for _, link := range v.HomeLinks {
+		at, err := v.holdLink(link)
+		if err != nil {
+			return err
+		}
+		if at != "" {
+			held = append(held, at)
+		}
+	}
+	held = append(held, v.holdNames()...)
+	const shown = 3
+	switch {
+	case len(held) > shown:
+		v.note(false, "%d places are read-only inside, as your home leads to them: %s, …", len(held),
+			strings.Join(held[:shown], ", "))
+	case len(held) > 0:
+		v.note(false, "read-only inside, as your home leads there: %s", strings.Join(held, ", "))
+	}
+	return nil
+}
+
+// holdLink has what a link leads to be read-only, and returns a text that names both; empty if it does not lead here.
+func (v *view) holdLink(link homelink.Link) (string, error) {
+	name, mend := link.Path, "lead that link elsewhere"
+	if link.OfPath {
+		name, mend = "PATH ("+link.Path+")", "take it out of PATH"
+	}
+	here := v.contains(link.Path) // a folder of PATH, or a link in one: what is here is the agent's at other times, too
+	for _, hop := range link.Way {
+		if v.contains(hop) && hop != v.path && (!here || link.OfPath) {
+			return "", diag.Errorf("protect "+name, mend+", or straight to "+link.Leads,
+				"on its way is %s, a link in the project, which the agent could lead elsewhere", hop)
+		}
+	}
+	switch {
+	case pathname.Below(v.path, link.Leads) && link.Leads != "/" && link.Leads != v.Home:
+		v.note(true, "%s leads to %s: this host's tools obey what is written there, so read every change before "+
+			"you use it", name, link.Leads)
+		return "", nil
+	case !v.contains(link.Leads):
+		return "", nil
+	}
+	rel := relative(v.path, link.Leads)
+	what, err := v.tree.look(rel)
+	switch {
+	case err != nil:
+		return "", err
+	case what.Kind == beneath.Absent && here && !link.OfPath:
+		return "", nil
+	case what.Kind == beneath.Absent:
+		return "", diag.Errorf("protect "+name, mend+", or make the file or folder that it leads to",
+			"it leads to %s, which is not there: the agent could make it, and this host's tools would obey it",
+			link.Leads)
+	case what.Kind == beneath.Link:
+		v.note(true, "%s is a link that the agent can lead elsewhere, and a program of your PATH", link.Leads)
+		return "", nil
+	}
+	v.named[rel] |= configured
+	if here && !link.OfPath {
+		return rel, nil
+	}
+	return fmt.Sprintf("%s (%s)", rel, name), nil
+}
+
+// holdNames does the same for files of the home that have another name here (hard links).
+func (v *view) holdNames() (held []string) {
+	if len(v.HomeFiles) == 0 {
+		return nil
+	}
+	var st unix.Stat_t
+	if unix.Fstat(v.tree.FD(), &st) != nil {
+		return nil
+	}
+	for _, f := range everyFile(v.tree.Folder) {
+		name, is := v.HomeFiles[homelink.Inode{Dev: st.Dev, Ino: f.Stamp.Ino}]
+		if is && f.Kind == beneath.Regular && !slices.Contains(strings.Split(path.Dir(f.Rel), "/"), ".git") {
+			v.named[f.Rel] |= configured
+			held = append(held, fmt.Sprintf("%s (%s, a hard link)", f.Rel, name))
+		}
+	}
+	return held
+}

@@ -97,7 +97,7 @@ func TestAProgramOfTheProjectIsNotRunOnTheHost(t *testing.T) {
 	}
 	w.env["PATH"] = w.project + "/bin:.:bin:" + w.env["PATH"]
 	profile := w.profile(t, "packages: [hello]")
-	w.inside(t, "true", "--profile", profile)
+	succeedWarned(t, w.session("true", "--profile", profile), "obey what is written there") // PATH has the project
 	for _, words := range [][]string{{"plan"}, {"check"}, {"--dry-run"}, {"--yes"}} {
 		run(t, w.claudebox(words...))
 	}

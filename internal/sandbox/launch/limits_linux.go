@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/linux/proctree"
 	"claudebox/internal/linux/release"
 	"claudebox/internal/linux/smallfile"
 	"claudebox/internal/linux/within"
@@ -105,7 +106,7 @@ func offer(pid int) error {
 	return err
 }
 
-// limit puts all processes of a sandbox under its limits. It is called while bwrap waits at the gate, so what they
+// limit puts all processes of a sandbox, bwrap first, under its limits. It is called while bwrap waits at the gate, so what they
 // start later inherits them.
 func (r Runner) limit(pids []int) error {
 	if most := r.processLimit(); most > 0 {
@@ -113,7 +114,8 @@ func (r Runner) limit(pids []int) error {
 			return err
 		}
 	}
-	for _, pid := range pids {
+	bwrap := pids[0]
+	for _, pid := range append(proctree.All(proctree.Init(bwrap)), bwrap) { // not what made its store: that ends
 		if err := offer(pid); err != nil {
 			return &diag.Error{
 				Op: "have the sandbox ended before claudebox when memory is short", Err: err,

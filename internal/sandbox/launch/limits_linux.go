@@ -106,8 +106,8 @@ func offer(pid int) error {
 	return err
 }
 
-// limit puts all processes of a sandbox, bwrap first, under its limits. It is called while bwrap waits at the gate, so what they
-// start later inherits them.
+// limit puts all processes of a sandbox, bwrap first, under its limits. It is called while bwrap waits at the gate, so
+// what they start later inherits them.
 func (r Runner) limit(pids []int) error {
 	if most := r.processLimit(); most > 0 {
 		if err := setProcessLimit(pids, most); err != nil {

@@ -85,11 +85,8 @@ func Begin(home string, p project.Project, agent Agent) (*Session, error) {
 		Before: inherited(p.Before, live), OpenConfig: p.OpenConfig,
 		Tracked: p.Tracked, Covered: slices.Concat(p.ReadOnly, p.Hidden), Hidden: p.Hidden,
 		Closed: p.Seen.Closed, Cut: p.Seen.Cut, Watched: watch(tree, p),
-		Staged:   uncounted(p),
+		Staged: uncounted(p), Places: handover.Outers(p.Places),
 		Instance: agent.Instance, Conversations: agent.Conversations,
-	}
-	for _, place := range p.Places {
-		r.Places = append(r.Places, place.Outer)
 	}
 	for _, rel := range p.Filled.Repos {
 		if what, err := tree.Look(rel); err == nil {

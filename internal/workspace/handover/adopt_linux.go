@@ -155,6 +155,9 @@ func (l *live) adoptTree(rel, tree string) (err error) {
 	if err := l.inner.place.remember(m); err != nil {
 		return err
 	}
+	if _, err := l.inner.run(prelude+l.inner.place.preparations(), "", true); err != nil {
+		return err
+	}
 	f := l.facts()
 	f.final = true
 	return l.settle(f)

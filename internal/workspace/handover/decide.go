@@ -229,9 +229,6 @@ func (d *decision) tree(p Place, t Tree, base, inner, outer Side, f facts) {
 	together := d.head(t, base, inner, outer, f, &out, &in, &next)
 	d.index(t, base, inner, outer, f, together, &out, &in, &next)
 	stateFilesOf(p, t, [3]State{b, i, o}, f, together, &out, &in, &next)
-	if o.Files["MERGE_HEAD"]+o.Files["CHERRY_PICK_HEAD"]+o.Files["REVERT_HEAD"] == "" && len(out.Files) > 0 {
-		d.remarks = append(d.remarks, underWaySince(about, out.Files)...)
-	}
 	d.next.Trees[t.Rel] = next
 	if !out.none() {
 		d.out.Trees = append(d.out.Trees, out)
@@ -261,18 +258,6 @@ func stateFilesOf(p Place, t Tree, sides [3]State, f facts, together bool, out, 
 			setFile(&next.Files, file.name, of)
 		}
 	}
-}
-
-// underWaySince returns the remark on an operation that the agent began, and that goes on outside.
-func underWaySince(about string, files map[string]string) []Remark {
-	for name, what := range map[string]string{
-		"MERGE_HEAD": "merge", "CHERRY_PICK_HEAD": "cherry-pick", "REVERT_HEAD": "revert",
-	} {
-		if files[name] != "" {
-			return []Remark{{about, "a " + what + " is under way since this session: `git status` shows it", false}}
-		}
-	}
-	return nil
 }
 
 func (c TreeChange) none() bool {

@@ -67,6 +67,14 @@ func (p Place) points() (list []string) {
 	return list
 }
 
+// Outers lists the user's git folders of places.
+func Outers(places []Place) (list []string) {
+	for _, p := range places {
+		list = append(list, p.Outer)
+	}
+	return list
+}
+
 // Has reports whether a path is one of the places' git folders, or lies in one.
 func Has(places []Place, at string) bool {
 	for _, p := range places {

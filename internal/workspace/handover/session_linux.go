@@ -28,9 +28,11 @@ type Session struct {
 type live struct {
 	inner, outer side
 	hidden, held func(at string) bool
-	closed       bool     // git cannot read the outer one: nothing crosses
-	remarks      []Remark // of the last hand-over
-	fault        error    // why the last one was not made
+	closed       bool             // git cannot read the outer one: nothing crosses
+	remarks      []Remark         // of the last hand-over
+	fault        error            // why the last one was not made
+	unwatched    error            // why nothing crosses while the session runs; nil: it does
+	was          map[string]State // the checkouts when the session began
 	watch        *watch.Watch
 	watched      []string
 	begun        bool
@@ -112,6 +114,9 @@ func (l *live) open() error {
 	f := l.facts()
 	f.first = true
 	_, err = l.handOver(f)
+	if m, fault := p.recall(); fault == nil {
+		l.was = m.Common.Trees
+	}
 	if err == nil || errors.Is(err, errInUse) {
 		return nil // it comes while the session runs
 	}
@@ -383,6 +388,7 @@ func (l *live) follow(wake func()) {
 		Folders: func() []string { return list },
 		Events:  written,
 		See:     func(string) { wake() },
+		Failed:  func(_ string, err error) { l.unwatched = err },
 	})
 }
 
@@ -444,6 +450,10 @@ func (s *Session) End(final bool) (list []Told) {
 		if !l.closed {
 			l.fault = l.finish(final)
 		}
+		if l.unwatched != nil {
+			before = append(before, Remark{l.inner.place.Outer, "nothing crossed before the end of the session: " +
+				l.unwatched.Error(), false})
+		}
 		if l.fault != nil {
 			l.remarks = append(before, Remark{
 				l.inner.place.Outer, "what the agent did last in its own git folder did not cross: " +
@@ -472,8 +482,27 @@ func (l *live) finish(final bool) error {
 	if err == nil {
 		err = l.takeSettings()
 	}
-	l.remarks = append(l.remarks, adopted...)
+	l.remarks = append(append(l.remarks, adopted...), l.begunInside()...)
 	return err
+}
+
+// begunInside returns remarks on operations of git that the agent began and that go on outside.
+func (l *live) begunInside() (remarks []Remark) {
+	m, err := l.inner.place.recall()
+	if err != nil {
+		return nil
+	}
+	for _, t := range l.inner.place.Trees {
+		for _, of := range []struct{ file, what string }{
+			{"MERGE_HEAD", "merge"}, {"CHERRY_PICK_HEAD", "cherry-pick"}, {"REVERT_HEAD", "revert"},
+		} {
+			if m.Common.Trees[t.Rel].Files[of.file] != "" && l.was[t.Rel].Files[of.file] == "" {
+				text := "a " + of.what + " is under way since this session: `git status` shows it"
+				remarks = append(remarks, Remark{t.Path, text, false})
+			}
+		}
+	}
+	return remarks
 }
 
 // Told is a remark about one place.

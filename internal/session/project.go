@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -23,7 +24,7 @@ import (
 // openProject opens the project. It returns an error if the project is too large to look at as a whole, and nobody is
 // asked before the start.
 func openProject(in inputs) (project.Project, error) {
-	opened, err := project.Open(projectRequest(in))
+	opened, err := openRemembered(in, projectRequest(in))
 	unseen := opened.Cut && !slices.Contains(in.plan.Show, "**")
 	if err == nil && unseen && !in.why.Look && (in.options.Yes || in.Confirm() == "never") {
 		err = diag.Errorf("hide the project's secret files",
@@ -31,6 +32,14 @@ func openProject(in inputs) (project.Project, error) {
 			"it has more entries than are looked at, and nobody is asked")
 	}
 	return opened, err
+}
+
+// openRemembered opens a project. It returns an error if what is remembered of earlier sessions cannot be read.
+func openRemembered(in inputs, req project.Request) (project.Project, error) {
+	memory := aftermath.NewMemory(in.folders.Home)
+	req.Memory = memory
+	opened, err := project.Open(req)
+	return opened, cmp.Or(err, memory.Err())
 }
 
 // projectRequest makes the request for [project.Open] about the caller's project.
@@ -47,7 +56,6 @@ func projectRequest(in inputs) project.Request {
 		Protect: p.Protect.Globs, Hide: p.Hide, Show: p.Show,
 		OwnFiles: slices.Concat(in.ownFiles, in.placesByLink), UserGit: in.userGit.files,
 		HomeLinks: in.home.Links, HomeFiles: in.home.Named,
-		Memory: aftermath.NewMemory(in.folders.Home),
 	}
 }
 
@@ -185,7 +193,7 @@ func (p *guardPart) addBeside(in inputs, m launch.Mount, mounts []launch.Mount) 
 	if m.Secret {
 		req.Show = []string{"**"} // all of it was asked for
 	}
-	opened, err := project.Open(req)
+	opened, err := openRemembered(in, req)
 	if err != nil {
 		return err
 	}
@@ -233,7 +241,7 @@ func (p *guardPart) addReadable(in inputs, m launch.Mount, mounts []launch.Mount
 	}
 	req := besideRequest(in, m.Source)
 	req.Lent = true
-	opened, err := project.Open(req)
+	opened, err := openRemembered(in, req)
 	if errors.Is(err, project.ErrUnfound) {
 		return err
 	}

@@ -838,19 +838,6 @@ func TestACheckoutMadeInsideIsOneLine(t *testing.T) {
 	}
 }
 
-func TestARecordThatIsNoneGoesAway(t *testing.T) {
-	w := newWorld(t)
-	w.write(".claudebox/sessions/cut", `{"version":1,"scope":{"Pa`)
-	w.write(".claudebox/sessions/gone", `{"version":1,"scope":{"Path":"/nonexistent"},"repos":[]}`)
-	must(t, os.Symlink("/etc/passwd", w.path(".claudebox/sessions/link")))
-	if r := w.sweep(); len(r) > 0 {
-		t.Errorf("%+v", r)
-	}
-	if err := os.Remove(w.path(".claudebox/sessions/link")); err != nil || w.records() != "" {
-		t.Errorf("%v, records of %s bytes", err, w.records())
-	}
-}
-
 func TestALargeProjectIsWalkedByWhatTheLastSessionSaw(t *testing.T) {
 	w := newWorld(t)
 	for n := range 300 {

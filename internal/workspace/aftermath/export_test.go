@@ -10,12 +10,12 @@ import (
 
 // RecordOf is what is kept of a session in a project.
 func RecordOf(dir string, began time.Time) string {
-	return string(encoded(recordForm, record{Began: moment{Wall: began.UnixNano()}, Scope: project.Scope{Path: dir}}))
+	return string(encoded(recordForm, record{Noted: Noted{Began: moment{Wall: began.UnixNano()}, Scope: project.Scope{Path: dir}}}))
 }
 
 // Dead is how many sessions are taken for dead.
 func Dead(home string) int {
-	_, dead := others(home)
+	_, dead, _ := others(home)
 	defer closeAll(dead)
 	return len(dead)
 }
@@ -42,4 +42,12 @@ func (s *Session) Break() {
 	r.Told(false)
 	s.disk.Stop()
 	release(s.file)
+}
+
+// KillAsBefore is [Session.Kill] of the claudebox before this one: its record has the form of then.
+func (s *Session) KillAsBefore() {
+	content := encoded(formBefore, s.record.Noted)
+	_, _ = s.file.WriteAt(content, 0)
+	_ = s.file.Truncate(int64(len(content)))
+	s.Kill()
 }

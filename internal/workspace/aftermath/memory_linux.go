@@ -1,6 +1,7 @@
 package aftermath
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -20,6 +21,7 @@ import (
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/cachefile"
 	"claudebox/internal/linux/identity"
+	"claudebox/internal/linux/smallfile"
 	"claudebox/internal/workspace/git"
 	"claudebox/internal/workspace/project"
 )
@@ -38,18 +40,29 @@ const (
 
 // Memory is what is remembered of earlier sessions. It implements [project.Memory].
 type Memory struct {
-	home string
-	live []record // the sessions that lived when it was made, or were not looked after yet
+	home  string
+	live  []record // the sessions that lived when it was made, or were not looked after yet
+	fault *error   // why something could not be recalled; see [Memory.Err]
 }
 
 // NewMemory is to be called before a project is looked at, so that no session is missed that ends meanwhile.
 func NewMemory(home string) Memory {
-	live, dead := others(home)
+	live, dead, _ := others(home) // what cannot be read refuses [Begin]
 	for _, r := range dead {
 		live = append(live, r.record)
 	}
 	closeAll(dead)
-	return Memory{home, live}
+	return Memory{home, live, new(error)}
+}
+
+// Err returns why something could not be recalled: then what was hidden once may be shown, and nothing may start.
+func (m Memory) Err() error { return *m.fault }
+
+// names recalls a list of names.
+func (m Memory) names(file string) []string {
+	list, err := recall[string](m.home, file)
+	*m.fault = cmp.Or(*m.fault, err)
+	return list
 }
 
 // Inherited replaces, in a snapshot, what lies where a session lives or was not reviewed by what that one saw before.
@@ -59,15 +72,15 @@ func (m Memory) Inherited(seen git.Snapshot) git.Snapshot { return inherited(see
 // file in it is not one that the user wants read or written inside: such a file stays protected, or hidden. Names that
 // are no longer in the index are forgotten.
 func (m Memory) Pushed(git identity.ID) []string {
-	return recall[string](m.home, nameFor(pushedNames, string(git)))
+	return m.names(nameFor(pushedNames, string(git)))
 }
 
 // Had reports whether a session could read a tracked file with a content of this hash when it ended.
-func (m Memory) Had(sum string) bool { return slices.Contains(recall[string](m.home, hadFile), sum) }
+func (m Memory) Had(sum string) bool { return slices.Contains(m.names(hadFile), sum) }
 
 // Hidden returns the names of files not tracked that sessions hid in the working trees of a repository.
 func (m Memory) Hidden(common identity.ID) []string {
-	return recall[string](m.home, nameFor(coveredNames, string(common)))
+	return m.names(nameFor(coveredNames, string(common)))
 }
 
 // Doubted reports whether a file of the project in dir lies where a session lives that did not find it in any index
@@ -94,7 +107,9 @@ func (m Memory) below(folder, file string) (rels []string) {
 	for dir := folder; dir != "/" && dir != "."; dir = path.Dir(dir) {
 		ids[dir] = identity.At(unix.AT_FDCWD, dir)
 	}
-	for _, h := range recall[hidden](m.home, file) {
+	list, err := recall[hidden](m.home, file)
+	*m.fault = cmp.Or(*m.fault, err)
+	for _, h := range list {
 		at := h.Path
 		for dir, id := range ids {
 			if id == h.Root && id != "" {
@@ -124,10 +139,24 @@ func nameFor(kind, subject string) string {
 	return kind + hex.EncodeToString(sum[:8])
 }
 
-// recall reads a file of the memory; it returns nil if there is none.
-func recall[T any](home, name string) (list []T) {
-	cachefile.Decode(cachefile.Read(path.Join(home, memoryFolder, name)), &list)
-	return list
+// recall reads a file of the memory; it returns nil if there is none. One that cannot be read stays as it is.
+func recall[T any](home, name string) (list []T, err error) {
+	const limit = 256 << 20
+	file := path.Join(home, memoryFolder, name)
+	content, err := smallfile.Read(file, limit)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case err == nil && !cachefile.Decode(content, &list):
+		err = errors.New("it is damaged, or another claudebox wrote it")
+	}
+	if err != nil {
+		err = &diag.Error{
+			Op: "recall what was hidden from earlier sessions, from " + file, Err: err,
+			Remedy: "make it readable for you; or look through your projects for secrets that a session may see, and remove it",
+		}
+	}
+	return list, err
 }
 
 // How long to wait for the lock of the memory, which is held for milliseconds: its holder may be stopped.
@@ -135,8 +164,9 @@ const lockPatience, lockPause = 4 * time.Second, 5 * time.Millisecond
 
 // remember changes a file of the memory, while no other session does. change returns the new list for the old one.
 func remember[T any](home, name string, change func([]T) []T) error {
-	if old := recall[T](home, name); len(old)+len(change(old)) == 0 || reflect.DeepEqual(old, change(old)) {
-		return nil
+	old, err := recall[T](home, name)
+	if err != nil || len(old)+len(change(old)) == 0 || reflect.DeepEqual(old, change(old)) {
+		return err
 	}
 	folder := path.Join(home, memoryFolder)
 	if err := os.Mkdir(folder, privateDir); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -165,7 +195,10 @@ func remember[T any](home, name string, change func([]T) []T) error {
 			}
 		}
 	}
-	list := change(recall[T](home, name))
+	if old, err = recall[T](home, name); err != nil {
+		return err
+	}
+	list := change(old)
 	if len(list) == 0 {
 		if err := at.Remove(name); !errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -244,7 +277,7 @@ func (was record) rememberNames(home string, tree *beneath.Folder, after project
 func isRemembered(home string, after project.Seen, rel string) bool {
 	places := after.ByIndex([]string{rel}, false)
 	for git, names := range places {
-		known := recall[string](home, nameFor(pushedNames, string(git)))
+		known, _ := recall[string](home, nameFor(pushedNames, string(git))) // what is not known is told
 		if slices.ContainsFunc(names, func(name string) bool { return !slices.Contains(known, name) }) {
 			return false
 		}

@@ -26,17 +26,28 @@ import (
 const (
 	sessions   = "sessions"
 	recordForm = "claudebox session 18\n" // before the record; another form, another number
+	formBefore = "claudebox session 17\n" // before a [Noted]
 	privateDir = 0o700
 )
 
-// record is what is kept of a session while it lives.
+// record is what is kept of a session while it lives. A record that cannot be read is an unfinished session: it stays.
 type record struct {
+	Noted
+	Places []string // the user's git folders, of which the agent had its own
+
+	beside []record // sessions that live while this one is looked after
+	// replaced says that another folder lies at the project's path, which is none of this session's.
+	replaced bool
+	since    int64 // when it began, in nanoseconds since 1970: what changed later may be the agent's
+}
+
+// Noted is what a record had in the form before.
+type Noted struct {
 	Began         moment
 	Scope         project.Scope
 	Inode         uint64 // of the project's folder
 	ID            identity.ID
 	Before        git.Snapshot
-	Places        []string // the user's git folders, of which the agent had its own
 	OpenConfig    bool     // the profile lets the agent change the user's own configurations
 	Tracked       []string // what git's indexes held and no session had put there
 	Staged        []string // what they held beside that
@@ -50,11 +61,6 @@ type record struct {
 	Instance      string   // the agent's own folder
 	Conversations []string // the user's folders of them where the agent writes
 	Filled        []filled // git places in folders that tools fill, as far as they were known
-
-	beside []record // sessions that live while this one is looked after
-	// replaced says that another folder lies at the project's path, which is none of this session's.
-	replaced bool
-	since    int64 // when it began, in nanoseconds since 1970: what changed later may be the agent's
 }
 
 // filled is a git place in a folder that tools fill.
@@ -111,6 +117,7 @@ const slack = time.Second
 // stored is what a file holds that [store] wrote.
 type stored[T any] struct {
 	value T
+	other []byte   // what it holds that is not in this form; nil: it is
 	file  *os.File // locked, unless live
 	live  bool     // whoever wrote it still lives
 }
@@ -132,28 +139,31 @@ func store(dir, form string, value any) (*os.File, error) {
 
 func encoded(form string, value any) []byte { return append([]byte(form), cachefile.Encode(value)...) }
 
-// load returns what [store] wrote into files of a folder, in one form. A file that a power cut left incomplete does not
-// count. Nor does one of another form. The caller closes the others.
-func load[T any](dir, form string) (list []stored[T]) {
-	entries, _ := os.ReadDir(dir)
+// load returns what [store] wrote into files of a folder. Of a file that is not in this form it returns what it holds.
+// The caller closes them.
+func load[T any](dir, form string) (list []stored[T], err error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
 	for _, e := range entries {
-		f, locked, err := lock(path.Join(dir, e.Name()))
-		if err != nil {
+		f, locked, fault := lock(path.Join(dir, e.Name()))
+		if errors.Is(fault, fs.ErrNotExist) {
+			continue // its session has just ended
+		}
+		if fault != nil {
+			err = errors.Join(err, fault)
 			continue
 		}
 		s := stored[T]{file: f, live: !locked}
-		content, err := io.ReadAll(f)
+		content, fault := io.ReadAll(f)
 		body, ok := bytes.CutPrefix(content, []byte(form))
-		if err == nil && ok && cachefile.Decode(body, &s.value) {
-			list = append(list, s)
-			continue
+		if fault != nil || !ok || !cachefile.Decode(body, &s.value) {
+			s.other = append([]byte{}, content...)
 		}
-		if locked { // it tells nothing, and never will
-			os.Remove(f.Name())
-		}
-		release(f)
+		list = append(list, s)
 	}
-	return list
+	return list, err
 }
 
 // newFile makes a file and locks it. If another launch found it before it was locked, that launch has removed it as one
@@ -221,10 +231,20 @@ type remains struct {
 	file *os.File
 }
 
-// others returns the records of sessions that live, and of those that are dead.
-func others(home string) (live []record, dead []remains) {
-	for _, s := range load[record](path.Join(home, sessions), recordForm) {
+// others returns the records of sessions that live, and of those that are dead; and how many live and which are dead
+// whose records this claudebox cannot read.
+func others(home string) (live []record, dead []remains, strange strangers) {
+	list, err := load[record](path.Join(home, sessions), recordForm)
+	strange.fault = err
+	for _, s := range list {
 		r := s.value
+		if s.other != nil {
+			body, before := bytes.CutPrefix(s.other, []byte(formBefore))
+			if r = (record{}); !before || !cachefile.Decode(body, &r.Noted) {
+				strange.add(s.file, s.live, s.other)
+				continue
+			}
+		}
 		if s.live {
 			live = append(live, r)
 			s.file.Close()
@@ -233,7 +253,51 @@ func others(home string) (live []record, dead []remains) {
 		r.replaced = r.isReplaced()
 		dead = append(dead, remains{r, s.file})
 	}
-	return live, dead
+	return live, dead, strange
+}
+
+// strangers are sessions whose records this claudebox cannot read.
+type strangers struct {
+	live  int
+	dead  []string // their files
+	fault error    // why not even all files could be looked at
+}
+
+// add notes one. A file in which nothing was written yet is a session that had not begun: a power cut, or one that
+// begins just now.
+func (s *strangers) add(f *os.File, live bool, content []byte) {
+	switch {
+	case live:
+		s.live++
+		f.Close()
+		return
+	case len(content) == 0:
+		os.Remove(f.Name())
+	default:
+		s.dead = append(s.dead, f.Name())
+	}
+	release(f)
+}
+
+// ErrUnread is in the error of [Begin] about a session of which nothing is known.
+var ErrUnread = errors.New("another claudebox wrote it, or it is damaged: what that session left may not be harmless")
+
+// refuse returns an error if there is a dead session of which nothing is known.
+func (s strangers) refuse() error {
+	file := ""
+	if len(s.dead) > 0 {
+		file = s.dead[0]
+	}
+	switch {
+	case file != "":
+		return &diag.Error{
+			Op: "read the record of an unfinished session, " + file, Err: ErrUnread,
+			Remedy: "start the claudebox that wrote it once, in any folder; or look through your projects, and remove that file",
+		}
+	case s.fault != nil:
+		return diag.Wrap("read the records of sessions", s.fault, "make them readable for you")
+	}
+	return nil
 }
 
 func closeAll(dead []remains) {

@@ -67,8 +67,11 @@ func Begin(home string, p project.Project, agent Agent) (*Session, error) {
 			tree.Close()
 		}
 	}()
-	live, dead := others(home)
+	live, dead, strange := others(home)
 	defer closeAll(dead)
+	if err := strange.refuse(); err != nil {
+		return nil, err
+	}
 	for _, r := range dead { // what Sweep could not settle
 		live = append(live, r.record)
 		rel, found := p.Seen.Where(r.Inode)
@@ -80,14 +83,14 @@ func Begin(home string, p project.Project, agent Agent) (*Session, error) {
 		}
 	}
 	root, _ := tree.Look(".")
-	r := record{
+	r := record{Places: handover.Outers(p.Places), Noted: Noted{
 		Began: now(), Scope: p.Scope, Inode: root.Stamp.Ino, ID: identity.Of(tree.FD()),
 		Before: inherited(p.Before, live), OpenConfig: p.OpenConfig,
 		Tracked: p.Tracked, Covered: slices.Concat(p.ReadOnly, p.Hidden), Hidden: p.Hidden,
 		Closed: p.Seen.Closed, Cut: p.Seen.Cut, Watched: watch(tree, p),
-		Staged: uncounted(p), Places: handover.Outers(p.Places),
+		Staged:   uncounted(p),
 		Instance: agent.Instance, Conversations: agent.Conversations,
-	}
+	}}
 	for _, rel := range p.Filled.Repos {
 		if what, err := tree.Look(rel); err == nil {
 			r.Filled = append(r.Filled, filled{rel, what.Stamp.Ino})
@@ -111,7 +114,7 @@ func Begin(home string, p project.Project, agent Agent) (*Session, error) {
 	}
 	begun = true
 	keepFilled(home, p)
-	alone := !slices.ContainsFunc(live, func(other record) bool { return overlap(other, r) })
+	alone := strange.live == 0 && !slices.ContainsFunc(live, func(other record) bool { return overlap(other, r) })
 	return &Session{home: home, tree: tree, record: r, file: f, before: &seen{Seen: p.Seen}, alone: alone}, nil
 }
 
@@ -143,12 +146,12 @@ func (s *Session) End() Report {
 		s.disk.Stop()
 	}
 	defer s.tree.Close()
-	live, dead := others(s.home)
+	live, dead, strange := others(s.home)
 	closeAll(dead)
 	s.record.beside = slices.DeleteFunc(live, func(r record) bool {
 		return r.Began == s.record.Began && r.ID == s.record.ID
 	})
-	s.alone = s.alone && !slices.ContainsFunc(s.record.beside, func(r record) bool { return overlap(r, s.record) })
+	s.alone = s.alone && strange.live == 0 && !slices.ContainsFunc(s.record.beside, func(r record) bool { return overlap(r, s.record) })
 	r := s.record.settle(s.home, s.tree, s)
 	r.finish()
 	r.keep(s.home, s.record.Began) // before the record goes
@@ -166,7 +169,7 @@ func (s *Session) End() Report {
 // near are folders that may lie in a project that was moved.
 func Sweep(home string, near ...string) []Report {
 	reports := untold(home)
-	live, dead := others(home)
+	live, dead, _ := others(home) // what cannot be read is told by Begin, which refuses
 	var waiting []remains
 	for _, was := range dead {
 		was.beside = live
@@ -360,7 +363,8 @@ func (was record) judgeOwn(r *Report, home, dir string) {
 		return // there is none, or it is gone
 	}
 	defer root.Close()
-	inner := record{Began: was.Began, since: was.since, Scope: project.Scope{Build: was.Scope.Build, Path: dir}}
+	inner := record{since: was.since}
+	inner.Began, inner.Scope = was.Began, project.Scope{Build: was.Scope.Build, Path: dir}
 	known := Memory{home: home}.Known(inner.Scope)
 	after, look := inner.look(root, known)
 	if known == nil || !after.Same {

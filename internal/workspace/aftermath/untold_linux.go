@@ -72,7 +72,15 @@ func (r Report) Told(done bool) {
 // they are too many, the oldest are returned this once. One that was not written to its end does not count: the record
 // of its session is still there.
 func untold(home string) (reports []Report) {
-	for _, s := range load[kept](path.Join(home, reportsFolder), reportForm) {
+	list, _ := load[kept](path.Join(home, reportsFolder), reportForm) // what cannot be read stays
+	for _, s := range list {
+		if s.other != nil {
+			if !s.live && len(s.other) == 0 {
+				os.Remove(s.file.Name())
+			}
+			s.file.Close()
+			continue
+		}
 		if s.live { // its own process is about to tell it
 			s.file.Close()
 			continue

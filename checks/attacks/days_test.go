@@ -47,19 +47,19 @@ func conflict(begin string) string {
 
 var days = map[string]day{
 	"a branch with commits": {agent: `git switch -qc f/x; echo y >>README; git commit -qam y; git commit -q --amend -m z`, after: `test "$(git log -1 --format=%s f/x)" = z`},
-	"a rebase that stopped": {agent: conflict("git rebase main"), after: `test ! -e .git/rebase-merge`, git: "rebase-merge is under way inside"},
-	"an interactive rebase": {agent: three + `GIT_SEQUENCE_EDITOR='sed -i 1ibreak' git rebase -qi HEAD~2`, after: `test ! -e .git/rebase-merge`, git: "rebase-merge is under way inside"},
+	"a rebase that stopped": {agent: conflict("git rebase main"), after: `test ! -e .git/rebase-merge`, git: "a rebase is under way inside"},
+	"an interactive rebase": {agent: three + `GIT_SEQUENCE_EDITOR='sed -i 1ibreak' git rebase -qi HEAD~2`, after: `test ! -e .git/rebase-merge`, git: "a rebase is under way inside"},
 	"a rebase that is done": {agent: three + `git commit -q --fixup HEAD~1 --allow-empty; GIT_SEQUENCE_EDITOR=true git rebase -qi --autosquash HEAD~3`, after: `git log --oneline`},
 	"a merge that stopped":  {agent: conflict("git merge main"), after: `git merge --abort`, git: "a merge is under way since this session"},
 	"a cherry-pick that stopped": {
-		agent: conflict("git cherry-pick main~1 main"), after: `git status`, git: "sequencer is under way inside",
+		agent: conflict("git cherry-pick main~1 main"), after: `git status`, git: "a cherry-pick or revert of several commits is under way inside",
 	},
 	"a revert that stopped": {agent: three + `git revert HEAD~1 && exit 1; true`, after: `git revert --abort`, git: "a revert is under way since this session"},
 	"an am that stopped": {
 		agent: three + `git format-patch -q -1 --stdout >/tmp/p; git switch -q other; echo z >f; git commit -qam z; git am /tmp/p && exit 1; true`,
-		after: `test ! -e .git/rebase-apply`, git: "rebase-apply is under way inside",
+		after: `test ! -e .git/rebase-apply`, git: "a rebase or `git am` is under way inside",
 	},
-	"a bisection":      {agent: three + `git bisect start -q HEAD HEAD~2`, after: `test ! -e .git/BISECT_LOG`, git: "BISECT_LOG is under way inside"},
+	"a bisection":      {agent: three + `git bisect start -q HEAD HEAD~2`, after: `test ! -e .git/BISECT_LOG`, git: "a bisection is under way inside"},
 	"a stash":          {agent: `echo y >>README; git stash -q`, after: `git stash pop && grep y README`},
 	"tags and notes":   {agent: `git tag v1; git tag -am x v2; git notes add -m n`, after: `git notes show HEAD && git cat-file -e v2`},
 	"gc and repack":    {agent: three + `git gc -q; git repack -adq; git commit-graph write --reachable; git multi-pack-index write`, after: `git fsck`},

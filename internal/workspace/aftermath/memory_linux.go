@@ -153,7 +153,8 @@ func recall[T any](home, name string) (list []T, err error) {
 	if err != nil {
 		err = &diag.Error{
 			Op: "recall what was hidden from earlier sessions, from " + file, Err: err,
-			Remedy: "make it readable for you; or look through your projects for secrets that a session may see, and remove it",
+			Remedy: "make it readable for you; or look through your projects for secrets that a session may see, " +
+				"and remove it",
 		}
 	}
 	return list, err

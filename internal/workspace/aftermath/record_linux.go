@@ -292,7 +292,8 @@ func (s strangers) refuse() error {
 	case file != "":
 		return &diag.Error{
 			Op: "read the record of an unfinished session, " + file, Err: ErrUnread,
-			Remedy: "start the claudebox that wrote it once, in any folder; or look through your projects, and remove that file",
+			Remedy: "start the claudebox that wrote it once, in any folder; or look through your projects, " +
+				"and remove that file",
 		}
 	case s.fault != nil:
 		return diag.Wrap("read the records of sessions", s.fault, "make them readable for you")

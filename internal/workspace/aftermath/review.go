@@ -25,7 +25,6 @@ type place struct {
 	git    git.Judgement
 	agents string // where agents keep their own files; empty: not known
 	own    bool   // it is a folder of the agent's own
-	staged git.KnownEntries
 
 	told      []Change
 	repairs   []git.Repair

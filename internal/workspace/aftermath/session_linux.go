@@ -45,7 +45,6 @@ type Session struct {
 	disk   *time.Timer // brings the record there; nil: not yet
 	before *seen
 	held   func() map[string]content // what files held before; nil: the sandbox was not started
-	staged func() git.KnownEntries   // what indexes held before; nil likewise
 	alone  bool                      // no other session lived in the project when it began
 }
 
@@ -56,14 +55,13 @@ type Agent struct {
 }
 
 // Begin notes what is in a project, just before a session. home is CLAUDEBOX_HOME, which exists.
-func Begin(home string, p project.Project, agent Agent) (*Session, error) {
+func Begin(home string, p project.Project, agent Agent) (begun *Session, err error) {
 	tree, err := beneath.Open(p.Path)
 	if err != nil {
 		return nil, failed(p.Path, err)
 	}
-	begun := false
 	defer func() {
-		if !begun {
+		if err != nil {
 			tree.Close()
 		}
 	}()
@@ -112,15 +110,16 @@ func Begin(home string, p project.Project, agent Agent) (*Session, error) {
 	if err != nil {
 		return nil, failed(folder, err)
 	}
-	begun = true
 	keepFilled(home, p)
-	alone := strange.live == 0 && !slices.ContainsFunc(live, func(other record) bool { return overlap(other, r) })
+	alone := strange.live == 0 && !r.overlapsAny(live)
 	return &Session{home: home, tree: tree, record: r, file: f, before: &seen{Seen: p.Seen}, alone: alone}, nil
 }
 
-// overlap reports whether one session's project lies in the other's.
-func overlap(a, b record) bool {
-	return pathname.Below(a.Scope.Path, b.Scope.Path) || pathname.Below(b.Scope.Path, a.Scope.Path)
+// overlapsAny reports whether the session's project lies in that of another, or another's in it.
+func (was record) overlapsAny(others []record) bool {
+	return slices.ContainsFunc(others, func(r record) bool {
+		return pathname.Below(was.Scope.Path, r.Scope.Path) || pathname.Below(r.Scope.Path, was.Scope.Path)
+	})
 }
 
 // Overlaps reports whether another session lived in the project, above it or below it, when this one began; after
@@ -132,7 +131,6 @@ func (s *Session) Follow() {
 	s.held = meanwhile(func(ended context.Context) map[string]content {
 		return take(ended, s.record.Scope.Path, s.before.Files)
 	})
-	s.staged = meanwhile(s.record.Before.ReadIndexes)
 	s.disk = time.AfterFunc(onDiskAfter, func() { onDisk(s.file.Name()) })
 }
 
@@ -151,7 +149,7 @@ func (s *Session) End() Report {
 	s.record.beside = slices.DeleteFunc(live, func(r record) bool {
 		return r.Began == s.record.Began && r.ID == s.record.ID
 	})
-	s.alone = s.alone && strange.live == 0 && !slices.ContainsFunc(s.record.beside, func(r record) bool { return overlap(r, s.record) })
+	s.alone = s.alone && strange.live == 0 && !s.record.overlapsAny(s.record.beside)
 	r := s.record.settle(s.home, s.tree, s)
 	r.finish()
 	r.keep(s.home, s.record.Began) // before the record goes
@@ -236,9 +234,6 @@ func (was record) settle(home string, tree *beneath.Folder, of *Session) Report 
 	p.after, look = was.look(tree, walked)
 	p.after.wholes = was.Watched.again(tree)
 	if of != nil {
-		if of.staged != nil {
-			p.staged = of.staged()
-		}
 		if of.held != nil {
 			p.after.equal = equal(tree, of.held(), p.before.Files, p.after.Files)
 		}
@@ -262,7 +257,7 @@ func (was record) settle(home string, tree *beneath.Folder, of *Session) Report 
 	r.Changes = append(was.staged(home, tree, p.after.Seen, walked), was.unignored(tree)...)
 	// First: what is moved aside may be put back.
 	r.fail("take down what was added to git's index", was.rememberNames(home, tree, p.after.Seen))
-	elsewhere := was.judgeCommon(&r, home, p.staged)
+	elsewhere := was.judgeCommon(&r, home)
 	p.after.links = was.leading(tree, p.after.NewLinks)
 	r.judge(home, tree, p, look, func(at string) bool {
 		return elsewhere.Has(at) && pathname.Below(at, was.Scope.Common)
@@ -342,7 +337,7 @@ const whyStaged = "it was hidden inside, and is in git's index now: `git commit 
 	"to take it out: "
 
 // judgeCommon judges the repository's common folder, if that lies outside of the project, and returns its git places.
-func (was record) judgeCommon(r *Report, home string, staged git.KnownEntries) (seen git.Snapshot) {
+func (was record) judgeCommon(r *Report, home string) (seen git.Snapshot) {
 	if was.Scope.Common == "" || was.isUsers(was.Scope.Common) {
 		return seen
 	}
@@ -352,7 +347,7 @@ func (was record) judgeCommon(r *Report, home string, staged git.KnownEntries) (
 		return seen
 	}
 	defer root.Close()
-	return r.judge(home, root, place{was: was, staged: staged}, git.Look{Own: []string{"."}}, was.Before.Has)
+	return r.judge(home, root, place{was: was}, git.Look{Own: []string{"."}}, was.Before.Has)
 }
 
 // judgeOwn judges the git places in a folder of the agent's own that were changed since the session began: the user may
@@ -407,7 +402,6 @@ func (r *Report) judge(home string, root *beneath.Folder, p place, look git.Look
 	for _, repair := range repairs { // what fails is tried again by the next launch
 		r.fail("make "+diag.Name(root.Join(repair.Rel))+" harmless", diag.Cause(m.Apply(repair)))
 	}
-	r.fail("write git's index anew", m.Renew(seen, p.staged, p.was.shared))
 	for _, c := range m.Changes {
 		from, to := path.Join(p.base, c.Rel), path.Join(p.base, c.To)
 		r.Changes = append(r.Changes, Change{from, TakenOut, c.Text, false, wayBack(from, to)})

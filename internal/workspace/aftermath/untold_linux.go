@@ -72,10 +72,10 @@ func (r Report) Told(done bool) {
 // they are too many, the oldest are returned this once. One that was not written to its end does not count: the record
 // of its session is still there.
 func untold(home string) (reports []Report) {
-	list, _ := load[kept](path.Join(home, reportsFolder), reportForm) // what cannot be read stays
+	list, _ := load[kept](path.Join(home, reportsFolder), reportForm)
 	for _, s := range list {
 		if s.other != nil {
-			if !s.live && len(s.other) == 0 {
+			if !s.live { // it tells nothing, and never will; what is dangerous stands in the session's record
 				os.Remove(s.file.Name())
 			}
 			s.file.Close()

@@ -93,6 +93,7 @@ func decide(p Place, base, inner, outer Side, known map[string]string, f facts) 
 	d.stash(base.Stash, inner.Stash, outer.Stash, f)
 	for _, t := range p.Trees {
 		d.tree(p, t, base, inner, outer, f)
+		d.detached(t, base, inner, outer, known, f)
 	}
 	return d
 }
@@ -207,14 +208,14 @@ func (d *decision) tree(p Place, t Tree, base, inner, outer Side, f facts) {
 		d.wait(about, "the agent took this checkout away inside; yours is as it was")
 		return
 	case len(i.UnderWay) > 0 && len(o.UnderWay) > 0 && !slices.Equal(i.UnderWay, b.UnderWay):
-		d.wait(about, "an operation of git is under way on both sides: "+list(i.UnderWay))
+		d.wait(about, "an operation of git is under way on both sides: "+operation(i.UnderWay))
 		return
 	case len(i.UnderWay) > 0 && len(o.UnderWay) > 0:
 		return // the same one, which goes on inside
 	case len(i.UnderWay) > 0 && len(b.UnderWay) > 0:
 		in.Ended = i.UnderWay // the user has ended it
 	case len(i.UnderWay) > 0:
-		d.wait(about, list(i.UnderWay)+" is under way inside: HEAD and index wait until it ends; "+
+		d.wait(about, operation(i.UnderWay)+" is under way inside: HEAD and index wait until it ends; "+
 			"`claudebox shell -- git status` shows it")
 		return
 	case len(o.UnderWay) > 0 && len(b.UnderWay) > 0:
@@ -222,7 +223,7 @@ func (d *decision) tree(p Place, t Tree, base, inner, outer Side, f facts) {
 	case len(o.UnderWay) > 0 && f.first:
 		in.Copied = o.UnderWay
 	case len(o.UnderWay) > 0:
-		d.wait(about, list(o.UnderWay)+" is under way outside: HEAD and index wait until it ends")
+		d.wait(about, operation(o.UnderWay)+" is under way outside: HEAD and index wait until it ends")
 		return
 	}
 	next := State{Head: b.Head, Files: map[string]string{}, UnderWay: in.Copied}
@@ -269,6 +270,21 @@ func setFile(files *map[string]string, name, text string) {
 		*files = map[string]string{}
 	}
 	(*files)[name] = text
+}
+
+// detached gives the agent's commits on no branch a name outside, where HEAD does not cross.
+func (d *decision) detached(t Tree, base, inner, outer Side, known map[string]string, f facts) {
+	const name = "refs/heads/" + ours + "detached"
+	i, key := inner.Trees[t.Rel].Head, "HEAD of "+t.Rel
+	if !isObject(i) || d.next.Trees[t.Rel].Head == i || i == known[key] || f.kinds[i] != "commit" ||
+		len(f.foreign[i]) > 0 || f.refused[i] != "" {
+		return
+	}
+	if taken := outer.Refs[name]; taken != "" && taken != known[key] {
+		return // the remark on HEAD names the commit
+	}
+	known[key] = i
+	d.out.Refs = append(d.out.Refs, RefChange{name, i, outer.Refs[name]})
 }
 
 // head decides on HEAD, and reports whether both sides stand on one commit then: else nothing that the agent staged
@@ -380,6 +396,21 @@ func walk(b, i, o []Entry, each func(at, was, inside, outside string)) {
 		was, inside, outside := take(&b), take(&i), take(&o)
 		each(at, was, inside, outside)
 	}
+}
+
+// operations are what git does, by the names of [underWay].
+var operations = map[string]string{
+	"rebase-merge": "a rebase", "rebase-apply": "a rebase or `git am`",
+	"sequencer": "a cherry-pick or revert of several commits", "BISECT_LOG": "a bisection",
+}
+
+// operation says what is under way.
+func operation(names []string) string {
+	var texts []string
+	for _, name := range names {
+		texts = append(texts, operations[name])
+	}
+	return strings.Join(texts, ", ")
 }
 
 // list returns names for a sentence, the first few of many.

@@ -239,6 +239,9 @@ func (l *live) handOver(f facts) (changes bool, err error) {
 	if err := l.outer.apply(d.out, "claudebox: from the session"); err != nil {
 		return false, err
 	}
+	if err := l.whole(m.Common, in, out, f); err != nil {
+		return false, err
+	}
 	err = l.inner.apply(d.in, "claudebox: from outside")
 	if err != nil { // else it crosses the next time
 		d.next = m.Common
@@ -250,6 +253,25 @@ func (l *live) handOver(f facts) (changes bool, err error) {
 		m.Inner, m.Outer = inner, outer
 	}
 	return changes, errors.Join(err, p.remember(m))
+}
+
+// whole makes sure that all that has crossed is there: the user may have pruned objects a moment before a reference to
+// them was written.
+func (l *live) whole(base, in, out Side, f facts) error {
+	tips, have := newTips(l.inner.place, base, in, out)
+	tips = slices.DeleteFunc(tips, func(tip string) bool { return f.refused[tip] != "" })
+	check := facts{refused: map[string]string{}}
+	if left := check.whole(l.outer, slices.Clone(tips), have); len(left) == len(tips) {
+		return nil
+	}
+	if err := fetch(l.inner, l.outer, tips, have); err != nil {
+		return err
+	}
+	check.refused = map[string]string{}
+	if left := check.whole(l.outer, slices.Clone(tips), have); len(left) < len(tips) {
+		return errors.New("objects that had crossed are gone again")
+	}
+	return nil
 }
 
 // newest is when something of a place's checkouts was changed last. A change within the same tick of the clock could

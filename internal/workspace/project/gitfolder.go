@@ -184,13 +184,6 @@ func (g *gitFolder) isElsewhere() bool {
 	return e != nil && (text != git.SamePlace || e.Kind != beneath.Regular)
 }
 
-// held protects a name if it exists.
-func (g *gitFolder) held(name, why string) {
-	if e := g.Entry(name); e != nil {
-		g.makeReadOnly(g.rel(name), e.Kind, why)
-	}
-}
-
 // secrets covers what is secret in a git folder, but neither what the profile shows nor what is tracked, such as the
 // bare repositories of a test. config says that the configurations are not covered otherwise.
 func (g *gitFolder) secrets(config bool) {

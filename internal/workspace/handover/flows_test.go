@@ -282,3 +282,33 @@ func TestCommitsCrossWhileTheSessionRuns(t *testing.T) {
 	w.agent("for i in {1..300}; do [ \"$(git log -1 --format=%s)\" = yours ] && exit; sleep 0.1; done; exit 1")
 	w.same(w.end())
 }
+
+// While the session runs nothing leads the user's git to a repository that the agent made. At its end, when that was
+// judged, it crosses.
+func TestARepositoryThatTheAgentMadeWaits(t *testing.T) {
+	w := newWorld(t)
+	w.begin()
+	w.agent("git init -q sub; git -C sub commit -q --allow-empty -m x; git add sub; git branch before; git commit -qm sub; git tag t")
+	w.sync()
+	if got := w.user("git ls-files; git log --format=%s --all"); got != "a\none" {
+		t.Errorf("while it runs the user has %q", got)
+	}
+	w.end()
+	if got := w.user("git ls-files; git log --format=%s main; git tag"); got != "a\nsub\nsub\none\nt" {
+		t.Errorf("at the end the user has %q", got)
+	}
+}
+
+func TestWhichNamesCross(t *testing.T) {
+	for name, want := range map[string]bool{
+		"refs/heads/main": true, "refs/heads/fix/#12": true, "refs/heads/größe": true, "refs/tags/v1.0+x": true, "refs/remotes/o/x": true,
+		"refs/heads/$(touch${IFS}x)": false, "refs/heads/`x`": false, "refs/heads/a b": false, "refs/heads/%F{red}": false, "refs/heads/-rf": false,
+		"refs/heads/a/-x": false, "refs/heads/.x": false, "refs/heads/a..b": false, "refs/heads/x.lock": false, "refs/heads/HEAD": false,
+		"refs/heads/\x1b[2J": false, "refs/replace/x": false, "refs/bisect/bad": false, "refs/remotes/user/main": false, "HEAD": false, "refs/heads/": false,
+		"refs/heads/a\nb": false, "refs/heads/‮x": false,
+	} {
+		if crosses(name) != want {
+			t.Errorf("%q crosses: %t", name, !want)
+		}
+	}
+}

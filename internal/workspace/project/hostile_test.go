@@ -200,14 +200,15 @@ func TestAGuardedFileIsGuardedByItsOtherNames(t *testing.T) {
 	w.write("p/secrets/db", "A=b")
 	w.write("p/node_modules/x", "")
 	w.write("elsewhere", "")
+	w.write("p/.git/hooks/pre-push", "#!/bin/sh\n")
 	for name, other := range map[string]string{
-		"p/other": "p/.envrc", "p/notes": "p/.env", "p/node_modules/n": "p/.env", "p/.git/n": "p/.env", "p/db": "p/secrets/db",
+		"p/other": "p/.envrc", "p/notes": "p/.env", "p/node_modules/n": "p/.env", "p/.git/n": "p/.env", "p/db": "p/secrets/db", "p/tool": "p/.git/hooks/pre-push",
 	} {
 		must(t, os.Link(w.path(other), w.path(name)))
 	}
 	p := w.open("p")
 	got := w.mounts(p)
-	for _, want := range []string{"ro ~/p/other", "hidden ~/p/notes", "hidden ~/p/node_modules/n", "hidden ~/p/db", "pin ~/p/node_modules"} {
+	for _, want := range []string{"ro ~/p/other", "hidden ~/p/notes", "hidden ~/p/node_modules/n", "hidden ~/p/db", "pin ~/p/node_modules", "ro ~/p/tool"} {
 		if !slices.Contains(got, want) {
 			t.Errorf("%s is not among %q", want, got)
 		}

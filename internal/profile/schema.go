@@ -57,7 +57,8 @@ var schema = record("What a coding agent may have inside a claudebox sandbox.",
 		key("hosts", table(&gitHost, text(&envName, ""),
 			"Hosts that git may log in to over HTTPS, each with the variable that holds the token.")),
 		key("ssh_to_https", flag("Use HTTPS for remotes that are written for SSH; there are no SSH keys inside.")),
-		key("config", word("Whether the agent may change .git/config and hooks, which your own git executes.",
+		key("config", word("Git folders never enter, so their settings and hooks are safe with either. writable: "+
+			"a session also starts where .git is a link, which nothing keeps the agent from leading elsewhere.",
 			"readonly", "writable")),
 		key("sign", word("ssh: git signs with the key of your user.signingkey, which stays outside: "+
 			"an agent inside signs for git alone.", "off", "ssh")),

@@ -288,7 +288,12 @@ func TestCommitsCrossWhileTheSessionRuns(t *testing.T) {
 func TestARepositoryThatTheAgentMadeWaits(t *testing.T) {
 	w := newWorld(t)
 	w.begin()
-	w.agent("git init -q sub; git -C sub commit -q --allow-empty -m x; git add sub; git branch before; git commit -qm sub; git tag t")
+	w.agent("git init -q sub; git -C sub commit -q --allow-empty -m x; git add sub")
+	w.sync()
+	if got := w.user("git ls-files"); got != "a" {
+		t.Errorf("when it is staged the user has %q", got)
+	}
+	w.agent("git branch before; git commit -qm sub; git tag t")
 	w.sync()
 	if got := w.user("git ls-files; git log --format=%s --all"); got != "a\none" {
 		t.Errorf("while it runs the user has %q", got)

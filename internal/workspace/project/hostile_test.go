@@ -222,6 +222,17 @@ func TestAGuardedFileIsGuardedByItsOtherNames(t *testing.T) {
 	}
 }
 
+// The host's git obeys what is in a bare repository.
+func TestABareRepositoryIsGivenReadOnlyAtMost(t *testing.T) {
+	w := newWorld(t)
+	w.git(".", "init", "-q", "--bare", "b.git")
+	req := w.request("b.git")
+	wantRefusal(t, req, "git folders do not enter")
+	req.Beside = true
+	wantRefusal(t, req, "your git obeys")
+	w.lent("b.git")
+}
+
 func TestFoldersInAHiddenFolderAreNoHardLinks(t *testing.T) {
 	w := newWorld(t)
 	w.repo("p", "x")

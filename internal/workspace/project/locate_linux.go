@@ -98,7 +98,11 @@ func (loc location) locate(worktree string, bare bool) (located location, common
 	switch {
 	case worktree == "" || loc.Beside && !loc.contains(worktree):
 		return loc, nil, nil
-	case bare && worktree == loc.path && !loc.Lent && !loc.Beside:
+	case bare && worktree == loc.path && loc.Beside && !loc.Lent:
+		return loc, nil, diag.Errorf("mount "+diag.Name(loc.path)+" read-write",
+			"mount it read-only, or a working tree of it",
+			"git takes it for a git folder, by its HEAD, objects and refs; what an agent writes there your git obeys")
+	case bare && worktree == loc.path && !loc.Lent:
 		return loc, nil, refusal(loc.path, "start claudebox in a working tree of it (git worktree add ../work); "+
 			"or, if it is no repository of yours, take HEAD, objects and refs out of it",
 			"git takes it for a git folder, by its HEAD, objects and refs; git folders do not enter")

@@ -13,7 +13,7 @@
 //	plan       package names to store paths; the pinned plan
 //	sandbox    plan and host to bwrap's words; the running sandbox
 //	agent      the program inside, and what it keeps between sessions
-//	workspace  the project and folders mounted read-write beside it: looked at, protected, compared; commits handed over
+//	workspace  the project and folders beside it, read-write: looked at, protected, compared; commits handed over
 //	ui         what a person reads: the audit, explanations, checks
 //	session    one launch made of what the caller asked for, where effects meet
 //	cli        commands, flags, questions, exit codes, manual pages

@@ -7,6 +7,7 @@ import (
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/pathname"
 	"claudebox/internal/plan/resolve"
+	"claudebox/internal/sandbox/seccomp"
 	"claudebox/internal/workspace/handover"
 )
 
@@ -60,7 +61,7 @@ func (r *running) handOver() (err error) {
 	}
 	r.git, err = handover.Begin(handover.Request{Places: places, Hidden: hidden, Held: held, Tools: handover.Tools{
 		Bwrap: tools[resolve.ToolBwrap], Bash: tools[resolve.ToolBash], Git: git,
-		Path: []string{filepath.Dir(git), filepath.Dir(env)},
+		Path: []string{filepath.Dir(git), filepath.Dir(env)}, Seccomp: seccomp.Filter(),
 	}})
 	return err
 }

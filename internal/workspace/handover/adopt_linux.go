@@ -114,7 +114,7 @@ func pointsTo(tree, to string) bool {
 func (l *live) adoptTree(rel, tree string) (err error) {
 	p := l.inner.place
 	p.Trees = []Tree{{rel, tree}}
-	in, err := side{p, l.inner.tools, true}.read()
+	in, err := side{p, l.inner.tools, true, ""}.read()
 	if err != nil {
 		return err
 	}
@@ -168,9 +168,8 @@ func (l *live) adoptTree(rel, tree string) (err error) {
 func (l *live) adoptModule(rel, tree string) error {
 	outer := l.inner.place.Outer + "/" + rel
 	p := Place{Outer: outer, Folder: path.Dir(l.inner.place.Folder) + "/" + Name(outer), Trees: []Tree{{".", tree}}}
-	module := &live{
-		inner: side{p, l.inner.tools, true}, outer: side{p, l.outer.tools, false}, hidden: l.hidden, held: l.held,
-	}
+	module := &live{hidden: l.hidden, held: l.held}
+	module.inner, module.outer = sidesOf(p, l.inner.tools)
 	if err := os.MkdirAll(module.outer.workTree(), 0o700); err != nil {
 		return err
 	}
@@ -181,7 +180,7 @@ g config --file "$C/config" core.worktree %s || exit 1
 	if _, err := module.outer.run(script, "", true); err != nil {
 		return err
 	}
-	if err := os.Rename(l.inner.place.Inner()+"/"+rel, p.Inner()); err != nil {
+	if err := l.inner.place.moveOut(rel, p.Inner()); err != nil {
 		return errors.Join(err, os.RemoveAll(outer))
 	}
 	if _, err := module.inner.run(prelude+p.preparations(), "", true); err != nil {
@@ -203,4 +202,19 @@ g config --file "$C/config" core.worktree %s || exit 1
 	name := strings.TrimPrefix(rel, "modules/")
 	_, err = l.outer.run(prelude+`g config --file "$C/config" `+quote("submodule."+name+".active")+" true", "", true)
 	return err
+}
+
+// moveOut moves a part of the inner folder, on the way to which there is no link, elsewhere.
+func (p Place) moveOut(rel, to string) error {
+	root, err := beneath.Open(p.Inner())
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	part, err := root.Sub(rel)
+	if err != nil {
+		return err
+	}
+	part.Close()
+	return os.Rename(p.Inner()+"/"+rel, to) // nothing runs inside that could exchange it
 }

@@ -2,15 +2,19 @@ package handover
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"path"
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"claudebox/internal/diag"
 )
@@ -19,14 +23,24 @@ import (
 type Tools struct {
 	Bwrap, Bash, Git string
 	Path             []string // folders with git, sha256sum, head, cp, mv, rm, mkdir
+	Seccomp          []byte   // the filter of system calls of a box, as bwrap takes it; nil: none
 }
 
 // side runs scripts on one of the two repositories of a place.
 type side struct {
-	place Place
-	tools Tools
-	boxed bool // the inner one, in a box
+	place  Place
+	tools  Tools
+	boxed  bool   // the inner one, in a box
+	folder string // what a box has in the outer's place; empty: the inner folder
 }
+
+// sidesOf returns the two sides of a place.
+func sidesOf(p Place, tools Tools) (inner, outer side) {
+	return side{place: p, tools: tools, boxed: true}, side{place: p, tools: tools}
+}
+
+// contained returns the user's side in a box: what takes a pack from the agent apart reaches nothing else.
+func (s side) contained() side { return side{s.place, s.tools, true, s.place.Outer} }
 
 // answerTime is how long one script may take. git needs a second for a large repository; a hostile one could be without
 // end.
@@ -57,8 +71,15 @@ func (s side) workTree() string {
 }
 
 // command returns a script as a process: in the box with the inner folder, or for the user's side without one. bind are
-// further folders for the box, read-only: source, destination.
-func (s side) command(ctx context.Context, script string, writes bool, bind ...string) *exec.Cmd {
+// further folders for the box, read-only: source, destination. The script comes by standard input, before the input,
+// as it may be longer than an argument.
+func (s side) command(ctx context.Context, script string, input io.Reader, writes bool, bind ...string) *exec.Cmd {
+	cmd := s.process(ctx, fmt.Sprintf(`eval "$(head -c %d)"`, len(script)), writes, bind...)
+	cmd.Stdin = io.MultiReader(strings.NewReader(script), input)
+	return cmd
+}
+
+func (s side) process(ctx context.Context, script string, writes bool, bind ...string) *exec.Cmd {
 	words := []string{s.tools.Bash, "--noprofile", "--norc", "-c", script}
 	if !s.boxed {
 		cmd := exec.CommandContext(ctx, words[0], words[1:]...)
@@ -69,21 +90,47 @@ func (s side) command(ctx context.Context, script string, writes bool, bind ...s
 	if writes {
 		how = "--bind"
 	}
-	args := []string{"--unshare-all", "--die-with-parent", "--new-session", "--ro-bind-try", "/nix/store", "/nix/store"}
+	args := []string{
+		"--unshare-all", "--cap-drop", "ALL", "--die-with-parent", "--new-session",
+		"--ro-bind-try", "/nix/store", "/nix/store",
+	}
 	if !strings.HasPrefix(s.tools.Git, "/nix/store/") {
 		for _, dir := range system {
 			args = append(args, "--ro-bind-try", dir, dir)
 		}
 	}
 	args = append(args, "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp", "--dir", emptyTree,
-		how, s.place.Inner(), s.place.Outer, "--ro-bind", s.place.Outer+"/objects", s.place.Shared()+"/objects")
+		how, cmp.Or(s.folder, s.place.Inner()), s.place.Outer,
+		"--ro-bind", s.place.Outer+"/objects", s.place.Shared()+"/objects")
+	for _, dir := range s.place.alternates() {
+		args = append(args, "--ro-bind-try", dir, dir)
+	}
 	for i := 0; i+1 < len(bind); i += 2 {
 		args = append(args, "--ro-bind-try", bind[i], bind[i+1])
 	}
+	var files []*os.File
+	if filter := s.filter(); filter != nil {
+		files, args = []*os.File{filter}, append(args, "--seccomp", "3") // the first of ExtraFiles
+	}
 	args = append(args, "--chdir", emptyTree, "--")
 	cmd := exec.CommandContext(ctx, s.tools.Bwrap, append(args, words...)...)
-	cmd.Env = s.environment()
+	cmd.Env, cmd.ExtraFiles = s.environment(), files
 	return cmd
+}
+
+// filter returns a file with the filter of system calls; nil if there is none. Without memory it is none that can be
+// read, so that bwrap does not start.
+func (s side) filter() *os.File {
+	if s.tools.Seccomp == nil {
+		return nil
+	}
+	fd, err := unix.MemfdCreate("claudebox", unix.MFD_CLOEXEC)
+	if err != nil {
+		return os.NewFile(^uintptr(0), "")
+	}
+	file := os.NewFile(uintptr(fd), "filter")
+	_, _ = file.WriteAt(s.tools.Seccomp, 0) // bwrap refuses a part
+	return file
 }
 
 // errInUse is returned if the other one has changed a side since it was read, or is just writing there.
@@ -93,11 +140,12 @@ var errInUse = errors.New("it was changed meanwhile")
 func (s side) run(script, input string, writes bool, bind ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), answerTime)
 	defer cancel()
-	cmd := s.command(ctx, script, writes, bind...)
+	cmd := s.command(ctx, script, strings.NewReader(input), writes, bind...)
+	defer closeFiles(cmd)
 	cmd.WaitDelay = time.Second
 	var answer, faults bounded
 	answer.most, faults.most = mostAnswer, 4<<10
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(input), &answer, &faults
+	cmd.Stdout, cmd.Stderr = &answer, &faults
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	err := cmd.Run()
 	exit := (*exec.ExitError)(nil)
@@ -112,6 +160,12 @@ func (s side) run(script, input string, writes bool, bind ...string) ([]byte, er
 		return nil, s.fault(err, faults.Bytes())
 	}
 	return answer.Bytes(), nil
+}
+
+func closeFiles(cmd *exec.Cmd) {
+	for _, f := range cmd.ExtraFiles {
+		f.Close()
+	}
 }
 
 // fault returns err with the last line that a program said. In a box it is the agent's, perhaps.
@@ -199,10 +253,12 @@ func fetch(inner, outer side, want, have []string) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	pack := inner.command(ctx, prelude+"export GIT_DIR=$C\n"+
-		"g pack-objects --revs --stdout -q --thin --delta-base-offset --threads=1", false)
+		"g pack-objects --revs --stdout -q --thin --delta-base-offset --threads=1",
+		strings.NewReader(names.String()), false)
+	defer closeFiles(pack)
 	var said, refused bounded
 	said.most, refused.most = 4<<10, 4<<10
-	pack.Stdin, pack.Stderr = strings.NewReader(names.String()), &said
+	pack.Stderr = &said
 	from, err := pack.StdoutPipe()
 	if err != nil {
 		return err
@@ -225,8 +281,9 @@ func fetch(inner, outer side, want, have []string) error {
 	}
 	script := fmt.Sprintf("%sexport GIT_DIR=$C\nulimit -v 4194304; ulimit -t 600\n"+ // KiB; seconds
 		"g -c pack.threads=1 -c core.bigFileThreshold=64m %s --max-input-size=%d >/dev/null", prelude, take, mostPack)
-	unpack := outer.command(ctx, script, true)
-	unpack.Stdin = &paced{io.MultiReader(bytes.NewReader(first), from), watch}
+	whole := &paced{io.MultiReader(bytes.NewReader(first), from), watch}
+	unpack := outer.contained().command(ctx, script, whole, true)
+	defer closeFiles(unpack)
 	unpack.Stderr = &refused
 	if err := unpack.Run(); err != nil {
 		if ctx.Err() != nil {

@@ -210,6 +210,26 @@ if [ ! -e %[1]s/locked ]; then echo %[3]s >%[1]s/locked || exit 1; fi
 	return b.String()
 }
 
+// mostAlternates is how many folders of objects a repository may borrow from.
+const mostAlternates = 50
+
+// alternates are the folders of objects of other repositories that the user's one borrows from, and those borrow from.
+func (p Place) alternates() (list []string) {
+	all := []string{p.Outer + "/objects"}
+	for n := 0; n < len(all) && n <= mostAlternates; n++ {
+		content, _ := readSmall(all[n]+"/info/alternates", configLimit) // most have none
+		for _, line := range lines(string(content)) {
+			if !path.IsAbs(line) {
+				line = all[n] + "/" + line
+			}
+			if line = path.Clean(line); !slices.Contains(all, line) {
+				all = append(all, line)
+			}
+		}
+	}
+	return all[1:]
+}
+
 // identity tells a git folder from another one that was made at the same path later.
 func (p Place) identity() string { return string(identity.At(unix.AT_FDCWD, p.Outer+"/objects")) }
 

@@ -11,8 +11,8 @@ import (
 
 // prelude defines g: git that obeys nothing which names a program.
 const prelude = `set -f -o pipefail
-g() { git -c core.hooksPath=/dev/null -c core.fsmonitor=false -c core.untrackedCache=false -c gc.auto=0 \
-  -c maintenance.auto=false -c advice.graftFileDeprecated=false "$@"; }
+g() { git -c core.hooksPath=/dev/null -c core.fsmonitor=false -c log.showSignature=false \
+  -c core.untrackedCache=false -c gc.auto=0 -c maintenance.auto=false -c advice.graftFileDeprecated=false "$@"; }
 mark() { printf '\0\1\0'; }
 head_of() { g symbolic-ref -q HEAD || g rev-parse --verify -q HEAD || :; }
 `

@@ -61,9 +61,8 @@ func Begin(r Request) (*Session, error) {
 	faults := make([]error, len(r.Places))
 	var all sync.WaitGroup
 	for n, p := range r.Places {
-		l := &live{
-			inner: side{p, r.Tools, true}, outer: side{p, r.Tools, false}, hidden: in(r.Hidden), held: in(r.Held),
-		}
+		l := &live{hidden: in(r.Hidden), held: in(r.Held)}
+		l.inner, l.outer = sidesOf(p, r.Tools)
 		s.places = append(s.places, l)
 		all.Go(func() { faults[n] = l.begin() })
 	}

@@ -46,6 +46,25 @@ func TestAProjectsProfileNarrowsWithoutBeingAsked(t *testing.T) {
 	wantEqual(t, w.inside(t, hasNetwork, "--network", "full"), "network\n") // the user's word at the prompt is the last
 }
 
+// R10: `.claudebox.yml` and the like were passed over without a word, and the network was open.
+func TestAProjectsProfileOfAnotherNameCountsOrIsRefused(t *testing.T) {
+	w := newWorld(t)
+	w.write(t, "project/.claudebox.yml", "network: none\n")
+	wantEqual(t, w.inside(t, hasNetwork), "none\n")
+	wantEqual(t, w.inside(t, `(echo network: full >.claudebox.yml) 2>/dev/null || echo held`), "held\n")
+	must(t, os.Rename(w.path("project/.claudebox.yml"), w.path("project/.claudebox.toml")))
+	wantRefused(t, run(t, w.session("true")), "it looks like a project's profile")
+	wantRefused(t, run(t, w.claudebox("plan")), "it looks like a project's profile")
+	must(t, os.Remove(w.path("project/.claudebox.toml")))
+
+	w.write(t, "project/.claudebox/tools.txt", "# for the tests\nhello\n")
+	wantEqual(t, w.warned(t, "hello 2>/dev/null || echo none", "what is left out: packages: hello"), "none\n")
+	w.allow(t)
+	wantEqual(t, w.inside(t, "hello; (echo jq >>.claudebox/tools.txt) 2>/dev/null || echo held"), "Hello, world!\nheld\n")
+	w.write(t, "project/.claudebox/tools.txt", "hello\njq\n")
+	wantEqual(t, w.warned(t, "true", "since it changed"), "")
+}
+
 func TestAProjectsProfileWidensOnlyWhenAllowedAndAsItWasAllowed(t *testing.T) {
 	w := newWorld(t)
 	w.write(t, "data/file", "inside\n")

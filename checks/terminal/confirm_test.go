@@ -133,17 +133,17 @@ func TestConfirmChangedAsksWhenSomethingElseEnters(t *testing.T) {
 	}
 	own := filepath.Join(w.home, ".claudebox/profiles/own.yaml")
 	write(t, own, "extends: default\nconfirm: never\nnix: {daemon: off}\n")
-	start(t, w.claudebox("shell", "--profile", "own", "--", "true"), false, func() {})
+	start(t, w.command(os.Getenv("CLAUDEBOX_BIN"), "shell", "--profile", "own", "--", "true"), false, func() {})
 }
 
 // The file of a plan for a team is approved as it is. Another in its place is asked about, whatever it says.
 func TestAPlanInTheProjectIsApprovedByItsContent(t *testing.T) {
 	w := newWorld(t)
-	command := w.claudebox("shell", "--profile", "default", "--plan", "plan.json", "--", "true")
+	command := w.command(os.Getenv("CLAUDEBOX_BIN"), "shell", "--plan", "plan.json", "--", "true")
 	pin := func(lines ...string) {
 		t.Helper()
 		w.profile(t, "team", lines...)
-		cmd := w.claudebox("plan", "--pinned", "--profile", w.file("team"))
+		cmd := w.command(os.Getenv("CLAUDEBOX_BIN"), "plan", "--pinned", "--profile", w.file("team"))
 		write(t, filepath.Join(w.project, "plan.json"), run(t, cmd).stdout)
 	}
 	launch := func(asked bool) {

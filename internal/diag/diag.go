@@ -200,10 +200,10 @@ func Command(words string, names ...string) string {
 func Word(name string) string {
 	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%+=:,./_-"
 	switch {
-	case Visible(name) != name || strings.ContainsAny(name, "'`"):
+	case Visible(name) != name || strings.Contains(name, "`"):
 		return ""
 	case name == "" || strings.Trim(name, plain) != "":
-		return "'" + name + "'"
+		return "'" + strings.ReplaceAll(name, "'", `'\''`) + "'"
 	}
 	return name
 }

@@ -83,3 +83,15 @@ func TestANameReadsAsNothingElse(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// What stands in backquotes is copied into a shell: a name is one word there, or there is no command.
+func TestANameInACommandIsOneWord(t *testing.T) {
+	for name, want := range map[string]string{
+		"src/main.go": "rm -- src/main.go", "a b": "rm -- 'a b'", "it's": `rm -- 'it'\''s'`, "$(evil);x": "rm -- '$(evil);x'", "": "rm -- ''",
+		"a`evil`": "", "a\nb": "", "\x1b[2J": "",
+	} {
+		if got := Command("rm --", name); got != want {
+			t.Errorf("Command(%q) = %s, want %s", name, got, want)
+		}
+	}
+}

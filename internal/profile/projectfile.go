@@ -59,6 +59,13 @@ func IsMisnamed(name string) bool {
 	return spelling.Distance(low, ProjectFile, edits) <= edits || spelling.Distance(low, ProjectYML, edits) <= edits
 }
 
+// IsMisnamedAs reports whether the name of a file, which is not that of the profile called name, is probably meant for
+// it: it has another ending, or capitals.
+func IsMisnamedAs(name, file string) bool {
+	stem, ending, found := strings.Cut(strings.ToLower(file), ".")
+	return found && stem == strings.ToLower(name) && ending != "" && slices.Contains(documents, ending)
+}
+
 // IsMisplaced is [IsMisnamed] for a name in the folder of [ToolsFile].
 func IsMisplaced(name string) bool {
 	low := strings.ToLower(name)

@@ -132,7 +132,7 @@ func (p *part) addWorktrees(in inputs) error {
 			if !isFolder(folder) || known || folder == in.project.Path {
 				continue
 			}
-			if err := judgeNamed(in, "mount "+folder+" (worktrees)", m); err != nil {
+			if err := judgeNamed(in, "mount "+diag.Name(folder)+" (worktrees)", m); err != nil {
 				return err
 			}
 			p.mount(m)
@@ -269,7 +269,8 @@ func judgeSource(in inputs, m launch.Mount) error {
 	case profile.Around:
 		remedy = "mount the files and folders in it that are needed"
 	}
-	return diag.Errorf("mount "+m.Source+" ("+m.Why+")", remedy, "it would show %s (%s)", secret.Path, secret.What)
+	return diag.Errorf("mount "+diag.Name(m.Source)+" ("+m.Why+")", remedy, "it would show %s (%s)", secret.Path,
+		secret.What)
 }
 
 // judgeOverlap returns an error for a mount by which the agent would reach what is
@@ -284,9 +285,9 @@ func judgeOverlap(m launch.Mount, list []given) error {
 			if granted || !opens(m, kept) || i > 0 && folder.Path == m.Source {
 				continue
 			}
-			return diag.Errorf("mount "+m.Source+" ("+m.Why+")",
+			return diag.Errorf("mount "+diag.Name(m.Source)+" ("+m.Why+")",
 				"mount files and folders apart from it; `hide`, `show` and `protect` are set in the profile",
-				"it would open %s to the agent (%s)", kept.Path, kept.Why)
+				"it would open %s to the agent (%s)", diag.Name(kept.Path), kept.Why)
 		}
 	}
 	return nil

@@ -18,6 +18,7 @@ import (
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/session/usergit"
 	"claudebox/internal/workspace/aftermath"
+	"claudebox/internal/workspace/handover"
 	"claudebox/internal/workspace/project"
 )
 
@@ -110,9 +111,10 @@ func judgeSearchPlaces(byLink []string, list []given) error {
 			continue
 		}
 		if slices.ContainsFunc(list, func(f given) bool { return pathname.Below(real, f.Path) }) {
-			return diag.Errorf("protect "+place, "remove that link, or make the file or folder that it leads to",
+			return diag.Errorf("protect "+diag.Name(place),
+				"remove that link, or make the file or folder that it leads to",
 				"it is a link to %s, which is not there: the agent could make it, and claudebox or git "+
-					"would obey it", real)
+					"would obey it", diag.Name(real))
 		}
 	}
 	return nil
@@ -125,7 +127,7 @@ func judgeWritable(in inputs, mounts []launch.Mount) error {
 		if m.Kind != plan.Bind || !userNamed(m) {
 			continue
 		}
-		op := "mount " + m.Source + " (" + m.Why + ")"
+		op := "mount " + diag.Name(m.Source) + " (" + m.Why + ")"
 		if git := gitFolderAround(m.Source); git != "" {
 			return diag.Errorf(op,
 				"mount it read-only, or mount the working tree: what git obeys in there is protected",
@@ -187,7 +189,8 @@ func guard(in inputs, mounts []launch.Mount) (made guardPart, err error) {
 	return made, nil
 }
 
-// addBeside protects a folder beside the project as the project is protected: the host's git obeys what is in it.
+// addBeside protects a folder beside the project as the project is protected: the host's git obeys what is in it. The
+// mount of a bare repository becomes one of the agent's own.
 func (p *guardPart) addBeside(in inputs, m launch.Mount, mounts []launch.Mount) error {
 	req := besideRequest(in, m.Source)
 	if m.Secret {
@@ -196,6 +199,10 @@ func (p *guardPart) addBeside(in inputs, m launch.Mount, mounts []launch.Mount) 
 	opened, err := openRemembered(in, req)
 	if err != nil {
 		return err
+	}
+	if i := slices.Index(handover.Outers(opened.Places), m.Source); i >= 0 { // a bare repository
+		at := slices.IndexFunc(mounts, func(of launch.Mount) bool { return of.Destination == m.Destination })
+		mounts[at].Source, mounts[at].Why = handover.Place{Folder: placeFolder(in, m.Source)}.Inner(), launch.WhyOwnGit
 	}
 	folder := given{opened, m.Destination}
 	p.given = append(p.given, folder)

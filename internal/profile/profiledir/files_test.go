@@ -140,6 +140,30 @@ func TestAProfileThatCannotBeReadIsNotPassedOver(t *testing.T) {
 	}
 }
 
+// Of R10's kind: a default profile of the user's with another ending was passed over for the built-in one.
+func TestAProfileWithAnotherEndingIsNotPassedOver(t *testing.T) {
+	for _, name := range []string{"default.toml", "Default.yaml", "default.YML", "default.conf"} {
+		dir := t.TempDir()
+		files := Files{cwd: dir, uid: os.Getuid(), folders: []string{filepath.Join(dir, "missing"), dir}}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("network: none\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, _, err := profile.Load("default", files)
+		if err == nil || !strings.Contains(err.Error(), name+" looks like it") || diag.Remedy(err) == "" {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	dir := t.TempDir()
+	for _, name := range []string{"default.yaml~", "default.md", "other.toml", "default"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, _, err := profile.Load("default", Files{cwd: dir, uid: os.Getuid(), folders: []string{dir}}); err != nil {
+		t.Errorf("others: %v", err)
+	}
+}
+
 func TestAModulesPlanWinsInItsOwnPlaceAlone(t *testing.T) {
 	for name, tc := range map[string]struct {
 		files []string

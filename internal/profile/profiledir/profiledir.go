@@ -129,8 +129,34 @@ func (f Files) openName(name string) (_, file string, src []byte, err error) {
 				return name, f.Shown(file), src, err
 			}
 		}
+		if err := f.judgeMisnamed(folder, name); err != nil {
+			return "", "", nil, err
+		}
 	}
 	return "", "", nil, &profile.NotFoundError{Ref: name, Looked: f.folders, Known: f.Names()}
+}
+
+// judgeMisnamed returns an error if a file in a folder without the named profile looks like it: to pass it over could
+// mean a wider one.
+func (f Files) judgeMisnamed(folder, name string) error {
+	if _, err := os.Stat(folder); err != nil {
+		return nil //nolint:nilerr // there is none, as [Files.Seen] knows by the files that were looked for in it
+	}
+	if f.Seen != nil {
+		f.Seen(folder)
+	}
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return diag.Wrap("look for profile "+name+" in "+folder, err, "make that folder readable for you")
+	}
+	for _, e := range entries {
+		if profile.IsMisnamedAs(name, e.Name()) {
+			return diag.Errorf("look for profile "+name,
+				"call it "+name+".yaml, and write it as YAML, or remove it",
+				"%s looks like it, and is none by its name", diag.Name(filepath.Join(folder, e.Name())))
+		}
+	}
+	return nil
 }
 
 // Absolute returns the absolute path of the file that ref names; from is as in [Files.Open].

@@ -136,7 +136,7 @@ func TestASecretHasANameThatIsNotFound(t *testing.T) {
 
 			_, err = project.Open(w.request("p"))
 			var told *diag.Error
-			if !errors.As(err, &told) || !strings.Contains(err.Error(), w.path(file)) || !strings.Contains(err.Error(), "2 names") {
+			if !errors.As(err, &told) || !strings.Contains(err.Error(), diag.Name(w.path(file))) || !strings.Contains(err.Error(), "2 names") {
 				t.Fatalf("got %v", err)
 			}
 			parts := strings.Split(told.Remedy, "`")

@@ -223,13 +223,17 @@ func TestAGuardedFileIsGuardedByItsOtherNames(t *testing.T) {
 }
 
 // The host's git obeys what is in a bare repository.
-func TestABareRepositoryIsGivenReadOnlyAtMost(t *testing.T) {
+func TestABareRepositoryDoesNotEnter(t *testing.T) {
 	w := newWorld(t)
 	w.git(".", "init", "-q", "--bare", "b.git")
 	req := w.request("b.git")
 	wantRefusal(t, req, "git folders do not enter")
 	req.Beside = true
-	wantRefusal(t, req, "your git obeys")
+	p, err := project.Open(req)
+	must(t, err)
+	if got := w.mounts(p); !slices.Equal(got, []string{"inner ~/b.git"}) || len(p.Places) != 1 {
+		t.Errorf("got %q, places %+v", got, p.Places)
+	}
 	w.lent("b.git")
 }
 

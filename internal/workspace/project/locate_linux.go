@@ -98,11 +98,7 @@ func (loc location) locate(worktree string, bare bool) (located location, common
 	switch {
 	case worktree == "" || loc.Beside && !loc.contains(worktree):
 		return loc, nil, nil
-	case bare && worktree == loc.path && loc.Beside && !loc.Lent:
-		return loc, nil, diag.Errorf("mount "+diag.Name(loc.path)+" read-write",
-			"mount it read-only, or a working tree of it",
-			"git takes it for a git folder, by its HEAD, objects and refs; what an agent writes there your git obeys")
-	case bare && worktree == loc.path && !loc.Lent:
+	case bare && worktree == loc.path && !loc.Beside:
 		return loc, nil, refusal(loc.path, "start claudebox in a working tree of it (git worktree add ../work); "+
 			"or, if it is no repository of yours, take HEAD, objects and refs out of it",
 			"git takes it for a git folder, by its HEAD, objects and refs; git folders do not enter")
@@ -147,7 +143,7 @@ func (loc location) locate(worktree string, bare bool) (located location, common
 // unprotectable refuses a repository whose host-executed files cannot be made read-only.
 func unprotectable(path string, err error) error {
 	remedy := "put a real file or folder there, or set `git: {config: writable}` to do without"
-	return &diag.Error{Op: "protect " + path, Err: err, Remedy: remedy}
+	return &diag.Error{Op: "protect " + diag.Name(path), Err: err, Remedy: remedy}
 }
 
 // protectDotGit keeps the agent from changing a .git file, so that it still names the same git folder.

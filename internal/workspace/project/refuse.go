@@ -87,7 +87,7 @@ func (loc location) checkPlace() error {
 	}
 	var st unix.Stat_t
 	if err := unix.Lstat(dir, &st); err != nil {
-		return &diag.Error{Op: "look at " + dir, Err: err, Remedy: usualRemedy}
+		return &diag.Error{Op: "look at " + diag.Name(dir), Err: err, Remedy: usualRemedy}
 	}
 	switch {
 	case st.Mode&unix.S_IFMT != unix.S_IFDIR:

@@ -4,10 +4,13 @@ package attacks_test
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"claudebox/checks/trial"
 )
 
 // R7: links of the home into the project (dotfiles, stow): the agent wrote what the user's shell, systemd and their own
@@ -166,6 +169,20 @@ func TestAnAgentWritesAFolderOfPATH(t *testing.T) {
 	w.wantRefused(w.finds(w.path("project/absent")+":/usr/bin:/bin:"+w.path(".local/bin")).attack("true"), "PATH (")
 }
 
+// A variable of the user's shell names it.
+func TestAnAgentWritesWhatAVariableNames(t *testing.T) {
+	w := newWorld(t)
+	w.write("project/env", "of the user\n")
+	w.write("project/zsh/.zshrc", "of the user\n")
+	w = w.with("BASH_ENV="+w.path("project/env"), "ZDOTDIR="+w.path("project/zsh"))
+	got := w.attack("echo evil >env; echo evil >zsh/.zshrc; echo evil >zsh/.zshenv; true")
+	if got.status != 0 || w.read("project/env")+w.read("project/zsh/.zshrc") != "of the user\nof the user\n" || w.exists("project/zsh/.zshenv") {
+		t.Errorf("%s", got)
+	}
+	w.named("BASH_ENV", "ZDOTDIR")
+	w.wantRefused(w.with("ENV="+w.path("project/absent")).attack("true"), "ENV (")
+}
+
 // What a link leads to in a folder that is mounted read-write beside the project.
 func TestAnAgentWritesBesideWhatAHomesLinkLeadsTo(t *testing.T) {
 	w := newWorld(t)
@@ -208,6 +225,48 @@ func TestAnAgentReadsASecretByAHomesLink(t *testing.T) {
 	}
 }
 
+// A bind mount shows the same file at two paths.
+func TestAnAgentReachesTheHomeByABindMount(t *testing.T) {
+	for name, tc := range map[string]struct{ from, to, refused string }{
+		"a file that tools obey": {from: "project/zshenv", to: ".zshenv"},
+		"its other name":         {from: ".zshenv", to: "project/zshenv"},
+		"a folder of them":       {from: "project/hooks", to: ".claude/hooks"},
+		"a folder of PATH":       {from: "project/tools", to: ".local/bin"},
+		"a secret":               {from: ".ssh", to: "project/folder", refused: "SSH keys"},
+		"all of the home":        {from: ".", to: "project/folder", refused: "leads into it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			for _, file := range []string{"project/zshenv", ".zshenv"} {
+				w.write(file, "of the user\n")
+			}
+			for _, dir := range []string{"project/hooks", ".claude/hooks", "project/tools", "project/folder"} {
+				w.folder(dir)
+			}
+			w.write("project/tools/claude", "#!/bin/sh\n")
+			if err := os.Chmod(w.path("project/tools/claude"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			script := "cat folder/id_ed25519 folder/.ssh/id_ed25519; echo evil >zshenv; echo evil >hooks/new; echo evil >tools/new; true"
+			line := `mount --bind "$1" "$2" && exec setpriv --ambient-caps=-all --inh-caps=-all -- "$0" shell --yes --no-report -- bash -c "$3"`
+			cmd := exec.Command("unshare", "--map-current-user", "--keep-caps", "--mount", "--", "sh", "-c", line, trial.Binary(t), w.path(tc.from), w.path(tc.to), script)
+			cmd.Dir, cmd.Env = w.project, w.env
+			status, stdout, stderr := trial.Run(t, cmd)
+			got := outcome{status, stdout, stderr}
+			w.wantNoCanary(got)
+			if tc.refused != "" {
+				w.wantRefused(got, tc.refused)
+				return
+			}
+			own := map[bool]string{true: "of the user\n", false: "evil\n"}[strings.Contains(tc.from+tc.to, "zshenv")]
+			if status != 0 || w.read("project/zshenv") != own || w.read(".zshenv") != "of the user\n" ||
+				w.exists("project/hooks/new") == strings.Contains(tc.from, "hooks") || w.exists("project/tools/new") == strings.Contains(tc.from, "tools") {
+				t.Errorf("%s", got)
+			}
+		})
+	}
+}
+
 // claudebox's own folder lies in it.
 func TestAnAgentWritesAllOfTheConfiguration(t *testing.T) {
 	w := newWorld(t)
@@ -221,7 +280,7 @@ func TestALinkThatIsMadeWhileTheAgentWorks(t *testing.T) {
 	w := newWorld(t)
 	w.write("project/zshenv", "")
 	l := w.begin()
-	l.sh("echo evil >zshenv")
+	l.sh("echo evil >zshenv; sleep 0.3") // longer than a short command
 	w.link(w.path("project/zshenv"), ".zshenv")
 	if said := l.end(); !strings.Contains(said, ".zshenv leads to") || !strings.Contains(said, "since this session began") {
 		t.Error(said)

@@ -98,8 +98,8 @@ func TestTheUsersMemoryBecomesALinkToASecret(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.write("dotfiles/claude/"+name, "{}")
-			w.link("../dotfiles/claude/"+name, ".claude/"+name)
 			w.in("dotfiles").prepared("ln -sf " + w.path("documents/letter") + " claude/" + name)
+			w.link("../dotfiles/claude/"+name, ".claude/"+name) // while it leads there, no agent exchanges it
 			w.wantNoCanary(w.attack("cat ~/.claude/" + name))
 		})
 	}
@@ -111,8 +111,8 @@ func TestTheUsersSkillsBecomeALinkToSecrets(t *testing.T) {
 			w := newWorld(t)
 			w.write(".claude/projects/history", canary)
 			w.write("dotfiles/skills/one/SKILL.md", "fine")
-			w.link("../dotfiles/skills", ".claude/skills")
 			w.in("dotfiles").prepared("rm -r skills; ln -s " + w.path(target) + " skills")
+			w.link("../dotfiles/skills", ".claude/skills")
 			w.wantNoCanary(w.attack("cat ~/.claude/skills/* ~/.claude/skills/projects/*"))
 		})
 	}

@@ -85,7 +85,7 @@ func (u *uncovered) rest() (lines []string) {
 	for _, file := range files[:min(len(files), mostUncovered)] {
 		lines = append(lines, fmt.Sprintf("%s was replaced outside while the agent worked, %s; it was covered "+
 			"again at once, but an agent that waited for that has read or changed it",
-			diag.Visible(file), times(u.again[file])))
+			diag.Name(file), times(u.again[file])))
 	}
 	if len(files) > mostUncovered {
 		lines = append(lines, fmt.Sprintf("%d more files were replaced so", len(files)-mostUncovered))
@@ -112,10 +112,10 @@ func (r *running) tellUncovered(file string, err error) {
 	switch {
 	case err == nil:
 		if r.lost.note(&r.lost.again, file, 1) && strict {
-			r.lost.say(r.caller.Stderr, diag.Visible(file)+" was replaced outside"+end)
+			r.lost.say(r.caller.Stderr, diag.Name(file)+" was replaced outside"+end)
 		}
 	case r.lost.note(&r.lost.times, file, mostUncovered):
-		r.lost.say(r.caller.Stderr, diag.Visible(file)+
+		r.lost.say(r.caller.Stderr, diag.Name(file)+
 			" is not covered any more, and the agent can read or change it: "+diag.Visible(err.Error())+end)
 	}
 }

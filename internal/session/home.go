@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/pathname"
@@ -21,15 +22,29 @@ import (
 // lookAtHome begins to look at the links of the user's home and of PATH, beside what else a launch prepares. The
 // function that it returns waits for what is found.
 func lookAtHome(c call) func() homelink.Found {
-	q := homelink.Question{Home: c.Facts.Home, Cache: filepath.Join(c.folders.Cache, "home-links")}
+	q := homelink.Question{Home: c.Facts.Home, Cache: filepath.Join(c.folders.Cache, "home-links"), Build: c.build}
+	if c.build == "" {
+		q.Cache = ""
+	}
 	for _, dir := range filepath.SplitList(c.Facts.Env.Value("PATH", "")) {
 		if dir = c.fromCwd(dir); !pathname.Below(dir, "/nix/store") && !slices.Contains(q.Folders, dir) {
 			q.Folders = append(q.Folders, dir)
 		}
 	}
+	for _, name := range obeyedVariables {
+		if at := c.Facts.Env.Value(name, ""); filepath.IsAbs(at) && !pathname.Below(at, "/nix/store") {
+			q.Named = append(q.Named, homelink.Named{Variable: name, Path: filepath.Clean(at)})
+		}
+	}
 	found := make(chan homelink.Found, 1)
 	go func() { found <- homelink.Look(q) }()
 	return func() homelink.Found { return <-found }
+}
+
+// obeyedVariables name files and folders that shells and other tools obey without being told to.
+var obeyedVariables = []string{
+	"ZDOTDIR", "BASH_ENV", "ENV", "PYTHONSTARTUP", "INPUTRC", "XDG_CONFIG_HOME", "CLAUDE_CONFIG_DIR",
+	"GIT_CONFIG_GLOBAL",
 }
 
 // fromCwd makes a folder of PATH absolute: an empty one stands for the current folder.
@@ -54,7 +69,7 @@ func judgeHomeSecrets(in inputs, mounts []launch.Mount) error {
 		at := slices.IndexFunc(folders, func(dir string) bool {
 			return pathname.Below(link.Leads, dir) || pathname.Below(dir, link.Leads) && link.Leads != in.Facts.Home
 		})
-		if at < 0 || link.OfPath {
+		if at < 0 || link.Of != "" {
 			continue
 		}
 		if secret := secretBehind(in.Facts.Home, link); secret != "" {
@@ -71,7 +86,8 @@ func judgeHomeSecrets(in inputs, mounts []launch.Mount) error {
 func secretBehind(home string, link homelink.Link) string {
 	short := profile.Tilde(home, link.Path)
 	secret, relation := profile.Exposes(short)
-	rel, ofHome := strings.CutPrefix(short, "~/")
+	rel, ofHome := strings.CutPrefix(short+"/", "~/")
+	rel = strings.TrimSuffix(rel, "/")
 	if !ofHome {
 		return "" // in a folder of PATH
 	}
@@ -118,8 +134,15 @@ func holdsSecret(file string) bool {
 	return err != nil || secretfile.Holds(content)
 }
 
+// moment is how long a session must have run for links to be looked for that were made meanwhile: of a short command's
+// the next launch tells.
+const moment = 100 * time.Millisecond
+
 // lookAgainAtHome begins to look for links that were made while the session ran.
 func (r *running) lookAgainAtHome() {
+	if time.Since(r.began) < moment {
+		return
+	}
 	found := make(chan []homelink.Link, 1)
 	go func() { found <- r.home.Again() }()
 	r.again = func() []homelink.Link { return <-found }
@@ -129,7 +152,7 @@ func (r *running) lookAgainAtHome() {
 // could change. Nothing held what they lead to.
 func (r *running) madeLinks() (lines []string) {
 	if r.again == nil {
-		return nil // nothing ran
+		return nil // nothing ran, or not for long
 	}
 	for _, link := range r.again() {
 		for _, folder := range r.given {

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -33,8 +34,9 @@ type running struct {
 	reports []aftermath.Report     // about those folders, once they are settled
 	watches []*cover.Watch         // of the covered files in those folders
 	lost    uncovered              // files whose covers were lost
-	again   func() []homelink.Link // waits for the links of the home that were made meanwhile; nil: nothing ran
-	git     *handover.Session      // between the user's git folders and the agent's
+	again   func() []homelink.Link // waits for the links of the home that were made meanwhile; nil: nobody looks
+	began   time.Time
+	git     *handover.Session // between the user's git folders and the agent's
 
 	overlaps []bool   // whether other sessions lived in the given folders
 	gitLines []string // what did not cross between git folders, for people
@@ -136,6 +138,7 @@ func (r *running) launch() error {
 	r.runner.Before, r.runner.Laid = r.begin, r.lookAgain
 	defer r.closeWatches() // a launch that fails has not ended
 	r.runner.Started = func(bwrap int) {
+		r.began = time.Now()
 		r.broker.follow(r.Instance.Guard())
 		r.nix.begin(bwrap, r.caller.Stderr)
 		for _, session := range r.after {

@@ -94,8 +94,9 @@ type frozen map[int]bool
 func (f frozen) stopAll(bwrap int) error {
 	group, init, begun := syscall.Getpgrp(), proctree.Init(bwrap), time.Now()
 	for {
-		waits := false
-		for _, pid := range proctree.All(bwrap) {
+		list, whole := proctree.Whole(bwrap)
+		waits := !whole // the agent may have taken all files that this machine has
+		for _, pid := range list {
 			state, of := proctree.State(pid)
 			if strings.IndexByte(stoppedStates, state) >= 0 || state == 'D' && f[pid] {
 				continue

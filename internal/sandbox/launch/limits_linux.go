@@ -45,40 +45,42 @@ func (l Launch) processLimit() uint64 {
 }
 
 // shares are the limits on what the kernel counts per user and all of the user's programs share, with the part of each
-// that one sandbox may take. One that takes all would keep other programs of the user, and other sessions, from
-// watching files. What else is counted so needs no limit: no namespace can be made inside, and nothing that protects
-// needs the rest once the agent runs.
+// that one sandbox may take; part 0: a number that is enough for any program. One that takes all would keep other
+// programs of the user, and other sessions, from watching files. What else is counted so needs no limit: no namespace
+// can be made inside, and nothing that protects needs the rest once the agent runs.
 var shares = []struct {
 	name, file string // in /proc/sys/user, and the machine's own in /proc/sys/fs
-	part       int
+	part, most int
 }{
-	{"max_inotify_instances", "inotify/max_user_instances", 4},
-	{"max_inotify_watches", "inotify/max_user_watches", 2},
-	{"max_fanotify_groups", "fanotify/max_user_groups", 4},
-	{"max_fanotify_marks", "fanotify/max_user_marks", 2},
+	{name: "max_inotify_instances", file: "inotify/max_user_instances", part: 4},
+	{name: "max_inotify_watches", file: "inotify/max_user_watches", part: 2},
+	{name: "max_fanotify_groups", most: 16},
+	{name: "max_fanotify_marks", most: 16384},
 }
 
 // writableSettings is the remedy where /proc/sys cannot be written.
 const writableSettings = "in a container, mount /proc/sys writable; if it stays so, report it with the output of " +
 	"`claudebox check`"
 
-// userLimits returns the limits on a sandbox for what is counted per user. A kernel that does not have one of them does
-// not have what it limits.
+// userLimits returns the limits on a sandbox for what is counted per user.
 func userLimits() (list []within.Setting, err error) {
 	const longest = 64
 	for _, share := range shares {
-		text, err := smallfile.Read("/proc/sys/fs/"+share.file, longest)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
+		if unix.Access("/proc/sys/user/"+share.name, unix.F_OK) != nil {
+			continue // this kernel does not have what it limits
 		}
-		most := 0
-		if err == nil {
-			most, err = strconv.Atoi(strings.TrimSpace(string(text)))
+		most := share.most
+		if share.part > 0 {
+			text, err := smallfile.Read("/proc/sys/fs/"+share.file, longest)
+			if err == nil {
+				most, err = strconv.Atoi(strings.TrimSpace(string(text)))
+			}
+			if err != nil {
+				return nil, &diag.Error{Op: "read a limit of your user's", Err: err, Remedy: "mount /proc whole"}
+			}
+			most = max(1, most/share.part)
 		}
-		if err != nil {
-			return nil, &diag.Error{Op: "read a limit of your user's", Err: err, Remedy: "mount /proc whole"}
-		}
-		list = append(list, within.Setting{Name: share.name, Value: strconv.Itoa(max(1, most/share.part))})
+		list = append(list, within.Setting{Name: share.name, Value: strconv.Itoa(most)})
 	}
 	return list, nil
 }
@@ -115,7 +117,8 @@ func (r Runner) limit(pids []int) error {
 		}
 	}
 	bwrap := pids[0]
-	for _, pid := range append(proctree.All(proctree.Init(bwrap)), bwrap) { // not what made its store: that ends
+	// What made the sandbox's store is no part of it, and ends.
+	for _, pid := range append(proctree.All(proctree.Init(bwrap)), bwrap) {
 		if err := offer(pid); err != nil {
 			return &diag.Error{
 				Op: "have the sandbox ended before claudebox when memory is short", Err: err,

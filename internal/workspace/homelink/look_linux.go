@@ -16,13 +16,13 @@ import (
 	"claudebox/internal/linux/pathname"
 )
 
-// Link is a path in the home that leads elsewhere, or a folder of PATH.
+// Link is a path in the home that leads elsewhere, by a link or a bind mount, or a path in a variable.
 type Link struct {
-	Path   string
-	Leads  string   // where it leads at last, also if nothing is there
-	Way    []string // the links on the way from Path, those in it included
-	OfPath bool     // it is a folder of PATH; it may be no link
-	There  Inode    // of what it leads to; zero: nothing is there
+	Path  string
+	Leads string   // where it leads at last, also if nothing is there
+	Way   []string // the links on the way from Path, those in it included
+	Of    string   // the variable that names Path, such as PATH: then it may be no link; empty: it is one
+	There Inode    // of what it leads to; zero: nothing is there
 }
 
 // Inode is the identity of a file.
@@ -32,8 +32,13 @@ type Inode struct{ Dev, Ino uint64 }
 type Question struct {
 	Home    string
 	Folders []string // those of PATH, absolute
+	Named   []Named  // what other variables name
 	Cache   string   // file that keeps what was found; empty: none
+	Build   string   // of claudebox: what another build has kept is not used
 }
+
+// Named is a path that tools obey, and the variable that names it.
+type Named struct{ Variable, Path string }
 
 // Found is what is in the home now. What no agent can change (links into the Nix store, or to what root owns) is left
 // out.
@@ -47,13 +52,19 @@ type Found struct {
 	same     bool // as the cache has it
 }
 
+// kept is what the cache holds.
+type kept struct {
+	Build   string
+	Folders []folder
+}
+
 // folder is what the cache keeps of one folder.
 type folder struct {
 	Path  string
 	State state
 	Links []Link
 	Inner []string // names of the folders in it, or that links in it lead to
-	Files []string // names of the files in it that are this user's
+	Files []string // names of the files in it that may have other names, see [place]
 }
 
 // state changes whenever a name in a folder is made, removed or exchanged. The zero state is that of no folder.
@@ -78,26 +89,36 @@ type walk struct {
 // Look looks at all places of the home, and the folders of PATH. Of folders that have not changed since the last look
 // it only asks where their links lead now.
 func Look(q Question) Found {
+	var before kept
+	if q.Cache == "" || !cachefile.Decode(cachefile.Read(q.Cache), &before) || before.Build != q.Build {
+		before = kept{}
+	}
+	return look(q, before.Folders)
+}
+
+// look is [Look] by what was found before.
+func look(q Question, before []folder) Found {
 	w := &walk{
-		Question: q, kept: map[string]folder{}, seen: map[string]int{},
+		Question: q, kept: make(map[string]folder, len(before)), seen: make(map[string]int, len(before)),
 		names: map[Inode]int{}, links: map[Inode]uint64{},
 	}
 	w.found = Found{question: q, Named: map[Inode]string{}, same: true}
-	var before []folder
-	if q.Cache != "" && cachefile.Decode(cachefile.Read(q.Cache), &before) {
-		for _, f := range before {
-			w.kept[f.Path] = f
-		}
+	for _, f := range before {
+		w.kept[f.Path] = f
 	}
 	for _, p := range places {
 		w.enter(path.Join(q.Home, p.rel), p, p.deep)
 	}
 	for _, dir := range q.Folders {
-		if link, ok := resolve(dir); ok {
-			link.OfPath = true
-			w.found.Links = append(w.found.Links, link)
-		}
+		w.name("PATH", dir)
 		w.enter(dir, place{rel: "PATH", deep: 1, file: true, all: true}, 1)
+	}
+	for _, named := range q.Named {
+		w.name(named.Variable, named.Path)
+		w.enter(named.Path, place{rel: named.Variable, deep: 2, file: true, all: true}, 2)
+	}
+	if mountinfo, err := os.ReadFile("/proc/self/mountinfo"); err == nil {
+		w.found.Links = append(w.found.Links, q.bound(string(mountinfo))...)
 	}
 	for inode, names := range w.names {
 		if uint64(names) >= w.links[inode] {
@@ -108,17 +129,24 @@ func Look(q Question) Found {
 	return w.found
 }
 
+// name notes where a path leads that a variable names.
+func (w *walk) name(variable, at string) {
+	if link, ok := resolve(at); ok {
+		link.Of = variable
+		w.found.Links = append(w.found.Links, link)
+	}
+}
+
 // Write keeps what was found for the next look.
 func (f Found) Write() {
 	if !f.same && f.question.Cache != "" {
-		cachefile.Write(f.question.Cache, cachefile.Encode(f.folders))
+		cachefile.Write(f.question.Cache, cachefile.Encode(kept{f.question.Build, f.folders}))
 	}
 }
 
 // Again looks once more, and returns the links that were not there before, or led elsewhere.
 func (f Found) Again() (made []Link) {
-	q := f.question
-	for _, link := range Look(q).Links {
+	for _, link := range look(f.question, f.folders).Links {
 		if !slices.ContainsFunc(f.Links, func(l Link) bool {
 			return l.Path == link.Path && l.Leads == link.Leads && slices.Equal(l.Way, link.Way)
 		}) {
@@ -144,14 +172,14 @@ func (w *walk) enter(dir string, p place, deep int) {
 		w.renew(&f)
 	} else if f, err = read(dir, now, p); err != nil {
 		return
+	} else if !p.file || st.Uid == 0 {
+		f.Files = nil
 	}
 	w.found.same = w.found.same && known
 	if !again {
 		w.found.folders = append(w.found.folders, f)
 		w.found.Links = append(w.found.Links, f.Links...)
-		if p.file && st.Uid != 0 {
-			w.count(dir, f.Files)
-		}
+		w.count(dir, f.Files)
 	}
 	for _, name := range f.Inner {
 		if deep > 1 && p.enters(name) {

@@ -118,6 +118,15 @@ func TestFoldersOfPath(t *testing.T) {
 	h.want("link > p/bin", "p/node_modules/.bin > p/node_modules/.bin", "tools > tools", "tools/x > p/bin/tool")
 }
 
+func TestWhatVariablesName(t *testing.T) {
+	h := newHome(t)
+	h.write("p/zsh/.zshrc")
+	h.write("p/env")
+	h.link("dots/zsh/.zshenv", "p/env")
+	h.question.Named = []homelink.Named{{"BASH_ENV", h.top + "/p/env"}, {"ZDOTDIR", h.top + "/dots/zsh"}}
+	h.want("dots/zsh > dots/zsh", "dots/zsh/.zshenv > p/env", "p/env > p/env")
+}
+
 // A link is another one, or one further on is, while the folder that it lies in is as it was.
 func TestWhatTheCacheHasIsNotOlder(t *testing.T) {
 	h := newHome(t)

@@ -43,12 +43,12 @@ func (v *view) learnHome() error {
 // holdLink has what a link leads to be read-only, and returns a text that names both; empty if it does not lead here.
 func (v *view) holdLink(link homelink.Link) (string, error) {
 	name, mend := link.Path, "lead that link elsewhere"
-	if link.OfPath {
-		name, mend = "PATH ("+link.Path+")", "take it out of PATH"
+	if link.Of != "" {
+		name, mend = link.Of+" ("+link.Path+")", "take it out of "+link.Of
 	}
 	here := v.contains(link.Path) // a folder of PATH, or a link in one: what is here is the agent's at other times, too
 	for _, hop := range link.Way {
-		if v.contains(hop) && hop != v.path && (!here || link.OfPath) {
+		if v.contains(hop) && hop != v.path && (!here || link.Of != "") {
 			return "", diag.Errorf("protect "+name, mend+", or straight to "+link.Leads,
 				"on its way is %s, a link in the project, which the agent could lead elsewhere", hop)
 		}
@@ -66,18 +66,19 @@ func (v *view) holdLink(link homelink.Link) (string, error) {
 	switch {
 	case err != nil:
 		return "", err
-	case what.Kind == beneath.Absent && here && !link.OfPath:
+	case what.Kind == beneath.Absent && here && link.Of == "":
 		return "", nil
 	case what.Kind == beneath.Absent:
 		return "", diag.Errorf("protect "+name, mend+", or make the file or folder that it leads to",
 			"it leads to %s, which is not there: the agent could make it, and this host's tools would obey it",
 			link.Leads)
 	case what.Kind == beneath.Link:
-		v.note(true, "%s is a link that the agent can lead elsewhere, and a program of your PATH", link.Leads)
+		v.note(true, "%s is a link that the agent can lead elsewhere, and your PATH or another variable names it",
+			link.Leads)
 		return "", nil
 	}
 	v.named[rel] |= configured
-	if here && !link.OfPath {
+	if here && link.Of == "" {
 		return rel, nil
 	}
 	return fmt.Sprintf("%s (%s)", rel, name), nil

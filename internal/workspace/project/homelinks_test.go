@@ -27,8 +27,9 @@ func TestWhatTheHomeLeadsToIsHeld(t *testing.T) {
 		"through it and out":        {link: homelink.Link{Path: ".rc", Leads: "other", Way: []string{".rc", "p/hop"}}, err: "p/hop, a link in the project"},
 		"the project":               {link: homelink.Link{Path: ".rc", Leads: "p"}, note: "obey what is written there"},
 		"a folder around it":        {link: homelink.Link{Path: ".rc", Leads: "around"}},
-		"a folder of PATH":          {link: homelink.Link{Path: "p/folder", Leads: "p/folder", OfPath: true}, held: []string{"folder"}, note: "PATH ("},
-		"one that is absent":        {link: homelink.Link{Path: "p/no", Leads: "p/no", OfPath: true}, err: "PATH ("},
+		"a folder of PATH":          {link: homelink.Link{Path: "p/folder", Leads: "p/folder", Of: "PATH"}, held: []string{"folder"}, note: "PATH ("},
+		"one that is absent":        {link: homelink.Link{Path: "p/no", Leads: "p/no", Of: "PATH"}, err: "PATH ("},
+		"what a variable names":     {link: homelink.Link{Path: "p/file", Leads: "p/file", Of: "BASH_ENV"}, held: []string{"file"}, note: "BASH_ENV ("},
 		"a program in one":          {link: homelink.Link{Path: "p/folder/x", Leads: "p/file", Way: []string{"p/folder/x"}}, held: []string{"file"}, note: "file"},
 		"one that is missing there": {link: homelink.Link{Path: "p/folder/x", Leads: "p/no", Way: []string{"p/folder/x", "p/hop"}}},
 	} {

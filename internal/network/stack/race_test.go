@@ -41,7 +41,7 @@ func TestADeadAddressDelaysNoLivingOne(t *testing.T) {
 				return nil, ctx.Err()
 			}
 			here, _ := net.Pipe()
-			return here, nil
+			return here, ctx.Err()
 		})
 		if addr != tc.want || !errors.Is(err, tc.err) || (conn != nil) != tc.want.IsValid() {
 			t.Errorf("%s: %v, %v, %v", name, conn, addr, err)

@@ -49,7 +49,7 @@ func (o *options) flags() []launchFlag {
 		{"plan", "", "FILE", "launch exactly by this plan file", before, &o.Plan},
 		{"mount-ro", "", "HOST[:INSIDE]", "mount a file or folder read-only", before, &o.MountRO},
 		{"mount-rw", "", "HOST[:INSIDE]", "mount a file or folder read-write", before, &o.MountRW},
-		{"publish", "", "[HOST:]INSIDE", "let this host reach a port inside, at 127.0.0.1", before, &o.Publish},
+		{"publish", "", "[HOST:]INSIDE", "let this host reach a port inside, at localhost", before, &o.Publish},
 		{"network-log", "", "FILE", "write each connection and refusal to a file", before, &o.NetworkLog},
 		{"yes", "y", "", "launch without asking", anywhere, &o.Yes},
 		{"dry-run", "", "", "print the launch, run nothing, change nothing", anywhere, &o.DryRun},

@@ -154,7 +154,7 @@ type Network struct {
 	// Via is the URL of the proxy that the hosts of tier allow are reached by;
 	// empty: none.
 	Via string `json:"via,omitempty"`
-	// In and Out are TCP ports carried between host and sandbox, on 127.0.0.1 only,
+	// In and Out are TCP ports carried between host and sandbox, on loopback only,
 	// sorted, each once: In leads inside, Out to the host.
 	In  []int `json:"in,omitempty"`
 	Out []int `json:"out,omitempty"`

@@ -61,7 +61,7 @@ func networkOf(in inputs) (made networkPart, err error) {
 				"add `--network inet`, or leave it out and use the port as it is",
 				"in tier full port %d inside is this machine's port %[1]d", port.Inside)
 		default:
-			made.warn(fmt.Sprintf("127.0.0.1:%d leads to port %d inside", port.Outside, port.Inside))
+			made.warn(fmt.Sprintf("127.0.0.1:%d and [::1]:%[1]d lead to port %d inside", port.Outside, port.Inside))
 		}
 	}
 	if in.options.NetworkLog != "" {
@@ -282,7 +282,7 @@ func refused(r helper.Report) string {
 func escaped(text string) string {
 	const longest = 200
 	q := strconv.QuoteToASCII(text)
-	q = q[1 : len(q)-1]
+	q = strings.ReplaceAll(q[1:len(q)-1], `\"`, `"`) // of a name that is none, see [hostpattern.Shown]
 	if len(q) > longest {
 		q = q[:longest] + "..."
 	}

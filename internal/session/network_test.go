@@ -130,7 +130,7 @@ func TestPublishedPorts(t *testing.T) {
 // What the agent asked for is listed as hosts alone, whatever it wrote.
 func TestWhatCanBeListedOfARefusal(t *testing.T) {
 	r := helper.Report{}
-	for _, what := range []string{"a.test", "a.test:443", "b.test:22", "c.test:80", "A.Test", "evil\\x1b.test", "intranet", "203.0.113.10:80", "[2001:db8::1]:80", "x.test\nnetwork: full", "d.test:0", "*.e.test", "f.test, g.test"} {
+	for _, what := range []string{"a.test", "a.test:443", "b.test:22", "c.test:80", "A.Test", "evil\\x1b.test", "intranet", "203.0.113.10:80", "[2001:db8::1]:80", "x.test\nnetwork: full", "d.test:0", "*.e.test", "f.test, g.test", " h.test", "\"i.test:22\"", "j.test:22:80", "k.test:022"} {
 		r.Refused = append(r.Refused, helper.Refused{What: what, Why: policy.NotListed, Count: 1})
 	}
 	r.Refused = append(r.Refused, helper.Refused{What: "h.test:443", Why: "private", Count: 9})
@@ -170,7 +170,7 @@ func TestAPortIsNotMovedInTierFull(t *testing.T) {
 	}
 	in.plan.Network.Tier, in.options.Publish = profile.TierNone, []string{"18080:13000"}
 	made, err := networkOf(in)
-	if err != nil || !slices.Equal(made.Warnings, []string{"127.0.0.1:18080 leads to port 13000 inside"}) {
+	if err != nil || !slices.Equal(made.Warnings, []string{"127.0.0.1:18080 and [::1]:18080 lead to port 13000 inside"}) {
 		t.Errorf("got %q, %v", made.Warnings, err)
 	}
 }

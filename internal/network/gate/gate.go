@@ -283,7 +283,7 @@ func nextPiece(begin []byte) int {
 
 func (c *inspector) pass(hello []byte, said string) error {
 	if name, err := hostpattern.Canonical(said); err != nil || name != c.gate.name {
-		return refusef("TLS for another host: %s", said)
+		return refusef("TLS for another host: %s", hostpattern.Shown(said))
 	}
 	_, err := c.to.Write(hello)
 	return err

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"io"
-	"net"
 	"slices"
 	"strconv"
 	"sync"
@@ -15,6 +14,7 @@ import (
 	"claudebox/internal/diag"
 	"claudebox/internal/network/flow"
 	"claudebox/internal/network/helper"
+	"claudebox/internal/network/hostpattern"
 	"claudebox/internal/network/policy"
 )
 
@@ -117,7 +117,7 @@ func (j *Journal) Refused(f flow.Flow, why string) {
 	why = quoted(why)
 	what, named := f.To.String(), f.Name != ""
 	if named {
-		what = net.JoinHostPort(f.Name, strconv.Itoa(int(f.To.Port())))
+		what = shown(f.Name) + ":" + strconv.Itoa(int(f.To.Port()))
 	} else if f.Proto == flow.ICMP {
 		what = f.To.Addr().String()
 	}
@@ -148,7 +148,7 @@ func (j *Journal) Failed(f flow.Flow, why string) {
 // counts once. second says which kind of address this query is for.
 func (j *Journal) Unknown(name string, second bool) {
 	const why = policy.NotListed
-	name = quoted(name)
+	name = shown(name)
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.asked == nil {
@@ -220,9 +220,19 @@ func (j *Journal) Report() helper.Report {
 	return r
 }
 
+// shown returns what stands for a name and came from the sandbox, see [hostpattern.Shown].
+func shown(name string) string {
+	if whole := hostpattern.Shown(name); len(whole) <= longest {
+		return whole
+	}
+	return `"` + quoted(name) + `"`
+}
+
+// longest is how many bytes of a text from the sandbox are kept.
+const longest = 100
+
 // quoted returns a text from the sandbox in printable ASCII.
 func quoted(text string) string {
-	const longest = 100
 	q := strconv.QuoteToASCII(text)
 	q = q[1 : len(q)-1]
 	if len(q) > longest {

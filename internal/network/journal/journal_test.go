@@ -22,8 +22,25 @@ func TestNamesAreQuoted(t *testing.T) {
 	var j Journal
 	j.Unknown("e\x1b[31mvil\n.test"+strings.Repeat("x", 300), false)
 	got := j.Report().Refused[0].What
-	if !strings.HasPrefix(got, `e\x1b[31mvil\n.test`) || len(got) > 110 {
+	if !strings.HasPrefix(got, `"e\x1b[31mvil\n.test`) || len(got) > 110 {
 		t.Errorf("got %q", got)
+	}
+}
+
+// A name that is none, as one with a blank or a colon, is not taken for another host, nor for the rest of the sentence.
+func TestARefusedNameForgesNoLine(t *testing.T) {
+	for name, want := range map[string]string{
+		"a.test": "a.test", "*.a.test": "*.a.test", " github.com": `" github.com"`, "github.com:22": `"github.com:22"`,
+		"a.test (not on the list of hosts), 3 × b.test": `"a.test (not on the list of hosts), 3 \u00d7 b.test"`, `a"b`: `"a\"b"`,
+	} {
+		var j Journal
+		j.Unknown(name, false)
+		j.Refused(flow.Flow{Proto: flow.TCP, To: to(22, 9), Name: name}, "private")
+		for _, r := range j.Report().Refused {
+			if r.What != want && r.What != want+":22" {
+				t.Errorf("%q is shown as %s; want %s", name, r.What, want)
+			}
+		}
 	}
 }
 

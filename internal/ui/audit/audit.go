@@ -119,7 +119,7 @@ func (p *page) network(l launch.Launch) {
 		return // no port is carried: both networks are one
 	}
 	if in := l.Plan.Network.In; len(in) > 0 {
-		p.field("", "this host reaches inside, on 127.0.0.1: "+portList(in), "")
+		p.field("", "this host reaches inside, on 127.0.0.1 and [::1]: "+portList(in), "")
 	}
 	if out := l.Plan.Network.Out; len(out) > 0 {
 		p.field("", "the agent reaches services of this host, on 127.0.0.1: "+portList(out), layout.Red)

@@ -192,7 +192,7 @@ func TestTheNetworkIsToldInWords(t *testing.T) {
 			plan.Network{Tier: "allow", Allow: []string{"*.b.example:443", "a.example"}, In: []int{3000}, Out: []int{5432}},
 			[]string{
 				"network   allow: these hosts only, by their names: *.b.example:443, a.example",
-				"this host reaches inside, on 127.0.0.1: 3000", "the agent reaches services of this host, on 127.0.0.1: 5432",
+				"this host reaches inside, on 127.0.0.1 and [::1]: 3000", "the agent reaches services of this host, on 127.0.0.1: 5432",
 			},
 			[]string{"network allow", "network host a.example", "port 3000 of this host leads inside", "port 5432 inside leads to this host"},
 		},

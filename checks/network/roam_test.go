@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"claudebox/checks/network/target"
 	"claudebox/checks/network/world"
@@ -57,12 +58,12 @@ func TestWhatTheHostIsConnectedToLaterIsClosed(t *testing.T) {
 	}
 }
 
-// wantOpen tries more than once: IPv6 is closed until a resolver has said which
+// wantOpen tries again and again: IPv6 is closed until a resolver has said which
 // NAT64 there is.
 func (c *conversation) wantOpen(t *testing.T, place string) {
 	t.Helper()
 	var got []string
-	for range 5 {
+	for end := time.Now().Add(patience); time.Now().Before(end); {
 		if got = c.ask(t, "reach "+place); slices.ContainsFunc(got, reached) {
 			return
 		}

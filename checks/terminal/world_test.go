@@ -22,7 +22,7 @@ import (
 
 // patience is how long a test waits for what must come. It only bounds a
 // hang; no test measures time.
-const patience = 10 * time.Second
+const patience = trial.Patience
 
 // probe is the agent, built once.
 var probe string

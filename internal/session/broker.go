@@ -188,6 +188,7 @@ func (k secretKeeper) Forget() {
 type refusals struct {
 	mu   sync.Mutex
 	list []refusal // each once: the same secret, host and reason
+	more int       // that are in no list
 }
 
 type refusal struct {
@@ -205,6 +206,8 @@ func (n *refusals) Report(r broker.Refusal) {
 		n.list[i].times++
 	} else if len(n.list) < most {
 		n.list = append(n.list, refusal{r, 1})
+	} else {
+		n.more++
 	}
 }
 
@@ -217,14 +220,20 @@ func (n *refusals) told() (lines []string) {
 		if r.Secret != "" {
 			what = "the placeholder of " + r.Secret
 		}
-		text := what + " was sent to " + r.Host + r.Path + ", " + r.Why + ": stopped"
+		text := what + " was sent to " + r.Host + escaped(r.Path) + ", " + r.Why + ": stopped"
 		if r.Host == "" {
 			text = r.Why
 		}
-		if r.times > 1 {
+		switch {
+		case r.times >= broker.MostReported:
+			text += fmt.Sprintf(" (%d times or more)", r.times)
+		case r.times > 1:
 			text += fmt.Sprintf(" (%d times)", r.times)
 		}
 		lines = append(lines, text)
+	}
+	if n.more > 0 {
+		lines = append(lines, fmt.Sprintf("%d requests or more were stopped besides, for other reasons", n.more))
 	}
 	return lines
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -33,11 +34,16 @@ type tap struct {
 	seen map[Packet]bool
 	news *sync.Cond
 
+	asked uint16 // questions, see [World.Arrived]
 	files []*os.File
 }
 
-// marker is a packet that means no more than that all before it were seen.
-var marker = Packet{To: netip.MustParseAddr(target.Internet), Protocol: unix.IPPROTO_UDP, Port: 4242}
+// marker is a packet that means no more than that all before it were seen. Each question has one of its own.
+func marker(question uint16) Packet {
+	return Packet{To: netip.MustParseAddr(target.Internet), Protocol: unix.IPPROTO_UDP, Port: firstMarker + question}
+}
+
+const firstMarker, mostMarkers = 4242, 1000
 
 func (w *World) listenIn() error {
 	w.tap = &tap{seen: map[Packet]bool{}}
@@ -107,20 +113,32 @@ func parse(b []byte) (p Packet, ok bool) {
 	return p, true
 }
 
-// chatter is what a host says by itself: IGMP, that nobody listens, and the
-// ICMPv6 of neighbours, routers and groups (RFC 792, RFC 4861, RFC 3810).
+// chatter is what a host says by itself: IGMP, the errors of ICMP, as that nobody listens, and the ICMPv6 of
+// neighbours, routers and groups (RFC 792, RFC 4443, RFC 4861, RFC 3810). No socket without rights sends any of it: those
+// for ICMP send echo requests alone.
 func (p Packet) chatter() bool {
-	const igmp, unreachable = 2, 3
-	groups := []uint16{130, 131, 132, 133, 134, 135, 136, 137, 143}
-	// A report of groups comes behind a header of options.
-	return p.Protocol == igmp || p.Protocol == unix.IPPROTO_ICMP && p.Port == unreachable || p.Protocol == unix.IPPROTO_HOPOPTS && p.To.IsMulticast() ||
-		p.Protocol == unix.IPPROTO_ICMPV6 && slices.Contains(groups, p.Port)
+	const igmp = 2
+	switch p.Protocol {
+	case igmp:
+		return true
+	case unix.IPPROTO_ICMP: // unreachable, quench, redirect, time exceeded, a wrong parameter
+		return slices.Contains([]uint16{3, 4, 5, 11, 12}, p.Port)
+	case unix.IPPROTO_ICMPV6: // below 128 are errors; 128 is the echo request, 129 its reply
+		return p.Port < 128 || slices.Contains([]uint16{130, 131, 132, 133, 134, 135, 136, 137, 143}, p.Port)
+	case unix.IPPROTO_HOPOPTS: // a report of groups comes behind a header of options
+		return p.To.IsMulticast()
+	}
+	return false
 }
 
-// Arrived are the packets of the host, and of all sandboxes on it, that have come
-// outside so far.
-func (w *World) Arrived() ([]Packet, error) {
-	err := w.host.do(func() error {
+// marks reports whether a packet is a marker.
+func (p Packet) marks() bool {
+	first := marker(0)
+	return p.To == first.To && p.Protocol == first.Protocol && p.Port-first.Port < mostMarkers
+}
+
+func (w *World) send(marker Packet) error {
+	return w.host.do(func() error {
 		conn, err := net.Dial("udp", netip.AddrPortFrom(marker.To, marker.Port).String())
 		if err != nil {
 			return err
@@ -128,19 +146,28 @@ func (w *World) Arrived() ([]Packet, error) {
 		_, err = conn.Write([]byte("x"))
 		return errors.Join(err, conn.Close())
 	})
-	if err != nil {
-		return nil, err
-	}
+}
+
+// Arrived are the packets of the host, and of all sandboxes on it, that have come
+// outside so far.
+func (w *World) Arrived() ([]Packet, error) {
 	t := w.tap
 	t.lock.Lock()
 	defer t.lock.Unlock()
-	for !t.seen[marker] {
+	mark := marker(t.asked)
+	t.asked = (t.asked + 1) % mostMarkers
+	for !t.seen[mark] {
+		if err := w.send(mark); err != nil {
+			return nil, err
+		}
+		// A busy tap loses packets, this one too: then it is sent again.
+		again := time.AfterFunc(time.Second, t.news.Broadcast)
 		t.news.Wait()
+		again.Stop()
 	}
-	delete(t.seen, marker)
 	var list []Packet
 	for p := range maps.Keys(t.seen) {
-		if !p.chatter() {
+		if !p.chatter() && !p.marks() {
 			list = append(list, p)
 		}
 	}

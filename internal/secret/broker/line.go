@@ -207,15 +207,18 @@ func (p *Parent) Keep(g Grant) error { return p.ask(context.Background(), event{
 // Forget tells the parent to drop such a login.
 func (p *Parent) Forget() { p.tell(event{Forget: true}) }
 
-// Report reports a refusal to the parent, each kind at most 20 times and at most 200 kinds: an
+// MostReported is how often a kind of refusal is reported, at most.
+const MostReported = 20
+
+// Report reports a refusal to the parent, each kind at most [MostReported] times and at most 200 kinds: an
 // agent can go on forever.
 func (p *Parent) Report(r Refusal) {
-	const each, kinds = 20, 200
+	const kinds = 200
 	kind := r
 	kind.Path = ""
 	p.mu.Lock()
 	p.told[kind]++
-	enough := p.told[kind] > each || len(p.told) > kinds
+	enough := p.told[kind] > MostReported || len(p.told) > kinds
 	if enough && p.told[kind] == 1 {
 		delete(p.told, kind)
 	}

@@ -269,9 +269,9 @@ func (b *Broker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if slices.ContainsFunc(v.swaps, func(s swap) bool { return s.byBody }) {
-		if why := judgeBody(w, r, target); why != "" {
+		if why, at := judgeBody(w, r, target); why != "" {
 			v = refuse(http.StatusForbidden, target, why)
-			v.refusal.Path = r.URL.EscapedPath()
+			v.refusal.Path = r.URL.EscapedPath() + at
 			b.stop(w, v)
 			return
 		}

@@ -23,21 +23,21 @@ func (s known) isJudgedByBody(t broker.Target, r request) bool {
 const (
 	mostDocument = 1 << 20 // bytes
 	badDocument  = "with a GraphQL document that cannot be judged"
-	badMutation  = "for a mutation that is not listed: "
+	badMutation  = "for a mutation of GraphQL that is not listed"
 )
 
-// judgeBody judges the document of a request of GraphQL. why says what is wrong; empty: the request may be passed on,
-// with the body that has been read.
-func judgeBody(w http.ResponseWriter, r *http.Request, t broker.Target) (why string) {
+// judgeBody judges the document of a request of GraphQL. why says what is wrong, and at says where; if why is empty the
+// request may be passed on, with the body that has been read.
+func judgeBody(w http.ResponseWriter, r *http.Request, t broker.Target) (why, at string) {
 	mutations, _ := broker.GraphQL(t.Host, r.URL.EscapedPath())
 	if r.URL.RawQuery != "" {
-		return badDocument
+		return badDocument, ""
 	}
 	if r.Method != http.MethodPost { // the schema
 		if r.Method != http.MethodGet && r.Method != http.MethodHead || r.ContentLength != 0 {
-			return badDocument
+			return badDocument, ""
 		}
-		return ""
+		return "", ""
 	}
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(patience))
 	body, err := io.ReadAll(io.LimitReader(r.Body, mostDocument+1))
@@ -45,15 +45,15 @@ func judgeBody(w http.ResponseWriter, r *http.Request, t broker.Target) (why str
 	document, ok := documentIn(body)
 	names, whole := withInput(document)
 	if err != nil || !ok || !whole || len(body) > mostDocument || !isJSON(r.Header, body) {
-		return badDocument
+		return badDocument, ""
 	}
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	for _, name := range names {
 		if !slices.Contains(mutations, name) {
-			return badMutation + name
+			return badMutation, "#" + name[:min(len(name), 80)]
 		}
 	}
-	return ""
+	return "", ""
 }
 
 // isJSON reports whether a body, which is JSON, is read as that: curl says that it is a form.

@@ -247,12 +247,34 @@ func TestAnAnswerWithTheSecretIsPassedOnAsOneWithout(t *testing.T) {
 				if lengths(a) != lengths(b) {
 					t.Fatalf("%s: with %q\n%q\nwith %q\n%q", name, truth, a, other, b)
 				}
-				if holds(out, truth) {
-					t.Fatalf("%s: %q is in %q", name, truth, out)
+				for _, message := range messagesIn(name, out) {
+					if holds(message, truth) {
+						t.Fatalf("%s: %q is in %q", name, truth, out)
+					}
 				}
 			}
 		}
 	}
+}
+
+// messagesIn returns what is in messages, without their heads: one of a head's bytes may look like a character of a
+// secret whose rest comes behind it.
+func messagesIn(kind, text string) (list []string) {
+	head, size := 0, func(string) int { return len(text) }
+	switch kind {
+	case "gRPC":
+		head, size = messageHead, func(h string) int { return int(binary.BigEndian.Uint32([]byte(h[1:]))) }
+	case "websocket":
+		head, size = 2, func(h string) int { return int(h[1]) }
+	}
+	for len(text) > head {
+		n := size(text[:head])
+		if text = text[head:]; kind == "websocket" && n == 126 {
+			n, text = int(binary.BigEndian.Uint16([]byte(text))), text[2:]
+		}
+		list, text = append(list, text[:n]), text[n:]
+	}
+	return list
 }
 
 func lengths(log []string) (list string) {

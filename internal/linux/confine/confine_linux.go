@@ -24,6 +24,8 @@ type Options struct {
 	Calls []Call
 	// Read are files and folders that may be read, with everything below them. If it is empty no file can be opened.
 	Read []string
+	// Network says that the process uses sockets of the internet: Landlock leaves these alone.
+	Network bool
 	// Files is how many descriptors may be open at once, at most; 0: the limit stays as it is.
 	Files uint64
 }
@@ -43,8 +45,8 @@ func Self(o Options) error {
 	if _, _, errno := syscall.AllThreadsSyscall(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0); errno != 0 {
 		return fmt.Errorf("set no_new_privs: %w", errno)
 	}
-	if err := landlock(o.Read); err != nil {
-		return fmt.Errorf("close the file system by Landlock: %w", err)
+	if err := landlock(o); err != nil {
+		return fmt.Errorf("confine it by Landlock: %w", err)
 	}
 	calls := slices.Concat(Runtime(), o.Calls)
 	if len(o.Read) > 0 {
@@ -147,38 +149,106 @@ var rightsSince = map[uintptr]uint64{
 	2: unix.LANDLOCK_ACCESS_FS_REFER,
 	3: unix.LANDLOCK_ACCESS_FS_TRUNCATE,
 	5: unix.LANDLOCK_ACCESS_FS_IOCTL_DEV,
+	9: unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX,
+}
+
+// Versions of Landlock that handle more than files, and the fix without which a thread cannot signal another of its
+// own process: they are put into domains of their own.
+const (
+	tcpSince, scopesSince = 4, 6
+	signalErratum         = 1 << 1
+)
+
+// kernel is what a kernel's Landlock can do.
+type kernel struct {
+	version, errata uintptr
+	udp             bool
 }
 
 // errNoLandlock is the error of [Self] if Landlock is required and this kernel has none, or has it switched off.
 var errNoLandlock = errors.New("this kernel has no Landlock (CONFIG_SECURITY_LANDLOCK, or `lsm=` on its command line)")
 
-// landlock forbids all access to the file system, except for reading the files and folders in read, with everything
-// below them.
-func landlock(read []string) error {
-	version, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
-	if errno != 0 {
-		if len(read) == 0 {
+// landlock forbids all access to the file system, except for reading the files and folders in o.Read, with everything
+// below them; and as far as the kernel can, sockets of the internet unless o.Network, sockets of other processes by a
+// path or an abstract name, and signals to them.
+func landlock(o Options) error {
+	k, err := ask()
+	if err != nil {
+		if len(o.Read) == 0 {
 			return nil // nothing can be opened anyway: the filter has no call for it
 		}
-		return errNoLandlock
+		return err
 	}
-	attr := unix.LandlockRulesetAttr{Handled_access_fs: rights(version)}
-	ruleset, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET,
-		uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr.Handled_access_fs), 0)
-	if errno != 0 {
-		return errno
+	attr := k.handled(o.Network)
+	ruleset, err := create(attr)
+	if err != nil {
+		return err
 	}
 	defer unix.Close(int(ruleset))
-	for _, path := range read {
+	for _, path := range o.Read {
 		if err := allowReading(ruleset, path); err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}
 	}
-	_, _, errno = syscall.AllThreadsSyscall(unix.SYS_LANDLOCK_RESTRICT_SELF, ruleset, 0, 0)
+	_, _, errno := syscall.AllThreadsSyscall(unix.SYS_LANDLOCK_RESTRICT_SELF, ruleset, 0, 0)
 	if errno != 0 {
 		return errno
 	}
 	return nil
+}
+
+// ask asks what the kernel's Landlock can do.
+func ask() (k kernel, err error) {
+	var errno syscall.Errno
+	k.version, _, errno = unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
+	if errno != 0 {
+		return k, errNoLandlock
+	}
+	if k.version < scopesSince {
+		return k, nil
+	}
+	k.errata, _, errno = unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_ERRATA)
+	if errno != 0 {
+		k.errata = 0 // a kernel from before there was a question
+	}
+	if ruleset, err := create(unix.LandlockRulesetAttr{Handled_access_net: udpRights}); err == nil {
+		k.udp = true
+		unix.Close(int(ruleset))
+	}
+	return k, nil
+}
+
+const (
+	tcpRights = unix.LANDLOCK_ACCESS_NET_BIND_TCP | unix.LANDLOCK_ACCESS_NET_CONNECT_TCP
+	udpRights = unix.LANDLOCK_ACCESS_NET_BIND_UDP | unix.LANDLOCK_ACCESS_NET_CONNECT_SEND_UDP
+)
+
+// handled returns all that a kernel can take away from a process.
+func (k kernel) handled(network bool) (attr unix.LandlockRulesetAttr) {
+	attr.Handled_access_fs = rights(k.version)
+	if !network && k.version >= tcpSince {
+		attr.Handled_access_net = tcpRights
+		if k.udp {
+			attr.Handled_access_net |= udpRights
+		}
+	}
+	if k.version >= scopesSince {
+		attr.Scoped = unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET
+		if k.errata&signalErratum != 0 {
+			attr.Scoped |= unix.LANDLOCK_SCOPE_SIGNAL
+		}
+	}
+	return attr
+}
+
+// create makes a ruleset. An older kernel takes a longer attr if what it does not know of is zero.
+func create(attr unix.LandlockRulesetAttr) (ruleset uintptr, err error) {
+	ruleset, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET,
+		uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr), 0)
+	if errno != 0 {
+		return 0, errno
+	}
+	return ruleset, nil
 }
 
 // rights returns all rights that a version of Landlock can take away.

@@ -37,7 +37,7 @@ func confineSelf() error {
 	if err != nil {
 		return err
 	}
-	return confine.Self(confine.Options{Keep: keep, Calls: calls, Read: read})
+	return confine.Self(confine.Options{Keep: keep, Calls: calls, Read: read, Network: true})
 }
 
 // descriptors returns the open descriptors of this process.

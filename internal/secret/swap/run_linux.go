@@ -52,7 +52,7 @@ func confineSelf() error {
 	})
 	const files = 8192
 	return confine.Self(confine.Options{
-		Keep: []int{ondemand.Line, ondemand.Listener}, Read: read, Files: files,
+		Keep: []int{ondemand.Line, ondemand.Listener}, Read: read, Files: files, Network: true,
 		Calls: slices.Concat(confine.Sockets(), confine.Always(
 			unix.SYS_CONNECT, unix.SYS_BIND, unix.SYS_LISTEN, unix.SYS_SPLICE, unix.SYS_SENDFILE, unix.SYS_PIPE2,
 			unix.SYS_GETUID, unix.SYS_UNAME,

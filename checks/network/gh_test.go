@@ -34,6 +34,13 @@ func (g *github) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Header.Get("Authorization") != "token "+trueToken && r.Header.Get("Authorization") != "Bearer "+trueToken:
 		w.WriteHeader(http.StatusUnauthorized)
 		fmt.Fprint(w, `{"message": "Bad credentials"}`)
+	case r.URL.Path == "/graphql" && strings.Contains(string(body), "createIssue"):
+		_, _ = io.WriteString(w, `{"data": {"createIssue": {"issue": {"id": "I", "url": "https://github.com/o/r/issues/7"}}}}`)
+	case r.URL.Path == "/graphql" && strings.Contains(string(body), "createPullRequest"):
+		_, _ = io.WriteString(w, `{"data": {"createPullRequest": {"pullRequest": {"id": "P", "url": "https://github.com/o/r/pull/8"}}}}`)
+	case r.URL.Path == "/graphql" && strings.Contains(string(body), "repository("):
+		_, _ = io.WriteString(w, `{"data": {"repository": {"id": "R", "name": "r", "owner": {"login": "o"}, "hasIssuesEnabled": true,
+			"viewerPermission": "ADMIN", "defaultBranchRef": {"name": "main"}, "pullRequests": {"nodes": []}, "issueTemplates": []}}}`)
 	case r.URL.Path == "/graphql" && strings.Contains(string(body), "viewer"):
 		_ = json.NewEncoder(w).Encode(map[string]any{"data": map[string]any{"viewer": said}})
 	case r.URL.Path == "/echo":
@@ -92,5 +99,38 @@ func TestGHWorksWithATokenThatStaysOutside(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// The real gh makes issues and pull requests, by GraphQL and REST. It ends no key and makes no token.
+func TestGHWritesWhereWorkNeedsItOnly(t *testing.T) {
+	t.Parallel()
+	w := world.New(t)
+	u := newUser(t, w)
+	g := &github{}
+	u.trusting(t, site(t, w, g, "api.github.com", "github.com"))
+	u.env = append(u.env, "GH_TOKEN="+trueToken)
+	flags := u.in(t, "inet", "secrets: [{env: GH_TOKEN, hosts: [github.com, api.github.com]}]\ncompat: off")
+	for _, lay := range withDebian("clients/usr/bin/gh:/opt/gh") {
+		flags = append(flags, "--mount-ro", laid(t, lay))
+	}
+	got := run(t, u.reported(t, `
+		/opt/gh issue create -R o/r -t title -b body
+		/opt/gh pr create -R o/r -H o:branch -B main -t title -b body
+		/opt/gh api repos/o/r/issues/7/comments -f body=x --jq .login
+		stopped() { "$@" 2>&1 | grep -o 'was stopped on its way' || true; }
+		stopped /opt/gh api -X DELETE user/keys/1
+		stopped /opt/gh api -X PUT repos/o/r/collaborators/evil
+		stopped /opt/gh api graphql -f query='mutation { regenerateVerifiableDomainToken(input: {id: "x"}) { clientMutationId } }'
+	`, flags...))
+	const no = "was stopped on its way"
+	want := []string{"https://github.com/o/r/issues/7", "https://github.com/o/r/pull/8", "octo", no, no, no}
+	if lines := strings.Split(strings.TrimSpace(got.stdout), "\n"); !slices.Equal(lines, want) {
+		t.Errorf("%q\n%s", lines, got.stderr)
+	}
+	for _, asked := range g.asked {
+		if strings.Contains(asked, "/user/keys") || strings.Contains(asked, "collaborators") {
+			t.Errorf("asked: %s", asked)
+		}
 	}
 }

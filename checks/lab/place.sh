@@ -33,10 +33,11 @@ replace() {
 # go_folder prints where a Go is that can build this: this machine's own when it
 # is new enough, else the lab's.
 go_folder() {
-  local go minor
+  local go have needs
   go=$(command -v go || true)
-  minor=$([[ -z $go ]] || GOTOOLCHAIN=local "$go" env GOVERSION | sed -n 's/^go1\.\([0-9]*\).*/\1/p')
-  if [[ ${minor:-0} -ge 25 ]]; then
+  have=$([[ -z $go ]] || GOTOOLCHAIN=local "$go" env GOVERSION | sed -n 's/^go\([0-9.]*\).*/\1/p')
+  needs=$(sed -n 's/^go //p' "$repo/go.mod")
+  if [[ -n $have && $(printf '%s\n' "$needs" "$have" | sort --version-sort | head -n 1) == "$needs" ]]; then
     dirname "$(readlink -f "$go")"
   else
     echo "$cache/go/bin"

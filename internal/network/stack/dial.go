@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"claudebox/internal/linux/dial"
 	"claudebox/internal/network/flow"
 	"claudebox/internal/network/upstream"
 )
@@ -28,22 +29,12 @@ type dialFunc func(
 	ctx context.Context, network, to string, judge func(netip.AddrPort) error,
 ) (net.Conn, netip.AddrPort, error)
 
-// dialHost is the [dialFunc] that every connection uses. It tries the addresses of a name as RFC 8305 says: one that is
-// dead delays no other.
+// dialHost is the [dialFunc] that every connection uses.
 func (s *Stack) dialHost(
 	ctx context.Context, network, to string, judge func(netip.AddrPort) error,
 ) (net.Conn, netip.AddrPort, error) {
-	all, err := addresses(ctx, s.Resolver, to)
-	if err != nil {
-		return nil, netip.AddrPort{}, err
-	}
-	d := net.Dialer{KeepAliveConfig: keepAlive}
-	return race(ctx, all, attemptDelay, func(ctx context.Context, addr netip.AddrPort) (net.Conn, error) {
-		if err := judge(addr); err != nil {
-			return nil, err
-		}
-		return d.DialContext(ctx, network, addr.String())
-	})
+	d := net.Dialer{Resolver: s.Resolver, KeepAliveConfig: keepAlive}
+	return dial.Dial(ctx, &d, network, to, judge)
 }
 
 // dial connects to the host of a flow, by its name if it has one. It returns the flow with the address that

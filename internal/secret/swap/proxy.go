@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/net/http/httpproxy"
 
+	"claudebox/internal/linux/dial"
 	"claudebox/internal/secret/broker"
 )
 
@@ -39,7 +40,7 @@ func NewProxy(b *Broker, password string, outward Outward) *Proxy {
 		plain: &httputil.ReverseProxy{
 			Rewrite: func(pr *httputil.ProxyRequest) { pr.Out.Host = pr.In.Host },
 			Transport: &http.Transport{
-				Proxy: outward.proxyOf, DisableCompression: true, DialContext: outward.dialer.DialContext,
+				Proxy: outward.proxyOf, DisableCompression: true, DialContext: outward.dial,
 				IdleConnTimeout: idle,
 			},
 			ModifyResponse: outward.strip, FlushInterval: -1, ErrorLog: silent, BufferPool: &buffers{},
@@ -297,13 +298,19 @@ func (o Outward) Dial(ctx context.Context, target broker.Target) (net.Conn, erro
 		return nil, err
 	}
 	if by == nil {
-		return o.dialer.DialContext(ctx, "tcp", address)
+		return o.dial(ctx, "tcp", address)
 	}
 	c, err := o.through(ctx, by, address)
 	if err != nil {
 		return nil, &net.OpError{Op: byProxy, Net: "tcp", Err: err}
 	}
 	return c, nil
+}
+
+// dial connects to HOST:PORT directly.
+func (o Outward) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	c, _, err := dial.Dial(ctx, o.dialer, network, address, dial.Any)
+	return c, err
 }
 
 // through connects to address through an HTTP proxy (CONNECT).
@@ -315,7 +322,7 @@ func (o Outward) through(ctx context.Context, by *url.URL, address string) (net.
 	if by.Port() == "" {
 		host = net.JoinHostPort(by.Hostname(), "80")
 	}
-	c, err := o.dialer.DialContext(ctx, "tcp", host)
+	c, err := o.dial(ctx, "tcp", host)
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,5 @@
-package stack
+// Package dial connects to a host by all of its addresses, as RFC 8305 says: one that is dead delays no other.
+package dial
 
 import (
 	"context"
@@ -12,6 +13,35 @@ import (
 // attemptDelay is the time after which the next address of a host is tried beside those that have not answered
 // (RFC 8305, 5).
 const attemptDelay = 250 * time.Millisecond
+
+// Dial connects to HOST:PORT with a socket of d, within d.Timeout if there is one. It calls judge for each address
+// before that address is dialled, and returns the address that answered.
+func Dial(
+	ctx context.Context, d *net.Dialer, network, to string, judge func(netip.AddrPort) error,
+) (net.Conn, netip.AddrPort, error) {
+	if d.Timeout > 0 {
+		within, cancel := context.WithTimeout(ctx, d.Timeout)
+		defer cancel()
+		ctx = within
+	}
+	resolver := d.Resolver
+	if resolver == nil {
+		resolver = net.DefaultResolver
+	}
+	all, err := addresses(ctx, resolver, to)
+	if err != nil {
+		return nil, netip.AddrPort{}, err
+	}
+	return race(ctx, all, attemptDelay, func(ctx context.Context, addr netip.AddrPort) (net.Conn, error) {
+		if err := judge(addr); err != nil {
+			return nil, err
+		}
+		return d.DialContext(ctx, network, addr.String())
+	})
+}
+
+// Any judges every address good.
+func Any(netip.AddrPort) error { return nil }
 
 // addresses returns the addresses that a HOST:PORT leads to, in the order in which they are tried: the families take
 // turns (RFC 8305, 4).

@@ -74,11 +74,14 @@ func (s *scanner) fill() {
 // whatever the needle.
 func undecided(text []byte, most int) int {
 	at := len(text)
-	for at > max(0, len(text)-most+1) && text[at-1] >= ' ' {
+	for at > max(0, len(text)-most+1) && isOnLines(text[at-1]) {
 		at--
 	}
 	return len(text) - at
 }
+
+// isOnLines reports whether a header, and so a secret, can have a byte in it (RFC 9110, 5.5).
+func isOnLines(c byte) bool { return c >= ' ' || c == '\t' }
 
 func (s *scanner) Close() error { return s.from.Close() }
 

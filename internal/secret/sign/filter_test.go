@@ -260,11 +260,12 @@ func TestTheAgentIsChangedByNobodyInside(t *testing.T) {
 		t.Errorf("%v, %v", list, err)
 	}
 	for _, message := range []string{"\x00\x00\x00\x00", "\xff\xff\xff\xff", "\x00\x04\x00\x01"} { // empty, endless, a byte too long
+		u.uses = nil
 		_, conn := u.connect(t)
 		_, err := io.WriteString(conn, message)
 		must(t, err)
-		if _, err := conn.Read(make([]byte, 1)); err != io.EOF {
-			t.Errorf("%q: %v", message, err)
+		if _, err := conn.Read(make([]byte, 1)); err != io.EOF || len(u.uses) != 1 || !strings.Contains(u.uses[0].Refused, "256 KiB") {
+			t.Errorf("%q: %v, told %+v", message, err, u.uses)
 		}
 	}
 	conn.Close()

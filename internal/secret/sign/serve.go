@@ -3,11 +3,15 @@ package sign
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
+	"fmt"
 	"io"
 	"net"
 	"slices"
 
 	"golang.org/x/crypto/ssh/agent"
+
+	"claudebox/internal/secret/sshagent"
 )
 
 // Message types (draft-miller-ssh-agent, section 5.1). Only the three requests are parsed. All other requests
@@ -27,6 +31,10 @@ func serve(conn net.Conn, f *filter) {
 	defer conn.Close()
 	for {
 		message, err := readMessage(conn)
+		if errors.Is(err, errRefused) {
+			why := fmt.Sprintf("a message that is empty, or has more than %d KiB", maxMessage>>10)
+			f.tell(sshagent.Use{Refused: why})
+		}
 		if err != nil {
 			return
 		}

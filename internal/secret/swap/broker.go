@@ -252,7 +252,8 @@ func (b *Broker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case b.room <- struct{}{}:
 		defer func() { <-b.room }()
 	default:
-		http.Error(w, "claudebox: too many requests at the same time", http.StatusServiceUnavailable)
+		why := fmt.Sprintf("beside more than %d others at the same time", together)
+		b.stop(w, refuse(http.StatusServiceUnavailable, target, why))
 		return
 	}
 	defer b.resting.during()()

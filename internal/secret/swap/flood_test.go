@@ -23,6 +23,9 @@ func TestRequestsBeyondTheRoomAreRefused(t *testing.T) {
 	if status := get(); status != http.StatusServiceUnavailable {
 		t.Errorf("one request too many: status %d", status)
 	}
+	if said := w.keeper.said(); !strings.Contains(said, "beside more than 256") {
+		t.Errorf("told %s", said)
+	}
 	<-w.broker.room
 	if status := get(); status != http.StatusOK {
 		t.Errorf("with room: status %d", status)

@@ -104,6 +104,9 @@ func unseen(l launch.Launch, asked Asked) Answer {
 		a.Change = "mount the files and folders in it that are needed"
 	}
 	switch {
+	case m != nil && m.Why == launch.WhyOwnGit:
+		return no(not+": the agent has a git folder of its own there; commits, branches, tags, the index and stashes "+
+			"are handed over", m.Why, "")
 	case m == nil || m.Why == plan.Base && (m.Kind == plan.Tmpfs || m.Kind == plan.Dir):
 	case m.Kind == plan.Tmpfs || m.Kind == plan.Dir:
 		a.Rule = m.Why

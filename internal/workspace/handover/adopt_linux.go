@@ -17,12 +17,6 @@ import (
 // Adopting makes a checkout or a submodule that the agent has added one of the user's: the user's git folder gets a
 // part for it, as git would make it, and what the agent has there crosses as everywhere.
 
-// made is a part of an inner folder that the user's does not have.
-type made struct {
-	name string // of the worktree, or of the submodule
-	tree string // its working tree
-}
-
 // partName is a name that git gives to a worktree, or a submodule has.
 var partName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_./+-]*$`)
 

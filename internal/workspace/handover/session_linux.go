@@ -35,7 +35,6 @@ type live struct {
 	was          map[string]State // the checkouts when the session began
 	watch        *watch.Watch
 	watched      []string
-	begun        bool
 }
 
 // Request is what a session begins with.

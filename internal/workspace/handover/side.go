@@ -59,8 +59,12 @@ var stateFiles = []struct {
 	name    string
 	objects bool
 }{
-	{"MERGE_HEAD", true}, {"CHERRY_PICK_HEAD", true}, {"REVERT_HEAD", true},
-	{"MERGE_MODE", false}, {"MERGE_MSG", false}, {"SQUASH_MSG", false},
+	{"MERGE_HEAD", true},
+	{"CHERRY_PICK_HEAD", true},
+	{"REVERT_HEAD", true},
+	{"MERGE_MODE", false},
+	{"MERGE_MSG", false},
+	{"SQUASH_MSG", false},
 }
 
 // isObject reports whether a text is the name of an object, of SHA-1 or SHA-256.

@@ -333,12 +333,17 @@ func TestARepositoryOfAKilledSessionIsMadeHarmlessByTheNextLaunch(t *testing.T) 
 	}
 }
 
-// stubborn makes a repository that cannot be made harmless.
-const stubborn = `git init -q d; git -C d config core.fsmonitor "$EVIL"; chmod 555 d/.git`
+// stubborn is before a session, and in it: what it added to git's index cannot be remembered. As root it can.
+const (
+	stubbornBefore = "git init -q; echo A=b >.env; "
+	stubborn       = "echo a >.envrc; git add .envrc; chmod 500 ../.claudebox/memory"
+	mended         = "chmod 700 ../.claudebox/memory"
+)
 
 // What a session could not settle is told at each launch, with its project and how it ends. The session was not killed.
 func TestWhatCouldNotBeSettledIsToldUntilItIs(t *testing.T) {
 	w := newWorld(t)
+	w.sh(stubbornBefore)
 	s := w.begin()
 	w.sh(stubborn)
 	if r := s.End(); len(r.Failures) != 1 {
@@ -351,8 +356,8 @@ func TestWhatCouldNotBeSettledIsToldUntilItIs(t *testing.T) {
 		}
 		text := reports[0].Text(w.home, 0)
 		for _, want := range []string{
-			"claudebox: a session in ~/p that began at ", " did not finish its report\n",
-			"claudebox: DANGER in ~/p: make " + w.path("p/d/.git/config") + " harmless: ",
+			"claudebox: a session in ~/p that began at ", " did not finish its report",
+			"claudebox: DANGER in ~/p: take down what was added to git's index: ",
 			"; do not run git there. Each launch tries again, until that is mended or the project removed\n",
 		} {
 			if !strings.Contains(text, want) {
@@ -360,7 +365,7 @@ func TestWhatCouldNotBeSettledIsToldUntilItIs(t *testing.T) {
 			}
 		}
 	}
-	w.sh("chmod 755 d/.git")
+	w.sh(mended)
 	if r := w.sweep(); len(r) != 1 || len(r[0].Failures) > 0 {
 		t.Errorf("when it is mended: %+v", r)
 	}

@@ -102,8 +102,11 @@ type below struct {
 // one that covers a secret. Nothing can be mounted where a path is longer than the kernel takes; only an agent makes
 // such paths.
 func (b below) add(rel string, m Mount) {
-	if m.Path, m.Root = path.Clean(b.Join(rel)), b.Path(); len(m.Path) >= unix.PathMax {
+	if m.Path, m.Root = b.Join(rel), b.Path(); len(m.Path) >= unix.PathMax {
 		return
+	}
+	if m.Mode == Inner { // it may be the root itself
+		m.Path = path.Clean(m.Path)
 	}
 	if old, have := b.mounts[m.Path]; !have || old.Mode == Pin ||
 		old.Mode == ReadOnly && (m.Mode == Hidden || m.Mode == Made) {

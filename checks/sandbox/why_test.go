@@ -23,8 +23,8 @@ func TestWhyTellsTheTruth(t *testing.T) {
 		}
 	}
 	w.link(t, "../data", "project/linked")
-	w.env["SECRET_TOKEN"], w.env["PLAIN"], w.env["GH_TOKEN"] = canary, "x", "y"
-	flags := []string{"--profile", w.profile(t, "extra_env_passthrough: [GH_TOKEN]", "mounts: [{host: ~/single, sandbox: /mnt/single}]"), "--mount-ro", "~/data"}
+	w.env["SECRET_TOKEN"], w.env["PLAIN"], w.env["LET_IN"] = canary, "x", "y"
+	flags := []string{"--profile", w.profile(t, "extra_env_passthrough: [LET_IN]", "mounts: [{host: ~/single, sandbox: /mnt/single}]"), "--mount-ro", "~/data"}
 	for _, name := range files {
 		path := w.path(name)
 		want := strings.TrimSpace(w.inside(t, fmt.Sprintf(`if grep -rqs -F %[1]q / --include=%[2]q --exclude-dir=proc --exclude-dir=nix --exclude-dir=sys; then echo yes; else echo no; fi`,
@@ -34,7 +34,7 @@ func TestWhyTellsTheTruth(t *testing.T) {
 			t.Errorf("%s: inside %s, but\n%s", name, want, got)
 		}
 	}
-	for _, name := range []string{"SECRET_TOKEN", "PLAIN", "GH_TOKEN", "HOME", "PATH", "ANTHROPIC_API_KEY", "EDITOR", "CLAUDEBOX"} {
+	for _, name := range []string{"SECRET_TOKEN", "PLAIN", "LET_IN", "HOME", "PATH", "ANTHROPIC_API_KEY", "EDITOR", "CLAUDEBOX"} {
 		want := strings.TrimSpace(w.inside(t, fmt.Sprintf(`if test -n "${%s+x}"; then echo yes; else echo no; fi`, name), flags...))
 		got := w.why(t, want, append(flags[:len(flags):len(flags)], name)...)
 		if !strings.HasPrefix(got, want+":") || strings.Contains(got, canary) {

@@ -145,7 +145,7 @@ func recall[T any](home, name string) (list []T, err error) {
 	file := path.Join(home, memoryFolder, name)
 	content, err := smallfile.Read(file, limit)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ENOTDIR): // there is no such folder
 		return nil, nil
 	case err == nil && !cachefile.Decode(content, &list):
 		err = errors.New("it is damaged, or another claudebox wrote it")

@@ -208,7 +208,7 @@ func TestEveryNamedTestIsThere(t *testing.T) {
 			}
 		}
 	}
-	for file, want := range map[string]int{"../../docs/security.md": 14, "../findings.md": 21} {
+	for file, want := range map[string]int{"../../docs/security.md": 16, "../findings.md": 21} {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

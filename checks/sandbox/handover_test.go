@@ -39,17 +39,21 @@ const identity = "[user]\n\tname = Ada\n\temail = ada@example.org\n"
 
 // The agent makes orders for git, in each place of its git folder. Meanwhile a prompt asks git again and again.
 func TestTheUsersPromptRunsNothingWhileTheAgentPlants(t *testing.T) {
+	const sm = `git init -q $d; git -C $d config core.fsmonitor "touch $PWD/TAKEN; false"; git -C $d status >/dev/null`
 	for name, plant := range map[string]string{
-		"a gitlink with a monitor": `git init -q sub; git -C sub commit -q --allow-empty -m x; git -C sub config core.fsmonitor "touch $PWD/TAKEN; false"; git add sub; git commit -qm sub`,
-		"settings and hooks":       `git config core.fsmonitor "touch $PWD/TAKEN; false"; git config core.pager "touch $PWD/TAKEN"; printf "#!/bin/sh\ntouch $PWD/TAKEN\n" >.git/hooks/post-index-change; chmod +x .git/hooks/*`,
-		"a log as a link":          `mkdir -p .git/logs; rm -f .git/logs/HEAD; ln -sf "$PWD/../rc" .git/logs/HEAD; git commit -qm x --allow-empty || :`,
-		"another common folder":    `mkdir evil; cp -r .git/* evil; git config -f evil/config core.fsmonitor "touch $PWD/TAKEN; false"; echo ../evil >.git/commondir`,
+		"a submodule that is not checked out": strings.ReplaceAll(sm, "$d", "there"),
+		"a submodule whose folder is gone":    strings.ReplaceAll(sm, "$d", "gone"),
+		"a gitlink with a monitor":            `git init -q sub; git -C sub commit -q --allow-empty -m x; git -C sub config core.fsmonitor "touch $PWD/TAKEN; false"; git add sub; git commit -qm sub`,
+		"settings and hooks":                  `git config core.fsmonitor "touch $PWD/TAKEN; false"; git config core.pager "touch $PWD/TAKEN"; printf "#!/bin/sh\ntouch $PWD/TAKEN\n" >.git/hooks/post-index-change; chmod +x .git/hooks/*`,
+		"a log as a link":                     `mkdir -p .git/logs; rm -f .git/logs/HEAD; ln -sf "$PWD/../rc" .git/logs/HEAD; git commit -qm x --allow-empty || :`,
+		"another common folder":               `mkdir evil; cp -r .git/* evil; git config -f evil/config core.fsmonitor "touch $PWD/TAKEN; false"; echo ../evil >.git/commondir`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.repository(t)
 			w.write(t, ".gitconfig", identity)
 			w.write(t, "rc", "mine\n")
+			w.plain(t, `for d in there gone; do git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),$d; done; git commit -qm links; mkdir there`)
 			session := make(chan outcome)
 			go func() {
 				session <- run(t, w.session(plant+`; rm -f TAKEN; touch planted; for i in $(seq 600); do [ -e seen ] && break; sleep 0.05; done`))

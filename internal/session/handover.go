@@ -1,12 +1,14 @@
 package session
 
 import (
+	"os"
 	"path/filepath"
 	"slices"
 
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/pathname"
 	"claudebox/internal/plan/resolve"
+	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/sandbox/seccomp"
 	"claudebox/internal/workspace/handover"
 )
@@ -41,6 +43,11 @@ func (s *Session) places() (list []handover.Place) {
 
 // handOver makes the agent's own git folders, as the user's are now. Nothing has started yet.
 func (r *running) handOver() (err error) {
+	for _, own := range r.submodules() {
+		if err := os.MkdirAll(own.Source, 0o700); err != nil {
+			return diag.Wrap("make "+own.Source, err, "make its folder writable for you")
+		}
+	}
 	places, tools := r.places(), r.tools
 	if len(places) == 0 {
 		return nil
@@ -64,6 +71,34 @@ func (r *running) handOver() (err error) {
 		Path: []string{filepath.Dir(git), filepath.Dir(env)}, Seccomp: seccomp.Filter(),
 	}})
 	return err
+}
+
+// submodules are the mounts of the agent's own folders in the place of submodules that are not checked out.
+func (s *Session) submodules() []launch.Mount {
+	own := filepath.Join(s.Instance.Dir, handover.Folder)
+	return slices.DeleteFunc(slices.Clone(s.Launch.Mounts), func(m launch.Mount) bool {
+		return !pathname.Below(m.Source, own) || filepath.Base(m.Source) != "folder"
+	})
+}
+
+// bringSubmodules puts what the agent made in such folders where it lies inside, to be judged there. What the user has
+// put there meanwhile stays, and so does the agent's, for the next session.
+func (r *running) bringSubmodules() {
+	for _, own := range r.submodules() {
+		there := slices.ContainsFunc(r.given, func(f given) bool {
+			return !f.moved() && pathname.Below(own.Destination, f.Path)
+		})
+		if !there { // it is a path inside
+			continue
+		}
+		if left, err := os.ReadDir(own.Source); err != nil || len(left) == 0 {
+			continue
+		}
+		if err := os.Rename(own.Source, own.Destination); err != nil {
+			r.gitLines = append(r.gitLines, "git, "+diag.Name(own.Destination)+": what was made in it is inside only: "+
+				diag.Cause(err).Error())
+		}
+	}
 }
 
 // endGit hands over for the last time, once all else that the agent made was judged. What did not cross is told.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -97,6 +98,8 @@ func projectMount(m project.Mount, empty, inner string) launch.Mount {
 	switch m.Mode {
 	case project.Inner:
 		b.Source = inner
+	case project.Own:
+		b.Source = path.Dir(inner) + "/folder"
 	case project.ReadOnly:
 		b.Kind = plan.ROBind
 	case project.Made:

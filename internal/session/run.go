@@ -229,6 +229,9 @@ func (r *running) lookAgain(bwrap int) error {
 
 // settle judges what the session left in the folders that the agent may change. A second call does nothing.
 func (r *running) settle() {
+	if r.git != nil {
+		r.bringSubmodules()
+	}
 	for _, session := range r.after {
 		r.overlaps = append(r.overlaps, session.Overlaps())
 		r.reports = append(r.reports, session.End())

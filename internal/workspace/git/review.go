@@ -343,6 +343,9 @@ func (j Judgement) file(f File) string {
 		return ""
 	case !j.place(to):
 		return "it leads to " + diag.Name(to) + ", which is no repository of yours"
+	case own && j.Before.Folder(to) == nil &&
+		(strings.Contains(to, "/modules/") || strings.Contains(to, "/worktrees/")):
+		return "" // one that is to be the user's
 	case folder == nil && in != "modules" && in != "worktrees",
 		own && j.isWhole(to), folder != nil && folder.before != nil && folder.In == "":
 		// relative paths of its configuration are others here

@@ -62,7 +62,7 @@ func (l *live) adopt() (remarks []Remark, err error) {
 		}
 		if worktree && !p.gave(tree) {
 			remarks = append(remarks, Remark{tree, "its worktree " + tree + " was inside only, and is gone with what " +
-				"was not committed; `worktrees` in a profile keeps such a folder", true})
+				"was not committed; `worktrees` in a profile keeps such a folder", true, false})
 		}
 		if !p.gave(tree) || !pointsTo(tree, at) {
 			continue
@@ -73,10 +73,10 @@ func (l *live) adopt() (remarks []Remark, err error) {
 		}
 		if fault := adopt(part, tree); fault != nil {
 			remarks = append(remarks,
-				Remark{tree, "the " + what + " is the agent's alone: " + fault.Error(), true})
+				Remark{tree, "the " + what + " is the agent's alone: " + fault.Error(), true, false})
 			continue
 		}
-		remarks = append(remarks, Remark{tree, "a " + what + " that was made inside; it is yours now", false})
+		remarks = append(remarks, Remark{tree, "a " + what + " that was made inside; it is yours now", false, false})
 	}
 	return remarks, nil
 }
@@ -177,7 +177,9 @@ g config --file "$C/config" core.worktree %s || exit 1
 	if err := l.inner.place.moveOut(rel, p.Inner()); err != nil {
 		return errors.Join(err, os.RemoveAll(outer))
 	}
-	if _, err := module.inner.run(prelude+p.preparations(), "", true); err != nil {
+	refer := fmt.Sprintf("mkdir -p \"$C/objects/info\" && echo %s >\"$C/objects/info/alternates\" || exit 1\n",
+		quote(p.Shared()+"/objects"))
+	if _, err := module.inner.run(prelude+refer, "", true); err != nil {
 		return err
 	}
 	start, err := module.outer.read()

@@ -17,6 +17,7 @@ type memory struct {
 	Common   Side              // both had this
 	Named    map[string]string // branch → the agent's commit that has a name of its own outside
 	Settings map[string][]string
+	Lost     bool   // the inner folder has lost what was in it
 	Inner    string // [Place.stamps] of the inner folder after the last hand-over
 	Outer    string // likewise
 }

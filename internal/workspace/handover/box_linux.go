@@ -118,6 +118,9 @@ func (s side) process(ctx context.Context, script string, writes bool, bind ...s
 	return cmd
 }
 
+// errLost is returned for an inner folder that is not the one that was made, or has lost what was in it.
+var errLost = errors.New(lostText)
+
 // filter returns a file with the filter of system calls; nil if there is none. Without memory it is none that can be
 // read, so that bwrap does not start.
 func (s side) filter() *os.File {
@@ -156,6 +159,8 @@ func (s side) run(script, input string, writes bool, bind ...string) ([]byte, er
 		return nil, fmt.Errorf("git's answer is longer than %d MiB", mostAnswer>>20)
 	case errors.As(err, &exit) && exit.ExitCode() == changed:
 		return nil, errInUse
+	case errors.As(err, &exit) && exit.ExitCode() == gone:
+		return nil, errLost
 	case err != nil:
 		return nil, s.fault(err, faults.Bytes())
 	}
@@ -196,7 +201,7 @@ func (b *bounded) Write(text []byte) (int, error) {
 
 // read reads what a side holds.
 func (s side) read() (Side, error) {
-	answer, err := s.run(readScript(s.place), "", false)
+	answer, err := s.run(readScript(s.place, s.boxed), "", false)
 	if err != nil {
 		return Side{}, err
 	}

@@ -57,6 +57,7 @@ type Remark struct {
 	About string // what: a reference, a path, HEAD
 	Text  string
 	Waits bool // it is inside only
+	Once  bool // it has happened, and is told whatever comes after
 }
 
 // decision is what is to be done on both sides.
@@ -64,6 +65,37 @@ type decision struct {
 	out, in Changes
 	next    Side // what both sides have in common then
 	remarks []Remark
+	lost    bool // the agent's git folder is not the one that it was
+}
+
+const lostText = "the agent's own git folder has lost your branches: nothing of it crosses; it is kept, and " +
+	"the next session has a new one"
+
+// lost reports whether the inner folder was made anew, or damaged: then what is not in it was not removed by anybody. A
+// branch that was checked out does not go by itself, but by another name.
+func lost(base, inner Side, f facts) bool {
+	branches := 0
+	for name := range base.Refs {
+		if strings.HasPrefix(name, "refs/heads/") {
+			branches++
+			if inner.Refs[name] != "" {
+				branches = -len(base.Refs)
+			}
+		}
+	}
+	here := map[string]bool{}
+	for _, object := range inner.Refs {
+		here[object] = true
+	}
+	for rel, t := range base.Trees {
+		ref, is := strings.CutPrefix(t.Head, "ref: ")
+		was := base.Refs[ref]
+		if is && was != "" && inner.Refs[ref] == "" && branches > 0 && !here[was] &&
+			inner.Trees[rel].Head != was && !f.forward[[2]string{was, inner.commit(rel)}] {
+			return true
+		}
+	}
+	return false
 }
 
 const (
@@ -80,6 +112,12 @@ func decide(p Place, base, inner, outer Side, known map[string]string, f facts) 
 	}
 	if d.next.Trees == nil {
 		d.next.Trees = map[string]State{}
+	}
+	if lost(base, inner, f) {
+		d.next = base
+		d.wait(p.Outer, lostText)
+		d.lost = true
+		return d
 	}
 	for _, name := range unionKeys(inner.Refs, outer.Refs, base.Refs) {
 		d.ref(name, base.Refs[name], inner.Refs[name], outer.Refs[name], outer, known, f)
@@ -98,7 +136,24 @@ func decide(p Place, base, inner, outer Side, known map[string]string, f facts) 
 	return d
 }
 
-func (d *decision) wait(about, why string) { d.remarks = append(d.remarks, Remark{about, why, true}) }
+// shadows reports whether git would take a new name for one of another kind that the user has.
+func shadows(name string, outer Side) bool {
+	kind, rest, _ := strings.Cut(strings.TrimPrefix(name, "refs/"), "/")
+	for _, other := range []string{"heads", "tags", "remotes"} {
+		if other != kind && outer.Refs["refs/"+other+"/"+rest] != "" {
+			return true
+		}
+	}
+	return false
+}
+
+func (d *decision) tell(about, text string) {
+	d.remarks = append(d.remarks, Remark{About: about, Text: text, Once: true})
+}
+
+func (d *decision) wait(about, why string) {
+	d.remarks = append(d.remarks, Remark{About: about, Text: why, Waits: true})
+}
 
 func (d *decision) ref(name, b, i, o string, outer Side, known map[string]string, f facts) {
 	is := func(object string) bool { return object == "" || f.kinds[object] == "" || f.kinds[object] == "commit" }
@@ -120,8 +175,13 @@ func (d *decision) ref(name, b, i, o string, outer Side, known map[string]string
 			": it waits until the session ends")
 	case f.taken[name]:
 		d.wait(name, "it is checked out in another worktree of yours")
+	case i != "" && o == "" && shadows(name, outer):
+		d.wait(name, "yours has a branch, tag or remote branch of this name, which git would take it for")
 	case o == b, i != "" && o != "" && f.forward[[2]string{o, i}]:
 		set(&d.out, i, o)
+		if i == "" && hasAny(name, "refs/heads/", "refs/tags/") {
+			d.tell(name, "it was removed inside; it was "+o)
+		}
 	case i != "" && o != "" && f.forward[[2]string{i, o}]:
 		set(&d.in, o, i)
 	case i == "": // removed inside, and changed outside
@@ -154,7 +214,7 @@ func (d *decision) fork(branch, i, o string, outer Side, known map[string]string
 	if o == "" {
 		text = "you removed it, and the agent went on with it; the agent's commits are on " + name
 	}
-	d.remarks = append(d.remarks, Remark{"refs/heads/" + branch, text, false})
+	d.remarks = append(d.remarks, Remark{About: "refs/heads/" + branch, Text: text})
 	if known[branch] == i {
 		return
 	}
@@ -187,6 +247,11 @@ func (d *decision) stash(base, inner, outer []Stashed, f facts) {
 	same := func(a, b []Stashed) bool {
 		return len(a) == len(b) && !slices.ContainsFunc(a, func(s Stashed) bool { return !has(b, s) })
 	}
+	for _, s := range outer {
+		if !has(want, s) {
+			d.tell("stash", "it was dropped inside; it was "+s.Object+", "+s.Message)
+		}
+	}
 	if !same(outer, want) {
 		d.out.Stash, d.out.Restow = want, true
 	}
@@ -206,6 +271,9 @@ func (d *decision) tree(p Place, t Tree, base, inner, outer Side, f facts) {
 		return // the user has taken it away
 	case i.Head == "":
 		d.wait(about, "the agent took this checkout away inside; yours is as it was")
+		return
+	case i.NoIndex && o.Index != "":
+		d.wait(about, "the agent has taken its index away: yours is as it was")
 		return
 	case len(i.UnderWay) > 0 && len(o.UnderWay) > 0 && !slices.Equal(i.UnderWay, b.UnderWay):
 		d.wait(about, "an operation of git is under way on both sides: "+operation(i.UnderWay))

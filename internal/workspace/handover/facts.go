@@ -180,6 +180,9 @@ func pairsOf(p Place, base, in, out Side) (pairs [][2]string) {
 		}
 	}
 	for _, t := range p.Trees {
+		if ref, is := strings.CutPrefix(base.Trees[t.Rel].Head, "ref: "); is && in.Refs[ref] == "" {
+			both(base.Refs[ref], in.commit(t.Rel))
+		}
 		if in.Trees[t.Rel].Index != out.Trees[t.Rel].Index {
 			both(in.commit(t.Rel), out.commit(t.Rel))
 		}

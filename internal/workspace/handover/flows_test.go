@@ -321,3 +321,49 @@ func TestWhichNamesCross(t *testing.T) {
 		}
 	}
 }
+
+// What the agent does to its own git folder takes nothing of the user's away.
+func TestAnAgentThatLosesItsGitFolderTakesNothingAway(t *testing.T) {
+	for name, agent := range map[string]string{
+		"made anew":                  "rm -rf .git/*; git init -q -b main; git add a; git commit -qm anew",
+		"made anew, without commits": "rm -rf .git/*; git init -q -b main",
+		"its references are gone":    "rm -rf .git/refs .git/packed-refs; mkdir .git/refs",
+		"they are a link":            "rm -rf .git/refs; ln -s /tmp .git/refs",
+		"its index is gone":          "rm -f .git/index",
+		"its objects are a file":     "rm -rf .git/objects; touch .git/objects",
+		"a link on the way to them":  "rm -rf .git/objects/info; ln -s /nowhere .git/objects/info",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.user("git branch keep; git tag t; echo b >a; git stash push -q; echo c >c; git add c")
+			const all = "git for-each-ref; git stash list; git ls-files -s; git log --oneline --all"
+			before := w.user(all)
+			for range 2 {
+				w.begin()
+				w.agent(agent)
+				_ = w.session.places[0].sync(w.session.places[0].facts())
+				told := w.session.End(true)
+				if after := w.user(all); after != before {
+					t.Errorf("the user had\n%s\nand has\n%s\ntold %v", before, after, told)
+				}
+			}
+			w.begin() // and the agent has a whole one again
+			w.agent("git status >/dev/null; git log --oneline keep >/dev/null")
+			w.end()
+		})
+	}
+}
+
+// What the agent removes is named, with the way back.
+func TestABranchThatIsRemovedInsideIsNamed(t *testing.T) {
+	w := newWorld(t)
+	w.user("git switch -qc gone; git commit -q --allow-empty -m two; git switch -q main; echo b >a; git stash push -q -m mine")
+	id := w.user("git rev-parse gone")
+	w.begin()
+	w.agent("git branch -q -D gone; git stash drop -q")
+	told := strings.Join(w.end(), "\n")
+	if !strings.Contains(told, "removed inside; it was "+id) || !strings.Contains(told, "dropped inside; it was ") {
+		t.Errorf("told %q", told)
+	}
+}

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/identity"
 	"claudebox/internal/linux/pathname"
 	"claudebox/internal/workspace/gitconfig"
@@ -179,21 +180,27 @@ func copyTree(from, to string, hidden func(at string) bool) error {
 	return err
 }
 
-// hasPoints reports whether all mount points are there.
+// hasPoints reports whether all mount points are there, and no link is on the way to one.
 func (p Place) hasPoints() bool {
-	return !slices.ContainsFunc(p.points(), func(rel string) bool {
-		info, err := os.Lstat(p.Inner() + "/" + rel)
-		return err != nil || !info.IsDir()
+	inner, err := beneath.Open(p.Inner())
+	if err != nil {
+		return false
+	}
+	defer inner.Close()
+	return !slices.ContainsFunc(append(p.points(), "objects/info"), func(rel string) bool {
+		point, err := inner.Sub(rel)
+		if err == nil {
+			point.Close()
+		}
+		return err != nil
 	})
 }
 
 // preparations returns a script for the box that makes what an inner folder lacks: mount points, and checkouts that the
-// user has made since; and has it refer to the user's objects.
+// user has made since. It ends with [errLost] if the folder is not the one that was made.
 func (p Place) preparations() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, `a=$C/objects/info/alternates; if [ "$(head -c 4096 "$a" 2>/dev/null)" != %[1]s ]; then
-mkdir -p "${a%%/*}" && rm -rf "$a" && echo %[1]s >"$a" || exit 1; fi
-`, quote(p.Shared()+"/objects"))
+	b.WriteString(sameScript(p))
 	for _, rel := range p.points() {
 		fmt.Fprintf(&b, "mkdir -p \"$C\"/%s || exit 1\n", quote(rel))
 	}

@@ -17,13 +17,29 @@ mark() { printf '\0\1\0'; }
 head_of() { g symbolic-ref -q HEAD || g rev-parse --verify -q HEAD || :; }
 `
 
+// noIndex is said of a checkout that has none.
+const noIndex = "no-index"
+
 // quote quotes a word for a shell.
 func quote(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
 
+// gone is the exit code of a script that finds an inner folder which is none that claudebox has made.
+const gone = 76
+
+// sameScript is the part of a script for the inner folder that ends it if the folder is not the one that was made:
+// whoever removes all that is in it removes what refers to the user's objects.
+func sameScript(p Place) string {
+	return fmt.Sprintf("[ \"$(head -c 4096 \"$C/objects/info/alternates\" 2>/dev/null)\" = %s ] || exit %d\n",
+		quote(p.Shared()+"/objects"), gone)
+}
+
 // readScript prints what [parse] reads.
-func readScript(p Place) string {
+func readScript(p Place, inner bool) string {
 	var b strings.Builder
 	b.WriteString(prelude)
+	if inner {
+		b.WriteString(sameScript(p))
+	}
 	b.WriteString(`export GIT_DIR=$C
 for f in HEAD packed-refs config shallow; do
   if [ -e "$C/$f" ] && [ ! -f "$C/$f" ]; then echo "$f is no file" >&2; exit 1; fi
@@ -34,7 +50,8 @@ if g rev-parse -q --verify refs/stash >/dev/null; then g stash list --format='%H
 	for _, t := range p.Trees {
 		fmt.Fprintf(&b, "export GIT_DIR=%s\nif [ -f \"$GIT_DIR/HEAD\" ]; then head_of; mark; "+
 			"g ls-files --stage -z || exit 1; mark\n", quote(p.dir(t)))
-		fmt.Fprintf(&b, "for f in %s; do [ -e \"$GIT_DIR/$f\" ] && echo $f; done; mark\n", strings.Join(underWay, " "))
+		fmt.Fprintf(&b, "for f in %s; do [ -e \"$GIT_DIR/$f\" ] && echo $f; done\n", strings.Join(underWay, " "))
+		fmt.Fprintf(&b, "[ -e \"$GIT_DIR/index\" ] || echo %s; mark\n", noIndex)
 		for _, file := range stateFiles {
 			fmt.Fprintf(&b, "if [ -f \"$GIT_DIR/%s\" ]; then printf =; head -c %d \"$GIT_DIR/%[1]s\"; fi; mark\n",
 				file.name, mostFile)

@@ -30,6 +30,7 @@ type live struct {
 	hidden, held func(at string) bool
 	closed       bool             // git cannot read the outer one: nothing crosses
 	remarks      []Remark         // of the last hand-over
+	events       []Remark         // of all of them
 	fault        error            // why the last one was not made
 	unwatched    error            // why nothing crosses while the session runs; nil: it does
 	was          map[string]State // the checkouts when the session began
@@ -86,7 +87,9 @@ func (l *live) begin() error {
 		return err
 	}
 	l.closed = true
-	l.remarks = []Remark{{l.inner.place.Outer, "git cannot read it, and it is not inside: " + err.Error(), true}}
+	l.remarks = []Remark{{
+		About: l.inner.place.Outer, Text: "git cannot read it, and it is not inside: " + err.Error(), Waits: true,
+	}}
 	for _, rel := range append(l.inner.place.points(), ".") {
 		if err := os.MkdirAll(l.inner.place.Inner()+"/"+rel, 0o700); err != nil {
 			return err
@@ -107,7 +110,10 @@ func (l *live) open() error {
 	}
 	defer unlock()
 	if err := l.prepare(); err != nil {
-		return err
+		if _, broken := l.outer.read(); broken != nil {
+			return broken
+		}
+		return l.anew()
 	}
 	f := l.facts()
 	f.first = true
@@ -125,12 +131,17 @@ func (l *live) open() error {
 		l.fault = err // what the agent made does not cross; what the user has may not be there, which is said
 		return nil
 	}
-	// The agent has broken its own. It is kept, and the agent gets another.
+	return l.anew()
+}
+
+// anew gives the agent another folder for one that it has broken. The old one is kept.
+func (l *live) anew() error {
+	p := l.inner.place
 	if err := p.forget(); err != nil {
 		return err
 	}
-	l.remarks = append(l.remarks, Remark{p.Outer, "the agent's own git folder cannot be read any more: it is kept in " +
-		p.Folder + ", and the agent has a new one", true})
+	text := "the agent's own git folder cannot be used any more: it is kept in " + p.Folder + "; there is a new one"
+	l.events = append(l.events, Remark{About: p.Outer, Text: text, Once: true})
 	return l.prepare()
 }
 
@@ -142,7 +153,7 @@ func (l *live) prepare() error {
 	switch {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return err
-	case err == nil && m.Identity != id, errors.Is(err, fs.ErrNotExist) && missing == nil:
+	case err == nil && (m.Identity != id || m.Lost), errors.Is(err, fs.ErrNotExist) && missing == nil:
 		if err := p.forget(); err != nil {
 			return err
 		}
@@ -166,7 +177,9 @@ func (l *live) prepare() error {
 	if err == nil && m.Inner != "" && m.Inner == p.stamps(p.Inner()) && p.hasPoints() {
 		return nil // as it was left
 	}
-	_, err = l.inner.run(prelude+p.preparations(), "", true)
+	if _, err = l.inner.run(prelude+p.preparations(), "", true); err == nil && !p.hasPoints() {
+		err = errors.New("a link is in its place, or on the way to what is mounted there")
+	}
 	return err
 }
 
@@ -225,6 +238,11 @@ func (l *live) handOver(f facts) (changes bool, err error) {
 	}
 	now := time.Now()
 	in, out, err := l.readBoth()
+	if errors.Is(err, errLost) {
+		l.note([]Remark{{About: p.Outer, Text: lostText, Waits: true}})
+		m.Lost = true
+		return false, p.remember(m)
+	}
 	if err != nil {
 		return false, err
 	}
@@ -232,7 +250,11 @@ func (l *live) handOver(f facts) (changes bool, err error) {
 		return false, err
 	}
 	d := decide(p, m.Common, in, out, m.Named, f)
-	l.remarks = d.remarks
+	l.note(d.remarks)
+	if d.lost {
+		m.Lost = true
+		return false, p.remember(m)
+	}
 	// The user's side first: if this ends in the middle, what crossed is equal on both sides, and counts as common.
 	if err := l.outer.apply(d.out, "claudebox: from the session"); err != nil {
 		return false, err
@@ -251,6 +273,19 @@ func (l *live) handOver(f facts) (changes bool, err error) {
 		m.Inner, m.Outer = inner, outer
 	}
 	return changes, errors.Join(err, p.remember(m))
+}
+
+// note keeps the remarks of a hand-over: what waits as long as it does, what has happened for good.
+func (l *live) note(remarks []Remark) {
+	l.remarks = nil
+	for _, r := range remarks {
+		switch {
+		case !r.Once:
+			l.remarks = append(l.remarks, r)
+		case !slices.Contains(l.events, r):
+			l.events = append(l.events, r)
+		}
+	}
 }
 
 // whole makes sure that all that has crossed is there: the user may have pruned objects a moment before a reference to
@@ -472,15 +507,15 @@ func (s *Session) End(final bool) (list []Told) {
 		}
 		if l.unwatched != nil {
 			before = append(before, Remark{l.inner.place.Outer, "nothing crossed before the end of the session: " +
-				l.unwatched.Error(), false})
+				l.unwatched.Error(), false, false})
 		}
 		if l.fault != nil {
 			l.remarks = append(before, Remark{
 				l.inner.place.Outer, "what the agent did last in its own git folder did not cross: " +
-					l.fault.Error() + "; it is kept, and the next session tries again", true,
+					l.fault.Error() + "; it is kept, and the next session tries again", true, false,
 			})
 		}
-		for _, r := range l.remarks {
+		for _, r := range append(l.events, l.remarks...) {
 			list = append(list, Told{l.inner.place.Outer, r})
 		}
 	}
@@ -518,7 +553,7 @@ func (l *live) begunInside() (remarks []Remark) {
 		} {
 			if m.Common.Trees[t.Rel].Files[of.file] != "" && l.was[t.Rel].Files[of.file] == "" {
 				text := "a " + of.what + " is under way since this session: `git status` shows it"
-				remarks = append(remarks, Remark{t.Path, text, false})
+				remarks = append(remarks, Remark{t.Path, text, false, false})
 			}
 		}
 	}

@@ -118,13 +118,13 @@ func crossing(inner, outer map[string][]string) (take map[string]string, remarks
 		}
 		if !remoteName.MatchString(remote) || !plainAddress(values[0]) {
 			remarks = append(remarks, Remark{"remote " + remote, "it was added inside, and its address is none that " +
-				"git fetches from without running a program: it stays inside", true})
+				"git fetches from without running a program: it stays inside", true, false})
 			continue
 		}
 		remotes[remote] = true
 		take[name] = values[0]
 		take["remote."+remote+".fetch"] = "+refs/heads/*:refs/remotes/" + remote + "/*"
-		remarks = append(remarks, Remark{"remote " + remote, "it was added inside: " + values[0], false})
+		remarks = append(remarks, Remark{"remote " + remote, "it was added inside: " + values[0], false, false})
 	}
 	for name, values := range inner {
 		branch, is := part(name, "branch.", ".remote")

@@ -29,6 +29,7 @@ type Stashed struct{ Object, Message string }
 type State struct {
 	Head     string            // "ref: refs/heads/…", or an object; empty: the checkout is not there
 	Index    Index             // sorted by path
+	NoIndex  bool              `json:"-"` // the file is not there
 	UnderWay []string          // of [underWay]
 	Files    map[string]string // of [stateFiles], by name
 }
@@ -94,7 +95,16 @@ func crosses(name string) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r) &&
 			!strings.ContainsRune("._/+@=#,-", r)
 	}
-	return !strings.ContainsFunc(rest, strange) && !slices.Contains([]string{"HEAD", "@"}, rest)
+	return !strings.ContainsFunc(rest, strange) && !isTaken(rest)
+}
+
+// isTaken reports whether git or a person takes a name for something else: a part of an object's name, or what git
+// keeps beside HEAD.
+func isTaken(name string) bool {
+	const shortest = 4 // of an abbreviated object name
+	return slices.Contains([]string{"HEAD", "@", "stash"}, name) ||
+		strings.HasSuffix(name, "_HEAD") && !strings.Contains(name, "/") ||
+		len(name) >= shortest && strings.Trim(name, "0123456789abcdef") == ""
 }
 
 // separator stands between the parts of an answer; no text of git's has it.
@@ -125,6 +135,7 @@ func parse(answer []byte, trees []Tree) (side Side, err error) {
 			return side, fmt.Errorf("the index of %s: %w", t.Rel, errOdd)
 		}
 		for name := range strings.FieldsSeq(of[2]) {
+			state.NoIndex = state.NoIndex || name == noIndex
 			if slices.Contains(underWay, name) {
 				state.UnderWay = append(state.UnderWay, name)
 			}
@@ -238,9 +249,19 @@ func (i Index) valid() bool {
 // gitlink is the mode of an entry that is a repository of its own.
 const gitlink = "160000"
 
+// hasDotGit reports whether a part of a path is .git, on a file system that folds case, passes over what is not seen,
+// or has short names, too.
 func hasDotGit(at string) bool {
-	for part := range strings.SplitSeq(at, "/") {
-		if strings.EqualFold(part, ".git") {
+	unseen := func(r rune) rune {
+		if unicode.Is(unicode.Cf, r) {
+			return -1
+		}
+		return r
+	}
+	for part := range strings.SplitSeq(strings.Map(unseen, at), "/") {
+		name, _, _ := strings.Cut(part, ":")
+		name = strings.TrimRight(name, " .")
+		if strings.EqualFold(name, ".git") || strings.EqualFold(name, "git~1") {
 			return true
 		}
 	}

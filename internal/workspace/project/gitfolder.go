@@ -23,11 +23,12 @@ const (
 	repoLimit = 100
 
 	// Of the host's git; short, as the audit shows them beside paths.
-	whyConfig  = "git runs what it names"
-	whyHooks   = "git runs hooks"
-	whyMoved   = "git finds its config by it"
-	whyOwn     = "the agent's own git folder"
-	whySecrets = "there are secrets in it"
+	whyConfig    = "git runs what it names"
+	whyHooks     = "git runs hooks"
+	whyMoved     = "git finds its config by it"
+	whySubmodule = "a submodule that is not checked out"
+	whyOwn       = "the agent's own git folder"
+	whySecrets   = "there are secrets in it"
 )
 
 // gitFolder is a git folder, as it was seen before the session.
@@ -160,6 +161,30 @@ func (g *gitFolder) replace() {
 	}
 	g.v.inner = append(g.v.inner, p)
 	g.cover(g.Rel, Mount{Mode: Inner, Dir: true, Why: whyOwn})
+}
+
+// ownSubmodules gives the agent folders of its own in the place of submodules that are not checked out: git goes into
+// whatever the user's index names as one.
+func (v *view) ownSubmodules() {
+	for _, rel := range v.seen.Links {
+		what, err := v.tree.Look(rel)
+		dotGit, fault := v.tree.Look(path.Join(rel, ".git"))
+		switch {
+		case err != nil || v.mounts[v.tree.Join(rel)].Mode != "" && v.mounts[v.tree.Join(rel)].Mode != Pin:
+		case what.Kind == beneath.Absent && isFolder(v.tree, path.Dir(rel)):
+			v.tree.standIn(StandIn{Rel: rel, Dir: true}, whySubmodule)
+			v.mounts[v.tree.Join(rel)] = Mount{
+				Path: v.tree.Join(rel), Root: v.tree.Path(), Mode: Own, Dir: true, Why: whySubmodule,
+			}
+		case what.Kind == beneath.Dir && fault == nil && dotGit.Kind == beneath.Absent:
+			v.tree.cover(rel, Mount{Mode: Own, Dir: true, Why: whySubmodule})
+		}
+	}
+}
+
+func isFolder(at below, rel string) bool {
+	what, err := at.Look(rel)
+	return err == nil && what.Kind == beneath.Dir
 }
 
 // odd says why names in a git folder cannot be protected one by one: nothing can be mounted over a link. It is empty if

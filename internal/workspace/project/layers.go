@@ -286,7 +286,7 @@ func (v *view) manyNamed() map[uint64]*manyNamed {
 		var st unix.Stat_t
 		var files []survey.File
 		switch {
-		case m.Mode == Pin || m.Mode == Inner || at.Folder == nil || m.Root != at.Path():
+		case m.Mode == Pin || m.Mode == Inner || m.Mode == Own || at.Folder == nil || m.Root != at.Path():
 		case m.Dir && m.Mode != Hidden: // a change by another name is in the report
 		case m.Dir:
 			files = survey.All(at.Folder, walkLimit, rel).Files

@@ -66,6 +66,17 @@ var layouts = map[string]struct {
 			"inner ~/p/.git", "inner ~/p/.git/modules/deps/lib", "pin ~/p/deps", "pin ~/p/deps/lib", "ro ~/p/deps/lib/.git",
 		},
 	},
+	"submodules that are not checked out": {
+		make: func(w world) {
+			w.repo("p", "x")
+			head := strings.TrimSpace(w.git("p", "rev-parse", "HEAD"))
+			for _, name := range []string{"there", "gone", "no/folder"} {
+				w.git("p", "update-index", "--add", "--cacheinfo", "160000,"+head+","+name)
+			}
+			w.mkdir("p/there")
+		},
+		want: []string{"inner ~/p/.git", "own ~/p/gone", "own ~/p/there"},
+	},
 	"a bare repository beside its worktrees": {
 		make: func(w world) {
 			w.repo("src", "x")

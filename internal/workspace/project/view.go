@@ -232,6 +232,7 @@ func (v *view) protect() (Project, error) {
 	for _, g := range v.within {
 		g.secrets(true)
 	}
+	v.ownSubmodules()
 	if err := v.hideAll(); err != nil {
 		return Project{}, err
 	}

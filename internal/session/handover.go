@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"slices"
 
+	"golang.org/x/sys/unix"
+
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/pathname"
 	"claudebox/internal/plan/resolve"
@@ -94,7 +96,7 @@ func (r *running) bringSubmodules() {
 		if left, err := os.ReadDir(own.Source); err != nil || len(left) == 0 {
 			continue
 		}
-		if err := os.Rename(own.Source, own.Destination); err != nil {
+		if err := unix.Rename(own.Source, own.Destination); err != nil { // os.Rename takes no folder's place
 			r.gitLines = append(r.gitLines, "git, "+diag.Name(own.Destination)+": what was made in it is inside only: "+
 				diag.Cause(err).Error())
 		}

@@ -72,6 +72,7 @@ func (l *live) adopt() (remarks []Remark, err error) {
 			adopt, what = l.adoptTree, "worktree"
 		}
 		if fault := adopt(part, tree); fault != nil {
+			setAside(tree)
 			remarks = append(remarks,
 				Remark{tree, "the " + what + " is the agent's alone: " + fault.Error(), true, false})
 			continue
@@ -84,6 +85,16 @@ func (l *live) adopt() (remarks []Remark, err error) {
 // gave reports whether a path lies in a working tree of the place.
 func (p Place) gave(tree string) bool {
 	return slices.ContainsFunc(p.Trees, func(t Tree) bool { return tree != t.Path && pathname.Below(tree, t.Path) })
+}
+
+// setAside takes the .git file of a working tree out of git's way: it leads nowhere outside, and git would go no further.
+func setAside(tree string) {
+	folder, err := beneath.Open(tree)
+	if err != nil {
+		return // then git cannot come there either
+	}
+	defer folder.Close()
+	_ = folder.Rename(".git", ".git.claudebox-aside") // else git says where it leads
 }
 
 // pointsTo reports whether the .git file of a working tree leads to a git folder, and nowhere else. It follows no link.
@@ -173,6 +184,11 @@ g config --file "$C/config" core.worktree %s || exit 1
 `, prelude, quote(tree))
 	if _, err := module.outer.run(script, "", true); err != nil {
 		return err
+	}
+	if _, err := os.Lstat(p.Inner()); err == nil { // of a submodule that was there once
+		if err := p.forget(); err != nil {
+			return err
+		}
 	}
 	if err := l.inner.place.moveOut(rel, p.Inner()); err != nil {
 		return errors.Join(err, os.RemoveAll(outer))

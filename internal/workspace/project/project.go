@@ -116,8 +116,8 @@ type Mode string
 const (
 	// Inner is a git folder of the user's that does not enter: one of the agent's own lies in its place.
 	Inner Mode = "inner"
-	// Own is the folder of a submodule that is not checked out: one of the agent's own lies in its place. The host's git
-	// would obey a repository that the agent makes there.
+	// Own is the folder of a submodule that is not checked out: one of the agent's own lies in its place. The host's
+	// git would obey a repository that the agent makes there.
 	Own Mode = "own"
 	// Pin is a folder bound read-write over itself, so that it cannot be renamed away with the mounts that lie in it.
 	Pin Mode = "pin"

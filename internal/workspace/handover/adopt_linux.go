@@ -87,7 +87,7 @@ func (p Place) gave(tree string) bool {
 	return slices.ContainsFunc(p.Trees, func(t Tree) bool { return tree != t.Path && pathname.Below(tree, t.Path) })
 }
 
-// setAside takes the .git file of a working tree out of git's way: it leads nowhere outside, and git would go no further.
+// setAside takes the .git file of a working tree out of git's way: it leads nowhere outside, where git would stop.
 func setAside(tree string) {
 	folder, err := beneath.Open(tree)
 	if err != nil {

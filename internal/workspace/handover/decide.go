@@ -272,7 +272,7 @@ func (d *decision) tree(p Place, t Tree, base, inner, outer Side, f facts) {
 	case i.Head == "":
 		d.wait(about, "the agent took this checkout away inside; yours is as it was")
 		return
-	case i.NoIndex && o.Index != "":
+	case i.NoIndex && b.Index != "" && o.Index != "": // else the checkout is new
 		d.wait(about, "the agent has taken its index away: yours is as it was")
 		return
 	case len(i.UnderWay) > 0 && len(o.UnderWay) > 0 && !slices.Equal(i.UnderWay, b.UnderWay):

@@ -367,3 +367,18 @@ func TestABranchThatIsRemovedInsideIsNamed(t *testing.T) {
 		t.Errorf("told %q", told)
 	}
 }
+
+// A checkout that the user has made since the agent got its git folder.
+func TestACheckoutThatCameLaterIsHandedOver(t *testing.T) {
+	w := newWorld(t)
+	w.begin()
+	w.end()
+	w.user("git worktree add -q -b side side")
+	w.places[0].Trees = []Tree{{"worktrees/side", w.project + "/side"}}
+	w.begin()
+	w.agent("cd side; git status --porcelain; echo b >b; git add b; git commit -qm two")
+	told := w.end()
+	if got := w.user("git -C side log --format=%s; git -C side status --porcelain"); got != "two\none" {
+		t.Errorf("the user has %q, told %q", got, told)
+	}
+}

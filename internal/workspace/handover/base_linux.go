@@ -18,6 +18,8 @@ type memory struct {
 	Named    map[string]string // branch → the agent's commit that has a name of its own outside
 	Settings map[string][]string
 	Lost     bool   // the inner folder has lost what was in it
+	Waiting  bool   // something did not cross
+	Ended    string // Inner, when a session had ended with it, and all was adopted
 	Inner    string // [Place.stamps] of the inner folder after the last hand-over
 	Outer    string // likewise
 }

@@ -258,7 +258,9 @@ func (p Place) stamps(root string) string {
 			look(path.Join(root, t.Rel, file.name))
 		}
 	}
-	for _, name := range []string{"packed-refs", "config", "logs/refs/stash", "shallow", "objects/info/alternates"} {
+	for _, name := range []string{
+		"packed-refs", "config", "logs/refs/stash", "shallow", "objects/info/alternates", "worktrees", "modules",
+	} {
 		look(root + "/" + name)
 	}
 	for _, dir := range folders(root) {

@@ -266,7 +266,7 @@ func (l *live) handOver(f facts) (changes bool, err error) {
 	if err != nil { // else it crosses the next time
 		d.next = m.Common
 	}
-	m.Common = d.next
+	m.Common, m.Waiting = d.next, len(l.remarks) > 0
 	m.Inner, m.Outer = "", ""
 	changes = !d.out.none() || !d.in.none()
 	if !changes && err == nil && now.Sub(newest(p)) > 50*time.Millisecond {
@@ -524,6 +524,9 @@ func (s *Session) End(final bool) (list []Told) {
 
 // finish hands over for the last time in a session, adopts what may be, and takes settings.
 func (l *live) finish(final bool) error {
+	if l.isUntouched() {
+		return nil
+	}
 	var adopted []Remark
 	f := l.facts()
 	err := l.sync(f)
@@ -538,7 +541,32 @@ func (l *live) finish(final bool) error {
 		err = l.takeSettings()
 	}
 	l.remarks = append(append(l.remarks, adopted...), l.begunInside()...)
+	if err == nil && final {
+		err = l.noteEnd()
+	}
 	return err
+}
+
+// noteEnd notes that there is nothing left to do while both sides stay as they are.
+func (l *live) noteEnd() error {
+	unlock, err := l.inner.place.lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	m, err := l.inner.place.recall()
+	if err != nil || m.Ended == m.Inner {
+		return err
+	}
+	m.Ended = m.Inner
+	return l.inner.place.remember(m)
+}
+
+// isUntouched reports whether both sides are as the last hand-over left them, and nothing waits.
+func (l *live) isUntouched() bool {
+	p := l.inner.place
+	m, err := p.recall()
+	return err == nil && !m.Waiting && m.Ended != "" && m.Ended == p.stamps(p.Inner()) && m.Outer == p.stamps(p.Outer)
 }
 
 // begunInside returns remarks on operations of git that the agent began and that go on outside.

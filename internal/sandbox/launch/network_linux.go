@@ -4,6 +4,8 @@ import (
 	"errors"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"claudebox/internal/linux/proctree"
 	"claudebox/internal/linux/within"
 	"claudebox/internal/network/helper"
@@ -38,7 +40,8 @@ func (r Runner) connect(child *sandbox) error {
 			err = step.do()
 		}
 	}
-	if err == nil || errors.Is(err, helper.ErrGone) || errors.Is(err, within.ErrGone) || errors.Is(err, syscall.EPIPE) {
+	told := errors.Is(err, helper.ErrGone) || errors.Is(err, within.ErrGone) || errors.Is(err, syscall.EPIPE)
+	if err == nil || told || hasEnded(child.pid) {
 		return nil // bwrap has ended; waiting for it gives the reason
 	}
 	syscall.Kill(child.pid, syscall.SIGKILL)
@@ -50,4 +53,11 @@ func (r Runner) connect(child *sandbox) error {
 	}
 	child.reap()
 	return err
+}
+
+// hasEnded reports whether a child has ended. It can still be waited for.
+func hasEnded(pid int) bool {
+	var info unix.Siginfo
+	err := unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
+	return err == nil && info.Signo != 0
 }

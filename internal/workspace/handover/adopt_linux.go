@@ -119,7 +119,8 @@ func pointsTo(tree, to string) bool {
 func (l *live) adoptTree(rel, tree string) (err error) {
 	p := l.inner.place
 	p.Trees = []Tree{{rel, tree}}
-	in, err := side{p, l.inner.tools, true, ""}.read()
+	inner, _ := sidesOf(p, l.inner.tools)
+	in, err := inner.read()
 	if err != nil {
 		return err
 	}
@@ -134,8 +135,7 @@ func (l *live) adoptTree(rel, tree string) (err error) {
 			return err
 		}
 	}
-	script := prelude + "export GIT_DIR=$C\ng rev-list --objects --quiet --stdin || exit 1\n"
-	if _, err := l.outer.run(script, cmp.Or(ref, head)+"\n", false); head == "" || err != nil {
+	if head == "" || l.outer.isWhole([]string{cmp.Or(ref, head)}, nil) != nil {
 		return errors.New("its commit did not cross")
 	}
 	if err := os.MkdirAll(p.Outer+"/worktrees", 0o755); err != nil {

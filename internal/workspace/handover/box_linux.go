@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -248,18 +249,11 @@ func fetch(inner, outer side, want, have []string) error {
 	if len(want) == 0 {
 		return nil
 	}
-	var names strings.Builder
-	for _, o := range want {
-		names.WriteString(o + "\n")
-	}
-	for _, o := range have {
-		names.WriteString("^" + o + "\n")
-	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	pack := inner.command(ctx, prelude+"export GIT_DIR=$C\n"+
+	pack := inner.command(ctx, prelude+inCommon+
 		"g pack-objects --revs --stdout -q --thin --delta-base-offset --threads=1",
-		strings.NewReader(names.String()), false)
+		strings.NewReader(since(want, have)), false)
 	defer closeFiles(pack)
 	var said, refused bounded
 	said.most, refused.most = 4<<10, 4<<10
@@ -281,11 +275,12 @@ func fetch(inner, outer side, want, have []string) error {
 		return inner.fault(errors.New("no pack of objects came"), said.Bytes())
 	}
 	take := "unpack-objects -q --strict"
-	if count := int(first[8])<<24 | int(first[9])<<16 | int(first[10])<<8 | int(first[11]); count >= loose {
+	if binary.BigEndian.Uint32(first[8:]) >= loose {
 		take = "index-pack --stdin --fix-thin --strict=" + lenient
 	}
-	script := fmt.Sprintf("%sexport GIT_DIR=$C\nulimit -v 4194304; ulimit -t 600\n"+ // KiB; seconds
-		"g -c pack.threads=1 -c core.bigFileThreshold=64m %s --max-input-size=%d >/dev/null", prelude, take, mostPack)
+	script := fmt.Sprintf("%sulimit -v 4194304; ulimit -t 600\n"+ // KiB; seconds
+		"g -c pack.threads=1 -c core.bigFileThreshold=64m %s --max-input-size=%d >/dev/null",
+		prelude+inCommon, take, mostPack)
 	whole := &paced{io.MultiReader(bytes.NewReader(first), from), watch}
 	unpack := outer.contained().command(ctx, script, whole, true)
 	defer closeFiles(unpack)

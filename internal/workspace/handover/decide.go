@@ -1,7 +1,6 @@
 package handover
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"path"
@@ -495,16 +494,13 @@ func hasAny(text string, prefixes ...string) bool {
 	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(text, p) })
 }
 
-func sortedKeys[V any](m map[string]V) []string {
-	return slices.SortedFunc(maps.Keys(m), cmp.Compare[string])
-}
-
-func unionKeys(maps ...map[string]string) []string {
-	all := map[string]bool{}
-	for _, m := range maps {
+// unionKeys returns the keys of maps, sorted, each once.
+func unionKeys[V any](all ...map[string]V) []string {
+	keys := map[string]bool{}
+	for _, m := range all {
 		for name := range m {
-			all[name] = true
+			keys[name] = true
 		}
 	}
-	return sortedKeys(all)
+	return slices.Sorted(maps.Keys(keys))
 }

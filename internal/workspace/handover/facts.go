@@ -70,7 +70,7 @@ func (f *facts) knows(p Place, in Side) bool {
 // .gitmodules of the user's branches: what those name as submodules is the user's.
 func question(p Place, tips, have []string, pairs [][2]string, known bool) (script, input string) {
 	var b, stdin strings.Builder
-	b.WriteString(prelude + "export GIT_DIR=$C\n")
+	b.WriteString(prelude + inCommon)
 	text, since := ended(tips), since(tips, have)
 	if len(tips) > 0 {
 		stdin.WriteString(text)
@@ -117,21 +117,25 @@ func since(tips, have []string) string {
 
 // whole returns those of some new objects that refer to nothing that is not there, and refuses the others.
 func (f *facts) whole(outer side, tips, have []string) []string {
-	check := func(tips ...string) error {
-		const script = prelude + "export GIT_DIR=$C\ng rev-list --objects --quiet --stdin || exit 1"
-		_, err := outer.run(script, since(tips, have), false)
-		return err
-	}
-	if len(tips) == 0 || check(tips...) == nil {
+	if outer.isWhole(tips, have) == nil {
 		return tips
 	}
 	return slices.DeleteFunc(tips, func(tip string) bool {
-		err := check(tip)
+		err := outer.isWhole([]string{tip}, have)
 		if err != nil {
 			f.refused[tip] = err.Error()
 		}
 		return err != nil
 	})
+}
+
+// isWhole fails if some objects that have not been there before refer to one that is not there.
+func (s side) isWhole(tips, have []string) error {
+	if len(tips) == 0 {
+		return nil
+	}
+	_, err := s.run(prelude+inCommon+"g rev-list --objects --quiet --stdin || exit 1", since(tips, have), false)
+	return err
 }
 
 // newTips lists the objects that the references of the inner repository name and the user's do not, and all that the
@@ -160,7 +164,7 @@ func newTips(p Place, base, in, out Side) (tips, have []string) {
 	for _, t := range p.Trees {
 		add(in.Trees[t.Rel].Head)
 	}
-	return sortedKeys(fresh), sortedKeys(known)
+	return slices.Sorted(maps.Keys(fresh)), slices.Sorted(maps.Keys(known))
 }
 
 // pairsOf lists commits of which it must be known whether the second comes after the first.
@@ -203,7 +207,7 @@ func (f *facts) addForeign(outer side, tips, have []string, text string) error {
 		return nil
 	}
 	for _, tip := range tips {
-		answer, err := outer.run(prelude+"export GIT_DIR=$C\n"+changesOf, since([]string{tip}, have), false)
+		answer, err := outer.run(prelude+inCommon+changesOf, since([]string{tip}, have), false)
 		if err != nil {
 			return err
 		}

@@ -27,12 +27,10 @@ var copied = []string{
 }
 
 // copiedOfTree are those of the git folder of one checkout.
-var copiedOfTree = []string{
+var copiedOfTree = slices.Concat([]string{
 	"HEAD", "index", "commondir", "gitdir", "ORIG_HEAD", "config.worktree", "info/sparse-checkout",
-	"rebase-merge", "rebase-apply", "sequencer",
-	"BISECT_LOG", "BISECT_START", "BISECT_NAMES", "BISECT_TERMS", "BISECT_EXPECTED_REV",
-	"MERGE_HEAD", "MERGE_MODE", "MERGE_MSG", "CHERRY_PICK_HEAD", "REVERT_HEAD", "SQUASH_MSG",
-}
+	"BISECT_START", "BISECT_NAMES", "BISECT_TERMS", "BISECT_EXPECTED_REV",
+}, underWay, stateNames())
 
 // create makes the inner folder of a place: a repository as the user's is now. It is made beside and renamed, so it is
 // there whole or not at all. Nothing of the agent's is in it yet, so this process may write it.
@@ -251,11 +249,8 @@ func (p Place) stamps(root string) string {
 		}
 	}
 	for _, t := range p.Trees {
-		for _, name := range slices.Concat([]string{"HEAD", "index"}, underWay) {
+		for _, name := range slices.Concat([]string{"HEAD", "index"}, underWay, stateNames()) {
 			look(path.Join(root, t.Rel, name))
-		}
-		for _, file := range stateFiles {
-			look(path.Join(root, t.Rel, file.name))
 		}
 	}
 	for _, name := range []string{

@@ -17,6 +17,9 @@ mark() { printf '\0\1\0'; }
 head_of() { g symbolic-ref -q HEAD || g rev-parse --verify -q HEAD || :; }
 `
 
+// inCommon has git work in the folder of the common things, in none of a checkout's.
+const inCommon = "export GIT_DIR=$C\n"
+
 // noIndex is said of a checkout that has none.
 const noIndex = "no-index"
 

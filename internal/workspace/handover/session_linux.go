@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -293,15 +294,13 @@ func (l *live) note(remarks []Remark) {
 func (l *live) whole(base, in, out Side, f facts) error {
 	tips, have := newTips(l.inner.place, base, in, out)
 	tips = slices.DeleteFunc(tips, func(tip string) bool { return f.refused[tip] != "" })
-	check := facts{refused: map[string]string{}}
-	if left := check.whole(l.outer, slices.Clone(tips), have); len(left) == len(tips) {
+	if l.outer.isWhole(tips, have) == nil {
 		return nil
 	}
 	if err := fetch(l.inner, l.outer, tips, have); err != nil {
 		return err
 	}
-	check.refused = map[string]string{}
-	if left := check.whole(l.outer, slices.Clone(tips), have); len(left) < len(tips) {
+	if l.outer.isWhole(tips, have) != nil {
 		return errors.New("objects that had crossed are gone again")
 	}
 	return nil
@@ -386,11 +385,7 @@ func (s side) missing(want []string) (list []string, err error) {
 	if len(want) == 0 {
 		return nil, nil
 	}
-	var input string
-	for _, o := range want {
-		input += o + "\n"
-	}
-	answer, err := s.run(prelude+"export GIT_DIR=$C\ng cat-file --batch-check='%(objectname)'", input, false)
+	answer, err := s.run(prelude+inCommon+"g cat-file --batch-check='%(objectname)'", ended(want), false)
 	for _, line := range lines(string(answer)) {
 		if object := line[:max(0, len(line)-len(" missing"))]; line == object+" missing" && isObject(object) {
 			list = append(list, object)
@@ -596,12 +591,6 @@ type Told struct {
 
 // Line returns a remark as a line for people.
 func (t Told) Line() string {
-	about := t.About
-	for _, prefix := range []string{"refs/heads/", "refs/"} {
-		if len(about) > len(prefix) && about[:len(prefix)] == prefix {
-			about = about[len(prefix):]
-			break
-		}
-	}
+	about := strings.TrimPrefix(strings.TrimPrefix(t.About, "refs/"), "heads/")
 	return fmt.Sprintf("git, %s: %s", diag.Visible(about), diag.Visible(t.Text))
 }

@@ -2,6 +2,7 @@ package handover
 
 import (
 	"fmt"
+	"maps"
 	"net/url"
 	"regexp"
 	"slices"
@@ -42,7 +43,7 @@ func (l *live) renewSettings(m memory) error {
 	p := l.inner.place
 	now := p.settings()
 	var b strings.Builder
-	for _, name := range unionKeys(first(m.Settings), first(now)) {
+	for _, name := range unionKeys(m.Settings, now) {
 		if slices.Equal(m.Settings[name], now[name]) {
 			continue
 		}
@@ -59,14 +60,6 @@ func (l *live) renewSettings(m memory) error {
 	}
 	m.Settings = now
 	return p.remember(m)
-}
-
-func first(all map[string][]string) map[string]string {
-	of := make(map[string]string, len(all))
-	for name := range all {
-		of[name] = ""
-	}
-	return of
 }
 
 // takeSettings brings what may cross of the configuration that the agent changed to the user's: remotes that are new,
@@ -89,7 +82,7 @@ func (l *live) takeSettings() error {
 	take, remarks := crossing(inner, l.inner.place.settings())
 	l.remarks = append(l.remarks, remarks...)
 	var b strings.Builder
-	for _, name := range sortedKeys(take) {
+	for _, name := range slices.Sorted(maps.Keys(take)) {
 		fmt.Fprintf(&b, "g config --file \"$C/config\" %s %s || exit 1\n", quote(name), quote(take[name]))
 	}
 	if b.Len() == 0 {

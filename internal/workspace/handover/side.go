@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -66,6 +67,14 @@ var stateFiles = []struct {
 	{"MERGE_MODE", false},
 	{"MERGE_MSG", false},
 	{"SQUASH_MSG", false},
+}
+
+// stateNames are the names of [stateFiles].
+func stateNames() (names []string) {
+	for _, file := range stateFiles {
+		names = append(names, file.name)
+	}
+	return names
 }
 
 // isObject reports whether a text is the name of an object, of SHA-1 or SHA-256.
@@ -297,7 +306,7 @@ func (i Index) with(changes []Entry) Index {
 		all[e.Path] = e.Stages
 	}
 	var b bytes.Buffer
-	for _, at := range sortedKeys(all) {
+	for _, at := range slices.Sorted(maps.Keys(all)) {
 		for stage := range strings.Lines(all[at]) {
 			b.WriteString(strings.TrimSuffix(stage, "\n") + "\t" + at + "\x00")
 		}

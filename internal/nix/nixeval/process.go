@@ -1,7 +1,6 @@
 package nixeval
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"claudebox/internal/linux/capture"
 )
 
 const (
@@ -41,7 +42,7 @@ func (e Evaluator) Eval(ctx context.Context, expr string, args []string, answer 
 	}, e.Env...)
 	cmd.Dir = "/"                    // not the project
 	cmd.WaitDelay = 10 * time.Second // a grandchild may hold the pipes; a busy machine is slow to drain them
-	stdout, stderr := &head{max: maxAnswer}, &tail{max: maxStderr}
+	stdout, stderr := &capture.Head{Most: maxAnswer}, &tail{max: maxStderr}
 	cmd.Stdout, cmd.Stderr = stdout, stderr
 	err := cmd.Run()
 	var exit *exec.ExitError
@@ -52,29 +53,13 @@ func (e Evaluator) Eval(ctx context.Context, expr string, args []string, answer 
 		return evalError{string(stderr.kept)}
 	case err != nil:
 		return fmt.Errorf("run %s: %w", e.Program, err)
-	case stdout.over:
+	case stdout.Over:
 		return fmt.Errorf("the answer is over %d bytes", maxAnswer)
 	}
-	if err := json.Unmarshal(stdout.kept.Bytes(), answer); err != nil {
+	if err := json.Unmarshal(stdout.Bytes(), answer); err != nil {
 		return fmt.Errorf("%s gives an answer that is not understood: %w", e.Program, err)
 	}
 	return nil
-}
-
-// head keeps the first max bytes that are written to it. It takes the rest without an
-// error and drops it, so that the process is not held up. over reports that some were dropped.
-// It must not have a ReadFrom: io.Copy would call that instead of Write.
-type head struct {
-	kept bytes.Buffer
-	max  int
-	over bool
-}
-
-func (h *head) Write(p []byte) (int, error) {
-	room := min(len(p), h.max-h.kept.Len())
-	h.over = h.over || room < len(p)
-	h.kept.Write(p[:room])
-	return len(p), nil
 }
 
 // tail keeps at least the last max bytes that are written to it: Nix prints the reason of a failure last.

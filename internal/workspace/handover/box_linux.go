@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/linux/capture"
 )
 
 // Tools are the programs that a hand-over runs. They are claudebox's own, whatever the user's PATH says.
@@ -147,16 +148,15 @@ func (s side) run(script, input string, writes bool, bind ...string) ([]byte, er
 	cmd := s.command(ctx, script, strings.NewReader(input), writes, bind...)
 	defer closeFiles(cmd)
 	cmd.WaitDelay = time.Second
-	var answer, faults bounded
-	answer.most, faults.most = mostAnswer, 4<<10
-	cmd.Stdout, cmd.Stderr = &answer, &faults
+	answer, faults := &capture.Head{Most: mostAnswer}, &capture.Head{Most: mostFaults}
+	cmd.Stdout, cmd.Stderr = answer, faults
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	err := cmd.Run()
 	exit := (*exec.ExitError)(nil)
 	switch {
 	case ctx.Err() != nil:
 		return nil, fmt.Errorf("git did not answer within %v", answerTime)
-	case answer.cut:
+	case answer.Over:
 		return nil, fmt.Errorf("git's answer is longer than %d MiB", mostAnswer>>20)
 	case errors.As(err, &exit) && exit.ExitCode() == changed:
 		return nil, errInUse
@@ -182,22 +182,6 @@ func (s side) fault(err error, said []byte) error {
 		return err
 	}
 	return fmt.Errorf("%s", diag.Visible(fmt.Sprintf("%.300s", last)))
-}
-
-// bounded keeps what is written to it, up to a limit.
-type bounded struct {
-	bytes.Buffer
-	most int
-	cut  bool
-}
-
-func (b *bounded) Write(text []byte) (int, error) {
-	if room := b.most - b.Len(); len(text) > room {
-		b.cut = true
-		b.Buffer.Write(text[:max(room, 0)])
-		return len(text), nil
-	}
-	return b.Buffer.Write(text)
 }
 
 // read reads what a side holds.
@@ -255,9 +239,8 @@ func fetch(inner, outer side, want, have []string) error {
 		"g pack-objects --revs --stdout -q --thin --delta-base-offset --threads=1",
 		strings.NewReader(since(want, have)), false)
 	defer closeFiles(pack)
-	var said, refused bounded
-	said.most, refused.most = 4<<10, 4<<10
-	pack.Stderr = &said
+	said, refused := &capture.Head{Most: mostFaults}, &capture.Head{Most: mostFaults}
+	pack.Stderr = said
 	from, err := pack.StdoutPipe()
 	if err != nil {
 		return err
@@ -284,7 +267,7 @@ func fetch(inner, outer side, want, have []string) error {
 	whole := &paced{io.MultiReader(bytes.NewReader(first), from), watch}
 	unpack := outer.contained().command(ctx, script, whole, true)
 	defer closeFiles(unpack)
-	unpack.Stderr = &refused
+	unpack.Stderr = refused
 	if err := unpack.Run(); err != nil {
 		if ctx.Err() != nil {
 			return errors.New("the pack of objects did not come to its end")

@@ -47,6 +47,8 @@ const (
 	mostRefs = 100_000
 	// mostAnswer is how long an answer may be, in bytes.
 	mostAnswer = 256 << 20
+	// mostFaults is how much of what git says of a fault is kept, in bytes.
+	mostFaults = 4 << 10
 	// mostFile is how much of a state file is read, in bytes.
 	mostFile = 64 << 10
 	// mostStashes is how many stashes cross.

@@ -382,3 +382,43 @@ func TestACheckoutThatCameLaterIsHandedOver(t *testing.T) {
 		t.Errorf("the user has %q, told %q", got, told)
 	}
 }
+
+// What the user's git folder has as a link, or includes, enters once: without its secrets, and the file outside stays.
+func TestASecretInAnOddPlaceDoesNotEnter(t *testing.T) {
+	const header = "[http]\n\textraHeader = Authorization: Basic aGVsbG86d29ybGQ=\n"
+	for name, script := range map[string]string{
+		"an include in info":        `git config include.path info/own; printf '%s' "$H" >.git/info/own; ln .git/info/own kept`,
+		"a configuration by a link": `printf '%s' "$H" >kept; ln -s "$PWD/kept" .git/config.worktree`,
+		"one of a linked worktree":  `printf '%s' "$H" >kept; git worktree add -q w; ln -s "$PWD/kept" .git/worktrees/w/config.worktree`,
+		"HEAD is a link":            `printf '%s' "$H" >kept; git config core.preferSymlinkRefs true; git symbolic-ref HEAD refs/heads/main`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.user("H='" + header + "'; " + script)
+			w.begin()
+			if inside := w.agent("grep -rl aGVsbG86 .git || :"); inside != "" {
+				t.Errorf("it is inside, in %s", inside)
+			}
+			if kept := w.user("cat kept"); kept != strings.TrimSpace(header) {
+				t.Errorf("the user's file holds %q", kept)
+			}
+			w.agent("git status")
+			w.end()
+		})
+	}
+}
+
+func TestAProjectWithSignsOfAPatternInItsName(t *testing.T) {
+	w := newWorld(t)
+	w.project += "/x[1]"
+	if err := os.Mkdir(w.project, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	w.user("git init -q -b main; git commit -q --allow-empty -m x; git worktree add -q w; touch .git/worktrees/file")
+	w.places[0].Outer, w.places[0].Trees = w.project+"/.git", []Tree{{".", w.project}}
+	w.begin()
+	if list := w.agent("git worktree list"); strings.Count(list, "\n") != 1 {
+		t.Errorf("inside: %s", list)
+	}
+	w.end()
+}

@@ -23,12 +23,12 @@ const configLimit = 1 << 20
 
 // copied are the names of a git folder that an inner one begins with, beside its references. All are the user's.
 var copied = []string{
-	"HEAD", "packed-refs", "shallow", "description", "info", "hooks", "refs", "reftable", "logs/refs/stash",
+	"packed-refs", "shallow", "description", "info", "hooks", "refs", "reftable", "logs/refs/stash",
 }
 
 // copiedOfTree are those of the git folder of one checkout.
 var copiedOfTree = slices.Concat([]string{
-	"HEAD", "index", "commondir", "gitdir", "ORIG_HEAD", "config.worktree", "info/sparse-checkout",
+	"HEAD", "index", "commondir", "gitdir", "ORIG_HEAD", "info/sparse-checkout",
 	"BISECT_START", "BISECT_NAMES", "BISECT_TERMS", "BISECT_EXPECTED_REV",
 }, underWay, stateNames())
 
@@ -54,32 +54,40 @@ func (p Place) create(hide func(at string) bool) error {
 	if err := os.WriteFile(fresh+"/objects/info/alternates", []byte(p.Shared()+"/objects\n"), 0o600); err != nil {
 		return err
 	}
-	if err := p.copySettings(fresh, "config"); err != nil {
-		return err
+	rels := []string{"."}
+	linked, _ := os.ReadDir(p.Outer + "/worktrees")
+	for _, e := range linked {
+		if e.IsDir() {
+			rels = append(rels, "worktrees/"+e.Name())
+		}
 	}
-	for _, name := range copied {
-		if err := copyTree(p.Outer+"/"+name, fresh+"/"+name, hidden); err != nil {
+	// Settings first: what is there is not copied again, and no link is there yet that a write could follow.
+	settings := []string{"config"}
+	for _, rel := range rels {
+		settings = append(settings, path.Join(rel, "config.worktree"))
+	}
+	for _, name := range settings {
+		if err := p.copySettings(fresh, name, hide); err != nil {
 			return err
 		}
 	}
-	rels, _ := filepath.Glob(p.Outer + "/worktrees/*")
-	for _, dir := range append(rels, p.Outer) {
-		rel, _ := filepath.Rel(p.Outer, dir)
+	names := slices.Clone(copied)
+	for _, rel := range rels {
 		if err := os.MkdirAll(path.Join(fresh, rel), 0o700); err != nil {
 			return err
 		}
 		for _, name := range copiedOfTree {
-			if err := copyTree(path.Join(dir, name), path.Join(fresh, rel, name), hidden); err != nil {
-				return err
-			}
-		}
-		if err := p.copySettings(fresh, path.Join(rel, "config.worktree")); err != nil {
-			return err
+			names = append(names, path.Join(rel, name))
 		}
 		if rel != "." {
 			if err := os.WriteFile(path.Join(fresh, rel, "locked"), []byte(lockReason), 0o600); err != nil {
 				return err
 			}
+		}
+	}
+	for _, name := range names {
+		if err := copyTree(p.Outer+"/"+name, fresh+"/"+name, hidden); err != nil {
+			return err
 		}
 	}
 	return os.Rename(fresh, p.Inner())
@@ -89,31 +97,32 @@ func (p Place) create(hide func(at string) bool) error {
 const lockReason = "claudebox protects what was there before this session; remove it outside the sandbox"
 
 // copySettings copies a configuration without secrets, and without what cannot work inside; and those in the git folder
-// that it includes.
-func (p Place) copySettings(fresh, name string) error {
+// that it includes, which may include each other.
+func (p Place) copySettings(fresh, name string, hide func(at string) bool) error {
+	if _, err := os.Lstat(fresh + "/" + name); err == nil {
+		return nil
+	}
 	content, err := readSmall(p.Outer+"/"+name, configLimit)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		err = os.MkdirAll(path.Dir(fresh+"/"+name), 0o700)
 	}
-	if err := os.WriteFile(path.Join(fresh, name), gitconfig.Sanitise(content), 0o600); err != nil {
+	if err == nil {
+		err = os.WriteFile(fresh+"/"+name, gitconfig.Sanitise(content), 0o600)
+	}
+	if err != nil {
 		return err
 	}
 	entries, _ := gitconfig.Parse(content)
 	for _, e := range entries {
-		rel, in := pathname.Cut(gitconfig.Path(path.Dir(p.Outer+"/"+name), e.Value, ""), p.Outer)
-		if !gitconfig.IsInclude(e) || !in || rel == "" || rel == name {
+		at := gitconfig.Path(path.Dir(p.Outer+"/"+name), e.Value, "")
+		rel, in := pathname.Cut(at, p.Outer)
+		if !gitconfig.IsInclude(e) || !in || rel == "" || hide(at) {
 			continue
 		}
-		if _, err := os.Lstat(fresh + "/" + rel); err == nil {
-			continue // it is there already: they may include each other
-		}
-		if err := os.MkdirAll(path.Dir(fresh+"/"+rel), 0o700); err != nil {
-			return err
-		}
-		if err := p.copySettings(fresh, rel); err != nil {
+		if err := p.copySettings(fresh, rel, hide); err != nil {
 			return err
 		}
 	}
@@ -131,7 +140,8 @@ func readSmall(name string, limit int64) ([]byte, error) {
 	return os.ReadFile(name)
 }
 
-// copyTree copies a file, a link as it is, or a folder with all in it. What is hidden, or none of these, is left out.
+// copyTree copies a file, a link as it is, or a folder with all in it. What is hidden, or none of these, is left out,
+// and so is what is there already.
 func copyTree(from, to string, hidden func(at string) bool) error {
 	info, err := os.Lstat(from)
 	switch {
@@ -156,6 +166,11 @@ func copyTree(from, to string, hidden func(at string) bool) error {
 			}
 		}
 		return nil
+	}
+	if _, err := os.Lstat(to); err == nil {
+		return nil
+	}
+	switch {
 	case info.Mode()&fs.ModeSymlink != 0:
 		text, err := os.Readlink(from)
 		if err == nil {

@@ -1,7 +1,6 @@
 package handover
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -40,8 +39,8 @@ done
 // adopt adopts what the agent has made in a place, as far as it lies in a working tree that it was given. It returns
 // remarks on what was adopted, and what could not be.
 func (l *live) adopt() (remarks []Remark, err error) {
-	p := l.inner.place
-	answer, err := l.inner.run(listMade, "", false)
+	p := l.place
+	answer, err := l.inner().run(listMade, "", false)
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +61,7 @@ func (l *live) adopt() (remarks []Remark, err error) {
 		}
 		if worktree && !p.gave(tree) {
 			remarks = append(remarks, Remark{tree, "its worktree " + tree + " was inside only, and is gone with what " +
-				"was not committed; `worktrees` in a profile keeps such a folder", true, false})
+				"was not committed; `worktrees` in a profile keeps such a folder", false})
 		}
 		if !p.gave(tree) || !pointsTo(tree, at) {
 			continue
@@ -74,10 +73,10 @@ func (l *live) adopt() (remarks []Remark, err error) {
 		if fault := adopt(part, tree); fault != nil {
 			setAside(tree)
 			remarks = append(remarks,
-				Remark{tree, "the " + what + " is the agent's alone: " + fault.Error(), true, false})
+				Remark{tree, "the " + what + " is the agent's alone: " + fault.Error(), false})
 			continue
 		}
-		remarks = append(remarks, Remark{tree, "a " + what + " that was made inside; it is yours now", false, false})
+		remarks = append(remarks, Remark{tree, "a " + what + " that was made inside; it is yours now", false})
 	}
 	return remarks, nil
 }
@@ -115,28 +114,30 @@ func pointsTo(tree, to string) bool {
 }
 
 // adoptTree makes the user's part of a worktree. Its HEAD is the agent's, whose branch has crossed; the rest crosses
-// then.
+// then. The place is locked.
 func (l *live) adoptTree(rel, tree string) (err error) {
-	p := l.inner.place
+	p := l.place
 	p.Trees = []Tree{{rel, tree}}
-	inner, _ := sidesOf(p, l.inner.tools)
-	in, err := inner.read()
-	if err != nil {
+	in, ofIn := innerOf(p, l.tools).read()
+	out, ofOut := l.outer().read()
+	if err := errors.Join(ofOut, ofIn); err != nil {
 		return err
 	}
 	head := in.Trees[rel].Head
-	ref, isBranch := strings.CutPrefix(head, "ref: ")
-	if !isBranch { // a commit on no branch
-		missing, err := l.outer.missing([]string{head})
-		if err == nil {
-			err = fetch(l.inner, l.outer, missing, nil)
-		}
-		if err != nil {
+	commit := head
+	if ref, isBranch := strings.CutPrefix(head, "ref: "); isBranch {
+		commit = out.Refs[ref]
+	}
+	if commit == "" {
+		return errors.New("its commit did not cross")
+	}
+	if _, have := newTips(p, Side{}, in, out); !slices.Contains(have, commit) { // it is on no branch
+		if err := fetch(l.inner(), l.outer(), []string{commit}, have); err != nil {
 			return err
 		}
-	}
-	if head == "" || l.outer.isWhole([]string{cmp.Or(ref, head)}, nil) != nil {
-		return errors.New("its commit did not cross")
+		if err := l.outer().isWhole([]string{commit}, have); err != nil {
+			return err
+		}
 	}
 	if err := os.MkdirAll(p.Outer+"/worktrees", 0o755); err != nil {
 		return err
@@ -150,17 +151,16 @@ func (l *live) adoptTree(rel, tree string) (err error) {
 			return errors.Join(err, os.RemoveAll(at))
 		}
 	}
-	l.inner.place.Trees = append(slices.Clone(l.inner.place.Trees), p.Trees...)
-	l.outer.place = l.inner.place
-	m, err := l.inner.place.recall()
+	l.place.Trees = append(slices.Clone(l.place.Trees), p.Trees...)
+	m, err := l.place.recall()
 	if err != nil {
 		return err
 	}
 	m.Common.Trees[rel] = State{Head: head}
-	if err := l.inner.place.remember(m); err != nil {
+	if err := l.place.remember(m); err != nil {
 		return err
 	}
-	if _, err := l.inner.run(prelude+l.inner.place.preparations(), "", true); err != nil {
+	if _, err := l.inner().run(prelude+l.place.preparations(), "", true); err != nil {
 		return err
 	}
 	f := l.facts()
@@ -171,18 +171,17 @@ func (l *live) adoptTree(rel, tree string) (err error) {
 // adoptModule makes the user's git folder of a submodule: an empty one by the user's git. What the agent has in its own
 // then crosses, and that becomes the inner folder of a place by itself.
 func (l *live) adoptModule(rel, tree string) error {
-	outer := l.inner.place.Outer + "/" + rel
-	p := Place{Outer: outer, Folder: path.Dir(l.inner.place.Folder) + "/" + Name(outer), Trees: []Tree{{".", tree}}}
-	module := &live{hidden: l.hidden, held: l.held}
-	module.inner, module.outer = sidesOf(p, l.inner.tools)
-	if err := os.MkdirAll(module.outer.workTree(), 0o700); err != nil {
+	outer := l.place.Outer + "/" + rel
+	p := Place{Outer: outer, Folder: path.Dir(l.place.Folder) + "/" + Name(outer), Trees: []Tree{{".", tree}}}
+	module := &live{place: p, tools: l.tools, hidden: l.hidden, held: l.held}
+	if err := os.MkdirAll(module.outer().workTree(), 0o700); err != nil {
 		return err
 	}
 	script := fmt.Sprintf(`%sunset GIT_WORK_TREE
 g init -q --template= --initial-branch=main --bare "$C" && g config --file "$C/config" core.bare false &&
 g config --file "$C/config" core.worktree %s || exit 1
 `, prelude, quote(tree))
-	if _, err := module.outer.run(script, "", true); err != nil {
+	if _, err := module.outer().run(script, "", true); err != nil {
 		return err
 	}
 	if _, err := os.Lstat(p.Inner()); err == nil { // of a submodule that was there once
@@ -190,15 +189,15 @@ g config --file "$C/config" core.worktree %s || exit 1
 			return err
 		}
 	}
-	if err := l.inner.place.moveOut(rel, p.Inner()); err != nil {
+	if err := l.place.moveOut(rel, p.Inner()); err != nil {
 		return errors.Join(err, os.RemoveAll(outer))
 	}
 	refer := fmt.Sprintf("mkdir -p \"$C/objects/info\" && echo %s >\"$C/objects/info/alternates\" || exit 1\n",
 		quote(p.Shared()+"/objects"))
-	if _, err := module.inner.run(prelude+refer, "", true); err != nil {
+	if _, err := module.inner().run(prelude+refer, "", true); err != nil {
 		return err
 	}
-	start, err := module.outer.read()
+	start, err := module.outer().read()
 	if err != nil {
 		return err
 	}
@@ -208,11 +207,11 @@ g config --file "$C/config" core.worktree %s || exit 1
 	}
 	f := l.facts()
 	f.final = true
-	if err := module.settle(f); err != nil {
+	if err := module.sync(f); err != nil {
 		return err
 	}
 	name := strings.TrimPrefix(rel, "modules/")
-	_, err = l.outer.run(prelude+`g config --file "$C/config" `+quote("submodule."+name+".active")+" true", "", true)
+	_, err = l.outer().run(prelude+`g config --file "$C/config" `+quote("submodule."+name+".active")+" true", "", true)
 	return err
 }
 

@@ -36,10 +36,11 @@ type side struct {
 	folder string // what a box has in the outer's place; empty: the inner folder
 }
 
-// sidesOf returns the two sides of a place.
-func sidesOf(p Place, tools Tools) (inner, outer side) {
-	return side{place: p, tools: tools, boxed: true}, side{place: p, tools: tools}
-}
+// innerOf returns the agent's side of a place.
+func innerOf(p Place, tools Tools) side { return side{place: p, tools: tools, boxed: true} }
+
+// outerOf returns the user's side of a place.
+func outerOf(p Place, tools Tools) side { return side{place: p, tools: tools} }
 
 // contained returns the user's side in a box: what takes a pack from the agent apart reaches nothing else.
 func (s side) contained() side { return side{s.place, s.tools, true, s.place.Outer} }

@@ -55,7 +55,6 @@ func (c Changes) none() bool { return len(c.Refs)+len(c.Trees) == 0 && !c.Restow
 type Remark struct {
 	About string // what: a reference, a path, HEAD
 	Text  string
-	Waits bool // it is inside only
 	Once  bool // it has happened, and is told whatever comes after
 }
 
@@ -151,7 +150,7 @@ func (d *decision) tell(about, text string) {
 }
 
 func (d *decision) wait(about, why string) {
-	d.remarks = append(d.remarks, Remark{About: about, Text: why, Waits: true})
+	d.remarks = append(d.remarks, Remark{About: about, Text: why})
 }
 
 func (d *decision) ref(name, b, i, o string, outer Side, known map[string]string, f facts) {

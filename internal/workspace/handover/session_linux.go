@@ -27,7 +27,8 @@ type Session struct {
 
 // live is a place in a session.
 type live struct {
-	inner, outer side
+	place        Place
+	tools        Tools
 	hidden, held func(at string) bool
 	closed       bool             // git cannot read the outer one: nothing crosses
 	remarks      []Remark         // of the last hand-over
@@ -62,8 +63,7 @@ func Begin(r Request) (*Session, error) {
 	faults := make([]error, len(r.Places))
 	var all sync.WaitGroup
 	for n, p := range r.Places {
-		l := &live{hidden: in(r.Hidden), held: in(r.Held)}
-		l.inner, l.outer = sidesOf(p, r.Tools)
+		l := &live{place: p, tools: r.Tools, hidden: in(r.Hidden), held: in(r.Held)}
 		s.places = append(s.places, l)
 		all.Go(func() { faults[n] = l.begin() })
 	}
@@ -77,6 +77,10 @@ func Begin(r Request) (*Session, error) {
 	return s, nil
 }
 
+func (l *live) inner() side { return innerOf(l.place, l.tools) }
+
+func (l *live) outer() side { return outerOf(l.place, l.tools) }
+
 // facts begins what a decision depends on.
 func (l *live) facts() facts { return facts{hidden: l.hidden, held: l.held} }
 
@@ -84,15 +88,15 @@ func (l *live) facts() facts { return facts{hidden: l.hidden, held: l.held} }
 // sees an empty folder.
 func (l *live) begin() error {
 	err := l.open()
-	if err == nil || l.inner.place.Own {
+	if err == nil || l.place.Own {
 		return err
 	}
 	l.closed = true
 	l.remarks = []Remark{{
-		About: l.inner.place.Outer, Text: "git cannot read it, and it is not inside: " + err.Error(), Waits: true,
+		About: l.place.Outer, Text: "git cannot read it, and it is not inside: " + err.Error(),
 	}}
-	for _, rel := range append(l.inner.place.points(), ".") {
-		if err := os.MkdirAll(l.inner.place.Inner()+"/"+rel, 0o700); err != nil {
+	for _, rel := range append(l.place.points(), ".") {
+		if err := os.MkdirAll(l.place.Inner()+"/"+rel, 0o700); err != nil {
 			return err
 		}
 	}
@@ -101,8 +105,8 @@ func (l *live) begin() error {
 
 // open makes the inner folder, and brings both sides together.
 func (l *live) open() error {
-	p := l.inner.place
-	if err := os.MkdirAll(l.outer.workTree(), 0o700); err != nil {
+	p := l.place
+	if err := os.MkdirAll(l.outer().workTree(), 0o700); err != nil {
 		return err
 	}
 	unlock, err := p.lock()
@@ -111,7 +115,7 @@ func (l *live) open() error {
 	}
 	defer unlock()
 	if err := l.prepare(); err != nil {
-		if _, broken := l.outer.read(); broken != nil {
+		if _, broken := l.outer().read(); broken != nil {
 			return broken
 		}
 		return l.anew()
@@ -125,10 +129,10 @@ func (l *live) open() error {
 	if err == nil || errors.Is(err, errInUse) {
 		return nil // it comes while the session runs
 	}
-	if _, broken := l.outer.read(); broken != nil {
+	if _, broken := l.outer().read(); broken != nil {
 		return broken
 	}
-	if _, broken := l.inner.read(); broken == nil {
+	if _, broken := l.inner().read(); broken == nil {
 		l.fault = err // what the agent made does not cross; what the user has may not be there, which is said
 		return nil
 	}
@@ -137,7 +141,7 @@ func (l *live) open() error {
 
 // anew gives the agent another folder for one that it has broken. The old one is kept.
 func (l *live) anew() error {
-	p := l.inner.place
+	p := l.place
 	if err := p.forget(); err != nil {
 		return err
 	}
@@ -148,7 +152,7 @@ func (l *live) anew() error {
 
 // prepare makes the inner folder if there is none, and what it lacks.
 func (l *live) prepare() error {
-	p, id := l.inner.place, l.inner.place.identity()
+	p, id := l.place, l.place.identity()
 	m, err := p.recall()
 	_, missing := os.Lstat(p.Inner())
 	switch {
@@ -160,7 +164,7 @@ func (l *live) prepare() error {
 		}
 		fallthrough
 	case missing != nil:
-		outside, err := l.outer.read()
+		outside, err := l.outer().read()
 		if err == nil {
 			err = p.create(l.hidden)
 		}
@@ -178,7 +182,7 @@ func (l *live) prepare() error {
 	if err == nil && m.Inner != "" && m.Inner == p.stamps(p.Inner()) && p.hasPoints() {
 		return nil // as it was left
 	}
-	if _, err = l.inner.run(prelude+p.preparations(), "", true); err == nil && !p.hasPoints() {
+	if _, err = l.inner().run(prelude+p.preparations(), "", true); err == nil && !p.hasPoints() {
 		err = errors.New("a link is in its place, or on the way to what is mounted there")
 	}
 	return err
@@ -200,7 +204,7 @@ func (p Place) lock() (unlock func(), err error) {
 // sync hands over until nothing is left to do, a few times at most: while both sides go on changing there is a next
 // time.
 func (l *live) sync(f facts) error {
-	unlock, err := l.inner.place.lock()
+	unlock, err := l.place.lock()
 	if err != nil {
 		return err
 	}
@@ -228,7 +232,7 @@ func (l *live) settle(f facts) error {
 
 // handOver makes one hand-over, both ways, and reports whether anything changed. The place is locked.
 func (l *live) handOver(f facts) (changes bool, err error) {
-	p := l.inner.place
+	p := l.place
 	m, err := p.recall()
 	if err != nil {
 		return false, err
@@ -240,7 +244,7 @@ func (l *live) handOver(f facts) (changes bool, err error) {
 	now := time.Now()
 	in, out, err := l.readBoth()
 	if errors.Is(err, errLost) {
-		l.note([]Remark{{About: p.Outer, Text: lostText, Waits: true}})
+		l.note([]Remark{{About: p.Outer, Text: lostText}})
 		m.Lost = true
 		return false, p.remember(m)
 	}
@@ -257,13 +261,13 @@ func (l *live) handOver(f facts) (changes bool, err error) {
 		return false, p.remember(m)
 	}
 	// The user's side first: if this ends in the middle, what crossed is equal on both sides, and counts as common.
-	if err := l.outer.apply(d.out, "claudebox: from the session"); err != nil {
+	if err := l.outer().apply(d.out, "claudebox: from the session"); err != nil {
 		return false, err
 	}
 	if err := l.whole(m.Common, in, out, f); err != nil {
 		return false, err
 	}
-	err = l.inner.apply(d.in, "claudebox: from outside")
+	err = l.inner().apply(d.in, "claudebox: from outside")
 	if err != nil { // else it crosses the next time
 		d.next = m.Common
 	}
@@ -292,15 +296,15 @@ func (l *live) note(remarks []Remark) {
 // whole makes sure that all that has crossed is there: the user may have pruned objects a moment before a reference to
 // them was written.
 func (l *live) whole(base, in, out Side, f facts) error {
-	tips, have := newTips(l.inner.place, base, in, out)
+	tips, have := newTips(l.place, base, in, out)
 	tips = slices.DeleteFunc(tips, func(tip string) bool { return f.refused[tip] != "" })
-	if l.outer.isWhole(tips, have) == nil {
+	if l.outer().isWhole(tips, have) == nil {
 		return nil
 	}
-	if err := fetch(l.inner, l.outer, tips, have); err != nil {
+	if err := fetch(l.inner(), l.outer(), tips, have); err != nil {
 		return err
 	}
-	if l.outer.isWhole(tips, have) != nil {
+	if l.outer().isWhole(tips, have) != nil {
 		return errors.New("objects that had crossed are gone again")
 	}
 	return nil
@@ -325,16 +329,16 @@ func newest(p Place) (last time.Time) {
 func (l *live) readBoth() (in, out Side, err error) {
 	var ofIn, ofOut error
 	var both sync.WaitGroup
-	both.Go(func() { in, ofIn = l.inner.read() })
-	both.Go(func() { out, ofOut = l.outer.read() })
+	both.Go(func() { in, ofIn = l.inner().read() })
+	both.Go(func() { out, ofOut = l.outer().read() })
 	both.Wait()
 	return in, out, errors.Join(ofOut, ofIn)
 }
 
 // judge brings the objects that are new inside to the user's side, and asks there what they are.
 func (l *live) judge(base, in, out Side, f facts) (facts, error) {
-	want, have := newTips(l.inner.place, base, in, out)
-	for _, t := range l.inner.place.Trees {
+	want, have := newTips(l.place, base, in, out)
+	for _, t := range l.place.Trees {
 		known := map[string]bool{}
 		was, is, own := base.Trees[t.Rel].Index, in.Trees[t.Rel].Index, out.Trees[t.Rel].Index
 		if is == own {
@@ -362,20 +366,24 @@ func (l *live) judge(base, in, out Side, f facts) (facts, error) {
 			want = append(want, s.Object)
 		}
 	}
-	missing, err := l.outer.missing(want)
+	missing, err := l.outer().missing(want)
 	if err != nil {
 		return f, err
 	}
 	f.refused = map[string]string{}
-	if fetch(l.inner, l.outer, missing, have) != nil {
+	if fetch(l.inner(), l.outer(), missing, have) != nil {
 		const most = 200 // one by one: what is whole crosses
 		for n, object := range missing {
-			if err := fetch(l.inner, l.outer, []string{object}, have); err != nil || n > most {
-				f.refused[object] = fmt.Sprint(err)
+			err := errors.New("it came with too many that are refused")
+			if n < most {
+				err = fetch(l.inner(), l.outer(), []string{object}, have)
+			}
+			if err != nil {
+				f.refused[object] = err.Error()
 			}
 		}
 	}
-	return gather(l.outer, base, in, out, f)
+	return gather(l.outer(), base, in, out, f)
 }
 
 // missing returns those of some objects that a side does not have.
@@ -418,7 +426,7 @@ const written = unix.IN_CLOSE_WRITE | unix.IN_MOVED_TO | unix.IN_MOVED_FROM | un
 
 // follow watches both git folders of the place, and the folders of their references.
 func (l *live) follow(wake func()) {
-	p := l.inner.place
+	p := l.place
 	var list []string
 	for _, root := range []string{p.Inner(), p.Outer} {
 		list = append(list, root)
@@ -501,17 +509,17 @@ func (s *Session) End(final bool) (list []Told) {
 			l.fault = l.finish(final)
 		}
 		if l.unwatched != nil {
-			before = append(before, Remark{l.inner.place.Outer, "nothing crossed before the end of the session: " +
-				l.unwatched.Error(), false, false})
+			before = append(before, Remark{l.place.Outer, "nothing crossed before the end of the session: " +
+				l.unwatched.Error(), false})
 		}
 		if l.fault != nil {
 			l.remarks = append(before, Remark{
-				l.inner.place.Outer, "what the agent did last in its own git folder did not cross: " +
-					l.fault.Error() + "; it is kept, and the next session tries again", true, false,
+				l.place.Outer, "what the agent did last in its own git folder did not cross: " +
+					l.fault.Error() + "; it is kept, and the next session tries again", false,
 			})
 		}
 		for _, r := range append(l.events, l.remarks...) {
-			list = append(list, Told{l.inner.place.Outer, r})
+			list = append(list, Told{l.place.Outer, r})
 		}
 	}
 	return list
@@ -522,15 +530,20 @@ func (l *live) finish(final bool) error {
 	if l.isUntouched() {
 		return nil
 	}
+	unlock, err := l.place.lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	var adopted []Remark
 	f := l.facts()
-	err := l.sync(f)
+	err = l.settle(f)
 	if err == nil && final {
 		adopted, err = l.adopt()
 	}
 	if err == nil {
 		f.final = final
-		err = l.sync(f)
+		err = l.settle(f)
 	}
 	if err == nil {
 		err = l.takeSettings()
@@ -542,41 +555,36 @@ func (l *live) finish(final bool) error {
 	return err
 }
 
-// noteEnd notes that there is nothing left to do while both sides stay as they are.
+// noteEnd notes that there is nothing left to do while both sides stay as they are. The place is locked.
 func (l *live) noteEnd() error {
-	unlock, err := l.inner.place.lock()
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	m, err := l.inner.place.recall()
+	m, err := l.place.recall()
 	if err != nil || m.Ended == m.Inner {
 		return err
 	}
 	m.Ended = m.Inner
-	return l.inner.place.remember(m)
+	return l.place.remember(m)
 }
 
 // isUntouched reports whether both sides are as the last hand-over left them, and nothing waits.
 func (l *live) isUntouched() bool {
-	p := l.inner.place
+	p := l.place
 	m, err := p.recall()
 	return err == nil && !m.Waiting && m.Ended != "" && m.Ended == p.stamps(p.Inner()) && m.Outer == p.stamps(p.Outer)
 }
 
 // begunInside returns remarks on operations of git that the agent began and that go on outside.
 func (l *live) begunInside() (remarks []Remark) {
-	m, err := l.inner.place.recall()
+	m, err := l.place.recall()
 	if err != nil {
 		return nil
 	}
-	for _, t := range l.inner.place.Trees {
+	for _, t := range l.place.Trees {
 		for _, of := range []struct{ file, what string }{
 			{"MERGE_HEAD", "merge"}, {"CHERRY_PICK_HEAD", "cherry-pick"}, {"REVERT_HEAD", "revert"},
 		} {
 			if m.Common.Trees[t.Rel].Files[of.file] != "" && l.was[t.Rel].Files[of.file] == "" {
 				text := "a " + of.what + " is under way since this session: `git status` shows it"
-				remarks = append(remarks, Remark{t.Path, text, false, false})
+				remarks = append(remarks, Remark{t.Path, text, false})
 			}
 		}
 	}

@@ -40,7 +40,7 @@ func byName(entries []gitconfig.Entry) map[string][]string {
 // renewSettings brings what the user has changed in the configuration since the last session into the inner one. What
 // the agent has set there stays.
 func (l *live) renewSettings(m memory) error {
-	p := l.inner.place
+	p := l.place
 	now := p.settings()
 	var b strings.Builder
 	for _, name := range unionKeys(m.Settings, now) {
@@ -55,7 +55,7 @@ func (l *live) renewSettings(m memory) error {
 	if b.Len() == 0 {
 		return nil
 	}
-	if _, err := l.inner.run(prelude+b.String(), "", true); err != nil {
+	if _, err := l.inner().run(prelude+b.String(), "", true); err != nil {
 		return err
 	}
 	m.Settings = now
@@ -63,14 +63,9 @@ func (l *live) renewSettings(m memory) error {
 }
 
 // takeSettings brings what may cross of the configuration that the agent changed to the user's: remotes that are new,
-// and which branch of a remote a branch of the user's follows, where the user has set nothing.
+// and which branch of a remote a branch of the user's follows, where the user has set nothing. The place is locked.
 func (l *live) takeSettings() error {
-	unlock, err := l.inner.place.lock()
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	answer, err := l.inner.run(prelude+"g config --file \"$C/config\" --list -z --no-includes", "", false)
+	answer, err := l.inner().run(prelude+"g config --file \"$C/config\" --list -z --no-includes", "", false)
 	if err != nil {
 		return err
 	}
@@ -79,7 +74,7 @@ func (l *live) takeSettings() error {
 		name, value, _ := strings.Cut(setting, "\n")
 		inner[name] = append(inner[name], value)
 	}
-	take, remarks := crossing(inner, l.inner.place.settings())
+	take, remarks := crossing(inner, l.place.settings())
 	l.remarks = append(l.remarks, remarks...)
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(take)) {
@@ -88,7 +83,7 @@ func (l *live) takeSettings() error {
 	if b.Len() == 0 {
 		return nil
 	}
-	_, err = l.outer.run(prelude+b.String(), "", true)
+	_, err = l.outer().run(prelude+b.String(), "", true)
 	return err
 }
 
@@ -111,13 +106,13 @@ func crossing(inner, outer map[string][]string) (take map[string]string, remarks
 		}
 		if !remoteName.MatchString(remote) || !plainAddress(values[0]) {
 			remarks = append(remarks, Remark{"remote " + remote, "it was added inside, and its address is none that " +
-				"git fetches from without running a program: it stays inside", true, false})
+				"git fetches from without running a program: it stays inside", false})
 			continue
 		}
 		remotes[remote] = true
 		take[name] = values[0]
 		take["remote."+remote+".fetch"] = "+refs/heads/*:refs/remotes/" + remote + "/*"
-		remarks = append(remarks, Remark{"remote " + remote, "it was added inside: " + values[0], false, false})
+		remarks = append(remarks, Remark{"remote " + remote, "it was added inside: " + values[0], false})
 	}
 	for name, values := range inner {
 		branch, is := part(name, "branch.", ".remote")

@@ -203,10 +203,13 @@ func Word(name string) string {
 	case Visible(name) != name || strings.Contains(name, "`"):
 		return ""
 	case name == "" || strings.Trim(name, plain) != "":
-		return "'" + strings.ReplaceAll(name, "'", `'\''`) + "'"
+		return Quote(name)
 	}
 	return name
 }
+
+// Quote makes any text one word for a shell.
+func Quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
 var quotes = strings.NewReplacer("'", `\x27`, "`", `\x60`)
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"claudebox/internal/agent/object"
+	"claudebox/internal/diag"
 	"claudebox/internal/secret/leak"
 )
 
@@ -221,11 +222,8 @@ func (r Request) statusLine(raw json.RawMessage) (line json.RawMessage, notes []
 	if r.Status == "" {
 		return nil, notes
 	}
-	return object.Encode(map[string]string{"type": "command", "command": "echo " + quote(r.Status)}), notes
+	return object.Encode(map[string]string{"type": "command", "command": "echo " + diag.Quote(r.Status)}), notes
 }
-
-// quote makes a text one word of a shell.
-func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
 // refuse says why a hook or a status line of the user does not enter; empty: it does.
 func (r Request) refuse(o object.Object) string {

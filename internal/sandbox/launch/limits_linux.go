@@ -64,18 +64,13 @@ const writableSettings = "in a container, mount /proc/sys writable; if it stays 
 
 // userLimits returns the limits on a sandbox for what is counted per user.
 func userLimits() (list []within.Setting, err error) {
-	const longest = 64
 	for _, share := range shares {
 		if unix.Access("/proc/sys/user/"+share.name, unix.F_OK) != nil {
 			continue // this kernel does not have what it limits
 		}
 		most := share.most
 		if share.part > 0 {
-			text, err := smallfile.Read("/proc/sys/fs/"+share.file, longest)
-			if err == nil {
-				most, err = strconv.Atoi(strings.TrimSpace(string(text)))
-			}
-			if err != nil {
+			if most, err = readNumber("/proc/sys/fs/" + share.file); err != nil {
 				return nil, &diag.Error{Op: "read a limit of your user's", Err: err, Remedy: "mount /proc whole"}
 			}
 			most = max(1, most/share.part)
@@ -85,6 +80,16 @@ func userLimits() (list []within.Setting, err error) {
 	return list, nil
 }
 
+// readNumber reads a file of the kernel's that holds one number.
+func readNumber(file string) (int, error) {
+	const longest = 64
+	text, err := smallfile.Read(file, longest)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(strings.TrimSpace(string(text)))
+}
+
 // victim is how readily the kernel ends the sandbox's processes when memory is short (proc_pid_oom_score_adj(5)):
 // before claudebox, which judges what they leave, and before what else the user runs. Inside it cannot be lowered, as
 // /proc is read-only there.
@@ -92,13 +97,8 @@ const victim = 300
 
 // offer has the kernel end a process, and what it starts, before others. A value that is higher already stays.
 func offer(pid int) error {
-	const longest = 64
 	file := fmt.Sprintf("/proc/%d/oom_score_adj", pid)
-	text, err := smallfile.Read(file, longest)
-	now := 0
-	if err == nil {
-		now, err = strconv.Atoi(strings.TrimSpace(string(text)))
-	}
+	now, err := readNumber(file)
 	if err == nil && now < victim {
 		err = os.WriteFile(file, []byte(strconv.Itoa(victim)), 0)
 	}

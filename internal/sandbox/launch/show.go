@@ -8,6 +8,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"claudebox/internal/diag"
 	"claudebox/internal/plan"
 )
 
@@ -125,7 +126,7 @@ func Quote(s string) string {
 	case s != "" && strings.IndexFunc(s, isShellSpecial) < 0:
 		return s
 	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+	return diag.Quote(s)
 }
 
 // quoteUnseen quotes s as bash's $'…' (bash(1), "Quoting"), with the bytes of invisible

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/pathname"
 )
@@ -180,7 +181,7 @@ func (l *live) adoptModule(rel, tree string) error {
 	script := fmt.Sprintf(`%sunset GIT_WORK_TREE
 g init -q --template= --initial-branch=main --bare "$C" && g config --file "$C/config" core.bare false &&
 g config --file "$C/config" core.worktree %s || exit 1
-`, prelude, quote(tree))
+`, prelude, diag.Quote(tree))
 	if _, err := module.outer().run(script, "", true); err != nil {
 		return err
 	}
@@ -193,7 +194,7 @@ g config --file "$C/config" core.worktree %s || exit 1
 		return errors.Join(err, os.RemoveAll(outer))
 	}
 	refer := fmt.Sprintf("mkdir -p \"$C/objects/info\" && echo %s >\"$C/objects/info/alternates\" || exit 1\n",
-		quote(p.Shared()+"/objects"))
+		diag.Quote(p.Shared()+"/objects"))
 	if _, err := module.inner().run(prelude+refer, "", true); err != nil {
 		return err
 	}
@@ -211,7 +212,7 @@ g config --file "$C/config" core.worktree %s || exit 1
 		return err
 	}
 	name := strings.TrimPrefix(rel, "modules/")
-	_, err = l.outer().run(prelude+`g config --file "$C/config" `+quote("submodule."+name+".active")+" true", "", true)
+	_, err = l.outer().run(prelude+`g config --file "$C/config" `+diag.Quote("submodule."+name+".active")+" true", "", true)
 	return err
 }
 

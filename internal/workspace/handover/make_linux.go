@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/identity"
 	"claudebox/internal/linux/pathname"
@@ -215,17 +216,17 @@ func (p Place) preparations() string {
 	var b strings.Builder
 	b.WriteString(sameScript(p))
 	for _, rel := range p.points() {
-		fmt.Fprintf(&b, "mkdir -p \"$C\"/%s || exit 1\n", quote(rel))
+		fmt.Fprintf(&b, "mkdir -p \"$C\"/%s || exit 1\n", diag.Quote(rel))
 	}
 	for _, t := range p.Trees {
 		if t.Rel == "." {
 			continue
 		}
-		at := quote(p.dir(t))
+		at := diag.Quote(p.dir(t))
 		fmt.Fprintf(&b, `if [ ! -e %[1]s/HEAD ]; then mkdir -p %[1]s && echo ../.. >%[1]s/commondir && echo %[2]s >%[1]s/gitdir &&
 echo 0000000000000000000000000000000000000000 >%[1]s/HEAD || exit 1; fi
 if [ ! -e %[1]s/locked ]; then echo %[3]s >%[1]s/locked || exit 1; fi
-`, at, quote(t.Path+"/.git"), quote(lockReason))
+`, at, diag.Quote(t.Path+"/.git"), diag.Quote(lockReason))
 	}
 	return b.String()
 }

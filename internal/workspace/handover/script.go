@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"path"
 	"strings"
+
+	"claudebox/internal/diag"
 )
 
 // The scripts run in a box, and for the user's side without one: by the same programs, in the same environment. A
@@ -23,9 +25,6 @@ const inCommon = "export GIT_DIR=$C\n"
 // noIndex is said of a checkout that has none.
 const noIndex = "no-index"
 
-// quote quotes a word for a shell.
-func quote(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
-
 // gone is the exit code of a script that finds an inner folder which is none that claudebox has made.
 const gone = 76
 
@@ -33,7 +32,7 @@ const gone = 76
 // whoever removes all that is in it removes what refers to the user's objects.
 func sameScript(p Place) string {
 	return fmt.Sprintf("[ \"$(head -c 4096 \"$C/objects/info/alternates\" 2>/dev/null)\" = %s ] || exit %d\n",
-		quote(p.Shared()+"/objects"), gone)
+		diag.Quote(p.Shared()+"/objects"), gone)
 }
 
 // readScript prints what [parse] reads.
@@ -52,7 +51,7 @@ if g rev-parse -q --verify refs/stash >/dev/null; then g stash list --format='%H
 `)
 	for _, t := range p.Trees {
 		fmt.Fprintf(&b, "export GIT_DIR=%s\nif [ -f \"$GIT_DIR/HEAD\" ]; then head_of; mark; "+
-			"g ls-files --stage -z || exit 1; mark\n", quote(p.dir(t)))
+			"g ls-files --stage -z || exit 1; mark\n", diag.Quote(p.dir(t)))
 		fmt.Fprintf(&b, "for f in %s; do [ -e \"$GIT_DIR/$f\" ] && echo $f; done\n", strings.Join(underWay, " "))
 		fmt.Fprintf(&b, "[ -e \"$GIT_DIR/index\" ] || echo %s; mark\n", noIndex)
 		for _, file := range stateFiles {
@@ -88,7 +87,7 @@ lock() { # who was killed has left one, as this process holds the place
 `)
 	for _, t := range c.Trees {
 		if t.Head != "" || len(t.Stage) > 0 {
-			fmt.Fprintf(&b, "GIT_DIR=%s; lock %s\n", quote(p.dir(t.Tree)), t.Expect.sum())
+			fmt.Fprintf(&b, "GIT_DIR=%s; lock %s\n", diag.Quote(p.dir(t.Tree)), t.Expect.sum())
 		}
 	}
 	b.WriteString("GIT_DIR=$C\n")
@@ -97,7 +96,7 @@ lock() { # who was killed has left one, as this process holds the place
 		stashScript(&b, c.Stash)
 	}
 	for _, t := range c.Trees {
-		fmt.Fprintf(&b, "GIT_DIR=%s\n", quote(p.dir(t.Tree)))
+		fmt.Fprintf(&b, "GIT_DIR=%s\n", diag.Quote(p.dir(t.Tree)))
 		treeScript(&b, &in, t, ended)
 	}
 	return b.String(), in.String()
@@ -107,14 +106,14 @@ lock() { # who was killed has left one, as this process holds the place
 func treeScript(b, in *strings.Builder, t TreeChange, ended string) {
 	for _, name := range t.Ended {
 		fmt.Fprintf(b, "mkdir -p %s && rm -rf %[1]s/%[2]s && mv -fT \"$GIT_DIR/%[2]s\" %[1]s/%[2]s || exit 1\n",
-			quote(ended), name)
+			diag.Quote(ended), name)
 	}
 	if t.Head != "" {
 		message := "checkout: moving from " + short(t.Expect.Head) + " to " + short(t.Head)
 		if ref, is := strings.CutPrefix(t.Head, "ref: "); is {
-			fmt.Fprintf(b, "g symbolic-ref -m %s HEAD %s || exit 1\n", quote(message), quote(ref))
+			fmt.Fprintf(b, "g symbolic-ref -m %s HEAD %s || exit 1\n", diag.Quote(message), diag.Quote(ref))
 		} else {
-			fmt.Fprintf(b, "g update-ref --no-deref -m %s HEAD %s || exit 1\n", quote(message), t.Head)
+			fmt.Fprintf(b, "g update-ref --no-deref -m %s HEAD %s || exit 1\n", diag.Quote(message), t.Head)
 		}
 	}
 	if text := stageText(t); text != "" {
@@ -132,12 +131,12 @@ mv -fT "$i.claudebox" "$i" || exit 1
 			fmt.Fprintf(b, "rm -f \"$GIT_DIR/%s\"\n", file.name)
 		default:
 			fmt.Fprintf(b, "printf %%s %s >\"$GIT_DIR/%s.claudebox\" && mv -fT \"$GIT_DIR/%[2]s.claudebox\" "+
-				"\"$GIT_DIR/%[2]s\" || exit 1\n", quote(text), file.name)
+				"\"$GIT_DIR/%[2]s\" || exit 1\n", diag.Quote(text), file.name)
 		}
 	}
 	for _, name := range t.Copied {
 		fmt.Fprintf(b, "rm -rf \"$GIT_DIR/%s\" && cp -rT --no-dereference %s \"$GIT_DIR/%[1]s\" || exit 1\n",
-			name, quote(path.Join(usersFolder, t.Rel, name)))
+			name, diag.Quote(path.Join(usersFolder, t.Rel, name)))
 	}
 }
 
@@ -164,7 +163,7 @@ func refsScript(b, in *strings.Builder, changes []RefChange, why string) {
 		if text.Len() > 0 {
 			in.WriteString(text.String())
 			fmt.Fprintf(b, "head -c %d | g update-ref --no-deref --create-reflog -m %s --stdin -z || exit 75\n",
-				text.Len(), quote(why))
+				text.Len(), diag.Quote(why))
 		}
 	}
 }
@@ -179,7 +178,7 @@ func stashScript(b *strings.Builder, want []Stashed) {
 		"for n in \"${drop[@]}\"; do g stash drop -q \"stash@{$n}\" || exit 1; done\n")
 	for n := len(want) - 1; n >= 0; n-- {
 		fmt.Fprintf(b, "case $has in *%s*) ;; *) g stash store -q -m %s %[1]s || exit 1;; esac\n",
-			want[n].Object, quote(want[n].Message))
+			want[n].Object, diag.Quote(want[n].Message))
 	}
 }
 

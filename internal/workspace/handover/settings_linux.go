@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"claudebox/internal/diag"
 	"claudebox/internal/workspace/gitconfig"
 )
 
@@ -47,9 +48,10 @@ func (l *live) renewSettings(m memory) error {
 		if slices.Equal(m.Settings[name], now[name]) {
 			continue
 		}
-		fmt.Fprintf(&b, "g config --file \"$C/config\" --unset-all %s || :\n", quote(name))
+		setting := diag.Quote(name)
+		fmt.Fprintf(&b, "g config --file \"$C/config\" --unset-all %s || :\n", setting)
 		for _, value := range now[name] {
-			fmt.Fprintf(&b, "g config --file \"$C/config\" --add %s %s || exit 1\n", quote(name), quote(value))
+			fmt.Fprintf(&b, "g config --file \"$C/config\" --add %s %s || exit 1\n", setting, diag.Quote(value))
 		}
 	}
 	if b.Len() == 0 {
@@ -78,7 +80,7 @@ func (l *live) takeSettings() error {
 	l.remarks = append(l.remarks, remarks...)
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(take)) {
-		fmt.Fprintf(&b, "g config --file \"$C/config\" %s %s || exit 1\n", quote(name), quote(take[name]))
+		fmt.Fprintf(&b, "g config --file \"$C/config\" %s %s || exit 1\n", diag.Quote(name), diag.Quote(take[name]))
 	}
 	if b.Len() == 0 {
 		return nil

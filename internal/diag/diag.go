@@ -182,6 +182,15 @@ func Names(list []string) string {
 	return strings.Join(names, ", ")
 }
 
+// Some is [Names] for the first of many, and says how many more there are.
+func Some(list []string, most int) string {
+	text := Names(list[:min(most, len(list))])
+	if more := len(list) - most; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
 // Command returns a command with the names of files, quoted for a shell, to be shown in backquotes; empty for names of
 // which [Word] has no form.
 func Command(words string, names ...string) string {

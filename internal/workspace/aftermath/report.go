@@ -159,12 +159,8 @@ func (r Report) forPeople() (list []Change, first int) {
 	if len(edited) == 0 {
 		return list, first
 	}
-	names := diag.Names(edited[:min(most, len(edited))])
-	if more := len(edited) - most; more > 0 {
-		names += fmt.Sprintf(" and %d more", more)
-	}
 	const means = "tracked, and run when you build, test or install: see `git diff HEAD`, or `git log -p` if committed"
-	return append(list, Change{Path: names, Change: Changed, Means: means, Ordinary: true}), first
+	return append(list, Change{Path: diag.Some(edited, most), Change: Changed, Means: means, Ordinary: true}), first
 }
 
 // spread brings the first change of each kind to the front, then the second ones: many of one do not hide another. It

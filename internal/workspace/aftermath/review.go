@@ -209,16 +209,8 @@ func (v *place) settings(list []string, change, later string) {
 	if len(list) == 0 {
 		return
 	}
-	var names []string
-	for _, rel := range list[:min(most, len(list))] {
-		names = append(names, diag.Name(rel))
-	}
-	said := strings.Join(names, ", ")
-	if more := len(list) - most; more > 0 {
-		said += fmt.Sprintf(" and %d more", more)
-	}
 	const means = "some tool may obey it, as it begins with a dot or is called like a configuration; these are "
-	v.tell(".", change, means+change+": "+said+later)
+	v.tell(".", change, means+change+": "+diag.Some(list, most)+later)
 }
 
 // byThatSession is said of a change since a session began whose end nobody saw.

@@ -1,11 +1,12 @@
 package handover
 
 import (
-	"fmt"
 	"maps"
 	"path"
 	"slices"
 	"strings"
+
+	"claudebox/internal/diag"
 )
 
 // facts are what git says of what both sides hold. They are values, so that [decide] is a function of values.
@@ -169,7 +170,7 @@ func (d *decision) ref(name, b, i, o string, outer Side, known map[string]string
 	case strings.HasPrefix(name, "refs/heads/") && !is(i):
 		d.wait(name, "it is no commit")
 	case len(f.foreign[i]) > 0 && !f.final:
-		d.wait(name, "it brings a repository that the agent made, "+list(f.foreign[i])+
+		d.wait(name, "it brings a repository that the agent made, "+diag.Some(f.foreign[i], 3)+
 			": it waits until the session ends")
 	case f.taken[name]:
 		d.wait(name, "it is checked out in another worktree of yours")
@@ -477,16 +478,6 @@ func operation(names []string) string {
 		texts = append(texts, operations[name])
 	}
 	return strings.Join(texts, ", ")
-}
-
-// list returns names for a sentence, the first few of many.
-func list(names []string) string {
-	const most = 3
-	text := strings.Join(names[:min(len(names), most)], ", ")
-	if more := len(names) - most; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text
 }
 
 func hasAny(text string, prefixes ...string) bool {

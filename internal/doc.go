@@ -11,7 +11,7 @@
 //	network    what leaves a sandbox and what enters
 //	profile    documents to a valid Profile; where they lie; what a project's own may do
 //	plan       package names to store paths; the pinned plan
-//	sandbox    plan and host to bwrap's words; the running sandbox
+//	sandbox    plan and host to bwrap's words; what is inside; the running sandbox
 //	agent      the program inside, and what it keeps between sessions
 //	workspace  the project and folders beside it, read-write: looked at, protected, compared; commits handed over
 //	ui         what a person reads: the audit, explanations, checks

@@ -121,10 +121,10 @@ func lookAtState(in inputs) (state.Instance, error) {
 		Request: agenthome.Request{
 			Home: in.folders.Home, UserHome: in.Facts.Home,
 			Trusted: slices.Compact([]string{in.project.Path, in.project.Dir}),
-			Path:    p.Path, Status: "claudebox " + p.Profile + " · " + p.Network.Tier, Servers: p.MCP,
-			Inside: func(program string) bool { return isInside(p, program) },
+			Status:  "claudebox " + p.Profile + " · " + p.Network.Tier, Servers: p.MCP,
 		},
-		UID: in.Facts.UID, Kind: state.Kind(p.State), Root: in.project.InstanceRoot, Caches: plan.CacheFolders(),
+		Later: true, UID: in.Facts.UID, Kind: state.Kind(p.State), Root: in.project.InstanceRoot,
+		Caches: plan.CacheFolders(),
 	}
 	for _, folder := range p.Agent.Home { // that is kept beside ~/.claude
 		req.Folders = append(req.Folders, plan.KeptFolder(folder))
@@ -155,7 +155,7 @@ func (s *Session) IsLogin(real string) bool {
 	return s.Instance.ID != "" && real != "" && (real == s.Instance.Login.File || err == nil && real == home)
 }
 
-// homeOf mounts the folders that the agent's home leads to, and says what of the user's settings does not enter.
+// homeOf mounts the folders that the agent's home leads to.
 func homeOf(in inputs) (made part, err error) {
 	for _, of := range in.Instance.Imports {
 		m := launch.Mount{
@@ -178,8 +178,18 @@ func homeOf(in inputs) (made part, err error) {
 		}
 		made.add(lent)
 	}
-	made.note(in.Instance.Notes...)
 	return made, nil
+}
+
+// furnish looks at the files of the agent's home by what is inside, and says what of the user's does not enter.
+func furnish(in inputs) (found state.Instance, said part, err error) {
+	found = in.Instance
+	if found.ID == "" { // it could not be found, see [Checkup]
+		return found, said, nil
+	}
+	err = found.Furnish(in.inside.Program, in.inside.File)
+	said.note(found.Notes...)
+	return found, said, err
 }
 
 // Bounds of the search for secrets in the user's folders that enter: a person waits for it before being asked.

@@ -13,6 +13,7 @@ import (
 	"claudebox/internal/plan/resolve"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/sandbox/seccomp"
+	"claudebox/internal/sandbox/view"
 	"claudebox/internal/workspace/homelink"
 	"claudebox/internal/workspace/project"
 )
@@ -28,6 +29,7 @@ type inputs struct {
 	project      project.Project
 	secrets      secrets
 	Instance     state.Instance
+	inside       *view.View // see [viewOf]; nil: not known yet
 }
 
 // look finds the inputs of a launch by a plan. It changes nothing.
@@ -94,6 +96,8 @@ type parts struct {
 	brokered brokeredPart
 	limited  bool              // systemd enforces the limits
 	linked   map[string]string // which of mounts were reached by a link, see [bound]
+	inside   *view.View
+	instance state.Instance // with the files of the agent's home
 }
 
 // gather makes all parts of a launch. port is the port of the broker's proxy, see [listen].
@@ -107,9 +111,6 @@ func gather(in inputs, k *keeper, port int) (p parts, err error) {
 	if p.agent, err = agentOf(in, k); err != nil {
 		return p, err
 	}
-	if p.git, err = gitOf(in); err != nil {
-		return p, err
-	}
 	if p.nix, err = nixOf(in); err != nil {
 		return p, err
 	}
@@ -119,11 +120,40 @@ func gather(in inputs, k *keeper, port int) (p parts, err error) {
 	if p.home, err = homeOf(in); err != nil {
 		return p, err
 	}
+	if in.inside, err = viewOf(in, p); err != nil {
+		return p, err
+	}
+	p.inside = in.inside
+	if p.git, err = gitOf(in); err != nil {
+		return p, err
+	}
+	var said part
+	if p.instance, said, err = furnish(in); err != nil {
+		return p, err
+	}
+	p.home.add(said)
 	p.limits, p.limited = limitsOf(in)
 	var overrides map[string]launch.Override
 	p.remarks, overrides = remarksOf(in)
 	p.brokered, err = brokeredOf(in, overrides, port)
 	return p, err
+}
+
+// viewOf says what is inside, once all parts are made that bring programs and files of the host there.
+func viewOf(in inputs, p parts) (*view.View, error) {
+	mounts, err := launch.Mounts(in.plan, hostOf(in, p), func(path string) (string, error) {
+		at, _, err := follow(in, path)
+		return at, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	v := view.Of(mounts, slices.Concat(in.plan.Pins.Closure, p.agent.Closure))
+	v.Path, v.Home, v.Project, v.Dir = in.plan.Path, in.Facts.Home, in.project.Path, in.project.Dir
+	for _, of := range in.Instance.Imports { // their links may not be made yet
+		v.Links[of.Link(in.Facts.Home)] = of.Destination
+	}
+	return v, nil
 }
 
 // bound is a launch, with what must be known of its mounts while it runs.

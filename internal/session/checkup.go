@@ -74,20 +74,23 @@ func (c *Checkup) plan(p planner) planned {
 // parts makes the parts of a launch, each by itself.
 func (c *Checkup) parts(in inputs, k *keeper) {
 	located := c.project(&in)
-	mounts := 0
+	var p parts
+	var err error
 	if in.plan.Agent.Name != "" {
-		agent, err := agentOf(in, k)
-		mounts += len(agent.Mounts)
-		c.judge("agent", err, strings.Join(agent.Words, " "))
+		p.agent, err = agentOf(in, k)
+		c.judge("agent", err, strings.Join(p.agent.Words, " "))
 	}
-	if located {
-		git, err := gitOf(in)
-		mounts += len(git.Mounts)
-		c.judge("git", err, "the identity for this folder can be read")
-		more, _, err := mountsOf(in)
-		mounts += len(more.Mounts)
-		c.judge("mounts", err, fmt.Sprintf("%d beyond the base", mounts))
+	if !located {
+		return
 	}
+	p.mounts, _, err = mountsOf(in)
+	c.judge("mounts", err, fmt.Sprintf("%d beyond the base", len(p.agent.Mounts)+len(p.mounts.Mounts)))
+	if in.inside, err = viewOf(in, p); err != nil {
+		c.judge("mounts", err, "")
+		return
+	}
+	_, err = gitOf(in)
+	c.judge("git", err, "the identity for this folder can be read")
 }
 
 // launch prepares the whole launch, to find every fault that keeps it from starting, even one that no part knows of.

@@ -45,7 +45,7 @@ func gitOf(in inputs) (made gitPart, err error) {
 			"git config --global " + missing + " …")
 	}
 	made.access = usergit.Access{
-		Hosts: in.plan.Git.Hosts, SSHToHTTPS: in.plan.Git.SSHToHTTPS, NoSSH: !isInside(in.plan, "ssh"),
+		Hosts: in.plan.Git.Hosts, SSHToHTTPS: in.plan.Git.SSHToHTTPS, NoSSH: in.inside.Find("ssh") == "",
 	}
 	for _, host := range in.plan.Git.Hosts {
 		if token, _ := env.Get(host.Variable); token == "" {

@@ -17,6 +17,7 @@ import (
 	"claudebox/internal/plan"
 	"claudebox/internal/profile"
 	"claudebox/internal/sandbox/launch"
+	"claudebox/internal/sandbox/view"
 	"claudebox/internal/secret/sshagent"
 	"claudebox/internal/session/usergit"
 )
@@ -44,10 +45,10 @@ func (made *gitPart) letKeys(in inputs, id usergit.Identity) {
 		return
 	}
 	if wanted.Sign != "" {
-		made.sign(in.plan, id, found, file)
+		made.sign(in.inside, id, found, file)
 	}
 	if len(wanted.SSH) > 0 {
-		made.logIn(in.plan, found)
+		made.logIn(in, found)
 	}
 	r := &made.keys
 	if r.Rules.Git == nil && len(r.Rules.Hosts) == 0 {
@@ -114,7 +115,7 @@ func literalKey(signingKey string) (line string, literal bool) {
 }
 
 // sign adds the key that git signs with.
-func (made *gitPart) sign(p plan.Plan, id usergit.Identity, found sshagent.Found, file keyFiles) {
+func (made *gitPart) sign(inside *view.View, id usergit.Identity, found sshagent.Found, file keyFiles) {
 	key, private, why := chooseKey(id, found, file)
 	if why != "" {
 		made.warn("git cannot sign: " + why)
@@ -123,18 +124,19 @@ func (made *gitPart) sign(p plan.Plan, id usergit.Identity, found sshagent.Found
 	made.keys.Rules.Git, made.keys.Key = key.Blob, private
 	made.access.SigningKey, made.access.Signs = key.Line, id.Signs == "true"
 	made.listOutside("your SSH key "+key.Fingerprint, []string{"signatures of git"}, signRule)
-	if !isInside(p, "ssh-keygen") {
+	if inside.Find("ssh-keygen") == "" {
 		made.warn("git cannot sign: there is no ssh-keygen inside; write `packages: [openssh]` in the profile")
 	}
 }
 
 // logIn adds the hosts that ssh may log in to, with their public keys.
-func (made *gitPart) logIn(p plan.Plan, found sshagent.Found) {
+func (made *gitPart) logIn(in inputs, found sshagent.Found) {
+	p := in.plan
 	if len(found.Held) == 0 {
 		made.warn("ssh cannot log in: no agent with a key is at SSH_AUTH_SOCK (ssh-add)")
 		return
 	}
-	if !isInside(p, "ssh") {
+	if in.inside.Find("ssh") == "" {
 		made.warn("ssh cannot log in: there is no ssh inside; write `packages: [openssh]` in the profile")
 	}
 	var lines strings.Builder

@@ -14,6 +14,7 @@ import (
 	"claudebox/internal/plan/resolve"
 	"claudebox/internal/profile"
 	"claudebox/internal/sandbox/launch"
+	"claudebox/internal/sandbox/view"
 )
 
 // remarksOf notes what a person should know before the start. overrides are for
@@ -22,7 +23,7 @@ func remarksOf(in inputs) (made part, overrides map[string]launch.Override) {
 	if len(in.missing) > 0 {
 		made.note("not in the store yet, to be fetched or built: " + strings.Join(in.missing, ", "))
 	}
-	changed, overrides := overridesOf(in.plan, in.Facts.Env)
+	changed, overrides := overridesOf(in.plan, in.Facts.Env, in.inside)
 	made.add(changed)
 	entering := extraEnv(in.Facts.Env)
 	for _, e := range in.plan.Env {
@@ -78,7 +79,9 @@ func notPassed(env host.Environment, entering []string, tier string) []string {
 
 // overridesOf decides which host variables enter with another value or not at all,
 // because what they name is not inside.
-func overridesOf(p plan.Plan, env host.Environment) (made part, overrides map[string]launch.Override) {
+func overridesOf(p plan.Plan, env host.Environment, inside *view.View) (made part,
+	overrides map[string]launch.Override,
+) {
 	// every description database has it, and terminals of today can serve it
 	const commonTerminal = "xterm-256color"
 	overrides = map[string]launch.Override{}
@@ -87,9 +90,11 @@ func overridesOf(p plan.Plan, env host.Environment) (made part, overrides map[st
 		made.note(fmt.Sprintf("TERM is %s inside: %s has no description there", commonTerminal, name))
 	}
 	for _, name := range []string{"EDITOR", "VISUAL"} {
-		if editor := env.Value(name, ""); editor != "" && !isInside(p, editor) {
+		editor := env.Value(name, "")
+		program, _, _ := strings.Cut(strings.TrimSpace(editor), " ")
+		if reason := inside.Program(program); reason != "" {
 			overrides[name] = launch.Override{Drop: true}
-			made.note(fmt.Sprintf("%s (%s) does not enter: that program is not inside", name, editor))
+			made.note(fmt.Sprintf("%s (%s) does not enter: %s", name, editor, reason))
 		}
 	}
 	return made, overrides
@@ -111,15 +116,6 @@ func knowsTerminal(p plan.Plan, name string) bool {
 		}
 	}
 	return false
-}
-
-// isInside reports whether the program of a command line can be run inside.
-func isInside(p plan.Plan, command string) bool {
-	program, _, _ := strings.Cut(strings.TrimSpace(command), " ")
-	if filepath.IsAbs(program) {
-		return strings.HasPrefix(filepath.Clean(program), "/nix/store/")
-	}
-	return program != "" && !strings.Contains(program, "/") && programOf(p, program) != ""
 }
 
 // pathFlags are flags of Claude Code that take a path. A path that is not inside gets a note.

@@ -145,6 +145,9 @@ func Prepare(c Caller, o Options, why Purpose) (*Session, error) {
 		s.parts, err = gather(s.inputs, s.keeper, port)
 	}
 	if err == nil {
+		s.Instance, s.inside = s.parts.instance, s.parts.inside
+	}
+	if err == nil {
 		s.bound, err = bind(s.inputs, s.parts)
 	}
 	if err != nil {
@@ -203,17 +206,7 @@ func (s *Session) Pager() string {
 }
 
 // Program returns the path of the program called name on PATH inside; empty if there is none.
-func (s *Session) Program(name string) string { return programOf(s.Launch.Plan, name) }
-
-func programOf(p plan.Plan, name string) string {
-	for _, dir := range p.Path {
-		file := filepath.Join(dir, name)
-		if info, err := os.Stat(file); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
-			return file
-		}
-	}
-	return ""
-}
+func (s *Session) Program(name string) string { return s.inside.Find(name) }
 
 // NamedPath reports whether a word names a path of the host, and returns that path made absolute. A word with a
 // slash, or with "~" at its beginning, does; so does one that exists in the current folder.

@@ -1,6 +1,7 @@
 package agenthome
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -164,7 +165,7 @@ func (r Request) server(o object.Object) (kept object.Object, secrets []string, 
 		return nil, nil, where + " is probably a secret; ${NAME} in its place takes it from the environment"
 	}
 	if command != "" {
-		reason = r.missing(command)
+		reason = cmp.Or(ask(r.Runs, command), r.unseen(object.As[[]string](o["args"])))
 	}
 	return kept, secrets, reason
 }

@@ -14,18 +14,18 @@ type Request struct {
 	Trusted  []string // canonical folders that the agent is told to trust
 	APIKey   string   // the ANTHROPIC_API_KEY that enters; empty: none
 	Host     bool     // the agent works in the user's own state
-	Path     []string // PATH inside
 	Status   string   // what the agent's status line says; empty: nothing
 	Servers  []string // MCP servers of the user that enter, by name
-	// Inside reports whether a program can be run inside, by name or by path.
-	Inside func(program string) bool
+	// Runs says why a program cannot be run inside, and Sees why a file cannot be read there; empty: it can, or that is
+	// not known.
+	Runs, Sees func(word string) (reason string)
 }
 
-// Key returns a text that changes with everything that the files are made of, besides their sources. It holds no more
-// of the API key than Claude Code itself keeps.
+// Key returns a text that changes with everything that the files are made of, besides their sources and the answers of
+// Runs and Sees. It holds no more of the API key than Claude Code itself keeps.
 func (r Request) Key() string {
 	return strings.Join(r.Trusted, "\x00") + "\x00\x00" + approvedSuffix(r.APIKey) + "\x00" + r.Status + "\x00" +
-		strings.Join(r.Servers, " ") + "\x00" + strings.Join(r.Path, ":")
+		strings.Join(r.Servers, " ")
 }
 
 // From is what a file is made of.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"path"
 	"slices"
 	"strings"
 
@@ -237,37 +236,42 @@ func (r Request) refuse(o object.Object) string {
 	if i := secretWord(words); i > 0 {
 		return fmt.Sprintf("word %d of its command is probably a secret; write $NAME there", i)
 	}
+	return r.missing(command)
+}
+
+// missing says why a command cannot do inside what it does outside: a program or a file that it names is not there;
+// empty: all are, or that is not known.
+func (r Request) missing(command string) string {
 	for _, program := range programs(command) {
-		if reason := r.missing(program); reason != "" {
+		if reason := ask(r.Runs, program); reason != "" {
 			return reason
 		}
+	}
+	return r.unseen(shellSplit(command))
+}
+
+// unseen says which file among the words of a command is not inside; empty: none. What is written to is made inside.
+func (r Request) unseen(words []string) string {
+	written := false
+	for _, word := range words {
+		if !written && !strings.HasPrefix(word, ">") {
+			_, value, _ := strings.Cut(word, "=")
+			for _, name := range []string{word, value} {
+				if reason := ask(r.Sees, name); strings.Contains(name, "/") && reason != "" {
+					return reason
+				}
+			}
+		}
+		written = strings.HasSuffix(word, ">")
 	}
 	return ""
 }
 
-// missing says why a program cannot be run inside; empty: it can, or that is not known here.
-func (r Request) missing(program string) string {
-	for _, prefix := range []string{"~/", "$HOME/", "${HOME}/"} {
-		if rest, ok := strings.CutPrefix(program, prefix); ok {
-			program = path.Join(r.UserHome, rest)
-		}
-	}
-	if strings.Contains(program, "$") {
-		return "" // only the shell inside knows the variable
-	}
-	if rest, ok := strings.CutPrefix(program, path.Join(r.UserHome, ".claude")+"/"); ok {
-		if first, _, below := strings.Cut(rest, "/"); below && slices.Contains(Folders, first) {
-			return ""
-		}
-		return program + " is not inside; what lies in ~/.claude/hooks is"
-	}
-	if r.Inside == nil || r.Inside(program) {
+func ask(about func(string) string, word string) string {
+	if about == nil {
 		return ""
 	}
-	if strings.Contains(program, "/") {
-		return program + " is not inside"
-	}
-	return program + " is not inside: add its package to the profile's `packages`"
+	return about(word)
 }
 
 // shellWords are keywords and builtins of the shell, which are no programs.

@@ -64,19 +64,21 @@ func TestAnAgentTakesARuleOfTheUserAway(t *testing.T) {
 // U8: hooks and the status line run inside where their programs are there, and
 // the reason is true where they are not.
 func TestHooksRunInsideWhereTheirProgramsAre(t *testing.T) {
-	r := Request{UserHome: "/home/u", Status: "claudebox it's · inet", Inside: func(program string) bool {
-		return slices.Contains([]string{"jq", "bash", "/nix/store/x/bin/y"}, program)
+	r := Request{UserHome: "/home/u", Status: "claudebox it's · inet", Runs: runsOnly("jq", "bash", "/nix/store/x/bin/y"), Sees: func(word string) string {
+		if word == "/home/u/lib.py" {
+			return word + " is not inside"
+		}
+		return ""
 	}}
 	for name, tc := range map[string]struct{ command, reason string }{
 		"a program of the base":         {`jq -r '.tool_input | .command' >>/tmp/log`, ""},
 		"one behind variables and a cd": {`A=1 B=2 bash -c x && cd /tmp; jq .`, ""},
 		"one of the store":              {`/nix/store/x/bin/y`, ""},
-		"a file of the hooks folder":    {`~/.claude/hooks/a.sh --b`, ""},
-		"the same, spelt otherwise":     {`"$HOME/.claude/hooks/a.sh"`, ""},
-		"one in the project":            {`"$CLAUDE_PROJECT_DIR"/.claude/hooks/a.sh`, ""},
+		"what it writes to":             {`jq . >> /home/u/lib.py`, ""},
+		"a file that it is given":       {`bash /home/u/lib.py`, "/home/u/lib.py is not inside"},
+		"one behind an equals sign":     {`jq --from=/home/u/lib.py .`, "/home/u/lib.py is not inside"},
 		"a shell's own words":           {`if [ -e x ]; then echo "no | notify-send"; fi`, ""},
-		"one that is not there":         {`jq . | notify-send hello`, "notify-send is not inside: add its package"},
-		"a file elsewhere in ~/.claude": {`~/.claude/line.sh`, "/home/u/.claude/line.sh is not inside; what lies in ~/.claude/hooks is"},
+		"one that is not there":         {`jq . | notify-send hello`, "notify-send is not inside"},
 		"a program of the host":         {`/usr/local/bin/z`, "/usr/local/bin/z is not inside"},
 		"one that holds a secret":       {`bash -c 'curl -H ghp_kZ3vQ9xB7mT1wR5nL8pJ2hG6fD4sC0yAeUiO'`, "it holds what looks like a GitHub"},
 	} {
@@ -103,6 +105,16 @@ func TestHooksRunInsideWhereTheirProgramsAre(t *testing.T) {
 				t.Errorf("made %s", s.lies)
 			}
 		})
+	}
+}
+
+// runsOnly says of all programs but these that they are not inside.
+func runsOnly(programs ...string) func(string) string {
+	return func(program string) string {
+		if slices.Contains(programs, program) {
+			return ""
+		}
+		return program + " is not inside"
 	}
 }
 
@@ -138,7 +150,7 @@ func TestAnMCPServersSecretIsNotOnlyInItsEnvironment(t *testing.T) {
 		`{"command":"npx","args":["--token=hunter2horse9"]}`:                                                                     "word 1 of its command",
 		`{"command":"npx","args":["-y","@scope/server-name@latest","--key-file","~/.keys/x","--token","${T}","--port","30000"]}`: "",
 	} {
-		_, _, reason := Request{Inside: func(string) bool { return true }}.server(object.Parse([]byte(server)))
+		_, _, reason := Request{}.server(object.Parse([]byte(server)))
 		if want == "" && reason != "" || !strings.HasPrefix(reason, want) {
 			t.Errorf("%s: %q; want %q", server, reason, want)
 		}
@@ -146,7 +158,7 @@ func TestAnMCPServersSecretIsNotOnlyInItsEnvironment(t *testing.T) {
 }
 
 func TestASecretAmongAHooksWordsKeepsItOut(t *testing.T) {
-	r := Request{Inside: func(string) bool { return true }}
+	r := Request{}
 	for command, want := range map[string]bool{
 		`curl -H 'X-Api-Key: hunter2horse9' x`: true, `notify --token=hunter2horse9`: true, `API_TOKEN=hunter2horse9 notify`: true,
 		`curl -H "X-Api-Key: $KEY" x`: false, `notify --key-file ~/.keys/x`: false, `git log --author somebody`: false, `echo done`: false,
@@ -164,7 +176,7 @@ func TestMCPServersEnterByNameWithoutTheirSecrets(t *testing.T) {
 		"docs":{"command":"npx","args":["docs"],"env":{"MODE":"fast","DOCS_TOKEN":"ghp_kZ3vQ9xB7mT1wR5nL8pJ2hG6fD4sC0yAeUiO"}},
 		"web":{"type":"http","url":"https://x.example/mcp","headers":{"Authorization":"Bearer ghp_kZ3vQ9xB7mT1wR5nL8pJ2hG6fD4sC0yAeUiO"}},
 		"gone":{"command":"/opt/gone"},"other":{"command":"npx"}}}`)
-	r := Request{Servers: []string{"docs", "web", "gone", "absent"}, Inside: func(p string) bool { return p == "npx" }}
+	r := Request{Servers: []string{"docs", "web", "gone", "absent"}, Runs: runsOnly("npx")}
 	made := makeAnswers(r, From{Old: []byte(`{"mcpServers":{"own":{"command":"a"}}}`), Sources: [][]byte{host}})
 	there := object.Parse(object.Parse(made.Content)["mcpServers"])
 	if len(there) != 2 || there["own"] == nil || !strings.Contains(string(there["docs"]), "fast") || strings.Contains(string(made.Content), "ghp_") {

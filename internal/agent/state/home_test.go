@@ -75,7 +75,7 @@ func TestSettingsEnterByAnAllowList(t *testing.T) {
 		"apiKeyHelper":"canary","awsAuthRefresh":"canary","unheardOf":"canary","$schema":"s",
 		"permissions":{"allow":["Bash(canary)"],"deny":["Read(x)"],"defaultMode":"plan"}}`)
 	req := w.request()
-	req.Inside = func(string) bool { return false }
+	req.Runs = func(program string) string { return program + " is not inside" }
 	in := w.session(req)
 	want := map[string]any{
 		"model": "opus", "skipDangerousModePermissionPrompt": true, "permissions": map[string]any{"deny": []any{"Read(x)"}},

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"slices"
+	"strings"
 
 	"claudebox/internal/agent/agenthome"
 	"claudebox/internal/diag"
@@ -132,6 +133,9 @@ func (c *comparison) folders() error {
 
 // files adds steps for those [agenthome.Files] that are not as they should be.
 func (c *comparison) files() error {
+	if c.req.Later {
+		return nil
+	}
 	key := recordForm + c.req.Request.Key() + "\n" // what they are made of beside the user's files
 	for _, f := range agenthome.Files {
 		rel := path.Join(agentHome, f.Name)
@@ -144,7 +148,8 @@ func (c *comparison) files() error {
 		if closed && c.now.Chmod(rel, privateFile) == nil {
 			what, _ = c.now.Look(rel) // the agent took our right to read it, and it is read below
 		}
-		if was := c.known.Files[f.Name]; was.Inputs == inputs && was.Output == what.Stamp {
+		was := c.known.Files[f.Name]
+		if was.Inputs == inputs && was.Output == what.Stamp && c.req.answersAs(was.Asked) {
 			c.Notes = append(c.Notes, was.Notes...)
 		} else if err := c.remake(f, rel, inputs, what); err != nil {
 			return err
@@ -171,10 +176,12 @@ func (c *comparison) remake(f agenthome.File, rel, inputs string, what beneath.E
 			foreign = append(foreign, "your "+why)
 		}
 	}
-	made := f.Make(c.req.Request, agenthome.From{Old: old, Given: c.known.Files[f.Name].Given, Sources: sources})
+	asking, asked := c.req.Request, map[string]string{}
+	asking.Runs, asking.Sees = noted(asking.Runs, asked, askedRuns), noted(asking.Sees, asked, askedSees)
+	made := f.Make(asking, agenthome.From{Old: old, Given: c.known.Files[f.Name].Given, Sources: sources})
 	notes := slices.Concat(foreign, made.Notes)
 	c.Notes = slices.Concat(c.Notes, notes, made.Once)
-	s := step{rel: rel, file: f.Name, record: fileRecord{Inputs: inputs, Notes: notes, Given: made.Given}}
+	s := step{rel: rel, file: f.Name, record: fileRecord{Inputs: inputs, Asked: asked, Notes: notes, Given: made.Given}}
 	if made.Content != nil && !bytes.Equal(made.Content, old) {
 		s.aside = made.Aside || what.Kind == beneath.Dir
 		s.do = func(dir *beneath.Folder) error { return dir.Replace(rel, made.Content, privateFile) }
@@ -183,8 +190,40 @@ func (c *comparison) remake(f agenthome.File, rel, inputs string, what beneath.E
 	return nil
 }
 
+// askedRuns and askedSees begin the name of a question in [fileRecord.Asked].
+const askedRuns, askedSees = "runs ", "sees "
+
+// noted returns a function that asks about, and notes the answer in asked.
+func noted(about func(string) string, asked map[string]string, kind string) func(string) string {
+	if about == nil {
+		return nil
+	}
+	return func(word string) string {
+		answer := about(word)
+		asked[kind+word] = answer
+		return answer
+	}
+}
+
+// answersAs reports whether all that was asked before is answered as it was.
+func (r Request) answersAs(asked map[string]string) bool {
+	for question, answer := range asked {
+		about := r.Sees
+		word, is := strings.CutPrefix(question, askedRuns)
+		if is {
+			about = r.Runs
+		} else {
+			word = strings.TrimPrefix(question, askedSees)
+		}
+		if about != nil && about(word) != answer {
+			return false
+		}
+	}
+	return true
+}
+
 // recordForm changes when files are made in another way, so that all are made anew.
-const recordForm = "claudebox instance 5\n"
+const recordForm = "claudebox instance 6\n"
 
 // hashInputs returns a hash of all that a file is made of: key, and the names and states (not contents) of sources.
 func hashInputs(key string, sources []string) string {

@@ -25,8 +25,9 @@ type record struct {
 
 // fileRecord is about one file that claudebox wrote into the agent's home.
 type fileRecord struct {
-	Inputs string        // hash of what it was made of
-	Output beneath.Stamp // of the file itself
+	Inputs string            // hash of what it was made of
+	Asked  map[string]string // what was asked about what is inside, with the answers
+	Output beneath.Stamp     // of the file itself
 	Notes  []string
 	Given  string // see [agenthome.Made]
 }

@@ -3,6 +3,7 @@ package state
 import (
 	"crypto/rand"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"os"
 	"path"
@@ -28,6 +29,7 @@ const (
 // Request is what [Look] is asked for. All paths are absolute. Look sets the Host field itself, by Kind.
 type Request struct {
 	agenthome.Request
+	Later   bool     // the files of the agent's home are looked at by [Instance.Furnish]
 	UID     int      // the user who must own the instance
 	Kind    Kind     // of the agent's home
 	Root    string   // the project's canonical root
@@ -57,6 +59,11 @@ type Import struct {
 	Source      string // canonical, on the host
 	Destination string // inside
 	Writable    bool   // the agent may write as well: conversations, with [Host]
+}
+
+// Link is the path inside of the link that leads to the import. home is the user's home.
+func (i Import) Link(home string) string {
+	return path.Join(home, agentHome, strings.TrimPrefix(i.Destination, importRoot))
 }
 
 // draft is what an instance should be, and what is missing of that.
@@ -154,6 +161,27 @@ func look(at place) (draft, error) {
 	found, err := lookInto(at, dir)
 	found.Mended = mended
 	return found, err
+}
+
+// Furnish looks at the files of the agent's home, once it is known what is inside: what runs and what sees are those of
+// [agenthome.Request]. It is for a request that said Later.
+func (in *Instance) Furnish(runs, sees func(word string) (reason string)) error {
+	at := &in.held.place
+	at.req.Runs, at.req.Sees, at.req.Later = runs, sees, false
+	c := comparison{draft: in.draft, place: *at}
+	if in.exists {
+		dir, err := beneath.Open(at.dir)
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return at.failed("open "+at.dir, err)
+		}
+		if err == nil {
+			defer dir.Close()
+			c.now = dir
+		}
+	}
+	err := c.files()
+	in.draft = c.draft
+	return err
 }
 
 // lookInto compares dir, the instance's folder, with what should be, and closes it; nil: there is none. Another

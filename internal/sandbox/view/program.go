@@ -1,0 +1,207 @@
+package view
+
+import (
+	"bytes"
+	"debug/elf"
+	"io"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	"claudebox/internal/linux/pathname"
+)
+
+// Expand makes an absolute path of a word of a command line; ok is false if only the shell inside knows what the word
+// stands for. A word without a slash is no path, and stays as it is.
+func (v *View) Expand(word string) (name string, ok bool) {
+	for begin, value := range map[string]string{
+		"~/": v.Home, "$HOME/": v.Home, "${HOME}/": v.Home,
+		"$CLAUDE_PROJECT_DIR/": v.Project, "${CLAUDE_PROJECT_DIR}/": v.Project,
+	} {
+		if rest, is := strings.CutPrefix(word, begin); is {
+			word = path.Join(value, rest)
+			break
+		}
+	}
+	switch {
+	case strings.ContainsAny(word, "$`*?[{"):
+		return word, false
+	case !strings.Contains(word, "/") || path.IsAbs(word):
+		return word, true
+	}
+	return path.Join(v.Dir, word), true
+}
+
+// mostScripts bounds a chain of interpreters that are scripts themselves; the kernel has the same bound.
+const mostScripts = 5
+
+// Program says why the program that a word of a command line names cannot be run inside; empty: it can, or that is not
+// known here.
+func (v *View) Program(word string) (reason string) {
+	name, known := v.Expand(word)
+	if !known || name == "" {
+		return ""
+	}
+	return v.program(word, name, 0)
+}
+
+// Find returns the path of the program of that name on PATH; empty if there is none.
+func (v *View) Find(name string) string {
+	for _, dir := range v.Path {
+		at := path.Join(dir, name)
+		if _, info, err := v.Resolve(at); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+			return at
+		}
+	}
+	return ""
+}
+
+func (v *View) program(word, name string, depth int) string {
+	if !strings.Contains(name, "/") {
+		if v.Find(name) == "" {
+			return word + " is not inside: " + Remedy(name)
+		}
+		return "" // what is on PATH is of the store
+	}
+	end, info, err := v.Resolve(name)
+	switch {
+	case err != nil:
+		return word + " is not inside" + v.way(name)
+	case info.IsDir():
+		return word + " is a folder inside"
+	case !info.Mode().IsRegular():
+		return ""
+	case info.Mode()&0o111 == 0:
+		return word + " cannot be executed (chmod +x " + name + ")"
+	case pathname.Below(end, "/nix/store") || depth == mostScripts:
+		return ""
+	}
+	interpreter := interpreterOf(v.OnHost(end))
+	if interpreter == "" {
+		return ""
+	}
+	if reason := v.program(interpreter, interpreter, depth+1); reason != "" {
+		return "of " + word + " " + reason
+	}
+	return ""
+}
+
+// way says how a file of the host comes inside; empty if nothing is there.
+func (v *View) way(name string) string {
+	if _, err := os.Stat(name); err != nil {
+		return ""
+	}
+	if at := v.Find(path.Base(name)); at != "" {
+		return ": `" + path.Base(name) + "` alone is found there"
+	}
+	for _, dir := range []string{"/bin", "/sbin", "/usr", "/opt", "/etc", "/lib"} {
+		if pathname.Below(name, dir) {
+			return ": " + Remedy(path.Base(name))
+		}
+	}
+	return ": --mount-ro " + name + ", or the profile's `mounts`, brings it"
+}
+
+// interpreterOf returns what the kernel runs for a program: the interpreter of a script, the loader of an ELF program;
+// empty if it needs none, or cannot be read. Behind env(1) it is the program that env looks for.
+func interpreterOf(file string) string {
+	const most = 256 // bytes that the kernel looks at
+	f, err := os.Open(file)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	head := make([]byte, most)
+	n, err := f.ReadAt(head, 0)
+	if err != nil && err != io.EOF {
+		return ""
+	}
+	head = head[:n]
+	if bytes.HasPrefix(head, []byte(elf.ELFMAG)) {
+		return loaderOf(f)
+	}
+	line, is := bytes.CutPrefix(head, []byte("#!"))
+	if !is {
+		return ""
+	}
+	line, _, _ = bytes.Cut(line, []byte("\n"))
+	words := strings.Fields(string(line))
+	if len(words) == 0 {
+		return ""
+	}
+	if path.Base(words[0]) == "env" {
+		for _, word := range words[1:] {
+			if !strings.HasPrefix(word, "-") && !strings.Contains(word, "=") {
+				return word
+			}
+		}
+	}
+	return words[0]
+}
+
+func loaderOf(file io.ReaderAt) string {
+	const longest = 4096
+	program, err := elf.NewFile(file)
+	if err != nil {
+		return ""
+	}
+	for _, segment := range program.Progs {
+		if segment.Type == elf.PT_INTERP && segment.Filesz < longest {
+			text, _ := io.ReadAll(segment.Open())
+			return strings.TrimRight(string(text), "\x00")
+		}
+	}
+	return ""
+}
+
+// File says why a file of the host that a word of a command line names cannot be read inside; empty: it can, or the
+// word names no such file.
+func (v *View) File(word string) (reason string) {
+	name, known := v.Expand(word)
+	if !known || !path.IsAbs(name) {
+		return ""
+	}
+	if info, err := os.Stat(name); err != nil || !info.Mode().IsRegular() || v.Has(name) {
+		return ""
+	}
+	return word + " is not inside" + v.way(name)
+}
+
+// packages maps programs to the attribute of nixpkgs that has them, where the names differ.
+var packages = map[string]string{
+	"aplay": "alsa-utils", "awk": "gawk", "aws": "awscli2", "bundle": "bundler", "bunx": "bun", "cc": "gcc",
+	"clang++": "clang", "clear": "ncurses", "code": "vscode", "column": "util-linux",
+	"composer": "phpPackages.composer", "convert": "imagemagick", "corepack": "nodejs", "difft": "difftastic",
+	"dig": "dnsutils", "docker": "docker-client", "dotnet": "dotnet-sdk", "emacsclient": "emacs",
+	"espeak": "espeak-ng", "g++": "gcc", "gpg": "gnupg", "grep": "gnugrep", "gs": "ghostscript",
+	"helm": "kubernetes-helm", "hexdump": "util-linux", "hg": "mercurial", "ip": "iproute2", "java": "jdk",
+	"javac": "jdk", "jj": "jujutsu", "magick": "imagemagick", "make": "gnumake", "mvn": "maven",
+	"mysql": "mariadb", "nc": "netcat", "node": "nodejs", "notify-send": "libnotify", "npm": "nodejs",
+	"npx": "nodejs", "nvim": "neovim", "paplay": "pulseaudio", "pgrep": "procps", "ping": "iputils",
+	"pip": "python3Packages.pip", "pip3": "python3Packages.pip", "ps": "procps", "psql": "postgresql",
+	"python": "python3", "redis-cli": "redis", "rg": "ripgrep", "scp": "openssh", "sed": "gnused",
+	"sqlite3": "sqlite", "ssh": "openssh", "ssh-keygen": "openssh", "svn": "subversion", "tar": "gnutar",
+	"tsc": "typescript", "uvx": "uv", "vi": "vim", "wl-copy": "wl-clipboard",
+}
+
+// sameName are programs whose packages are called as they are.
+var sameName = strings.Fields(`bc bun cargo delta deno diff-so-fancy emacs exiftool fish gh git-crypt git-lfs glab go jupyter
+	kubectl less man meld mergiraf nano nbstripout pandoc perl php pnpm python3 rsync ruby rustc
+	terraform tmux transcrypt uv vim xclip xxd yarn zsh`)
+
+// Package returns the attribute of nixpkgs that has a program; empty if that is not known here.
+func Package(program string) string {
+	if slices.Contains(sameName, program) {
+		return program
+	}
+	return packages[program]
+}
+
+// Remedy says how a program comes inside.
+func Remedy(program string) string {
+	if attr := Package(program); attr != "" {
+		return "add its package to the profile: `packages: [" + attr + "]`"
+	}
+	return "add the package that has it to the profile's `packages`; inside, `, " + program + "` looks for one"
+}

@@ -1,0 +1,143 @@
+package view
+
+import (
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"claudebox/internal/linux/beneath"
+	"claudebox/internal/linux/pathname"
+	"claudebox/internal/plan"
+	"claudebox/internal/sandbox/launch"
+)
+
+// View is the file system of a sandbox, as far as its mounts tell. Paths are absolute and as inside, if not said
+// otherwise.
+type View struct {
+	Path    []string          // the folders of PATH
+	Home    string            // what "~" stands for
+	Project string            // what CLAUDE_PROJECT_DIR stands for
+	Dir     string            // the current folder
+	Links   map[string]string // links that will be there when the sandbox starts, with their texts
+
+	mounts  map[string]*launch.Mount // by destination
+	above   map[string]bool          // folders that a destination lies in
+	closure []string
+}
+
+// Of makes the view of these mounts. closure are the store paths of a mount of kind closure.
+func Of(mounts []launch.Mount, closure []string) *View {
+	v := &View{
+		Links: map[string]string{}, closure: closure,
+		mounts: make(map[string]*launch.Mount, len(mounts)), above: map[string]bool{"/": true},
+	}
+	for i := range mounts {
+		v.mounts[mounts[i].Destination] = &mounts[i]
+		for dir := path.Dir(mounts[i].Destination); !v.above[dir]; dir = path.Dir(dir) {
+			v.above[dir] = true
+		}
+	}
+	return v
+}
+
+// Resolve follows all links of a path. It fails with [fs.ErrNotExist] if nothing is there.
+func (v *View) Resolve(name string) (end string, info fs.FileInfo, err error) {
+	end, err = beneath.Follow(v, "/", name, func(_ string, met fs.FileInfo, _ bool) error {
+		info = met
+		return nil
+	})
+	if err == nil && info == nil {
+		info, err = v.Lstat("/")
+	}
+	return end, info, err
+}
+
+// Has reports whether something is at a path.
+func (v *View) Has(name string) bool {
+	_, _, err := v.Resolve(name)
+	return err == nil
+}
+
+// OnHost returns the file of the host that is seen at a path without links; empty if there is none.
+func (v *View) OnHost(name string) string {
+	for dir := name; ; dir = path.Dir(dir) {
+		m := v.mounts[dir]
+		switch {
+		case m == nil && dir == "/":
+			return ""
+		case m == nil:
+			continue
+		case m.Kind == plan.Bind || m.Kind == plan.ROBind:
+			return path.Join(m.Source, strings.TrimPrefix(name, dir))
+		case m.Kind == plan.Closure && slices.ContainsFunc(v.closure, func(kept string) bool {
+			return pathname.Below(name, kept)
+		}):
+			return name
+		}
+		return ""
+	}
+}
+
+// Lstat describes what is at a path, without following a link there.
+func (v *View) Lstat(name string) (fs.FileInfo, error) {
+	missing := &fs.PathError{Op: "lstat", Path: name, Err: fs.ErrNotExist}
+	if _, is := v.Links[name]; is {
+		return entry{name: name, mode: fs.ModeSymlink | 0o777}, nil
+	}
+	m := v.mounts[name]
+	switch {
+	case m == nil && v.above[name]:
+		return entry{name: name, mode: fs.ModeDir | 0o755}, nil
+	case m == nil:
+	case m.Kind == plan.Symlink:
+		return entry{name: name, mode: fs.ModeSymlink | 0o777}, nil
+	case m.Kind == plan.File || m.Kind == plan.ROData:
+		mode, _ := strconv.ParseUint(m.Mode, 8, 9)
+		return entry{name: name, mode: fs.FileMode(mode)}, nil
+	case m.Kind != plan.Bind && m.Kind != plan.ROBind:
+		return entry{name: name, mode: fs.ModeDir | 0o755}, nil
+	default:
+		if info, err := os.Lstat(m.Source); err == nil {
+			return info, nil
+		}
+		return entry{name: name, mode: fs.ModeDir | 0o755}, nil // of the instance, and not made yet
+	}
+	if at := v.OnHost(name); at != "" {
+		return os.Lstat(at)
+	}
+	if rest, is := strings.CutPrefix(name, "/dev/"); is && slices.Contains(devices, rest) && v.mounts["/dev"] != nil {
+		return entry{name: name, mode: fs.ModeDevice | 0o666}, nil
+	}
+	return nil, missing
+}
+
+// devices are those of bwrap's /dev.
+var devices = []string{"null", "zero", "full", "random", "urandom", "tty", "ptmx", "stdin", "stdout", "stderr"}
+
+// Readlink returns the text of a link.
+func (v *View) Readlink(name string) (string, error) {
+	if text, is := v.Links[name]; is {
+		return text, nil
+	}
+	if m := v.mounts[name]; m != nil && m.Kind == plan.Symlink {
+		return m.Source, nil
+	}
+	return os.Readlink(v.OnHost(name))
+}
+
+// entry describes what claudebox makes.
+type entry struct {
+	name string
+	mode fs.FileMode
+}
+
+func (e entry) Name() string       { return path.Base(e.name) }
+func (e entry) Size() int64        { return 0 }
+func (e entry) Mode() fs.FileMode  { return e.mode }
+func (e entry) ModTime() time.Time { return time.Time{} }
+func (e entry) IsDir() bool        { return e.mode.IsDir() }
+func (e entry) Sys() any           { return nil }

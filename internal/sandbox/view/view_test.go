@@ -1,0 +1,123 @@
+package view_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"claudebox/internal/plan"
+	"claudebox/internal/sandbox/launch"
+	"claudebox/internal/sandbox/view"
+)
+
+// aView is that of a sandbox whose store, home and project are folders of the test.
+func aView(t *testing.T) (v *view.View, host string) {
+	t.Helper()
+	host, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(name, content string, mode os.FileMode) {
+		name = filepath.Join(host, name)
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(content), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("store/bash/bin/bash", "\x7fELF", 0o755)
+	write("store/jq/bin/jq", "\x7fELF", 0o755)
+	write("project/run.sh", "#!/bin/bash\n", 0o755)
+	write("project/env.sh", "#!/usr/bin/env -S jq -f\n", 0o755)
+	write("project/py.py", "#!/usr/bin/env python3\n", 0o755)
+	write("project/zsh", "#!/bin/zsh -e\n", 0o755)
+	write("project/plain", "echo\n", 0o644)
+	write("project/data.txt", "x", 0o644)
+	write("import/a.sh", "#!/bin/sh\n", 0o755)
+	write("elsewhere/b.sh", "#!/bin/sh\n", 0o755)
+	if err := os.Symlink("/usr/bin/env", filepath.Join(host, "project/env")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(host+"/elsewhere", filepath.Join(host, "project/out")); err != nil {
+		t.Fatal(err)
+	}
+	v = view.Of([]launch.Mount{
+		{Kind: plan.Tmpfs, Destination: "/"},
+		{Kind: plan.Dev, Destination: "/dev"},
+		{Kind: plan.ROBind, Source: host + "/store", Destination: "/nix/store"},
+		{Kind: plan.Symlink, Source: "/nix/store/bash/bin/bash", Destination: "/bin/bash"},
+		{Kind: plan.Symlink, Source: "bash", Destination: "/bin/sh"},
+		{Kind: plan.Symlink, Source: "/nix/store/bash/bin/bash", Destination: "/usr/bin/env"},
+		{Kind: plan.File, Source: "passwd", Destination: "/etc/passwd", Mode: "0444"},
+		{Kind: plan.Tmpfs, Destination: "/home/u"},
+		{Kind: plan.Bind, Source: host + "/instance/that/is/made/later", Destination: "/home/u/.claude"},
+		{Kind: plan.Bind, Source: host + "/project", Destination: "/home/u/p"},
+		{Kind: plan.ROBind, Source: host + "/import", Destination: "/run/claudebox/import/hooks"},
+		{Kind: plan.ROBind, Source: host + "/elsewhere/b.sh", Destination: "/opt/b"},
+	}, nil)
+	v.Path, v.Home, v.Project, v.Dir = []string{"/nix/store/jq/bin", "/nix/store/bash/bin"}, "/home/u", "/home/u/p", "/home/u/p"
+	v.Links["/home/u/.claude/hooks"] = "/run/claudebox/import/hooks"
+	return v, host
+}
+
+func TestProgramsRunInsideWhereAllThatTheyNeedIsThere(t *testing.T) {
+	v, host := aView(t)
+	for word, want := range map[string]string{
+		"jq": "", "/bin/bash": "", "/bin/sh": "", "/usr/bin/env": "", "./run.sh": "", "$CLAUDE_PROJECT_DIR/run.sh": "",
+		"/home/u/p/env.sh": "", "~/p/run.sh": "", "${HOME}/p/run.sh": "", "./env": "", "~/.claude/hooks/a.sh": "", "/opt/b": "",
+		"$UNKNOWN/x": "", "/dev/null": "", "/nix/store/jq/bin/jq": "",
+		"node":                  "node is not inside: add its package to the profile: `packages: [nodejs]`",
+		"sl":                    "sl is not inside: add the package that has it",
+		"./py.py":               "of ./py.py python3 is not inside: add its package to the profile: `packages: [python3]`",
+		"/home/u/p/zsh":         "of /home/u/p/zsh /bin/zsh is not inside",
+		"./plain":               "./plain cannot be executed (chmod +x /home/u/p/plain)",
+		"./out/b.sh":            "./out/b.sh is not inside",
+		"/usr/bin/jq":           "/usr/bin/jq is not inside",
+		"/nix/store/gone/bin/x": "/nix/store/gone/bin/x is not inside",
+		"~/.claude/gone.sh":     "~/.claude/gone.sh is not inside",
+		host + "/elsewhere/b.sh": host + "/elsewhere/b.sh is not inside: --mount-ro " + host + "/elsewhere/b.sh, or the profile's `mounts`, " +
+			"brings it",
+	} {
+		if got := v.Program(word); got != want && (want == "" || !strings.HasPrefix(got, want)) {
+			t.Errorf("%s: %q; want %q", word, got, want)
+		}
+	}
+}
+
+func TestFilesAreSeenInsideWhereAMountShowsThem(t *testing.T) {
+	v, host := aView(t)
+	for word, want := range map[string]bool{
+		"./data.txt": true, "/etc/passwd": true, host + "/elsewhere/b.sh": false, "/gone/and/nothing": true, "word": true,
+		"/etc/hostname": false,
+	} {
+		if _, err := os.Stat("/etc/hostname"); err != nil && word == "/etc/hostname" {
+			continue
+		}
+		if got := v.File(word); (got == "") != want {
+			t.Errorf("%s: %q; want seen %v", word, got, want)
+		}
+	}
+}
+
+func TestAFolderWhoseDestinationLiesDeeperIsThere(t *testing.T) {
+	v, _ := aView(t)
+	for name, want := range map[string]bool{"/": true, "/run/claudebox": true, "/run/other": false, "/home": true, "/opt/b": true} {
+		if got := v.Has(name); got != want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	if at := v.OnHost("/opt/c"); at != "" {
+		t.Errorf("got %s", at)
+	}
+}
+
+// Of a closure only its paths are there.
+func TestAClosureIsNotTheWholeStore(t *testing.T) {
+	_, host := aView(t)
+	v := view.Of([]launch.Mount{{Kind: plan.Closure, Destination: host + "/store"}}, []string{host + "/store/jq"})
+	if !v.Has(host+"/store/jq/bin/jq") || v.Has(host+"/store/bash/bin/bash") {
+		t.Error("the whole store is there, or nothing of it")
+	}
+}

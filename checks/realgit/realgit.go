@@ -13,6 +13,19 @@ import (
 // test gives, and returns its output; ok is false when git refused.
 func Run(t *testing.T, dir string, env []string, args ...string) (out string, ok bool) {
 	t.Helper()
+	raw, err := command(t, dir, env, args).Output()
+	return string(raw), err == nil
+}
+
+// Told is as [Run], with what git says on standard error.
+func Told(t *testing.T, dir string, env []string, args ...string) (out string, ok bool) {
+	t.Helper()
+	raw, err := command(t, dir, env, args).CombinedOutput()
+	return string(raw), err == nil
+}
+
+func command(t *testing.T, dir string, env, args []string) *exec.Cmd {
+	t.Helper()
 	program, err := exec.LookPath("git")
 	if err != nil {
 		t.Skip("NOT RUN: the comparison with the real git needs git on PATH")
@@ -20,8 +33,7 @@ func Run(t *testing.T, dir string, env []string, args ...string) (out string, ok
 	cmd := exec.Command(program, args...)
 	cmd.Dir = dir
 	cmd.Env = append([]string{"GIT_CONFIG_NOSYSTEM=1", "PATH=" + os.Getenv("PATH"), "LC_ALL=C"}, env...)
-	raw, err := cmd.Output()
-	return string(raw), err == nil
+	return cmd
 }
 
 // List is what git reads in a configuration: "KEY\nVALUE", or "KEY" alone. ok is

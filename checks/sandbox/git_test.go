@@ -68,9 +68,9 @@ func TestWithoutAnIdentityGitAsksForOne(t *testing.T) {
 	}
 }
 
-// What else the user's configuration says stays outside: an alias, helper,
-// pager or signing program would run inside, or miss there.
-func TestNothingElseOfTheUsersGitConfigurationEnters(t *testing.T) {
+// Of what else the user's configuration says programs stay outside that are not inside, keys, and addresses: an alias,
+// helper, pager or signing program would run inside, or miss there.
+func TestNoProgramOrKeyOfTheUsersGitConfigurationEnters(t *testing.T) {
 	w := newWorld(t)
 	w.repository(t)
 	w.write(t, ".gitconfig", `[user]
@@ -94,9 +94,8 @@ func TestNothingElseOfTheUsersGitConfigurationEnters(t *testing.T) {
 	extraHeader = X: Y
 `)
 	got := w.inside(t, `git config --global --list --name-only | sort -u; `+commit)
-	wantEqual(t, got, `branch.autosetupmerge
+	wantEqual(t, got, `core.hookspath
 core.sshcommand
-push.default
 safe.directory
 user.email
 user.name
@@ -263,10 +262,59 @@ func TestWhatTheUserIgnoresIsIgnoredInside(t *testing.T) {
 	w.write(t, ".gitconfig", "[core]\n\texcludesFile = ~/ignore\n")
 	w.write(t, "project/a.local", "x")
 	wantEqual(t, w.inside(t, "git status --porcelain"), "")
-	// an agent could have put another file in its place
+	// one of the project is inside, and read where it lies
 	w.write(t, ".gitconfig", "[core]\n\texcludesFile = "+w.path("project/ignore")+"\n")
 	w.write(t, "project/ignore", "*.local\n")
-	wantEqual(t, w.inside(t, "git status --porcelain; ls ~/.config 2>/dev/null || :"), "?? a.local\n?? ignore\n")
+	wantEqual(t, w.inside(t, "git status --porcelain; ls ~/.config 2>/dev/null || :"), "?? ignore\n")
+}
+
+const me = "[user]\n\tname = Ada\n\temail = ada@example.org\n"
+
+// D4: with filters of the user's configuration the agent committed whole files, as they lay there.
+func TestACommitHoldsWhatTheUsersFiltersMake(t *testing.T) {
+	const user = me + "[filter \"up\"]\n\tclean = tr a-z A-Z\n\trequired = true\n"
+	w := newWorld(t)
+	w.repository(t)
+	w.write(t, ".gitconfig", user)
+	w.write(t, "project/.gitattributes", "*.x filter=up\n")
+	w.write(t, "project/f.x", "b\n")
+	for _, words := range [][]string{{"config", "filter.up.clean", "tr a-z A-Z"}, {"add", "-A"}, {"commit", "-qm", "f"}, {"config", "--remove-section", "filter.up"}} {
+		w.git(t, "project", words...)
+	}
+	wantEqual(t, w.inside(t, "echo c >>f.x; git commit -qam c; git cat-file -p HEAD:f.x"), "B\nC\n")
+	wantEqual(t, w.outside(t, "cat-file", "-p", "HEAD:f.x"), "B\nC\n")
+	// what is not inside makes git refuse, with a sentence, and a red remark says so before
+	w.write(t, ".gitconfig", strings.ReplaceAll(user, "tr a-z A-Z", "git-lfs clean -- %f"))
+	got := run(t, w.session("echo d >>f.x; git commit -qam d"))
+	if got.status == 0 || !strings.Contains(got.stderr, "claudebox: git refuses what needs filter.up.clean of your git configuration: git-lfs is not inside: add its package to the profile: `packages: [git-lfs]`") ||
+		!strings.Contains(got.stderr, "clean filter 'up' failed") {
+		t.Errorf("status %d\n%s", got.status, got.stderr)
+	}
+	wantEqual(t, w.outside(t, "cat-file", "-p", "HEAD:f.x"), "B\nC\n")
+}
+
+// outside is what the user's git prints in the project.
+func (w *world) outside(t *testing.T, words ...string) string {
+	t.Helper()
+	cmd := exec.Command("git", append([]string{"-C", w.project}, words...)...)
+	cmd.Env = append(w.environment(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("git %q: %v\n%s", words, err, out)
+	}
+	return string(out)
+}
+
+// Likewise what else decides what a commit holds: line ends, attributes of all repositories, hooks of all.
+func TestACommitHoldsWhatTheUsersSettingsMake(t *testing.T) {
+	w := newWorld(t)
+	w.repository(t)
+	w.write(t, ".gitconfig", me+"[core]\n\tautocrlf = input\n\thooksPath = ~/.config/git/hooks\n[filter \"up\"]\n\tclean = tr a-z A-Z\n[alias]\n\tsave = commit -qm\n")
+	w.write(t, ".config/git/attributes", "*.x filter=up\n")
+	w.script(t, ".config/git/hooks/commit-msg", "#!/bin/sh\necho 'Change-Id: I1' >>\"$1\"\n")
+	got := w.inside(t, `printf 'a\r\n' >crlf; echo b >f.x; git add -A 2>/dev/null; git save "work" 2>/dev/null; git cat-file -p HEAD:crlf | od -c | head -n1; git cat-file -p HEAD:f.x; git log -1 --format=%B; `+
+		`touch ~/.config/git/hooks/x 2>/dev/null || echo read-only`)
+	wantEqual(t, got, "0000000   a  \\n\nB\nwork\nChange-Id: I1\n\nread-only\n")
 }
 
 // U20: an SSH remote failed with `cannot run ssh`, and nobody knew what to do.

@@ -1,11 +1,13 @@
 package session
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"claudebox/internal/agent/agenthome"
 	"claudebox/internal/diag"
 	"claudebox/internal/host"
 	"claudebox/internal/linux/pathname"
@@ -52,16 +54,82 @@ func gitOf(in inputs) (made gitPart, err error) {
 			made.warn("git cannot log in to " + host.Host + ": " + host.Variable + " is not set")
 		}
 	}
-	made.add(gitHabits(in, identity))
+	habits, settings := gitHabits(in, identity)
+	made.add(habits)
+	own := usergit.Carry(identity, repositorySettings(in.project),
+		agenthome.Request{Runs: in.inside.Program, Sees: in.inside.File}.Missing)
+	if len(own.Left) > 0 {
+		made.note("set in your git configuration and not inside: " + diag.Visible(strings.Join(own.Left, ", ")))
+	}
+	for _, why := range own.Refuses {
+		made.warn("git refuses what needs " + why)
+	}
+	hooks, err := hooksOf(in, identity.Hooks)
+	if err != nil {
+		return made, err
+	}
+	made.add(hooks)
+	if identity.Hooks != "" && len(hooks.Warnings) == 0 {
+		settings = append(settings, gitconfig.Entry{Section: "core", Name: "hookspath", Value: identity.Hooks})
+	}
+	own.Entries = append(own.Entries, settings...)
 	made.letKeys(in, identity)
-	made.config = usergit.Make(identity, safeDirectories(in.project), made.access)
+	made.config = usergit.Make(identity, own, safeDirectories(in.project), made.access)
+	return made, nil
+}
+
+// repositorySettings are the settings of the project's repositories, which git inside has as well.
+func repositorySettings(p project.Project) (all []gitconfig.Entry) {
+	const limit = 1 << 20
+	for _, place := range p.Places {
+		content, _ := smallfile.Read(place.Outer+"/config", limit) // most have one; without it there are none
+		entries, _ := gitconfig.Parse(content)
+		all = append(all, entries...)
+	}
+	return all
+}
+
+// hooksOf brings the folder of the user's own hooks, which decide what a commit holds, to its place inside. It may be
+// there already: one of the project or the store.
+func hooksOf(in inputs, named string) (made part, err error) {
+	if named == "" || named == os.DevNull {
+		return made, nil
+	}
+	const op = "your core.hooksPath "
+	at := in.absolute(named)
+	if !filepath.IsAbs(named) && !strings.HasPrefix(named, "~/") {
+		return made, nil // of each working tree
+	}
+	info, err := os.Stat(at)
+	if err != nil || !info.IsDir() || in.inside.Has(at) {
+		return made, nil //nolint:nilerr // git does without it outside, too
+	}
+	real, link, err := follow(in, at)
+	if err == nil && link != "" {
+		err = errors.New("it is reached by the link " + link + ", which an agent could have made")
+	}
+	m := launch.Mount{Kind: plan.ROBind, Source: real, Destination: at, Open: true, Why: "your core.hooksPath"}
+	if err == nil {
+		err = judgeNamed(in, op+at, m)
+	}
+	if err != nil {
+		made.warn(op + named + " does not enter, and commits inside are made without its hooks: " + diag.Cause(err).Error())
+		return made, nil
+	}
+	lent, whole, err := coverSecretsIn(in, real, at)
+	if err != nil || !whole {
+		made.warn(op + named + " does not enter, and commits inside are made without its hooks: it has too many files")
+		return made, nil //nolint:nilerr // said above
+	}
+	made.mount(m)
+	made.add(lent)
 	return made, nil
 }
 
 // gitHabits carries over what the user would miss of their own git configuration: the file that says what git
-// ignores, without which `git add -A` adds such files. It notes that commits are not signed, and which other
-// settings are not inside.
-func gitHabits(in inputs, id usergit.Identity) (habits part) {
+// ignores, without which `git add -A` adds such files, and the attributes of files. It notes that commits are not
+// signed.
+func gitHabits(in inputs, id usergit.Identity) (habits part, settings []gitconfig.Entry) {
 	switch {
 	case id.Signs != "true" || in.plan.Git.Sign != "":
 	case id.SignsBy == "ssh":
@@ -70,30 +138,53 @@ func gitHabits(in inputs, id usergit.Identity) (habits part) {
 	default:
 		habits.note("commits are not signed inside: your key is not there")
 	}
-	if id.Others != "" {
-		habits.note("set in your git configuration and not inside: " + diag.Visible(id.Others))
+	for _, habit := range []struct{ setting, file, consequence string }{ // file: of core.excludesFile, core.attributesFile
+		{id.Excludes, "excludes", "git adds inside what it says to ignore"},
+		{id.Attributes, "attributes", "git commits inside as if it were not there"},
+	} {
+		name := strings.Replace(habit.file, "excludes", "ignore", 1) // as git has it
+		file := xdgGit(in.Facts) + "/" + name
+		if habit.setting != "" {
+			file = in.absolute(habit.setting)
+		}
+		if in.inside.Has(file) {
+			settings = append(settings, gitconfig.Entry{Section: "core", Name: habit.file + "file", Value: file})
+			continue
+		}
+		content, reason := habitFile(file, in.Facts.Home, in.project.Path)
+		if reason != "" {
+			habits.warn(file + " of your git configuration does not enter, and " + habit.consequence + ": " + reason)
+		}
+		if habit.file == "attributes" {
+			content = slices.Concat(systemAttributes(in.Facts.Env), content)
+		}
+		if len(content) > 0 {
+			habits.mount(launch.Mount{
+				Kind: plan.ROData, Source: file, Destination: in.Facts.Home + "/.config/git/" + name,
+				Data: content, Why: "your git configuration",
+			})
+		}
 	}
-	file := xdgGit(in.Facts) + "/ignore"
-	if id.Excludes != "" {
-		file = in.absolute(id.Excludes)
-	}
-	content, reason := ignoreFile(file, in.Facts.Home, in.project.Path)
-	if reason != "" {
-		habits.note("what " + file + " has git ignore is not ignored inside: " + reason)
-	}
-	if len(content) > 0 {
-		habits.mount(launch.Mount{
-			Kind: plan.ROData, Source: file, Destination: in.Facts.Home + "/.config/git/ignore", Data: content,
-			Why: "your core.excludesFile",
-		})
-	}
-	return habits
+	return habits, settings
 }
 
-// ignoreFile returns the content of a file that says what git ignores; nil if there is none. reason says why an
+// systemAttributes are the attributes that git has for all users of this machine; nil: none.
+func systemAttributes(env host.Environment) []byte {
+	const limit = 1 << 20
+	if env.Value("GIT_ATTR_NOSYSTEM", "") != "" {
+		return nil
+	}
+	content, err := smallfile.Read("/etc/gitattributes", limit)
+	if err != nil || len(content) == 0 {
+		return nil
+	}
+	return append(content, '\n')
+}
+
+// habitFile returns the content of a file that says what git ignores, or how it treats files; nil if there is none. reason says why an
 // existing one may not enter. An agent must not be able to put another file in its place: only links into the store
 // are followed, and nothing in the project is read.
-func ignoreFile(file, home, project string) (content []byte, reason string) {
+func habitFile(file, home, project string) (content []byte, reason string) {
 	const limit = 1 << 20
 	real, err := filepath.EvalSymlinks(file)
 	if err != nil {

@@ -236,13 +236,13 @@ func (r Request) refuse(o object.Object) string {
 	if i := secretWord(words); i > 0 {
 		return fmt.Sprintf("word %d of its command is probably a secret; write $NAME there", i)
 	}
-	return r.missing(command)
+	return r.Missing(command)
 }
 
-// missing says why a command cannot do inside what it does outside: a program or a file that it names is not there;
+// Missing says why a command cannot do inside what it does outside: a program or a file that it names is not there;
 // empty: all are, or that is not known.
-func (r Request) missing(command string) string {
-	for _, program := range programs(command) {
+func (r Request) Missing(command string) string {
+	for _, program := range Programs(command) {
 		if reason := ask(r.Runs, program); reason != "" {
 			return reason
 		}
@@ -283,8 +283,8 @@ var shellWords = []string{
 	"type", "ulimit", "umask", "unalias", "unset", "until", "wait", "while",
 }
 
-// programs returns the programs that a shell would run for a command line, as far as that can be told without one.
-func programs(command string) []string {
+// Programs returns the programs that a shell would run for a command line, as far as that can be told without one.
+func Programs(command string) []string {
 	var found []string
 	first := true
 	for _, word := range shellSplit(command) {

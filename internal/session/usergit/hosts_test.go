@@ -15,7 +15,7 @@ import (
 func ask(t *testing.T, access usergit.Access, env []string, question string, words ...string) string {
 	t.Helper()
 	home := t.TempDir()
-	if err := os.WriteFile(filepath.Join(home, ".gitconfig"), usergit.Make(usergit.Identity{}, nil, access), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(home, ".gitconfig"), usergit.Make(usergit.Identity{}, usergit.Own{}, nil, access), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), "git", words...)

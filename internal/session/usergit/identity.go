@@ -20,7 +20,10 @@ type Identity struct {
 	Signs                         string // commit.gpgSign
 	SignsBy                       string // gpg.format
 	SigningKey                    string // user.signingKey
-	Others                        string // other settings that an agent would notice, by name: "alias.*, pull.rebase"
+	Attributes                    string // core.attributesFile
+	Hooks                         string // core.hooksPath
+
+	Settings []gitconfig.Entry // all that the user's files say, in git's order
 }
 
 // Pick reads the identity from the user's own files, with their conditional includes, then from the variables that
@@ -38,7 +41,7 @@ func Pick(src Sources, env func(string) (string, bool)) (Identity, error) {
 			*place = e.Value
 		}
 	}
-	id.Others = strings.Join(others(entries, places), ", ")
+	id.Settings = entries
 	for _, v := range identityVariables {
 		if value, _ := env(v.name); value != "" && !(v.fallback && *places[v.key] != "") {
 			*places[v.key] = value
@@ -88,17 +91,19 @@ func others(entries []gitconfig.Entry, places map[string]*string) []string {
 
 func (id *Identity) places() map[string]*string {
 	return map[string]*string{
-		"user.name":          &id.Name,
-		"user.email":         &id.Email,
-		"author.name":        &id.AuthorName,
-		"author.email":       &id.AuthorEmail,
-		"committer.name":     &id.CommitterName,
-		"committer.email":    &id.CommitterEmail,
-		"init.defaultbranch": &id.DefaultBranch,
-		"core.excludesfile":  &id.Excludes,
-		"commit.gpgsign":     &id.Signs,
-		"gpg.format":         &id.SignsBy,
-		"user.signingkey":    &id.SigningKey,
+		"user.name":           &id.Name,
+		"user.email":          &id.Email,
+		"author.name":         &id.AuthorName,
+		"author.email":        &id.AuthorEmail,
+		"committer.name":      &id.CommitterName,
+		"committer.email":     &id.CommitterEmail,
+		"init.defaultbranch":  &id.DefaultBranch,
+		"core.excludesfile":   &id.Excludes,
+		"core.attributesfile": &id.Attributes,
+		"core.hookspath":      &id.Hooks,
+		"commit.gpgsign":      &id.Signs,
+		"gpg.format":          &id.SignsBy,
+		"user.signingkey":     &id.SigningKey,
 	}
 }
 
@@ -115,22 +120,19 @@ var identityVariables = []struct {
 	{"EMAIL", "user.email", true},
 }
 
-// Make writes the sandbox's ~/.gitconfig: the identity, the folders that git
-// may trust, where it may log in, and what lets switch and push run while the
-// project's own configuration is read-only. Where no identity is known git is told not to
-// invent one.
-func Make(id Identity, safe []string, access Access) []byte {
+// Make writes the sandbox's ~/.gitconfig: what enters of the user's, the identity, the folders that git may trust, and
+// where it may log in. Where no identity is known git is told not to invent one.
+func Make(id Identity, own Own, safe []string, access Access) []byte {
 	entries := slices.Concat(
 		of("user", "name", id.Name, "email", id.Email, "useConfigOnly", "true"),
 		of("author", "name", id.AuthorName, "email", id.AuthorEmail),
 		of("committer", "name", id.CommitterName, "email", id.CommitterEmail),
-		of("init", "defaultBranch", id.DefaultBranch), of("branch", "autoSetupMerge", "false"),
-		of("push", "default", "current"))
+		of("init", "defaultBranch", id.DefaultBranch))
 	for _, dir := range safe {
 		entries = append(entries, of("safe", "directory", dir)...)
 	}
 	entries = slices.DeleteFunc(entries, func(e gitconfig.Entry) bool { return e.Value == "" })
-	return gitconfig.Render(append(entries, access.entries()...))
+	return gitconfig.Render(slices.Concat(own.Entries, entries, access.entries()))
 }
 
 // Access says where git may log in, and how it gets there.

@@ -125,7 +125,7 @@ func TestGitInsideSignsAsGitOutside(t *testing.T) {
 			home, repo := outside.build(t)
 			id, err := usergit.Pick(outside.sources(t, home, repo), lookup(p.env))
 			must(t, err)
-			must(t, os.WriteFile(home+"/made", usergit.Make(id, nil, usergit.Access{}), 0o600))
+			must(t, os.WriteFile(home+"/made", usergit.Make(id, usergit.Own{}, nil, usergit.Access{}), 0o600))
 			for _, who := range []string{"GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"} {
 				want, _ := realgit.Run(t, repo, append([]string{"HOME=" + home}, p.env...), "var", who)
 				got, _ := realgit.Run(t, repo, []string{"HOME=/nonexistent", "GIT_CONFIG_GLOBAL=" + home + "/made"}, "var", who)

@@ -18,7 +18,7 @@ func Sanitise(src []byte, omit ...string) []byte {
 	entries, err := Parse(src)
 	kept := make([]Entry, 0, len(entries))
 	for _, e := range entries {
-		if isSecret(e) || slices.Contains(omit, e.Key()) {
+		if IsSecret(e) || slices.Contains(omit, e.Key()) {
 			continue
 		}
 		if at := strings.LastIndexByte(e.Value, '@'); e.Name == "proxy" && !strings.Contains(e.Value, "://") {
@@ -64,7 +64,7 @@ var secretShapes = []string{
 }
 
 // isSecret reports whether a variable is left out: for its name, or for what its value or subsection holds.
-func isSecret(e Entry) bool {
+func IsSecret(e Entry) bool {
 	value, subsection := StripUserinfo(e.Value), StripUserinfo(e.Subsection)
 	return slices.Contains(removals, e.Top()+".*") || slices.Contains(removals, e.Top()+"."+e.Name) ||
 		e.Name == "pat" /* personal access token */ || containsAny(e.Name, secretWords) || leak.Token(value) != "" ||

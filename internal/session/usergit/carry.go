@@ -1,0 +1,125 @@
+package usergit
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"claudebox/internal/agent/agenthome"
+	"claudebox/internal/diag"
+	"claudebox/internal/workspace/gitconfig"
+)
+
+// carried are the sections of git's configuration that decide what commits, checkouts and merges hold, or how git
+// speaks, and the names in them that do not enter: they name files or programs of this machine, keys, or what claudebox
+// gives in another way.
+var carried = map[string]string{
+	"advice": "", "alias": "", "am": "", "apply": "", "blame": "ignorerevsfile", "branch": "", "checkout": "",
+	"clean": "", "clone": "", "color": "", "column": "", "commit": "gpgsign template", "core": `alternaterefscommand
+		askpass attributesfile bare editor excludesfile fsmonitor gitproxy hookspath pager repositoryformatversion
+		sshcommand worktree`,
+	"diff": "external guitool orderfile tool", "feature": "", "fetch": "", "filter": "", "format": "signaturefile",
+	"grep": "", "help": "browser format htmlpath", "i18n": "", "index": "", "lfs": "standalonetransferagent",
+	"log": "mailmap", "merge": "guitool tool verifysignatures", "notes": "", "pull": "", "push": "gpgsign",
+	"rebase": "", "receive": "", "rerere": "", "revert": "", "stash": "", "status": "", "submodule": "",
+	"tag": "forcesignannotated gpgsign", "trailer": "", "transfer": "", "versionsort": "", "worktree": "",
+}
+
+// commands are the settings that git runs, by section and name. A command whose program is missing inside enters where
+// git refuses the operation then; the others do not enter.
+var commands = map[string]struct{ refuses string }{
+	"filter.clean": {"exit 1"}, "filter.smudge": {"exit 1"}, "filter.process": {"exit 1"},
+	"merge.driver":  {"exit 129"}, // more than 128: an error, and no conflict
+	"diff.textconv": {}, "diff.command": {}, "trailer.command": {}, "trailer.cmd": {},
+}
+
+// Own is what of the user's own configuration enters.
+type Own struct {
+	Entries []gitconfig.Entry
+	Left    []string // names of settings that do not enter
+	Refuses []string // why git will refuse what needs a filter or a merge driver, one sentence for each
+}
+
+// Carry chooses what of the user's settings enters. missing says why a command cannot be run inside; empty: it can.
+// local are the settings of the project's repositories, which git inside has: of filters there is made sure that git
+// refuses to go on without them, as it is for those of the user.
+func Carry(id Identity, local []gitconfig.Entry, missing func(command string) string) (own Own) {
+	var left []gitconfig.Entry
+	for _, e := range id.Settings {
+		name := e.Section + "." + e.Name
+		command, isCommand := commands[name]
+		reason := ""
+		if isCommand || strings.HasPrefix(e.Value, "!") && e.Section == "alias" {
+			reason = missing(strings.TrimPrefix(e.Value, "!"))
+		}
+		switch {
+		case !carries(e), reason != "" && command.refuses == "":
+			left = append(left, e)
+			continue
+		case reason != "":
+			text := diag.Visible(e.Section + "." + e.Subsection + "." + e.Name)
+			own.Refuses = append(own.Refuses, text+" of your git configuration: "+reason)
+			e.Value = guarded(e.Value, text, reason, command.refuses)
+		}
+		e.Value, e.Subsection = gitconfig.StripUserinfo(e.Value), gitconfig.StripUserinfo(e.Subsection)
+		own.Entries = append(own.Entries, e)
+	}
+	own.Entries = append(own.Entries, required(slices.Concat(own.Entries, local))...)
+	own.Left = others(left, id.places())
+	return own
+}
+
+// carries reports whether a setting may enter: it is of a known section, and neither a secret nor what names one.
+func carries(e gitconfig.Entry) bool {
+	except, known := carried[e.Top()]
+	return known && !gitconfig.IsSecret(e) && !slices.Contains(strings.Fields(except), e.Name) &&
+		!(e.Section == "lfs" && (strings.HasPrefix(e.Subsection, "customtransfer") ||
+			strings.HasPrefix(e.Subsection, "extension")))
+}
+
+// guarded is a command that tells why it does not run, and fails, until its program is there.
+func guarded(command, name, reason, refuses string) string {
+	told := "{ echo " + diag.Quote("claudebox: "+name+": "+strings.NewReplacer("%", "", `\`, "").Replace(reason)) + " >&2; " +
+		refuses + "; }"
+	test := "false"
+	if programs := agenthome.Programs(command); len(programs) > 0 && isPlain(programs) {
+		test = "command -v " + strings.Join(programs, " >/dev/null 2>&1 && command -v ") + " >/dev/null 2>&1"
+	}
+	return test + " || " + told + "; " + command
+}
+
+func isPlain(words []string) bool {
+	return !slices.ContainsFunc(words, func(word string) bool {
+		return strings.ContainsFunc(word, func(r rune) bool {
+			return !strings.ContainsRune("/._-+~", r) && (r < '0' || r > 'z' || r > '9' && r < 'A' || r > 'Z' && r < 'a')
+		})
+	})
+}
+
+// required makes each filter one that git does not go on without. Git before the commit of what a filter could not make
+// would take it as it is. A direction that a filter does not have passes the content on.
+func required(entries []gitconfig.Entry) (made []gitconfig.Entry) {
+	has := map[string]map[string]bool{}
+	for _, e := range entries {
+		if e.Section == "filter" && e.Sub {
+			if has[e.Subsection] == nil {
+				has[e.Subsection] = map[string]bool{}
+			}
+			has[e.Subsection][e.Name] = e.Value != ""
+		}
+	}
+	for _, filter := range slices.Sorted(maps.Keys(has)) {
+		names := has[filter]
+		if !names["process"] && !names["clean"] && !names["smudge"] {
+			continue
+		}
+		words := []string{"required", "true"}
+		for _, way := range []string{"clean", "smudge"} {
+			if !names["process"] && !names[way] {
+				words = append(words, way, "cat")
+			}
+		}
+		made = append(made, below(filter, of("filter", words...))...)
+	}
+	return made
+}

@@ -63,7 +63,7 @@ var secretShapes = []string{
 	"AUTHORIZATION:", "PRIVATE-TOKEN:", "Private-Token:",
 }
 
-// isSecret reports whether a variable is left out: for its name, or for what its value or subsection holds.
+// IsSecret reports whether a variable is left out: for its name, or for what its value or subsection holds.
 func IsSecret(e Entry) bool {
 	value, subsection := StripUserinfo(e.Value), StripUserinfo(e.Subsection)
 	return slices.Contains(removals, e.Top()+".*") || slices.Contains(removals, e.Top()+"."+e.Name) ||

@@ -95,7 +95,7 @@ func hooksOf(in inputs, named string) (made part, err error) {
 	if named == "" || named == os.DevNull {
 		return made, nil
 	}
-	const op = "your core.hooksPath "
+	const op, without = "your core.hooksPath ", " does not enter, and commits inside are made without its hooks: "
 	at := in.absolute(named)
 	if !filepath.IsAbs(named) && !strings.HasPrefix(named, "~/") {
 		return made, nil // of each working tree
@@ -113,12 +113,12 @@ func hooksOf(in inputs, named string) (made part, err error) {
 		err = judgeNamed(in, op+at, m)
 	}
 	if err != nil {
-		made.warn(op + named + " does not enter, and commits inside are made without its hooks: " + diag.Cause(err).Error())
+		made.warn(op + named + without + diag.Cause(err).Error())
 		return made, nil
 	}
 	lent, whole, err := coverSecretsIn(in, real, at)
 	if err != nil || !whole {
-		made.warn(op + named + " does not enter, and commits inside are made without its hooks: it has too many files")
+		made.warn(op + named + without + "it has too many files")
 		return made, nil //nolint:nilerr // said above
 	}
 	made.mount(m)
@@ -138,7 +138,7 @@ func gitHabits(in inputs, id usergit.Identity) (habits part, settings []gitconfi
 	default:
 		habits.note("commits are not signed inside: your key is not there")
 	}
-	for _, habit := range []struct{ setting, file, consequence string }{ // file: of core.excludesFile, core.attributesFile
+	for _, habit := range []struct{ setting, file, consequence string }{
 		{id.Excludes, "excludes", "git adds inside what it says to ignore"},
 		{id.Attributes, "attributes", "git commits inside as if it were not there"},
 	} {
@@ -153,7 +153,8 @@ func gitHabits(in inputs, id usergit.Identity) (habits part, settings []gitconfi
 		}
 		content, reason := habitFile(file, in.Facts.Home, in.project.Path)
 		if reason != "" {
-			habits.warn(file + " of your git configuration does not enter, and " + habit.consequence + ": " + reason)
+			habits.warn(file + " of your git configuration does not enter, and " + habit.consequence + ": " +
+				reason)
 		}
 		if habit.file == "attributes" {
 			content = slices.Concat(systemAttributes(in.Facts.Env), content)
@@ -181,9 +182,9 @@ func systemAttributes(env host.Environment) []byte {
 	return append(content, '\n')
 }
 
-// habitFile returns the content of a file that says what git ignores, or how it treats files; nil if there is none. reason says why an
-// existing one may not enter. An agent must not be able to put another file in its place: only links into the store
-// are followed, and nothing in the project is read.
+// habitFile returns the content of a file that says what git ignores, or how it treats files; nil if there is none.
+// reason says why an existing one may not enter. An agent must not be able to put another file in its place: only links
+// into the store are followed, and nothing in the project is read.
 func habitFile(file, home, project string) (content []byte, reason string) {
 	const limit = 1 << 20
 	real, err := filepath.EvalSymlinks(file)

@@ -79,13 +79,12 @@ func carries(e gitconfig.Entry) bool {
 
 // guarded is a command that tells why it does not run, and fails, until its program is there.
 func guarded(command, name, reason, refuses string) string {
-	told := "{ echo " + diag.Quote("claudebox: "+name+": "+strings.NewReplacer("%", "", `\`, "").Replace(reason)) + " >&2; " +
-		refuses + "; }"
+	told := "claudebox: " + name + ": " + strings.NewReplacer("%", "", `\`, "").Replace(reason)
 	test := "false"
 	if programs := agenthome.Programs(command); len(programs) > 0 && isPlain(programs) {
 		test = "command -v " + strings.Join(programs, " >/dev/null 2>&1 && command -v ") + " >/dev/null 2>&1"
 	}
-	return test + " || " + told + "; " + command
+	return test + " || { echo " + diag.Quote(told) + " >&2; " + refuses + "; }; " + command
 }
 
 func isPlain(words []string) bool {

@@ -2,6 +2,7 @@ package usergit
 
 import (
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -82,17 +83,17 @@ func guarded(command, name, reason, refuses string) string {
 	told := "claudebox: " + name + ": " + strings.NewReplacer("%", "", `\`, "").Replace(reason)
 	test := "false"
 	if programs := agenthome.Programs(command); len(programs) > 0 && isPlain(programs) {
-		test = "command -v " + strings.Join(programs, " >/dev/null 2>&1 && command -v ") + " >/dev/null 2>&1"
+		const quiet = " >/dev/null 2>&1"
+		test = "command -v " + strings.Join(programs, quiet+" && command -v ") + quiet
 	}
 	return test + " || { echo " + diag.Quote(told) + " >&2; " + refuses + "; }; " + command
 }
 
+// plain are words that a shell takes as they are.
+var plain = regexp.MustCompile(`^[A-Za-z0-9/._+~-]+$`)
+
 func isPlain(words []string) bool {
-	return !slices.ContainsFunc(words, func(word string) bool {
-		return strings.ContainsFunc(word, func(r rune) bool {
-			return !strings.ContainsRune("/._-+~", r) && (r < '0' || r > 'z' || r > '9' && r < 'A' || r > 'Z' && r < 'a')
-		})
-	})
+	return !slices.ContainsFunc(words, func(word string) bool { return !plain.MatchString(word) })
 }
 
 // required makes each filter one that git does not go on without. Git before the commit of what a filter could not make

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -34,6 +35,7 @@ type side struct {
 	tools  Tools
 	boxed  bool   // the inner one, in a box
 	folder string // what a box has in the outer's place; empty: the inner folder
+	work   *Work  // nil: the box has no working tree
 }
 
 // innerOf returns the agent's side of a place.
@@ -43,7 +45,7 @@ func innerOf(p Place, tools Tools) side { return side{place: p, tools: tools, bo
 func outerOf(p Place, tools Tools) side { return side{place: p, tools: tools} }
 
 // contained returns the user's side in a box: what takes a pack from the agent apart reaches nothing else.
-func (s side) contained() side { return side{s.place, s.tools, true, s.place.Outer} }
+func (s side) contained() side { return side{s.place, s.tools, true, s.place.Outer, nil} }
 
 // answerTime is how long one script may take. git needs a second for a large repository; a hostile one could be without
 // end.
@@ -67,7 +69,10 @@ func (s side) environment() []string {
 const emptyTree = "/run/claudebox/tree"
 
 func (s side) workTree() string {
-	if s.boxed {
+	switch {
+	case s.work != nil:
+		return s.work.At
+	case s.boxed:
 		return emptyTree
 	}
 	return s.place.Folder + "/tree"
@@ -102,8 +107,16 @@ func (s side) process(ctx context.Context, script string, writes bool, bind ...s
 			args = append(args, "--ro-bind-try", dir, dir)
 		}
 	}
-	args = append(args, "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp", "--dir", emptyTree,
-		how, cmp.Or(s.folder, s.place.Inner()), s.place.Outer,
+	args = append(args, "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp", "--dir", emptyTree)
+	var files []*os.File
+	if filter := s.filter(); filter != nil {
+		files, args = []*os.File{filter}, append(args, "--seccomp", "3") // the first of ExtraFiles
+	}
+	if s.work != nil {
+		args = append(args, "--bind-fd", strconv.Itoa(3+len(files)), s.work.At)
+		files = append(files, s.work.again())
+	}
+	args = append(args, how, cmp.Or(s.folder, s.place.Inner()), s.place.Outer,
 		"--ro-bind", s.place.Outer+"/objects", s.place.Shared()+"/objects")
 	for _, dir := range s.place.alternates() {
 		args = append(args, "--ro-bind-try", dir, dir)
@@ -111,11 +124,7 @@ func (s side) process(ctx context.Context, script string, writes bool, bind ...s
 	for i := 0; i+1 < len(bind); i += 2 {
 		args = append(args, "--ro-bind-try", bind[i], bind[i+1])
 	}
-	var files []*os.File
-	if filter := s.filter(); filter != nil {
-		files, args = []*os.File{filter}, append(args, "--seccomp", "3") // the first of ExtraFiles
-	}
-	args = append(args, "--chdir", emptyTree, "--")
+	args = append(args, "--chdir", s.workTree(), "--")
 	cmd := exec.CommandContext(ctx, s.tools.Bwrap, append(args, words...)...)
 	cmd.Env, cmd.ExtraFiles = s.environment(), files
 	return cmd
@@ -144,7 +153,11 @@ var errInUse = errors.New("it was changed meanwhile")
 
 // run runs a script to its end and returns what it printed.
 func (s side) run(script, input string, writes bool, bind ...string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), answerTime)
+	limit := answerTime
+	if s.work != nil {
+		limit = s.work.Time
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	cmd := s.command(ctx, script, strings.NewReader(input), writes, bind...)
 	defer closeFiles(cmd)
@@ -156,7 +169,7 @@ func (s side) run(script, input string, writes bool, bind ...string) ([]byte, er
 	exit := (*exec.ExitError)(nil)
 	switch {
 	case ctx.Err() != nil:
-		return nil, fmt.Errorf("git did not answer within %v", answerTime)
+		return nil, fmt.Errorf("git did not answer within %v", limit)
 	case answer.Over:
 		return nil, fmt.Errorf("git's answer is longer than %d MiB", mostAnswer>>20)
 	case errors.As(err, &exit) && exit.ExitCode() == changed:
@@ -187,6 +200,7 @@ func (s side) fault(err error, said []byte) error {
 
 // read reads what a side holds.
 func (s side) read() (Side, error) {
+	s.place.Trees = s.place.treesOf(!s.boxed)
 	answer, err := s.run(readScript(s.place, s.boxed), "", false)
 	if err != nil {
 		return Side{}, err

@@ -118,6 +118,10 @@ func decide(p Place, base, inner, outer Side, known map[string]string, f facts) 
 		d.lost = true
 		return d
 	}
+	if p.Branch != "" {
+		d.onBranch(p, base, inner, outer, known, f)
+		return d
+	}
 	for _, name := range unionKeys(inner.Refs, outer.Refs, base.Refs) {
 		d.ref(name, base.Refs[name], inner.Refs[name], outer.Refs[name], outer, known, f)
 	}

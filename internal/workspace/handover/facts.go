@@ -52,8 +52,8 @@ func (f *facts) ofUsers(p Place, out Side) {
 			f.links[t.Path+"/"+at] = true
 		}
 	}
-	for ref := range out.Taken {
-		f.taken[ref] = !given[ref]
+	for ref, tree := range out.Taken {
+		f.taken[ref] = !given[ref] && (p.Branch == "" || tree != p.Checkout())
 	}
 }
 
@@ -181,6 +181,9 @@ func pairsOf(p Place, base, in, out Side) (pairs [][2]string) {
 	for name, i := range in.Refs {
 		if o := out.Refs[name]; i != o && i != base.Refs[name] && o != base.Refs[name] {
 			both(i, o)
+			if p.Branch != "" {
+				both(base.Refs[name], o)
+			}
 		}
 	}
 	for _, t := range p.Trees {

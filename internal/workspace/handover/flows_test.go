@@ -1,6 +1,7 @@
 package handover
 
 import (
+	"cmp"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +17,7 @@ type world struct {
 	hidden  []string
 	session *Session
 	tools   Tools
+	mount   string // what the agent has in the project's place; empty: the project
 }
 
 func newWorld(t *testing.T) *world {
@@ -61,7 +63,7 @@ func (w *world) agent(script string) string {
 	for _, dir := range append([]string{"/nix/store"}, system...) {
 		args = append(args, "--ro-bind-try", dir, dir)
 	}
-	args = append(args, "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp", "--bind", w.project, w.project)
+	args = append(args, "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp", "--bind", cmp.Or(w.mount, w.project), w.project)
 	for _, p := range w.places {
 		for _, dir := range p.alternates() {
 			args = append(args, "--ro-bind", dir, dir)

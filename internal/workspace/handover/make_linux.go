@@ -55,13 +55,7 @@ func (p Place) create(hide func(at string) bool) error {
 	if err := os.WriteFile(fresh+"/objects/info/alternates", []byte(p.Shared()+"/objects\n"), 0o600); err != nil {
 		return err
 	}
-	rels := []string{"."}
-	linked, _ := os.ReadDir(p.Outer + "/worktrees")
-	for _, e := range linked {
-		if e.IsDir() {
-			rels = append(rels, "worktrees/"+e.Name())
-		}
-	}
+	rels := p.rels()
 	// Settings first: what is there is not copied again, and no link is there yet that a write could follow.
 	settings := []string{"config"}
 	for _, rel := range rels {
@@ -72,12 +66,15 @@ func (p Place) create(hide func(at string) bool) error {
 			return err
 		}
 	}
-	names := slices.Clone(copied)
+	names, ofTree := slices.Clone(copied), copiedOfTree
+	if p.Branch != "" {
+		ofTree = []string{"HEAD"} // without which it is no repository; then it is on Branch
+	}
 	for _, rel := range rels {
 		if err := os.MkdirAll(path.Join(fresh, rel), 0o700); err != nil {
 			return err
 		}
-		for _, name := range copiedOfTree {
+		for _, name := range ofTree {
 			names = append(names, path.Join(rel, name))
 		}
 		if rel != "." {
@@ -92,6 +89,21 @@ func (p Place) create(hide func(at string) bool) error {
 		}
 	}
 	return os.Rename(fresh, p.Inner())
+}
+
+// rels are the checkouts of the user's that the inner folder begins with.
+func (p Place) rels() []string {
+	rels := []string{"."}
+	if p.Branch != "" {
+		return rels
+	}
+	linked, _ := os.ReadDir(p.Outer + "/worktrees")
+	for _, e := range linked {
+		if e.IsDir() {
+			rels = append(rels, "worktrees/"+e.Name())
+		}
+	}
+	return rels
 }
 
 // lockReason is what git inside says when it is to remove a worktree of the user's: it would do so by half.
@@ -264,7 +276,7 @@ func (p Place) stamps(root string) string {
 				fmt.Sprint(name[len(root):], inode(info), info.ModTime().UnixNano(), info.Size(), info.Mode()))
 		}
 	}
-	for _, t := range p.Trees {
+	for _, t := range p.treesOf(root == p.Outer) {
 		for _, name := range slices.Concat([]string{"HEAD", "index"}, underWay, stateNames()) {
 			look(path.Join(root, t.Rel, name))
 		}

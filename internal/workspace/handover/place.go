@@ -15,6 +15,10 @@ type Place struct {
 	Trees  []Tree // the checkouts that the agent is given; at least one
 	// Within lists paths inside of Outer at which something else is mounted: other places, or a checkout.
 	Within []string
+	// Branch is the branch of a session that has a checkout of its own. Then only branches cross, and nothing of a
+	// checkout: see [decision.onBranch]. Empty: the agent works in the user's checkout.
+	Branch string
+	Start  string // the commit at which Branch begins, if it is not there
 	// Own is the repository of the project itself: without it there is no session. Of another one that git cannot read,
 	// the agent sees nothing.
 	Own bool

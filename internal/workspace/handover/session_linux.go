@@ -168,6 +168,9 @@ func (l *live) prepare() error {
 		if err == nil {
 			err = p.create(l.hidden)
 		}
+		if err == nil && p.Branch != "" {
+			_, err = l.inner().run(prelude+sameScript(p)+onBranchScript(p), "", true)
+		}
 		if err == nil {
 			err = p.remember(memory{Identity: id, Common: outside, Settings: p.settings()})
 		}
@@ -338,7 +341,10 @@ func (l *live) readBoth() (in, out Side, err error) {
 // judge brings the objects that are new inside to the user's side, and asks there what they are.
 func (l *live) judge(base, in, out Side, f facts) (facts, error) {
 	want, have := newTips(l.place, base, in, out)
-	for _, t := range l.place.Trees {
+	if l.place.Branch != "" {
+		in.Stash = nil // it stays inside
+	}
+	for _, t := range l.place.treesOf(true) {
 		known := map[string]bool{}
 		was, is, own := base.Trees[t.Rel].Index, in.Trees[t.Rel].Index, out.Trees[t.Rel].Index
 		if is == own {
@@ -538,7 +544,7 @@ func (l *live) finish(final bool) error {
 	var adopted []Remark
 	f := l.facts()
 	err = l.settle(f)
-	if err == nil && final {
+	if err == nil && final && l.place.Branch == "" {
 		adopted, err = l.adopt()
 	}
 	if err == nil {

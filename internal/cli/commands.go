@@ -239,7 +239,7 @@ func completeFormats(c *cobra.Command, _ []string, _ string) ([]string, cobra.Sh
 
 // planFlags decide what the sandbox is; plan, why and check take them. shellFlags are all that shell takes.
 var (
-	planFlags  = []string{"profile", "network", "plan", "mount-ro", "mount-rw", "publish"}
+	planFlags  = []string{"profile", "network", "plan", "mount-ro", "mount-rw", "publish", "branch", "from"}
 	shellFlags = append([]string{"yes", "dry-run", "no-report", "report-json", "network-log"}, planFlags...)
 )
 

@@ -106,7 +106,7 @@ func (sys System) sayResume(s *session.Session, o options, began time.Time) {
 		return
 	}
 	const clock = time.Second // the times of files may lag behind the clock by this much
-	if id := s.Instance.LastConversation(s.Launch.Dir, began.Add(-clock)); id != "" {
+	if id := s.LastConversation(began.Add(-clock)); id != "" {
 		diag.Note(sys.Stderr, "resume with: claudebox "+o.sandboxWords()+"--resume "+id)
 	}
 }
@@ -154,6 +154,14 @@ func subjectOf(s *session.Session, command []string) subject {
 	if line := s.PlanLine(); line != "" {
 		about.lines = append(about.lines, line)
 		slices.Sort(about.lines) // for [audit.Difference]
+	}
+	if dir := s.BranchDir(); dir != "" { // an answer is for all branches: the lines are the same but for the folder
+		about.name += ", a branch"
+		about.approved = s.Instance.Approved(about.name)
+		for i, line := range about.lines {
+			about.lines[i] = strings.ReplaceAll(line, dir, "(branch)")
+		}
+		slices.Sort(about.lines)
 	}
 	if command == nil {
 		return about

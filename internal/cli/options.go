@@ -46,6 +46,8 @@ func (o *options) flags() []launchFlag {
 	return []launchFlag{
 		{"profile", "P", "NAME|FILE", "profile to launch by", before, &o.Profile},
 		{"network", "", "TIER", "network tier: full, inet, allow or none", before, &o.Network},
+		{"branch", "", "NAME", "work on this branch, in a checkout of its own", before, &o.Branch},
+		{"from", "", "REF", "where a new branch begins; else where you are", before, &o.From},
 		{"plan", "", "FILE", "launch exactly by this plan file", before, &o.Plan},
 		{"mount-ro", "", "HOST[:INSIDE]", "mount a file or folder read-only", before, &o.MountRO},
 		{"mount-rw", "", "HOST[:INSIDE]", "mount a file or folder read-write", before, &o.MountRW},

@@ -14,6 +14,7 @@ import (
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/sandbox/seccomp"
 	"claudebox/internal/sandbox/view"
+	"claudebox/internal/workspace/branch"
 	"claudebox/internal/workspace/homelink"
 	"claudebox/internal/workspace/project"
 )
@@ -27,6 +28,7 @@ type inputs struct {
 	placesByLink []string // see the function of that name
 	home         homelink.Found
 	project      project.Project
+	branch       *branch.Branch // nil: the agent works in the user's folder
 	secrets      secrets
 	Instance     state.Instance
 	inside       *view.View // see [viewOf]; nil: not known yet
@@ -40,6 +42,9 @@ func look(c call, planned planned, home homelink.Found) (in inputs, err error) {
 	}
 	in.etc.Certificates = cmp.Or(in.etc.Certificates, in.tools[resolve.ToolCacert])
 	if in.project, err = openProject(in); err != nil {
+		return in, err
+	}
+	if err = lookAtBranch(&in); err != nil {
 		return in, err
 	}
 	if in.secrets, err = findSecrets(in); err != nil {
@@ -177,7 +182,7 @@ func bind(in inputs, p parts) (b bound, err error) {
 	if err != nil {
 		return b, err
 	}
-	if err := judgeWritable(in, h.Mounts); err != nil {
+	if err := cmp.Or(putBranch(in, h.Mounts), judgeWritable(in, h.Mounts)); err != nil {
 		return b, err
 	}
 	guarded, err := guard(in, h.Mounts)
@@ -211,7 +216,7 @@ const manyMounts = 150
 // hostOf returns the host as a launch sees it, with the mounts of all parts. Those of the plan are not among them yet.
 func hostOf(in inputs, p parts) launch.Host {
 	var all part
-	all.add(p.extra, p.network.part, p.agent.part, p.git.part, p.nix.part, p.mounts, p.home,
+	all.add(p.extra, p.network.part, p.agent.part, p.git.part, p.nix.part, p.mounts, branchPart(in), p.home,
 		p.limits, p.remarks, p.brokered.part)
 	return launch.Host{
 		Setting: launch.Setting{

@@ -18,6 +18,9 @@ import (
 // places are the git folders of the given folders, of each of which the agent has one of its own. A repository with
 // checkouts in several given folders is one place.
 func (s *Session) places() (list []handover.Place) {
+	if s.branch != nil {
+		list = append(list, s.branch.Place())
+	}
 	for _, folder := range s.given {
 		for _, p := range folder.Places {
 			at := slices.IndexFunc(list, func(known handover.Place) bool { return known.Outer == p.Outer })
@@ -54,10 +57,9 @@ func (r *running) handOver() (err error) {
 	if len(places) == 0 {
 		return nil
 	}
-	git, env := tools[resolve.ToolGit], tools[resolve.ToolEnv]
-	if git == "" {
-		return diag.Errorf("give the agent a git folder of its own", "build claudebox anew",
-			"its manifest names no git")
+	programs, err := handoverTools(tools)
+	if err != nil {
+		return err
 	}
 	var hidden, held []string
 	for _, folder := range r.given {
@@ -68,11 +70,21 @@ func (r *running) handOver() (err error) {
 			held = append(held, filepath.Join(folder.Path, rel))
 		}
 	}
-	r.git, err = handover.Begin(handover.Request{Places: places, Hidden: hidden, Held: held, Tools: handover.Tools{
+	r.git, err = handover.Begin(handover.Request{Places: places, Hidden: hidden, Held: held, Tools: programs})
+	return err
+}
+
+// handoverTools are the programs of a hand-over, of the manifest's.
+func handoverTools(tools map[string]string) (handover.Tools, error) {
+	git, env := tools[resolve.ToolGit], tools[resolve.ToolEnv]
+	if git == "" {
+		return handover.Tools{}, diag.Errorf("give the agent a git folder of its own", "build claudebox anew",
+			"its manifest names no git")
+	}
+	return handover.Tools{
 		Bwrap: tools[resolve.ToolBwrap], Bash: tools[resolve.ToolBash], Git: git,
 		Path: []string{filepath.Dir(git), filepath.Dir(env)}, Seccomp: seccomp.Filter(),
-	}})
-	return err
+	}, nil
 }
 
 // submodules are the mounts of the agent's own folders in the place of submodules that are not checked out.

@@ -123,6 +123,9 @@ func hidesFolder(m project.Mount) bool { return m.Mode == project.Hidden && m.Di
 // addWorktrees mounts the folders beside the project that a pattern of the
 // profile names, read-write. Links are left out: they lead elsewhere.
 func (p *part) addWorktrees(in inputs) error {
+	if in.branch != nil {
+		return nil // they are checkouts of the user's
+	}
 	for _, pattern := range in.plan.Worktrees {
 		found, err := filepath.Glob(filepath.Join(in.project.Path, pattern))
 		if err != nil {
@@ -245,8 +248,8 @@ func judgeSources(in inputs, mounts []launch.Mount, list []given) error {
 // judgeSource returns an error for a mount that shows a secret path of the host, see [judgeSources].
 func judgeSource(in inputs, m launch.Mount) error {
 	if m.Secret || !m.Open || m.Why == plan.Base || pathname.Below(m.Source, in.project.Path) ||
-		m.Source == emptyFolder(in.call) ||
-		!userNamed(m) && pathname.Below(m.Source, filepath.Join(in.Instance.Dir, handover.Folder)) {
+		m.Source == emptyFolder(in.call) || !userNamed(m) &&
+		(pathname.Below(m.Source, filepath.Join(in.Instance.Dir, handover.Folder)) || in.isOfBranch(m.Source)) {
 		return nil
 	}
 	home, err := beneath.Canonical(in.Facts.Home)

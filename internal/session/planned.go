@@ -62,6 +62,7 @@ func (p planner) plan() (found planned, err error) {
 	if p.options.Network != "" {
 		found.plan = found.plan.WithTier(p.options.Network)
 	}
+	found.plan = tierOnBranch(p.options, found.plan)
 	ports, err := parsePublish(p.options.Publish)
 	for _, port := range ports {
 		found.plan = found.plan.WithPorts(int(port.Inside))
@@ -95,6 +96,9 @@ func (o Options) judge() error {
 		return diag.Errorf("launch by --plan "+o.Plan+" and --profile "+o.Profile,
 			"leave one of them out; a plan is made by a profile with `claudebox plan --pinned -P "+o.Profile+"`",
 			"a plan says all that a profile does, so only one of them could count")
+	}
+	if o.From != "" && o.Branch == "" {
+		return diag.Errorf("begin at --from "+o.From, "name the new branch with --branch", "no branch is named")
 	}
 	switch o.Network {
 	case "", profile.TierFull, profile.TierInet, profile.TierAllow, profile.TierNone:

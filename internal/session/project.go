@@ -52,8 +52,9 @@ func projectRequest(in inputs) project.Request {
 	}
 	return project.Request{
 		Dir: in.Facts.Cwd, Home: in.Facts.Home, UID: in.Facts.UID, Own: in.folders.Own(), Never: never,
-		Build: in.build, GitRoot: p.Project == "git-root", WritableConfig: p.Git.Config == "writable",
-		Strict: p.Protect.Mode == "strict", Worktrees: p.Worktrees,
+		Build: in.build, WritableConfig: p.Git.Config == "writable",
+		GitRoot: p.Project == "git-root" || in.options.Branch != "",
+		Strict:  p.Protect.Mode == "strict", Worktrees: p.Worktrees,
 		Protect: p.Protect.Globs, Hide: p.Hide, Show: p.Show,
 		OwnFiles: slices.Concat(in.ownFiles, in.placesByLink), UserGit: in.userGit.files,
 		HomeLinks: in.home.Links, HomeFiles: in.home.Named,
@@ -171,10 +172,12 @@ type guardPart struct {
 
 // guard guards the folders that the user mounts read-write, and covers what looks secret in those that may be read.
 func guard(in inputs, mounts []launch.Mount) (made guardPart, err error) {
-	made.given = []given{{in.project, in.project.Path}}
+	if in.branch == nil {
+		made.given = []given{{in.project, in.project.Path}}
+	}
 	for _, m := range mounts {
 		switch {
-		case !userNamed(m) || !isFolder(m.Source) || pathname.Below(m.Source, in.project.Path):
+		case !userNamed(m) || !isFolder(m.Source) || in.branch == nil && pathname.Below(m.Source, in.project.Path):
 		case m.Kind == plan.Bind:
 			err = made.addBeside(in, m, mounts)
 		case m.Kind != plan.ROBind || m.Secret || pathname.Below(m.Source, "/nix/store") ||
@@ -224,7 +227,7 @@ func (p *guardPart) cover(in inputs, folder given, m launch.Mount, mounts []laun
 		made.Destination, made.Secret = folder.inside(at.Path), m.Secret
 		taken := func(m launch.Mount) bool { return m.Destination == made.Destination }
 		if slices.ContainsFunc(mounts, taken) || slices.ContainsFunc(p.Mounts, taken) ||
-			!pathname.Below(at.Path, m.Source) || pathname.Below(at.Path, in.project.Path) ||
+			!pathname.Below(at.Path, m.Source) || in.branch == nil && pathname.Below(at.Path, in.project.Path) ||
 			m.Kind == plan.ROBind && (at.Mode != project.Hidden && at.Mode != project.Made || isShown(in, at.Path)) {
 			continue
 		}

@@ -15,6 +15,7 @@ import (
 	"claudebox/internal/profile"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/workspace/aftermath"
+	"claudebox/internal/workspace/branch"
 	"claudebox/internal/workspace/cover"
 	"claudebox/internal/workspace/handover"
 	"claudebox/internal/workspace/homelink"
@@ -36,7 +37,9 @@ type running struct {
 	lost    uncovered              // files whose covers were lost
 	again   func() []homelink.Link // waits for the links of the home that were made meanwhile; nil: nobody looks
 	began   time.Time
-	git     *handover.Session // between the user's git folders and the agent's
+	git     *handover.Session  // between the user's git folders and the agent's
+	held    *branch.Held       // the branch that the agent works on; nil: it works in the user's folder
+	own     *aftermath.Session // of the agent's own folders, if it works on a branch
 
 	overlaps []bool   // whether other sessions lived in the given folders
 	gitLines []string // what did not cross between git folders, for people
@@ -50,7 +53,8 @@ func (s *Session) Run() (err error) {
 	r := &running{Session: s, runner: launch.Runner{Signals: launch.Listen(s.heeded)}}
 	defer r.close()
 	for _, step := range []func() error{
-		r.openNetwork, s.Instance.Prepare, r.handOver, r.openNix, func() error { return r.broker.start(s) },
+		r.openNetwork, s.Instance.Prepare, r.openBranch, r.handOver, r.fillBranch, r.openNix,
+		func() error { return r.broker.start(s) },
 		func() error { return r.keys.start(s.parts.git.keys, s.caller.Stderr) }, r.hold,
 	} {
 		if err := r.runner.Signals.Interrupted(); err != nil {
@@ -88,6 +92,7 @@ func (r *running) close() {
 	r.network.reap()
 	r.broker.close()
 	r.keys.close()
+	r.closeBranch()
 	_ = r.Instance.Close()     // if end was not called: no signal ends us while a home is removed
 	r.runner.Signals.Release() // the user may still be asked something
 }
@@ -166,6 +171,12 @@ func (r *running) launch() error {
 // is covered there.
 func (r *running) begin() error {
 	agent := aftermath.Agent{Instance: r.Instance.Dir, Conversations: r.Instance.Conversations()}
+	if err := r.beginBranch(agent); err != nil {
+		return err
+	}
+	if r.own != nil {
+		agent = aftermath.Agent{}
+	}
 	for _, folder := range r.given {
 		begun, err := aftermath.Begin(r.folders.Home, folder.Project, agent)
 		if err != nil {
@@ -237,6 +248,11 @@ func (r *running) settle() {
 		r.reports = append(r.reports, session.End())
 	}
 	r.after = nil
+	if r.own != nil {
+		r.reports = append(r.reports, r.own.End())
+		r.own = nil
+		r.leaveBranch()
+	}
 	r.endGit()
 }
 

@@ -37,6 +37,7 @@ type Caller struct {
 // Options are the words of the command line, apart from claudebox's commands.
 type Options struct {
 	Profile, Plan, Network string   // a name or file; a file; a tier. Empty: not given
+	Branch, From           string   // work on a checkout of this branch; where a new one begins
 	MountRO, MountRW       []string // HOST[:INSIDE]
 	Publish                []string // ports inside that this host may reach
 	NetworkLog             string   // file for the connections and refusals of tiers inet and allow; empty: none
@@ -111,6 +112,8 @@ type Session struct {
 	keeper   *keeper
 	listener *os.File // of the broker's proxy; nil: there is none, or the broker has taken it
 	report   report
+
+	conversation string // the last one on the branch
 }
 
 // Prepare makes a session: from the facts of the host through plan and

@@ -208,6 +208,9 @@ func (r Request) hooks(raw json.RawMessage) (kept map[string][]object.Object, no
 	return kept, notes
 }
 
+// StatusVariable is the variable with what the status line says in one session, instead of what all sessions have.
+const StatusVariable = "CLAUDEBOX_STATUS"
+
 // statusLine returns the user's own status line if it can run inside, else one that shows r.Status; nil if that is
 // empty.
 func (r Request) statusLine(raw json.RawMessage) (line json.RawMessage, notes []string) {
@@ -221,7 +224,8 @@ func (r Request) statusLine(raw json.RawMessage) (line json.RawMessage, notes []
 	if r.Status == "" {
 		return nil, notes
 	}
-	return object.Encode(map[string]string{"type": "command", "command": "echo " + diag.Quote(r.Status)}), notes
+	says := "s=" + diag.Quote(r.Status) + `; echo "${` + StatusVariable + `:-$s}"`
+	return object.Encode(map[string]string{"type": "command", "command": says}), notes
 }
 
 // refuse says why a hook or a status line of the user does not enter; empty: it does.

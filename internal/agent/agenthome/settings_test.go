@@ -101,7 +101,7 @@ func TestHooksRunInsideWhereTheirProgramsAre(t *testing.T) {
 					t.Errorf("no %q in %q", what+tc.reason, notes)
 				}
 			}
-			if strings.Contains(s.lies, "PreToolUse") || !strings.Contains(s.lies, `echo 'claudebox it'\\''s · inet'`) {
+			if strings.Contains(s.lies, "PreToolUse") || !strings.Contains(s.lies, `s='claudebox it'\\''s · inet'; echo`) {
 				t.Errorf("made %s", s.lies)
 			}
 		})

@@ -182,6 +182,11 @@ func (in *Instance) LastConversation(folder string, since time.Time) string {
 		return ""
 	}
 	defer dir.Close()
+	return LastIn(dir, rel, since)
+}
+
+// LastIn is [Instance.LastConversation] for those in a folder.
+func LastIn(dir *beneath.Folder, rel string, since time.Time) string {
 	names, err := dir.Names(rel, mostConversations)
 	if err != nil {
 		return ""

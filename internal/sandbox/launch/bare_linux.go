@@ -19,7 +19,7 @@ func (l Launch) Bare() (*exec.Cmd, error) {
 		return nil, err
 	}
 	list := append([]Descriptor{{Name: "arguments", Data: arguments(lines)}}, descriptors...)
-	fds, err := open(list)
+	fds, err := Runner{Launch: l}.open(list)
 	if err != nil {
 		report.Close()
 		return nil, err

@@ -64,6 +64,7 @@ type Runner struct {
 	// Ended is called when nothing runs inside any more. It must not write to the terminal: the agent may have stopped
 	// its output, which is resumed only afterwards, and a write would wait for ever.
 	Ended func()
+	Open  func(path string) (fd int, err error) // opens what is mounted, no link followed; nil: by its path
 }
 
 // Outside is a secret that the agent uses but never sees.

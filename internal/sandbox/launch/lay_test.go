@@ -141,7 +141,7 @@ func started(t *testing.T, l Launch) *sandbox {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fds, err := open(descriptors)
+	fds, err := Runner{Launch: l}.open(descriptors)
 	if err != nil {
 		t.Fatal(err)
 	}

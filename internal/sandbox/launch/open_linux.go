@@ -21,10 +21,14 @@ func (o opened) close() {
 }
 
 // open opens every descriptor of a launch. On an error nothing stays open.
-func open(list []Descriptor) (opened, error) {
+func (r Runner) open(list []Descriptor) (opened, error) {
 	var fds opened
+	way := r.Open
+	if way == nil {
+		way = beneath.OpenPath
+	}
 	for _, d := range list {
-		fd, err := openOne(d)
+		fd, err := openOne(d, way)
 		if err != nil {
 			fds.close()
 			return nil, err
@@ -35,21 +39,21 @@ func open(list []Descriptor) (opened, error) {
 }
 
 // openOne opens a descriptor of a launch, and checks its mount point.
-func openOne(d Descriptor) (fd int, err error) {
+func openOne(d Descriptor, way func(path string) (int, error)) (fd int, err error) {
 	switch {
 	case d.Follows != "":
 		fd, err = copyFile(d)
 	case d.Path == "":
 		fd, err = memfd(d.Name, d.Data)
 	default:
-		if fd, err = beneath.OpenPath(d.Path); err != nil {
+		if fd, err = way(d.Path); err != nil {
 			err = &diag.Error{Op: "open " + d.Path, Err: noLinks(err), Remedy: openRemedy(err)}
 		}
 	}
 	if err != nil {
 		return -1, err
 	}
-	if err := checkPoint(fd, d.Point); err != nil {
+	if err := checkPoint(fd, d.Point, way); err != nil {
 		unix.Close(fd)
 		return -1, err
 	}
@@ -59,11 +63,11 @@ func openOne(d Descriptor) (fd int, err error) {
 // checkPoint returns an error unless the mount point above exists, as a folder if source
 // is one; a zero Place is fine. bwrap would create a missing mount point, but in a folder
 // that an agent can write a planted link could lead it outside (CVE-2026-87766).
-func checkPoint(source int, above Place) error {
+func checkPoint(source int, above Place, way func(path string) (int, error)) error {
 	if above.Root == "" {
 		return nil
 	}
-	fd, err := openBeneath(above)
+	fd, err := openBeneath(above, way)
 	if err != nil {
 		return &diag.Error{
 			Op: "check mount point " + above.Root + "/" + above.Path, Err: noLinks(err),
@@ -84,8 +88,8 @@ func checkPoint(source int, above Place) error {
 
 func isDir(st unix.Stat_t) bool { return st.Mode&unix.S_IFMT == unix.S_IFDIR }
 
-func openBeneath(place Place) (int, error) {
-	root, err := beneath.OpenPath(place.Root)
+func openBeneath(place Place, way func(path string) (int, error)) (int, error) {
+	root, err := way(place.Root)
 	if err != nil {
 		return -1, err
 	}

@@ -43,7 +43,7 @@ func (r Runner) Run() error {
 	if err != nil {
 		return err
 	}
-	fds, err := open(descriptors)
+	fds, err := r.open(descriptors)
 	if err != nil {
 		return err
 	}

@@ -52,7 +52,7 @@ func (t Trial) within(wait time.Duration) error {
 	if err != nil {
 		return err
 	}
-	fds, err := open(descriptors)
+	fds, err := r.open(descriptors)
 	if err != nil {
 		return err
 	}

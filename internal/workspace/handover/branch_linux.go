@@ -2,6 +2,7 @@ package handover
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -88,7 +89,7 @@ func (d *decision) onBranch(p Place, base, inner, outer Side, known map[string]s
 		switch mine := name == own || known[madeInside+name] != ""; {
 		case i == o:
 			d.common(name, i)
-		case i == b && b == "" && strings.HasPrefix(name, "refs/heads/"+ours+p.Branch+"/"): // is the session's already
+		case i == b && b == "" && strings.HasPrefix(name, "refs/heads/"+ours+p.Branch+"/"): // the session made it
 		case i == b && (name == own || inner.Taken[name] != ""): // it is checked out inside
 			d.showUsers(name, o, known)
 		case i == b:
@@ -107,7 +108,7 @@ func (d *decision) onBranch(p Place, base, inner, outer Side, known map[string]s
 	}
 	for _, t := range p.Trees {
 		head := inner.Trees[t.Rel].Head
-		isKnown := slices.ContainsFunc(unionKeys(inner.Refs), func(name string) bool { return inner.Refs[name] == head })
+		isKnown := slices.Contains(slices.Collect(maps.Values(inner.Refs)), head)
 		if isObject(head) && f.kinds[head] == "commit" && f.refused[head] == "" && !isKnown {
 			d.beside(p, "detached", head, outer, known)
 		}
@@ -118,7 +119,9 @@ func (d *decision) onBranch(p Place, base, inner, outer Side, known map[string]s
 }
 
 // outwards decides on a branch that the agent has moved.
-func (d *decision) outwards(p Place, name string, mine bool, base, inner, outer Side, known map[string]string, f facts) {
+func (d *decision) outwards(p Place, name string, mine bool, base, inner, outer Side,
+	known map[string]string, f facts,
+) {
 	b, i, o := base.Refs[name], inner.Refs[name], outer.Refs[name]
 	branch := strings.TrimPrefix(name, "refs/heads/")
 	contains := func(of string) bool { return f.forward[[2]string{o, of}] }

@@ -1,0 +1,158 @@
+//go:build lab
+
+package sandbox_test
+
+import (
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// onBranch is a project of a user who has work of every kind under way.
+func onBranch(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t)
+	w.repository(t)
+	w.write(t, ".gitconfig", identity)
+	w.plain(t, `printf 'node_modules/\n.env\n*.log\nbuild/\n' >.gitignore; mkdir -p src; echo one >src/a; echo one >mod; git add .; git commit -qm one; git branch other
+echo mine >>mod; echo new >untracked; echo staged >staged; git add staged; echo TOKEN=1 >.env; echo log >x.log; git stash list`)
+	return w
+}
+
+// users prints all that is the user's, byte for byte; the branches of sessions are not.
+const users = `git rev-parse HEAD; cat .git/HEAD; sha256sum .git/index; git status --porcelain --ignored; git stash list; git tag
+find . -path ./.git -prune -o -printf '%p %y %m %s %T@ %l\n' | sort; git for-each-ref refs/heads/main refs/heads/other; cat .git/config; ls .git .git/worktrees 2>/dev/null || :`
+
+// branchOf is a session on a branch.
+func (w *world) branchOf(t *testing.T, name, script string, flags ...string) outcome {
+	t.Helper()
+	words := slices.Concat([]string{"shell", "--yes", "--branch", name}, flags, []string{"--", "bash", "-euc", script})
+	got := run(t, w.claudebox(words...))
+	if got.status != 0 {
+		t.Fatalf("%s: status %d\n%s%s", script, got.status, got.stdout, got.stderr)
+	}
+	return got
+}
+
+// What the agent commits is on the branch at once, what it has not committed at the end. The user's folder, HEAD,
+// index and status stay byte for byte.
+func TestASessionOnABranchLeavesTheUsersFolderAsItIs(t *testing.T) {
+	w := onBranch(t)
+	before := w.plain(t, users)
+	got := w.branchOf(t, "feat", `test ! -e untracked; test ! -e staged; grep -qx one mod; test -z "$(git status --porcelain)"
+printf '#!/bin/sh\ntouch hook-ran\nexit 1\n' >.git/hooks/pre-commit; chmod +x .git/hooks/pre-commit; echo two >src/a; git commit -qnam two
+rm mod; mkdir deep; echo y >"deep/a name"; git init -q sub; echo q >sub/q; head -c 2000000 /dev/zero >big; echo l >y.log; echo "$CLAUDEBOX_STATUS"; pwd`)
+	if want := "claudebox default · inet · feat\n" + w.project + "\n"; got.stdout != want {
+		t.Errorf("it printed %q, want %q", got.stdout, want)
+	}
+	for _, want := range []string{"sub", "big", "last commit"} {
+		if !strings.Contains(got.stderr, want) {
+			t.Errorf("nothing is told of %s: %s", want, got.stderr)
+		}
+	}
+	wantEqual(t, w.plain(t, users), before)
+	wantEqual(t, w.plain(t, `git log --format='%s %an/%cn' main..feat; git ls-tree -r --name-only feat; git show feat:src/a; git fsck --strict --no-dangling`),
+		"what the agent left uncommitted agent/claudebox\ntwo Ada/Ada\n.gitignore\nREADME.md\ndeep/a name\nsrc/a\ntwo")
+	// The same name goes on, with what was left in the checkout.
+	got = w.branchOf(t, "feat", `git status --porcelain; cat y.log sub/q; echo three >src/a`)
+	if !strings.Contains(got.stdout, "?? big\n") || !strings.HasSuffix(got.stdout, "l\nq\n") {
+		t.Errorf("the second session has %q", got.stdout)
+	}
+	wantEqual(t, w.plain(t, "git show feat:src/a"), "three")
+	wantEqual(t, w.plain(t, users), before)
+}
+
+func TestASessionOnABranchIsRefused(t *testing.T) {
+	w := onBranch(t)
+	w.plain(t, `git worktree add -q ../side -b side`)
+	for name, tc := range map[string]struct {
+		flags []string
+		want  string
+	}{
+		"the branch of the user's": {[]string{"--branch", "main"}, "it is checked out in"},
+		"one of a worktree":        {[]string{"--branch", "side"}, "it is checked out in"},
+		"no name":                  {[]string{"--branch", "a b"}, "does not cross"},
+		"an option":                {[]string{"--branch=-d"}, "does not cross"},
+		"HEAD":                     {[]string{"--branch", "HEAD"}, "does not cross"},
+		"a path out of refs":       {[]string{"--branch", "../../config"}, "does not cross"},
+		"signs of a shell":         {[]string{"--branch", "a$(id)"}, "does not cross"},
+		"claudebox's own":          {[]string{"--branch", "claudebox/x"}, "does not cross"},
+		"no commit":                {[]string{"--branch", "x", "--from", "nowhere"}, "knows no commit"},
+		"an option for a commit":   {[]string{"--branch", "x", "--from=--all"}, "knows no commit"},
+		"--from of one that is":    {[]string{"--branch", "other", "--from", "main"}, "it is there"},
+		"--from alone":             {[]string{"--from", "main"}, "--branch"},
+		"a mount of the project":   {[]string{"--branch", "x", "--mount-rw", "src"}, "changes nothing"},
+		"a mount around":           {[]string{"--branch", "x", "--mount-rw", w.path("project")}, "changes nothing"},
+	} {
+		t.Run(name, func(t *testing.T) { wantRefused(t, run(t, w.session("true", tc.flags...)), tc.want) })
+	}
+	t.Run("a project without git", func(t *testing.T) {
+		w := newWorldHere(t)
+		wantRefused(t, run(t, w.session("true", "--branch", "x")), "git init")
+		w.plain(t, "git init -q -b main")
+		wantRefused(t, run(t, w.session("true", "--branch", "x")), "no commit")
+	})
+	if got := w.plain(t, "git for-each-ref refs/heads"); strings.Count(got, "\n") != 2 {
+		t.Errorf("there are branches\n%s", got)
+	}
+}
+
+// A branch has one session at a time; branches have any number.
+func TestTwoSessionsOnOneBranch(t *testing.T) {
+	w := onBranch(t)
+	first := w.session(`for i in $(seq 600); do git rev-parse -q --verify end >/dev/null && break; sleep 0.05; done; git commit -qm first --allow-empty`, "--branch", "feat")
+	if err := first.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = first.Process.Kill() }()
+	w.awaitBranch(t, "feat")
+	wantRefused(t, run(t, w.session("true", "--branch", "feat")), "a session works on it")
+	w.branchOf(t, "beside", `git commit -qm beside --allow-empty`)
+	w.plain(t, "git branch end")
+	if err := first.Wait(); err != nil {
+		t.Error(err)
+	}
+	wantEqual(t, w.plain(t, "git log -1 --format=%s feat; git log -1 --format=%s beside"), "first\nbeside")
+}
+
+// awaitBranch waits until a branch is there.
+func (w *world) awaitBranch(t *testing.T, name string) {
+	t.Helper()
+	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		cmd := exec.Command("git", "rev-parse", "-q", "--verify", "refs/heads/"+name)
+		cmd.Dir = w.project
+		if cmd.Run() == nil {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("branch %s does not come", name)
+		}
+	}
+}
+
+// What a prompt, an editor or an indexer could step into by itself is closed, while the session runs and afterwards.
+func TestThePlantedRepositoryOfABranchCannotBeReached(t *testing.T) {
+	w := onBranch(t)
+	plant := `git init -q src/evil; git -C src/evil config core.fsmonitor "touch $HOME/TAKEN; false"; cp -r src/evil/.git /x 2>/dev/null || :; cp -r src/evil/.git src/.git; git -C src status >/dev/null || :`
+	look := `test -n "$(find ~/.claudebox/branches -name closed -perm 0 2>/dev/null)"; for d in $(find ~/.claudebox/branches -type d 2>/dev/null); do (cd $d 2>/dev/null && git status >/dev/null 2>&1) || :; done
+find ~ -name evil 2>/dev/null | wc -l; ls ~/TAKEN src/evil src/.git 2>/dev/null | wc -l`
+	session := w.session(plant+`; git commit -qm planted --allow-empty; sleep 600`, "--branch", "feat")
+	if err := session.Start(); err != nil {
+		t.Fatal(err)
+	}
+	w.awaitBranch(t, "feat")
+	for end := time.Now().Add(patience); w.plain(t, "git log -1 --format=%s feat") != "planted" && time.Now().Before(end); {
+		time.Sleep(20 * time.Millisecond)
+	}
+	wantEqual(t, w.plain(t, look), "0\n0")
+	_ = session.Process.Signal(os.Kill)
+	_ = session.Wait()
+	wantEqual(t, w.plain(t, look), "0\n0")
+	// After the kill, what is committed is there; what is not stays in the checkout.
+	got := w.branchOf(t, "feat", `test -d src/evil; git log -1 --format=%s`)
+	wantEqual(t, got.stdout, "planted\n")
+	wantEqual(t, w.plain(t, look), "0\n0")
+}

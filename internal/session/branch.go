@@ -1,0 +1,206 @@
+package session
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"claudebox/internal/agent/agenthome"
+	"claudebox/internal/agent/state"
+	"claudebox/internal/diag"
+	"claudebox/internal/linux/beneath"
+	"claudebox/internal/linux/pathname"
+	"claudebox/internal/plan"
+	"claudebox/internal/profile"
+	"claudebox/internal/sandbox/launch"
+	"claudebox/internal/workspace/aftermath"
+	"claudebox/internal/workspace/branch"
+	"claudebox/internal/workspace/handover"
+)
+
+// lookAtBranch looks at the branch that the session is to work on. The project is only where its checkout lies inside
+// then: nothing of the user's folder is given to the agent but what the branch says.
+func lookAtBranch(in *inputs) error {
+	name := in.options.Branch
+	if name == "" {
+		return nil
+	}
+	tools, err := handoverTools(in.tools)
+	if err != nil {
+		return err
+	}
+	req := branch.Request{
+		Home: in.folders.Home, Tree: in.project.Path, Name: name, From: in.options.From, Tools: tools,
+		Hidden: in.project.Hidden,
+	}
+	own := slices.IndexFunc(in.project.Places, func(p handover.Place) bool { return p.Own })
+	if own >= 0 && in.project.Path == in.project.Repo.Worktree {
+		req.Repo = in.project.Places[own]
+	}
+	found, err := branch.Look(req)
+	if err != nil {
+		return err
+	}
+	in.branch = &found
+	in.project.Mounts, in.project.StandIns, in.project.Notes, in.project.Places = nil, nil, nil, nil
+	return nil
+}
+
+// tierOnBranch is the network tier of a session on a branch whose plan has the host's network, and which no flag gives
+// one: each has a network of its own, so that servers of several do not collide.
+func tierOnBranch(o Options, p plan.Plan) plan.Plan {
+	if o.Branch == "" || o.Network != "" || p.Network.Tier != profile.TierFull {
+		return p
+	}
+	return p.WithTier(launch.InternetTier)
+}
+
+// branchPart mounts the checkout's own folders, and says what the user has that is not there.
+func branchPart(in inputs) (made part) {
+	b := in.branch
+	if b == nil {
+		return made
+	}
+	place := b.Place()
+	made.mount(launch.Mount{
+		Kind: plan.Bind, Source: place.Inner(), Destination: b.Tree + "/.git", Open: true, Why: launch.WhyOwnGit,
+	}, launch.Mount{
+		Kind: plan.ROBind, Source: place.Mounts()[1].Source, Destination: place.Mounts()[1].Destination, Open: true,
+		Why: whyObjects,
+	})
+	if claudesHome(in) {
+		made.mount(launch.Mount{
+			Kind: plan.Bind, Source: b.Conversations(), Destination: in.Facts.Home + "/.claude/projects", Open: true,
+			Why: "the conversations on this branch",
+		})
+	}
+	made.set(agenthome.StatusVariable, "claudebox "+in.plan.Profile+" · "+in.plan.Network.Tier+" · "+b.Name,
+		"the status line says the branch")
+	begins := "goes on where it was"
+	if b.Fresh {
+		begins = "a new checkout of what is committed"
+	}
+	made.note(fmt.Sprintf("branch %s: %s; nothing of it is in your folder before you merge it", b.Name, begins))
+	if n := len(b.Pending); n > 0 {
+		made.note(fmt.Sprintf("%d of your files are not committed, and are not there: %s", n, diag.Some(b.Pending, 5)))
+	}
+	return made
+}
+
+// claudesHome reports whether the agent is Claude Code with a home of its own, in which it keeps conversations by the
+// path of the project: all branches have the same.
+func claudesHome(in inputs) bool { return in.plan.Agent.Name == "claude" && in.plan.State != "host" }
+
+// isOfBranch reports whether a path of the host is one of the branch's own.
+func (in inputs) isOfBranch(at string) bool {
+	return in.branch != nil && pathname.Below(at, in.branch.Dir)
+}
+
+// putBranch has the checkout in the project's place, and refuses a mount by which the agent would write to the user's.
+func putBranch(in inputs, mounts []launch.Mount) error {
+	if in.branch == nil {
+		return nil
+	}
+	for i, m := range mounts {
+		if m.Why == plan.Base && m.Destination == in.project.Path && m.Kind == plan.Bind {
+			mounts[i].Source = in.branch.Checkout()
+		}
+		meets := pathname.Below(m.Source, in.project.Path) || pathname.Below(in.project.Path, m.Source)
+		if userNamed(m) && m.Kind == plan.Bind && meets {
+			return diag.Errorf("mount "+diag.Name(m.Source)+" ("+m.Why+")", "mount it read-only, or leave --branch out",
+				"it is in your project, of which a session on a branch changes nothing")
+		}
+	}
+	return nil
+}
+
+// openBranch locks the branch and opens its checkout. Nothing has started yet.
+func (r *running) openBranch() (err error) {
+	if r.Session.branch == nil {
+		return nil
+	}
+	r.held, err = r.Session.branch.Open()
+	if err != nil {
+		return err
+	}
+	r.runner.Open = r.held.OpenPath
+	if !claudesHome(r.inputs) {
+		return nil
+	}
+	home, err := beneath.Open(filepath.Join(r.Instance.Dir, ".claude"))
+	if err != nil {
+		return err
+	}
+	defer home.Close()
+	if what, err := home.Look("projects"); err == nil && what.Kind == beneath.Absent {
+		return home.Mkdir("projects", 0o700) // the mount point
+	}
+	return nil
+}
+
+// fillBranch checks the branch out, once the agent's git folder is there.
+func (r *running) fillBranch() error {
+	if r.held == nil {
+		return nil
+	}
+	if err := r.held.Fill(); err != nil {
+		return err
+	}
+	if rel, below := pathname.Cut(r.Launch.Dir, r.Launch.Project); below && !r.held.HasFolder(rel) {
+		r.Launch.Dir = r.Launch.Project
+	}
+	return nil
+}
+
+// beginBranch begins the review of the agent's own folders, which goes with that of the project otherwise.
+func (r *running) beginBranch(agent aftermath.Agent) error {
+	if r.held == nil {
+		return nil
+	}
+	empty, err := openRemembered(r.inputs, besideRequest(r.inputs, r.held.Dir+"/git/tree"))
+	if err == nil {
+		r.own, err = aftermath.Begin(r.folders.Home, empty, agent)
+	}
+	return err
+}
+
+// leaveBranch commits what the agent has not.
+func (r *running) leaveBranch() {
+	if r.held == nil || r.began.IsZero() {
+		return
+	}
+	lines, err := r.held.Leave()
+	if err != nil {
+		lines = append(lines, "branch "+r.held.Name+": what is not committed is kept with the checkout: "+
+			strings.TrimSpace(err.Error()))
+	}
+	r.gitLines = append(r.gitLines, lines...)
+	const clock = time.Second // the times of files may lag behind the clock by this much
+	r.conversation = state.LastIn(r.held.Talk, agenthome.Conversations(r.Launch.Dir), r.began.Add(-clock))
+}
+
+// LastConversation is the id of the conversation that was changed last, since a time; empty if there is none.
+func (s *Session) LastConversation(since time.Time) string {
+	if s.branch != nil {
+		return s.conversation
+	}
+	return s.Instance.LastConversation(s.Launch.Dir, since)
+}
+
+// closeBranch lets go of the branch.
+func (r *running) closeBranch() {
+	if r.held != nil {
+		r.held.Close()
+		r.held = nil
+	}
+}
+
+// BranchDir is the folder of the branch that the session works on; empty: none.
+func (s *Session) BranchDir() string {
+	if s.branch == nil {
+		return ""
+	}
+	return s.branch.Dir
+}

@@ -1,0 +1,146 @@
+package branch
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"claudebox/internal/diag"
+	"claudebox/internal/workspace/handover"
+)
+
+// Request is what a session on a branch is asked for with.
+type Request struct {
+	Home   string // claudebox's own folder
+	Tree   string // the project: the top of a checkout of the user's; canonical
+	Repo   handover.Place
+	Name   string // of the branch
+	From   string // where a new one begins; empty: HEAD
+	Tools  handover.Tools
+	Hidden []string // paths in the project that the agent does not see
+}
+
+// Branch is a branch with its checkout, as far as it is there.
+type Branch struct {
+	Request
+	Dir     string   // its folder
+	Fresh   bool     // there is no checkout yet
+	Start   string   // the commit at which a new branch begins
+	Pending []string // what is not committed in the user's folder, and is not there
+}
+
+// foldersName is the folder of all checkouts in claudebox's own.
+const foldersName = "branches"
+
+func short(text string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(text)))[:16] }
+
+// folderOf is the folder of a repository's branches.
+func folderOf(home, outer string) string { return path.Join(home, foldersName, short(outer)) }
+
+// git is the folder of the branch's place.
+func (b Branch) git() string { return b.Dir + "/git" }
+
+// Conversations is the folder that the agent has for its conversations on this branch, which is closed.
+func (b Branch) Conversations() string { return b.Dir + "/closed/home" }
+
+// Checkout is the path of the checkout on the host, which is closed.
+func (b Branch) Checkout() string { return b.Dir + "/closed/tree" }
+
+// Place is the branch's place for the hand-over.
+func (b Branch) Place() handover.Place {
+	p := b.Repo
+	p.Folder, p.Branch, p.Start, p.Own = b.git(), b.Name, b.Start, true
+	p.Trees, p.Within = []handover.Tree{{Rel: ".", Path: b.Tree}}, nil
+	return p
+}
+
+// Look says what a session on a branch would have. It changes nothing. It refuses a name that is none, one that the
+// user has checked out, and one on which a session runs.
+func Look(r Request) (b Branch, err error) {
+	b = Branch{Request: r}
+	op := "work on branch " + diag.Visible(r.Name)
+	if r.Repo.Outer == "" {
+		return b, diag.Errorf(op, "make one with `git init` and a first commit", "this project has no git repository")
+	}
+	if !handover.CanCross(r.Name) || strings.HasPrefix(r.Name, "claudebox/") {
+		return b, diag.Errorf(op, "use letters, digits and - _ . / as in `fix-login`",
+			"a branch of this name does not cross: a prompt or a shell could obey its signs, or it means another")
+	}
+	b.Dir = path.Join(folderOf(r.Home, r.Repo.Outer), short(r.Name))
+	known, err := recall(b.Dir)
+	if err != nil {
+		return b, diag.Wrap(op, err, "look at it, and remove it with `claudebox branch remove "+r.Name+"`")
+	}
+	b.Fresh = !known.Filled
+	if isHeld(b.Dir) {
+		return b, diag.Errorf(op, "wait for its end, or use another name", "a session works on it")
+	}
+	if err := b.ask(op); err != nil {
+		return b, err
+	}
+	return b, nil
+}
+
+// rel is the git folder of the user's checkout, relative to the repository's.
+func (b Branch) rel() string {
+	i := slices.IndexFunc(b.Repo.Trees, func(t handover.Tree) bool { return t.Path == b.Tree })
+	return b.Repo.Trees[max(i, 0)].Rel
+}
+
+// mostPending is how many names of what is not committed are read.
+const mostPending = 1000
+
+// askScript prints where the branch begins, NUL, the checkouts with their branches, NUL NUL, and what is not committed.
+const askScript = `export GIT_DIR=%[1]s
+g rev-parse --verify -q %[2]s'^{commit}' || echo none
+printf '\0'
+g for-each-ref --format='%%(refname) %%(worktreepath)' refs/heads || exit 1
+printf '\0'
+g --work-tree=%[3]s -c core.quotePath=false status --porcelain -z --no-renames | head -c %[4]d || :
+`
+
+// ask asks the user's git about the branch.
+func (b *Branch) ask(op string) error {
+	from := b.From
+	if from == "" {
+		from = "HEAD"
+	}
+	own, isRef := "refs/heads/"+b.Name, false
+	answer, err := handover.Ask(b.Repo, b.Tools, fmt.Sprintf(askScript, diag.Quote(path.Join(b.Repo.Outer, b.rel())),
+		diag.Quote(from), diag.Quote(b.Tree), mostPending*1000), b.Tree, b.Tree)
+	if err != nil {
+		return diag.Wrap(op, err, "see whether `git status` works here")
+	}
+	parts := strings.SplitN(string(answer), "\x00", 3)
+	if len(parts) != 3 {
+		return diag.Wrap(op, errors.New("git answers with what it would not say"), "see whether `git status` works here")
+	}
+	for line := range strings.Lines(parts[1]) {
+		ref, tree, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		isRef = isRef || ref == own
+		if ref == own && tree != "" && tree != b.Place().Checkout() {
+			return diag.Errorf(op, "use another name, or `git switch` to another branch there",
+				"it is checked out in %s", diag.Name(tree))
+		}
+	}
+	b.Start = strings.TrimSpace(parts[0])
+	switch {
+	case b.From != "" && isRef:
+		return diag.Errorf(op, "leave --from out, or use another name", "it is there: it does not begin at %s",
+			strconv.Quote(b.From))
+	case b.Start == "none" && b.From == "":
+		return diag.Errorf(op, "make a first commit with `git commit`", "the repository has no commit to begin at")
+	case b.Start == "none":
+		return diag.Errorf(op, "name a branch, a tag or a commit", "git knows no commit %s", strconv.Quote(b.From))
+	}
+	for entry := range strings.SplitSeq(parts[2], "\x00") {
+		if len(entry) > 3 && len(b.Pending) < mostPending {
+			b.Pending = append(b.Pending, entry[3:])
+		}
+	}
+	return nil
+}

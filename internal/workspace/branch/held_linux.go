@@ -1,0 +1,149 @@
+package branch
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"claudebox/internal/diag"
+	"claudebox/internal/linux/beneath"
+	"claudebox/internal/linux/pathname"
+	"claudebox/internal/workspace/handover"
+)
+
+// Held is a branch that this process works on: its folder is locked, and its checkout open.
+type Held struct {
+	Branch
+	lock         *os.File
+	closed       *beneath.Folder // the folders tree and layers
+	tree, layers *beneath.Folder
+	Talk         *beneath.Folder // of conversations
+	record       record
+}
+
+// Open locks the branch, and makes its folder.
+func (b Branch) Open() (*Held, error) {
+	h := &Held{Branch: b}
+	if err := h.open(); err != nil {
+		h.Close()
+		remedy := "make room, and its folder writable for you"
+		if errors.Is(err, errHeld) {
+			remedy = "wait for its end, or use another name"
+		}
+		return nil, diag.Wrap("open the checkout of branch "+b.Name, err, remedy)
+	}
+	return h, nil
+}
+
+func (h *Held) open() (err error) {
+	if err := os.MkdirAll(h.Dir+"/closed", 0o700); err != nil {
+		return err
+	}
+	ignore := path.Join(h.Home, foldersName, ".gitignore") // for a repository of the user's home
+	if err := os.WriteFile(ignore, []byte("*\n"), 0o600); err != nil {
+		return err
+	}
+	if h.lock, err = hold(h.Dir); err != nil {
+		return err
+	}
+	if h.record, err = recall(h.Dir); err != nil {
+		return err
+	}
+	h.Fresh = !h.record.Filled
+	h.record.Name, h.record.Project, h.record.Outer = h.Name, h.Tree, h.Repo.Outer
+	if err := h.record.remember(h.Dir); err != nil {
+		return err
+	}
+	return h.enter()
+}
+
+// enter opens the closed folder for a moment, to have descriptors of what is in it.
+func (h *Held) enter() (err error) {
+	if h.closed, err = beneath.Open(h.Dir + "/closed"); err != nil {
+		return err
+	}
+	if err := os.Chmod(h.Dir+"/closed", 0o700); err != nil {
+		return err
+	}
+	for name, to := range map[string]**beneath.Folder{"tree": &h.tree, "layers": &h.layers, "home": &h.Talk} {
+		if err = h.closed.Mkdir(name, 0o700); err == nil || errors.Is(err, fs.ErrExist) {
+			*to, err = h.closed.Sub(name)
+		}
+		if err != nil {
+			break
+		}
+	}
+	return errors.Join(err, os.Chmod(h.Dir+"/closed", 0))
+}
+
+// Close lets go of the branch.
+func (h *Held) Close() {
+	for _, f := range []*beneath.Folder{h.tree, h.layers, h.Talk, h.closed} {
+		if f != nil {
+			f.Close()
+		}
+	}
+	if h.lock != nil {
+		h.lock.Close()
+	}
+}
+
+// OpenPath opens a path as [beneath.OpenPath] does, also one in the closed folder.
+func (h *Held) OpenPath(at string) (int, error) {
+	for _, f := range []*beneath.Folder{h.tree, h.layers, h.Talk} {
+		if rel, below := pathname.Cut(at, f.Path()); below {
+			return f.OpenFD(path.Join(".", rel), unix.O_PATH)
+		}
+	}
+	return beneath.OpenPath(at)
+}
+
+// run runs a script in a box with the checkout.
+func (h *Held) run(script, input string, limit time.Duration) ([]byte, error) {
+	fd, err := h.tree.OpenFD(".", unix.O_PATH|unix.O_DIRECTORY)
+	if err != nil {
+		return nil, err
+	}
+	tree := os.NewFile(uintptr(fd), "tree")
+	defer tree.Close()
+	return handover.Work{Place: h.Place(), Tools: h.Tools, Tree: tree, At: h.Tree, Time: limit}.Run(script, input)
+}
+
+// HasFolder reports whether a folder is in the checkout, at a path with no link on the way.
+func (h *Held) HasFolder(rel string) bool {
+	what, err := h.tree.Look(path.Join(".", rel))
+	return err == nil && what.Kind == beneath.Dir
+}
+
+// fillTime is how long a checkout may take.
+const fillTime = 10 * time.Minute
+
+// Fill checks the branch out, if that was not done yet. The inner git folder is there.
+func (h *Held) Fill() error {
+	// An inner folder that was made anew has no index: then what is in the checkout is what the agent left.
+	script := "[ -e \"$GIT_DIR/index\" ] || g read-tree HEAD || exit 1\n"
+	if !h.record.Filled {
+		script = "g -c checkout.workers=0 read-tree -u --reset HEAD || exit 1\n"
+	}
+	err := h.tree.Mkdir(".git", 0o700) // the inner git folder is mounted there
+	if errors.Is(err, fs.ErrExist) {
+		err = nil
+	}
+	if err == nil {
+		_, err = h.run(script, "", fillTime)
+	}
+	if err == nil {
+		h.record.Filled = true
+		err = h.record.remember(h.Dir)
+	}
+	if err != nil {
+		return diag.Wrap("check out branch "+h.Name, err,
+			fmt.Sprintf("make room; `claudebox branch remove %s` takes away what is there", h.Name))
+	}
+	return nil
+}

@@ -1,0 +1,97 @@
+package branch
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"claudebox/internal/diag"
+)
+
+const (
+	leaveTime = 2 * time.Minute
+	// large is from which size on a file is not committed for the agent, in bytes.
+	large = 1 << 20
+	// many is how many untracked files of one folder are committed.
+	many = 1000
+)
+
+// leaveScript commits what the agent has not: by an index aside, so that no hook runs, and what is under way stays. It
+// prints what it did and left out: a word, a space, a name, NUL. Repositories, large files and many at once are left
+// out.
+const leaveScript = `cd "$GIT_WORK_TREE" || exit 1
+beside=refs/heads/claudebox/%[1]s/uncommitted busy=
+for s in rebase-merge rebase-apply sequencer BISECT_LOG MERGE_HEAD CHERRY_PICK_HEAD REVERT_HEAD; do
+  [ ! -e "$GIT_DIR/$s" ] || busy=$s
+done
+export GIT_INDEX_FILE=/tmp/index
+if [ -f "$GIT_DIR/index" ]; then cp "$GIT_DIR/index" /tmp/index; else g read-tree HEAD; fi || exit 1
+g ls-files -o --exclude-standard -z >/tmp/others || exit 1
+declare -A count=() told=()
+while IFS= read -r -d '' f; do
+  top=${f%%%%/*}
+  case $f in
+  */) printf 'repository %%s\0' "$f" ;;
+  *) printf '%%s\0' "$f" >&3; count[$top]=$((${count[$top]-0}+1)) ;;
+  esac
+done </tmp/others 3>/tmp/files
+[ ! -s /tmp/files ] || du -l -b -0 --files0-from=/tmp/files 2>/dev/null >/tmp/sizes
+[ ! -s /tmp/sizes ] || while IFS=$'\t' read -r -d '' size f; do
+  top=${f%%%%/*}
+  if [ "${count[$top]-0}" -gt %[3]d ]; then
+    [ "${told[$top]-}" ] || printf 'many %%s\0' "$top"; told[$top]=1
+  elif [ "$size" -gt %[2]d ]; then printf 'large %%s\0' "$f"
+  else printf '%%s\0' "$f" >&3; fi
+done </tmp/sizes 3>/tmp/add
+g add -u --ignore-errors >/dev/null 2>&1 || printf 'unread \0'
+[ ! -s /tmp/add ] || GIT_LITERAL_PATHSPECS=1 g add --ignore-errors --pathspec-from-file=/tmp/add \
+  --pathspec-file-nul >/dev/null 2>&1 || printf 'unread \0'
+t=$(g write-tree) || exit 1
+h=$(g rev-parse -q --verify HEAD) || h=
+if [ "$h" ] && [ "$t" = "$(g rev-parse "$h^{tree}")" ]; then g update-ref -d "$beside"; exit 0; fi
+c=$(GIT_AUTHOR_NAME=agent g commit-tree ${h:+-p "$h"} -m 'what the agent left uncommitted' "$t") || exit 1
+if [ "$busy" ]; then
+  g update-ref -m 'claudebox: left uncommitted' "$beside" "$c" || exit 1
+  printf 'beside \0'
+  exit 0
+fi
+g update-ref -m 'claudebox: left uncommitted' HEAD "$c" && cp /tmp/index "$GIT_DIR/index.claudebox" &&
+  mv -fT "$GIT_DIR/index.claudebox" "$GIT_DIR/index" || exit 1
+g update-ref -d "$beside"
+printf 'commit \0'
+`
+
+// said are what people are told about the words that [leaveScript] prints.
+var said = map[string]string{
+	"repository": "repositories that the agent made are kept with the checkout, and do not cross: ",
+	"large":      "files above 1 MiB are kept with the checkout, and were not committed: ",
+	"many":       "folders with more than 1,000 new files are kept with the checkout, and were not committed: ",
+	"unread":     "some files could not be read, and were not committed",
+	"commit":     "what the agent left uncommitted is the last commit of the branch",
+	"beside": "what the agent left uncommitted is on claudebox/NAME/uncommitted, as git has something under way; the " +
+		"next session goes on with it",
+}
+
+// Leave commits what the agent has not committed. It returns lines for people. Nothing may run inside any more.
+func (h *Held) Leave() (lines []string, err error) {
+	answer, err := h.run(fmt.Sprintf(leaveScript, diag.Quote(h.Name), large, many), "", leaveTime)
+	if err != nil {
+		return nil, err
+	}
+	of := map[string][]string{}
+	for item := range strings.SplitSeq(string(answer), "\x00") {
+		if word, name, is := strings.Cut(item, " "); is && said[word] != "" {
+			of[word] = append(of[word], diag.Name(strings.TrimSuffix(name, "/")))
+		}
+	}
+	for _, word := range []string{"commit", "beside", "repository", "large", "many", "unread"} {
+		if names := of[word]; len(names) > 0 {
+			text := strings.ReplaceAll(said[word], "NAME", h.Name)
+			if strings.HasSuffix(text, ": ") {
+				text += diag.Some(names, 3)
+			}
+			lines = append(lines, "branch "+h.Name+": "+text)
+		}
+	}
+	return lines, nil
+}

@@ -1,0 +1,83 @@
+package branch
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// record is what is durable of a branch's checkout.
+type record struct {
+	Version int
+	Name    string
+	Project string // the user's checkout in which it was made
+	Outer   string // the repository
+	Filled  bool   // the checkout is there
+}
+
+const recordVersion = 1
+
+const recordName = "/record.json"
+
+// recall reads the record in a folder; the zero record if there is none. One that cannot be read is an error.
+func recall(dir string) (r record, err error) {
+	content, err := os.ReadFile(dir + recordName)
+	if errors.Is(err, fs.ErrNotExist) {
+		return r, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(content, &r)
+	}
+	if err == nil && r.Version != recordVersion {
+		err = errors.New("it was written by another claudebox")
+	}
+	if err != nil {
+		return r, fmt.Errorf("%s: %w", dir+recordName, err)
+	}
+	return r, nil
+}
+
+// remember writes the record into a folder.
+func (r record) remember(dir string) error {
+	r.Version = recordVersion
+	content, err := json.MarshalIndent(r, "", "  ")
+	if err == nil {
+		err = os.WriteFile(dir+recordName+".new", append(content, '\n'), 0o600)
+	}
+	if err == nil {
+		err = os.Rename(dir+recordName+".new", dir+recordName)
+	}
+	return err
+}
+
+// errHeld is returned for a branch on which a session works.
+var errHeld = errors.New("a session works on it")
+
+// hold locks a folder for this process.
+func hold(dir string) (*os.File, error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		f.Close()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, errHeld
+		}
+		return nil, os.NewSyscallError("flock", err)
+	}
+	return f, nil
+}
+
+// isHeld reports whether a session works on a branch.
+func isHeld(dir string) bool {
+	lock, err := hold(dir)
+	if err == nil {
+		lock.Close()
+	}
+	return errors.Is(err, errHeld)
+}

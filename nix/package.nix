@@ -51,6 +51,7 @@ build {
   vendorHash = import ./vendor-hash.nix;
   subPackages = [
     "cmd/claudebox"
+    "cmd/claudebox-devshell"
     "cmd/claudebox-helper"
     "cmd/claudebox-network"
     "cmd/claudebox-stage"

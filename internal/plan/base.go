@@ -4,6 +4,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strings"
 
 	"claudebox/internal/network/hostpattern"
 	"claudebox/internal/plan/resolve"
@@ -143,6 +144,21 @@ var agents = map[string]knownAgent{
 			{Name: "OPENCODE_PERMISSION", Value: `{"*":"allow"}`},
 		},
 	},
+}
+
+// AgentVariables are patterns of the variables that lead an agent, by their names: its keys, its address and all that
+// begins as they do.
+func AgentVariables() []string {
+	patterns := []string{"ANTHROPIC_*", "CLAUDE*", "DISABLE_*"}
+	for _, name := range slices.Sorted(maps.Keys(agents)) {
+		patterns = append(patterns, strings.ToUpper(name)+"_*")
+		for _, key := range agents[name].keys {
+			first, _, _ := strings.Cut(key, "_")
+			patterns = append(patterns, first+"_*")
+		}
+	}
+	slices.Sort(patterns)
+	return slices.Compact(patterns)
 }
 
 // allowed returns the hosts of tier allow, with presets expanded: those that the

@@ -31,6 +31,7 @@ type Plan struct {
 	Cache     string   `json:"cache"`
 	Project   string   `json:"project"` // cwd or git-root
 	Nix       Nix      `json:"nix"`
+	Devshell  Devshell `json:"devshell,omitzero"`
 	Git       Git      `json:"git"`
 	Hide      []string `json:"hide,omitempty"`
 	Show      []string `json:"show,omitempty"`
@@ -149,6 +150,8 @@ type (
 	Network = profile.Network
 	Limits  = profile.Limits
 	Nix     = profile.Nix
+
+	Devshell = profile.Devshell
 )
 
 // Git is what git may do inside.

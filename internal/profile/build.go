@@ -34,8 +34,9 @@ func build(v shape.Value) Profile {
 		Secrets:     sorted(mapped(v.Get("secrets").Items, buildSecret), func(s Secret) string { return s.Variable }),
 		Mounts: slices.CompactFunc(sorted(mapped(v.Get("mounts").Items, buildMount),
 			func(m Mount) string { return m.Sandbox }), sameMount),
-		State: textAt(v, "state"),
-		Nix:   Nix{Daemon: textAt(v, "nix.daemon"), Store: textAt(v, "nix.store")},
+		State:    textAt(v, "state"),
+		Nix:      Nix{Daemon: textAt(v, "nix.daemon"), Store: textAt(v, "nix.store")},
+		Devshell: buildDevshell(v),
 		Git: Git{
 			Hosts: sorted(mapped(v.Get("git.hosts").Members, func(m shape.Member) GitHost {
 				return GitHost{Host: strings.ToLower(m.Key), Variable: m.Value.Text, Origin: origin(m.Place)}
@@ -113,6 +114,24 @@ func buildNetwork(v shape.Value) Network {
 		network.Allow, network.Private = unique(network.Allow), unique(network.Private)
 	}
 	return network.Under(network.Tier)
+}
+
+func buildDevshell(v shape.Value) Devshell {
+	d := Devshell{
+		Flake: textAt(v, "devshell.flake"), File: v.Get("devshell").Get("file").Text,
+		NoHook: textAt(v, "devshell.hook") == "false", Vars: unique(v.Get("devshell").Get("vars").Texts()),
+		Watch:   unique(v.Get("devshell").Get("watch").Texts()),
+		Require: textAt(v, "devshell.require") == "true", Wait: int(amount(textAt(v, "devshell.wait"), seconds)),
+	}
+	switch {
+	case d.Flake == DevshellOff:
+		return Devshell{}
+	case d.File != "":
+		d.Flake = ""
+	}
+	slices.Sort(d.Vars)
+	slices.Sort(d.Watch)
+	return d
 }
 
 func buildSecret(v shape.Value) Secret {

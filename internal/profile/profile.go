@@ -21,6 +21,7 @@ type Profile struct {
 	Mounts      []Mount    // sorted by destination
 	State       string     // where the agent's home is kept
 	Nix         Nix
+	Devshell    Devshell
 	Git         Git
 	SSHHosts    []string // in lower case, sorted, with a port that is not 22; the keys for them stay outside
 	Hide        []Entry  // patterns added to the built-in list
@@ -196,6 +197,18 @@ type Nix struct {
 	Store  string `json:"store"`
 }
 
+// Devshell is the dev shell of the project that the agent has. The zero value is none.
+type Devshell struct {
+	// Flake is "auto", or a flake reference; empty: File counts, or there is none.
+	Flake   string   `json:"flake,omitempty"`
+	File    string   `json:"file,omitempty"` // a Nix file, relative to the project
+	NoHook  bool     `json:"noHook,omitempty"`
+	Vars    []string `json:"vars,omitempty"`  // patterns of variables that come in although they are refused, sorted
+	Watch   []string `json:"watch,omitempty"` // patterns of files, sorted
+	Require bool     `json:"require,omitempty"`
+	Wait    int      `json:"wait,omitempty"` // seconds
+}
+
 // Git is what git may do inside.
 type Git struct {
 	Hosts      []GitHost // sorted by host
@@ -219,6 +232,8 @@ const (
 	TierNone       = "none"
 	StateShared    = "shared"
 	DaemonHost     = "host"
+	DevshellAuto   = "auto"
+	DevshellOff    = "off"
 	DaemonOff      = "off"
 	StoreFull      = "full"
 	StoreClosure   = "closure"

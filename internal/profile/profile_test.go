@@ -97,6 +97,7 @@ func TestAnEmptyProfileHasTheDefaults(t *testing.T) {
 		Network:     profile.Network{Tier: profile.TierFull},
 		State:       "project",
 		Nix:         profile.Nix{Daemon: "own", Store: profile.StoreFull},
+		Devshell:    profile.Devshell{Flake: profile.DevshellAuto, Wait: 300},
 		Git:         profile.Git{Config: "readonly", Sign: "off"},
 		ProtectMode: "default",
 		Cache:       profile.CacheProject,
@@ -182,6 +183,7 @@ compat: off
 toolbox: base
 project: git-root
 worktrees: ["../wt-*"]
+devshell: {file: shell.nix, hook: false, vars: [PG*], watch: ["nix/*.json"], require: true, wait: 2m}
 confirm: changed
 `
 
@@ -220,6 +222,9 @@ func TestEveryKeyReachesTheProfile(t *testing.T) {
 		},
 		State: profile.StateShared,
 		Nix:   profile.Nix{Daemon: profile.DaemonOff, Store: profile.StoreClosure},
+		Devshell: profile.Devshell{
+			File: "shell.nix", NoHook: true, Vars: []string{"PG*"}, Watch: []string{"nix/*.json"}, Require: true, Wait: 120,
+		},
 		Git: profile.Git{
 			Hosts:      []profile.GitHost{{Host: "github.com", Variable: "GH_TOKEN", Origin: at(21)}},
 			SSHToHTTPS: true, Config: "writable", Sign: profile.GitSignSSH,

@@ -69,6 +69,31 @@ var (
 		Examples: []string{"8G"},
 		Judge:    checkMemorySize,
 	}
+	devshellRef = shape.Rule{
+		Name:     "auto, off, or a flake reference",
+		Pattern:  `^[A-Za-z0-9./~#][^ \t]*$`,
+		Form:     "what `nix develop` takes",
+		Examples: []string{"auto", "off", ".#default"},
+		Judge:    checkLine,
+	}
+	projectFile = shape.Rule{
+		Name:     "a file of the project",
+		Pattern:  `^[^/~-].*$`,
+		Form:     "a path below the project",
+		Examples: []string{"shell.nix"},
+		Judge:    line(checkProjectFile),
+	}
+	variableGlob = shape.Rule{
+		Name:     "the name of an environment variable, with * for any part of it",
+		Pattern:  `^[A-Za-z_*][A-Za-z0-9_*]*$`,
+		Examples: []string{"PGHOST", "MY_*"},
+	}
+	waitTime = shape.Rule{
+		Name:     "a time to wait",
+		Pattern:  `^[1-9][0-9]{0,3}[smh]$`,
+		Remedy:   "write a number and s, m or h: 5m",
+		Examples: []string{"5m"},
+	}
 	cpuShare = shape.Rule{
 		Name:     "a share of processors in percent",
 		Pattern:  `^[1-9][0-9]{0,5}%$`,
@@ -76,6 +101,13 @@ var (
 		Examples: []string{"400%"},
 	}
 )
+
+func checkProjectFile(text string) *shape.Fault {
+	if climbs(text) {
+		return fault("name one below the project", "%s leads out of the project", shape.Quote(text))
+	}
+	return nil
+}
 
 const envPattern = `^[A-Za-z_][A-Za-z0-9_]*$`
 
@@ -129,10 +161,11 @@ const minTasks, maxTasks = 32, 4194304
 // minMemory is the smallest limit on memory, in bytes: with less an agent does not start.
 const minMemory = 64 << 20
 
-// units are the units of memory by letter, in bytes; percent is that of processors.
+// units are the units of memory by letter, in bytes; percent is that of processors, seconds are those of time.
 var (
 	units   = map[byte]int64{'K': 1 << 10, 'M': 1 << 20, 'G': 1 << 30, 'T': 1 << 40}
 	percent = map[byte]int64{'%': 1}
+	seconds = map[byte]int64{'s': 1, 'm': 60, 'h': 3600}
 )
 
 func checkMemorySize(text string) *shape.Fault {

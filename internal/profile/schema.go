@@ -53,6 +53,7 @@ var schema = record("What a coding agent may have inside a claudebox sandbox.",
 		key("store", word("Which store paths are visible: all, or only those that the plan needs.",
 			"full", "closure")),
 	)),
+	key("devshell", devshellShape),
 	key("git", record("What git may do inside.",
 		key("hosts", table(&gitHost, text(&envName, ""),
 			"Hosts that git may log in to over HTTPS, each with the variable that holds the token.")),
@@ -146,6 +147,25 @@ var allowedShape = short("host", record("",
 		"machine is connected to. This machine itself is never reached.")),
 ))
 
+var devshellShape = whole(short("flake", record(
+	"The project's dev shell, whose programs and variables the agent has as by `nix develop`: a reference, or a "+
+		"mapping. It is evaluated inside the sandbox, never outside. A later profile replaces it as a whole.",
+	key("flake", withDefault(DevshellAuto, text(&devshellRef,
+		"auto: what flake.nix has as its default, if it has a flake.lock; where .envrc has a line `use flake REF` or "+
+			"`use nix`, that. off: none. Else a flake reference, as `nix develop` takes it."))),
+	key("file", text(&projectFile, "A Nix file of the project instead of a flake, such as shell.nix.")),
+	key("hook", flagOn("Whether the shell's shellHook is run, inside, before the agent. It has ten seconds and no "+
+		"terminal.")),
+	key("vars", list(text(&variableGlob, ""),
+		"Variables of the dev shell, with * for any part of a name, that come in although claudebox leaves them out: "+
+			"those that lead the agent, git or Nix elsewhere, and those that claudebox sets itself.")),
+	key("watch", list(text(&projectFile, ""),
+		"Further files that the dev shell depends on, with * for any part of a name: when one changes, it is "+
+			"evaluated again. Nix files that it is made of are watched anyway.")),
+	key("require", flag("Whether a launch is refused when there is no dev shell.")),
+	key("wait", withDefault("5m", text(&waitTime, "How long an evaluation may take, with what it fetches and builds."))),
+)))
+
 var secretShape = record("",
 	required("env", text(&envName,
 		"The variable that has the placeholder inside, and the secret in your environment.")),
@@ -190,6 +210,8 @@ func text(rule *shape.Rule, doc string) *shape.Shape {
 }
 
 func flag(doc string) *shape.Shape { return &shape.Shape{Kind: shape.Flag, Doc: doc} }
+
+func flagOn(doc string) *shape.Shape { return withDefault("true", flag(doc)) }
 
 func number(least, most int, doc string) *shape.Shape {
 	return &shape.Shape{Kind: shape.Number, Min: least, Max: most, Doc: doc}

@@ -25,6 +25,7 @@ func validate(v shape.Value) (problems, warnings diag.Problems) {
 	j.mounts(v.Get("mounts").Items)
 	j.gitHosts(v.Get("git.hosts"))
 	j.agent(v.Get("agent.command"))
+	j.devshell(v.Get("devshell"))
 	return j.problems, j.warnings
 }
 
@@ -148,6 +149,14 @@ func (j *judge) agent(command shape.Value) {
 	if strings.Contains(word.Text, "/") && !strings.HasPrefix(word.Text, "/") && !strings.HasPrefix(word.Text, "~/") {
 		j.refuse(word.Place, "write the whole path, or the name alone",
 			"command: %s is relative, and would lead into the project", shape.Quote(word.Text))
+	}
+}
+
+// devshell refuses a flake beside a file: it is not known which is meant.
+func (j *judge) devshell(v shape.Value) {
+	flake, file := v.Get("flake"), v.Get("file")
+	if flake.IsSet() && file.IsSet() && flake.Text != DevshellAuto && flake.Doc == file.Doc {
+		j.refuse(file.Place, "keep one of them", "devshell: a flake and a file are said")
 	}
 }
 

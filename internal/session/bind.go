@@ -94,6 +94,7 @@ type parts struct {
 	agent    agentPart
 	git      gitPart
 	nix      nixPart
+	devshell devshellPart
 	mounts   part // of the project and of flags, see [mountsOf]
 	home     part
 	limits   part
@@ -117,6 +118,9 @@ func gather(in inputs, k *keeper, port int) (p parts, err error) {
 		return p, err
 	}
 	if p.nix, err = nixOf(in); err != nil {
+		return p, err
+	}
+	if p.devshell, err = devshellOf(in, p.nix); err != nil {
 		return p, err
 	}
 	if p.mounts, p.linked, err = mountsOf(in); err != nil {
@@ -216,14 +220,14 @@ const manyMounts = 150
 // hostOf returns the host as a launch sees it, with the mounts of all parts. Those of the plan are not among them yet.
 func hostOf(in inputs, p parts) launch.Host {
 	var all part
-	all.add(p.extra, p.network.part, p.agent.part, p.git.part, p.nix.part, p.mounts, branchPart(in), p.home,
-		p.limits, p.remarks, p.brokered.part)
+	all.add(p.extra, p.network.part, p.agent.part, p.git.part, p.nix.part, p.devshell.part, p.mounts, branchPart(in),
+		p.home, p.limits, p.remarks, p.brokered.part)
 	return launch.Host{
 		Setting: launch.Setting{
 			Bwrap: in.tools[resolve.ToolBwrap], Env: in.tools[resolve.ToolEnv], Bash: in.tools[resolve.ToolBash],
 			Shim:    plan.ToolPath(in.plan, resolve.ToolEnv),
 			Project: in.project.Path, Dir: in.project.Dir, State: in.Instance.Dir,
-			Agent: p.agent.Agent, Request: in.options.Words,
+			Agent: p.agent.Agent, Devshell: p.devshell.shown, Before: p.devshell.before, Request: in.options.Words,
 			Limited: p.limited, Seccomp: seccomp.Filter(),
 		},
 		Part: all.Part, Nix: p.nix.Nix, Facts: in.Facts, Etc: in.etc,

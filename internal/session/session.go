@@ -41,6 +41,8 @@ type Options struct {
 	MountRO, MountRW       []string // HOST[:INSIDE]
 	Publish                []string // ports inside that this host may reach
 	NetworkLog             string   // file for the connections and refusals of tiers inet and allow; empty: none
+	NoDevshell             bool     // without the project's dev shell
+	Refresh                bool     // the dev shell is evaluated again
 	Yes                    bool     // start without asking
 	NoReport               bool     // say nothing when the session ends
 	ReportJSON             string   // file for the report at the end; empty: none

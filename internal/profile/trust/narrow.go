@@ -95,6 +95,7 @@ var settings = []setting{
 	{"State", "state", (*narrowing).state},
 	{"Nix", "nix.daemon", word(func(p *prof) *string { return &p.Nix.Daemon })},
 	{"Nix", "nix.store", word(func(p *prof) *string { return &p.Nix.Store })},
+	{"Devshell", "devshell", (*narrowing).devshell},
 	{"Git", "git.hosts", fixed(func(p *prof) *[]profile.GitHost { return &p.Git.Hosts })},
 	{"Git", "git.config", word(func(p *prof) *string { return &p.Git.Config })},
 	{"Git", "git.sign", word(func(p *prof) *string { return &p.Git.Sign })},
@@ -351,6 +352,21 @@ func agentText(a profile.Agent) string {
 		text += ", " + a.Home[folder] + " " + folder
 	}
 	return text[1:]
+}
+
+// devshell takes what the project says of its dev shell, which adds programs of the project's own inside. It may not bring
+// in variables that claudebox leaves out, nor a dev shell where the user wants none.
+func (n *narrowing) devshell() {
+	base, asked, made := n.base.Devshell, n.asked.Devshell, &n.made.Devshell
+	off := func(d profile.Devshell) bool { return d.Flake == "" && d.File == "" }
+	if off(base) {
+		if !off(asked) {
+			n.replaces(cmp.Or(asked.Flake, asked.File), profile.DevshellOff)
+		}
+		return
+	}
+	*made = asked
+	made.Vars = fewer(n, base.Vars, asked.Vars)
 }
 
 // packages compares the packages: some may be missing. New ones are widenings, and

@@ -124,7 +124,7 @@ func values(open string, byName map[string]string) *strings.Replacer {
 func command(h Host) []string {
 	words := slices.Concat(h.Agent.Words, h.Request)
 	if h.Agent.LookUp {
-		return slices.Concat([]string{h.Shim, "--"}, words)
+		words = slices.Concat([]string{h.Shim, "--"}, words)
 	}
-	return words
+	return slices.Concat(h.Before, words)
 }

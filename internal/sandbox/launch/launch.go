@@ -30,17 +30,19 @@ type Launch struct {
 
 // Setting has the facts of a [Host] that are the same in its [Launch].
 type Setting struct {
-	Bwrap   string // path of bwrap; what runs on the host is claudebox's own, not the plan's
-	Env     string // path of coreutils' env, to be run on the host
-	Bash    string // path of bash, to be run on the host
-	Shim    string // path of env inside, which looks up the program there, see [command]
-	Project string // canonical folder, mounted at its own path
-	Dir     string // current folder inside, at or below Project
-	State   string // the instance's folder on the host; the agent sees only parts of it
-	Agent   Agent
-	Request []string // the caller's arguments for the agent
-	Limited bool     // resource limits are put on the sandbox's processes before the agent runs
-	Seccomp []byte   // the filter, as bwrap --seccomp takes it
+	Bwrap    string // path of bwrap; what runs on the host is claudebox's own, not the plan's
+	Env      string // path of coreutils' env, to be run on the host
+	Bash     string // path of bash, to be run on the host
+	Shim     string // path of env inside, which looks up the program there, see [command]
+	Project  string // canonical folder, mounted at its own path
+	Dir      string // current folder inside, at or below Project
+	State    string // the instance's folder on the host; the agent sees only parts of it
+	Agent    Agent
+	Devshell string   // what is known of the dev shell that the agent gets, for people; empty: there is none
+	Before   []string // the program that becomes the agent, and its own words; none: the agent is run at once
+	Request  []string // the caller's arguments for the agent
+	Limited  bool     // resource limits are put on the sandbox's processes before the agent runs
+	Seccomp  []byte   // the filter, as bwrap --seccomp takes it
 }
 
 // Agent is the program that runs inside, and what it needs there.

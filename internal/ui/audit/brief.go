@@ -47,6 +47,9 @@ func (v View) brief(l launch.Launch, changes []string, each int) (text string, f
 		tail += fmt.Sprintf("; %d store paths", len(l.Closure))
 	}
 	p.few("programs", p.list(names(own), tail, p.room()), "", 1)
+	if l.Devshell != "" {
+		p.few("dev shell", l.Devshell, "", 1)
+	}
 	p.few("hidden", p.hidden(l), "", 1)
 	if n := len(l.Notes); n > 0 {
 		p.few("remarks", fmt.Sprintf("%d, which d shows", n), "", 1)

@@ -1,0 +1,127 @@
+package session
+
+import (
+	"cmp"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"claudebox/internal/diag"
+	"claudebox/internal/nix/devshell"
+	"claudebox/internal/nix/inside"
+	"claudebox/internal/plan"
+	"claudebox/internal/plan/resolve"
+	"claudebox/internal/profile"
+	"claudebox/internal/sandbox/launch"
+)
+
+// devshellPart is the stage that makes the environment of the project's dev shell inside, and what is known of it.
+type devshellPart struct {
+	part
+	before []string // the command of the stage; none: there is no dev shell
+	state  string   // the folder on the host where Nix inside keeps its state
+	folder string   // the folder of the dev shell, below state
+	shown  string   // for people
+}
+
+// devshellOf decides whether the sandbox looks for a dev shell. What it is, and whether there is one, is found out
+// inside: here only the names of files count, so a project without any of them costs nothing.
+func devshellOf(in inputs, nix nixPart) (made devshellPart, err error) {
+	want := in.plan.Devshell
+	if want.Flake == "" && want.File == "" || in.options.NoDevshell {
+		return made, nil
+	}
+	dir, name := in.project.Dir, cmp.Or(want.File, want.Flake)
+	if want.Flake == profile.DevshellAuto {
+		if dir, name = namesDevshell(in.project.Path, dir); name == "" {
+			return made, nil
+		}
+	}
+	if nix.Store == "" {
+		const why = "it needs `nix: {daemon: own}`, and a store of the sandbox's own"
+		if want.Require {
+			return made, diag.Errorf("enter the project's dev shell", "leave it out with --no-devshell", why)
+		}
+		made.note("no dev shell: " + why)
+		return made, nil
+	}
+	program, err := ownProgram(devshell.Program)
+	if err != nil {
+		return made, err
+	}
+	made.state, made.folder = inside.Var(nix.Store), devshell.FolderOf(dir+"\x00"+want.File+"\x00"+want.Flake)
+	request := devshell.Request{
+		Flake: want.Flake, File: want.File, Project: in.project.Path, Dir: in.project.Dir, System: in.plan.System,
+		Nix: plan.ToolPath(in.plan, resolve.ToolNix), Bash: plan.ToolPath(in.plan, resolve.ToolBash),
+		Env: plan.ToolPath(in.plan, resolve.ToolEnv), State: filepath.Join(inside.StateInner, made.folder),
+		Hook: !want.NoHook, Require: want.Require, Wait: want.Wait, Vars: want.Vars, Watch: want.Watch,
+		Refused: plan.AgentVariables(), Packages: ownFolders(in.plan), Network: in.plan.Network.Tier,
+		Refresh: in.options.Refresh,
+	}
+	text, err := json.Marshal(request)
+	if err != nil {
+		return made, err
+	}
+	made.before = []string{devshell.ProgramInner}
+	made.shown = name + ", which is evaluated inside, before the agent"
+	if record, known := devshell.Look(made.state, made.folder); known {
+		made.shown = record.Brief()
+	}
+	made.mount(
+		launch.Mount{Kind: plan.ROBind, Source: program, Destination: devshell.ProgramInner, Why: plan.Base},
+		launch.Mount{
+			Kind: plan.File, Source: "devshell", Destination: devshell.RequestInner, Mode: "0444", Data: text,
+			Why: plan.Base,
+		})
+	return made, nil
+}
+
+// namesDevshell returns the current folder, or the nearest above it in the project, that has a file which may name a dev
+// shell, and the name of the file; an empty one if there is none.
+func namesDevshell(project, dir string) (folder, name string) {
+	for ; ; dir = filepath.Dir(dir) {
+		for _, name := range []string{".envrc", "flake.nix"} {
+			if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+				return dir, name
+			}
+		}
+		if dir == project || dir == "/" {
+			return dir, ""
+		}
+	}
+}
+
+// Devshell says for people what the dev shell of a session gives, why there is none, and what Nix and the hook said.
+func (s *Session) Devshell() string {
+	part := s.parts.devshell
+	if len(part.before) == 0 {
+		why := "the project has no flake.nix and no .envrc, and the profile names none"
+		if len(part.Notes) > 0 {
+			why = strings.Join(part.Notes, "; ")
+		} else if d := s.plan.Devshell; d.Flake == "" && d.File == "" {
+			why = "the profile says `devshell: off`"
+		}
+		return "no dev shell: " + why + "\n"
+	}
+	record, known := devshell.Look(part.state, part.folder)
+	if !known {
+		return "dev shell: " + part.shown + "; `claudebox devshell --refresh` does it now\n"
+	}
+	return record.Report(time.Now()) + devshell.Log(part.state, part.folder)
+}
+
+// ownFolders counts the folders of PATH that are those of the profile's packages, which come first.
+func ownFolders(p plan.Plan) int {
+	_, base := p.Packages()
+	for i, dir := range p.Path {
+		for _, pkg := range base {
+			if slices.ContainsFunc(pkg.Outputs, func(o plan.Output) bool { return dir == o.Path+"/bin" }) {
+				return i
+			}
+		}
+	}
+	return len(p.Path)
+}

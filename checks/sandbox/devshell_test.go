@@ -243,7 +243,7 @@ func TestADevShellNeedsNixInside(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	wantContains(t, succeed(t, w.claudebox("plan", "--profile", off)), "no dev shell: ")
-	wantRefused(t, run(t, w.session(`:`, "--profile", w.profile(t, "nix: {daemon: off}", "devshell: {require: true}"))), "the dev shell needs")
+	wantRefused(t, run(t, w.session(`:`, "--profile", w.profile(t, "nix: {daemon: off}", "devshell: {require: true}"))), "enter the project's dev shell: it needs `nix: {daemon: own}`")
 	closure := w.profile(t, "nix: {store: closure}")
 	wantContains(t, run(t, w.session(`hello 2>/dev/null || echo "$CLAUDEBOX_DEVSHELL"`, "--profile", closure)).stdout, "none: .#default")
 }

@@ -8,9 +8,10 @@ import (
 	"claudebox/internal/session"
 )
 
-const devshellLong = `What the project's dev shell gives the agent, which file named it, how old it is,
-what it does not bring in, and what Nix and its hook said at last. It is evaluated
-inside the sandbox, when a session starts and a file that it depends on has changed.`
+const devshellLong = `What the project's dev shell gives the agent, what named it, how old it is,
+what it does not bring in, and what Nix and its hook said at last. It is
+evaluated inside the sandbox, when a session starts and a file that it depends
+on has changed.`
 
 // newDevshellCommand makes the command that shows the project's dev shell.
 func newDevshellCommand(sys System) *cobra.Command {
@@ -26,7 +27,8 @@ func newDevshellCommand(sys System) *cobra.Command {
 					return err
 				}
 			}
-			s, err := session.Prepare(sys.Caller(), o.Options, session.Purpose{Look: true, Dry: true, Command: []string{"true"}})
+			look := session.Purpose{Look: true, Dry: true, Command: []string{"true"}}
+			s, err := session.Prepare(sys.Caller(), o.Options, look)
 			if err != nil {
 				return err
 			}

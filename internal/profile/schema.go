@@ -163,7 +163,8 @@ var devshellShape = whole(short("flake", record(
 		"Further files that the dev shell depends on, with * for any part of a name: when one changes, it is "+
 			"evaluated again. Nix files that it is made of are watched anyway.")),
 	key("require", flag("Whether a launch is refused when there is no dev shell.")),
-	key("wait", withDefault("5m", text(&waitTime, "How long an evaluation may take, with what it fetches and builds."))),
+	key("wait", withDefault("5m", text(&waitTime,
+		"How long an evaluation may take, with what it fetches and builds."))),
 )))
 
 var secretShape = record("",

@@ -79,8 +79,8 @@ func devshellOf(in inputs, nix nixPart) (made devshellPart, err error) {
 	return made, nil
 }
 
-// namesDevshell returns the current folder, or the nearest above it in the project, that has a file which may name a dev
-// shell, and the name of the file; an empty one if there is none.
+// namesDevshell returns the current folder, or the nearest above it in the project, that has a file which may name a
+// dev shell, and the name of the file; an empty one if there is none.
 func namesDevshell(project, dir string) (folder, name string) {
 	for ; ; dir = filepath.Dir(dir) {
 		for _, name := range []string{".envrc", "flake.nix"} {

@@ -118,7 +118,7 @@ func cause(lines []string) error {
 		}
 	}
 	if text == "" {
-		return errors.New("Nix gave no reason")
+		return errors.New("no reason was given")
 	}
 	if strings.Contains(text, "does not provide attribute") {
 		return errNoSuch

@@ -80,7 +80,7 @@ func prepare(r Request, launch environment, stderr *os.File) (environment, Recor
 	}
 	was := record
 	env, err := enter(r, s, launch, &record)
-	if fresh || !slices.Equal(was.Variables, record.Variables) || was.Hook != record.Hook || !slices.Equal(was.Left, record.Left) {
+	if fresh || !slices.Equal(was.Left, record.Left) || was.Hook != record.Hook {
 		_ = record.write(r.State) // it is only shown
 		if len(record.Left) > 0 {
 			diag.Note(stderr, "the dev shell "+record.Shown+" does not bring in "+diag.Some(record.Left, 6)+

@@ -30,13 +30,14 @@ var refused = []string{
 // ofBuild are names that are those of a build alone, and of bash: nothing is said of them.
 var ofBuild = []string{
 	"_", "BASH*", "CONFIG_SHELL", "DETERMINISTIC_BUILD", "EUID", "GROUPS", "HOME", "HOSTTYPE", "IFS", "LINENO",
-	"MACHTYPE", "NIX_BUILD_CORES", "NIX_BUILD_TOP", "NIX_ENFORCE_PURITY", "NIX_LOG_FD", "NIX_STORE", "OLDPWD", "OPTERR",
-	"OPTIND", "OSTYPE", "PPID", "PS1", "PS4", "PWD", "PYTHONHASHSEED", "PYTHONNOUSERSITE", "SHELL", "SHELLOPTS", "SHLVL",
-	"SOURCE_DATE_EPOCH", "SSL_CERT_FILE", "TEMP", "TEMPDIR", "TERM", "TMP", "TMPDIR", "TZ", "UID", "XDG_DATA_DIRS",
-	"__structuredAttrs", "args", "buildInputs", "buildPhase", "builder", "checkPhase", "cmakeFlags", "configureFlags",
-	"configurePhase", "deps*Build*", "depsHost*", "depsTarget*", "doCheck", "doInstallCheck", "dontAdd*", "enableParallel*",
-	"installPhase", "mesonFlags", "name", "nativeBuildInputs", "out", "outputs", "passAsFile", "patches", "phases",
-	"preferLocalBuild", "propagated*", "shellHook", "stdenv", "strictDeps", "system", "unpackPhase",
+	"MACHTYPE", "NIX_BUILD_CORES", "NIX_BUILD_TOP", "NIX_ENFORCE_PURITY", "NIX_LOG_FD", "NIX_STORE", "OLDPWD",
+	"OPTERR", "OPTIND", "OSTYPE", "PPID", "PS1", "PS4", "PWD", "PYTHONHASHSEED", "PYTHONNOUSERSITE", "SHELL",
+	"SHELLOPTS", "SHLVL", "SOURCE_DATE_EPOCH", "SSL_CERT_FILE", "TEMP", "TEMPDIR", "TERM", "TMP", "TMPDIR", "TZ",
+	"UID", "XDG_DATA_DIRS", "__structuredAttrs", "args", "buildInputs", "buildPhase", "builder", "checkPhase",
+	"cmakeFlags", "configureFlags", "configurePhase", "deps*Build*", "depsHost*", "depsTarget*", "doCheck",
+	"doInstallCheck", "dontAdd*", "enableParallel*", "installPhase", "mesonFlags", "name", "nativeBuildInputs",
+	"out", "outputs", "passAsFile", "patches", "phases", "preferLocalBuild", "propagated*", "shellHook", "stdenv",
+	"strictDeps", "system", "unpackPhase",
 }
 
 // matches reports whether a name is one of the patterns.

@@ -61,8 +61,8 @@ func (s shell) hook() string {
 	return text
 }
 
-// definitions is a bash script that has the variables, arrays and functions of the shell, but for those that bash itself
-// or the launch has. Values come quoted, and names are checked: nothing is run by it.
+// definitions is a bash script that has the variables, arrays and functions of the shell, but for those that bash
+// itself or the launch has. Values come quoted, and names are checked: nothing is run by it.
 func (s shell) definitions(keep func(name string) bool) string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(s.Variables)) {

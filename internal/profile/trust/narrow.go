@@ -354,8 +354,8 @@ func agentText(a profile.Agent) string {
 	return text[1:]
 }
 
-// devshell takes what the project says of its dev shell, which adds programs of the project's own inside. It may not bring
-// in variables that claudebox leaves out, nor a dev shell where the user wants none.
+// devshell takes what the project says of its dev shell, which adds programs of the project's own inside. It may not
+// bring in variables that claudebox leaves out, nor a dev shell where the user wants none.
 func (n *narrowing) devshell() {
 	base, asked, made := n.base.Devshell, n.asked.Devshell, &n.made.Devshell
 	off := func(d profile.Devshell) bool { return d.Flake == "" && d.File == "" }

@@ -5,6 +5,7 @@ package sandbox_test
 import (
 	"os"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -155,4 +156,48 @@ find ~ -name evil 2>/dev/null | wc -l; ls ~/TAKEN src/evil src/.git 2>/dev/null 
 	got := w.branchOf(t, "feat", `test -d src/evil; git log -1 --format=%s`)
 	wantEqual(t, got.stdout, "planted\n")
 	wantEqual(t, w.plain(t, look), "0\n0")
+}
+
+// What is kept can be listed, read and removed; what has not crossed is not removed. A session that was killed hands
+// over when somebody looks.
+func TestBranchesAreListedReadAndRemoved(t *testing.T) {
+	w := onBranch(t)
+	w.branchOf(t, "feat", `echo two >src/a; git commit -qam two; printf 'half \033[31m' >half`)
+	dead := w.session(`echo k >k; git add k; git commit -qm k; echo left >left; git branch ready; sleep 600`, "--branch", "killed")
+	if err := dead.Start(); err != nil {
+		t.Fatal(err)
+	}
+	w.awaitBranch(t, "ready")
+	if got := succeed(t, w.claudebox("branch", "list")); !regexp.MustCompile(`(?s)killed +running +1 +0.*feat +kept +2 +0|feat +kept +2 +0.*killed +running +1 +0`).MatchString(got) {
+		t.Errorf("the list is\n%s", got)
+	}
+	if got := succeed(t, w.claudebox("branch", "diff", "killed")); !strings.Contains(got, "+k\n") || !strings.Contains(got, "new, not added: left\n") {
+		t.Errorf("the difference is\n%s", got)
+	}
+	wantEqual(t, succeed(t, w.claudebox("branch", "show", "killed", "left")), "left\n")
+	wantRefused(t, run(t, w.claudebox("branch", "remove", "killed")), "a session works on it")
+	_ = dead.Process.Kill()
+	_ = dead.Wait()
+	got := run(t, w.claudebox("branch", "list"))
+	if got.status != 0 || !strings.Contains(got.stderr, "killed: what the agent left uncommitted") {
+		t.Errorf("status %d, %s", got.status, got.stderr)
+	}
+	wantEqual(t, w.plain(t, "git show killed:left; git show feat:half | od -c | head -1"), "left\n0000000   h   a   l   f     033   [   3   1   m")
+	// A file that is too large does not cross, folders that the agent has closed are removed all the same, and no link
+	// is followed.
+	w.branchOf(t, "feat", `head -c 2000000 /dev/zero >big; mkdir -p shut/in; touch shut/in/x; chmod 0 shut/in shut; ln -s "$HOME/../../etc" out; ln -s ../../../../../../project/src up`)
+	wantRefused(t, run(t, w.claudebox("branch", "remove", "feat")), "big")
+	wantEqual(t, succeed(t, w.claudebox("branch", "remove", "feat", "--force")), "removed the checkout of feat; your branch stays\n")
+	wantRefused(t, run(t, w.claudebox("branch", "remove", "feat")), "no session worked on it")
+	wantRefused(t, run(t, w.claudebox("branch", "show", "other", "src/a")), "no session worked on it")
+	wantEqual(t, w.plain(t, "git log --format=%s -2 feat | tail -1; cat src/a; ls ~/.claudebox/branches/*/ | wc -l"), "what the agent left uncommitted\none\n1")
+	for _, word := range []string{"remove", "--branch"} {
+		words := []string{"__complete", "branch", word, ""}
+		if word == "--branch" {
+			words = []string{"__complete", word, ""}
+		}
+		if got := run(t, w.claudebox(words...)); !strings.HasPrefix(got.stdout, "killed\n") {
+			t.Errorf("%s completes to %q", word, got.stdout)
+		}
+	}
 }

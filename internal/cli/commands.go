@@ -21,7 +21,7 @@ import (
 func ownCommands(sys System) []*cobra.Command {
 	return []*cobra.Command{
 		newAllowCommand(sys), newAllowHostCommand(sys), newCheckCommand(sys), newDenyCommand(sys),
-		newDevshellCommand(sys),
+		newDevshellCommand(sys), newBranchCommand(sys),
 		newInstanceCommand(sys), newLoginCommand(sys), newPlanCommand(sys), newProfileCommand(sys),
 		newShellCommand(sys), newVersionCommand(sys), newWhyCommand(sys),
 	}
@@ -164,6 +164,7 @@ func readyFlags(c *cobra.Command, sys System) {
 	}, cobra.ShellCompDirectiveNoFileComp)
 	for name, complete := range map[string]cobra.CompletionFunc{
 		"profile": completeProfiles(sys), "network": tiers, "format": completeFormats,
+		"branch": completeBranches(sys),
 	} {
 		if c.Flags().Lookup(name) != nil {
 			c.RegisterFlagCompletionFunc(name, complete) // fails only where it was done before

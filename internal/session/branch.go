@@ -189,6 +189,16 @@ func (s *Session) LastConversation(since time.Time) string {
 	return s.Instance.LastConversation(s.Launch.Dir, since)
 }
 
+// doneBranch notes that all has crossed, as far as it can.
+func (r *running) doneBranch() {
+	if r.held == nil || r.began.IsZero() {
+		return
+	}
+	if err := r.held.Done(); err != nil {
+		r.gitLines = append(r.gitLines, "branch "+r.held.Name+": "+err.Error())
+	}
+}
+
 // closeBranch lets go of the branch.
 func (r *running) closeBranch() {
 	if r.held != nil {

@@ -254,6 +254,7 @@ func (r *running) settle() {
 		r.leaveBranch()
 	}
 	r.endGit()
+	r.doneBranch()
 }
 
 // end stops the network, the broker and the ssh agent, and prints what each did. It releases the agent's home, where

@@ -81,6 +81,12 @@ func (h *Held) enter() (err error) {
 	return errors.Join(err, os.Chmod(h.Dir+"/closed", 0))
 }
 
+// Done notes that what the session has made was handed over.
+func (h *Held) Done() error {
+	h.record.Open = false
+	return h.record.remember(h.Dir)
+}
+
 // Close lets go of the branch.
 func (h *Held) Close() {
 	for _, f := range []*beneath.Folder{h.tree, h.layers, h.Talk, h.closed} {
@@ -138,7 +144,7 @@ func (h *Held) Fill() error {
 		_, err = h.run(script, "", fillTime)
 	}
 	if err == nil {
-		h.record.Filled = true
+		h.record.Filled, h.record.Open = true, true
 		err = h.record.remember(h.Dir)
 	}
 	if err != nil {

@@ -95,3 +95,6 @@ func (h *Held) Leave() (lines []string, err error) {
 	}
 	return lines, nil
 }
+
+// IsCommit reports whether a line of [Held.Leave] only says that what was left has crossed.
+func IsCommit(line string) bool { return strings.HasSuffix(line, said["commit"]) }

@@ -17,6 +17,7 @@ type record struct {
 	Project string // the user's checkout in which it was made
 	Outer   string // the repository
 	Filled  bool   // the checkout is there
+	Open    bool   // a session works on it, or was killed
 }
 
 const recordVersion = 1

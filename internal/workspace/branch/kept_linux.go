@@ -1,0 +1,197 @@
+package branch
+
+import (
+	"fmt"
+	"os"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"claudebox/internal/diag"
+	"claudebox/internal/linux/beneath"
+	"claudebox/internal/workspace/handover"
+)
+
+// Kept is a branch whose checkout is kept.
+type Kept struct {
+	Name     string    `json:"name"`
+	Running  bool      `json:"running"` // a session works on it
+	Killed   bool      `json:"killed"`  // one ended without handing over what it had not committed
+	Ahead    int       `json:"ahead"`   // commits that the user's HEAD does not have
+	Behind   int       `json:"behind"`  // commits of the user's HEAD that it does not have
+	Removed  bool      `json:"removed"` // the user has no such branch
+	Bytes    int64     `json:"bytes"`
+	LastUsed time.Time `json:"lastUsed"`
+
+	dir string
+}
+
+// Names lists the branches of the checkout at a path that are kept.
+func Names(home, tree string) (names []string) {
+	projects, _ := os.ReadDir(path.Join(home, foldersName)) // none are kept yet
+	for _, p := range projects {
+		dir := path.Join(home, foldersName, p.Name())
+		branches, _ := os.ReadDir(dir)
+		for _, b := range branches {
+			if r, err := recall(path.Join(dir, b.Name())); err == nil && r.Project == tree {
+				names = append(names, r.Name)
+			}
+		}
+	}
+	return names
+}
+
+// List lists the branches of a repository that are kept. r names no branch.
+func List(r Request) (list []Kept, err error) {
+	dir := folderOf(r.Home, r.Repo.Outer)
+	found, _ := os.ReadDir(dir) // none are kept yet
+	var script strings.Builder
+	var bind []string
+	fmt.Fprintf(&script, "export GIT_DIR=%s\n", diag.Quote(path.Join(r.Repo.Outer, Branch{Request: r}.rel())))
+	for _, entry := range found {
+		at := path.Join(dir, entry.Name())
+		known, err := recall(at)
+		if err != nil || known.Name == "" || !handover.CanCross(known.Name) {
+			continue // what is not whole has nothing in it, or `branch remove` says what is wrong
+		}
+		k := Kept{Name: known.Name, Running: isHeld(at), dir: at}
+		k.Killed = known.Open && !k.Running
+		if info, err := os.Stat(at + recordName); err == nil {
+			k.LastUsed = info.ModTime().UTC()
+		}
+		for _, name := range []string{"/tree", "/layers"} {
+			bind = append(bind, at+"/closed"+name, "/run/claudebox/kept/"+entry.Name()+name)
+		}
+		ref := diag.Quote("refs/heads/" + known.Name)
+		fmt.Fprintf(&script, "g rev-list --left-right --count HEAD...%s -- 2>/dev/null || echo - -\n"+
+			"du -s -B1 /run/claudebox/kept/%s/tree /run/claudebox/kept/%[2]s/layers 2>/dev/null | { n=0; "+
+			"while read -r s _; do n=$((n+s)); done; echo $n; } || :\n", ref, entry.Name())
+		list = append(list, k)
+	}
+	if len(list) == 0 {
+		return nil, nil
+	}
+	answer, err := handover.Ask(r.Repo, r.Tools, script.String(), bind...)
+	lines := strings.Split(string(answer), "\n")
+	if err != nil || len(lines) < 2*len(list) {
+		return nil, diag.Wrap("look at the branches", err, "see whether `git status` works here")
+	}
+	for i := range list {
+		behind, ahead, _ := strings.Cut(lines[2*i], "\t")
+		list[i].Removed = strings.HasPrefix(behind, "-")
+		list[i].Behind, _ = strconv.Atoi(behind) // 0 where there is none
+		list[i].Ahead, _ = strconv.Atoi(ahead)
+		list[i].Bytes, _ = strconv.ParseInt(lines[2*i+1], 10, 64)
+	}
+	return list, nil
+}
+
+// At is a branch that is kept, by its record.
+func At(r Request) (b Branch, err error) {
+	b = Branch{Request: r, Dir: path.Join(folderOf(r.Home, r.Repo.Outer), short(r.Name))}
+	known, err := recall(b.Dir)
+	if err == nil && known.Name != r.Name {
+		return b, diag.Errorf("find branch "+diag.Visible(r.Name), "`claudebox branch list` names those that are kept",
+			"no session worked on it in this repository")
+	}
+	b.Fresh = !known.Filled
+	return b, err
+}
+
+// lookIn begins a script that looks into a checkout, beside a session perhaps. Nothing can be written there.
+const lookIn = `export GIT_DIR=/run/claudebox/inner GIT_WORK_TREE=/run/claudebox/work
+cd "$GIT_WORK_TREE" || exit 1
+`
+
+// ask runs a script that looks into the checkout. What it prints is the agent's.
+func (b Branch) askInside(script string) ([]byte, error) {
+	return handover.Ask(b.Repo, b.Tools, lookIn+script, b.Checkout(), "/run/claudebox/work",
+		b.Place().Inner(), "/run/claudebox/inner")
+}
+
+// Diff returns what is new on the branch since it left the user's HEAD, with what is not committed.
+func (b Branch) Diff(stat bool) ([]byte, error) {
+	how := "-p"
+	if stat {
+		how = "--stat"
+	}
+	text, err := b.askInside(fmt.Sprintf(`h=$(GIT_DIR=%s g rev-parse HEAD) || exit 1
+b=$(g merge-base "$h" HEAD) || b=$(g hash-object -t tree /dev/null)
+g -c core.quotePath=false diff --no-color --no-ext-diff --no-textconv %s "$b" -- || exit 1
+g -c core.quotePath=false ls-files -o --exclude-standard | head -n 1000 |
+  while IFS= read -r f; do echo "new, not added: $f"; done
+`, diag.Quote(path.Join(b.Repo.Outer, b.rel())), how))
+	if err != nil {
+		err = diag.Wrap("compare branch "+b.Name, err, "`git diff HEAD..."+b.Name+"` compares what is committed")
+	}
+	return text, err
+}
+
+// Show returns a file of the checkout as it is now, or lists a folder.
+func (b Branch) Show(file string) ([]byte, error) {
+	text, err := b.askInside(fmt.Sprintf(`f=./%s
+if [ -d "$f" ]; then ls -lA "$f"; else head -c 100000000 "$f"; fi || exit 1
+`, diag.Quote(path.Clean("/" + file)[1:])))
+	if err != nil {
+		err = diag.Wrap("show "+diag.Name(file)+" of branch "+b.Name, err, "name a file by its path from the project")
+	}
+	return text, err
+}
+
+// Remove removes what is kept of a branch. The user's own branch stays. What the agent has made is closed until it is
+// gone.
+func (h *Held) Remove() error {
+	for _, f := range []*beneath.Folder{h.tree, h.layers, h.Talk} {
+		if err := empty(f, deepest); err != nil {
+			return diag.Wrap("remove the checkout of branch "+h.Name, err, "remove "+h.Dir+" by hand")
+		}
+	}
+	if err := os.Chmod(h.Dir+"/closed", 0o700); err != nil {
+		return err
+	}
+	return os.RemoveAll(h.Dir)
+}
+
+const (
+	// deepest is how many folders deep a checkout may be to be removed: each keeps a descriptor open.
+	deepest = 500
+	// mostNames is how many names one of its folders may have.
+	mostNames = 1 << 22
+)
+
+// empty removes all that is in a folder, also in those that the agent has closed. No link is followed.
+func empty(f *beneath.Folder, depth int) error {
+	if depth == 0 {
+		return beneath.ErrTooLarge
+	}
+	names, err := f.Names(".", mostNames)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		what, err := f.Look(name)
+		if err == nil && what.Kind == beneath.Dir {
+			err = emptySub(f, name, depth)
+		}
+		if err == nil {
+			err = f.Remove(name)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func emptySub(f *beneath.Folder, name string, depth int) error {
+	if err := f.Chmod(name, 0o700); err != nil {
+		return err
+	}
+	sub, err := f.Sub(name)
+	if err != nil {
+		return err
+	}
+	defer sub.Close()
+	return empty(sub, depth-1)
+}

@@ -65,3 +65,20 @@ func TestAHookEntersWhereASandboxCanRunIt(t *testing.T) {
 		}
 	}
 }
+
+// D9: CLAUDE_CONFIG_DIR moves what is yours.
+func TestAnotherFolderOfClaudeCodeIsTheUsers(t *testing.T) {
+	w := newWorld(t)
+	w.write(t, ".claude/settings.json", `{"model":"wrong"}`)
+	w.write(t, "cc/settings.json", `{"model":"right"}`)
+	w.write(t, "cc/CLAUDE.md", "moved memory\n")
+	w.write(t, "cc/skills/mine/SKILL.md", "a skill\n")
+	w.write(t, "cc/.claude.json", `{"theme":"light"}`)
+	w.write(t, "cc/.credentials.json", canary)
+	w.env["CLAUDE_CONFIG_DIR"] = w.path("cc")
+	got := w.inside(t, `jq -r .model ~/.claude/settings.json; cat ~/.claude/CLAUDE.md ~/.claude/skills/mine/SKILL.md; jq -r .theme ~/.claude/.claude.json; ls ~/cc 2>/dev/null || echo not there`)
+	wantEqual(t, got, "right\nmoved memory\na skill\nlight\nnot there\n")
+	wantRefused(t, run(t, w.session("true", "--mount-ro", "~/cc")), "your own Claude Code")
+	w.project = w.path("cc")
+	wantRefused(t, run(t, w.session("true")), "CLAUDE_CONFIG_DIR leads to")
+}

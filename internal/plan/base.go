@@ -120,7 +120,7 @@ var agents = map[string]knownAgent{
 	"claude": {
 		preset: "anthropic",
 		args:   []string{"--dangerously-skip-permissions"},
-		keys:   []string{"ANTHROPIC_API_KEY"},
+		keys:   []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"},
 	},
 	"codex": {
 		preset: "openai",

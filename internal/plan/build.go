@@ -129,7 +129,7 @@ func environment(prof profile.Profile, res resolve.Resolution) []Env {
 	}
 	for _, s := range prof.Secrets {
 		if s.Inside {
-			add(Env{Name: s.Variable, Secret: true}, FromHost, s.Origin.Rule())
+			add(Env{Name: s.Variable, Secret: true, Inside: true}, FromHost, s.Origin.Rule())
 		}
 	}
 	for _, h := range prof.Git.Hosts {

@@ -86,6 +86,7 @@ type Env struct {
 	From   EnvFrom `json:"from"`
 	Value  string  `json:"value,omitempty"`
 	Secret bool    `json:"secret,omitempty"`
+	Inside bool    `json:"inside,omitempty"` // a secret that enters as it is, because the profile says so
 	Why    string  `json:"why"`
 }
 

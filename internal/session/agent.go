@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io/fs"
@@ -119,7 +120,7 @@ func lookAtState(in inputs) (state.Instance, error) {
 	p := in.plan
 	req := state.Request{
 		Request: agenthome.Request{
-			Home: in.folders.Home, UserHome: in.Facts.Home,
+			Home: in.folders.Home, UserHome: in.Facts.Home, Config: in.movedConfig(),
 			Trusted: slices.Compact([]string{in.project.Path, in.project.Dir}),
 			Status:  "claudebox " + p.Profile + " · " + p.Network.Tier, Servers: p.MCP,
 		},
@@ -136,7 +137,7 @@ func lookAtState(in inputs) (state.Instance, error) {
 		req.APIKey = ""
 	}
 	if in.secrets.used {
-		req.APIKey = in.secrets.placeholder(apiKey)
+		req.APIKey = cmp.Or(in.secrets.placeholder(apiKey), req.APIKey)
 		if p.Agent.Name == "claude" {
 			req.AskTokens, req.Key = tokenAsker(in), in.secrets.hello.Config.Key
 		}
@@ -151,7 +152,7 @@ func lookAtState(in inputs) (state.Instance, error) {
 // IsLogin reports whether a canonical path is that of the user's Claude login, or
 // of the agent's inside, which has the same.
 func (s *Session) IsLogin(real string) bool {
-	home, err := beneath.Leads(filepath.Join(s.Facts.Home, ".claude", login.FileName))
+	home, err := beneath.Leads(filepath.Join(s.configFolder(), login.FileName))
 	return s.Instance.ID != "" && real != "" && (real == s.Instance.Login.File || err == nil && real == home)
 }
 

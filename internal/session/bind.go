@@ -29,6 +29,7 @@ type inputs struct {
 	home         homelink.Found
 	project      project.Project
 	branch       *branch.Branch // nil: the agent works in the user's folder
+	gateways     map[string]gateway // by variable
 	secrets      secrets
 	Instance     state.Instance
 	inside       *view.View // see [viewOf]; nil: not known yet
@@ -40,6 +41,7 @@ func look(c call, planned planned, home homelink.Found) (in inputs, err error) {
 		call: c, planned: planned, etc: host.ReadEtc(c.Facts.Env), userGit: readUserGit(c),
 		placesByLink: placesByLink(c), home: home,
 	}
+	in.Facts.Env = withSettings(c, planned.plan)
 	in.etc.Certificates = cmp.Or(in.etc.Certificates, in.tools[resolve.ToolCacert])
 	if in.project, err = openProject(in); err != nil {
 		return in, err
@@ -47,6 +49,10 @@ func look(c call, planned planned, home homelink.Found) (in inputs, err error) {
 	if err = lookAtBranch(&in); err != nil {
 		return in, err
 	}
+	if err = judgeConfig(c, in.project.Path); err != nil {
+		return in, err
+	}
+	in.gateways = findGateways(in)
 	if in.secrets, err = findSecrets(in); err != nil {
 		return in, err
 	}

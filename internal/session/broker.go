@@ -46,6 +46,11 @@ func (b *brokering) settings(s *Session) (network helper.Settings, err error) {
 	if config.Login != nil {
 		config.Login = &broker.Login{Key: config.Key, Pending: true}
 	}
+	if s.Launch.Tier == profile.TierAllow {
+		for name := range config.Gateways {
+			network.Config.Allow = append(network.Config.Allow, helper.Entry{Pattern: name})
+		}
+	}
 	network.Config.Roots, config.Roots = config.Roots, nil // long, so they are sent separately
 	network.Config.Broker, err = json.Marshal(config)
 	b.inHelper = &inHelper{}

@@ -258,8 +258,13 @@ func judgeSource(in inputs, m launch.Mount) error {
 	}
 	secret, relation := profile.Exposes(profile.Tilde(home, m.Source))
 	isImport := func(in state.Import) bool { return in.Source == m.Source }
-	if secret.Path == "~/.claude" && slices.ContainsFunc(in.Instance.Imports, isImport) {
-		return nil // state chose these folders of it, and these only
+	chosen := slices.ContainsFunc(in.Instance.Imports, isImport) // by state: these folders of it, and these only
+	if secret.Path == "~/.claude" && chosen {
+		return nil
+	}
+	if config, err := beneath.Canonical(in.configFolder()); err == nil && relation == profile.Apart && !chosen &&
+		(pathname.Below(m.Source, config) || pathname.Below(config, m.Source)) {
+		secret, relation = profile.SecretPath{Path: in.configFolder(), What: "your own Claude Code"}, profile.Around
 	}
 	// CLAUDEBOX_HOME may lie anywhere
 	own, err := beneath.Canonical(in.folders.Home)

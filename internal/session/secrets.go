@@ -45,6 +45,14 @@ func findSecrets(in inputs) (found secrets, err error) {
 	}
 	config := &found.hello.Config
 	config.Key = placeholderKey(in)
+	for _, g := range in.gateways {
+		if g.local != "" {
+			if config.Gateways == nil {
+				config.Gateways = map[string]string{}
+			}
+			config.Gateways[g.hosts[0]] = g.local
+		}
+	}
 	if in.plan.Agent.Name == "claude" {
 		config.Login = &broker.Login{} // a login that is made inside is kept outside, too
 	}
@@ -138,6 +146,7 @@ func brokeredOf(in inputs, overrides map[string]launch.Override, port int) (made
 		made.replace(in)
 		err = made.lead(in, port)
 	}
+	made.carryGateways(in)
 	made.hideCopies(in)
 	made.noteUnprotected(in)
 	return made, err
@@ -185,10 +194,10 @@ func (b *brokeredPart) replace(in inputs) {
 			b.set(secret.Name, secret.placeholder, why)
 		}
 		if len(secret.Hosts) > 0 {
-			b.listOutside(secret.Name, secret.Hosts, secret.why)
+			b.listOutside(secret.Name, in.shownHosts(secret.Hosts), secret.why)
 		} else {
-			base := usual[secret.Name].base
-			b.warn(secret.Name + " does not enter, and nothing uses it: " + base + " is no https address")
+			reason := in.gateways[usual[secret.Name].base].why
+			b.warn(secret.Name + " does not enter, and nothing uses it: " + reason)
 		}
 	}
 	if l := in.Instance.Login; l.Outside || l.Made {
@@ -338,10 +347,10 @@ var (
 )
 
 // usualOf returns how an agent sends the secret in a variable; false if that is not known, or if the variable enters
-// by a rule that lets it in as it is.
+// by a rule that lets it in as it is (`secret: inside`).
 func usualOf(e plan.Env) (usualSecret, bool) {
 	secret, known := usual[e.Name]
-	return secret, known && (secret.base == claudeBase || e.Why == plan.Base)
+	return secret, known && !e.Inside && (secret.base == claudeBase || e.Why == plan.Base)
 }
 
 // namedSecret is a secret with the rule that names it.
@@ -369,7 +378,10 @@ func listSecrets(in inputs) ([]namedSecret, error) {
 	for _, v := range entering(in) {
 		if secret, known := usualOf(v.Env); known {
 			secret.Name, secret.Value = v.Name, v.Value
-			add(secretFor(secret.Secret, insideValue(in, secret.base)), v.Why)
+			if g, set := in.gateways[secret.base]; set {
+				secret.Hosts, secret.Paths = g.hosts, nil
+			}
+			add(secret.Secret, v.Why)
 		}
 	}
 	for _, named := range in.plan.Secrets {
@@ -465,23 +477,6 @@ func judgeSecretFiles(in inputs, mounts []launch.Mount) error {
 		}
 	}
 	return nil
-}
-
-// secretFor returns secret for the host of base, if the user has set base, else as it is. A base that is no https
-// address leaves it no host: a secret is not sent without TLS.
-func secretFor(secret broker.Secret, base string) broker.Secret {
-	if base == "" {
-		return secret
-	}
-	secret.Hosts, secret.Paths = nil, nil
-	gateway, err := url.Parse(base)
-	if err != nil || gateway.Scheme != "https" {
-		return secret
-	}
-	if target, err := broker.ParseTarget(strings.ToLower(gateway.Host)); err == nil {
-		secret.Hosts = []string{target.String()}
-	}
-	return secret
 }
 
 // entering lists the host's variables that a plan or the caller lets in, as far as they are set.

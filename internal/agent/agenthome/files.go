@@ -9,7 +9,8 @@ import (
 
 // Request says for whom and where files are made. All paths are absolute.
 type Request struct {
-	UserHome string   // the user's home, where .claude and .claude.json are
+	UserHome string   // the user's home
+	Config   string   // the folder of the user's own Claude Code, by CLAUDE_CONFIG_DIR; empty: ~/.claude
 	Home     string   // CLAUDEBOX_HOME
 	Trusted  []string // canonical folders that the agent is told to trust
 	APIKey   string   // the ANTHROPIC_API_KEY that enters; empty: none
@@ -20,6 +21,20 @@ type Request struct {
 	// not known.
 	Runs, Sees func(word string) (reason string)
 }
+
+// Own returns the path of a file or folder of the user's own Claude Code.
+func (r Request) Own(name string) string {
+	switch {
+	case r.Config != "":
+		return path.Join(r.Config, name)
+	case name == answersName:
+		return path.Join(r.UserHome, name)
+	}
+	return path.Join(r.UserHome, ".claude", name)
+}
+
+// answersName is the file that lies beside ~/.claude, but in another folder of that kind.
+const answersName = ".claude.json"
 
 // Key returns a text that changes with everything that the files are made of, besides their sources and the answers of
 // Runs and Sees. It holds no more of the API key than Claude Code itself keeps.
@@ -54,9 +69,9 @@ type File struct {
 
 // Files are all files that are made in an agent's home.
 var Files = []File{
-	{".claude.json", ofUser(".claude.json"), makeAnswers},
-	{"settings.json", ofUser(".claude/settings.json"), makeSettings},
-	{"keybindings.json", ofUser(".claude/keybindings.json"), copyFirst},
+	{answersName, ofUser(answersName), makeAnswers},
+	{"settings.json", ofUser("settings.json"), makeSettings},
+	{"keybindings.json", ofUser("keybindings.json"), copyFirst},
 	{"CLAUDE.md", MemoryFiles, makeMemory},
 	{"history.jsonl", historyFiles, makeHistory},
 }
@@ -65,9 +80,9 @@ var Files = []File{
 // agent reads the user's own.
 var Folders = []string{"agents", "commands", "hooks", "skills", "output-styles", "rules", "plugins"}
 
-// ofUser returns a [File.Sources] that names one file below the user's home.
+// ofUser returns a [File.Sources] that names one file of the user's own Claude Code.
 func ofUser(name string) func(Request) []string {
-	return func(r Request) []string { return []string{path.Join(r.UserHome, name)} }
+	return func(r Request) []string { return []string{r.Own(name)} }
 }
 
 // historyFiles names the user's history if it enters, else nothing.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"path"
 	"slices"
 	"strings"
 	"unicode"
@@ -14,7 +13,7 @@ import (
 )
 
 // HistoryFile is the user's history of prompts, of all projects.
-func HistoryFile(r Request) string { return path.Join(r.UserHome, ".claude/history.jsonl") }
+func HistoryFile(r Request) string { return r.Own("history.jsonl") }
 
 // prompt is a line of a history. Contents that were pasted lie elsewhere, and do not enter.
 type prompt struct {

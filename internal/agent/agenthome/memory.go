@@ -13,7 +13,7 @@ const MemoryName = "CLAUDE.md"
 
 // MemoryFiles names the user's own CLAUDE.md and the file that stands in for it.
 func MemoryFiles(r Request) []string {
-	return []string{path.Join(r.UserHome, ".claude/CLAUDE.md"), path.Join(r.Home, MemoryName)}
+	return []string{r.Own("CLAUDE.md"), path.Join(r.Home, MemoryName)}
 }
 
 // makeMemory takes the first source that exists, else [FirstMemory]. If only the file inside has changed since the

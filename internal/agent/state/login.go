@@ -49,7 +49,7 @@ type Login struct {
 // usersLogin returns the file of the user's login, in ~/.claude or else in CLAUDEBOX_HOME; empty: there is none.
 // notes are for a user whose login is used, or would be.
 func (c *comparison) usersLogin() (file string, notes []string, err error) {
-	for _, folder := range []string{path.Join(c.req.UserHome, agentHome), c.req.Home} {
+	for _, folder := range []string{c.req.Own("."), c.req.Home} {
 		name := path.Join(folder, login.FileName)
 		real, why, err := c.req.find(name)
 		switch {
@@ -82,7 +82,7 @@ func (c *comparison) usersLogin() (file string, notes []string, err error) {
 
 // TakeLogin moves the login that was made inside to the user's own file: Claude Code outside uses it from then on.
 func (in *Instance) TakeLogin() error {
-	users := cmp.Or(in.Login.File, path.Join(in.req.UserHome, agentHome, login.FileName))
+	users := cmp.Or(in.Login.File, in.req.Own(login.FileName))
 	if err := login.Take(in.Dir, users); err != nil {
 		return diag.Wrap("use the login outside that was made inside", err, "log in inside with `/login`")
 	}

@@ -241,7 +241,7 @@ const importRoot = "/run/claudebox/import"
 // our links to the others.
 func (c *comparison) imports() error {
 	for _, name := range agenthome.Folders {
-		real, why, err := c.req.find(path.Join(c.req.UserHome, ".claude", name))
+		real, why, err := c.req.find(c.req.Own(name))
 		if why != "" {
 			c.Notes = append(c.Notes, "your "+why)
 		}
@@ -295,7 +295,7 @@ func (c *comparison) ownConversations() error {
 			return diag.Errorf("find your conversations of "+folder, "use `state: project`",
 				"the path is longer than `state: host` can serve")
 		}
-		real, err := c.req.ownOrNew(path.Join(c.req.UserHome, ".claude", projectsName, name))
+		real, err := c.req.ownOrNew(c.req.Own(path.Join(projectsName, name)))
 		if err != nil {
 			return &diag.Error{Op: "find your conversations of " + folder, Err: err, Remedy: "use `state: project`"}
 		}

@@ -27,6 +27,9 @@ func (r Request) own(name string) (string, error) {
 		at, rest = r.Home, below
 	}
 	trusted := []string{r.realUserHome, r.realUserHome + "/.claude", r.Home}
+	if r.Config != "" {
+		trusted = append(trusted, strings.Replace(r.Config, r.UserHome, r.realUserHome, 1))
+	}
 	return beneath.Follow(beneath.OnDisk{}, at, rest, func(name string, info fs.FileInfo, _ bool) error {
 		isLink := info.Mode()&fs.ModeSymlink != 0
 		if isLink && !beneath.OfRoot(name, info) && !slices.Contains(trusted, path.Dir(name)) {

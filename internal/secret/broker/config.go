@@ -13,6 +13,8 @@ type Config struct {
 	Key       Key       `json:"key"` // for the placeholders of Secrets
 	Authority Authority `json:"authority"`
 	Roots     []byte    `json:"roots"` // PEM: the host's own authorities
+	// Gateways are services of this machine, HOST:PORT, by the names that stand for them inside. They have no TLS.
+	Gateways map[string]string `json:"gateways,omitempty"`
 }
 
 // Login is Claude's login without the refresh token.

@@ -31,6 +31,7 @@ type Broker struct {
 	leaves   map[string]*tls.Certificate
 	keeper   broker.Keeper
 	loginKey broker.Key // nil: there is no login
+	gateways map[string]string
 
 	mu      sync.Mutex
 	secrets []known
@@ -75,7 +76,8 @@ func New(c broker.Config, keeper broker.Keeper, dial Dial) (*Broker, error) {
 		b.settle()
 	}
 	b.close = sync.OnceFunc(func() { close(b.closed) })
-	b.transport = NewTransport(c.Roots, dial)
+	b.gateways = c.Gateways
+	b.transport = newTransport(c.Roots, dial, c.Gateways)
 	b.proxy = &httputil.ReverseProxy{
 		Transport: b.transport, FlushInterval: -1, Rewrite: b.rewrite, ModifyResponse: b.modify, ErrorHandler: b.failed,
 		ErrorLog: silent, BufferPool: &buffers{},
@@ -150,7 +152,11 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // NewTransport returns a transport that connects by dial and verifies hosts against roots, in PEM.
-func NewTransport(roots []byte, dial Dial) http.RoundTripper {
+func NewTransport(roots []byte, dial Dial) http.RoundTripper { return newTransport(roots, dial, nil) }
+
+// newTransport is [NewTransport] with services of this machine, by the names that stand for them: to these it connects
+// itself, without TLS.
+func newTransport(roots []byte, dial Dial, gateways map[string]string) http.RoundTripper {
 	trust := sync.OnceValue(func() *x509.CertPool {
 		pool := x509.NewCertPool()
 		pool.AppendCertsFromPEM(roots)
@@ -164,6 +170,9 @@ func NewTransport(roots []byte, dial Dial) http.RoundTripper {
 				target, err := broker.ParseTarget(address)
 				if err != nil {
 					return nil, err
+				}
+				if at := gateways[target.Host]; at != "" {
+					return (&net.Dialer{Timeout: patience}).DialContext(ctx, "tcp", at)
 				}
 				return dialTLS(ctx, target, dial, &tls.Config{
 					ServerName: target.Host, RootCAs: trust(), MinVersion: tls.VersionTLS12, NextProtos: protocols,
@@ -363,6 +372,9 @@ func (b *Broker) known() []known {
 func (b *Broker) rewrite(pr *httputil.ProxyRequest) {
 	e := pr.In.Context().Value(exchangeKey{}).(exchange)
 	pr.Out.URL.Scheme, pr.Out.URL.Host, pr.Out.Host = "https", e.target.Address(), e.target.String()
+	if at := b.gateways[e.target.Host]; at != "" {
+		pr.Out.Host = at
+	}
 	pr.Out.URL.RawQuery = pr.In.URL.RawQuery
 	for name, values := range pr.In.Header {
 		if name == "Forwarded" || strings.HasPrefix(name, "X-Forwarded-") {

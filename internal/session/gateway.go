@@ -1,0 +1,177 @@
+package session
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"claudebox/internal/agent/object"
+	"claudebox/internal/diag"
+	"claudebox/internal/host"
+	"claudebox/internal/linux/beneath"
+	"claudebox/internal/linux/pathname"
+	"claudebox/internal/linux/smallfile"
+	"claudebox/internal/plan"
+	"claudebox/internal/profile"
+	"claudebox/internal/secret/broker"
+)
+
+// gateway is where an agent sends its requests by a variable of the user's, instead of to its maker's host. The secrets
+// that the user has for it go nowhere else.
+type gateway struct {
+	inside string   // the variable's value inside
+	hosts  []string // that its secrets are for; nil: they are of no use
+	local  string   // HOST:PORT of this machine that the first of hosts stands for; empty: it is a host of its own
+	why    string   // why it, or a secret for it, is of no use inside; empty: it is reached
+}
+
+// findGateways returns the gateways of the user, by variable.
+func findGateways(in inputs) map[string]gateway {
+	found := map[string]gateway{}
+	for _, secret := range usual {
+		if set := cmp.Or(insideValue(in, secret.base), in.Facts.Env.Value(secret.base, "")); set != "" {
+			found[secret.base] = gatewayOf(in.plan.Network, secret.base, set)
+		}
+	}
+	return found
+}
+
+// gatewayOf says how the address in a variable is reached. An https address is the secrets' host. A service of this
+// machine is reached by the broker, which has a name inside for it: so its secrets stay outside, too.
+func gatewayOf(n plan.Network, variable, set string) gateway {
+	g := gateway{inside: set}
+	address, err := url.Parse(set)
+	if err != nil || address.Host == "" {
+		g.why = variable + " is no address"
+		return g
+	}
+	port, _ := strconv.Atoi(cmp.Or(address.Port(), "80"))
+	switch {
+	case address.Scheme == "https":
+		target, err := broker.ParseTarget(strings.ToLower(address.Host))
+		if err != nil {
+			g.why = variable + ": " + err.Error()
+			return g
+		}
+		if g.hosts = []string{target.String()}; !reaches(n, target.Host, target.Port) {
+			g.why = fmt.Sprintf("%s leads to %s, which is not on the list: `network: {allow: [%[2]s]}`", variable, target)
+		}
+	case address.Scheme != "http" || !isLoopback(address.Hostname()):
+		g.why = variable + " is no https address; `secret: inside` at the key lets that enter as it is"
+	case n.Tier != profile.TierFull && !slices.Contains(n.Out, port):
+		g.why = fmt.Sprintf("%s leads to port %d of this machine, which tier %s does not reach: `ports: {out: [%[2]d]}`",
+			variable, port, n.Tier)
+	default:
+		name := strings.ToLower(strings.Split(variable, "_")[0]) + ".gateway.claudebox.internal"
+		g.hosts, g.local = []string{name}, net.JoinHostPort(address.Hostname(), strconv.Itoa(port))
+		address.Scheme, address.Host = "https", name
+		g.inside = address.String()
+	}
+	return g
+}
+
+func isLoopback(name string) bool {
+	ip := net.ParseIP(name)
+	return name == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// carryGateways sets the variables of gateways inside, and says which are of no use.
+func (b *brokeredPart) carryGateways(in inputs) {
+	if in.plan.Network.Tier == profile.TierNone {
+		return
+	}
+	for _, variable := range slices.Sorted(maps.Keys(in.gateways)) {
+		g := in.gateways[variable]
+		brokered := slices.ContainsFunc(in.secrets.list, func(s namedSecret) bool {
+			return usual[s.Name].base == variable
+		})
+		switch {
+		case g.local != "" && !brokered:
+			g.inside = cmp.Or(insideValue(in, variable), in.Facts.Env.Value(variable, ""))
+		case g.why != "":
+			b.warn(g.why)
+		}
+		b.set(variable, g.inside, "your gateway")
+		if l := in.Instance.Login; variable == claudeBase && l.Outside && !brokered {
+			b.warn("your Claude login is not sent to " + variable + ": set ANTHROPIC_AUTH_TOKEN to what that takes")
+		}
+	}
+}
+
+// shownHosts are the hosts of a secret for people: a name that was made for a service of this machine is that service.
+func (in inputs) shownHosts(hosts []string) (shown []string) {
+	for _, name := range hosts {
+		for _, g := range in.gateways {
+			if g.local != "" && g.hosts[0] == name {
+				name = g.local
+			}
+		}
+		shown = append(shown, name)
+	}
+	return shown
+}
+
+// withSettings is the environment of the host, with those variables that the user's settings of Claude Code set and
+// that may enter: for Claude Code they count more than the environment.
+func withSettings(c call, p plan.Plan) host.Environment {
+	const limit = 1 << 20
+	if p.Agent.Name != "claude" {
+		return c.Facts.Env
+	}
+	content, err := smallfile.Read(filepath.Join(c.configFolder(), "settings.json"), limit)
+	if err != nil {
+		return c.Facts.Env
+	}
+	set := object.As[map[string]string](object.Parse(content)["env"])
+	env := slices.Clone(c.Facts.Env)
+	for _, name := range slices.Sorted(maps.Keys(set)) {
+		if entersFromSettings(p, name) {
+			env = slices.DeleteFunc(env, func(entry string) bool { return strings.HasPrefix(entry, name+"=") })
+			env = append(env, name+"="+set[name])
+		}
+	}
+	return env
+}
+
+// entersFromSettings reports whether a variable enters where the user's settings of Claude Code set it: as it would
+// from the environment.
+func entersFromSettings(p plan.Plan, name string) bool {
+	for _, secret := range usual {
+		if secret.base == name {
+			return true
+		}
+	}
+	_, known := usual[name]
+	return known || slices.ContainsFunc(p.Env, func(e plan.Env) bool {
+		return e.Name == name && e.From == plan.FromHost && name != "USER"
+	})
+}
+
+// configFolder is the folder of the user's own Claude Code.
+func (c call) configFolder() string { return cmp.Or(c.movedConfig(), filepath.Join(c.Facts.Home, ".claude")) }
+
+// judgeConfig returns an error if the project would show the folder of the user's own Claude Code, where that is not
+// the usual one.
+func judgeConfig(c call, project string) error {
+	config, err := beneath.Canonical(c.movedConfig())
+	if c.movedConfig() == "" || err != nil || !pathname.Below(config, project) && !pathname.Below(project, config) {
+		return nil //nolint:nilerr // it is not there
+	}
+	return diag.Errorf("take "+diag.Name(project)+" as the project", "start claudebox in the folder of one project",
+		"CLAUDE_CONFIG_DIR leads to %s: your own Claude Code's login, configuration and history", config)
+}
+
+// movedConfig is the folder that CLAUDE_CONFIG_DIR names; empty: it is the usual one.
+func (c call) movedConfig() string {
+	at := c.Facts.Env.Value("CLAUDE_CONFIG_DIR", "")
+	if at = filepath.Clean(at); !filepath.IsAbs(at) || at == filepath.Join(c.Facts.Home, ".claude") {
+		return ""
+	}
+	return at
+}

@@ -28,7 +28,7 @@ type inputs struct {
 	placesByLink []string // see the function of that name
 	home         homelink.Found
 	project      project.Project
-	branch       *branch.Branch // nil: the agent works in the user's folder
+	branch       *branch.Branch     // nil: the agent works in the user's folder
 	gateways     map[string]gateway // by variable
 	secrets      secrets
 	Instance     state.Instance

@@ -154,7 +154,9 @@ func entersFromSettings(p plan.Plan, name string) bool {
 }
 
 // configFolder is the folder of the user's own Claude Code.
-func (c call) configFolder() string { return cmp.Or(c.movedConfig(), filepath.Join(c.Facts.Home, ".claude")) }
+func (c call) configFolder() string {
+	return cmp.Or(c.movedConfig(), filepath.Join(c.Facts.Home, ".claude"))
+}
 
 // judgeConfig returns an error if the project would show the folder of the user's own Claude Code, where that is not
 // the usual one.

@@ -201,3 +201,129 @@ func TestBranchesAreListedReadAndRemoved(t *testing.T) {
 		}
 	}
 }
+
+// fill makes ignored folders of each kind: two large ones, of which one is deep in the project, and small things.
+const fill = `mkdir -p node_modules/.bin packages/app/node_modules small/in
+for i in $(seq 2100); do echo $i >node_modules/m$i; done; echo lock >node_modules/.package-lock.json; mkdir -p data/.aws; for i in $(seq 2100); do echo $i >data/m$i; done; echo TOKEN=x >data/.env; printf '[default]\naws_secret_access_key = SECRET\n' >data/.aws/credentials; ln -s ../m1 node_modules/.bin/m1
+head -c 21000000 /dev/zero >packages/app/node_modules/large; echo small >small/in/s; echo KEY=1 >small/.env; ln -s small link
+git init -q own; echo l >l.log; printf 'node_modules/\n.env\n*.log\nsmall/\ndata/\nlink\nown/\n' >.gitignore
+mkdir -p packages/app; echo app >packages/app/index; git add .gitignore packages/app/index; git commit -qm ignored`
+
+// Big ignored folders are seen below a layer of the branch's own, small ones are copied, secrets are empty. Nothing of
+// the user's changes.
+func TestIgnoredFoldersOfABranch(t *testing.T) {
+	w := onBranch(t)
+	w.plain(t, fill)
+	before := w.plain(t, users)
+	got := w.branchOf(t, "feat", `grep -c "overlay $PWD" /proc/mounts; ls node_modules | wc -l; cat node_modules/.bin/m1 small/in/s link/in/s l.log
+wc -c <packages/app/node_modules/large; cat .env small/.env data/.env data/.aws/*; ls own 2>&1 | tail -1; git status --porcelain
+echo mine >node_modules/m1; rm node_modules/m2; echo new >node_modules/new; echo mine >small/in/s; echo 1 >.env; mv packages p2; git add -A; git commit -qm moved; git mv p2 packages; git commit -qm back; ls packages/app/node_modules`)
+	want := "3\n2100\n1\nsmall\nsmall\nl\n21000000\nls: cannot access 'own': No such file or directory\nlarge\n"
+	if got.stdout != want {
+		t.Errorf("it has\n%s\nwant\n%s", got.stdout, want)
+	}
+	wantEqual(t, w.plain(t, users), before)
+	got = w.branchOf(t, "feat", `cat node_modules/m1 node_modules/new small/in/s .env; ls node_modules/m2 2>&1 || :; find node_modules -delete 2>/dev/null || :; ls -A node_modules | wc -l; echo again >node_modules/again`)
+	if want := "mine\nnew\nmine\n1\nls: cannot access 'node_modules/m2': No such file or directory\n0\n"; got.stdout != want {
+		t.Errorf("the second session has\n%s\nwant\n%s", got.stdout, want)
+	}
+	w.branchOf(t, "other2", `[ "$(cat node_modules/m1)" = 1 ]; [ "$(ls node_modules | wc -l)" = 2100 ]`)
+	wantEqual(t, w.plain(t, users), before)
+	// Made again outside: the layer would lie over another world.
+	w.plain(t, "rm -rf node_modules; mkdir node_modules; for i in $(seq 2200); do echo n$i >node_modules/m$i; done")
+	got = w.branchOf(t, "feat", `cat node_modules/m2; ls node_modules | wc -l`)
+	if got.stdout != "n2\n2200\n" || !strings.Contains(got.stderr, "node_modules was made again outside") {
+		t.Errorf("it has\n%s\n%s", got.stdout, got.stderr)
+	}
+	// What HEAD's rules do not ignore would be committed.
+	w.plain(t, `echo extra >>.gitignore; mkdir extra; echo x >extra/x`)
+	got = w.branchOf(t, "feat", `ls extra 2>&1 | tail -1`)
+	if !strings.Contains(got.stderr, "not ignored there, and left out: extra") || !strings.Contains(got.stdout, "No such file") {
+		t.Errorf("it has\n%s\n%s", got.stdout, got.stderr)
+	}
+	w.plain(t, "git worktree list | wc -l")
+}
+
+// An agent puts a link, or something else, in the way of a mount point or copy; the next session makes nothing where it
+// leads.
+func TestALinkInTheWayOfAMountPointOfABranch(t *testing.T) {
+	for name, plant := range map[string]string{
+		"to a folder of the host":   `ln -s "$HOME/victim" packages/app`,
+		"to a folder of the system": `ln -s /etc packages/app`,
+		"to the git folder":         `ln -s ../.git packages/app`,
+		"a file":                    `echo x >packages/app`,
+		"a link for the parent":     `mv packages pk; ln -s "$HOME/victim" packages`,
+		"the folder itself":         `mkdir packages/app; ln -s "$HOME/victim" packages/app/node_modules; ln -s "$HOME/victim" small2`,
+		"a repository":              `mkdir packages/app; git init -q packages/app/node_modules`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := onBranch(t)
+			w.plain(t, fill+"; mkdir ~/victim; echo v >~/victim/v")
+			before := w.plain(t, users)
+			w.branchOf(t, "feat", `mv packages/app away; `+plant)
+			w.plain(t, `echo 'small2/' >>.git/info/exclude; mkdir small2; echo s >small2/s`)
+			before = w.plain(t, users)
+			got := w.branchOf(t, "feat", `ls -ld packages/app || :; ls node_modules | wc -l; grep -c "overlay $PWD" /proc/mounts`)
+			if !strings.HasSuffix(got.stdout, "2100\n2\n") {
+				t.Errorf("it has\n%s\n%s", got.stdout, got.stderr)
+			}
+			wantEqual(t, w.plain(t, "find ~/victim | sort; cat ~/victim/v"), w.home+"/victim\n"+w.home+"/victim/v\nv")
+			wantEqual(t, w.plain(t, users), before)
+		})
+	}
+}
+
+// What a hostile agent leaves in a layer opens nothing of the host at the next start, and the secrets in the folder below
+// stay hidden, whatever it does to what hides them.
+func TestAHostileLayerOfABranch(t *testing.T) {
+	w := onBranch(t)
+	w.plain(t, fill)
+	before := w.plain(t, users)
+	const look = `cat data/.env data/x/.env data/.aws/credentials data/y/credentials 2>/dev/null || :`
+	got := w.branchOf(t, "feat", look+`
+cd data; rm -f .env; mv .aws y || :; mkdir x; mv .env x/ 2>/dev/null || :; for n in opaque whiteout redirect metacopy origin; do
+python3 -c 'import os,sys; os.setxattr(".", "user.overlay."+sys.argv[1], b"y")' $n || :; done
+mkdir -p r; python3 -c 'import os; os.setxattr("r", "user.overlay.redirect", b"/../../../../project")' || :
+mkfifo f; cp /bin/sh su 2>/dev/null || cp "$(command -v true)" su; chmod 6755 su || :; ln m5 hard || :; ln -s /etc/shadow s`)
+	if strings.Contains(got.stdout, "SECRET") || strings.Contains(got.stdout, "TOKEN") {
+		t.Errorf("it read %q", got.stdout)
+	}
+	got = w.branchOf(t, "feat", look+`; rm -rf data/.aws data/.env; ls data/r | wc -l; `+look)
+	if got.stdout != "0\n" {
+		t.Errorf("it read %q, %s", got.stdout, got.stderr)
+	}
+	got = w.branchOf(t, "feat", look)
+	wantEqual(t, got.stdout, "")
+	wantEqual(t, w.plain(t, users), before)
+}
+
+// A session beside exchanges an ignored folder for a link to the user's secrets, again and again, while sessions on a
+// branch start.
+func TestAnIgnoredFolderIsExchangedForALinkWhileABranchStarts(t *testing.T) {
+	w := onBranch(t)
+	w.plain(t, fill+`; mkdir -p ~/.aws; for i in $(seq 2100); do echo SECRET >~/.aws/m$i; done`)
+	beside := w.session(`ln -s "$HOME/.aws" lk; touch begun; python3 -c 'import ctypes, os, time
+call, began = ctypes.CDLL(None).renameat2, time.time()
+while not os.path.exists("end") and time.time() < began + 60:
+    call(-100, b"node_modules", -100, b"lk", 2)
+    time.sleep(0.001)'`)
+	if err := beside.Start(); err != nil {
+		t.Fatal(err)
+	}
+	until(t, w.path("project/begun"))
+	started := 0
+	for range 15 {
+		got := run(t, w.session(`cat node_modules/m1 2>/dev/null || :`, "--branch", "feat"))
+		if strings.Contains(got.stdout, "SECRET") {
+			t.Fatalf("it read %q", got.stdout)
+		}
+		if got.status == 0 {
+			started++
+		}
+	}
+	w.write(t, "project/end", "")
+	_ = beside.Wait()
+	if started == 0 {
+		t.Error("no session started")
+	}
+}

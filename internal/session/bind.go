@@ -30,6 +30,7 @@ type inputs struct {
 	project      project.Project
 	branch       *branch.Branch     // nil: the agent works in the user's folder
 	gateways     map[string]gateway // by variable
+	asked        []launch.Mount     // on a branch: what hides what the profile's `hide` names
 	secrets      secrets
 	Instance     state.Instance
 	inside       *view.View // see [viewOf]; nil: not known yet
@@ -232,7 +233,7 @@ func hostOf(in inputs, p parts) launch.Host {
 		Setting: launch.Setting{
 			Bwrap: in.tools[resolve.ToolBwrap], Env: in.tools[resolve.ToolEnv], Bash: in.tools[resolve.ToolBash],
 			Shim:    plan.ToolPath(in.plan, resolve.ToolEnv),
-			Project: in.project.Path, Dir: in.project.Dir, State: in.Instance.Dir,
+			Project: in.project.Path, Branch: in.options.Branch, Dir: in.project.Dir, State: in.Instance.Dir,
 			Agent: p.agent.Agent, Devshell: p.devshell.shown, Before: p.devshell.before, Request: in.options.Words,
 			Limited: p.limited, Seccomp: seccomp.Filter(),
 		},

@@ -18,6 +18,7 @@ import (
 	"claudebox/internal/workspace/aftermath"
 	"claudebox/internal/workspace/branch"
 	"claudebox/internal/workspace/handover"
+	"claudebox/internal/workspace/project"
 )
 
 // lookAtBranch looks at the branch that the session is to work on. The project is only where its checkout lies inside
@@ -33,7 +34,7 @@ func lookAtBranch(in *inputs) error {
 	}
 	req := branch.Request{
 		Home: in.folders.Home, Tree: in.project.Path, Name: name, From: in.options.From, Tools: tools,
-		Hidden: in.project.Hidden,
+		Hidden: in.project.Hidden, Ignore: ignoredEverywhere(*in),
 	}
 	own := slices.IndexFunc(in.project.Places, func(p handover.Place) bool { return p.Own })
 	if own >= 0 && in.project.Path == in.project.Repo.Worktree {
@@ -44,8 +45,27 @@ func lookAtBranch(in *inputs) error {
 		return err
 	}
 	in.branch = &found
-	in.project.Mounts, in.project.StandIns, in.project.Notes, in.project.Places = nil, nil, nil, nil
+	for _, m := range in.project.Mounts {
+		if m.Mode == project.Hidden && strings.HasPrefix(m.Why, launch.WhyAsked) { // also where it is committed
+			in.asked = append(in.asked, projectMount(m, emptyFolder(in.call), ""))
+		}
+	}
+	in.project.Mounts, in.project.StandIns, in.project.Notes = nil, nil, nil
 	return nil
+}
+
+// ignoredEverywhere is the content of the user's core.excludesFile, as far as it enters.
+func ignoredEverywhere(in inputs) []byte {
+	identity, err := identityOf(in)
+	if err != nil {
+		return nil // which stops the launch later
+	}
+	file := xdgGit(in.Facts) + "/ignore"
+	if identity.Excludes != "" {
+		file = in.absolute(identity.Excludes)
+	}
+	content, _ := habitFile(file, in.Facts.Home, in.project.Path) // [gitHabits] says why not
+	return content
 }
 
 // tierOnBranch is the network tier of a session on a branch whose plan has the host's network, and which no flag gives
@@ -78,6 +98,24 @@ func branchPart(in inputs) (made part) {
 	}
 	made.set(agenthome.StatusVariable, "claudebox "+in.plan.Profile+" · "+in.plan.Network.Tier+" · "+b.Name,
 		"the status line says the branch")
+	for _, l := range b.Layers() {
+		made.mount(launch.Mount{
+			Kind: plan.Bind, Source: b.Tree + "/" + l.Path, Destination: b.Tree + "/" + l.Path, Layer: l.Above,
+			Why: launch.WhyLayer,
+		})
+	}
+	for why, paths := range b.Left() {
+		text := fmt.Sprintf("not there: %s: %s", diag.Some(paths, 3), why)
+		if why == b.NoLayers {
+			made.warn(text)
+		} else {
+			made.note(text)
+		}
+	}
+	if said := b.Said(); said != "" {
+		made.note("of what git ignores: " + said)
+	}
+	made.mount(in.asked...)
 	begins := "goes on where it was"
 	if b.Fresh {
 		begins = "a new checkout of what is committed"
@@ -148,7 +186,24 @@ func (r *running) fillBranch() error {
 	if err := r.held.Fill(); err != nil {
 		return err
 	}
-	if rel, below := pathname.Cut(r.Launch.Dir, r.Launch.Project); below && !r.held.HasFolder(rel) {
+	without, lines, err := r.held.Lay()
+	if err != nil {
+		return err
+	}
+	for i, at := range without {
+		without[i] = r.held.Tree + "/" + at
+	}
+	for _, m := range r.asked {
+		rel, _ := pathname.Cut(m.Destination, r.held.Tree)
+		if !r.held.Has(rel, m.Kind == plan.ROBind) {
+			without = append(without, m.Destination)
+		}
+	}
+	r.Launch = r.Launch.WithoutMounts(without)
+	for _, line := range lines {
+		diag.Note(r.caller.Stderr, line)
+	}
+	if rel, below := pathname.Cut(r.Launch.Dir, r.Launch.Project); below && !r.held.Has(rel, true) {
 		r.Launch.Dir = r.Launch.Project
 	}
 	return nil

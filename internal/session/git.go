@@ -33,11 +33,8 @@ type gitPart struct {
 // gitOf makes the sandbox's .gitconfig from the identity that git would pick
 // for this folder. No git is run: it would obey the project's configuration.
 func gitOf(in inputs) (made gitPart, err error) {
-	home, env := in.Facts.Home, in.Facts.Env
-	identity, err := usergit.Pick(usergit.Sources{
-		Files: usergit.Files(home, env.Get), Home: home, Repo: repoOf(in.project, in.Facts.Cwd),
-		ReadFile: in.userGit.read, Canonical: filepath.EvalSymlinks,
-	}, env.Get)
+	env := in.Facts.Env
+	identity, err := identityOf(in)
 	if err != nil {
 		const remedy = "mend the file; `git config --list` says the same"
 		return made, &diag.Error{Op: "read the git identity", Err: err, Remedy: remedy}
@@ -76,6 +73,15 @@ func gitOf(in inputs) (made gitPart, err error) {
 	made.letKeys(in, identity)
 	made.config = usergit.Make(identity, own, safeDirectories(in.project), made.access)
 	return made, nil
+}
+
+// identityOf is what git would pick of the user's configuration for this folder.
+func identityOf(in inputs) (usergit.Identity, error) {
+	home, env := in.Facts.Home, in.Facts.Env
+	return usergit.Pick(usergit.Sources{
+		Files: usergit.Files(home, env.Get), Home: home, Repo: repoOf(in.project, in.Facts.Cwd),
+		ReadFile: in.userGit.read, Canonical: filepath.EvalSymlinks,
+	}, env.Get)
 }
 
 // repositorySettings are the settings of the project's repositories, which git inside has as well.

@@ -25,7 +25,10 @@ import (
 // machine's policy files. linked maps a mount's source to the link that led to it, see [bound]. The plan's other mounts
 // are made by [launch.Mounts].
 func mountsOf(in inputs) (made part, linked map[string]string, err error) {
-	made, linked = protection(in, in.project), map[string]string{}
+	linked = map[string]string{}
+	if in.branch == nil {
+		made = protection(in, in.project)
+	}
 	for _, flag := range []struct {
 		name  string
 		kind  plan.MountKind

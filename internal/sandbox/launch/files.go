@@ -134,8 +134,14 @@ func readOnlyWords(h Host) string {
 	var paths, covered []string
 	git := ""
 	for _, m := range h.Mounts {
-		if m.Why == WhyOwnGit {
+		switch {
+		case m.Why == WhyOwnGit && h.Branch != "":
+			git += strings.ReplaceAll(branchWords, "{branch}", h.Branch)
+		case m.Why == WhyOwnGit:
 			git = gitWords
+		case m.Layer != "":
+			git += "\n- `" + strings.TrimPrefix(m.Destination, h.Project+"/") + "` is mounted: empty it rather than remove " +
+				"it (`rm -rf` and `mv` of the folder fail)."
 		}
 		rel, below := strings.CutPrefix(m.Destination, h.Project+"/")
 		if !below || m.Kind != plan.ROBind && m.Kind != plan.ROData {
@@ -162,6 +168,9 @@ func readOnlyWords(h Host) string {
 // WhyOwnGit is the Why of a mount that has a git folder of the agent's own in the place of the user's.
 const WhyOwnGit = "the agent's own git folder"
 
+// WhyLayer is the Why of a mount of an ignored folder below a layer of a branch's own.
+const WhyLayer = "ignored; what is written stays with the branch"
+
 // WhyHidden and WhyAsked are the Why of a mount that hides a file or folder of the project, rather than protecting it
 // from changes: claudebox found it, or the profile names it. By [OtherName] is said that it has a name elsewhere.
 const (
@@ -182,6 +191,10 @@ const gitWords = "\n- The repository's `.git` is your own. Commits, branches, ta
 	"sides moved a branch, the user's\n  commits are on `user/NAME` here; rebase onto them." +
 	"\n  Make worktrees in `.claude/worktrees/NAME`. One beside the project (`git worktree add ../x`) fails, or is lost " +
 	"\n  with the session: there the user has to make it, outside, and write `worktrees: [../x]` into the profile."
+
+const branchWords = "\n- This is a checkout of your own, on branch `{branch}`; the user works elsewhere. What you " +
+	"commit is in the user's\n  repository within a moment, on that branch; what you leave uncommitted is committed " +
+	"at the end.\n  The user's branches are up to date here. Their commits to `{branch}` are `user/{branch}`."
 
 // accessWords describes for the agent which hosts git and ssh can log in to.
 func accessWords(g plan.Git) string {

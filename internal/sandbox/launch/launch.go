@@ -35,6 +35,7 @@ type Setting struct {
 	Bash     string // path of bash, to be run on the host
 	Shim     string // path of env inside, which looks up the program there, see [command]
 	Project  string // canonical folder, mounted at its own path
+	Branch   string // the branch of which a checkout is mounted there instead; empty: none
 	Dir      string // current folder inside, at or below Project
 	State    string // the instance's folder on the host; the agent sees only parts of it
 	Agent    Agent
@@ -102,6 +103,7 @@ type Mount struct {
 	Data        []byte // content of a made file
 	Follows     string // file of the host that a made file is a live copy of; empty: none
 	Upper       string // folder with the upper layer of an overlay over the source; empty: no overlay
+	Layer       string // folder with the layer of a session's own over the source, see [storetree.Layer]; empty: none
 	Open        bool   // claudebox opens the source and passes it to bwrap as a descriptor
 	Point       Place  // the mount point on the host, if in a writable bind: checked before the mount; else zero
 	Secret      bool   // it shows a secret of the host, as the user wanted

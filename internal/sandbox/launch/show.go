@@ -10,6 +10,7 @@ import (
 
 	"claudebox/internal/diag"
 	"claudebox/internal/plan"
+	"claudebox/internal/sandbox/storetree"
 )
 
 // Argv returns the launch as text for people: bwrap and its options, one on each line,
@@ -35,6 +36,10 @@ func (l Launch) Argv() (string, error) {
 		for _, line := range l.networkShown() {
 			b.WriteString("# " + line + "\n")
 		}
+	}
+	for n, layer := range l.layers() {
+		fmt.Fprintf(&b, "# %s: an overlay of %s, with what is written in %s\n", storetree.LayerPlace(n),
+			Quote(layer.Lower), Quote(layer.Above))
 	}
 	if l.hasTree() {
 		b.WriteString("# " + l.treeShown() + "\n")

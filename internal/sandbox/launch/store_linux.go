@@ -18,8 +18,9 @@ import (
 // tree has the descriptors for the stage (package storetree) that becomes bwrap, and mounts the closure as one tree.
 // It is zero for a launch that needs no stage.
 type tree struct {
-	fills  bool     // there is a tree; else the stage only mounts the /proc that bwrap needs
-	list   int      // descriptor of the list of store paths, for the stage
+	fills  bool // there is a tree; else the stage only mounts the /proc that bwrap needs
+	list   int  // descriptor of the list of store paths, for the stage
+	layers []storetree.Layer
 	said   *os.File // read end of the pipe on which the stage reports success or an error
 	saying *os.File // write end of that pipe, for the stage
 }
@@ -29,9 +30,10 @@ func (l Launch) newTree() (t tree, err error) {
 	var list []byte
 	if t.fills = l.hasTree(); t.fills {
 		list = storetree.List(l.storeFolder(), l.Closure)
-	} else if showsProcess2() {
+	} else if showsProcess2() && len(l.layers()) == 0 {
 		return tree{}, nil
 	}
+	t.layers = l.layers()
 	if t.list, err = memfd("list of store paths", list); err != nil {
 		return tree{}, err
 	}
@@ -67,7 +69,7 @@ func (t tree) closeInside() {
 // mounting returns the program to start instead of p, which is bwrap: the stage that becomes bwrap, if one is needed.
 func (t tree) mounting(p spawn.Program) spawn.Program {
 	if t.saying != nil {
-		return storetree.Around(p, t.list, int(t.saying.Fd()))
+		return storetree.Around(p, t.list, int(t.saying.Fd()), t.layers)
 	}
 	return p
 }
@@ -83,6 +85,11 @@ func (t tree) await() error {
 	switch {
 	case err == nil || !t.fills && errors.Is(err, storetree.ErrGone): // it is bwrap now, or ended: waiting for it says
 		return nil
+	case strings.HasPrefix(err.Error(), storetree.NoLayer):
+		return &diag.Error{
+			Op: "mount what is ignored", Err: err,
+			Remedy: "put CLAUDEBOX_HOME on ext4, xfs, btrfs or tmpfs, and start again",
+		}
 	case !t.fills || strings.HasPrefix(err.Error(), storetree.NoProc):
 		return explainTrial(err, readSwitches())
 	}
@@ -101,6 +108,23 @@ func (l Launch) whyGone(child *sandbox, gone error) error {
 		return gone
 	}
 	return l.explain(err)
+}
+
+// layers are those of the launch's mounts that have one, in order.
+func (l Launch) layers() (list []storetree.Layer) {
+	for _, m := range l.Mounts {
+		if m.Layer != "" && !l.alone {
+			list = append(list, storetree.Layer{Lower: m.Source, Above: m.Layer})
+		}
+	}
+	return list
+}
+
+// WithoutMounts returns the launch without what is mounted at some paths.
+func (l Launch) WithoutMounts(at []string) Launch {
+	isOne := func(m Mount) bool { return slices.Contains(at, m.Destination) }
+	l.Mounts = slices.DeleteFunc(slices.Clone(l.Mounts), isOne)
+	return l
 }
 
 // hasTree reports whether the closure is mounted as one tree.

@@ -1,12 +1,14 @@
 package launch
 
 import (
+	"cmp"
 	"path"
 	"slices"
 	"strconv"
 
 	"claudebox/internal/diag"
 	"claudebox/internal/plan"
+	"claudebox/internal/sandbox/storetree"
 )
 
 // maxWords is how many arguments bwrap accepts (MAX_ARGS in bubblewrap.c). With
@@ -48,6 +50,8 @@ type Line []Word
 type words struct {
 	lines       []Line
 	descriptors []Descriptor
+	alone       bool // see [Launch.alone]
+	layers      int  // that were bound already
 }
 
 // add starts a new line.
@@ -76,7 +80,10 @@ func (w *words) descriptor(d Descriptor) string {
 // included: bwrap takes it from its command line only, see [Launch.commandLine].
 // Words returns an error if there are more options than bwrap accepts.
 func (l Launch) Words() ([]Line, []Descriptor, error) {
-	w := &words{lines: make([]Line, 0, len(l.Env)+len(l.Mounts)+20), descriptors: make([]Descriptor, 0, len(l.Mounts))}
+	w := &words{
+		alone: l.alone, lines: make([]Line, 0, len(l.Env)+len(l.Mounts)+20),
+		descriptors: make([]Descriptor, 0, len(l.Mounts)),
+	}
 	w.add(namespaces...)
 	if l.Tier == "none" && !l.OwnNetwork() {
 		w.add("--unshare-net")
@@ -174,9 +181,14 @@ func (w *words) mount(m Mount, state string) {
 // after it was checked is passed as a descriptor, so that exactly the checked file
 // is mounted.
 func (w *words) bind(m Mount, state string) {
-	if m.Upper != "" {
+	if m.Layer != "" && !w.alone {
+		w.more("--"+string(m.Kind), storetree.LayerPlace(w.layers), m.Destination)
+		w.layers++
+		return
+	}
+	if above := cmp.Or(m.Upper, m.Layer); above != "" {
 		w.more("--overlay-src", m.Source)
-		w.more("--overlay", path.Join(m.Upper, "upper"), path.Join(m.Upper, "work"), m.Destination)
+		w.more("--overlay", path.Join(above, "upper"), path.Join(above, "work"), m.Destination)
 		return
 	}
 	if m.Follows != "" {

@@ -30,7 +30,19 @@ const (
 	top   = "/sys"
 	Place = top + "/claudebox-store" // the folder that bwrap binds
 	build = top + "/claudebox-build" // where the tree is made before it is moved to Place
+
+	layers = top + "/claudebox-layers" // see [Layer.Place]
 )
+
+// Layer is a folder that is seen below, and what is written to it above: in the folders upper and work of another. The
+// first stage mounts it. No link may be on the way to either.
+type Layer struct{ Lower, Above string }
+
+// LayerPlace is the folder that bwrap binds for the layer with an index.
+func LayerPlace(index int) string { return layers + "/" + strconv.Itoa(index) }
+
+// NoLayer begins the error of a first stage that could not mount a layer.
+const NoLayer = "see a folder below a layer: "
 
 // NoProc begins the error of a first stage that could not mount /proc.
 const NoProc = "mount " + proc + ": "
@@ -51,12 +63,16 @@ func List(store string, paths []string) []byte {
 
 // Around returns the program to start instead of p, which is bwrap: the first stage. It
 // mounts /proc, makes an empty, shared folder for bwrap to bind, starts the second stage,
-// which makes the tree, and becomes p. list and report are descriptors of this process: a file with
-// a [List], and the write end of the pipe that [Await] reads.
-func Around(p spawn.Program, list, report int) spawn.Program {
+// which makes the tree, and becomes p. Before that it mounts the layers of above. list and report are descriptors of
+// this process: a file with a [List], and the write end of the pipe that [Await] reads.
+func Around(p spawn.Program, list, report int, above []Layer) spawn.Program {
 	first := len(p.Files)
 	p.Files = slices.Concat(p.Files, []int{list, report})
-	p.Args = slices.Concat([]string{frame, strconv.Itoa(first), p.Path}, p.Args)
+	args := []string{frame, strconv.Itoa(first), strconv.Itoa(len(above))}
+	for _, l := range above {
+		args = append(args, l.Lower, l.Above)
+	}
+	p.Args = slices.Concat(args, []string{p.Path}, p.Args)
 	p.Path = "/proc/self/exe"
 	p.PIDs, p.Mounts = true, true
 	// DAC_OVERRIDE is for folders that overlayfs makes without permissions.
@@ -80,9 +96,11 @@ var forBwrap = []mount{
 	{"proc", proc, "proc", safe | unix.MS_NOEXEC, "", false},
 }
 
+// forAll is the mount in which the others are made.
+var forAll = []mount{{"tmpfs", top, "tmpfs", safe, "mode=0755,size=64k", false}}
+
 // forTree are the mounts of the empty folder.
 var forTree = []mount{
-	{"tmpfs", top, "tmpfs", safe, "mode=0755,size=64k", false},
 	{"tmpfs", build, "tmpfs", safe, "mode=0755,size=64m", true},
 	{"tmpfs", Place, "tmpfs", safe | unix.MS_RDONLY, "mode=0755,size=4k", true},
 	{target: Place, flags: unix.MS_SHARED},
@@ -142,19 +160,32 @@ func Run(words []string) (status int, ran bool) {
 
 const failed = 125
 
-// becomeBwrap is the first stage. words are bwrap's path and its argv. It returns only
-// on an error.
+// becomeBwrap is the first stage. words are the number of layers and their paths, bwrap's path and its argv. It returns
+// only on an error.
 func becomeBwrap(words []string, list, report int) error {
 	runtime.LockOSThread() // capabilities are per thread
-	if len(words) < 2 {
+	count, err := strconv.Atoi(words[0])
+	if err != nil || len(words) < 3+2*count {
 		return errors.New("there is no program to become")
 	}
+	above := words[1 : 1+2*count]
+	words = words[1+2*count:]
 	var content unix.Stat_t
 	if err := unix.Fstat(list, &content); err != nil {
 		return fmt.Errorf("look at the list: %w", err)
 	}
 	if err := mountAll(forBwrap); err != nil {
 		return err
+	}
+	if content.Size > 0 || count > 0 {
+		if err := mountAll(forAll); err != nil {
+			return err
+		}
+	}
+	for n := range count {
+		if err := (Layer{above[2*n], above[2*n+1]}).mount(LayerPlace(n)); err != nil {
+			return fmt.Errorf("%s%s: %w", NoLayer, above[2*n], err)
+		}
 	}
 	if signal.Ignored(unix.SIGINT) {
 		signal.Ignore(unix.SIGQUIT) // a shell ignores both, but Go's runtime catches SIGQUIT, see launch.Heeded
@@ -167,7 +198,7 @@ func becomeBwrap(words []string, list, report int) error {
 	unix.CloseOnExec(list)
 	unix.CloseOnExec(report)
 	// bwrap is started without capabilities.
-	err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
+	err = unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
 	if err == nil {
 		none := [2]unix.CapUserData{}
 		err = unix.Capset(&unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, &none[0])
@@ -176,6 +207,28 @@ func becomeBwrap(words []string, list, report int) error {
 		return fmt.Errorf("drop the right to mount: %w", err)
 	}
 	return fmt.Errorf("start %s: %w", words[0], unix.Exec(words[0], words[1:], nil))
+}
+
+// mount mounts a layer. Its folders are opened in this mount namespace, and no link is followed: a session elsewhere
+// may change what is on the way.
+func (l Layer) mount(place string) error {
+	if err := os.MkdirAll(place, 0o755); err != nil {
+		return err
+	}
+	var options []string
+	for _, of := range []struct{ name, path string }{
+		{"lowerdir", l.Lower}, {"upperdir", l.Above + "/upper"}, {"workdir", l.Above + "/work"},
+	} {
+		fd, err := unix.Openat2(unix.AT_FDCWD, of.path, &unix.OpenHow{
+			Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS,
+		})
+		if err != nil {
+			return fmt.Errorf("open %s: %w", of.path, err)
+		}
+		defer unix.Close(fd)
+		options = append(options, fmt.Sprintf("%s=/proc/self/fd/%d", of.name, fd))
+	}
+	return unix.Mount("overlay", place, "overlay", safe, strings.Join(append(options, "userxattr"), ","))
 }
 
 func mountAll(list []mount) error {

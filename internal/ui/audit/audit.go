@@ -196,7 +196,9 @@ func (p *page) mounts(l launch.Launch) {
 
 // beyondBase returns the mounts of what comes from the host, without those of every sandbox's base.
 func beyondBase(l launch.Launch) []launch.Mount {
-	isBase := func(m launch.Mount) bool { return accesses[m.Kind] == "" || m.Why == plan.Base }
+	isBase := func(m launch.Mount) bool {
+		return accesses[m.Kind] == "" || m.Why == plan.Base || m.Layer != "" // which is of the project
+	}
 	return slices.DeleteFunc(slices.Clone(l.Mounts), isBase)
 }
 

@@ -21,16 +21,19 @@ type Request struct {
 	Name   string // of the branch
 	From   string // where a new one begins; empty: HEAD
 	Tools  handover.Tools
-	Hidden []string // paths in the project that the agent does not see
+	Hidden []string // paths in the project that the agent does not see; relative to it
+	Ignore []byte   // what git ignores for the user everywhere
 }
 
 // Branch is a branch with its checkout, as far as it is there.
 type Branch struct {
 	Request
-	Dir     string   // its folder
-	Fresh   bool     // there is no checkout yet
-	Start   string   // the commit at which a new branch begins
-	Pending []string // what is not committed in the user's folder, and is not there
+	Dir      string   // its folder
+	Fresh    bool     // there is no checkout yet
+	Start    string   // the commit at which a new branch begins
+	Parts    []Part   // what is ignored in the user's folder
+	NoLayers string   // why big folders of those are not there; empty: they are
+	Pending  []string // what is not committed in the user's folder, and is not there
 }
 
 // foldersName is the folder of all checkouts in claudebox's own.
@@ -81,6 +84,9 @@ func Look(r Request) (b Branch, err error) {
 	}
 	if err := b.ask(op); err != nil {
 		return b, err
+	}
+	if err := b.lookIgnored(); err != nil {
+		return b, diag.Wrap(op, err, "see whether `git status` works here")
 	}
 	return b, nil
 }

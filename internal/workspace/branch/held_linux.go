@@ -120,10 +120,10 @@ func (h *Held) run(script, input string, limit time.Duration) ([]byte, error) {
 	return handover.Work{Place: h.Place(), Tools: h.Tools, Tree: tree, At: h.Tree, Time: limit}.Run(script, input)
 }
 
-// HasFolder reports whether a folder is in the checkout, at a path with no link on the way.
-func (h *Held) HasFolder(rel string) bool {
+// Has reports whether a folder, or a file, is in the checkout, at a path with no link on the way.
+func (h *Held) Has(rel string, folder bool) bool {
 	what, err := h.tree.Look(path.Join(".", rel))
-	return err == nil && what.Kind == beneath.Dir
+	return err == nil && (folder && what.Kind == beneath.Dir || !folder && what.Kind == beneath.Regular)
 }
 
 // fillTime is how long a checkout may take.

@@ -26,7 +26,7 @@ for s in rebase-merge rebase-apply sequencer BISECT_LOG MERGE_HEAD CHERRY_PICK_H
 done
 export GIT_INDEX_FILE=/tmp/index
 if [ -f "$GIT_DIR/index" ]; then cp "$GIT_DIR/index" /tmp/index; else g read-tree HEAD; fi || exit 1
-g ls-files -o --exclude-standard -z >/tmp/others || exit 1
+g -c core.excludesFile=/tmp/excludes ls-files -o --exclude-standard -z >/tmp/others || exit 1
 declare -A count=() told=()
 while IFS= read -r -d '' f; do
   top=${f%%%%/*}
@@ -74,7 +74,7 @@ var said = map[string]string{
 
 // Leave commits what the agent has not committed. It returns lines for people. Nothing may run inside any more.
 func (h *Held) Leave() (lines []string, err error) {
-	answer, err := h.run(fmt.Sprintf(leaveScript, diag.Quote(h.Name), large, many), "", leaveTime)
+	answer, err := h.run(h.excludes()+fmt.Sprintf(leaveScript, diag.Quote(h.Name), large, many), "", leaveTime)
 	if err != nil {
 		return nil, err
 	}

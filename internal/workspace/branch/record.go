@@ -14,10 +14,12 @@ import (
 type record struct {
 	Version int
 	Name    string
-	Project string // the user's checkout in which it was made
-	Outer   string // the repository
-	Filled  bool   // the checkout is there
-	Open    bool   // a session works on it, or was killed
+	Project string            // the user's checkout in which it was made
+	Outer   string            // the repository
+	Filled  bool              // the checkout is there
+	Open    bool              // a session works on it, or was killed
+	Copied  []string          // ignored things that were copied once
+	Layers  map[string]string // of ignored folders: the state of the user's when the layer was made
 }
 
 const recordVersion = 1

@@ -259,10 +259,9 @@ func TestALinkInTheWayOfAMountPointOfABranch(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := onBranch(t)
 			w.plain(t, fill+"; mkdir ~/victim; echo v >~/victim/v")
-			before := w.plain(t, users)
 			w.branchOf(t, "feat", `mv packages/app away; `+plant)
 			w.plain(t, `echo 'small2/' >>.git/info/exclude; mkdir small2; echo s >small2/s`)
-			before = w.plain(t, users)
+			before := w.plain(t, users)
 			got := w.branchOf(t, "feat", `ls -ld packages/app || :; ls node_modules | wc -l; grep -c "overlay $PWD" /proc/mounts`)
 			if !strings.HasSuffix(got.stdout, "2100\n2\n") {
 				t.Errorf("it has\n%s\n%s", got.stdout, got.stderr)

@@ -6,6 +6,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -70,6 +72,93 @@ func TestTheUsersPromptRunsNothingWhileTheAgentPlants(t *testing.T) {
 			w.plain(t, `rm -f TAKEN; git status >/dev/null; git log --oneline -3 >/dev/null; git commit -qm again --allow-empty; [ -z "$(git fsck --strict --no-dangling 2>&1)" ]`)
 			if exists(w.path("project/TAKEN")) || w.read(t, "rc") != "mine\n" {
 				t.Error("after the session, the user's git obeyed the agent")
+			}
+		})
+	}
+}
+
+// What the user's tools obey unasked, and was not there when the session began.
+var unasked = []string{
+	".vscode/settings.json", ".cursor/settings.json", ".idea/workspace.xml", ".zed/settings.json", ".claude/settings.json",
+	".claude/settings.local.json", ".claude/hooks/x", ".tool-versions", "mise.toml", ".mise.toml", "mise.dev.toml", ".config/mise.toml",
+	".mise/config.toml", "mise/config.toml", ".envrc.local", ".direnv/bin/x", ".autoenv", ".rvmrc", ".lazy.lua", ".lvimrc", ".dir-locals.el",
+	".hg/hgrc", ".sl/config", ".jj/repo/config.toml", ".bzr/README", ".pijul/config", ".fslckout", "_FOSSIL_", "sub/.git/config",
+	"sub/mise.toml", "new/sub/.tool-versions", "bare/config",
+}
+
+// plantAll makes all of these, and waits until the host says that it has looked.
+func plantAll() string {
+	var b strings.Builder
+	b.WriteString("mkdir -p sub new/sub; git init -q --bare bare; git init -q sub; ")
+	for _, name := range unasked {
+		b.WriteString("mkdir -p " + filepath.Dir(name) + "; echo planted >>" + name + "; ")
+	}
+	return b.String()
+}
+
+// While the agent works, and after claudebox was killed, none of it is there for the user's tools. Then it is, and told.
+func TestNothingThatToolsObeyUnaskedIsThereBeforeTheSessionEnds(t *testing.T) {
+	for name, killed := range map[string]bool{"the session ends": false, "claudebox is killed": true} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.repository(t)
+			w.write(t, "project/sub/old", "")
+			cmd := w.claudebox("shell", "--yes", "--", "bash", "-euc", plantAll()+`cat `+strings.Join(unasked, " ")+` >/tmp/all; [ $(grep -c planted /tmp/all) = `+
+				strconv.Itoa(len(unasked))+` ]; for i in $(seq 600); do git status --porcelain >status; grep -qE "vscode|mise.toml" status || break; sleep 0.05; done; touch planted; for i in $(seq 600); do [ -e seen ] && break; sleep 0.05; done`)
+			session := make(chan outcome)
+			if killed {
+				if err := cmd.Start(); err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				go func() {
+					got := run(t, cmd)
+					if got.status != 0 {
+						t.Errorf("status %d, %s", got.status, got.stderr)
+						w.write(t, "project/planted", "")
+					}
+					session <- got
+				}()
+			}
+			until(t, w.path("project/planted"))
+			there := func(file string) bool {
+				_, err := os.Stat(w.path("project/" + file)) // a link counts by what it leads to
+				return err == nil
+			}
+			for end := time.Now().Add(patience); slices.ContainsFunc(unasked, there); time.Sleep(20 * time.Millisecond) {
+				if time.Now().After(end) {
+					t.Fatalf("%s is there", unasked[slices.IndexFunc(unasked, there)])
+				}
+			}
+			if killed {
+				_ = cmd.Process.Kill()
+				_ = cmd.Wait()
+			}
+			if i := slices.IndexFunc(unasked, there); i >= 0 {
+				t.Errorf("%s is there", unasked[i])
+			}
+			if status := w.read(t, "project/status"); strings.Contains(status, "vscode") || strings.Contains(status, "mise.toml") {
+				t.Errorf("git inside shows a link:\n%s", status)
+			}
+			w.write(t, "project/seen", "")
+			var told string
+			if killed {
+				told = run(t, w.claudebox("shell", "--yes", "--", "true")).stderr
+			} else {
+				told = (<-session).stderr
+			}
+			for _, file := range unasked {
+				if !there(file) {
+					t.Errorf("%s is not there afterwards", file)
+				}
+			}
+			for _, want := range []string{".vscode/settings.json", ".tool-versions", ".envrc.local"} {
+				if !strings.Contains(told, want) {
+					t.Errorf("%s is not told:\n%s", want, told)
+				}
+			}
+			if again := w.inside(t, "git status --porcelain"); !strings.Contains(again, ".vscode") {
+				t.Errorf("the next session's git passes over it:\n%s", again)
 			}
 		})
 	}

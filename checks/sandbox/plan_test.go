@@ -33,9 +33,10 @@ var (
 // brokerProxy is the proxy of one launch.
 var brokerProxy = regexp.MustCompile(`http://claudebox:[A-Z0-9]+@127\.0\.0\.1:\d+`)
 
-// ofALaunch is what each launch makes anew: placeholders of secrets, and the
-// certificates of its broker, which a script by hand does not have.
-var ofALaunch = regexp.MustCompile(`cbx[a-z2-7]{30}|(?m)^-r--r--r-- \d+ \d+ /etc/ssl/certs/(claudebox|ca-certificates)\.crt .*\n`)
+// ofALaunch is what each launch makes anew: placeholders of secrets, folders for
+// what is held back, and the certificates of its broker, which a script by hand
+// does not have.
+var ofALaunch = regexp.MustCompile(`cbx[a-z2-7]{30}|(?m)^d\S+ \d+ \d+ /run/claudebox/held/\S+ .*\n|^-r--r--r-- \d+ \d+ /etc/ssl/certs/(claudebox|ca-certificates)\.crt .*\n`)
 
 func comparable(text string) string {
 	for _, of := range []*regexp.Regexp{ids, resolver, ofALaunch} {

@@ -196,7 +196,7 @@ func bind(in inputs, p parts) (b bound, err error) {
 	if err := cmp.Or(putBranch(in, h.Mounts), judgeWritable(in, h.Mounts)); err != nil {
 		return b, err
 	}
-	guarded, err := guard(in, h.Mounts)
+	guarded, err := guardGiven(in, h.Mounts)
 	if err != nil {
 		return b, err
 	}

@@ -49,12 +49,13 @@ type uncovered struct {
 	mu    sync.Mutex
 	times map[string]int // could not be covered again
 	again map[string]int // were covered again
+	apart map[string]int // could not be held back
 
 	saying sync.WaitGroup // lines of say
 	turn   sync.Mutex     // of one line after the other
 }
 
-// note counts, in one of u's two maps, that a file was uncovered. It reports whether to print that: once for a file,
+// note counts, in one of u's maps, that a file was uncovered. It reports whether to print that: once for a file,
 // for the first files, as many as most says.
 func (u *uncovered) note(count *map[string]int, file string, most int) bool {
 	u.mu.Lock()

@@ -2,6 +2,7 @@ package session
 
 import (
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 
@@ -9,10 +10,15 @@ import (
 
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/pathname"
+	"claudebox/internal/plan"
 	"claudebox/internal/plan/resolve"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/sandbox/seccomp"
+	"claudebox/internal/workspace/guard"
 	"claudebox/internal/workspace/handover"
+	"claudebox/internal/workspace/hostrun"
+	"claudebox/internal/workspace/project"
+	"claudebox/internal/workspace/survey"
 )
 
 // places are the git folders of the given folders, of each of which the agent has one of its own. A repository with
@@ -122,4 +128,83 @@ func (r *running) endGit() {
 		r.gitLines = append(r.gitLines, told.Line())
 	}
 	r.git = nil
+}
+
+// heldFolder is the folder for what the agent makes in a given folder and is held back there. It has to lie on the same
+// file system: in the instance, else in the folder's git folder.
+func heldFolder(in inputs, folder project.Project) string {
+	name := handover.Name(folder.Path)
+	inGit := filepath.Join(folder.Path, ".git")
+	apart := !guard.Together(filepath.Dir(in.folders.Home), folder.Path)
+	if apart && isFolder(inGit) && guard.Together(inGit, folder.Path) {
+		return filepath.Join(inGit, heldInGit, name)
+	}
+	return filepath.Join(in.Instance.Dir, guard.Folder, name)
+}
+
+const heldInGit = "claudebox-held"
+
+// removeHeldFolder removes what [heldFolder] needed in a git folder of the user's, unless another session does.
+func removeHeldFolder(held string) {
+	if in := filepath.Dir(held); filepath.Base(in) == heldInGit {
+		_ = os.Remove(held)
+		_ = os.Remove(in)
+	}
+}
+
+// heldMount mounts that folder where the links to what is held back lead.
+func heldMount(in inputs, folder project.Project) launch.Mount {
+	return launch.Mount{
+		Kind: plan.Bind, Source: heldFolder(in, folder), Destination: guard.Inside(handover.Name(folder.Path)),
+		Open: true, Why: launch.WhyHeld,
+	}
+}
+
+// guardFolder begins to hold back what the agent makes in a folder. session is a name that no other session has.
+func (r *running) guardFolder(folder given, session string) (*guard.Guard, error) {
+	held, seen := heldFolder(r.inputs, folder.Project), folder.Seen
+	var folders []string
+	for _, f := range seen.Folders() {
+		folders = append(folders, f.Rel)
+	}
+	return guard.Open(guard.Request{
+		Path: folder.Path, Held: held, Inside: guard.Inside(filepath.Base(held)), Session: session, Folders: folders,
+		Skipped: project.Filling(),
+		Known: func(rel string) bool {
+			below := func(at string) bool { return pathname.Below(at, rel) }
+			return slices.Contains(seen.Git, rel) || slices.ContainsFunc(folder.Tracked, below) ||
+				slices.ContainsFunc(seen.Files, func(f survey.File) bool { return below(f.Rel) }) ||
+				slices.ContainsFunc(seen.Skipped, below)
+		},
+		Ask: func() map[string]bool {
+			names := map[string]bool{}
+			for _, at := range r.git.Listed(hostrun.Unasked) {
+				if rel, in := pathname.Cut(at, folder.Path); in {
+					names[rel] = true
+				}
+			}
+			return names
+		},
+		Told: func(rel string) {
+			if path.Base(rel) != ".git" { // git takes that for a repository as it is
+				r.git.Exclude(filepath.Join(folder.Path, rel))
+			}
+		},
+		Apart: func(rel string) {
+			if r.lost.note(&r.lost.apart, rel, mostUncovered) {
+				r.lost.say(r.caller.Stderr, diag.Name(rel)+
+					" cannot be held back, as it is on a file system of its own: your tools may obey it")
+			}
+		},
+		Lost: r.tellUnguarded,
+	})
+}
+
+// tellUnguarded ends a session in which something cannot be held back any more.
+func (r *running) tellUnguarded(err error) {
+	r.runner.Signals.End()
+	if r.lost.note(&r.lost.times, "", mostUncovered) {
+		r.lost.say(r.caller.Stderr, "what your tools would obey unasked cannot be held back any more: "+
+			diag.Visible(err.Error())+"; the session ends")
+	}
 }

@@ -28,6 +28,7 @@ func mountsOf(in inputs) (made part, linked map[string]string, err error) {
 	linked = map[string]string{}
 	if in.branch == nil {
 		made = protection(in, in.project)
+		made.mount(heldMount(in, in.project))
 	}
 	for _, flag := range []struct {
 		name  string
@@ -250,8 +251,8 @@ func judgeSources(in inputs, mounts []launch.Mount, list []given) error {
 
 // judgeSource returns an error for a mount that shows a secret path of the host, see [judgeSources].
 func judgeSource(in inputs, m launch.Mount) error {
-	if m.Secret || !m.Open || m.Why == plan.Base || pathname.Below(m.Source, in.project.Path) ||
-		m.Source == emptyFolder(in.call) || !userNamed(m) &&
+	if m.Secret || !m.Open || m.Why == plan.Base || m.Why == launch.WhyHeld ||
+		pathname.Below(m.Source, in.project.Path) || m.Source == emptyFolder(in.call) || !userNamed(m) &&
 		(pathname.Below(m.Source, filepath.Join(in.Instance.Dir, handover.Folder)) || in.isOfBranch(m.Source)) {
 		return nil
 	}

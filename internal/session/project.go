@@ -170,8 +170,9 @@ type guardPart struct {
 	given []given // see [bound]
 }
 
-// guard guards the folders that the user mounts read-write, and covers what looks secret in those that may be read.
-func guard(in inputs, mounts []launch.Mount) (made guardPart, err error) {
+// guardGiven guards the folders that the user mounts read-write, and covers what looks secret in those that may be
+// read.
+func guardGiven(in inputs, mounts []launch.Mount) (made guardPart, err error) {
 	if in.branch == nil {
 		made.given = []given{{in.project, in.project.Path}}
 	}
@@ -209,6 +210,7 @@ func (p *guardPart) addBeside(in inputs, m launch.Mount, mounts []launch.Mount) 
 	}
 	folder := given{opened, m.Destination}
 	p.given = append(p.given, folder)
+	p.mount(heldMount(in, opened))
 	p.StandIns = append(p.StandIns, p.cover(in, folder, m, mounts).StandIns...)
 	p.noteProject(m.Source+": ", opened)
 	if folder.moved() {

@@ -2,9 +2,11 @@ package session
 
 import (
 	"bytes"
+	"crypto/rand"
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -17,6 +19,7 @@ import (
 	"claudebox/internal/workspace/aftermath"
 	"claudebox/internal/workspace/branch"
 	"claudebox/internal/workspace/cover"
+	"claudebox/internal/workspace/guard"
 	"claudebox/internal/workspace/handover"
 	"claudebox/internal/workspace/homelink"
 	"claudebox/internal/workspace/project"
@@ -34,6 +37,7 @@ type running struct {
 	after   []*aftermath.Session   // of the folders that the agent may change
 	reports []aftermath.Report     // about those folders, once they are settled
 	watches []*cover.Watch         // of the covered files in those folders
+	guards  []*guard.Guard         // of the folders that the agent may change
 	lost    uncovered              // files whose covers were lost
 	again   func() []homelink.Link // waits for the links of the home that were made meanwhile; nil: nobody looks
 	began   time.Time
@@ -124,6 +128,10 @@ func (r *running) hold() error {
 			return err
 		}
 		r.holds = append(r.holds, hold)
+		held := heldFolder(r.inputs, folder.Project)
+		if err := os.MkdirAll(held, 0o700); err != nil {
+			return diag.Wrap("make "+held, err, "make its folder writable for you")
+		}
 	}
 	empty := emptyFolder(r.call)
 	if slices.ContainsFunc(r.Launch.Mounts, func(m launch.Mount) bool { return m.Source == empty }) {
@@ -148,6 +156,9 @@ func (r *running) launch() error {
 		r.nix.begin(bwrap, r.caller.Stderr)
 		for _, session := range r.after {
 			session.Follow()
+		}
+		for _, guarding := range r.guards {
+			guarding.Serve()
 		}
 		r.git.Follow()
 		r.keeper.writeNow()
@@ -178,12 +189,24 @@ func (r *running) begin() error {
 		agent = aftermath.Agent{}
 	}
 	for _, folder := range r.given {
+		session := rand.Text()[:16]
+		agent.Held = filepath.Join(heldFolder(r.inputs, folder.Project), session)
 		begun, err := aftermath.Begin(r.folders.Home, folder.Project, agent)
 		if err != nil {
 			return err
 		}
 		r.after = append(r.after, begun)
 		agent = aftermath.Agent{} // the first folder's record has the agent's own files; once is enough
+		guarding, err := r.guardFolder(folder, session)
+		switch {
+		case errors.Is(err, guard.ErrApart):
+			r.lost.say(r.caller.Stderr, "what your tools obey unasked is not held back in "+diag.Name(folder.Path)+": "+
+				"it is on another file system than "+diag.Name(r.folders.Home))
+		case err != nil:
+			return unwatched(folder.Path, err)
+		default:
+			r.guards = append(r.guards, guarding)
+		}
 	}
 	for _, folder := range r.given {
 		if folder.moved() {
@@ -212,7 +235,10 @@ func (r *running) closeWatches() {
 	for _, watch := range r.watches {
 		watch.Close()
 	}
-	r.watches = nil
+	for _, guarding := range r.guards {
+		guarding.Close()
+	}
+	r.watches, r.guards = nil, nil
 }
 
 // lookAgain refuses a secret that came into a folder while the sandbox was set
@@ -248,6 +274,9 @@ func (r *running) settle() {
 		r.reports = append(r.reports, session.End())
 	}
 	r.after = nil
+	for _, folder := range r.given {
+		removeHeldFolder(heldFolder(r.inputs, folder.Project))
+	}
 	if r.own != nil {
 		r.reports = append(r.reports, r.own.End())
 		r.own = nil

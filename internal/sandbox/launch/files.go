@@ -132,7 +132,7 @@ func devshellWords(h Host) string {
 // read, and what to do instead.
 func readOnlyWords(h Host) string {
 	var paths, covered []string
-	git := ""
+	git, held := "", ""
 	for _, m := range h.Mounts {
 		switch {
 		case m.Why == WhyOwnGit && h.Branch != "":
@@ -142,6 +142,8 @@ func readOnlyWords(h Host) string {
 		case m.Layer != "":
 			git += "\n- `" + strings.TrimPrefix(m.Destination, h.Project+"/") + "` is mounted: empty it rather than remove " +
 				"it (`rm -rf` and `mv` of the folder fail)."
+		case m.Why == WhyHeld:
+			held = heldWords
 		}
 		rel, below := strings.CutPrefix(m.Destination, h.Project+"/")
 		if !below || m.Kind != plan.ROBind && m.Kind != plan.ROData {
@@ -162,7 +164,7 @@ func readOnlyWords(h Host) string {
 		words += "\n- Empty here, because the user said so or they look secret: " + strings.Join(covered, ", ") +
 			". Their content stays outside: ask the user for what you need of it."
 	}
-	return words + git
+	return words + git + held
 }
 
 // WhyOwnGit is the Why of a mount that has a git folder of the agent's own in the place of the user's.
@@ -170,6 +172,13 @@ const WhyOwnGit = "the agent's own git folder"
 
 // WhyLayer is the Why of a mount of an ignored folder below a layer of a branch's own.
 const WhyLayer = "ignored; what is written stays with the branch"
+
+// WhyHeld is the Why of a mount with what tools of the host would obey unasked, until the session ends.
+const WhyHeld = "what your tools would obey unasked lies here until the session ends"
+
+const heldWords = "\n- A new `.git`, `.vscode`, `.idea`, `.tool-versions`, `mise.toml`, `.envrc.local`, " +
+	"`.claude/settings.json` or the like is a link to\n  /run/claudebox/held while the session runs, as the user's tools " +
+	"would obey it. Use it as usual, but do not\n  commit the link: the user finds it in its place afterwards."
 
 // WhyHidden and WhyAsked are the Why of a mount that hides a file or folder of the project, rather than protecting it
 // from changes: claudebox found it, or the profile names it. By [OtherName] is said that it has a name elsewhere.

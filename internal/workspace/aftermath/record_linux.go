@@ -25,15 +25,15 @@ import (
 
 const (
 	sessions   = "sessions"
-	recordForm = "claudebox session 18\n" // before the record; another form, another number
-	formBefore = "claudebox session 17\n" // before a [Noted]
+	recordForm = "claudebox session 19\n" // before the record; another form, another number
+	formBefore = "claudebox session 18\n" // before a [Recorded]
 	privateDir = 0o700
 )
 
 // record is what is kept of a session while it lives. A record that cannot be read is an unfinished session: it stays.
 type record struct {
-	Noted
-	Places []string // the user's git folders, of which the agent had its own
+	Recorded
+	Held string // the folder with what was held back while it ran; empty: nothing was
 
 	beside []record // sessions that live while this one is looked after
 	// replaced says that another folder lies at the project's path, which is none of this session's.
@@ -41,7 +41,13 @@ type record struct {
 	since    int64 // when it began, in nanoseconds since 1970: what changed later may be the agent's
 }
 
-// Noted is what a record had in the form before.
+// Recorded is what a record had in the form before.
+type Recorded struct {
+	Noted
+	Places []string // the user's git folders, of which the agent had its own
+}
+
+// Noted is what was in the project before the session, and whose session it is.
 type Noted struct {
 	Began         moment
 	Scope         project.Scope
@@ -240,7 +246,7 @@ func others(home string) (live []record, dead []remains, strange strangers) {
 		r := s.value
 		if s.other != nil {
 			body, before := bytes.CutPrefix(s.other, []byte(formBefore))
-			if r = (record{}); !before || !cachefile.Decode(body, &r.Noted) {
+			if r = (record{}); !before || !cachefile.Decode(body, &r.Recorded) {
 				strange.add(s.file, s.live, s.other)
 				continue
 			}

@@ -32,6 +32,7 @@ import (
 	"claudebox/internal/linux/identity"
 	"claudebox/internal/linux/pathname"
 	"claudebox/internal/workspace/git"
+	"claudebox/internal/workspace/guard"
 	"claudebox/internal/workspace/handover"
 	"claudebox/internal/workspace/project"
 )
@@ -52,6 +53,8 @@ type Session struct {
 type Agent struct {
 	Instance      string   // its own folder
 	Conversations []string // the user's folders of them, see [state.Instance.Conversations]
+	// Held is the folder with what is held back from the given folder while the session runs, see [guard.BringOut].
+	Held string
 }
 
 // Begin notes what is in a project, just before a session. home is CLAUDEBOX_HOME, which exists.
@@ -81,14 +84,14 @@ func Begin(home string, p project.Project, agent Agent) (begun *Session, err err
 		}
 	}
 	root, _ := tree.Look(".")
-	r := record{Places: handover.Outers(p.Places), Noted: Noted{
+	r := record{Held: agent.Held, Recorded: Recorded{Places: handover.Outers(p.Places), Noted: Noted{
 		Began: now(), Scope: p.Scope, Inode: root.Stamp.Ino, ID: identity.Of(tree.FD()),
 		Before: inherited(p.Before, live), OpenConfig: p.OpenConfig,
 		Tracked: p.Tracked, Covered: slices.Concat(p.ReadOnly, p.Hidden), Hidden: p.Hidden,
 		Closed: p.Seen.Closed, Cut: p.Seen.Cut, Watched: watch(tree, p),
 		Staged:   uncounted(p),
 		Instance: agent.Instance, Conversations: agent.Conversations,
-	}}
+	}}}
 	for _, rel := range p.Filled.Repos {
 		if what, err := tree.Look(rel); err == nil {
 			r.Filled = append(r.Filled, filled{rel, what.Stamp.Ino})
@@ -226,6 +229,11 @@ func (was record) clean(r *Report) {
 // for a session that did not finish its report.
 func (was record) settle(home string, tree *beneath.Folder, of *Session) Report {
 	p := place{was: was}
+	r := Report{Project: was.Scope.Path}
+	if was.Held != "" {
+		_, err := guard.BringOut(tree, was.Held)
+		r.fail("put back what was held back while the session ran", err)
+	}
 	var walked *project.Seen
 	if of != nil {
 		p.before, walked = of.before, &of.before.Seen
@@ -241,7 +249,7 @@ func (was record) settle(home string, tree *beneath.Folder, of *Session) Report 
 			keep(home, was.Scope, p.after.Seen)
 		}
 	}
-	r := Report{Project: was.Scope.Path, Cut: p.after.cut, Closed: p.after.unread}
+	r.Cut, r.Closed = p.after.cut, p.after.unread
 	if !was.Cut && !r.Cut {
 		r.Beyond = p.after.Beyond()
 	}

@@ -226,7 +226,7 @@ func (p Place) hasPoints() bool {
 // user has made since. It ends with [errLost] if the folder is not the one that was made.
 func (p Place) preparations() string {
 	var b strings.Builder
-	b.WriteString(sameScript(p))
+	b.WriteString(sameScript(p) + unexclude)
 	for _, rel := range p.points() {
 		fmt.Fprintf(&b, "mkdir -p \"$C\"/%s || exit 1\n", diag.Quote(rel))
 	}
@@ -283,6 +283,7 @@ func (p Place) stamps(root string) string {
 	}
 	for _, name := range []string{
 		"packed-refs", "config", "logs/refs/stash", "shallow", "objects/info/alternates", "worktrees", "modules",
+		excludeFile,
 	} {
 		look(root + "/" + name)
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -36,8 +37,14 @@ type live struct {
 	fault        error            // why the last one was not made
 	unwatched    error            // why nothing crosses while the session runs; nil: it does
 	was          map[string]State // the checkouts when the session began
-	watch        *watch.Watch
-	watched      []string
+	tips         []string         // of the user's branches, then
+
+	turn      sync.Mutex // for what follows, see [Session.Exclude]
+	excluded  []string   // patterns
+	written   int        // how many of them git inside has
+	excluding bool       // the others are being written
+	watch     *watch.Watch
+	watched   []string
 }
 
 // Request is what a session begins with.
@@ -125,6 +132,7 @@ func (l *live) open() error {
 	_, err = l.handOver(f)
 	if m, fault := p.recall(); fault == nil {
 		l.was = m.Common.Trees
+		l.tips = slices.Compact(slices.Sorted(maps.Values(m.Common.Refs)))
 	}
 	if err == nil || errors.Is(err, errInUse) {
 		return nil // it comes while the session runs
@@ -281,6 +289,32 @@ func (l *live) handOver(f facts) (changes bool, err error) {
 		m.Inner, m.Outer = inner, outer
 	}
 	return changes, errors.Join(err, p.remember(m))
+}
+
+// Listed returns the paths in the commits at the tips that the user had when the session began, if wanted says so of a
+// path in its checkout. It asks git, which takes a second in a large repository. What git has at two paths alike is
+// listed once.
+func (s *Session) Listed(wanted func(rel string) bool) (list []string) {
+	if s == nil {
+		return nil
+	}
+	for _, l := range s.places {
+		if len(l.tips) == 0 || l.closed {
+			continue
+		}
+		// what git does not say is not known to be the user's
+		answer, _ := l.outer().run(prelude+inCommon+"g rev-list --objects --no-walk --stdin", ended(l.tips), false)
+		for _, line := range lines(string(answer)) {
+			_, rel, named := strings.Cut(line, " ")
+			if !named || rel == "" || !wanted(rel) {
+				continue
+			}
+			for _, t := range l.place.Trees {
+				list = append(list, t.Path+"/"+rel)
+			}
+		}
+	}
+	return list
 }
 
 // note keeps the remarks of a hand-over: what waits as long as it does, what has happened for good.
@@ -546,6 +580,9 @@ func (l *live) finish(final bool) error {
 	err = l.settle(f)
 	if err == nil && final && l.place.Branch == "" {
 		adopted, err = l.adopt()
+	}
+	if err == nil && len(l.excluded) > 0 {
+		_, err = l.inner().run(prelude+unexclude, "", true)
 	}
 	if err == nil {
 		f.final = final

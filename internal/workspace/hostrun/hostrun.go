@@ -317,3 +317,31 @@ var Units = []Rule{
 	{"venv/pyvenv.cfg", "Python of that environment obeys it"},
 	{".direnv", "direnv runs what is in it"},
 }
+
+// unasked are patterns, as in [Rule], of names at any depth that tools obey as soon as somebody stands in the folder,
+// or has it open in an editor, without asking. What asks first, or waits for a person who builds, installs or starts
+// something, is not in it.
+var unasked = strings.Fields(".git .hg .sl .jj .bzr .pijul .fslckout _FOSSIL_ " +
+	".vscode .cursor .idea .zed .lazy.lua .lvimrc .dir-locals.el .dir-locals-2.el " +
+	".claude/settings.json .claude/settings.local.json .claude/hooks " +
+	".envrc.local .direnv .autoenv .autoenv.zsh .rvmrc " +
+	".tool-versions mise.toml mise.*.toml .mise.toml .mise.*.toml .mise/config.toml .mise/config.*.toml " +
+	".config/mise.toml .config/mise.*.toml mise/config.toml mise/config.*.toml")
+
+// Unasked reports whether tools of the host obey what lies at a path without asking.
+func Unasked(rel string) bool {
+	folder, name := split(rel)
+	lower := strings.ToLower(name) // some folders take capitals for the same letters
+	if name == "" || !strings.ContainsAny(name[:1], "._mschMSCH") {
+		return false
+	}
+	_, outer := split(folder)
+	return slices.ContainsFunc(unasked, func(pattern string) bool {
+		above, last := split(pattern)
+		if above != "." && !strings.EqualFold(above, outer) {
+			return false
+		}
+		matched, _ := path.Match(strings.ToLower(last), lower)
+		return matched
+	})
+}

@@ -59,6 +59,9 @@ const (
 // [Scope.LookFilled] looks into them.
 var unwalked = []string{"node_modules", "target", ".direnv", ".venv"}
 
+// Filling returns the names of folders that tools fill.
+func Filling() []string { return slices.Clone(unwalked) }
+
 // Searched reports whether secrets are looked for in a folder of a project: not in git's own, nor where tools fill.
 func Searched(rel string) bool {
 	return !slices.ContainsFunc(strings.Split(rel, "/"), func(name string) bool {

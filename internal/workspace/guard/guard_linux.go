@@ -1,0 +1,372 @@
+// Package guard holds back, while a session runs, what its agent makes in a folder of the user's and what tools of the
+// host obey without being asked: repositories, and the names of [hostrun.Unasked].
+//
+// It watches the folders, and exchanges such a name in one atomic step with a link (renameat2(2), RENAME_EXCHANGE). The
+// link leads to where the thing lies now: in a folder of claudebox's that only the sandbox has at that path. So the
+// agent goes on as if nothing had happened, and the host's tools find a link that leads nowhere. [BringOut] puts
+// everything back when the session is over, to be judged there.
+//
+// It makes a certain hit a rare one, and is no boundary: a program of the host that looks at a name in the same moment
+// still sees it. It trusts nothing that an agent can write, also not its own folder, which is mounted inside.
+package guard
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"claudebox/internal/linux/beneath"
+	"claudebox/internal/workspace/hostrun"
+)
+
+// Folder is the folder of an instance that holds what is held back.
+const Folder = "held"
+
+// Inside is where a folder like [Request.Held] is mounted inside; name tells the folders of one session apart.
+func Inside(name string) string { return inside + name }
+
+const inside = "/run/claudebox/held/"
+
+// Request is what a guard begins with.
+type Request struct {
+	Path    string   // the folder that the agent may change; canonical
+	Held    string   // a folder of claudebox's own on the same file system; it is mounted at Inside, read-write
+	Inside  string   // where Held is inside
+	Session string   // the name of a folder in Held that no other session has
+	Folders []string // the folders below Path to watch, "." among them
+	Skipped []string // names of folders that are not watched
+	// Known reports whether a name below Path was there before.
+	Known func(rel string) bool
+	// Ask returns the names that git has in commits of the user's, and may bring at any time. It may take its time:
+	// what is no repository waits for it. nil: there are none.
+	Ask func() map[string]bool
+	// Told is called with each name that was held back, in the order of events. It must not wait.
+	Told func(rel string)
+	// Apart is called with each name that is on another file system, and stays.
+	Apart func(rel string)
+	// Lost is called when something cannot be held back any more. It may be called more than once.
+	Lost func(error)
+}
+
+// Guard guards one folder. A nil Guard does nothing.
+type Guard struct {
+	Request
+	root  *beneath.Folder
+	made  *beneath.Folder // the session's own in Held
+	known map[string]bool // the folders that it began with
+
+	mu    sync.Mutex // around each look and the exchange after it
+	early []early    // names that are no repositories
+	count int
+	names map[string]string // where the link to each place is, by the place's name
+	vcs   vcs
+	wake  chan struct{} // there are early ones
+	done  chan struct{} // closed by Close
+	watch *watch
+}
+
+// Open watches the folders from now on, and is called before the agent starts. Nothing is held back until
+// [Guard.Serve], which then goes through all that has happened. The caller closes the guard.
+func Open(r Request) (*Guard, error) {
+	g := &Guard{
+		Request: r, names: map[string]string{}, known: map[string]bool{},
+		wake: make(chan struct{}, 1), done: make(chan struct{}),
+	}
+	for _, dir := range r.Folders {
+		g.known[dir] = true
+	}
+	var err error
+	if g.root, err = beneath.Open(r.Path); err != nil {
+		return nil, err
+	}
+	if g.made, err = own(r.Held, r.Session); err != nil {
+		g.root.Close()
+		return nil, err
+	}
+	if err = g.tryExchange(); err == nil {
+		g.watch, err = openWatch(g)
+	}
+	if err != nil {
+		g.root.Close()
+		g.made.Close()
+		return nil, err
+	}
+	return g, nil
+}
+
+// own makes the session's own folder.
+func own(held, session string) (*beneath.Folder, error) {
+	at, err := beneath.Open(held)
+	if err != nil {
+		return nil, err
+	}
+	defer at.Close()
+	if err := at.Mkdir(session, 0o700); err != nil {
+		return nil, err
+	}
+	return at.Sub(session)
+}
+
+// ErrApart is the error of a folder that is not on the file system of the guard's own, or on one that cannot exchange
+// two names.
+var ErrApart = errors.New("what is made there cannot be exchanged with a link: it is on another file system")
+
+// Together reports whether two folders lie on one file system, so that names in them can be exchanged. If it fails to
+// tell, they do not.
+func Together(a, b string) bool {
+	var of [2]unix.Statx_t
+	for i, dir := range []string{a, b} {
+		const want = unix.STATX_MNT_ID | unix.STATX_BASIC_STATS
+		if unix.Statx(unix.AT_FDCWD, dir, unix.AT_SYMLINK_NOFOLLOW, want, &of[i]) != nil {
+			return false
+		}
+	}
+	return of[0].Mnt_id == of[1].Mnt_id && of[0].Dev_major == of[1].Dev_major && of[0].Dev_minor == of[1].Dev_minor
+}
+
+// tryExchange fails where nothing can be held back.
+func (g *Guard) tryExchange() error {
+	if !Together(g.made.Path(), g.root.Path()) {
+		return ErrApart
+	}
+	for _, name := range []string{"a", "b"} {
+		if err := g.made.Symlink(name, name); err != nil {
+			return err
+		}
+	}
+	err := unix.Renameat2(g.made.FD(), "a", g.made.FD(), "b", unix.RENAME_EXCHANGE)
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) {
+		return ErrApart
+	}
+	return errors.Join(err, g.made.Remove("a"), g.made.Remove("b"))
+}
+
+// Serve begins to hold back.
+func (g *Guard) Serve() {
+	if g != nil {
+		g.watch.serve()
+	}
+}
+
+// Close ends the guard. Nothing may run inside any more. What is held back stays so until [BringOut].
+func (g *Guard) Close() {
+	if g == nil {
+		return
+	}
+	close(g.done)
+	g.watch.close()
+	g.root.Close()
+	g.made.Close()
+}
+
+// see looks at a name that appeared in a folder, and holds it back if tools obey it unasked.
+func (g *Guard) see(dir, name string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if signsOf[name] {
+		if dir != "." && g.isBare(dir) {
+			g.hold(path.Dir(dir), path.Base(dir))
+		}
+		return
+	}
+	rel := path.Join(dir, name)
+	switch {
+	case !hostrun.Unasked(rel):
+	case isDotGit(name), g.isLink(dir, name): // which is only noted
+		g.hold(dir, name)
+	default:
+		g.early = append(g.early, early{rel, time.Now()})
+		select {
+		case g.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// early is a name that is no repository, and is not held back yet.
+type early struct {
+	rel string
+	at  time.Time
+}
+
+// patience is for how long such a name stays as it is: `mkdir -p .idea/x` goes into no link. An editor waits longer
+// before it reads what appears.
+const patience = 20 * time.Millisecond
+
+// follow holds back the names that are no repositories, when it knows which of them are git's.
+func (g *Guard) follow() {
+	users := map[string]bool{}
+	if g.Ask != nil {
+		users = g.Ask()
+	}
+	for {
+		select {
+		case <-g.done:
+			return
+		case <-g.wake:
+		}
+		for {
+			g.mu.Lock()
+			list := g.early
+			g.early = nil
+			g.mu.Unlock()
+			if len(list) == 0 {
+				break
+			}
+			for _, e := range list {
+				select {
+				case <-g.done:
+					return
+				case <-time.After(time.Until(e.at.Add(patience))):
+				}
+				g.mu.Lock()
+				if dir, name := path.Dir(e.rel), path.Base(e.rel); !users[e.rel] && !g.inCheckout(dir) {
+					g.hold(dir, name)
+				}
+				g.mu.Unlock()
+			}
+		}
+	}
+}
+
+// inCheckout reports whether a folder belongs to a checkout that was made since the guard began. What git writes there
+// is not held back, or git would show it as changed. The repository is.
+func (g *Guard) inCheckout(dir string) bool {
+	for ; dir != "." && !g.known[dir]; dir = path.Dir(dir) {
+		if what, err := g.root.Look(dir + "/.git"); err == nil && what.Kind != beneath.Absent {
+			return true
+		}
+	}
+	return false
+}
+
+// signsOf are the names by which git takes a folder for a repository (setup.c, is_git_directory).
+var signsOf = map[string]bool{"HEAD": true, "objects": true, "refs": true}
+
+// isBare reports whether git takes a folder for a repository by what is in it.
+func (g *Guard) isBare(dir string) bool {
+	for sign := range signsOf {
+		if what, err := g.root.Look(path.Join(dir, sign)); err != nil || what.Kind == beneath.Absent {
+			return false
+		}
+	}
+	return true
+}
+
+// tries is how often an exchange is tried while the agent puts something else in the link's place each time.
+const tries = 1000
+
+// hold exchanges a name with a link. It leaves what is the user's, and what is such a link already.
+func (g *Guard) hold(dir, name string) {
+	rel := path.Join(dir, name)
+	for range tries {
+		text, there := g.at(dir, name)
+		if place, ours := strings.CutPrefix(text, g.Inside+"/"+g.Session+"/"); ours {
+			g.noteAt(place, rel)
+			return
+		}
+		if !there || strings.HasPrefix(text, inside) || g.isUsers(rel) {
+			return
+		}
+		switch err := g.exchange(dir, name); {
+		case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ELOOP), errors.Is(err, unix.ENOTDIR):
+			continue // it went, or the agent has removed the link before it was there
+		case errors.Is(err, unix.EXDEV): // something is mounted there
+			g.Apart(rel)
+			return
+		case err != nil:
+			g.Lost(fmt.Errorf("%s: %w", rel, err))
+			return
+		}
+		g.Told(rel)
+	}
+	g.Lost(fmt.Errorf("%s: it is replaced again and again", rel))
+}
+
+// at returns the text of the link at a name, and whether something is there.
+func (g *Guard) at(dir, name string) (text string, there bool) {
+	parent, err := g.root.Sub(dir)
+	if err != nil {
+		return "", false
+	}
+	defer parent.Close()
+	what, err := parent.Look(name)
+	if err != nil || what.Kind == beneath.Absent {
+		return "", false
+	}
+	text, _ = parent.Readlink(name) // or it is none
+	return text, true
+}
+
+// isLink reports whether a name is a link to what this guard holds back.
+func (g *Guard) isLink(dir, name string) bool {
+	text, _ := g.at(dir, name)
+	return strings.HasPrefix(text, g.Inside+"/"+g.Session+"/")
+}
+
+// noteAt notes that the link to a place is at rel now.
+func (g *Guard) noteAt(place, rel string) {
+	id, _, _ := strings.Cut(place, "/")
+	if old, known := g.names[id]; known && old != rel {
+		text, _ := g.at(path.Dir(old), path.Base(old))
+		if !strings.HasPrefix(text, path.Join(g.Inside, g.Session, id)+"/") { // else this one is a copy
+			g.names[id] = rel
+			_ = g.made.Rewrite(id+"/"+whereFile, []byte(rel), 0o600) // then it is found where it was, or not
+		}
+	}
+}
+
+// exchange puts a link in the place of a name, and what is there into a place of its own.
+func (g *Guard) exchange(dir, name string) error {
+	parent, err := g.root.Sub(dir)
+	if err != nil {
+		return errors.Unwrap(err)
+	}
+	defer parent.Close()
+	g.count++
+	id, depth := fmt.Sprint(g.count), strings.Count(path.Join(dir, name), "/")
+	place, err := makePlace(g.made, id, depth, g.Path)
+	if err != nil {
+		return err
+	}
+	defer place.Close()
+	link := path.Join(g.Inside, g.Session, id, below(depth), thing)
+	rel := path.Join(dir, name)
+	if err := errors.Join(place.Symlink(link, thing), g.made.Create(id+"/"+whereFile, []byte(rel), 0o600)); err != nil {
+		return err
+	}
+	g.names[id] = rel
+	return unix.Renameat2(place.FD(), thing, parent.FD(), name, unix.RENAME_EXCHANGE)
+}
+
+const (
+	thing     = "g" // what is held back, in its place: no name that git or another tool looks for
+	whereFile = "at"
+)
+
+// below is the path from a place's folder to the folder with the thing.
+func below(depth int) string { return strings.TrimSuffix(strings.Repeat("x/", depth), "/") }
+
+// makePlace makes the folder for one thing. It lies as deep below a link to the project's git folder as the thing lay
+// below the project: git follows the link in the thing's place before it reads the relative path in a .git file.
+func makePlace(made *beneath.Folder, id string, depth int, project string) (*beneath.Folder, error) {
+	if err := made.Mkdir(id, 0o700); err != nil {
+		return nil, err
+	}
+	if err := made.Symlink(project+"/.git", id+"/.git"); err != nil {
+		return nil, err
+	}
+	at := id
+	for range depth {
+		at += "/x"
+		if err := made.Mkdir(at, 0o700); err != nil {
+			return nil, err
+		}
+	}
+	return made.Sub(at)
+}

@@ -1,0 +1,215 @@
+package guard_test
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"claudebox/internal/linux/beneath"
+	"claudebox/internal/workspace/guard"
+)
+
+// world is a project that is guarded, and the agent's own folder.
+type world struct {
+	*testing.T
+	top, project, held string
+	lost               chan error
+	guard              *guard.Guard
+}
+
+func newWorld(t *testing.T, known ...string) *world {
+	t.Helper()
+	top, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{T: t, top: top, project: top + "/p", held: top + "/held", lost: make(chan error, 100)}
+	w.sh("mkdir -p p/d/deep held")
+	w.guard, err = guard.Open(guard.Request{
+		Path: w.project, Held: w.held, Inside: guard.Inside("x"), Session: "s", Folders: []string{".", "d", "d/deep"},
+		Skipped: []string{"node_modules"},
+		Known: func(rel string) bool {
+			for _, name := range known {
+				if rel == name {
+					return true
+				}
+			}
+			return false
+		},
+		Told:  func(string) {},
+		Apart: func(rel string) { w.lost <- errors.New(rel) },
+		Lost:  func(err error) { w.lost <- err },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.guard.Serve()
+	return w
+}
+
+func (w *world) sh(script string) {
+	w.Helper()
+	cmd := exec.Command("bash", "-ec", script)
+	cmd.Dir = w.top
+	if w.project != "" {
+		if _, err := os.Stat(w.project); err == nil {
+			cmd.Dir = w.project
+		}
+	}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		w.Fatalf("%s: %v\n%s", script, err, out)
+	}
+}
+
+// isHeld waits until a name is a link to what is held back.
+func (w *world) isHeld(rel string) {
+	w.Helper()
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		if text, _ := os.Readlink(w.project + "/" + rel); strings.HasPrefix(text, "/run/claudebox/held/x/s/") {
+			return
+		}
+	}
+	w.Errorf("%s is not held back", rel)
+}
+
+// out ends the session, and returns what came out.
+func (w *world) out() []string {
+	w.Helper()
+	w.guard.Close()
+	root, err := beneath.Open(w.project)
+	if err != nil {
+		w.Fatal(err)
+	}
+	defer root.Close()
+	names, err := guard.BringOut(root, w.held+"/s")
+	if err != nil {
+		w.Error(err)
+	}
+	if left, err := os.ReadDir(w.held); err != nil || len(left) > 0 {
+		w.Errorf("there is left: %v, %v", left, err)
+	}
+	select {
+	case err := <-w.lost:
+		w.Errorf("lost: %v", err)
+	default:
+	}
+	return names
+}
+
+func TestNothingThatToolsObeyUnaskedStandsThereWhileTheAgentWorks(t *testing.T) {
+	const repo = "mkdir -p ../new/objects ../new/refs; echo 'ref: refs/heads/x' >../new/HEAD; echo planted >../new/config; "
+	for name, tc := range map[string]struct{ plant, rel, file string }{
+		"a repository, renamed":          {repo + "mv -T ../new .git", ".git", ".git/config"},
+		"a repository, made":             {"mkdir .git", ".git", ""},
+		"a repository in a known folder": {repo + "mv -T ../new d/deep/.git", "d/deep/.git", "d/deep/.git/config"},
+		"one in a new folder":            {"mkdir -p n/e/w; " + repo + "mv -T ../new n/e/w/.git", "n/e/w/.git", "n/e/w/.git/config"},
+		"one in a tree that is moved":    {"mkdir -p ../t/e; " + repo + "mv -T ../new ../t/e/.git; mv ../t .", "t/e/.git", "t/e/.git/config"},
+		"one in capitals":                {repo + "mv -T ../new d/.GIT", "d/.GIT", "d/.GIT/config"},
+		"a file that leads to one":       {"echo planted >d/.git", "d/.git", "d/.git"},
+		"a file with another name":       {"echo planted >f; ln f d/.git", "d/.git", "d/.git"},
+		"a link":                         {"echo planted >f; ln -s ../f d/.tool-versions", "d/.tool-versions", "f"},
+		"a bare one":                     {repo + "mv -T ../new d/bare", "d/bare", "d/bare/config"},
+		"a bare one, step by step":       {"mkdir d/b d/b/refs; echo planted >d/b/config; echo ref: refs/heads/x >d/b/HEAD; mkdir d/b/objects", "d/b", "d/b/config"},
+		"settings of an editor":          {"mkdir ../v; echo planted >../v/settings.json; mv -T ../v .vscode", ".vscode", ".vscode/settings.json"},
+		"settings of an agent":           {"mkdir .claude; echo planted >.claude/settings.json", ".claude/settings.json", ".claude/settings.json"},
+		"in a folder that was closed":    {"mkdir -m 0 c; sleep 0.1; chmod 700 c; sleep 0.1; echo planted >c/mise.toml", "c/mise.toml", "c/mise.toml"},
+		"saved as editors save":          {"echo x >d/.envrc.local; sleep 0.1; echo planted >d/t; mv d/t d/.envrc.local", "d/.envrc.local", "d/.envrc.local"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.sh(tc.plant)
+			w.isHeld(tc.rel)
+			if content, err := os.ReadFile(filepath.Join(w.project, tc.file)); err == nil && tc.file != "f" {
+				t.Errorf("outside reads %q", content)
+			}
+			w.out()
+			if tc.file == "" {
+				return
+			}
+			if content, err := os.ReadFile(filepath.Join(w.project, tc.file)); err != nil || string(content) != "planted\n" {
+				t.Errorf("afterwards: %q, %v", content, err)
+			}
+		})
+	}
+}
+
+// What is moved is found where it is, what is removed is gone, and what is copied is told by the link that it is.
+func TestWhatTheAgentMovesAndRemovesComesOutSo(t *testing.T) {
+	w := newWorld(t)
+	w.sh("mkdir a b; echo one >a/.tool-versions; echo two >b/.tool-versions")
+	w.isHeld("a/.tool-versions")
+	w.isHeld("b/.tool-versions")
+	w.sh("mv a moved; rm b/.tool-versions")
+	if names := w.out(); len(names) != 1 || names[0] != "moved/.tool-versions" {
+		t.Errorf("came out: %q", names)
+	}
+	w.sh("[ $(cat moved/.tool-versions) = one ]; [ ! -e b/.tool-versions ]")
+}
+
+// The agent writes in the folder from which the link comes, and puts a repository in the link's place.
+func TestAnAgentThatRacesForTheLinkGainsNothing(t *testing.T) {
+	w := newWorld(t)
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			places, _ := filepath.Glob(w.held + "/s/*/x")
+			for _, place := range places {
+				if text, err := os.Readlink(place + "/g"); err == nil && text != "" {
+					_ = os.Remove(place + "/g")
+					_ = os.Mkdir(place+"/g", 0o700)
+				}
+			}
+		}
+	}()
+	for range 50 {
+		w.sh("mkdir ../new; touch ../new/HEAD; mkdir ../new/refs ../new/objects; mv -T ../new d/.git")
+		w.isHeld("d/.git")
+		w.sh("rm d/.git")
+	}
+	close(stop)
+	<-stopped
+	w.guard.Close()
+}
+
+func TestTheUsersOwnStaysWhereItIs(t *testing.T) {
+	w := newWorld(t, ".vscode")
+	w.sh("mkdir .vscode; mkdir -p node_modules/m/.git; git init -q --bare ../r; git clone -q ../r c 2>/dev/null; git -C c worktree list; touch d/.tool-versions")
+	w.isHeld("d/.tool-versions") // after the others
+	w.sh("[ -d .vscode ] && [ -d c/.git ] && [ ! -L c/.git ] && [ -d node_modules/m/.git ]")
+	w.out()
+}
+
+// The files of a checkout are git's; but a repository that is put into a folder of the user's makes none of it.
+func TestOnlyTheRepositoryOfANewCheckoutIsHeldBack(t *testing.T) {
+	w := newWorld(t)
+	w.sh("mkdir n; echo x >n/.git; echo x >d/.git")
+	w.isHeld("n/.git")
+	w.isHeld("d/.git")
+	w.sh("echo x >n/.tool-versions; echo x >d/.tool-versions")
+	w.isHeld("d/.tool-versions")
+	w.sh("[ -f n/.tool-versions ] && [ ! -L n/.tool-versions ]")
+	w.out()
+}
+
+func TestAGuardOnAnotherFileSystemIsRefused(t *testing.T) {
+	held, err := os.MkdirTemp("/dev/shm", "claudebox-guard-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(held)
+	_, err = guard.Open(guard.Request{Path: t.TempDir(), Held: held, Session: "s"})
+	if err == nil || !strings.Contains(err.Error(), guard.ErrApart.Error()) {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,121 @@
+package guard
+
+import (
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"claudebox/internal/linux/beneath"
+	"claudebox/internal/linux/pathname"
+	"claudebox/internal/linux/smallfile"
+)
+
+// isUsers reports whether something that appeared is the user's, and not the agent's: the kernel does not tell who made
+// it.
+func (g *Guard) isUsers(rel string) bool {
+	if g.Known(rel) {
+		return true
+	}
+	what, err := g.root.Look(rel)
+	return err == nil && what.Kind != beneath.Link && g.vcs.works(g.Path)
+}
+
+func isDotGit(name string) bool { return strings.EqualFold(name, ".git") }
+
+// vcs asks whether a version control program of the user's is at work, that may make what appears.
+type vcs struct {
+	asked  time.Time
+	answer bool
+	others map[string]time.Time // processes that are none, by their numbers, and since when; zero: for good
+	since  time.Time            // when others was begun
+}
+
+const (
+	// answerAge is how long an answer counts: a program is older than what it makes.
+	answerAge = time.Millisecond
+	// settled is after how long a process starts no other program any more: one that is to be git is a shell at first.
+	settled = 50 * time.Millisecond
+	// reused is after how long the kernel may have given a process's number to another one.
+	reused = 10 * time.Second
+)
+
+func (v *vcs) works(folder string) bool {
+	now := time.Now()
+	if now.Sub(v.since) > reused {
+		v.others, v.since = map[string]time.Time{}, now
+	}
+	if now.Sub(v.asked) > answerAge {
+		v.answer = v.look(folder, now)
+		v.asked = time.Now()
+	}
+	return v.answer
+}
+
+var (
+	programs = []string{"git", "jj", "hg", "sl", "bzr", "brz", "fossil", "pijul", "darcs", "gh", "glab"}
+	// verbs are the words in a command line by which such a program makes files.
+	verbs = []string{
+		"clone", "init", "worktree", "submodule", "checkout", "switch", "restore", "pull", "merge", "rebase", "reset",
+		"stash", "cherry-pick", "revert", "am", "apply", "update", "up", "goto", "new", "edit", "open", "read-tree",
+		"checkout-index", "workspace", "repo", "pr",
+	}
+)
+
+// look looks at the processes outside of all sandboxes. One counts that is in the folder, or names a path there.
+func (v *vcs) look(folder string, now time.Time) bool {
+	own, err := os.Readlink("/proc/self/ns/pid")
+	if err != nil {
+		return false
+	}
+	all, err := os.Open("/proc")
+	if err != nil {
+		return false
+	}
+	defer all.Close()
+	const most = 20_000
+	names, _ := all.Readdirnames(most)
+	return slices.ContainsFunc(names, func(pid string) bool {
+		if pid[0] < '0' || pid[0] > '9' {
+			return false
+		}
+		first, known := v.others[pid]
+		if known && first.IsZero() {
+			return false
+		}
+		const limit = 4096
+		comm, err := smallfile.Read("/proc/"+pid+"/comm", limit)
+		switch {
+		case err == nil && slices.Contains(programs, strings.TrimSuffix(string(comm), "\n")):
+			return worksIn("/proc/"+pid, folder, own)
+		case !known:
+			v.others[pid] = now
+		case now.Sub(first) > settled:
+			v.others[pid] = time.Time{}
+		}
+		return false
+	})
+}
+
+// worksIn reports whether a version control program makes files in a folder, and is in the same namespace of processes
+// as this one.
+func worksIn(process, folder, own string) bool {
+	line, err := os.ReadFile(process + "/cmdline")
+	words := strings.Split(string(line), "\x00")
+	if err != nil || !slices.ContainsFunc(words, func(word string) bool { return slices.Contains(verbs, word) }) {
+		return false
+	}
+	at, err := os.Readlink(process + "/cwd")
+	there := func(word string) bool {
+		if !path.IsAbs(word) {
+			word = path.Join(at, word)
+		}
+		return pathname.Below(path.Clean(word), folder)
+	}
+	if err != nil || !there("") && !slices.ContainsFunc(words, there) {
+		return false
+	}
+	ns, err := os.Readlink(process + "/ns/pid")
+	return err == nil && ns == own
+}

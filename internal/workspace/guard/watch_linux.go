@@ -1,0 +1,227 @@
+package guard
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// watch tells a guard of names that appear in its folders, and watches folders that are made. One goroutine reads, so
+// that a name in a known folder does not wait until a new tree is watched; another watches new folders.
+type watch struct {
+	guard  *Guard
+	fd     int
+	events *os.File
+
+	mu    sync.Mutex
+	dirs  map[int32]string // by watch descriptor
+	fresh []string         // folders to be watched
+	more  *sync.Cond       // there are some, or closed
+	done  bool             // nothing runs inside any more
+	// serves says that somebody reads.
+	serves bool
+	ended  sync.WaitGroup
+}
+
+// appears are the events by which a name appears in a folder.
+const appears = unix.IN_CREATE | unix.IN_MOVED_TO | unix.IN_ONLYDIR
+
+func openWatch(g *Guard) (*watch, error) {
+	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
+	if err != nil {
+		return nil, os.NewSyscallError("inotify_init1", err)
+	}
+	w := &watch{guard: g, fd: fd, events: os.NewFile(uintptr(fd), "inotify"), dirs: map[int32]string{}}
+	w.more = sync.NewCond(&w.mu)
+	for _, rel := range g.Folders {
+		if err := w.add(rel); err != nil {
+			w.events.Close()
+			return nil, fmt.Errorf("watch %s: %w", g.root.Join(rel), err)
+		}
+	}
+	return w, nil
+}
+
+// add watches a folder, if there is one at rel. No link is followed. Of one that the agent has closed it watches the
+// folder above it, for when it is opened: until then no tool comes there either.
+func (w *watch) add(rel string) error {
+	err := w.addFor(rel, appears)
+	if errors.Is(err, unix.EACCES) {
+		if err = w.addFor(path.Dir(rel), appears|unix.IN_ATTRIB); err == nil {
+			if err = w.addFor(rel, appears); errors.Is(err, unix.EACCES) { // it was not opened meanwhile
+				return nil
+			}
+		}
+	}
+	return err
+}
+
+func (w *watch) addFor(rel string, events uint32) error {
+	folder, err := w.guard.root.Sub(rel)
+	if err != nil {
+		return nil // it went, or is no folder
+	}
+	defer folder.Close()
+	wd, err := unix.InotifyAddWatch(w.fd, fmt.Sprintf("/proc/self/fd/%d", folder.FD()), events|unix.IN_MASK_ADD)
+	if err == nil {
+		w.mu.Lock()
+		w.dirs[int32(wd)] = rel
+		w.mu.Unlock()
+	}
+	return err
+}
+
+func (w *watch) serve() {
+	w.mu.Lock()
+	w.serves = true
+	w.mu.Unlock()
+	w.ended.Go(w.guard.follow)
+	w.ended.Go(w.read)
+	w.ended.Go(w.follow)
+}
+
+// close ends the watch, and goes through what has happened until now.
+func (w *watch) close() {
+	w.mu.Lock()
+	serves := w.serves
+	w.done = true
+	w.more.Broadcast()
+	w.mu.Unlock()
+	_ = w.events.SetReadDeadline(time.Now())
+	w.ended.Wait()
+	defer w.events.Close()
+	if !serves {
+		return
+	}
+	buffer := make([]byte, 64<<10)
+	for {
+		n, err := unix.Read(w.fd, buffer)
+		if err != nil {
+			break
+		}
+		w.report(buffer[:n])
+	}
+	for len(w.fresh) > 0 {
+		list := w.fresh
+		w.fresh = nil
+		for _, rel := range list {
+			w.tree(rel)
+		}
+	}
+}
+
+// read reports events until the watch is closed.
+func (w *watch) read() {
+	buffer := make([]byte, 64<<10)
+	for {
+		n, err := w.events.Read(buffer)
+		if err != nil {
+			if !w.closed() {
+				w.guard.Lost(err)
+			}
+			return
+		}
+		w.report(buffer[:n])
+	}
+}
+
+func (w *watch) closed() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.done
+}
+
+func (w *watch) report(list []byte) {
+	for len(list) >= unix.SizeofInotifyEvent {
+		wd, mask, length := int32(binary.NativeEndian.Uint32(list)), binary.NativeEndian.Uint32(list[4:]),
+			binary.NativeEndian.Uint32(list[12:])
+		end := min(unix.SizeofInotifyEvent+int(length), len(list))
+		name := strings.TrimRight(string(list[unix.SizeofInotifyEvent:end]), "\x00")
+		list = list[end:]
+		w.mu.Lock()
+		dir, known := w.dirs[wd]
+		if mask&unix.IN_IGNORED != 0 {
+			delete(w.dirs, wd)
+		}
+		w.mu.Unlock()
+		switch {
+		case mask&unix.IN_Q_OVERFLOW != 0:
+			w.queue(".")
+		case !known || name == "":
+		default:
+			if mask&unix.IN_ATTRIB == 0 {
+				w.guard.see(dir, name)
+			}
+			if mask&unix.IN_ISDIR != 0 && w.enters(name) {
+				w.queue(path.Join(dir, name))
+			}
+		}
+	}
+}
+
+// enters reports whether folders of a name are watched. A repository of the user's is git's.
+func (w *watch) enters(name string) bool {
+	return !isDotGit(name) && !slices.Contains(w.guard.Skipped, name)
+}
+
+// queue has a folder watched, with all below it.
+func (w *watch) queue(rel string) {
+	w.mu.Lock()
+	w.fresh = append(w.fresh, rel)
+	w.more.Signal()
+	w.mu.Unlock()
+}
+
+// follow watches folders that were made, until the watch is closed.
+func (w *watch) follow() {
+	for {
+		w.mu.Lock()
+		for len(w.fresh) == 0 && !w.done {
+			w.more.Wait()
+		}
+		if w.done {
+			w.mu.Unlock()
+			return
+		}
+		list := w.fresh
+		w.fresh = nil
+		w.mu.Unlock()
+		for _, rel := range list {
+			w.tree(rel)
+		}
+	}
+}
+
+// mostNames is how many names in one folder are looked at.
+const mostNames = 1 << 20
+
+// tree watches a folder and all below it, and looks at the names that are there already.
+func (w *watch) tree(top string) {
+	for level := []string{top}; len(level) > 0; level = level[1:] {
+		rel := level[0]
+		if err := w.add(rel); err != nil {
+			w.guard.Lost(fmt.Errorf("watch %s: %w", w.guard.root.Join(rel), err))
+			return
+		}
+		dir, err := w.guard.root.OpenDir(rel)
+		if err != nil {
+			continue // it went, is no folder, or is closed
+		}
+		entries, _ := dir.ReadDir(mostNames)
+		dir.Close()
+		for _, e := range entries {
+			w.guard.see(rel, e.Name())
+			if e.IsDir() && w.enters(e.Name()) {
+				level = append(level, path.Join(rel, e.Name()))
+			}
+		}
+	}
+}

@@ -82,3 +82,83 @@ func TestAnotherFolderOfClaudeCodeIsTheUsers(t *testing.T) {
 	w.project = w.path("cc")
 	wantRefused(t, run(t, w.session("true")), "CLAUDE_CONFIG_DIR leads to")
 }
+
+// D5: what CLAUDE.md imports enters with it, and what a status line beside the hooks' folder is; the rest is named.
+func TestWhatIsNamedByWhatEntersEnters(t *testing.T) {
+	w := newWorld(t)
+	w.write(t, ".claude/CLAUDE.md", "@RTK.md and @docs/deep.md, @~/notes/far.md @~/notes/given.md\n`@no/import.md` me@example.org\n```\n@in/code.md\n```\n@token.md @.credentials.json\n")
+	w.write(t, ".claude/RTK.md", "RTK\n@docs/deep.md\n")
+	w.write(t, ".claude/docs/deep.md", "deep @./deeper.md\n")
+	w.write(t, ".claude/docs/deeper.md", "deeper\n")
+	w.write(t, ".claude/token.md", canary)
+	w.write(t, ".claude/.credentials.json", "{}")
+	w.write(t, ".claude/in/code.md", "code")
+	w.write(t, "notes/far.md", "far\n")
+	w.write(t, "notes/given.md", "given\n")
+	w.script(t, ".claude/statusline.sh", "#!/bin/bash\necho mine\n")
+	w.script(t, ".claude/tools/lint.py", "#!/usr/bin/env python3\n")
+	w.write(t, ".claude/settings.json", `{"statusLine":{"type":"command","command":"~/.claude/statusline.sh"},
+		"hooks":{"Stop":[{"hooks":[{"type":"command","command":"bash ~/.claude/tools/lint.py --fix"}]}]},
+		"permissions":{"additionalDirectories":["~/notes","~/other"]}}`)
+	w.folder(t, "other")
+	flags := []string{"--mount-ro", "~/notes/given.md"}
+	script := `cd ~/.claude; cat RTK.md docs/deep.md docs/deeper.md; ./statusline.sh; test -x tools/lint.py; ls token.md in 2>/dev/null || true; ` +
+		`jq -r '.statusLine.command, .hooks.Stop[0].hooks[0].command' settings.json; echo x >RTK.md || true`
+	got := run(t, w.session(script, flags...))
+	wantEqual(t, got.stdout, "RTK\n@docs/deep.md\ndeep @./deeper.md\ndeeper\nmine\n~/.claude/statusline.sh\nbash ~/.claude/tools/lint.py --fix\n")
+	if w.read(t, ".claude/RTK.md") != "RTK\n@docs/deep.md\n" {
+		t.Error("the agent wrote to the user's file")
+	}
+	plan := run(t, w.claudebox(append([]string{"plan"}, flags...)...)).stdout
+	for _, want := range []string{
+		"the import @~/notes/far.md of your CLAUDE.md does not enter:", "the import @token.md of your CLAUDE.md does not enter: it holds",
+		"the import @.credentials.json of your CLAUDE.md does not enter: it is private", "your additional directory ~/other is not inside: --mount-rw ~/other",
+	} {
+		if !strings.Contains(strings.Join(strings.Fields(plan), " "), want) {
+			t.Errorf("the plan does not say %q:\n%s", want, plan)
+		}
+	}
+	// what is named no more goes
+	w.write(t, ".claude/CLAUDE.md", "plain\n")
+	wantEqual(t, w.inside(t, `cd ~/.claude; ls RTK.md docs/deep.md statusline.sh 2>/dev/null || true`), "statusline.sh\n")
+}
+
+// D6: links among skills, agents and hooks (dotfiles, stow) lead somewhere inside, or are named.
+func TestLinkedSkillsEnter(t *testing.T) {
+	w := newWorld(t)
+	w.write(t, "dotfiles/claude/skills/stowed/SKILL.md", "stowed\n")
+	w.write(t, "dotfiles/claude/skills/absolute/SKILL.md", "absolute\n")
+	w.write(t, "dotfiles/claude/agents/a.md", "an agent\n")
+	w.write(t, "dotfiles/claude/commands/c.md", "a command\n")
+	w.write(t, ".aws/credentials", canary)
+	w.write(t, ".claude/skills/own/SKILL.md", "own\n")
+	w.link(t, "../../dotfiles/claude/skills/stowed", ".claude/skills/stowed")
+	w.link(t, w.path("dotfiles/claude/skills/absolute"), ".claude/skills/absolute")
+	w.link(t, "own", ".claude/skills/alias")
+	w.link(t, "../../dotfiles/claude/agents/a.md", ".claude/agents/a.md")
+	w.link(t, "../dotfiles/claude/commands", ".claude/commands")
+	w.link(t, "../../.aws", ".claude/skills/evil")
+	w.link(t, "/no/such/place", ".claude/skills/dangling")
+	w.link(t, w.path(".aws/credentials"), "dotfiles/claude/commands/planted.md")
+	got := w.inside(t, `cd ~/.claude; cat skills/stowed/SKILL.md skills/absolute/SKILL.md skills/alias/SKILL.md agents/a.md commands/c.md; cat skills/evil/* commands/planted.md 2>/dev/null || true`)
+	wantEqual(t, got, "stowed\nabsolute\nown\nan agent\na command\n")
+	plan := run(t, w.claudebox("plan")).stdout
+	for _, want := range []string{"left out: 1 command, 1 skill", "your skill evil does not enter: it is a link to", "your command planted.md does not enter"} {
+		if !strings.Contains(strings.Join(strings.Fields(plan), " "), want) {
+			t.Errorf("the plan does not say %q:\n%s", want, plan)
+		}
+	}
+	if list := findings(t, succeed(t, w.search())); len(list) > 0 {
+		t.Errorf("inside was found %q", list)
+	}
+}
+
+// D10: plugins of a marketplace that is a folder.
+func TestAMarketplaceThatIsAFolderEnters(t *testing.T) {
+	w := newWorld(t)
+	w.write(t, "market/.claude-plugin/marketplace.json", `{"name":"m"}`)
+	w.write(t, ".claude/plugins/known_marketplaces.json", `{"m":{"source":{"source":"directory","path":"`+w.path("market")+`"},"installLocation":"`+w.path("market")+`"},
+		"bad":{"source":{"source":"directory","path":"`+w.path(".ssh")+`"},"installLocation":"`+w.path(".ssh")+`"}}`)
+	w.write(t, ".ssh/id", canary)
+	wantEqual(t, w.inside(t, `jq -r .name ~/market/.claude-plugin/marketplace.json; ls ~/.ssh 2>/dev/null || true; touch ~/market/x 2>/dev/null || echo read-only`), "m\nread-only\n")
+}

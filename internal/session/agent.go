@@ -19,6 +19,7 @@ import (
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/cachefile"
+	"claudebox/internal/linux/pathname"
 	"claudebox/internal/linux/smallfile"
 	"claudebox/internal/nix/storepath"
 	"claudebox/internal/plan"
@@ -156,8 +157,9 @@ func (s *Session) IsLogin(real string) bool {
 	return s.Instance.ID != "" && real != "" && (real == s.Instance.Login.File || err == nil && real == home)
 }
 
-// homeOf mounts the folders that the agent's home leads to.
-func homeOf(in inputs) (made part, err error) {
+// homeOf mounts the folders and files that the agent's home leads to. It returns the links in them.
+func homeOf(in inputs) (made part, links []link, err error) {
+	config, _ := beneath.Canonical(in.configFolder())
 	for _, of := range in.Instance.Imports {
 		m := launch.Mount{
 			Kind: plan.ROBind, Source: of.Source, Destination: of.Destination, Open: true, Why: "your ~/.claude",
@@ -168,18 +170,36 @@ func homeOf(in inputs) (made part, err error) {
 			continue
 		}
 		made.mount(m)
-		lent, whole, err := coverSecretsIn(in, of.Source, of.Destination)
+		if of.File {
+			continue
+		}
+		lent, found, whole, err := coverSecretsIn(in, of.Source, of.Destination)
 		if err == nil && !whole && !slices.Contains(in.plan.Show, "**") {
 			err = diag.Errorf("look for secrets in "+of.Source,
 				"take away what you do not need, or say `show: [\"**\"]` in the profile",
 				"it has more than %d entries", project.LentLimit)
 		}
 		if err != nil {
-			return made, err
+			return made, nil, err
 		}
 		made.add(lent)
+		ours := of.Source == filepath.Join(config, of.At) && config == filepath.Join(canonical(in.Facts.Home),
+			strings.TrimPrefix(in.configFolder(), in.Facts.Home))
+		for _, rel := range found {
+			links = append(links, link{
+				importKinds[of.At], filepath.Join(of.Source, rel), of.Destination + "/" + rel, ours,
+			})
+		}
 	}
-	return made, nil
+	return made, links, nil
+}
+
+// canonical resolves all links of a path; if that fails it returns the path.
+func canonical(name string) string {
+	if real, err := beneath.Canonical(name); err == nil {
+		return real
+	}
+	return name
 }
 
 // furnish looks at the files of the agent's home by what is inside, and says what of the user's does not enter.
@@ -188,9 +208,20 @@ func furnish(in inputs) (found state.Instance, said part, err error) {
 	if found.ID == "" { // it could not be found, see [Checkup]
 		return found, said, nil
 	}
-	err = found.Furnish(in.inside.Program, in.inside.File)
+	err = found.Furnish(in.inside.Program, in.seesFile)
 	said.note(found.Notes...)
+	said.Left = found.Left
 	return found, said, err
+}
+
+// seesFile is [view.View.File], by which the files that claudebox makes in the agent's home are there.
+func (in inputs) seesFile(word string) string {
+	name, _ := in.inside.Expand(word)
+	rel, _ := pathname.Cut(name, filepath.Join(in.Facts.Home, ".claude"))
+	if slices.ContainsFunc(agenthome.Files, func(f agenthome.File) bool { return f.Name == rel }) {
+		return ""
+	}
+	return in.inside.File(word)
 }
 
 // Bounds of the search for secrets in the user's folders that enter: a person waits for it before being asked.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"claudebox/internal/agent/state"
+	"claudebox/internal/diag"
 	"claudebox/internal/host"
 	"claudebox/internal/plan"
 	"claudebox/internal/plan/resolve"
@@ -67,6 +68,14 @@ type part struct{ launch.Part }
 func (p *part) mount(list ...launch.Mount) { p.Mounts = append(p.Mounts, list...) }
 func (p *part) note(texts ...string)       { p.Notes = append(p.Notes, texts...) }
 func (p *part) warn(texts ...string)       { p.Warnings = append(p.Warnings, texts...) }
+func (p *part) leave(kind, text string) {
+	p.Left = append(p.Left, diag.Left{Kind: kind, Text: text})
+}
+
+// leaveRed leaves out what a commit's content, or the way of a secret, depends on.
+func (p *part) leaveRed(kind, text string) {
+	p.Left = append(p.Left, diag.Left{Kind: kind, Text: text, Red: true})
+}
 
 // set gives the sandbox a variable; why is the rule behind it.
 func (p *part) set(name, value, why string) {
@@ -85,6 +94,7 @@ func (p *part) add(others ...part) {
 		p.mount(o.Mounts...)
 		p.note(o.Notes...)
 		p.warn(o.Warnings...)
+		p.Left = append(p.Left, o.Left...)
 		p.Made, p.Outside = append(p.Made, o.Made...), append(p.Outside, o.Outside...)
 		for _, s := range o.StandIns {
 			if !slices.Contains(p.StandIns, s) { // parts may share a stand-in
@@ -133,11 +143,18 @@ func gather(in inputs, k *keeper, port int) (p parts, err error) {
 	if p.mounts, p.linked, err = mountsOf(in); err != nil {
 		return p, err
 	}
-	if p.home, err = homeOf(in); err != nil {
+	var links []link
+	if p.home, links, err = homeOf(in); err != nil {
 		return p, err
 	}
 	if in.inside, err = viewOf(in, p); err != nil {
 		return p, err
+	}
+	if linked := linkedOf(in, links); len(linked.Mounts)+len(linked.Left) > 0 {
+		p.home.add(linked)
+		if in.inside, err = viewOf(in, p); err != nil {
+			return p, err
+		}
 	}
 	p.inside = in.inside
 	if p.git, err = gitOf(in); err != nil {
@@ -167,7 +184,7 @@ func viewOf(in inputs, p parts) (*view.View, error) {
 	v := view.Of(mounts, slices.Concat(in.plan.Pins.Closure, p.agent.Closure))
 	v.Path, v.Home, v.Project, v.Dir = in.plan.Path, in.Facts.Home, in.project.Path, in.project.Dir
 	for _, of := range in.Instance.Imports { // their links may not be made yet
-		v.Links[of.Link(in.Facts.Home)] = of.Destination
+		v.Link(of.Link(in.Facts.Home), of.Destination)
 	}
 	return v, nil
 }

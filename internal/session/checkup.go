@@ -104,6 +104,13 @@ func (c *Checkup) launch(caller Caller, o Options) {
 	defer s.Close()
 	c.judge("launch", nil, fmt.Sprintf("%d mounts, %d variables", len(s.Launch.Mounts), len(s.Launch.Env)))
 	c.secrets(s.Launch)
+	for _, left := range s.Launch.Left {
+		level := doctor.Info
+		if left.Red {
+			level = doctor.Warning
+		}
+		c.add("left out", level, left.Text)
+	}
 }
 
 // secrets says of each secret where it may go, or that it can be read inside.

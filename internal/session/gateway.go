@@ -95,11 +95,12 @@ func (b *brokeredPart) carryGateways(in inputs) {
 		case g.local != "" && !brokered:
 			g.inside = cmp.Or(insideValue(in, variable), in.Facts.Env.Value(variable, ""))
 		case g.why != "":
-			b.warn(g.why)
+			b.leaveRed("gateway", g.why)
 		}
 		b.set(variable, g.inside, "your gateway")
 		if l := in.Instance.Login; variable == claudeBase && l.Outside && !brokered {
-			b.warn("your Claude login is not sent to " + variable + ": set ANTHROPIC_AUTH_TOKEN to what that takes")
+			b.leaveRed("login", "your Claude login is not sent to "+variable+
+				": set ANTHROPIC_AUTH_TOKEN to what that takes")
 		}
 	}
 }

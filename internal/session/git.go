@@ -54,19 +54,19 @@ func gitOf(in inputs) (made gitPart, err error) {
 	habits, settings := gitHabits(in, identity)
 	made.add(habits)
 	own := usergit.Carry(identity, repositorySettings(in.project),
-		agenthome.Request{Runs: in.inside.Program, Sees: in.inside.File}.Missing)
-	if len(own.Left) > 0 {
-		made.note("set in your git configuration and not inside: " + diag.Visible(strings.Join(own.Left, ", ")))
+		agenthome.Request{Runs: in.inside.Program, Sees: in.seesFile}.Missing)
+	for _, name := range own.Left {
+		made.leave("git setting", name+" of your git configuration is not inside")
 	}
 	for _, why := range own.Refuses {
-		made.warn("git refuses what needs " + why)
+		made.leaveRed("git filter", "git refuses what needs "+why)
 	}
 	hooks, err := hooksOf(in, identity.Hooks)
 	if err != nil {
 		return made, err
 	}
 	made.add(hooks)
-	if identity.Hooks != "" && len(hooks.Warnings) == 0 {
+	if identity.Hooks != "" && len(hooks.Left) == 0 {
 		settings = append(settings, gitconfig.Entry{Section: "core", Name: "hookspath", Value: identity.Hooks})
 	}
 	own.Entries = append(own.Entries, settings...)
@@ -119,12 +119,12 @@ func hooksOf(in inputs, named string) (made part, err error) {
 		err = judgeNamed(in, op+at, m)
 	}
 	if err != nil {
-		made.warn(op + named + without + diag.Cause(err).Error())
+		made.leaveRed("git hook", op+named+without+diag.Cause(err).Error())
 		return made, nil
 	}
-	lent, whole, err := coverSecretsIn(in, real, at)
+	lent, _, whole, err := coverSecretsIn(in, real, at)
 	if err != nil || !whole {
-		made.warn(op + named + without + "it has too many files")
+		made.leaveRed("git hook", op+named+without+"it has too many files")
 		return made, nil //nolint:nilerr // said above
 	}
 	made.mount(m)
@@ -139,10 +139,11 @@ func gitHabits(in inputs, id usergit.Identity) (habits part, settings []gitconfi
 	switch {
 	case id.Signs != "true" || in.plan.Git.Sign != "":
 	case id.SignsBy == "ssh":
-		habits.note("commits are not signed inside: " +
+		habits.leaveRed("git setting", "commits are not signed inside: "+
 			"`git: {sign: ssh}` in the profile signs them with your key, which stays outside")
 	default:
-		habits.note("commits are not signed inside: your key is not there")
+		habits.leaveRed("git setting", "commits are not signed inside: your key is not there; "+
+			"`git: {sign: ssh}` in the profile signs with an SSH key")
 	}
 	for _, habit := range []struct{ setting, file, consequence string }{
 		{id.Excludes, "excludes", "git adds inside what it says to ignore"},
@@ -159,8 +160,8 @@ func gitHabits(in inputs, id usergit.Identity) (habits part, settings []gitconfi
 		}
 		content, reason := habitFile(file, in.Facts.Home, in.project.Path)
 		if reason != "" {
-			habits.warn(file + " of your git configuration does not enter, and " + habit.consequence + ": " +
-				reason)
+			habits.leaveRed("git setting", file+" of your git configuration does not enter, and "+habit.consequence+
+				": "+reason)
 		}
 		if habit.file == "attributes" {
 			content = slices.Concat(systemAttributes(in.Facts.Env), content)

@@ -241,7 +241,7 @@ func (p *guardPart) cover(in inputs, folder given, m launch.Mount, mounts []laun
 // addReadable covers what looks secret in a folder that is mounted read-only: by its name or content anywhere; and in a
 // folder that may be a project, what a session there would not see.
 func (p *guardPart) addReadable(in inputs, m launch.Mount, mounts []launch.Mount) error {
-	lent, whole, err := coverSecretsIn(in, m.Source, m.Destination)
+	lent, _, whole, err := coverSecretsIn(in, m.Source, m.Destination)
 	p.add(lent)
 	if err != nil {
 		return err
@@ -290,13 +290,14 @@ func isShown(in inputs, path string) bool {
 	return project.Matches(in.plan.Show, pattern(in, path), true)
 }
 
-// coverSecretsIn covers what looks secret in a folder of the user's own that the agent can read, and reports whether
-// all of it was looked at.
-func coverSecretsIn(in inputs, source, destination string) (made part, whole bool, err error) {
+// coverSecretsIn covers what looks secret in a folder of the user's own that the agent can read. It returns the links
+// in it, and whether all of it was looked at.
+func coverSecretsIn(in inputs, source, destination string) (made part, links []string, whole bool, err error) {
 	shown := func(rel string) bool { return isShown(in, filepath.Join(source, rel)) }
-	covers, cut, err := project.LookLent(source, shown)
+	covers, links, cut, err := project.LookLent(source, shown)
 	if err != nil {
-		return made, false, diag.Wrap("look for secrets in "+source, err, "make it readable for you, or take it away")
+		return made, nil, false, diag.Wrap("look for secrets in "+source, err,
+			"make it readable for you, or take it away")
 	}
 	for _, c := range covers {
 		at := filepath.Join(source, c.Rel)
@@ -311,5 +312,5 @@ func coverSecretsIn(in inputs, source, destination string) (made part, whole boo
 		made.mount(cover)
 		made.note(diag.Name(at) + " looks secret and does not enter; `show: [" + diag.Name(pattern(in, at)) + "]` lets it in")
 	}
-	return made, !cut, nil
+	return made, links, !cut, nil
 }

@@ -29,8 +29,8 @@ func remarksOf(in inputs) (made part, overrides map[string]launch.Override) {
 	for _, e := range in.plan.Env {
 		entering = append(entering, e.Name)
 	}
-	if list := notPassed(in.Facts.Env, entering, in.plan.Network.Tier); len(list) > 0 {
-		made.note("set here and not inside: " + strings.Join(list, ", ") + "; `extra_env_passthrough` lets them in")
+	for _, name := range notPassed(in.Facts.Env, entering, in.plan.Network.Tier) {
+		made.leave("variable", name+" is set here and not inside: `extra_env_passthrough: ["+name+"]` lets it in")
 	}
 	made.noteProject("", in.project)
 	if in.plan.Network.Tier == profile.TierFull && !launch.ClosesAbstractSockets() {
@@ -94,7 +94,7 @@ func overridesOf(p plan.Plan, env host.Environment, inside *view.View) (made par
 		program, _, _ := strings.Cut(strings.TrimSpace(editor), " ")
 		if reason := inside.Program(program); reason != "" {
 			overrides[name] = launch.Override{Drop: true}
-			made.note(fmt.Sprintf("%s (%s) does not enter: %s", name, editor, reason))
+			made.leave("variable", fmt.Sprintf("%s (%s) does not enter: %s", name, editor, reason))
 		}
 	}
 	return made, overrides

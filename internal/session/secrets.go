@@ -197,7 +197,7 @@ func (b *brokeredPart) replace(in inputs) {
 			b.listOutside(secret.Name, in.shownHosts(secret.Hosts), secret.why)
 		} else {
 			reason := in.gateways[usual[secret.Name].base].why
-			b.warn(secret.Name + " does not enter, and nothing uses it: " + reason)
+			b.leaveRed("key", secret.Name+" does not enter, and nothing uses it: "+reason)
 		}
 	}
 	if l := in.Instance.Login; l.Outside || l.Made {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"claudebox/internal/agent/object"
+	"claudebox/internal/diag"
 	"claudebox/internal/secret/leak"
 )
 
@@ -23,8 +24,12 @@ func makeAnswers(r Request, f From) Made {
 	o := object.Of(f.Old)
 	host := object.Parse(f.Sources[0])
 	made := Made{Content: f.Old, Given: strings.Join(r.Servers, " ")}
-	servers, notes := r.servers(host)
-	made.Notes = notes
+	var servers object.Object
+	servers, made.Left = r.servers(host)
+	if host == nil && len(f.Sources[0]) > 0 {
+		text := "your " + r.Own(answersName) + " is no JSON object: nothing of it enters"
+		made.Left = []diag.Left{{Kind: "file", Text: text}}
+	}
 	changed := serve(o, servers, strings.Fields(f.Given))
 	changed = inherit(o, host) || changed
 	changed = answer(o, "hasCompletedOnboarding") || changed
@@ -100,40 +105,35 @@ func approvedSuffix(key string) string {
 	return key[max(0, len(key)-kept):]
 }
 
-// servers returns the user's own MCP servers that the profile names and that can run inside; notes say why the others
+// servers returns the user's own MCP servers that the profile names and that can run inside; out says why the others
 // do not enter. Secrets in a server's environment stay out: if the profile lets in a variable of that name, the
 // server finds that.
-func (r Request) servers(host object.Object) (kept object.Object, notes []string) {
+func (r Request) servers(host object.Object) (kept object.Object, out []diag.Left) {
 	kept = object.Object{}
 	all := object.Parse(host["mcpServers"])
-	var left []string
+	leave := func(kind, text string) { out = append(out, diag.Left{Kind: kind, Text: text}) }
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if !slices.Contains(r.Servers, name) {
-			left = append(left, name)
+			leave("MCP server", "your MCP server "+name+" does not enter: `mcp: {import: ["+name+"]}` lets it in")
 			continue
 		}
 		server, secrets, reason := r.server(object.Parse(all[name]))
 		if reason != "" {
-			notes = append(notes, "your MCP server "+name+" does not enter: "+reason)
+			leave("MCP server", "your MCP server "+name+" does not enter: "+reason)
 			continue
 		}
 		if len(secrets) > 0 {
-			notes = append(notes,
-				"of your MCP server "+name+" these secrets do not enter: "+strings.Join(secrets, ", ")+
-					"; `secrets` or `extra_env_passthrough` can name them")
+			leave("variable", "of your MCP server "+name+" these secrets do not enter: "+strings.Join(secrets, ", ")+
+				"; `secrets` or `extra_env_passthrough` can name them")
 		}
 		kept.Set(name, server)
 	}
 	for _, name := range r.Servers {
 		if all[name] == nil {
-			notes = append(notes, "you have no MCP server "+name+" in ~/.claude.json")
+			leave("MCP server", "you have no MCP server "+name+" in "+r.Own(answersName))
 		}
 	}
-	if len(left) > 0 {
-		notes = append(notes,
-			"your MCP servers do not enter: "+strings.Join(left, ", ")+"; `mcp: {import: ["+left[0]+"]}` lets one in")
-	}
-	return kept, notes
+	return kept, out
 }
 
 // server returns an MCP server without the secrets in its environment, and the names of those. reason says why the

@@ -4,6 +4,7 @@ import (
 	"path"
 	"strings"
 
+	"claudebox/internal/diag"
 	"claudebox/internal/secret/leak"
 )
 
@@ -52,11 +53,12 @@ type From struct {
 
 // Made is a file of the agent's home.
 type Made struct {
-	Content []byte   // nil: the file is left as it is
-	Given   string   // the user's part of it, or a hash of that: to tell at the next launch who changed what
-	Notes   []string // what of the user's does not enter; said at every launch
-	Once    []string // what happened now; said at this launch only
-	Aside   bool     // the present file is to be kept under another name
+	Content []byte      // nil: the file is left as it is
+	Given   string      // the user's part of it, or a hash of that: to tell at the next launch who changed what
+	Left    []diag.Left // what of the user's does not enter
+	Notes   []string    // said at every launch
+	Once    []string    // what happened now; said at this launch only
+	Aside   bool        // the present file is to be kept under another name
 }
 
 // File is a file of the agent's home.

@@ -35,7 +35,8 @@ const bypassAnswer = "skipDangerousModePermissionPrompt"
 // changed a key since the last launch, the user's value is used.
 func makeSettings(r Request, f From) Made {
 	host := object.Parse(f.Sources[0])
-	given, notes := r.given(host)
+	given, left := r.given(host)
+	var notes []string
 	record := object.Indented(given, "")
 	inside := object.Parse(f.Old)
 	delete(inside, bypassAnswer)
@@ -52,7 +53,7 @@ func makeSettings(r Request, f From) Made {
 			"set inside, in an earlier session, and kept: "+strings.Join(own, ", ")+" of settings.json")
 	}
 	settings[bypassAnswer] = yes
-	made := Made{Content: object.Indented(settings, "  "), Given: string(record), Notes: notes}
+	made := Made{Content: object.Indented(settings, "  "), Given: string(record), Left: left, Notes: notes}
 	if len(clashes) > 0 {
 		made.Once = []string{"you changed these settings, and so did somebody inside; yours count: " +
 			strings.Join(clashes, ", ")}
@@ -65,15 +66,22 @@ func makeSettings(r Request, f From) Made {
 	return made
 }
 
-// given returns the user's settings that enter, and notes on the others.
-func (r Request) given(host object.Object) (object.Object, []string) {
+// given returns the user's settings that enter, and those that are left out.
+func (r Request) given(host object.Object) (object.Object, []diag.Left) {
 	given := only(host, settingsKept)
-	if rules := only(object.Parse(host["permissions"]), permissionsKept); len(rules) > 0 {
+	left := dropped(host)
+	permissions := object.Parse(host["permissions"])
+	rules := only(permissions, permissionsKept)
+	folders, said := r.folders(permissions["additionalDirectories"])
+	left = append(left, said...)
+	if len(folders) > 0 {
+		rules.Set("additionalDirectories", folders)
+	}
+	if len(rules) > 0 {
 		given.Set("permissions", rules)
 	}
-	notes := droppedNotes(host)
 	hooks, said := r.hooks(host["hooks"])
-	notes = append(notes, said...)
+	left = append(left, said...)
 	if len(hooks) > 0 {
 		given.Set("hooks", hooks)
 	}
@@ -81,7 +89,21 @@ func (r Request) given(host object.Object) (object.Object, []string) {
 	if line != nil {
 		given["statusLine"] = line
 	}
-	return given, append(notes, said...)
+	return given, append(left, said...)
+}
+
+// folders returns the user's additional directories that are inside.
+func (r Request) folders(raw json.RawMessage) (kept []string, left []diag.Left) {
+	for _, folder := range object.As[[]string](raw) {
+		if ask(r.Sees, folder) == "" {
+			kept = append(kept, folder)
+			continue
+		}
+		text := "your additional directory " + folder + " is not inside: --mount-rw " + folder +
+			", or `mounts: [{host: " + folder + ", mode: rw}]` in the profile"
+		left = append(left, diag.Left{Kind: "folder", Text: text})
+	}
+	return kept, left
 }
 
 // merge takes each key from the side that has changed it since before, from the user's if both have. clashes are the
@@ -160,32 +182,28 @@ var droppedReasons = map[string]string{
 	"apiKeyHelper": "it gives away a key; pass ANTHROPIC_API_KEY or log in",
 }
 
-// droppedNotes names the user's settings that do not enter.
-func droppedNotes(host object.Object) []string {
-	var notes, others []string
-	for key := range host {
-		switch reason := droppedReasons[key]; {
-		case slices.Contains(settingsKept, key) || slices.Contains(harmlessKeys, key):
-		case reason != "":
-			notes = append(notes, "your setting "+key+" does not enter: "+reason)
-		default:
-			others = append(others, key)
+// dropped lists the user's settings that do not enter.
+func dropped(host object.Object) (left []diag.Left) {
+	for _, key := range slices.Sorted(maps.Keys(host)) {
+		if slices.Contains(settingsKept, key) || slices.Contains(harmlessKeys, key) {
+			continue
 		}
+		text := "your setting " + key + " does not enter"
+		if reason := droppedReasons[key]; reason != "" {
+			text += ": " + reason
+		}
+		left = append(left, diag.Left{Kind: "setting", Text: text})
 	}
-	slices.Sort(notes)
-	slices.Sort(others)
-	if len(others) > 0 {
-		notes = append(notes, "your settings "+strings.Join(others, ", ")+" do not enter")
-	}
-	return notes
+	return left
 }
 
-// hooks returns the user's hooks that can run inside; notes say why each other one cannot. The shape is Claude
+// hooks returns the user's hooks that can run inside; left says why each other one cannot. The shape is Claude
 // Code's: event, matchers, and the hooks of each.
-func (r Request) hooks(raw json.RawMessage) (kept map[string][]object.Object, notes []string) {
+func (r Request) hooks(raw json.RawMessage) (kept map[string][]object.Object, left []diag.Left) {
 	var events map[string][]object.Object
 	if len(raw) > 0 && json.Unmarshal(raw, &events) != nil {
-		return nil, []string{"your setting hooks does not enter: it has another shape than Claude Code's"}
+		text := "your setting hooks does not enter: it has another shape than Claude Code's"
+		return nil, []diag.Left{{Kind: "setting", Text: text}}
 	}
 	kept = map[string][]object.Object{}
 	for _, event := range slices.Sorted(maps.Keys(events)) {
@@ -193,7 +211,8 @@ func (r Request) hooks(raw json.RawMessage) (kept map[string][]object.Object, no
 			var fit []object.Object
 			for _, hook := range object.As[[]object.Object](matcher["hooks"]) {
 				if reason := r.refuse(hook); reason != "" {
-					notes = append(notes, "your hook of "+event+" does not enter: "+reason)
+					text := "your hook of " + event + " does not enter: " + reason
+					left = append(left, diag.Left{Kind: "hook", Text: text})
 					continue
 				}
 				fit = append(fit, hook)
@@ -205,7 +224,7 @@ func (r Request) hooks(raw json.RawMessage) (kept map[string][]object.Object, no
 			}
 		}
 	}
-	return kept, notes
+	return kept, left
 }
 
 // StatusVariable is the variable with what the status line says in one session, instead of what all sessions have.
@@ -213,19 +232,19 @@ const StatusVariable = "CLAUDEBOX_STATUS"
 
 // statusLine returns the user's own status line if it can run inside, else one that shows r.Status; nil if that is
 // empty.
-func (r Request) statusLine(raw json.RawMessage) (line json.RawMessage, notes []string) {
+func (r Request) statusLine(raw json.RawMessage) (line json.RawMessage, left []diag.Left) {
 	if own := object.Parse(raw); own != nil {
 		reason := r.refuse(own)
 		if reason == "" {
 			return raw, nil
 		}
-		notes = []string{"your setting statusLine does not enter: " + reason}
+		left = []diag.Left{{Kind: "status line", Text: "your setting statusLine does not enter: " + reason}}
 	}
 	if r.Status == "" {
-		return nil, notes
+		return nil, left
 	}
 	says := "s=" + diag.Quote(r.Status) + `; echo "${` + StatusVariable + `:-$s}"`
-	return object.Encode(map[string]string{"type": "command", "command": says}), notes
+	return object.Encode(map[string]string{"type": "command", "command": says}), left
 }
 
 // refuse says why a hook or a status line of the user does not enter; empty: it does.

@@ -89,7 +89,7 @@ func TestHooksRunInsideWhereTheirProgramsAre(t *testing.T) {
 			host := object.Indented(o, "  ")
 			s := settings{r: r}
 			made := s.launch(t, string(host))
-			notes := strings.Join(made.Notes, "\n")
+			notes := strings.Join(said(made), "\n")
 			if tc.reason == "" {
 				if !same(object.Parse(made.Content)["hooks"], o["hooks"]) || !same(object.Parse(made.Content)["statusLine"], o["statusLine"]) || notes != "" {
 					t.Errorf("said %q, made %s", notes, made.Content)
@@ -182,10 +182,10 @@ func TestMCPServersEnterByNameWithoutTheirSecrets(t *testing.T) {
 	if len(there) != 2 || there["own"] == nil || !strings.Contains(string(there["docs"]), "fast") || strings.Contains(string(made.Content), "ghp_") {
 		t.Errorf("made %s", made.Content)
 	}
-	notes := strings.Join(made.Notes, "\n")
+	notes := strings.Join(said(made), "\n")
 	for _, want := range []string{
 		"of your MCP server docs these secrets do not enter: DOCS_TOKEN", "web does not enter: it holds what looks like",
-		"gone does not enter: /opt/gone is not inside", "no MCP server absent", "do not enter: other; `mcp: {import: [other]}`",
+		"gone does not enter: /opt/gone is not inside", "no MCP server absent", "other does not enter: `mcp: {import: [other]}`",
 	} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("no %q in %q", want, notes)
@@ -196,4 +196,12 @@ func TestMCPServersEnterByNameWithoutTheirSecrets(t *testing.T) {
 	if there := object.Parse(object.Parse(made.Content)["mcpServers"]); len(there) != 1 || there["own"] == nil {
 		t.Errorf("one that no longer enters is still there: %s", made.Content)
 	}
+}
+
+// said is all that is said of what a file was made of.
+func said(made Made) (texts []string) {
+	for _, left := range made.Left {
+		texts = append(texts, left.Text)
+	}
+	return append(texts, made.Notes...)
 }

@@ -83,7 +83,7 @@ func TestSettingsEnterByAnAllowList(t *testing.T) {
 	if got := answers(t, in, "settings.json"); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	notes := strings.Join(in.Notes, "\n")
+	notes := said(in)
 	for _, name := range []string{"env", "hook of x", "statusLine", "apiKeyHelper", "awsAuthRefresh", "unheardOf"} {
 		if !strings.Contains(notes, name) {
 			t.Errorf("%s is not named in %q", name, notes)
@@ -94,8 +94,8 @@ func TestSettingsEnterByAnAllowList(t *testing.T) {
 	}
 	again, err := state.Look(req)
 	must(t, err)
-	if !slices.Equal(again.Notes, in.Notes) {
-		t.Errorf("a warm launch notes %q", again.Notes)
+	if !slices.Equal(again.Left, in.Left) {
+		t.Errorf("a warm launch leaves out %v", again.Left)
 	}
 }
 
@@ -311,8 +311,8 @@ func TestImportsAreLinksToReadOnlyBinds(t *testing.T) {
 	w.write(".claude/commands", "a file, not a folder")
 	in := w.session(w.request())
 	want := []state.Import{
-		{Source: w.path("dotfiles/agents"), Destination: "/run/claudebox/import/agents"},
-		{Source: w.path(".claude/skills"), Destination: "/run/claudebox/import/skills"},
+		{Source: w.path("dotfiles/agents"), Destination: "/run/claudebox/import/agents", At: "agents"},
+		{Source: w.path(".claude/skills"), Destination: "/run/claudebox/import/skills", At: "skills"},
 	}
 	if !slices.Equal(in.Imports, want) {
 		t.Errorf("got %+v, want %+v", in.Imports, want)
@@ -337,4 +337,13 @@ func TestWhatLiesInAnImportsPlaceIsKeptAside(t *testing.T) {
 	if got := w.read(rel(w, in.Dir) + "/.claude/agents.inside-1/mine.md"); got != "made inside" {
 		t.Errorf("got %q", got)
 	}
+}
+
+// said is all that an instance says.
+func said(in state.Instance) string {
+	texts := slices.Clone(in.Notes)
+	for _, left := range in.Left {
+		texts = append(texts, left.Text)
+	}
+	return strings.Join(texts, "\n")
 }

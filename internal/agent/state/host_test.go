@@ -22,7 +22,7 @@ func TestHostStateGivesTheConversationsOfTheProject(t *testing.T) {
 	req.Kind, req.Trusted = state.Host, []string{"/src/p", "/src/p/a_b.é"}
 	in := w.launch(req)
 	for _, name := range []string{"-src-p", "-src-p-a-b--"} {
-		want := state.Import{Source: w.path(".claude/projects/" + name), Destination: "/run/claudebox/import/projects/" + name, Writable: true}
+		want := state.Import{Source: w.path(".claude/projects/" + name), Destination: "/run/claudebox/import/projects/" + name, At: "projects/" + name, Writable: true}
 		if !slices.Contains(in.Imports, want) {
 			t.Errorf("%+v is not in %+v", want, in.Imports)
 		}

@@ -69,7 +69,7 @@ func compare(at place, dir *beneath.Folder) (draft, error) {
 	} else {
 		c.Makes = append(c.Makes, at.dir)
 	}
-	for _, part := range []func() error{c.folders, c.files, c.imports, c.ownConversations, c.findLogin} {
+	for _, part := range []func() error{c.folders, c.files, c.imports, c.namedFiles, c.ownConversations, c.findLogin} {
 		if err := part(); err != nil {
 			return draft{}, err
 		}
@@ -150,7 +150,7 @@ func (c *comparison) files() error {
 		}
 		was := c.known.Files[f.Name]
 		if was.Inputs == inputs && was.Output == what.Stamp && c.req.answersAs(was.Asked) {
-			c.Notes = append(c.Notes, was.Notes...)
+			c.Notes, c.Left = append(c.Notes, was.Notes...), append(c.Left, was.Left...)
 		} else if err := c.remake(f, rel, inputs, what); err != nil {
 			return err
 		}
@@ -165,7 +165,7 @@ func (c *comparison) remake(f agenthome.File, rel, inputs string, what beneath.E
 		old, _ = c.now.Read(rel, fileLimit) // one that cannot be read is replaced
 	}
 	var sources [][]byte
-	var foreign []string
+	var foreign []diag.Left
 	for _, name := range f.Sources(c.req.Request) {
 		content, why, err := c.req.readOwn(name)
 		if err != nil {
@@ -173,15 +173,17 @@ func (c *comparison) remake(f agenthome.File, rel, inputs string, what beneath.E
 		}
 		sources = append(sources, content)
 		if why != "" {
-			foreign = append(foreign, "your "+why)
+			foreign = append(foreign, diag.Left{Kind: "file", Text: "your " + why})
 		}
 	}
 	asking, asked := c.req.Request, map[string]string{}
 	asking.Runs, asking.Sees = noted(asking.Runs, asked, askedRuns), noted(asking.Sees, asked, askedSees)
 	made := f.Make(asking, agenthome.From{Old: old, Given: c.known.Files[f.Name].Given, Sources: sources})
-	notes := slices.Concat(foreign, made.Notes)
-	c.Notes = slices.Concat(c.Notes, notes, made.Once)
-	s := step{rel: rel, file: f.Name, record: fileRecord{Inputs: inputs, Asked: asked, Notes: notes, Given: made.Given}}
+	left := slices.Concat(foreign, made.Left)
+	c.Notes, c.Left = slices.Concat(c.Notes, made.Notes, made.Once), append(c.Left, left...)
+	s := step{rel: rel, file: f.Name, record: fileRecord{
+		Inputs: inputs, Asked: asked, Left: left, Notes: made.Notes, Given: made.Given,
+	}}
 	if made.Content != nil && !bytes.Equal(made.Content, old) {
 		s.aside = made.Aside || what.Kind == beneath.Dir
 		s.do = func(dir *beneath.Folder) error { return dir.Replace(rel, made.Content, privateFile) }
@@ -223,7 +225,7 @@ func (r Request) answersAs(asked map[string]string) bool {
 }
 
 // recordForm changes when files are made in another way, so that all are made anew.
-const recordForm = "claudebox instance 6\n"
+const recordForm = "claudebox instance 7\n"
 
 // hashInputs returns a hash of all that a file is made of: key, and the names and states (not contents) of sources.
 func hashInputs(key string, sources []string) string {
@@ -243,22 +245,23 @@ func (c *comparison) imports() error {
 	for _, name := range agenthome.Folders {
 		real, why, err := c.req.find(c.req.Own(name))
 		if why != "" {
-			c.Notes = append(c.Notes, "your "+why)
+			c.Left = append(c.Left, diag.Left{Kind: "folder", Text: "your " + why})
 		}
 		info, fault := os.Lstat(real) // real is empty if the user has none, or it does not enter
 		enters := err == nil && fault == nil && info.IsDir()
 		if enters {
-			c.Imports = append(c.Imports, Import{Source: real, Destination: path.Join(importRoot, name)})
+			c.Imports = append(c.Imports, Import{Source: real, Destination: path.Join(importRoot, name), At: name})
 		}
-		if err := c.importLink(name, enters); err != nil {
+		if err := c.importLink(name, path.Join(importRoot, name), enters); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (c *comparison) importLink(name string, wanted bool) error {
-	rel, text := path.Join(agentHome, name), path.Join(importRoot, name)
+// importLink adds the step that makes a link with this text in the agent's home, or removes it if it is not wanted.
+func (c *comparison) importLink(name, text string, wanted bool) error {
+	rel := path.Join(agentHome, name)
 	what, err := c.there(rel)
 	if err != nil {
 		return err
@@ -307,8 +310,9 @@ func (c *comparison) ownConversations() error {
 			return &diag.Error{Op: "find your conversations of " + folder, Err: err, Remedy: "use `state: project`"}
 		}
 		at := path.Join(projectsName, name)
-		c.Imports = append(c.Imports, Import{Source: real, Destination: path.Join(importRoot, at), Writable: true})
-		if err := c.importLink(at, true); err != nil {
+		to := path.Join(importRoot, at)
+		c.Imports = append(c.Imports, Import{Source: real, Destination: to, At: at, Writable: true})
+		if err := c.importLink(at, to, true); err != nil {
 			return err
 		}
 	}

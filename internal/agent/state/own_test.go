@@ -2,7 +2,6 @@ package state_test
 
 import (
 	"os"
-	"slices"
 	"strings"
 	"testing"
 
@@ -47,8 +46,8 @@ func TestALinkThatAnAgentMadeLeadsToNothingOfTheUsers(t *testing.T) {
 			if got := w.read(rel(w, in.Dir) + "/.claude/CLAUDE.md"); got == "secret" {
 				t.Error("the secret is inside")
 			}
-			if !slices.ContainsFunc(in.Notes, func(n string) bool { return strings.Contains(n, "CLAUDE.md does not enter") }) {
-				t.Errorf("nothing is said: %q", in.Notes)
+			if !strings.Contains(said(in), "CLAUDE.md does not enter") {
+				t.Errorf("nothing is said: %q", said(in))
 			}
 		})
 	}

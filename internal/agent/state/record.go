@@ -5,6 +5,7 @@ import (
 	"maps"
 	"path"
 
+	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
 )
 
@@ -21,6 +22,7 @@ const (
 type record struct {
 	Root  []byte                // a path, which JSON would change in a string if it is not UTF-8
 	Files map[string]fileRecord // by name in the agent's home
+	Named []string              // links in the agent's home to files, see [comparison.namedFiles]
 }
 
 // fileRecord is about one file that claudebox wrote into the agent's home.
@@ -28,6 +30,7 @@ type fileRecord struct {
 	Inputs string            // hash of what it was made of
 	Asked  map[string]string // what was asked about what is inside, with the answers
 	Output beneath.Stamp     // of the file itself
+	Left   []diag.Left
 	Notes  []string
 	Given  string // see [agenthome.Made]
 }

@@ -54,25 +54,28 @@ type Instance struct {
 	*held
 }
 
-// Import is a folder of the user's that the agent may read.
+// Import is a folder or file of the user's that the agent may read.
 type Import struct {
 	Source      string // canonical, on the host
 	Destination string // inside
+	At          string // the link in the agent's home that leads there, relative to that
+	File        bool   // it is a file, and holds no secret
 	Writable    bool   // the agent may write as well: conversations, with [Host]
 }
 
 // Link is the path inside of the link that leads to the import. home is the user's home.
-func (i Import) Link(home string) string {
-	return path.Join(home, agentHome, strings.TrimPrefix(i.Destination, importRoot))
-}
+func (i Import) Link(home string) string { return path.Join(home, agentHome, i.At) }
 
 // draft is what an instance should be, and what is missing of that.
 type draft struct {
-	Imports []Import // folders to mount, which links in the agent's home lead to
-	Notes   []string // what of the user's settings does not enter, and why
-	Mended  []string // modes of claudebox's own folders that were put right
-	Makes   []string // what Prepare would make or change, for people
-	Login   Login    // what becomes of the user's login
+	Imports []Import    // folders to mount, which links in the agent's home lead to
+	Left    []diag.Left // what of the user's does not enter
+	Notes   []string    // for people
+	Mended  []string    // modes of claudebox's own folders that were put right
+	Makes   []string    // what Prepare would make or change, for people
+	Login   Login       // what becomes of the user's login
+
+	outside []Import // what a memory imports from elsewhere: Source, and At as it is written there
 
 	exists bool
 	known  record
@@ -177,6 +180,12 @@ func (in *Instance) Furnish(runs, sees func(word string) (reason string)) error 
 		if err == nil {
 			defer dir.Close()
 			c.now = dir
+		}
+	}
+	for _, of := range c.outside {
+		if reason := sees(of.Source); reason != "" {
+			text := "the import @" + of.At + " of your CLAUDE.md does not enter: " + reason
+			c.Left = append(c.Left, diag.Left{Kind: "import", Text: text})
 		}
 	}
 	err := c.files()

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"claudebox/internal/diag"
 	"claudebox/internal/host"
 	"claudebox/internal/plan"
 )
@@ -33,8 +34,9 @@ type Part struct {
 	StandIns []StandIn
 	Made     []Variable // variables set for this launch; they override the plan's
 	Outside  []Outside
-	Notes    []string // messages for the user before the start
-	Warnings []string // the same, shown in red
+	Left     []diag.Left // what of the user's does not enter
+	Notes    []string    // messages for the user before the start
+	Warnings []string    // the same, shown in red
 }
 
 // Nix says which daemon, store and configuration Nix uses inside.
@@ -63,6 +65,7 @@ func Bind(p plan.Plan, h Host) (Launch, error) {
 		StandIns: h.StandIns, Outside: h.Outside, Command: command(h),
 	}
 	warnings, notes := judge(l.Env)
+	l.Left = h.Left
 	l.Warnings, l.Notes = slices.Concat(h.Warnings, warnings), slices.Concat(h.Notes, notes)
 	parents, mounts := projectParents(h, h.Mounts), withoutLinksAbove(h.Mounts)
 	for _, dir := range parents {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"claudebox/internal/diag"
 	"claudebox/internal/network/link"
 	"claudebox/internal/plan"
 )
@@ -97,6 +98,7 @@ func sandboxMD(p plan.Plan, h Host) []byte {
 		"devshell": devshellWords(h),
 		"readonly": readOnlyWords(h),
 		"git":      accessWords(p.Git),
+		"left":     leftWords(h.Left),
 	}).WriteString(&b, sandboxText)
 	return b.Bytes()
 }
@@ -229,6 +231,14 @@ func accessWords(g plan.Git) string {
 	return words
 }
 
+// leftWords tells the agent what of the user's set-up it does not have, in a line.
+func leftWords(left []diag.Left) string {
+	if len(left) == 0 {
+		return ""
+	}
+	return "- Of the user's own set-up these are not here: " + diag.Kinds(left) + "; `claudebox check`, outside, says why.\n"
+}
+
 const sandboxText = `# You are in a sandbox (claudebox)
 
 This session runs inside a bubblewrap sandbox with profile "{profile}". You have full permissions inside;
@@ -240,7 +250,7 @@ nothing outside is reachable. Do not try to leave it or to find credentials.
 - {nix}{devshell}
 - {readonly}
 - {git}
-- There is no sudo, docker, man, ssh key or GPG key.
+{left}- There is no sudo, docker, man, ssh key or GPG key.
 - A path that the user names but that is not here was not mounted: ask for
   ` + "`claudebox --mount-ro PATH`" + `, or for a copy in the project. Images too.
 - Browsers need ` + "`--no-sandbox`" + `: nested user namespaces are off.

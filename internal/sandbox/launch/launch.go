@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"claudebox/internal/diag"
 	"claudebox/internal/network/helper"
 	"claudebox/internal/plan"
 )
@@ -13,17 +14,18 @@ import (
 type Launch struct {
 	Setting
 	Plan     plan.Plan
-	Tier     string     // network tier in force
-	Mounts   []Mount    // in the order in which they are made
-	Closure  []string   // store paths that are mounted where a mount of kind closure is; sorted
-	Lay      bool       // claudebox makes the mounts over files that are inside anyway, see [Mount.coversFile]
-	ReadOnly []string   // paths that are remounted read-only after bwrap's mounts are made
-	Env      []Variable // sorted by name
-	StandIns []StandIn  // created before the sandbox starts, removed when it has ended
-	Command  []string   // the agent and the caller's arguments, as bwrap runs them
-	Outside  []Outside  // secrets that the agent uses but never sees
-	Notes    []string   // messages for the user before the start
-	Warnings []string   // the same, shown in red
+	Tier     string      // network tier in force
+	Mounts   []Mount     // in the order in which they are made
+	Closure  []string    // store paths that are mounted where a mount of kind closure is; sorted
+	Lay      bool        // claudebox makes the mounts over files that are inside anyway, see [Mount.coversFile]
+	ReadOnly []string    // paths that are remounted read-only after bwrap's mounts are made
+	Env      []Variable  // sorted by name
+	StandIns []StandIn   // created before the sandbox starts, removed when it has ended
+	Command  []string    // the agent and the caller's arguments, as bwrap runs them
+	Outside  []Outside   // secrets that the agent uses but never sees
+	Left     []diag.Left // what of the user's does not enter
+	Notes    []string    // messages for the user before the start
+	Warnings []string    // the same, shown in red
 
 	alone bool // bwrap is started with nothing of claudebox's beside it, see [Launch.byWords]
 }

@@ -92,6 +92,9 @@ func (v *View) way(name string) string {
 	if _, err := os.Stat(name); err != nil {
 		return ""
 	}
+	if pathname.Below(name, path.Join(v.Home, ".claude")) {
+		return ": it is private to your own Claude Code"
+	}
 	if at := v.Find(path.Base(name)); at != "" {
 		return ": `" + path.Base(name) + "` alone is found there"
 	}
@@ -155,14 +158,15 @@ func loaderOf(file io.ReaderAt) string {
 	return ""
 }
 
-// File says why a file of the host that a word of a command line names cannot be read inside; empty: it can, or the
-// word names no such file.
+// File says why a file or folder of the host that a word of a command line names cannot be read inside; empty: it can,
+// or the word names none.
 func (v *View) File(word string) (reason string) {
 	name, known := v.Expand(word)
 	if !known || !path.IsAbs(name) {
 		return ""
 	}
-	if info, err := os.Stat(name); err != nil || !info.Mode().IsRegular() || v.Has(name) {
+	info, err := os.Stat(name)
+	if err != nil || !info.Mode().IsRegular() && !info.IsDir() || v.Has(name) {
 		return ""
 	}
 	return word + " is not inside" + v.way(name)

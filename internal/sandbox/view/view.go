@@ -18,12 +18,12 @@ import (
 // View is the file system of a sandbox, as far as its mounts tell. Paths are absolute and as inside, if not said
 // otherwise.
 type View struct {
-	Path    []string          // the folders of PATH
-	Home    string            // what "~" stands for
-	Project string            // what CLAUDE_PROJECT_DIR stands for
-	Dir     string            // the current folder
-	Links   map[string]string // links that will be there when the sandbox starts, with their texts
+	Path    []string // the folders of PATH
+	Home    string   // what "~" stands for
+	Project string   // what CLAUDE_PROJECT_DIR stands for
+	Dir     string   // the current folder
 
+	links   map[string]string        // see [View.Link]
 	mounts  map[string]*launch.Mount // by destination
 	above   map[string]bool          // folders that a destination lies in
 	closure []string
@@ -32,16 +32,27 @@ type View struct {
 // Of makes the view of these mounts. closure are the store paths of a mount of kind closure.
 func Of(mounts []launch.Mount, closure []string) *View {
 	v := &View{
-		Links: map[string]string{}, closure: closure,
+		links: map[string]string{}, closure: closure,
 		mounts: make(map[string]*launch.Mount, len(mounts)), above: map[string]bool{"/": true},
 	}
 	for i := range mounts {
 		v.mounts[mounts[i].Destination] = &mounts[i]
-		for dir := path.Dir(mounts[i].Destination); !v.above[dir]; dir = path.Dir(dir) {
-			v.above[dir] = true
-		}
+		v.liesIn(mounts[i].Destination)
 	}
 	return v
+}
+
+// liesIn notes the folders that a path lies in.
+func (v *View) liesIn(name string) {
+	for dir := path.Dir(name); !v.above[dir]; dir = path.Dir(dir) {
+		v.above[dir] = true
+	}
+}
+
+// Link adds a link that will be there when the sandbox starts.
+func (v *View) Link(name, text string) {
+	v.links[name] = text
+	v.liesIn(name)
 }
 
 // Resolve follows all links of a path. It fails with [fs.ErrNotExist] if nothing is there.
@@ -85,7 +96,7 @@ func (v *View) OnHost(name string) string {
 // Lstat describes what is at a path, without following a link there.
 func (v *View) Lstat(name string) (fs.FileInfo, error) {
 	missing := &fs.PathError{Op: "lstat", Path: name, Err: fs.ErrNotExist}
-	if _, is := v.Links[name]; is {
+	if _, is := v.links[name]; is {
 		return entry{name: name, mode: fs.ModeSymlink | 0o777}, nil
 	}
 	m := v.mounts[name]
@@ -120,7 +131,7 @@ var devices = []string{"null", "zero", "full", "random", "urandom", "tty", "ptmx
 
 // Readlink returns the text of a link.
 func (v *View) Readlink(name string) (string, error) {
-	if text, is := v.Links[name]; is {
+	if text, is := v.links[name]; is {
 		return text, nil
 	}
 	if m := v.mounts[name]; m != nil && m.Kind == plan.Symlink {

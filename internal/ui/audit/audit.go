@@ -211,7 +211,20 @@ func (v View) place(m launch.Mount) string {
 	return v.name(m.Destination)
 }
 
+func redIf(red bool) string {
+	if red {
+		return layout.Red
+	}
+	return ""
+}
+
 func (p *page) remarks(l launch.Launch) {
+	if len(l.Left) > 0 {
+		p.title("left out: " + diag.Kinds(l.Left))
+	}
+	for _, left := range l.Left {
+		p.item("- ", left.Text, redIf(left.Red))
+	}
 	if len(l.Warnings)+len(l.Notes) == 0 {
 		return
 	}

@@ -51,6 +51,9 @@ func (v View) brief(l launch.Launch, changes []string, each int) (text string, f
 		p.few("dev shell", l.Devshell, "", 1)
 	}
 	p.few("hidden", p.hidden(l), "", 1)
+	if len(l.Left) > 0 {
+		p.few("left out", diag.Kinds(l.Left)+"; d shows why", "", each)
+	}
 	if n := len(l.Notes); n > 0 {
 		p.few("remarks", fmt.Sprintf("%d, which d shows", n), "", 1)
 	}
@@ -63,7 +66,7 @@ func (v View) brief(l launch.Launch, changes []string, each int) (text string, f
 	}
 	p.few("network", p.reach(l, each), colour, each)
 	p.secrets(l, each)
-	fits = p.warnings(l.Warnings, each, briefLines-1-strings.Count(p.b.String(), "\n"))
+	fits = p.warnings(reds(l), each, briefLines-1-strings.Count(p.b.String(), "\n"))
 	return p.b.String(), fits
 }
 
@@ -79,10 +82,11 @@ func (v View) Line(l launch.Launch) string {
 }
 
 // Warnings renders what the question shows in red of a launch that nobody is asked about: the secrets that can be read
-// inside, and all red remarks. The network is the tier that was asked for.
+// inside, all red remarks, and what is left out that a commit or a secret depends on. The network is the tier that was
+// asked for.
 func (v View) Warnings(l launch.Launch) string {
 	p := page{View: v}
-	list := l.Warnings
+	list := reds(l)
 	if readable := p.readable(l); len(readable) > 0 {
 		list = append([]string{"secrets that can be read inside: " + strings.Join(readable, ", ")}, list...)
 	}
@@ -90,6 +94,16 @@ func (v View) Warnings(l launch.Launch) string {
 		p.line(p.Paint(layout.Red, "claudebox: "+diag.Visible(w)))
 	}
 	return p.b.String()
+}
+
+// reds are all red remarks: first on what is left out that a commit or a secret depends on.
+func reds(l launch.Launch) (list []string) {
+	for _, left := range l.Left {
+		if left.Red {
+			list = append(list, left.Text)
+		}
+	}
+	return append(list, l.Warnings...)
 }
 
 // warnings writes red remarks into at most so many lines, and each of them into at most each. Those

@@ -2,10 +2,12 @@ package audit
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"claudebox/checks/golden"
+	"claudebox/internal/diag"
 	"claudebox/internal/diag/layout"
 	"claudebox/internal/plan"
 	"claudebox/internal/sandbox/launch"
@@ -50,7 +52,17 @@ func fiveProfiles() map[string]launch.Launch {
 		"secrets": base(secrets),
 		"allow":   base(allow),
 		"closure": base(func(l *launch.Launch) { l.Plan.Nix.Store, l.Closure, l.Tier = "closure", make([]string, 400), "none" }),
+		"left": base(func(l *launch.Launch) {
+			for kind, count := range map[string]int{"hook": 2, "status line": 1, "MCP server": 3, "skill": 12, "import": 2, "git setting": 4} {
+				for range count {
+					l.Left = append(l.Left, diag.Left{Kind: kind, Text: "your " + kind + " does not enter: because"})
+				}
+			}
+			slices.SortFunc(l.Left, func(a, b diag.Left) int { return strings.Compare(a.Kind, b.Kind) })
+			l.Left = append(l.Left, diag.Left{Kind: "git filter", Text: "git refuses what needs filter.lfs.clean", Red: true})
+		}),
 		"everything": base(func(l *launch.Launch) {
+			l.Left = []diag.Left{{Kind: "hook", Text: "your hook does not enter"}}
 			secrets(l)
 			allow(l)
 			l.Plan.Nix.Store, l.Closure = "closure", make([]string, 400)
@@ -81,6 +93,15 @@ func TestTheQuestionFitsIntoHalfATerminal(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// Nobody is asked, and a commit would hold something else: that is told.
+func TestWhatACommitDependsOnIsToldWithoutAQuestion(t *testing.T) {
+	v := View{View: layout.View{Home: "/home/u", Width: 80}}
+	if got := v.Warnings(fiveProfiles()["left"]); !strings.Contains(got, "claudebox: git refuses what needs filter.lfs.clean") ||
+		strings.Contains(got, "hook") {
+		t.Errorf("told is %q", got)
 	}
 }
 

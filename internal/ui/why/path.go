@@ -96,9 +96,13 @@ func unseen(l launch.Launch, asked Asked) Answer {
 	switch relation {
 	case profile.Within:
 		a.Says += fmt.Sprintf(": %s holds secrets (%s)", secret.Path, secret.What)
+		place := ""
+		if fault, _ := profile.DestinationFault(profile.Tilde(asked.Home, asked.Path)); fault != "" {
+			place = ", sandbox: /mnt/" + path.Base(asked.Path)
+		}
 		a.Change = fmt.Sprintf(
-			"`mounts: [{host: %s, mode: ro, secret: true}]` in the profile, if the agent shall read it",
-			asked.shown(asked.Path))
+			"`mounts: [{host: %s%s, mode: ro, secret: true}]` in the profile, if the agent shall read it",
+			asked.shown(asked.Path), place)
 	case profile.Around:
 		a.Says += fmt.Sprintf(": it holds %s (%s)", secret.Path, secret.What)
 		a.Change = "mount the files and folders in it that are needed"

@@ -69,9 +69,9 @@ func Variable(l launch.Launch, name, value string, set bool) Answer {
 			return entering(v)
 		}
 	}
-	for _, note := range l.Notes {
-		if strings.HasPrefix(note, name+" (") { // the remark on a variable that cannot be used inside
-			return no(note, "", "")
+	for _, left := range l.Left {
+		if strings.HasPrefix(left.Text, name+" (") { // a variable that cannot be used inside
+			return no(left.Text, "", "")
 		}
 	}
 	for _, e := range l.Plan.Env {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/internal/diag"
 	"claudebox/internal/network/policy"
 	"claudebox/internal/plan"
 	"claudebox/internal/sandbox/launch"
@@ -18,7 +19,7 @@ func aLaunch(tier string) launch.Launch {
 			Network: plan.Network{Tier: tier, Allow: []string{"*.example.org", "api.example.com:8443"}, Out: []int{5432}},
 			Env:     []plan.Env{{Name: "EDITOR", From: plan.FromHost, Why: "base"}, {Name: "LC_ALL", From: plan.FromHost, Why: "base"}},
 		},
-		Notes: []string{"EDITOR (vim) does not enter: that program is not inside"},
+		Left: []diag.Left{{Kind: "variable", Text: "EDITOR (vim) does not enter: that program is not inside"}},
 		Env: []launch.Variable{
 			{Env: plan.Env{Name: "GH_TOKEN", From: plan.FromHost, Secret: true, Why: "profile work:3"}, Value: "ghp_0123456789abcdef"},
 			{Env: plan.Env{Name: "HOME", From: plan.FromMade, Why: "base"}, Value: "/home/u"},
@@ -58,7 +59,7 @@ func TestPaths(t *testing.T) {
 		"/home/u/music":          "no:     ~/music is not inside\nchange: `--mount-ro ~/music`, or an entry in the profile's mounts\n",
 		"/home/u/.ssh/id":        "no:     ~/.ssh/id is not inside: ~/.ssh holds secrets (SSH keys)\nchange: `mounts: [{host: ~/.ssh/id, mode: ro, secret: true}]` in the profile, if the agent shall read it\n",
 		"/home/u":                "no:     ~ is not inside: it holds ~/.ssh (SSH keys)\nchange: mount the files and folders in it that are needed\n",
-		"/home/u/.claude/x":      "no:     ~/.claude/x is not inside: there it is ~/.claudebox/instances/1/.claude/x\nrule:   base\nchange: `mounts: [{host: ~/.claude/x, mode: ro, secret: true}]` in the profile, if the agent shall read it\n",
+		"/home/u/.claude/x":      "no:     ~/.claude/x is not inside: there it is ~/.claudebox/instances/1/.claude/x\nrule:   base\nchange: `mounts: [{host: ~/.claude/x, sandbox: /mnt/x, mode: ro, secret: true}]` in the profile, if the agent shall read it\n",
 		"/etc/passwd":            "no:     /etc/passwd is not inside: there it is a file of claudebox's making\nrule:   base\nchange: `--mount-ro /etc/passwd:INSIDE` shows it at another path\n",
 		"/bin/sh":                "no:     /bin/sh is not inside: there it is a link to /nix/store/x/sh\nrule:   base\nchange: `--mount-ro /bin/sh:INSIDE` shows it at another path\n",
 		"/proc/1/environ":        "no:     /proc/1/environ is not inside: the sandbox has processes and devices of its own\nrule:   base\n",

@@ -307,19 +307,19 @@ type Lent struct {
 // LentLimit is how many entries of such a folder are looked at: some ten milliseconds.
 const LentLimit = 50_000
 
-// LookLent looks for secrets in a folder that an agent may read. shown reports what it may read all the same. cut says
-// that there was more than could be looked at.
-func LookLent(dir string, shown func(rel string) bool) (secrets []Lent, cut bool, err error) {
+// LookLent looks for secrets in a folder that an agent may read. shown reports what it may read all the same. links are
+// all symbolic links in it. cut says that there was more than could be looked at.
+func LookLent(dir string, shown func(rel string) bool) (secrets []Lent, links []string, cut bool, err error) {
 	at, err := beneath.Open(dir)
 	if err != nil {
-		return nil, false, err
+		return nil, nil, false, err
 	}
 	defer at.Close()
 	wanted := func(folder string) func(string, bool) bool {
 		return func(name string, dir bool) bool { return !dir && secretfile.Of(folder, name) != secretfile.Plain }
 	}
 	filled := []string{"node_modules", ".venv"} // by tools, with nothing of the user's
-	seen := survey.Walk(at, survey.Question{Wanted: wanted, Skipped: filled, Limit: LentLimit}, nil)
+	seen := survey.Walk(at, survey.Question{Wanted: wanted, Skipped: filled, Limit: LentLimit, LinksSince: 1}, nil)
 	look := git.Look{Git: seen.Git, Bare: seen.Bare}
 	if IsGitFolder(dir) {
 		look.Own = []string{"."}
@@ -341,5 +341,5 @@ func LookLent(dir string, shown func(rel string) bool) (secrets []Lent, cut bool
 			secrets = append(secrets, Lent{Rel: f.Rel})
 		}
 	}
-	return secrets, seen.Cut, nil
+	return secrets, seen.NewLinks, seen.Cut, nil
 }

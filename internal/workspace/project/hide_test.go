@@ -28,7 +28,7 @@ func TestSecretsInTheGitFoldersOfLentFolders(t *testing.T) {
 	w.write("lent/a/.env", "A=b")
 	want := []string{"a/.env", "a/.git/FETCH_HEAD", "a/.git/config", "a/.git/credentials", "a/.git/git-crypt", "a/.git/hooks/pre-push"}
 	for dir, in := range map[string]string{"lent": "", "lent/a": "a/", "lent/a/.git": "a/.git/"} {
-		found, _, err := project.LookLent(w.path(dir), func(string) bool { return false })
+		found, _, _, err := project.LookLent(w.path(dir), func(string) bool { return false })
 		if err != nil {
 			t.Fatal(err)
 		}

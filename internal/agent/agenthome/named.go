@@ -1,0 +1,91 @@
+package agenthome
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"claudebox/internal/agent/object"
+)
+
+// Named lists the files of the user's own folder of Claude Code that its settings name: words of the commands of hooks
+// and of the status line. They are relative to that folder, sorted, without those in [Folders].
+func (r Request) Named(settings []byte) (files []string) {
+	o := object.Parse(settings)
+	commands := []string{object.As[string](object.Parse(o["statusLine"])["command"])}
+	for _, matchers := range object.As[map[string][]object.Object](o["hooks"]) {
+		for _, matcher := range matchers {
+			for _, hook := range object.As[[]object.Object](matcher["hooks"]) {
+				commands = append(commands, object.As[string](hook["command"]))
+			}
+		}
+	}
+	for _, command := range commands {
+		for _, word := range shellSplit(command) {
+			if rel, is := r.inOwn(word); is {
+				files = append(files, rel)
+			}
+		}
+	}
+	slices.Sort(files)
+	return slices.Compact(files)
+}
+
+// inOwn returns the path of a file relative to the user's own folder of Claude Code, if a word names one there that
+// does not lie in one of [Folders].
+func (r Request) inOwn(word string) (rel string, is bool) {
+	for _, begin := range []string{"~/", "$HOME/", "${HOME}/"} {
+		if rest, found := strings.CutPrefix(word, begin); found {
+			word = path.Join(r.UserHome, rest)
+		}
+	}
+	for _, own := range []string{r.Own("."), path.Join(r.UserHome, ".claude")} {
+		if rest, below := strings.CutPrefix(path.Clean(word), own+"/"); below {
+			first, _, _ := strings.Cut(rest, "/")
+			return rest, !slices.Contains(Folders, first)
+		}
+	}
+	return "", false
+}
+
+// MostImports bounds how many files a memory may import, and DeepestImport how deep: Claude Code follows five.
+const (
+	MostImports   = 50
+	DeepestImport = 5
+)
+
+// Imports lists what a memory file imports, as it is written: "@docs/rules.md", "@~/notes.md". What stands in code is
+// no import.
+func Imports(memory []byte) (list []string) {
+	fenced := false
+	for line := range strings.Lines(string(memory)) {
+		trimmed := strings.TrimSpace(line)
+		if strings.HasPrefix(trimmed, "```") || strings.HasPrefix(trimmed, "~~~") {
+			fenced = !fenced
+			continue
+		}
+		if fenced {
+			continue
+		}
+		for i, part := range strings.Split(line, "`") {
+			if i%2 == 1 { // between backquotes
+				continue
+			}
+			for _, word := range strings.Fields(part) {
+				name, is := strings.CutPrefix(word, "@")
+				name = strings.TrimRight(name, ".,;:!?)")
+				if is && isPath(name) && !slices.Contains(list, name) {
+					list = append(list, name)
+				}
+			}
+		}
+	}
+	return list
+}
+
+// isPath reports whether a word behind an @ is the path of a file, and not somebody's name or a package.
+func isPath(name string) bool {
+	return name != "" && !strings.Contains(name, "@") &&
+		(strings.HasPrefix(name, "~/") || strings.HasPrefix(name, "/") || strings.HasPrefix(name, ".") ||
+			strings.Contains(path.Base(name), ".") || strings.Contains(name, "/"))
+}

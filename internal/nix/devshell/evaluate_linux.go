@@ -140,24 +140,25 @@ func alone(ctx context.Context, program string, words ...string) *exec.Cmd {
 func runHook(r Request, s shell, env environment) (environment, error) {
 	script, left := filepath.Join(r.State, hookName), filepath.Join(r.State, leftName)
 	_ = os.Remove(left)
-	coreutils := filepath.Dir(r.Env)
 	keep := func(name string) bool {
 		_, set := env[name]
 		return set || strings.HasPrefix(name, "BASH") || matches(refused, name) || matches(r.Refused, name)
 	}
-	text := s.definitions(keep) + fmt.Sprintf(`
-exec </dev/null > >(%[1]s/head -c %[2]d >%[3]s; exec %[1]s/cat >/dev/null) 2>&1
-trap '%[4]s -0 >%[5]s.new && %[1]s/mv %[5]s.new %[5]s' EXIT
-eval "${shellHook:-}"
-`, coreutils, mostLog, filepath.Join(r.State, hookLogName), r.Env, left)
+	text := s.definitions(keep) + fmt.Sprintf("trap 'exec %s -0 >%s' EXIT\neval \"${shellHook:-}\"\n", r.Env, left)
 	if err := os.WriteFile(script, []byte(text), 0o600); err != nil {
 		return nil, err
 	}
+	log, err := os.OpenFile(filepath.Join(r.State, hookLogName), os.O_CREATE|os.O_TRUNC|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), hookTime)
 	defer cancel()
 	cmd := alone(ctx, r.Bash, "--noprofile", "--norc", script)
-	cmd.Dir, cmd.Env = r.Dir, env.list()
-	err := cmd.Run()
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = r.Dir, env.list(), log, log
+	err = cmd.Run()
+	_ = log.Truncate(min(sizeOf(log), mostLog)) // what it left running writes on
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("did not end in %v", hookTime)
 	}
@@ -169,4 +170,13 @@ eval "${shellHook:-}"
 		return nil, errors.New("ended in another program")
 	}
 	return environmentOf(strings.Split(strings.TrimSuffix(string(content), "\x00"), "\x00")), nil
+}
+
+// sizeOf is the size of an open file, in bytes.
+func sizeOf(file *os.File) int64 {
+	info, err := file.Stat()
+	if err != nil {
+		return 0
+	}
+	return info.Size()
 }

@@ -188,3 +188,23 @@ func (w *world) resumption(t *testing.T, c *window.Window) []string {
 	}
 	return strings.Fields(line)
 }
+
+// The agent is told of the project's dev shell, which is made only after its other notes; and runs in it.
+func TestTheAgentIsToldOfTheDevShell(t *testing.T) {
+	w := newWorld(t)
+	w.more = map[string]any{"nix": map[string]any{"daemon": "own"}}
+	w.constants["NIX_CONFIG"] = "substituters ="
+	w.write(t, "project/shell.nix", `{ p ? import <nixpkgs> { } }: p.runCommand "nix-shell" { outputs = [ "out" ];
+		nativeBuildInputs = [ p.hello ]; NAME = "value"; ANTHROPIC_MODEL = "x"; } ":"`)
+	w.write(t, "project/.envrc", "use nix\n")
+	w.model.Add(script.Bash("hello; echo $NAME"), script.Say("Done.").After(script.Succeeded("Hello, world!", "value")))
+	if got := w.print(t); got.status != 0 || !strings.Contains(got.stderr, "does not bring in ANTHROPIC_MODEL") {
+		t.Errorf("status %d, stderr: %s", got.status, got.stderr)
+	}
+	first := w.model.Requests()[0].Text()
+	for _, want := range []string{"environment is the project's dev shell shell.nix", "Its programs: hello.", "from it: ANTHROPIC_MODEL"} {
+		if !strings.Contains(first, want) {
+			t.Errorf("first request lacks %q:\n%s", want, indent(first))
+		}
+	}
+}

@@ -251,7 +251,7 @@ func hostOf(in inputs, p parts) launch.Host {
 			Bwrap: in.tools[resolve.ToolBwrap], Env: in.tools[resolve.ToolEnv], Bash: in.tools[resolve.ToolBash],
 			Shim:    plan.ToolPath(in.plan, resolve.ToolEnv),
 			Project: in.project.Path, Branch: in.options.Branch, Dir: in.project.Dir, State: in.Instance.Dir,
-			Agent: p.agent.Agent, Devshell: p.devshell.shown, Before: p.devshell.before, Request: in.options.Words,
+			Agent: p.agent.Agent, Devshell: p.devshell.stage, Request: in.options.Words,
 			Limited: p.limited, Seccomp: seccomp.Filter(),
 		},
 		Part: all.Part, Nix: p.nix.Nix, Facts: in.Facts, Etc: in.etc,

@@ -21,10 +21,9 @@ import (
 // devshellPart is the stage that makes the environment of the project's dev shell inside, and what is known of it.
 type devshellPart struct {
 	part
-	before []string // the command of the stage; none: there is no dev shell
-	state  string   // the folder on the host where Nix inside keeps its state
-	folder string   // the folder of the dev shell, below state
-	shown  string   // for people
+	stage  *launch.Devshell // nil: none is looked for
+	state  string           // the folder on the host where Nix inside keeps its state
+	folder string           // the folder of the dev shell, below state
 }
 
 // devshellOf decides whether the sandbox looks for a dev shell. What it is, and whether there is one, is found out
@@ -65,13 +64,18 @@ func devshellOf(in inputs, nix nixPart) (made devshellPart, err error) {
 	if err != nil {
 		return made, err
 	}
-	made.before = []string{devshell.ProgramInner}
-	made.shown = name + ", which is evaluated inside, before the agent"
+	made.stage = &launch.Devshell{
+		Before: []string{devshell.ProgramInner}, Shown: name + ", which is evaluated inside, before the agent",
+	}
 	if record, known := devshell.Look(made.state, made.folder); known {
-		made.shown = record.Brief()
+		made.stage.Shown = record.Brief()
 	}
 	made.mount(
 		launch.Mount{Kind: plan.ROBind, Source: program, Destination: devshell.ProgramInner, Why: plan.Base},
+		// Claude Code reads what is written there as it does the notes on the sandbox, which are made before.
+		launch.Mount{
+			Kind: plan.Tmpfs, Destination: devshell.Rules, Mode: "0755", Size: devshell.RulesSize, Why: plan.Base,
+		},
 		launch.Mount{
 			Kind: plan.File, Source: "devshell", Destination: devshell.RequestInner, Mode: "0444", Data: text,
 			Why: plan.Base,
@@ -97,7 +101,7 @@ func namesDevshell(project, dir string) (folder, name string) {
 // Devshell says for people what the dev shell of a session gives, why there is none, and what Nix and the hook said.
 func (s *Session) Devshell() string {
 	part := s.parts.devshell
-	if len(part.before) == 0 {
+	if part.stage == nil {
 		why := "the project has no flake.nix and no .envrc, and the profile names none"
 		if len(part.Notes) > 0 {
 			why = strings.Join(part.Notes, "; ")
@@ -108,7 +112,7 @@ func (s *Session) Devshell() string {
 	}
 	record, known := devshell.Look(part.state, part.folder)
 	if !known {
-		return "dev shell: " + part.shown + "; `claudebox devshell --refresh` does it now\n"
+		return "dev shell: " + part.stage.Shown + "; `claudebox devshell --refresh` does it now\n"
 	}
 	return record.Report(time.Now()) + devshell.Log(part.state, part.folder)
 }

@@ -41,6 +41,13 @@ const Folder = "claudebox-devshell"
 // Variable has inside, in a few words, what the dev shell gives or why there is none.
 const Variable = "CLAUDEBOX_DEVSHELL"
 
+// Rules is a folder in memory where Claude Code looks for rules, beside the notes on the sandbox: what there is of the
+// dev shell is written there. RulesSize is its size in bytes.
+const (
+	Rules     = "/etc/claude-code/.claude/rules"
+	RulesSize = 1 << 20
+)
+
 // Auto is the value of [Request.Flake] for what the project itself names.
 const Auto = "auto"
 

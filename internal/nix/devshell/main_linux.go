@@ -47,6 +47,7 @@ func Main(words []string) int {
 		env = launch
 	}
 	env[Variable] = summary(record, err)
+	_ = os.WriteFile(filepath.Join(Rules, "devshell.md"), []byte(notes(record, err)), 0o600) // it is of the same use without
 	err = unix.Exec(words[0], words, env.list())
 	diag.Print(os.Stderr, diag.Wrap("start "+words[0], err, ""))
 	if errors.Is(err, unix.ENOENT) {
@@ -237,6 +238,32 @@ func summary(record Record, err error) string {
 		return "none: " + diag.Visible(strings.TrimSpace(record.Shown+" "+err.Error()))
 	}
 	return record.Summary()
+}
+
+// mostNamed is how many programs and variables the agent is told of by name.
+const mostNamed = 40
+
+// notes is what the agent reads of the dev shell.
+func notes(record Record, err error) string {
+	var none noShell
+	if errors.As(err, &none) {
+		return "There is no dev shell of the project in this environment: " + none.Error() + ".\n"
+	}
+	if err != nil {
+		return "The dev shell of the project, " + record.Shown + ", is not in this environment: " +
+			diag.Visible(err.Error()) + ". The user sees all with `claudebox devshell`; `nix develop " + record.Shown +
+			"` may say more. What you mend counts from the next session on.\n"
+	}
+	text := "The environment is the project's dev shell " + record.Shown + ", as by `nix develop`. Its programs: " +
+		diag.Some(record.Programs, mostNamed) + ". Its variables: " + diag.Some(record.Variables, mostNamed) + ".\n"
+	if len(record.Left) > 0 {
+		text += "Not taken over from it: " + diag.Some(record.Left, mostNamed) + ".\n"
+	}
+	if record.Hook != "" {
+		text += "Its hook " + record.Hook + ".\n"
+	}
+	return text + "For another shell of the flake: `nix develop .#other -c PROGRAM`. A change of it counts here from the " +
+		"next session on, and in `nix develop -c PROGRAM` at once.\n"
 }
 
 // interruptible returns a context that ends with Ctrl-C where a person waits at a terminal. Elsewhere Ctrl-C ends all.

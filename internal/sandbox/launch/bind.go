@@ -129,5 +129,8 @@ func command(h Host) []string {
 	if h.Agent.LookUp {
 		words = slices.Concat([]string{h.Shim, "--"}, words)
 	}
-	return slices.Concat(h.Before, words)
+	if h.Devshell != nil {
+		words = slices.Concat(h.Devshell.Before, words)
+	}
+	return words
 }

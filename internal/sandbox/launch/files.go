@@ -95,7 +95,6 @@ func sandboxMD(p plan.Plan, h Host) []byte {
 		"tier":     p.Network.Tier,
 		"network":  networkText(p.Network),
 		"nix":      nixWords(h),
-		"devshell": devshellWords(h),
 		"readonly": readOnlyWords(h),
 		"git":      accessWords(p.Git),
 		"left":     leftWords(h.Left),
@@ -117,17 +116,6 @@ func nixWords(h Host) string {
 	}
 	return "Nix can evaluate here, but neither build nor fetch: only the programs on PATH are there. " +
 		"Ask the user to add a package to the profile."
-}
-
-// devshellWords describes for the agent the dev shell of the project, which is made only after this text.
-func devshellWords(h Host) string {
-	if len(h.Before) == 0 {
-		return ""
-	}
-	return "\n- The project's dev shell is your environment, as by `nix develop`: its programs are on PATH. " +
-		"`echo $CLAUDEBOX_DEVSHELL` says\n  what it gave, or why there is none. " +
-		"Another shell of the flake: `nix develop .#other -c PROGRAM`. What you change in it counts from the\n  next " +
-		"session on, and in `nix develop -c PROGRAM` at once."
 }
 
 // readOnlyWords describes for the agent which files of the project it cannot write or
@@ -247,7 +235,7 @@ nothing outside is reachable. Do not try to leave it or to find credentials.
 - Project: {project}, read-write. Everything else is read-only, temporary, or absent.
 - {home} and /tmp are temporary and gone when the session ends, except ~/.claude and package caches.
 - Network: {tier}: {network}.
-- {nix}{devshell}
+- {nix}
 - {readonly}
 - {git}
 {left}- There is no sudo, docker, man, ssh key or GPG key.

@@ -41,11 +41,16 @@ type Setting struct {
 	Dir      string // current folder inside, at or below Project
 	State    string // the instance's folder on the host; the agent sees only parts of it
 	Agent    Agent
-	Devshell string   // what is known of the dev shell that the agent gets, for people; empty: there is none
-	Before   []string // the program that becomes the agent, and its own words; none: the agent is run at once
-	Request  []string // the caller's arguments for the agent
-	Limited  bool     // resource limits are put on the sandbox's processes before the agent runs
-	Seccomp  []byte   // the filter, as bwrap --seccomp takes it
+	Devshell *Devshell // the dev shell of the project that the agent gets; nil: none is looked for
+	Request  []string  // the caller's arguments for the agent
+	Limited  bool      // resource limits are put on the sandbox's processes before the agent runs
+	Seccomp  []byte    // the filter, as bwrap --seccomp takes it
+}
+
+// Devshell is how the agent gets the project's dev shell.
+type Devshell struct {
+	Before []string // the program that becomes the agent, inside, before the agent's words
+	Shown  string   // what is known of the dev shell, for people; empty: there is probably none
 }
 
 // Agent is the program that runs inside, and what it needs there.

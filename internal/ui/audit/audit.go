@@ -58,8 +58,8 @@ func (p *page) head(l launch.Launch, title string) {
 	p.field("agent", p.agent(l), "")
 	p.field("home", home(p, l), "")
 	p.field("packages", packages(l.Plan), "")
-	if l.Devshell != "" {
-		p.field("dev shell", l.Devshell, "")
+	if l.Devshell != nil && l.Devshell.Shown != "" {
+		p.field("dev shell", l.Devshell.Shown, "")
 	}
 	p.network(l)
 	p.field("nix", nix(l), "")

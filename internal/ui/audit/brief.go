@@ -47,8 +47,8 @@ func (v View) brief(l launch.Launch, changes []string, each int) (text string, f
 		tail += fmt.Sprintf("; %d store paths", len(l.Closure))
 	}
 	p.few("programs", p.list(names(own), tail, p.room()), "", 1)
-	if l.Devshell != "" {
-		p.few("dev shell", l.Devshell, "", 1)
+	if l.Devshell != nil && l.Devshell.Shown != "" {
+		p.few("dev shell", l.Devshell.Shown, "", 1)
 	}
 	p.few("hidden", p.hidden(l), "", 1)
 	if len(l.Left) > 0 {

@@ -247,3 +247,35 @@ func TestADevShellNeedsNixInside(t *testing.T) {
 	closure := w.profile(t, "nix: {store: closure}")
 	wantContains(t, run(t, w.session(`hello 2>/dev/null || echo "$CLAUDEBOX_DEVSHELL"`, "--profile", closure)).stdout, "none: .#default")
 }
+
+// direnv inside has a folder of its own in the place of the user's, and what it was allowed: both are kept, and nothing
+// of it is outside (N6). What its links lead to is not collected.
+func TestDirenvInside(t *testing.T) {
+	w := newWorld(t)
+	w.git(t, "project", "init", "-q")
+	w.write(t, "project/.gitignore", ".direnv\n")
+	w.write(t, "project/.direnv/mine", "mine\n")
+	path := strings.TrimSpace(w.inside(t, build+`ls .direnv; path=$(build kept 'echo kept >$out')
+		nix build --out-link .direnv/profile $path; mkdir -p ~/.local/share/direnv/allow; echo allowed >~/.local/share/direnv/allow/x
+		cached=$(build cached 'echo cached >$out'); nix build --out-link ~/.cache/link $cached; echo $cached`))
+	if exists(w.path("project/.direnv/profile")) || w.read(t, "project/.direnv/mine") != "mine\n" {
+		t.Error("the user's .direnv was changed")
+	}
+	succeed(t, w.claudebox("instance", "gc"))
+	wantEqual(t, w.inside(t, `cat .direnv/profile `+path+` ~/.local/share/direnv/allow/x; nix path-info `+path+` >/dev/null`), "kept\ncached\nallowed\n")
+}
+
+// A linked worktree has its own dev shell, in the one instance of its repository.
+func TestTheDevShellOfALinkedWorktree(t *testing.T) {
+	w := newWorld(t)
+	w.git(t, "project", "init", "-q")
+	w.flake(t, "project", `NAME = "main";`)
+	w.git(t, "project", "add", "-A")
+	w.git(t, "project", "commit", "-qm", "a flake")
+	w.git(t, "project", "worktree", "add", "-q", "../tree")
+	w.flake(t, "tree", `NAME = "tree";`)
+	tree := w.session(hasShell)
+	tree.Dir = w.path("tree")
+	wantContains(t, succeed(t, tree), "Hello, world!\ntree .#default: 1 programs, 2 variables\n")
+	wantContains(t, w.inside(t, hasShell), "main .#default: 1 programs, 2 variables\n")
+}

@@ -73,7 +73,7 @@ var networkMounts = []Mount{
 var caches = []string{
 	".cache",
 	".npm", ".cargo", ".gradle", ".m2", ".bun", "go",
-	".local/share/uv", ".local/share/pnpm",
+	".local/share/uv", ".local/share/pnpm", ".local/share/direnv",
 }
 
 // hostVariables are the variables that every sandbox gets from the caller's

@@ -131,6 +131,9 @@ func lookAtState(in inputs) (state.Instance, error) {
 	for _, folder := range p.Agent.Home { // that is kept beside ~/.claude
 		req.Folders = append(req.Folders, plan.KeptFolder(folder))
 	}
+	if slices.ContainsFunc(in.project.Mounts, func(m project.Mount) bool { return isDirenv(in.project, m) }) {
+		req.Folders = append(req.Folders, direnvFolder(in.project))
+	}
 	if slices.ContainsFunc(p.Env, func(e plan.Env) bool { return e.Name == apiKey && e.From == plan.FromHost }) {
 		req.APIKey, _ = in.Facts.Env.Get(apiKey)
 	}

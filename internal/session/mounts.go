@@ -2,6 +2,8 @@ package session
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"io/fs"
 	"os"
@@ -63,6 +65,13 @@ func mountsOf(in inputs) (made part, linked map[string]string, err error) {
 func protection(in inputs, folder project.Project) (made part) {
 	empty := emptyFolder(in.call)
 	for _, m := range folder.Mounts {
+		if isDirenv(folder, m) && m.Mode == project.Own {
+			made.mount(launch.Mount{
+				Kind: plan.Bind, Source: filepath.Join(in.Instance.Dir, direnvFolder(folder)), Destination: m.Path,
+				Why: plan.Base,
+			})
+			continue
+		}
 		made.mount(projectMount(m, empty, handover.Place{Folder: placeFolder(in, m.Path)}.Inner()))
 	}
 	made.mount(objectsOf(folder)...)
@@ -74,6 +83,29 @@ func protection(in inputs, folder project.Project) (made part) {
 		made.StandIns = append(made.StandIns, standIn)
 	}
 	return made
+}
+
+// isDirenv reports whether a mount is that of direnv's folder of a project, where that is not tracked.
+func isDirenv(folder project.Project, m project.Mount) bool {
+	return m.Path == folder.Path+"/.direnv" && m.Dir && (m.Mode == project.ReadOnly || m.Mode == project.Own)
+}
+
+// withOwnDirenv gives direnv inside a folder of its own in the place of the user's: what it makes there leads into the
+// store inside, and would lead nowhere outside.
+func withOwnDirenv(opened project.Project) project.Project {
+	opened.Mounts = slices.Clone(opened.Mounts)
+	for i, m := range opened.Mounts {
+		if isDirenv(opened, m) {
+			opened.Mounts[i].Mode = project.Own
+		}
+	}
+	return opened
+}
+
+// direnvFolder is the folder of the instance that is direnv's of a project; worktrees share an instance.
+func direnvFolder(folder project.Project) string {
+	sum := sha256.Sum256([]byte(folder.Path))
+	return "direnv-" + hex.EncodeToString(sum[:8])
 }
 
 // objectsOf mounts the objects of a folder's repositories, read-only.

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/host"
 	"claudebox/internal/linux/cachefile"
 	"claudebox/internal/linux/smallfile"
 	"claudebox/internal/nix/buildbox"
@@ -28,6 +29,7 @@ import (
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/sandbox/seccomp"
 	"claudebox/internal/sandbox/storetree"
+	"claudebox/internal/workspace/project"
 )
 
 // nixPart is what Nix uses inside.
@@ -338,7 +340,17 @@ func CollectGarbage(c Caller, o Options) (said string, err error) {
 	}
 	defer slot.Close()
 	nix := filepath.Join(filepath.Dir(manifest.Tools[resolve.ToolNix]), "nix-store")
-	words := inside.CollectWords(dir, found.InstanceRoot, nix)
+	facts, err := host.Detect()
+	if err != nil {
+		return "", err
+	}
+	links := [][2]string{
+		{found.InstanceRoot, found.InstanceRoot}, {filepath.Join(instance, "cache"), filepath.Join(facts.Home, ".cache")},
+	}
+	if slices.ContainsFunc(found.Mounts, func(m project.Mount) bool { return isDirenv(found, m) }) {
+		links = append(links, [2]string{filepath.Join(instance, direnvFolder(found)), found.Path + "/.direnv"})
+	}
+	words := inside.CollectWords(dir, links, nix)
 	cmd := exec.Command(manifest.Tools[resolve.ToolBwrap], words...)
 	cmd.Env = []string{}
 	filter, err := filterFile()

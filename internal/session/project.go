@@ -32,7 +32,7 @@ func openProject(in inputs) (project.Project, error) {
 			"start without --yes, in a subfolder, or say `show: [\"**\"]` in the profile to hide nothing",
 			"it has more entries than are looked at, and nobody is asked")
 	}
-	return opened, err
+	return withOwnDirenv(opened), err
 }
 
 // openRemembered opens a project. It returns an error if what is remembered of earlier sessions cannot be read.

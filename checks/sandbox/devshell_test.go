@@ -279,3 +279,15 @@ func TestTheDevShellOfALinkedWorktree(t *testing.T) {
 	wantContains(t, succeed(t, tree), "Hello, world!\ntree .#default: 1 programs, 2 variables\n")
 	wantContains(t, w.inside(t, hasShell), "main .#default: 1 programs, 2 variables\n")
 }
+
+// The agent is on PATH behind all else, so that it can be started in another dev shell (`nix develop -c claude`).
+func TestTheAgentIsFoundInADevShell(t *testing.T) {
+	w := newWorld(t)
+	w.flake(t, "project", "")
+	wantEqual(t, w.inside(t, `nix develop .#other -c sh -c 'command -v claude; echo $OTHER' 2>/dev/null`), "/run/claudebox/bin/claude\nyes\n")
+	profile := w.profile(t, `agent: {command: [nix, develop, ".#other", -c, claude]}`)
+	got := run(t, w.claudebox("--yes", "--no-report", "--profile", profile, "list"))
+	if got.status != 0 || !strings.Contains(got.stdout, "project") {
+		t.Errorf("%+v", got)
+	}
+}

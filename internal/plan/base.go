@@ -146,6 +146,9 @@ var agents = map[string]knownAgent{
 	},
 }
 
+// AgentArgs are the words that a known agent always gets, before the caller's.
+func AgentArgs(name string) []string { return agents[name].args }
+
 // AgentVariables are patterns of the variables that lead an agent, by their names: its keys, its address and all that
 // begins as they do.
 func AgentVariables() []string {

@@ -41,30 +41,42 @@ func agentOf(in inputs, k *keeper) (made agentPart, err error) {
 		return agentPart{Agent: launch.Agent{Words: in.why.Command, LookUp: true}}, nil
 	}
 	p := in.plan
-	program, err := agent.Find(agent.Request{
-		Name: p.Agent.Name, Command: p.Agent.Command,
-		Pinned: plan.ToolPath(p, resolve.ToolAgent), Node: plan.ToolPath(p, resolve.ToolNode),
-		PlanHasLoader: plan.ToolPath(p, resolve.ToolLoader) != "" && p.Compat == "nix-ld", Inside: p.Path,
-		Path: in.Facts.Env.Value("PATH", ""), Project: in.project.Path, Home: in.Facts.Home, UID: in.Facts.UID,
-		GID: in.Facts.GID, Flake: in.caller.flake(),
-	})
+	program, err := findAgent(in, p.Agent.Name, p.Agent.Command)
 	if err != nil {
 		return made, err
 	}
 	made.Words = slices.Concat([]string{program.Path}, program.Args, p.Agent.Args)
 	made.OwnsTerminal, made.Libraries = true, program.Libraries
 	made.note(program.Notes...)
+	made.mount(mountsOfAgent(program)...)
+	if program.Store && p.Nix.Store == "closure" {
+		made.Closure, err = closureOfAgent(in, k, program.Path)
+	}
+	return made, err
+}
+
+// findAgent looks an agent up, by the name or by the command of a profile.
+func findAgent(in inputs, name string, command []string) (agent.Program, error) {
+	p := in.plan
+	return agent.Find(agent.Request{
+		Name: name, Command: command,
+		Pinned: plan.ToolPath(p, resolve.ToolAgent), Node: plan.ToolPath(p, resolve.ToolNode),
+		PlanHasLoader: plan.ToolPath(p, resolve.ToolLoader) != "" && p.Compat == "nix-ld", Inside: p.Path,
+		Path: in.Facts.Env.Value("PATH", ""), Project: in.project.Path, Home: in.Facts.Home, UID: in.Facts.UID,
+		GID: in.Facts.GID, Flake: in.caller.flake(),
+	})
+}
+
+// mountsOfAgent are the mounts of a program and of what its loader needs.
+func mountsOfAgent(program agent.Program) (list []launch.Mount) {
 	for _, m := range program.Mounts {
 		kind := plan.ROBind
 		if m.Link {
 			kind = plan.Symlink
 		}
-		made.mount(launch.Mount{Kind: kind, Source: m.Source, Destination: m.Destination, Why: "agent"})
+		list = append(list, launch.Mount{Kind: kind, Source: m.Source, Destination: m.Destination, Why: "agent"})
 	}
-	if program.Store && p.Nix.Store == "closure" {
-		made.Closure, err = closureOfAgent(in, k, program.Path)
-	}
-	return made, err
+	return list
 }
 
 // flake returns the store path that claudebox was built from; empty if it is not known or no longer there.

@@ -137,7 +137,7 @@ func gather(in inputs, k *keeper, port int) (p parts, err error) {
 	if p.nix, err = nixOf(in); err != nil {
 		return p, err
 	}
-	if p.devshell, err = devshellOf(in, p.nix); err != nil {
+	if p.devshell, err = devshellOf(in, p.nix, p.agent); err != nil {
 		return p, err
 	}
 	if p.mounts, p.linked, err = mountsOf(in); err != nil {

@@ -28,9 +28,12 @@ type devshellPart struct {
 
 // devshellOf decides whether the sandbox looks for a dev shell. What it is, and whether there is one, is found out
 // inside: here only the names of files count, so a project without any of them costs nothing.
-func devshellOf(in inputs, nix nixPart) (made devshellPart, err error) {
+func devshellOf(in inputs, nix nixPart, runs agentPart) (made devshellPart, err error) {
 	want := in.plan.Devshell
 	if want.Flake == "" && want.File == "" || in.options.NoDevshell {
+		if in.Facts.Env.Value("IN_NIX_SHELL", "")+in.Facts.Env.Value("DIRENV_DIR", "") != "" {
+			made.note("the dev shell that you are in does not enter; `devshell: auto` gives the agent the project's")
+		}
 		return made, nil
 	}
 	dir, name := in.project.Dir, cmp.Or(want.File, want.Flake)
@@ -80,7 +83,36 @@ func devshellOf(in inputs, nix nixPart) (made devshellPart, err error) {
 			Kind: plan.File, Source: "devshell", Destination: devshell.RequestInner, Mode: "0444", Data: text,
 			Why: plan.Base,
 		})
+	made.addAgent(in, runs)
 	return made, nil
+}
+
+// addAgent puts the agent on PATH, behind all else, so that `nix develop -c claude` finds it; with the words that it
+// always gets. One that is not found is missed only by who calls it.
+func (p *devshellPart) addAgent(in inputs, runs agentPart) {
+	name, words := in.plan.Agent.Name, runs.Words
+	if len(in.why.Command) > 0 || len(in.plan.Agent.Command) > 0 {
+		name = "claude"
+		program, err := findAgent(in, name, nil)
+		if err != nil || program.Libraries {
+			return
+		}
+		words = slices.Concat([]string{program.Path}, program.Args, plan.AgentArgs(name))
+		for _, m := range mountsOfAgent(program) {
+			if !slices.ContainsFunc(runs.Mounts, func(o launch.Mount) bool { return o.Destination == m.Destination }) {
+				p.mount(m)
+			}
+		}
+	}
+	script := "#!" + plan.ToolPath(in.plan, resolve.ToolBash) + "\nexec"
+	for _, word := range words {
+		script += " " + diag.Quote(word)
+	}
+	script += " \"$@\"\n"
+	p.mount(launch.Mount{
+		Kind: plan.File, Source: "agent", Destination: filepath.Join(devshell.Programs, name), Mode: "0555",
+		Data: []byte(script), Why: "agent",
+	})
 }
 
 // namesDevshell returns the current folder, or the nearest above it in the project, that has a file which may name a

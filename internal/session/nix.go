@@ -345,7 +345,8 @@ func CollectGarbage(c Caller, o Options) (said string, err error) {
 		return "", err
 	}
 	links := [][2]string{
-		{found.InstanceRoot, found.InstanceRoot}, {filepath.Join(instance, "cache"), filepath.Join(facts.Home, ".cache")},
+		{found.InstanceRoot, found.InstanceRoot},
+		{filepath.Join(instance, "cache"), filepath.Join(facts.Home, ".cache")},
 	}
 	if slices.ContainsFunc(found.Mounts, func(m project.Mount) bool { return isDirenv(found, m) }) {
 		links = append(links, [2]string{filepath.Join(instance, direnvFolder(found)), found.Path + "/.direnv"})

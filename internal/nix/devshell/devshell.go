@@ -34,6 +34,9 @@ const (
 	RequestInner = "/run/claudebox/devshell.json"
 )
 
+// Programs is a folder at the end of PATH, with the agent in it.
+const Programs = "/run/claudebox/bin"
+
 // Folder is where dev shells are kept, below the state folder of the Nix inside: when that
 // begins anew, so does this.
 const Folder = "claudebox-devshell"

@@ -46,8 +46,10 @@ func Main(words []string) int {
 		}
 		env = launch
 	}
+	env["PATH"] = joined(env["PATH"], Programs)
 	env[Variable] = summary(record, err)
-	_ = os.WriteFile(filepath.Join(Rules, "devshell.md"), []byte(notes(record, err)), 0o600) // it is of the same use without
+	// Without it the agent is only told less.
+	_ = os.WriteFile(filepath.Join(Rules, "devshell.md"), []byte(notes(record, err)), 0o600)
 	err = unix.Exec(words[0], words, env.list())
 	diag.Print(os.Stderr, diag.Wrap("start "+words[0], err, ""))
 	if errors.Is(err, unix.ENOENT) {

@@ -3,11 +3,13 @@
 package sandbox_test
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -324,5 +326,140 @@ while not os.path.exists("end") and time.time() < began + 60:
 	_ = beside.Wait()
 	if started == 0 {
 		t.Error("no session started")
+	}
+}
+
+// While a session runs the user's git does not switch to its branch or remove it; plain sessions work beside it.
+// Afterwards, and after a kill, nothing is left of that.
+func TestTheUsersGitKeepsOffABranch(t *testing.T) {
+	w := onBranch(t)
+	session := w.session(`git commit -qm one --allow-empty; for i in $(seq 1200); do git rev-parse -q --verify end >/dev/null && break; sleep 0.05; done; git commit -qm two --allow-empty`, "--branch", "feat")
+	if err := session.Start(); err != nil {
+		t.Fatal(err)
+	}
+	w.awaitBranch(t, "feat")
+	for _, words := range []string{"switch feat", "checkout feat", "branch -d feat", "branch -D feat", "worktree add ../x feat"} {
+		if got := w.plain(t, "git "+words+" 2>&1 || echo refused"); !strings.Contains(got, "refused") {
+			t.Errorf("git %s: %s", words, got)
+		}
+	}
+	w.plain(t, "git worktree prune; git gc -q; git fsck --strict --no-dangling; git status >/dev/null")
+	if got := run(t, w.claudebox("shell", "--yes", "--", "bash", "-euc", `git log --format=%s -1 feat; git status >/dev/null`)); got.status != 0 || got.stderr != "" {
+		t.Errorf("a plain session beside: status %d, %s", got.status, got.stderr)
+	}
+	w.plain(t, "git branch end")
+	if err := session.Wait(); err != nil {
+		t.Error(err)
+	}
+	w.plain(t, "git branch -q -D end; git pack-refs --all")
+	if got := w.plain(t, "git worktree list | wc -l; git switch -q feat; git log -1 --format=%s; git switch -q main"); got != "1\ntwo" {
+		t.Errorf("afterwards: %s", got)
+	}
+	killed := w.session(`git commit -qm three --allow-empty; git branch ready; sleep 600`, "--branch", "feat")
+	if err := killed.Start(); err != nil {
+		t.Fatal(err)
+	}
+	w.awaitBranch(t, "ready")
+	_ = killed.Process.Kill()
+	_ = killed.Wait()
+	succeed(t, w.claudebox("branch", "list"))
+	wantEqual(t, w.plain(t, "git worktree list | wc -l; git switch -q feat; git log -1 --format=%s; git switch -q main; git branch -qD feat ready"), "1\nthree")
+}
+
+// With a rebase or a merge under way at the end, what is not committed stands beside, and the next session goes on.
+func TestARebaseIsUnderWayWhenASessionOnABranchEnds(t *testing.T) {
+	w := onBranch(t)
+	const conflict = `git switch -qc t; echo t >mod; git commit -qam t; git switch -q feat; echo f >mod; git commit -qam f; `
+	got := w.branchOf(t, "feat", conflict+`git rebase t >/dev/null 2>&1 || :; echo half >mod`)
+	if !strings.Contains(got.stderr, "claudebox/feat/uncommitted") || !strings.Contains(got.stderr, "a rebase is under way inside") {
+		t.Errorf("told %s", got.stderr)
+	}
+	wantEqual(t, w.plain(t, "git log -1 --format=%s feat; git show claudebox/feat/uncommitted:mod"), "f\nhalf")
+	w.branchOf(t, "feat", `git status | grep -q rebas; echo done >mod; git add mod; GIT_EDITOR=true git rebase --continue >/dev/null 2>&1`)
+	wantEqual(t, w.plain(t, "git log --format=%s main..feat; git show feat:mod; git branch --list 'claudebox/*'"), "f\nt\ndone")
+	// What the user adds to the branch between two sessions is there at the next start.
+	w.plain(t, "git update-ref refs/heads/feat $(git commit-tree -p feat -m theirs main^{tree})")
+	got = w.branchOf(t, "feat", `git log -1 --format=%s; cat mod; git commit -qm next --allow-empty`)
+	wantEqual(t, got.stdout, "theirs\none\n")
+	wantEqual(t, w.plain(t, "git log -2 --format=%s feat; git branch --list 'claudebox/*'"), "next\ntheirs")
+}
+
+// At the end a line names what of the branch the user's tools would run.
+func TestWhatToolsRunOfABranchIsNamed(t *testing.T) {
+	w := onBranch(t)
+	got := w.branchOf(t, "feat", `echo x >.envrc; mkdir -p .vscode; echo '{}' >.vscode/tasks.json; echo x >plain; ln -s src .husky; echo a: >Makefile; git add .; git commit -qm planted; echo '{}' >.mcp.json`)
+	for _, want := range []string{"2 commits that your HEAD does not have", ".envrc", ".vscode/tasks.json", ".husky", ".mcp.json", "Makefile"} {
+		if !strings.Contains(got.stderr, want) {
+			t.Errorf("no %q in %s", want, got.stderr)
+		}
+	}
+	if strings.Contains(got.stderr, "plain") {
+		t.Errorf("told %s", got.stderr)
+	}
+}
+
+// Ten agents on ten branches at once: each edits, uses the shared node_modules, serves on port 3000, commits, and plants
+// what tools of the host would run, of every kind. Meanwhile the user works, a prompt asks git again and again in every
+// folder of the project, and something walks over all of the user's home as an indexer does. Nothing ran, no file
+// appeared, and the ten branches are merged by plain git.
+func TestTenAgentsPlantOnTenBranches(t *testing.T) {
+	w := onBranch(t)
+	w.plain(t, fill+`; git reset -q --hard; rm -f untracked`)
+	w.write(t, "taken.sh", "#!/bin/sh\necho taken >>"+w.path("TAKEN")+"\nfalse\n")
+	if err := os.Chmod(w.path("taken.sh"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	const agent = `n=$1 t=$HOME/taken.sh
+python3 -m http.server 3000 --bind 127.0.0.1 >/dev/null 2>&1 & for i in $(seq 100); do (: </dev/tcp/127.0.0.1/3000) 2>/dev/null && break; sleep 0.05; done; (: </dev/tcp/127.0.0.1/3000)
+[ "$(cat node_modules/m7)" = 7 ]; echo $n >node_modules/m7
+git config core.fsmonitor "$t"; git config core.hooksPath $PWD/hooks; git config core.pager "$t"; mkdir -p hooks; for h in post-checkout post-index-change reference-transaction pre-commit; do printf '#!/bin/sh\n%s\n' "$t" >.git/hooks/$h; chmod +x .git/hooks/$h; done
+for d in . src node_modules deep/er; do mkdir -p $d/evil$n; git -C $d/evil$n init -q; git -C $d/evil$n config core.fsmonitor "$t"; done; cp -r src/evil$n/.git src/.git; cp -r src/evil$n/.git/. bare$n 2>/dev/null || { mkdir bare$n; cp -r src/evil$n/.git/* bare$n; }
+git -c core.hooksPath=/dev/null commit -qm x --allow-empty 2>/dev/null || :; git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),gitlink$n
+printf '%s\n' "$t" >.envrc; mkdir -p .vscode .claude .githooks; printf '{"tasks":[{"command":"%s","runOptions":{"runOn":"folderOpen"}}]}' "$t" >.vscode/tasks.json; printf '{"hooks":{"SessionStart":[{"hooks":[{"type":"command","command":"%s"}]}]}}' "$t" >.claude/settings.json
+printf '* filter=x\n' >.gitattributes; git config filter.x.clean "$t"; git config filter.x.smudge "$t"; rm .gitattributes
+echo $n >work$n; rm -rf src/.git; git -c core.hooksPath=/dev/null -c core.fsmonitor=false add work$n; git -c core.hooksPath=/dev/null -c core.fsmonitor=false commit -qm "work $n"; touch src/planted; cp -r src/evil$n/.git src/.git`
+	stop := make(chan struct{})
+	var outside sync.WaitGroup
+	looks := 0
+	outside.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			w.plain(t, `for d in $(find . -name .git -prune -o -name node_modules -prune -o -type d -print; find ~/.claudebox -type d 2>/dev/null); do (cd $d 2>/dev/null && export GIT_OPTIONAL_LOCKS=0 && git status >/dev/null 2>&1 && git log --oneline -1 >/dev/null 2>&1) || :; done; find ~ -type f -name tasks.json -not -path '*/.cache/*' 2>/dev/null | wc -l`)
+			looks++
+		}
+	})
+	before := w.plain(t, `git ls-files | sort; find . -path ./.git -prune -o -print | sort`)
+	var agents sync.WaitGroup
+	results := make([]outcome, 10)
+	for n := range results {
+		agents.Go(func() {
+			results[n] = run(t, w.claudebox("shell", "--yes", "--branch", fmt.Sprintf("w%d", n), "--", "bash", "-euc", agent, "x", fmt.Sprint(n)))
+		})
+	}
+	for n := range 5 {
+		w.plain(t, fmt.Sprintf(`echo %d >>README.md; git commit -qam "mine %[1]d"; git switch -q other; git switch -q main`, n))
+	}
+	agents.Wait()
+	close(stop)
+	outside.Wait()
+	for n, got := range results {
+		if got.status != 0 {
+			t.Errorf("agent %d: status %d, %s%s", n, got.status, got.stdout, got.stderr)
+		}
+	}
+	if looks == 0 || exists(w.path("TAKEN")) {
+		t.Errorf("%d looks; something ran", looks)
+	}
+	wantEqual(t, w.plain(t, `git ls-files | sort; find . -path ./.git -prune -o -print | sort`), before)
+	got := w.plain(t, `for n in 0 1 2 3 4 5 6 7 8 9; do git show w$n:work$n; done | tr '\n' ' '; git fsck --strict --no-dangling; git worktree list | wc -l; git log --oneline main | wc -l; cat node_modules/m7; ls .git | grep -c -e lock -e claudebox || :`)
+	wantEqual(t, got, "0 1 2 3 4 5 6 7 8 9 1\n8\n7\n0")
+	w.plain(t, `for n in 0 1 2 3 4 5 6 7 8 9; do git merge -q -m m$n $(git log --format=%H --grep "^work $n$" w$n | head -1); done; git fsck --strict --no-dangling`)
+	wantEqual(t, w.plain(t, "cat work0 work9"), "0\n9")
+	if exists(w.path("TAKEN")) {
+		t.Error("the merge ran something")
 	}
 }

@@ -55,8 +55,12 @@ func planFlagIn(command []string) string {
 // again where what enters has changed since the answer. A dry run stops after showing.
 func runLaunch(sys System, o options, command []string) error {
 	var seen []string
-	for {
+	for tries := 0; ; {
 		approved, err := startSeen(sys, o, command, seen)
+		if errors.Is(err, session.ErrAgain) && tries < 3 { // as several that are the first ones here
+			tries++
+			continue
+		}
 		if approved == nil || err != nil {
 			return err
 		}

@@ -116,6 +116,10 @@ func branchPart(in inputs) (made part) {
 		made.note("of what git ignores: " + said)
 	}
 	made.mount(in.asked...)
+	if in.plan.Network.Tier == profile.TierFull {
+		made.note("in tier full a port is taken once on this machine, by one session; " +
+			"`--network inet --publish PORT` gives each its own")
+	}
 	begins := "goes on where it was"
 	if b.Fresh {
 		begins = "a new checkout of what is committed"
@@ -161,6 +165,9 @@ func (r *running) openBranch() (err error) {
 	}
 	r.held, err = r.Session.branch.Open()
 	if err != nil {
+		return err
+	}
+	if err := r.held.Take(); err != nil {
 		return err
 	}
 	r.runner.Open = r.held.OpenPath
@@ -249,6 +256,7 @@ func (r *running) doneBranch() {
 	if r.held == nil || r.began.IsZero() {
 		return
 	}
+	r.gitLines = append(r.gitLines, r.held.Ran()...)
 	if err := r.held.Done(); err != nil {
 		r.gitLines = append(r.gitLines, "branch "+r.held.Name+": "+err.Error())
 	}

@@ -59,6 +59,9 @@ func (b *brokering) settings(s *Session) (network helper.Settings, err error) {
 	return network, err
 }
 
+// ErrAgain is returned by [Session.Run] if nothing has run, and the next try finds what another session has just made.
+var ErrAgain = errors.New("another session has just made the home of this project's agent")
+
 // start starts the broker's process, or gives the login to the broker in the network helper.
 func (b *brokering) start(s *Session) (err error) {
 	const op = "keep your secrets outside"
@@ -73,7 +76,7 @@ func (b *brokering) start(s *Session) (err error) {
 	}
 	if b.inHelper != nil {
 		if now.Key != nil && !slices.Equal(now.Key, hello.Config.Key) {
-			return diag.Errorf(op, "start again", "another session has just made the home of this project's agent")
+			return diag.Wrap(op, ErrAgain, "start again")
 		}
 		if !now.Pending { // else it has to be renewed first
 			b.inHelper.SetLogin(now.Access, now.Scope)

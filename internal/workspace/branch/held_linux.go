@@ -89,6 +89,9 @@ func (h *Held) Done() error {
 
 // Close lets go of the branch.
 func (h *Held) Close() {
+	if h.lock != nil {
+		h.release()
+	}
 	for _, f := range []*beneath.Folder{h.tree, h.layers, h.Talk, h.closed} {
 		if f != nil {
 			f.Close()
@@ -96,6 +99,35 @@ func (h *Held) Close() {
 	}
 	if h.lock != nil {
 		h.lock.Close()
+	}
+}
+
+// entry is the folder in the user's git folder by which their git takes the branch for checked out elsewhere.
+func (h *Held) entry() string { return h.Repo.Outer + "/worktrees/claudebox-" + short(h.Name) }
+
+// Take keeps the user's git from switching to the branch, and from removing it, until [Held.Close]: by a worktree of
+// which nothing is there.
+func (h *Held) Take() error {
+	h.release()
+	err := os.MkdirAll(h.entry(), 0o755)
+	for name, text := range map[string]string{
+		"commondir": "../..", "gitdir": h.Place().Checkout() + "/.git", "HEAD": "ref: refs/heads/" + h.Name,
+		"locked": "a session of claudebox works on it; after a crash, `claudebox branch list` frees it",
+	} {
+		if err == nil {
+			err = os.WriteFile(h.entry()+"/"+name, []byte(text+"\n"), 0o644)
+		}
+	}
+	if err != nil {
+		return diag.Wrap("keep branch "+h.Name+" for the session", err, "make "+h.Repo.Outer+" writable for you")
+	}
+	return nil
+}
+
+// release undoes [Held.Take], also that of a session that was killed.
+func (h *Held) release() {
+	if os.RemoveAll(h.entry()) == nil {
+		_ = os.Remove(path.Dir(h.entry())) // unless there are others
 	}
 }
 
@@ -129,10 +161,20 @@ func (h *Held) Has(rel string, folder bool) bool {
 // fillTime is how long a checkout may take.
 const fillTime = 10 * time.Minute
 
+// forwardScript brings what the user has added to the branch since the last session, if the agent has added nothing.
+func forwardScript(name string) string {
+	own, users := diag.Quote("refs/heads/"+name), diag.Quote("refs/remotes/user/"+name)
+	return fmt.Sprintf(`cd "$GIT_WORK_TREE" || exit 1
+g update-index -q --refresh || :
+if [ "$(g symbolic-ref -q HEAD)" = %[1]s ] && g rev-parse -q --verify %[2]s >/dev/null &&
+  g merge-base --is-ancestor HEAD %[2]s && g diff-index --quiet HEAD --; then g merge -q --ff-only %[2]s || :; fi
+`, own, users)
+}
+
 // Fill checks the branch out, if that was not done yet. The inner git folder is there.
 func (h *Held) Fill() error {
 	// An inner folder that was made anew has no index: then what is in the checkout is what the agent left.
-	script := "[ -e \"$GIT_DIR/index\" ] || g read-tree HEAD || exit 1\n"
+	script := "[ -e \"$GIT_DIR/index\" ] || g read-tree HEAD || exit 1\n" + forwardScript(h.Name)
 	if !h.record.Filled {
 		script = "g -c checkout.workers=0 read-tree -u --reset HEAD || exit 1\n"
 	}

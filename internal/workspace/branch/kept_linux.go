@@ -1,6 +1,7 @@
 package branch
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path"
@@ -11,6 +12,7 @@ import (
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/workspace/handover"
+	"claudebox/internal/workspace/hostrun"
 )
 
 // Kept is a branch whose checkout is kept.
@@ -137,6 +139,48 @@ if [ -d "$f" ]; then ls -lA "$f"; else head -c 100000000 "$f"; fi || exit 1
 		err = diag.Wrap("show "+diag.Name(file)+" of branch "+b.Name, err, "name a file by its path from the project")
 	}
 	return text, err
+}
+
+// Ran says what of the branch's commits the user's tools would run once it is checked out, and how many there are.
+func (h *Held) Ran() (lines []string) {
+	git := path.Join(h.Repo.Outer, h.rel())
+	answer, err := handover.Ask(h.Repo, h.Tools, fmt.Sprintf(`export GIT_DIR=%s
+b=$(g merge-base HEAD %[2]s) || exit 0
+g rev-list --count HEAD..%[2]s --
+g diff --raw --no-renames --diff-filter=AMT -z "$b" %[2]s -- | head -c 10000000
+`, diag.Quote(git), diag.Quote("refs/heads/"+h.Name)))
+	count, names, _ := strings.Cut(string(answer), "\n")
+	if err != nil || count == "" || count == "0" {
+		return nil // there is no such branch any more, or nothing on it
+	}
+	line := "branch " + h.Name + ": " + count + " commits that your HEAD does not have: `git log -p HEAD.." + h.Name + "`"
+	lines = append(lines, line)
+	if run := obeyed(names); len(run) > 0 {
+		lines = append(lines, "branch "+h.Name+": look at these before you check it out, as your tools run or obey "+
+			"them: "+diag.Some(run, 5))
+	}
+	return lines
+}
+
+// obeyed lists the files in what `git diff --raw -z` printed that tools run or obey: those that are run without being
+// asked first.
+func obeyed(changes string) (list []string) {
+	var ordinary []string
+	fields := strings.Split(changes, "\x00")
+	for n := 0; n+1 < len(fields); n += 2 {
+		means := hostrun.Means(fields[n+1])
+		if words := strings.Fields(fields[n]); len(words) > 1 && words[1] == "120000" {
+			means = cmp.Or(means, hostrun.MeansLink(fields[n+1]))
+		}
+		switch {
+		case means == "":
+		case hostrun.Ordinary(means):
+			ordinary = append(ordinary, fields[n+1])
+		default:
+			list = append(list, fields[n+1])
+		}
+	}
+	return append(list, ordinary...)
 }
 
 // Remove removes what is kept of a branch. The user's own branch stays. What the agent has made is closed until it is

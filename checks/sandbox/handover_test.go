@@ -164,6 +164,35 @@ func TestNothingThatToolsObeyUnaskedIsThereBeforeTheSessionEnds(t *testing.T) {
 	}
 }
 
+// A prompt stands in the folder of a repository while the agent makes it, gives it orders, and ends. What the agent
+// committed, staged and tagged there is the user's then; of its orders nothing.
+func TestARepositoryThatTheAgentMakesRunsNothingAndIsTheUsers(t *testing.T) {
+	w := newWorld(t)
+	w.repository(t)
+	w.write(t, ".gitconfig", identity)
+	w.write(t, "project/sub/f", "")
+	prompt := exec.Command("bash", "-c", `cd sub; while [ ! -e ../stop ]; do git status >/dev/null 2>&1; git branch >/dev/null 2>&1; done`)
+	prompt.Dir, prompt.Env = w.project, append(w.environment(), "GIT_CONFIG_SYSTEM=/dev/null")
+	if err := prompt.Start(); err != nil {
+		t.Fatal(err)
+	}
+	const orders = `git config core.fsmonitor "echo x >>$PWD/../TAKEN; false"; git config alias.x '!true'; printf "#!/bin/sh\necho x >>$PWD/../TAKEN\n" >.git/hooks/post-index-change; chmod +x .git/hooks/*`
+	told := run(t, w.claudebox("shell", "--yes", "--", "bash", "-euc", `cd sub; git init -q -b main; touch TAKEN; git add f; git commit -qm one; git tag t; git switch -qc work; echo y >g; git add g; git remote add origin https://example.org/x.git; `+orders+"; rm -f ../TAKEN; sleep 1; rm -f ../TAKEN"))
+	w.plain(t, `sleep 0.5; touch stop`)
+	_ = prompt.Wait()
+	if taken := w.path("project/TAKEN"); exists(taken) {
+		t.Errorf("it ran %d times", strings.Count(w.read(t, "project/TAKEN"), "x"))
+	}
+	const want = "one\nwork\nA  g\n?? TAKEN\nmain\nwork\nt\nhttps://example.org/x.git\nnone\nnone"
+	if got := w.plain(t, `cd sub; git log --format=%s; git branch --show-current; git status --porcelain; git branch --format="%(refname:short)"; git tag; git remote get-url origin; git config core.fsmonitor || echo none; ls .git/hooks 2>/dev/null || echo none; git fsck --strict`); got != want {
+		t.Errorf("the user has\n%s\nwant\n%s\n%s", got, want, told.stderr)
+	}
+	if got := w.inside(t, `cd sub; git commit -qm two; git log --format=%s`); got != "two\none\n" {
+		t.Errorf("the next session has %q", got)
+	}
+	w.plain(t, `cd sub; [ "$(git log -1 --format=%s)" = two ]`)
+}
+
 // What was committed before claudebox was killed is in the user's repository, or comes there with the next launch.
 func TestACommitOfASessionThatWasKilledIsNotLost(t *testing.T) {
 	w := newWorld(t)

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/pathname"
 	"claudebox/internal/plan"
 	"claudebox/internal/plan/resolve"
@@ -59,25 +60,33 @@ func (r *running) handOver() (err error) {
 			return diag.Wrap("make "+own.Source, err, "make its folder writable for you")
 		}
 	}
-	places, tools := r.places(), r.tools
+	places := r.places()
 	if len(places) == 0 {
 		return nil
 	}
-	programs, err := handoverTools(tools)
+	request, err := r.handoverRequest()
 	if err != nil {
 		return err
 	}
-	var hidden, held []string
-	for _, folder := range r.given {
+	request.Places = places
+	r.git, err = handover.Begin(request)
+	return err
+}
+
+// handoverRequest is what a hand-over needs to know, but for the places.
+func (s *Session) handoverRequest() (made handover.Request, err error) {
+	if made.Tools, err = handoverTools(s.tools); err != nil {
+		return made, err
+	}
+	for _, folder := range s.given {
 		for _, rel := range folder.Hidden {
-			hidden = append(hidden, filepath.Join(folder.Path, rel))
+			made.Hidden = append(made.Hidden, filepath.Join(folder.Path, rel))
 		}
 		for _, rel := range folder.ReadOnly {
-			held = append(held, filepath.Join(folder.Path, rel))
+			made.Held = append(made.Held, filepath.Join(folder.Path, rel))
 		}
 	}
-	r.git, err = handover.Begin(handover.Request{Places: places, Hidden: hidden, Held: held, Tools: programs})
-	return err
+	return made, nil
 }
 
 // handoverTools are the programs of a hand-over, of the manifest's.
@@ -198,6 +207,43 @@ func (r *running) guardFolder(folder given, session string) (*guard.Guard, error
 		},
 		Lost: r.tellUnguarded,
 	})
+}
+
+// adoptRepositories makes the repositories that the agent made in a folder, and that were held back, ones of the
+// user's. What cannot be is in its place as it was made, to be judged. While another session lives there nothing is
+// adopted: its agent could write in what is the user's.
+func (r *running) adoptRepositories() {
+	request, err := r.handoverRequest()
+	if err != nil {
+		return
+	}
+	for i, session := range r.after {
+		folder := r.given[i]
+		if session.Overlaps() || folder.moved() {
+			continue
+		}
+		root, err := beneath.Open(folder.Path)
+		if err != nil {
+			continue // which the review tells
+		}
+		for _, repository := range guard.Repositories(root, session.Held()) {
+			outer := filepath.Join(folder.Path, repository.Rel)
+			if repository.Unlink(root) != nil {
+				continue
+			}
+			told, err := handover.Adopt(request, handover.Made{
+				Outer: outer, At: repository.At, Folder: placeFolder(r.inputs, outer),
+			})
+			if err != nil {
+				r.gitLines = append(r.gitLines, "git, "+diag.Name(filepath.Dir(outer))+": the repository that was made"+
+					" there is as it was made, but for what is taken out: "+diag.Visible(err.Error()))
+			}
+			for _, t := range told {
+				r.gitLines = append(r.gitLines, t.Line())
+			}
+		}
+		root.Close()
+	}
 }
 
 // tellUnguarded ends a session in which something cannot be held back any more.

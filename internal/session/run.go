@@ -269,6 +269,7 @@ func (r *running) settle() {
 	if r.git != nil {
 		r.bringSubmodules()
 	}
+	r.adoptRepositories()
 	for _, session := range r.after {
 		r.overlaps = append(r.overlaps, session.Overlaps())
 		r.reports = append(r.reports, session.End())

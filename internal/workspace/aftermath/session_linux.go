@@ -129,6 +129,9 @@ func (was record) overlapsAny(others []record) bool {
 // [Session.End], also whether one does now.
 func (s *Session) Overlaps() bool { return !s.alone }
 
+// Held is the folder with what was held back while the session ran.
+func (s *Session) Held() string { return s.record.Held }
+
 // Follow begins what need not delay the start. It is called when the sandbox has been started.
 func (s *Session) Follow() {
 	s.held = meanwhile(func(ended context.Context) map[string]content {

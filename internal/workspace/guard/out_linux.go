@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -45,37 +46,99 @@ func BringOut(root *beneath.Folder, held string) (out []string, err error) {
 	return out, errors.Join(faults...)
 }
 
-// bringOut puts one thing back, if its link is where it was.
-func bringOut(root, made *beneath.Folder, id string) (rel string, err error) {
+// Repository is a git folder that is held back.
+type Repository struct {
+	Rel string // where it was made, below the root
+	At  string // where it is
+}
+
+// Repositories lists the folders called .git that a session holds back, one in another after that one. Nothing may run
+// inside any more.
+func Repositories(root *beneath.Folder, held string) (list []Repository) {
+	made, err := beneath.Open(held)
+	if err != nil {
+		return nil
+	}
+	defer made.Close()
+	const most = 1 << 20
+	ids, _ := made.Names(".", most) // what is not listed comes out as it is
+	for _, id := range ids {
+		h, err := find(root, made, id)
+		if err != nil {
+			continue
+		}
+		what, err := h.place.Look(thing)
+		if err == nil && what.Kind == beneath.Dir && path.Base(h.rel) == ".git" {
+			list = append(list, Repository{h.rel, h.place.Join(thing)})
+		}
+		h.close()
+	}
+	slices.SortFunc(list, func(a, b Repository) int { return strings.Compare(a.Rel, b.Rel) })
+	return list
+}
+
+// Unlink removes the link in the place of a repository, which is then to be taken from where it is.
+func (r Repository) Unlink(root *beneath.Folder) error {
+	text, err := root.Readlink(r.Rel)
+	if err == nil && !strings.HasPrefix(text, inside) {
+		err = unix.ENOENT
+	}
+	if err != nil {
+		return err
+	}
+	return root.Remove(r.Rel)
+}
+
+// found is a thing that is held back, and the folder with its link.
+type found struct {
+	rel           string
+	place, parent *beneath.Folder
+}
+
+func (f found) close() {
+	f.place.Close()
+	f.parent.Close()
+}
+
+// errRemoved is the error for what the agent has removed.
+var errRemoved = errors.New("the agent has removed it")
+
+// find looks for a thing where its link is to be.
+func find(root, made *beneath.Folder, id string) (f found, err error) {
 	const limit = 1 << 20
 	where, err := made.Read(id+"/"+whereFile, limit)
 	if err != nil {
-		return "", os.RemoveAll(made.Join(id)) // it was being made
+		return f, errRemoved // it was being made
 	}
-	rel = string(where)
-	place, err := made.Sub(path.Join(id, below(strings.Count(rel, "/"))))
-	if err != nil {
-		return "", fmt.Errorf("%s: its place is not as it was made: %w", diag.Name(rel), err)
+	f.rel = string(where)
+	if f.place, err = made.Sub(path.Join(id, below(strings.Count(f.rel, "/")))); err != nil {
+		return f, fmt.Errorf("%s: its place is not as it was made: %w", diag.Name(f.rel), err)
 	}
-	defer place.Close()
-	parent, err := root.Sub(path.Dir(rel))
+	if f.parent, err = root.Sub(path.Dir(f.rel)); err != nil {
+		f.place.Close()
+		return f, errRemoved
+	}
+	text, err := f.parent.Readlink(path.Base(f.rel))
+	if err != nil || !strings.HasPrefix(text, inside) ||
+		!strings.Contains(text, "/"+path.Base(made.Path())+"/"+id+"/") {
+		f.close()
+		return f, errRemoved
+	}
+	return f, nil
+}
+
+// bringOut puts one thing back, if its link is where it was.
+func bringOut(root, made *beneath.Folder, id string) (rel string, err error) {
+	f, err := find(root, made, id)
 	if err == nil {
-		defer parent.Close()
-		var text string
-		text, err = parent.Readlink(path.Base(rel))
-		ours := strings.Contains(text, "/"+path.Base(made.Path())+"/"+id+"/") && strings.HasPrefix(text, inside)
-		if err == nil && !ours {
-			err = unix.ENOENT
-		}
+		rel = f.rel
+		err = unix.Renameat2(f.place.FD(), thing, f.parent.FD(), path.Base(rel), unix.RENAME_EXCHANGE)
+		f.close()
 	}
-	if err == nil {
-		err = unix.Renameat2(place.FD(), thing, parent.FD(), path.Base(rel), unix.RENAME_EXCHANGE)
-	}
-	switch gone := errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ELOOP); {
-	case err == nil:
-	case gone:
+	switch {
+	case errors.Is(err, errRemoved), errors.Is(err, unix.ENOENT):
 		rel = ""
-	default:
+	case err != nil:
 		return "", err
 	}
 	return rel, os.RemoveAll(made.Join(id))

@@ -169,36 +169,48 @@ func (l *live) adoptTree(rel, tree string) (err error) {
 	return l.settle(f)
 }
 
-// adoptModule makes the user's git folder of a submodule: an empty one by the user's git. What the agent has in its own
-// then crosses, and that becomes the inner folder of a place by itself.
+// adoptModule makes the user's git folder of a submodule.
 func (l *live) adoptModule(rel, tree string) error {
 	outer := l.place.Outer + "/" + rel
 	p := Place{Outer: outer, Folder: path.Dir(l.place.Folder) + "/" + Name(outer), Trees: []Tree{{".", tree}}}
 	module := &live{place: p, tools: l.tools, hidden: l.hidden, held: l.held}
-	if err := os.MkdirAll(module.outer().workTree(), 0o700); err != nil {
+	settings := `g config --file "$C/config" core.worktree ` + diag.Quote(tree)
+	if err := module.take(settings, func(to string) error { return l.place.moveOut(rel, to) }); err != nil {
 		return err
 	}
-	script := fmt.Sprintf(`%sunset GIT_WORK_TREE
-g init -q --template= --initial-branch=main --bare "$C" && g config --file "$C/config" core.bare false &&
-g config --file "$C/config" core.worktree %s || exit 1
-`, prelude, diag.Quote(tree))
-	if _, err := module.outer().run(script, "", true); err != nil {
+	name := strings.TrimPrefix(rel, "modules/")
+	_, err := l.outer().run(prelude+`g config --file "$C/config" `+diag.Quote("submodule."+name+".active")+" true", "", true)
+	return err
+}
+
+// take makes a git folder of the user's for one that the agent has made: an empty one by the user's git. moveIn moves
+// the agent's own to where it is the inner folder of a place, from which all crosses then. settings is a command for
+// the new one. If the agent's own does not come, nothing is left.
+func (l *live) take(settings string, moveIn func(to string) error) error {
+	p := l.place
+	if err := os.MkdirAll(l.outer().workTree(), 0o700); err != nil {
 		return err
 	}
-	if _, err := os.Lstat(p.Inner()); err == nil { // of a submodule that was there once
+	script := prelude + `unset GIT_WORK_TREE
+g init -q --template= --initial-branch=main --bare "$C" && g config --file "$C/config" core.bare false && ` +
+		settings + " || exit 1\n"
+	if _, err := l.outer().run(script, "", true); err != nil {
+		return err
+	}
+	if _, err := os.Lstat(p.Inner()); err == nil { // of a repository that was there once
 		if err := p.forget(); err != nil {
 			return err
 		}
 	}
-	if err := l.place.moveOut(rel, p.Inner()); err != nil {
-		return errors.Join(err, os.RemoveAll(outer))
+	if err := moveIn(p.Inner()); err != nil {
+		return errors.Join(err, os.RemoveAll(p.Outer))
 	}
 	refer := fmt.Sprintf("mkdir -p \"$C/objects/info\" && echo %s >\"$C/objects/info/alternates\" || exit 1\n",
 		diag.Quote(p.Shared()+"/objects"))
-	if _, err := module.inner().run(prelude+refer, "", true); err != nil {
+	if _, err := l.inner().run(prelude+refer, "", true); err != nil {
 		return err
 	}
-	start, err := module.outer().read()
+	start, err := l.outer().read()
 	if err != nil {
 		return err
 	}
@@ -208,12 +220,76 @@ g config --file "$C/config" core.worktree %s || exit 1
 	}
 	f := l.facts()
 	f.final = true
-	if err := module.sync(f); err != nil {
-		return err
+	return l.sync(f)
+}
+
+// Made is a repository that the agent has made in a working tree, and that was held back.
+type Made struct {
+	Outer  string // its git folder, as it is to be; nothing is there
+	At     string // where it is; on the file system of Folder
+	Folder string // the folder of the place that it becomes
+}
+
+// Adopt makes such a repository one of the user's: a fresh git folder by the user's git, in which what the agent has
+// crosses. r has no places. On an error the agent's own is where it is to be, as it was.
+func Adopt(r Request, m Made) (list []Told, err error) {
+	l := &live{
+		place: Place{Outer: m.Outer, Folder: m.Folder, Trees: []Tree{{".", path.Dir(m.Outer)}}}, tools: r.Tools,
+		hidden: under(r.Hidden), held: under(r.Held),
 	}
-	name := strings.TrimPrefix(rel, "modules/")
-	_, err = l.outer().run(prelude+`g config --file "$C/config" `+diag.Quote("submodule."+name+".active")+" true", "", true)
-	return err
+	p := l.place
+	if borrows(m.At) {
+		return nil, errors.Join(errors.New("it borrows from another repository"), os.Rename(m.At, m.Outer))
+	}
+	err = l.take(":", func(to string) error { return os.Rename(m.At, to) })
+	if err == nil && l.lacks() {
+		err = errors.New("not all of it crossed")
+	}
+	if err == nil {
+		var adopted []Remark
+		adopted, err = l.adopt()
+		l.remarks = append(l.remarks, adopted...)
+	}
+	if err == nil {
+		err = l.takeSettings()
+	}
+	if err != nil {
+		from := m.At
+		if _, moved := os.Lstat(p.Inner()); moved == nil {
+			from = p.Inner()
+		}
+		return nil, errors.Join(err, os.RemoveAll(m.Outer), os.Rename(from, m.Outer), os.RemoveAll(m.Folder))
+	}
+	for _, remark := range append(l.events, l.remarks...) {
+		list = append(list, Told{m.Outer, remark})
+	}
+	return list, nil
+}
+
+// borrows reports whether a git folder of the agent's names objects elsewhere.
+func borrows(at string) bool {
+	folder, err := beneath.Open(at)
+	if err != nil {
+		return true
+	}
+	defer folder.Close()
+	what, err := folder.Look("objects/info/alternates")
+	return err != nil || what.Kind != beneath.Absent
+}
+
+// lacks reports whether a branch that the agent has is not one of the user's.
+func (l *live) lacks() bool {
+	in, err := l.inner().read()
+	out, fault := l.outer().read()
+	if err != nil || fault != nil {
+		return true
+	}
+	for name, commit := range in.Refs {
+		if strings.HasPrefix(name, "refs/heads/") && out.Refs[name] != commit {
+			return true
+		}
+	}
+	return false
 }
 
 // moveOut moves a part of the inner folder, on the way to which there is no link, elsewhere.

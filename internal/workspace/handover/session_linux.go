@@ -62,15 +62,10 @@ func Begin(r Request) (*Session, error) {
 		return nil, nil
 	}
 	s := &Session{wake: make(chan struct{}, 1), done: make(chan struct{})}
-	in := func(list []string) func(at string) bool {
-		return func(at string) bool {
-			return slices.ContainsFunc(list, func(dir string) bool { return pathname.Below(at, dir) })
-		}
-	}
 	faults := make([]error, len(r.Places))
 	var all sync.WaitGroup
 	for n, p := range r.Places {
-		l := &live{place: p, tools: r.Tools, hidden: in(r.Hidden), held: in(r.Held)}
+		l := &live{place: p, tools: r.Tools, hidden: under(r.Hidden), held: under(r.Held)}
 		s.places = append(s.places, l)
 		all.Go(func() { faults[n] = l.begin() })
 	}
@@ -82,6 +77,13 @@ func Begin(r Request) (*Session, error) {
 		}
 	}
 	return s, nil
+}
+
+// under returns a function that reports whether a path lies at or below one of a list.
+func under(list []string) func(at string) bool {
+	return func(at string) bool {
+		return slices.ContainsFunc(list, func(dir string) bool { return pathname.Below(at, dir) })
+	}
 }
 
 func (l *live) inner() side { return innerOf(l.place, l.tools) }

@@ -463,3 +463,24 @@ echo $n >work$n; rm -rf src/.git; git -c core.hooksPath=/dev/null -c core.fsmoni
 		t.Error("the merge ran something")
 	}
 }
+
+// What is not committed goes along where it was asked for: as a commit of its own, and as copies. Secrets do not, and
+// the user's index and folder stay as they are.
+func TestUncommittedWorkGoesAlongOnABranch(t *testing.T) {
+	w := onBranch(t)
+	w.plain(t, `echo TOKEN=1 >.env.local; git add -f .env.local; git commit -qm env; echo TOKEN=secret >.env.local; mkdir notes; echo n >notes/n; echo TOKEN=secret >notes/.env; rm src/a`)
+	before := w.plain(t, users)
+	got := w.branchOf(t, "feat", `git log --format=%s main..; cat mod staged notes/n notes/.env; ls src untracked 2>&1 || :; git status --porcelain; git grep -c secret $(git rev-list main..) -- || :`, "--with-changes", "--with", "notes")
+	want := "changes that were not committed\none\nmine\nstaged\nn\nls: cannot access 'src': No such file or directory\nls: cannot access 'untracked': No such file or directory\n?? notes/\n"
+	if got.stdout != want {
+		t.Errorf("it has\n%s\nwant\n%s\n%s", got.stdout, want, got.stderr)
+	}
+	wantEqual(t, w.plain(t, users), before)
+	wantRefused(t, run(t, w.session("true", "--branch", "other", "--with-changes")), "begins at HEAD")
+	wantRefused(t, run(t, w.session("true", "--branch", "x", "--with", ".env")), "looks secret")
+	wantRefused(t, run(t, w.session("true", "--branch", "x", "--with", "/etc/passwd")), "not in the project")
+	wantRefused(t, run(t, w.session("true", "--branch", "x", "--with", ".git/config")), "not in the project")
+	wantRefused(t, run(t, w.session("true", "--with-changes")), "--branch")
+	w.branchOf(t, "feat", `cat notes/n`, "--with-changes", "--with", "notes")
+	wantEqual(t, w.plain(t, users), before)
+}

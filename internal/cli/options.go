@@ -48,6 +48,8 @@ func (o *options) flags() []launchFlag {
 		{"network", "", "TIER", "network tier: full, inet, allow or none", before, &o.Network},
 		{"branch", "", "NAME", "work on this branch, in a checkout of its own", before, &o.Branch},
 		{"from", "", "REF", "where a new branch begins; else where you are", before, &o.From},
+		{"with-changes", "", "", "begin it with what is not committed", before, &o.WithChanges},
+		{"with", "", "PATH", "copy what is not in git to the branch, too", before, &o.With},
 		{"plan", "", "FILE", "launch exactly by this plan file", before, &o.Plan},
 		{"mount-ro", "", "HOST[:INSIDE]", "mount a file or folder read-only", before, &o.MountRO},
 		{"mount-rw", "", "HOST[:INSIDE]", "mount a file or folder read-write", before, &o.MountRW},

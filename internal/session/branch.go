@@ -35,6 +35,13 @@ func lookAtBranch(in *inputs) error {
 	req := branch.Request{
 		Home: in.folders.Home, Tree: in.project.Path, Name: name, From: in.options.From, Tools: tools,
 		Hidden: in.project.Hidden, Ignore: ignoredEverywhere(*in),
+		Changes: in.options.WithChanges,
+	}
+	for _, at := range in.options.With {
+		if real, err := beneath.Canonical(in.absolute(at)); err == nil {
+			at = real
+		}
+		req.With = append(req.With, in.absolute(at))
 	}
 	own := slices.IndexFunc(in.project.Places, func(p handover.Place) bool { return p.Own })
 	if own >= 0 && in.project.Path == in.project.Repo.Worktree {
@@ -93,7 +100,7 @@ func branchPart(in inputs) (made part) {
 	if claudesHome(in) {
 		made.mount(launch.Mount{
 			Kind: plan.Bind, Source: b.Conversations(), Destination: in.Facts.Home + "/.claude/projects", Open: true,
-			Why: "the conversations on this branch",
+			Why: launch.WhyTalk,
 		})
 	}
 	made.set(agenthome.StatusVariable, "claudebox "+in.plan.Profile+" · "+in.plan.Network.Tier+" · "+b.Name,
@@ -126,7 +133,7 @@ func branchPart(in inputs) (made part) {
 	}
 	made.note(fmt.Sprintf("branch %s: %s; nothing of it is in your folder before you merge it", b.Name, begins))
 	if n := len(b.Pending); n > 0 {
-		made.note(fmt.Sprintf("%d of your files are not committed, and are not there: %s", n, diag.Some(b.Pending, 5)))
+		made.note(fmt.Sprintf("not committed, and not there: %s", diag.Some(b.Pending, 5)))
 	}
 	return made
 }

@@ -97,8 +97,8 @@ func (o Options) judge() error {
 			"leave one of them out; a plan is made by a profile with `claudebox plan --pinned -P "+o.Profile+"`",
 			"a plan says all that a profile does, so only one of them could count")
 	}
-	if o.From != "" && o.Branch == "" {
-		return diag.Errorf("begin at --from "+o.From, "name the new branch with --branch", "no branch is named")
+	if o.Branch == "" && (o.From != "" || o.WithChanges || len(o.With) > 0) {
+		return diag.Errorf("read --from, --with and --with-changes", "name the branch with --branch", "there is none")
 	}
 	switch o.Network {
 	case "", profile.TierFull, profile.TierInet, profile.TierAllow, profile.TierNone:

@@ -278,13 +278,16 @@ func (r *running) settle() {
 	for _, folder := range r.given {
 		removeHeldFolder(heldFolder(r.inputs, folder.Project))
 	}
-	if r.own != nil {
+	onBranch := r.own != nil
+	if onBranch {
 		r.reports = append(r.reports, r.own.End())
 		r.own = nil
 		r.leaveBranch()
 	}
 	r.endGit()
-	r.doneBranch()
+	if onBranch {
+		r.doneBranch()
+	}
 }
 
 // end stops the network, the broker and the ssh agent, and prints what each did. It releases the agent's home, where

@@ -38,6 +38,8 @@ type Caller struct {
 type Options struct {
 	Profile, Plan, Network string   // a name or file; a file; a tier. Empty: not given
 	Branch, From           string   // work on a checkout of this branch; where a new one begins
+	WithChanges            bool     // it begins with what is not committed
+	With                   []string // what is copied there besides
 	MountRO, MountRW       []string // HOST[:INSIDE]
 	Publish                []string // ports inside that this host may reach
 	NetworkLog             string   // file for the connections and refusals of tiers inet and allow; empty: none

@@ -160,6 +160,9 @@ func readOnlyWords(h Host) string {
 // WhyOwnGit is the Why of a mount that has a git folder of the agent's own in the place of the user's.
 const WhyOwnGit = "the agent's own git folder"
 
+// WhyTalk is the Why of a mount of the conversations on a branch.
+const WhyTalk = "the conversations on this branch"
+
 // WhyLayer is the Why of a mount of an ignored folder below a layer of a branch's own.
 const WhyLayer = "ignored; what is written stays with the branch"
 

@@ -54,7 +54,7 @@ func (p *page) secretsOutside(l launch.Launch) {
 func (p *page) head(l launch.Launch, title string) {
 	p.line(p.Paint(layout.Bold, title))
 	p.field("profile", l.Plan.Profile, "")
-	p.field("project", p.name(l.Project)+", read-write", "")
+	p.field("project", p.project(l), "")
 	p.field("agent", p.agent(l), "")
 	p.field("home", home(p, l), "")
 	p.field("packages", packages(l.Plan), "")

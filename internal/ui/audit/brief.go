@@ -74,6 +74,9 @@ func (v View) brief(l launch.Launch, changes []string, each int) (text string, f
 func (v View) Line(l launch.Launch) string {
 	p := page{View: v}
 	text := fmt.Sprintf("claudebox: profile %s, network %s, %s", l.Plan.Profile, l.Tier, p.name(l.Project))
+	if l.Branch != "" {
+		text += ", branch " + l.Branch
+	}
 	if n := len(p.readable(l)); n > 0 {
 		text += fmt.Sprintf(", secrets inside: %d", n)
 	}
@@ -134,13 +137,26 @@ func agentName(l launch.Launch) string {
 	return strings.TrimSuffix(path.Base(l.Agent.Words[0]), ".exe")
 }
 
+// project says what lies at the project's path.
+func (v View) project(l launch.Launch) string {
+	if l.Branch != "" {
+		return v.name(l.Project) + ", a checkout of its own on branch " + l.Branch
+	}
+	return v.name(l.Project) + ", read-write"
+}
+
+// isBranchs reports whether a mount is of what a session on a branch has in any case.
+func isBranchs(l launch.Launch, m launch.Mount) bool {
+	return l.Branch != "" && (m.Destination == l.Project+"/.git" || m.Why == launch.WhyTalk)
+}
+
 // given lists what may be written to: the project, and folders beside it.
 func (v View) given(l launch.Launch, lines int) string {
-	head := v.name(l.Project) + ", read-write"
+	head := v.project(l)
 	var also []string
 	given := []launch.Mount{{Source: l.Project, Destination: l.Project}}
 	for _, m := range beyondBase(l) { // sorted by destination
-		if m.Kind == plan.Bind && !slices.ContainsFunc(given, func(f launch.Mount) bool {
+		if m.Kind == plan.Bind && !isBranchs(l, m) && !slices.ContainsFunc(given, func(f launch.Mount) bool {
 			rest, below := pathname.Cut(m.Destination, f.Destination)
 			return below && path.Join(f.Source, rest) == m.Source
 		}) {

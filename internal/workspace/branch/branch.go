@@ -23,6 +23,9 @@ type Request struct {
 	Tools  handover.Tools
 	Hidden []string // paths in the project that the agent does not see; relative to it
 	Ignore []byte   // what git ignores for the user everywhere
+	// Changes says that a new branch begins with a commit of what the user has changed.
+	Changes bool
+	With    []string // untracked files and folders that are copied; absolute
 }
 
 // Branch is a branch with its checkout, as far as it is there.
@@ -88,6 +91,11 @@ func Look(r Request) (b Branch, err error) {
 	if err := b.lookIgnored(); err != nil {
 		return b, diag.Wrap(op, err, "see whether `git status` works here")
 	}
+	for _, at := range b.With {
+		if err := b.lookWith(at); err != nil {
+			return b, err
+		}
+	}
 	return b, nil
 }
 
@@ -135,6 +143,9 @@ func (b *Branch) ask(op string) error {
 	}
 	b.Start = strings.TrimSpace(parts[0])
 	switch {
+	case b.Changes && b.Fresh && (isRef || b.From != ""):
+		return diag.Errorf(op, "leave --with-changes out, or use another name and no --from",
+			"your changes go with a new branch that begins at HEAD")
 	case b.From != "" && isRef:
 		return diag.Errorf(op, "leave --from out, or use another name", "it is there: it does not begin at %s",
 			strconv.Quote(b.From))
@@ -144,7 +155,11 @@ func (b *Branch) ask(op string) error {
 		return diag.Errorf(op, "name a branch, a tag or a commit", "git knows no commit %s", strconv.Quote(b.From))
 	}
 	for entry := range strings.SplitSeq(parts[2], "\x00") {
-		if len(entry) > 3 && len(b.Pending) < mostPending {
+		if len(entry) <= 3 || len(b.Pending) == mostPending {
+			continue
+		}
+		isTaken := b.Changes && !strings.HasPrefix(entry, "??") || slices.Contains(b.With, path.Join(b.Tree, entry[3:]))
+		if !isTaken {
 			b.Pending = append(b.Pending, entry[3:])
 		}
 	}

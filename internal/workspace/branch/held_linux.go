@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -142,14 +143,15 @@ func (h *Held) OpenPath(at string) (int, error) {
 }
 
 // run runs a script in a box with the checkout.
-func (h *Held) run(script, input string, limit time.Duration) ([]byte, error) {
+func (h *Held) run(script, input string, limit time.Duration, bind ...string) ([]byte, error) {
 	fd, err := h.tree.OpenFD(".", unix.O_PATH|unix.O_DIRECTORY)
 	if err != nil {
 		return nil, err
 	}
 	tree := os.NewFile(uintptr(fd), "tree")
 	defer tree.Close()
-	return handover.Work{Place: h.Place(), Tools: h.Tools, Tree: tree, At: h.Tree, Time: limit}.Run(script, input)
+	work := handover.Work{Place: h.Place(), Tools: h.Tools, Tree: tree, At: h.Tree, Time: limit}
+	return work.Run(script, input, bind...)
 }
 
 // Has reports whether a folder, or a file, is in the checkout, at a path with no link on the way.
@@ -171,19 +173,47 @@ if [ "$(g symbolic-ref -q HEAD)" = %[1]s ] && g rev-parse -q --verify %[2]s >/de
 `, own, users)
 }
 
+const (
+	usersTree  = "/run/claudebox/users"       // the user's folder, in a box
+	usersIndex = "/run/claudebox/users-index" // their index
+)
+
+// changesScript commits what the user has changed and not committed, but for what is hidden: in a new branch, and in no
+// index of theirs.
+func (h *Held) changesScript() string {
+	if !h.Changes {
+		return ""
+	}
+	var not, restore strings.Builder
+	for _, at := range h.Hidden {
+		not.WriteString(" " + diag.Quote(":(exclude,literal,top)"+at))
+		fmt.Fprintf(&restore, "g restore --staged --source=HEAD -- %s 2>/dev/null || :\n",
+			diag.Quote(":(literal,top)"+at))
+	}
+	return fmt.Sprintf(`(
+cp %[1]s /tmp/changes && cd %[2]s || exit 1
+export GIT_INDEX_FILE=/tmp/changes GIT_WORK_TREE=%[2]s
+g add -u -- .%[3]s || exit 1
+%[4]st=$(g write-tree) || exit 1
+[ "$t" = "$(g rev-parse 'HEAD^{tree}')" ] || { c=$(g commit-tree -p HEAD -m 'changes that were not committed' "$t") &&
+  g update-ref -m 'claudebox: --with-changes' HEAD "$c"; } || exit 1
+) || exit 1
+`, usersIndex, usersTree, not.String(), restore.String())
+}
+
 // Fill checks the branch out, if that was not done yet. The inner git folder is there.
 func (h *Held) Fill() error {
 	// An inner folder that was made anew has no index: then what is in the checkout is what the agent left.
 	script := "[ -e \"$GIT_DIR/index\" ] || g read-tree HEAD || exit 1\n" + forwardScript(h.Name)
 	if !h.record.Filled {
-		script = "g -c checkout.workers=0 read-tree -u --reset HEAD || exit 1\n"
+		script = h.changesScript() + "g -c checkout.workers=0 read-tree -u --reset HEAD || exit 1\n"
 	}
 	err := h.tree.Mkdir(".git", 0o700) // the inner git folder is mounted there
 	if errors.Is(err, fs.ErrExist) {
 		err = nil
 	}
 	if err == nil {
-		_, err = h.run(script, "", fillTime)
+		_, err = h.run(script, "", fillTime, h.Tree, usersTree, path.Join(h.Repo.Outer, h.rel(), "index"), usersIndex)
 	}
 	if err == nil {
 		h.record.Filled, h.record.Open = true, true

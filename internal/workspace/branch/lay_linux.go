@@ -1,6 +1,7 @@
 package branch
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/identity"
+	"claudebox/internal/linux/pathname"
 	"claudebox/internal/workspace/handover"
 )
 
@@ -50,11 +52,33 @@ func (b *Branch) lookIgnored() error {
 	l.NoOverlays = b.NoLayers
 	var entries []Entry
 	for at := range strings.SplitSeq(string(answer), "\x00") {
-		if at = strings.TrimSuffix(at, "/"); isPlain(at) && at != sessionsWorktrees {
+		at = strings.TrimSuffix(at, "/")
+		if isPlain(at) && at != sessionsWorktrees {
 			entries = append(entries, measure(users, at, l))
 		}
 	}
 	b.Parts = decide(entries, b.Hidden, l)
+	return nil
+}
+
+// lookWith refuses what --with cannot copy.
+func (b *Branch) lookWith(at string) error {
+	op := "copy " + diag.Name(at) + " (--with)"
+	rel, is := pathname.Cut(at, b.Tree)
+	if !is || !isPlain(rel) {
+		return diag.Errorf(op, "use --mount-ro", "it is not in the project")
+	}
+	if isBelow(rel, b.Hidden) {
+		return diag.Errorf(op, "show it by `show` in the profile", "it looks secret, and does not enter")
+	}
+	users, err := beneath.Open(b.Tree)
+	if err != nil {
+		return err
+	}
+	defer users.Close()
+	if what, err := users.Look(rel); err != nil || what.Kind != beneath.Regular && what.Kind != beneath.Dir {
+		return diag.Wrap(op, cmp.Or(err, errors.New("no file or folder is there, or behind a link")), "see --help")
+	}
 	return nil
 }
 
@@ -135,6 +159,9 @@ func (h *Held) Lay() (without, lines []string, err error) {
 		return nil, nil, err
 	}
 	defer users.Close()
+	if err := h.copyAsked(users); err != nil { // first: an ignored file may lie in such a folder
+		return nil, nil, err
+	}
 	var met []string
 	h.Parts, met = h.free(h.Parts)
 	taken, err := h.ignoredInside()
@@ -172,6 +199,21 @@ func (h *Held) Lay() (without, lines []string, err error) {
 		lines = append(lines, "branch "+h.Name+": not ignored there, and left out: "+diag.Some(left, 3))
 	}
 	return without, lines, h.record.remember(h.Dir)
+}
+
+// copyAsked copies what --with names, once.
+func (h *Held) copyAsked(users *beneath.Folder) error {
+	for _, at := range h.With {
+		rel, _ := pathname.Cut(at, h.Tree)
+		if slices.Contains(h.record.Copied, rel) {
+			continue
+		}
+		if err := h.copyIn(users, Part{Entry: Entry{Path: rel}}); err != nil {
+			return diag.Wrap("copy "+diag.Name(rel)+" into the checkout", err, "make room")
+		}
+		h.record.Copied = append(h.record.Copied, rel)
+	}
+	return nil
 }
 
 // free returns the parts in whose place, and on the way to it, the checkout has nothing but folders; and the paths of
@@ -381,7 +423,7 @@ func (h *Held) copyOne(users *beneath.Folder, at string) error {
 		if err := h.tree.Mkdir(at, 0o755); err != nil || hidden {
 			return exists(err)
 		}
-		names, err := users.Names(at, limits.Files)
+		names, err := users.Names(at, mostNames)
 		if err != nil {
 			return nil //nolint:nilerr // it cannot be read
 		}

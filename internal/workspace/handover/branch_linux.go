@@ -57,11 +57,12 @@ func (w *Work) again() *os.File {
 	return os.NewFile(uintptr(fd), "tree")
 }
 
-// Run runs a script, in which g is git. Hooks do not run, and nothing leaves the box but what the script prints.
-func (w Work) Run(script, input string) ([]byte, error) {
+// Run runs a script, in which g is git. Hooks do not run, and nothing leaves the box but what the script prints. bind
+// are further files and folders, read-only.
+func (w Work) Run(script, input string, bind ...string) ([]byte, error) {
 	s := innerOf(w.Place, w.Tools)
 	s.work = &w
-	return s.run(prelude+sameScript(w.Place)+"export GIT_DIR=$C\n"+script, input, true)
+	return s.run(prelude+sameScript(w.Place)+"export GIT_DIR=$C\n"+script, input, true, bind...)
 }
 
 // Ask runs a script on the user's repository in a box that writes nothing. bind are further folders, read-only.

@@ -110,3 +110,27 @@ func TestAnHTTPSGatewayGetsItsKey(t *testing.T) {
 	wantEqual(t, w.inside(t, `echo $ANTHROPIC_BASE_URL; curl -sS --max-time 20 -o /dev/null -w '%{http_code}\n' -H "x-api-key: $ANTHROPIC_API_KEY" https://api.anthropic.com/v1/messages`),
 		"https://gw.example/anthropic\n403\n")
 }
+
+// D13: a wrapper on PATH that sets a gateway and starts Claude Code is what people have who use another model.
+func TestAWrappersGatewayCountsAsTheVariables(t *testing.T) {
+	seen := &keys{}
+	server := httptest.NewServer(seen)
+	t.Cleanup(server.Close)
+	w := newWorldHere(t)
+	w.script(t, "bin/claude", "#!/bin/bash\nexport ANTHROPIC_BASE_URL="+server.URL+"\nexport ANTHROPIC_AUTH_TOKEN='"+canary+"'\nexport GREETING=hello MY_SECRET=x\nexec ~/.local/share/claude/claude env \"$@\"\n")
+	w.env["PATH"] = w.path("bin") + ":" + w.env["PATH"]
+	got := run(t, w.claudebox("--yes", "--no-report"))
+	if got.status == 0 || !strings.Contains(got.stderr, "is a shell script that starts") { // two assignments in a line are not read
+		t.Errorf("status %d, %s", got.status, got.stderr)
+	}
+	w.script(t, "bin/claude", "#!/bin/bash\nexport ANTHROPIC_BASE_URL="+server.URL+"\nexport ANTHROPIC_AUTH_TOKEN='"+canary+"'\nexport GREETING=hello\nexec ~/.local/share/claude/claude \"$@\"\n")
+	plan := run(t, w.claudebox("plan", "--all")).stdout
+	for _, want := range []string{"ANTHROPIC_AUTH_TOKEN", "GREETING", "your wrapper", "your gateway"} {
+		if !strings.Contains(plan, want) {
+			t.Errorf("no %s in\n%s", want, plan)
+		}
+	}
+	if strings.Contains(plan, canary) || strings.Contains(plan, "left out") {
+		t.Errorf("the plan shows the token, or leaves something out:\n%s", plan)
+	}
+}

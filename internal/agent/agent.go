@@ -41,6 +41,7 @@ type Request struct {
 type Program struct {
 	Path      string   // inside; holds no "=", which env(1) would take for a variable
 	Args      []string // the interpreter's arguments and the script, then the rest of the profile's command
+	Env       []string // NAME=VALUE, that a wrapper exports
 	Mounts    []Mount  // sorted by destination; none for a program of the store
 	Notes     []string // for the audit, one sentence each
 	Store     bool     // the program is in the Nix store
@@ -72,7 +73,7 @@ func Find(r Request) (Program, error) {
 		return Program{}, err
 	}
 	p := f.made
-	p.Path, p.Args, p.Store = words[0], slices.Concat(words[1:], rest), inStore(words[len(words)-1])
+	p.Path, p.Args, p.Store = words[0], slices.Concat(words[1:], f.more, rest), inStore(words[len(words)-1])
 	if strings.Contains(p.Path, "=") {
 		p.Path = bindFolder + strings.ReplaceAll(path.Base(p.Path), "=", "_")
 		p.Mounts = append(p.Mounts, Mount{Source: words[0], Destination: p.Path})
@@ -85,7 +86,8 @@ func Find(r Request) (Program, error) {
 type finder struct {
 	Request
 	made    Program
-	scripts int // scripts met so far, each the interpreter of the one before
+	more    []string // words that wrappers put before the caller's
+	scripts int      // scripts met so far, each the interpreter of the one before
 }
 
 func (f *finder) mount(m Mount)    { f.made.Mounts = append(f.made.Mounts, m) }

@@ -215,6 +215,20 @@ func TestFindMountsWhatAProgramOutsideTheStoreNeeds(t *testing.T) {
 			nil,
 			want{words: versions, mounts: []string{"ro-bind " + versions}},
 		},
+		"pnpm's shim: what it starts, by the node inside": {
+			merge(script, merge(node, map[string]string{"/home/u/.local/bin/claude": pnpmShim, "/home/u/.local/bin/global/5/node_modules/@anthropic-ai/claude-code/cli.js": "#!/usr/bin/env node\n"})),
+			func(r *agent.Request) { r.Node = "/nix/store/n-nodejs/bin/node" },
+			want{words: "/nix/store/n-nodejs/bin/node /home/u/.local/bin/global/5/node_modules/@anthropic-ai/claude-code/cli.js", mounts: []string{"ro-bind /home/u/.local/bin/global/5/node_modules/@anthropic-ai/claude-code"}},
+		},
+		"a wrapper with variables and words": {
+			merge(installed(program("", "")), map[string]string{"/home/u/.local/bin/claude": "#!/bin/bash\nset -euo pipefail\nexport ANTHROPIC_MODEL=\"opus\"\nBIN=$HOME/.local/share/claude/versions\nexec \"$BIN/2.1\" --verbose \"$@\"\n"}),
+			func(r *agent.Request) { r.Home = "/home/u" },
+			want{words: versions + " --verbose", mounts: []string{"ro-bind " + versions}},
+		},
+		"a wrapper beside its program": {
+			merge(installed(program("", "")), map[string]string{"/home/u/.local/bin/claude": "->../share/claude/run", "/home/u/.local/share/claude/run": "#!/bin/sh\nhere=$(cd \"$(dirname \"$(readlink -f \"$0\")\")\" && pwd)\n\"$here/versions/2.1\" \"$@\"\n"}),
+			nil, want{words: versions, mounts: []string{"ro-bind " + versions}},
+		},
 		"another shell script runs by the sandbox's shell, with a note": {
 			map[string]string{"/home/u/.local/bin/claude": "#!/bin/sh\ncd /\nexec /bin/true \"$@\"\n", "/nix/store/b-bash/bin/sh": "x"},
 			func(r *agent.Request) { r.Inside = []string{"/nix/store/b-bash/bin"} },
@@ -328,3 +342,23 @@ func kind(m agent.Mount) string {
 	}
 	return "ro-bind"
 }
+
+// pnpmShim is what pnpm 9 writes for a program.
+const pnpmShim = `#!/bin/sh
+basedir=$(dirname "$(echo "$0" | sed -e 's,\\,/,g')")
+
+case ` + "`uname`" + ` in
+    *CYGWIN*) basedir=` + "`cygpath -w \"$basedir\"`" + `;;
+esac
+
+if [ -z "$NODE_PATH" ]; then
+  export NODE_PATH="/home/u/x/node_modules"
+else
+  export NODE_PATH="/home/u/x/node_modules:$NODE_PATH"
+fi
+if [ -x "$basedir/node" ]; then
+  exec "$basedir/node"  "$basedir/global/5/node_modules/@anthropic-ai/claude-code/cli.js" "$@"
+else
+  exec node  "$basedir/global/5/node_modules/@anthropic-ai/claude-code/cli.js" "$@"
+fi
+`

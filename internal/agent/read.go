@@ -30,6 +30,9 @@ func (f *finder) words(name string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := f.isShim(name, file.name); err != nil {
+		return nil, err
+	}
 	if inStore(file.name) {
 		return []string{samePackage(file)}, nil
 	}
@@ -39,7 +42,7 @@ func (f *finder) words(name string) ([]string, error) {
 	if !f.mayExecute(file) {
 		return nil, notExecutable(file.name, "chmod +x "+file.name, "its mode does not let user %d run it", f.UID)
 	}
-	return f.outsideStore(file.name)
+	return f.outsideStore(name, file.name)
 }
 
 // samePackage returns the path by which to run a program of the store: the first link on the way to it that lies in
@@ -56,8 +59,8 @@ func samePackage(file found) string {
 }
 
 // outsideStore is [finder.words] for a program outside the store, once it is known to be a file that the user may
-// execute.
-func (f *finder) outsideStore(name string) ([]string, error) {
+// execute. asked is the path by which it was found: a script may ask for that.
+func (f *finder) outsideStore(asked, name string) ([]string, error) {
 	file, err := f.Files.Open(name)
 	if err != nil {
 		return nil, notExecutable(name, "", "it cannot be read to see what it needs inside: %v", err)
@@ -73,7 +76,7 @@ func (f *finder) outsideStore(name string) ([]string, error) {
 		f.own(name, packageFolder)
 		return []string{name}, f.needsOfELF(name, start, file)
 	case strings.HasPrefix(start, "#!"):
-		return f.script(name, start)
+		return f.script(asked, name, start)
 	}
 	return nil, notExecutable(name, "", "neither an ELF program nor a script with an interpreter")
 }
@@ -94,31 +97,9 @@ func (f *finder) own(name string, folder func(name string) string) {
 // not mounted for them.
 var shells = []string{"sh", "bash"}
 
-// wrapped returns the program that a shell script executes with the script's own arguments, if it does nothing else.
-// Claude Code's local installation leaves such a script in ~/.claude/local. It returns "" for any other script.
-func wrapped(text string) string {
-	program := ""
-	for line := range strings.Lines(text) {
-		line = strings.TrimSpace(line)
-		if line == "" || line[0] == '#' {
-			continue
-		}
-		rest, replaces := strings.CutPrefix(line, "exec ")
-		rest, passesWords := strings.CutSuffix(rest, ` "$@"`)
-		if program != "" || !replaces || !passesWords {
-			return ""
-		}
-		program = strings.Trim(rest, `"`)
-		if !path.IsAbs(program) || strings.ContainsAny(program, "\"'$`\\ \t*?[]{}~;&|<>()#") {
-			return "" // relative, or with characters that the shell interprets
-		}
-	}
-	return program
-}
-
 // script returns the command line that runs a script. It names the interpreter explicitly, which need not lie inside
 // where the script's first line has it.
-func (f *finder) script(name, text string) ([]string, error) {
+func (f *finder) script(asked, name, text string) ([]string, error) {
 	if f.scripts++; f.scripts > maxScripts {
 		return nil, notExecutable(name, "", "interpreters that are scripts themselves, more than %d deep", maxScripts)
 	}
@@ -127,8 +108,13 @@ func (f *finder) script(name, text string) ([]string, error) {
 		return nil, notExecutable(name, "", "its first line names no interpreter")
 	}
 	if slices.Contains(shells, path.Base(interpreter)) {
-		if program := wrapped(text); program != "" {
-			return f.words(program)
+		if found, ok := startedBy(asked, name, text, f.Home); ok {
+			f.more = slices.Concat(f.more, found.words)
+			f.made.Env = append(f.made.Env, found.env...)
+			return f.words(found.program)
+		}
+		if err := f.starts(name, text); err != nil {
+			return nil, err
 		}
 		f.note(path.Base(name) + " is a shell script: what it starts must be inside as well")
 	}

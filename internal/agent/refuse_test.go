@@ -96,6 +96,18 @@ func TestFindRefuses(t *testing.T) {
 		"a shell script that starts itself": {
 			files: installed("#!/bin/sh\nexec " + versions + " \"$@\"\n"), cause: agent.ErrNotExecutable, text: "more than 5 deep",
 		},
+		"a version manager's shim, by its name": {
+			files: map[string]string{link: "->/usr/bin/mise", "/usr/bin/mise": static}, cause: agent.ErrNotExecutable,
+			text: "it is a shim of mise", remedy: "`mise which claude` prints the program itself",
+		},
+		"a version manager's shim, by a script": {
+			files: map[string]string{link: "#!/usr/bin/env bash\n# asdf-plugin: nodejs 22\nexec /home/u/.asdf/bin/asdf exec \"claude\" \"$@\"\n", "/home/u/.asdf/bin/asdf": static},
+			cause: agent.ErrNotExecutable, text: "it is a shim of asdf", remedy: "agent: {command: [PATH]}",
+		},
+		"a wrapper that decides what it starts": {
+			files: merge(installed(static), map[string]string{link: "#!/bin/sh\nif test -e x; then\n  foo=$(date)\nfi\n/opt/claude/claude --a $foo \"$@\"\n", "/opt/claude/claude": static}),
+			cause: agent.ErrNotExecutable, text: "a shell script that starts /opt/claude/claude, which is not inside", remedy: "agent: {command: [/opt/claude/claude]}",
+		},
 		"a secret for a loader, by its own path": {
 			files: merge(installed(program("/home/u/.ssh/id", "")), map[string]string{"/home/u/.ssh/id": "secret"}),
 			cause: agent.ErrNotExecutable, text: "its loader /home/u/.ssh/id is no program",

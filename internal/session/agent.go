@@ -45,6 +45,7 @@ func agentOf(in inputs, k *keeper) (made agentPart, err error) {
 	if err != nil {
 		return made, err
 	}
+	made.wear(in, program.Env)
 	made.Words = slices.Concat([]string{program.Path}, program.Args, p.Agent.Args)
 	made.OwnsTerminal, made.Libraries = true, program.Libraries
 	made.note(program.Notes...)
@@ -77,6 +78,21 @@ func mountsOfAgent(program agent.Program) (list []launch.Mount) {
 		list = append(list, launch.Mount{Kind: kind, Source: m.Source, Destination: m.Destination, Why: "agent"})
 	}
 	return list
+}
+
+// wear sets inside what a wrapper of the agent exports, but for what enters as a variable of the user's does.
+func (made *agentPart) wear(in inputs, exported []string) {
+	for _, entry := range exported {
+		name, value, _ := strings.Cut(entry, "=")
+		switch what := leak.Variable(name, value); {
+		case entersFromSettings(in.plan, name):
+		case what != "":
+			made.leave("variable", name+" of your wrapper of "+in.plan.Agent.Name+" does not enter: it is probably a secret; "+
+				"`secrets: [{env: "+name+", hosts: [HOST]}]` uses it from outside")
+		case profile.Effect(name) == "":
+			made.set(name, value, "your wrapper")
+		}
+	}
 }
 
 // flake returns the store path that claudebox was built from; empty if it is not known or no longer there.

@@ -54,6 +54,10 @@ func look(c call, planned planned, home homelink.Found) (in inputs, err error) {
 	if err = judgeConfig(c, in.project.Path); err != nil {
 		return in, err
 	}
+	if len(c.why.Command) == 0 { // a fault is told by [agentOf]
+		program, _ := findAgent(in, planned.plan.Agent.Name, planned.plan.Agent.Command)
+		in.Facts.Env = withEntries(in.Facts.Env, planned.plan, program.Env)
+	}
 	in.gateways = findGateways(in)
 	if in.secrets, err = findSecrets(in); err != nil {
 		return in, err

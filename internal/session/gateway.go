@@ -129,19 +129,28 @@ func withSettings(c call, p plan.Plan) host.Environment {
 	if err != nil {
 		return c.Facts.Env
 	}
-	set := object.As[map[string]string](object.Parse(content)["env"])
-	env := slices.Clone(c.Facts.Env)
-	for _, name := range slices.Sorted(maps.Keys(set)) {
+	var entries []string
+	for name, value := range object.As[map[string]string](object.Parse(content)["env"]) {
+		entries = append(entries, name+"="+value)
+	}
+	return withEntries(c.Facts.Env, p, entries)
+}
+
+// withEntries is an environment with those of entries, NAME=VALUE, that enter from elsewhere than the environment.
+func withEntries(env host.Environment, p plan.Plan, entries []string) host.Environment {
+	env = slices.Clone(env)
+	for _, entry := range entries {
+		name, _, _ := strings.Cut(entry, "=")
 		if entersFromSettings(p, name) {
-			env = slices.DeleteFunc(env, func(entry string) bool { return strings.HasPrefix(entry, name+"=") })
-			env = append(env, name+"="+set[name])
+			env = slices.DeleteFunc(env, func(old string) bool { return strings.HasPrefix(old, name+"=") })
+			env = append(env, entry)
 		}
 	}
 	return env
 }
 
-// entersFromSettings reports whether a variable enters where the user's settings of Claude Code set it: as it would
-// from the environment.
+// entersFromSettings reports whether a variable enters where the user's settings of Claude Code, or a wrapper, set it:
+// as it would from the environment.
 func entersFromSettings(p plan.Plan, name string) bool {
 	for _, secret := range usual {
 		if secret.base == name {

@@ -2,6 +2,7 @@ package session
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -25,7 +26,7 @@ func remarksOf(in inputs) (made part, overrides map[string]launch.Override) {
 	}
 	changed, overrides := overridesOf(in.plan, in.Facts.Env, in.inside)
 	made.add(changed)
-	entering := extraEnv(in.Facts.Env)
+	entering := slices.Concat(extraEnv(in.Facts.Env), slices.Collect(maps.Keys(in.gateways)))
 	for _, e := range in.plan.Env {
 		entering = append(entering, e.Name)
 	}

@@ -1,0 +1,151 @@
+package agent
+
+import (
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"claudebox/internal/linux/pathname"
+)
+
+// started is what a shell script starts in its own place, with the script's own arguments behind.
+type started struct {
+	program string
+	words   []string // before the script's arguments
+	env     []string // NAME=VALUE, that it exports
+}
+
+// Statements of a shell script that start nothing, and say nothing of what is started.
+var (
+	comment    = regexp.MustCompile(`^(#.*)?$`)
+	statement  = regexp.MustCompile(`^(set [-+].*|if .*|then|else|elif .*|fi|case .*|esac|.*;;|unset .*|shopt .*|umask .*)$`)
+	assignment = regexp.MustCompile(`^(export )?([A-Za-z_][A-Za-z0-9_]*)=(.*)$`)
+)
+
+// ownFolder are the ways in which a script names the folder that it lies in.
+var ownFolder = regexp.MustCompile(`\$\(\s*(cd\s+(--\s+)?)?"?\$?\(?\s*(dirname|readlink|realpath)[^;]*\$\{?(0|BASH_SOURCE)[^;]*$`)
+
+// startedBy reads a shell script that does nothing but start another program: the shims of npm, pnpm and yarn, that of
+// Claude Code's local installation, and people's wrappers that set variables and words. asked is the path by which the script is run, name its own. ok is false for any other.
+func startedBy(asked, name, text, home string) (found started, ok bool) {
+	known := map[string]string{"HOME": home, "0": asked}
+	seen := false
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		set := assignment.FindStringSubmatch(line)
+		switch {
+		case comment.MatchString(line) || statement.MatchString(line):
+		case set != nil && ownFolder.MatchString(set[3]):
+			known[set[2]] = path.Dir(asked)
+			if strings.Contains(set[3], "readlink") || strings.Contains(set[3], "realpath") {
+				known[set[2]] = path.Dir(name)
+			}
+		case set != nil && !strings.Contains(set[3], `"$@"`):
+			value, literal := expand(set[3], known)
+			switch {
+			case literal:
+				known[set[2]] = value
+				if set[1] != "" {
+					found.env = append(found.env, set[2]+"="+value)
+				}
+			case set[2] != "NODE_PATH": // where pnpm's packages lie, which are found without it, too
+				return started{}, false
+			}
+		default:
+			one, understood := execOf(line, known)
+			if !understood || seen && (one.program != found.program || !slices.Equal(one.words, found.words)) {
+				return started{}, false
+			}
+			found.program, found.words, seen = one.program, one.words, true
+		}
+	}
+	return found, seen
+}
+
+// execOf reads a line that starts a program with the script's arguments. A node that is named before it is left out:
+// the program's own first line says what runs it.
+func execOf(line string, known map[string]string) (one started, ok bool) {
+	line = strings.TrimPrefix(line, "exec ")
+	words := strings.Fields(line)
+	if len(words) < 2 || words[len(words)-1] != `"$@"` {
+		return one, false
+	}
+	for _, word := range words[:len(words)-1] {
+		text, literal := expand(word, known)
+		if !literal {
+			return one, false
+		}
+		one.words = append(one.words, text)
+	}
+	if path.Base(one.words[0]) == "node" && len(one.words) > 1 {
+		one.words = one.words[1:]
+	}
+	one.program, one.words = path.Clean(one.words[0]), one.words[1:]
+	return one, path.IsAbs(one.program)
+}
+
+// variable is a variable in a word of the shell.
+var variable = regexp.MustCompile(`\$(\w+|\{\w+\})`)
+
+// expand is a word without quotes, with known variables and a leading "~/" in their place; literal is false if the
+// shell would make something else of it.
+func expand(word string, known map[string]string) (text string, literal bool) {
+	if len(word) > 1 && (word[0] == '"' || word[0] == '\'') && word[len(word)-1] == word[0] {
+		quoted := word[0]
+		if word = word[1 : len(word)-1]; quoted == '\'' {
+			return word, !strings.Contains(word, "'")
+		}
+	} else if strings.ContainsAny(word, " \t") {
+		return word, false // several words
+	}
+	literal = true
+	if rest, is := strings.CutPrefix(word, "~/"); is {
+		word = known["HOME"] + "/" + rest
+	}
+	word = strings.NewReplacer("${0%/*}", path.Dir(known["0"]), `$(dirname "$0")`, path.Dir(known["0"])).Replace(word)
+	text = variable.ReplaceAllStringFunc(word, func(v string) string {
+		value, is := known[strings.Trim(v, "${}")]
+		literal = literal && is
+		return value
+	})
+	return text, literal && !strings.ContainsAny(text, "$`\"'\\*?[]{};&|<>()")
+}
+
+// managers are programs that stand for others by the name that they are called by, or by what a shim hands to them.
+var managers = []string{"asdf", "fnm", "mise", "nodenv", "proto", "proto-shim", "rtx", "volta", "volta-shim", "vfox"}
+
+// isShim returns an error for a program that is a version manager's, which would look for its installations inside.
+func (f *finder) isShim(asked, real string) error {
+	base := path.Base(real)
+	if !slices.Contains(managers, base) || base == f.Name {
+		return nil
+	}
+	return notExecutable(asked, fmt.Sprintf("`%s which %s` prints the program itself: name that in the profile, "+
+		"`agent: {command: [PATH]}`", strings.TrimSuffix(base, "-shim"), f.Name),
+		"it is a shim of %s, whose installations are not inside", strings.TrimSuffix(base, "-shim"))
+}
+
+// starts is an error that says which program of the host a shell script names that will not be inside; nil: none. It is
+// for scripts that [startedBy] does not understand.
+func (f *finder) starts(name, text string) error {
+	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \t\n\"'();|&=", r) }) {
+		word, _ = expand(word, map[string]string{"HOME": f.Home, "0": name})
+		if !path.IsAbs(word) || slices.Contains(shells, path.Base(word)) || word == "/usr/bin/env" || word == name {
+			continue
+		}
+		file, err := f.follow(word)
+		if err != nil || !file.info.Mode().IsRegular() || !f.mayExecute(file) || inStore(file.name) {
+			continue
+		}
+		if pathname.Below(word, "/bin") || pathname.Below(word, "/usr") {
+			if _, is := f.search(f.Inside, path.Base(word)); is {
+				continue
+			}
+		}
+		return notExecutable(name, "name the program that it starts in the profile: `agent: {command: ["+word+"]}`",
+			"it is a shell script that starts %s, which is not inside", word)
+	}
+	return nil
+}

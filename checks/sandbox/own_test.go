@@ -5,6 +5,7 @@ package sandbox_test
 import (
 	"encoding/json"
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
 )
@@ -161,4 +162,52 @@ func TestAMarketplaceThatIsAFolderEnters(t *testing.T) {
 		"bad":{"source":{"source":"directory","path":"`+w.path(".ssh")+`"},"installLocation":"`+w.path(".ssh")+`"}}`)
 	w.write(t, ".ssh/id", canary)
 	wantEqual(t, w.inside(t, `jq -r .name ~/market/.claude-plugin/marketplace.json; ls ~/.ssh 2>/dev/null || true; touch ~/market/x 2>/dev/null || echo read-only`), "m\nread-only\n")
+}
+
+// D14, D23: a program that is not inside gets a sentence, and its way in.
+func TestACommandThatIsNotInsideSaysHowItWouldBe(t *testing.T) {
+	w := newWorld(t)
+	w.write(t, "project/.venv/pyvenv.cfg", "home = /usr/bin\n")
+	w.link(t, "/usr/bin/python3", "project/.venv/bin/python")
+	for command, want := range map[string]string{
+		"nosuch":           "nosuch is not inside: add the package that has it to the profile's `packages`; inside, `, nosuch` looks for one",
+		"node":             "node is not inside: add its package to the profile: `packages: [nodejs]`",
+		".venv/bin/python": ".venv/bin/python leads to /usr/bin/python3, which is not inside: `python3` alone is found there",
+	} {
+		got := run(t, w.claudebox("shell", "--yes", "--no-report", "--", command))
+		if got.status != 127 || !strings.Contains(got.stderr, "claudebox: "+want) {
+			t.Errorf("%s: status %d, %s", command, got.status, got.stderr)
+		}
+	}
+	if plan := run(t, w.claudebox("plan")).stdout; !strings.Contains(plan, "left out: 1 virtual environment") {
+		t.Errorf("the plan says %s", plan)
+	}
+	for word, want := range map[string]string{"/bin/bash": "yes:", "node": "`packages: [nodejs]`", "~/.claude/gone.sh": "sandbox: /mnt/gone.sh"} {
+		if got := run(t, w.claudebox("why", strings.ReplaceAll(word, "~", w.home))).stdout; !strings.Contains(strings.Join(strings.Fields(got), " "), want) {
+			t.Errorf("why %s: %s", word, got)
+		}
+	}
+}
+
+// D15: jj and hg repositories are the project from a subfolder. D16: a link .git, as of Android's repo, has a remedy,
+// which is followed here.
+func TestOtherRepositoriesAreTheProject(t *testing.T) {
+	w := newWorld(t)
+	for _, kind := range []string{".jj", ".hg"} {
+		w.folder(t, "r"+kind+"/"+kind+"/store")
+		w.project = w.folder(t, "r"+kind+"/sub/deep")
+		wantEqual(t, w.normal(w.inside(t, "pwd; touch ../../x")), "HOME/r"+kind+"/sub/deep\n")
+	}
+	w.project = w.folder(t, "work/a")
+	w.git(t, "work", "init", "-q", "--bare", w.path(".repo/projects/a.git"))
+	w.link(t, w.path(".repo/projects/a.git"), "work/a/.git")
+	got := run(t, w.session("git status"))
+	wantRefused(t, got, "leads through a link")
+	_, remedy, _ := strings.Cut(got.stderr, "remedy: put a file in the link's place, by which git finds the folder as well: ")
+	remedy = strings.Join(strings.Fields(strings.ReplaceAll(remedy, "claudebox: ", "")), " ")
+	out, err := exec.Command("sh", "-ec", remedy).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", remedy, err, out)
+	}
+	wantEqual(t, w.inside(t, "git status --short; git rev-parse --show-toplevel"), w.project+"\n")
 }

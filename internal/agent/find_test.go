@@ -227,7 +227,8 @@ func TestFindMountsWhatAProgramOutsideTheStoreNeeds(t *testing.T) {
 		},
 		"a wrapper beside its program": {
 			merge(installed(program("", "")), map[string]string{"/home/u/.local/bin/claude": "->../share/claude/run", "/home/u/.local/share/claude/run": "#!/bin/sh\nhere=$(cd \"$(dirname \"$(readlink -f \"$0\")\")\" && pwd)\n\"$here/versions/2.1\" \"$@\"\n"}),
-			nil, want{words: versions, mounts: []string{"ro-bind " + versions}},
+			nil,
+			want{words: versions, mounts: []string{"ro-bind " + versions}},
 		},
 		"another shell script runs by the sandbox's shell, with a note": {
 			map[string]string{"/home/u/.local/bin/claude": "#!/bin/sh\ncd /\nexec /bin/true \"$@\"\n", "/nix/store/b-bash/bin/sh": "x"},

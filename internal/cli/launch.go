@@ -95,11 +95,24 @@ func startSeen(sys System, o options, command, seen []string) (approved []string
 	}
 	began := time.Now()
 	err = s.Run()
+	sys.sayMissing(s, command, err)
 	sys.askAboutLogin(s, o)
 	if command == nil && !o.NoReport && isTerminal(sys.Stderr) {
 		sys.sayResume(s, o, began)
 	}
 	return nil, err
+}
+
+// sayMissing says why a command could not be run, and how its program comes inside.
+func (sys System) sayMissing(s *session.Session, command []string, err error) {
+	const cannotRun, notFound = 126, 127
+	var ended *launch.ExitError
+	if len(command) == 0 || !errors.As(err, &ended) || ended.Code != cannotRun && ended.Code != notFound {
+		return
+	}
+	if reason := s.WhyNot(command[0]); reason != "" {
+		diag.Note(sys.Stderr, diag.Visible(reason))
+	}
 }
 
 // sayResume prints the command that continues the conversation in the sandbox. The one

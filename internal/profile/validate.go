@@ -217,7 +217,11 @@ func (j *judge) source(m Mount, at shape.Place) bool {
 // not check for secrets: [Exposes] does.
 func SourceFault(host string) (message, remedy string) {
 	if find(kernelPaths, host) != "" {
-		return host + " shows the processes and devices of the host", "remove the mount; the sandbox has one of its own"
+		remedy := "remove the mount; the sandbox has one of its own"
+		if strings.HasPrefix(host, "/dev/") {
+			remedy = "remove the mount; no device of this machine can be given to a sandbox, whose /dev has the usual ones"
+		}
+		return host + " shows the processes and devices of the host", remedy
 	}
 	return "", ""
 }

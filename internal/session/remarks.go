@@ -33,6 +33,13 @@ func remarksOf(in inputs) (made part, overrides map[string]launch.Override) {
 	for _, name := range notPassed(in.Facts.Env, entering, in.plan.Network.Tier) {
 		made.leave("variable", name+" is set here and not inside: `extra_env_passthrough: ["+name+"]` lets it in")
 	}
+	for _, folder := range []string{".venv", "venv"} {
+		_, err := os.Stat(filepath.Join(in.project.Path, folder, "pyvenv.cfg"))
+		python := filepath.Join(in.project.Path, folder, "bin/python")
+		if reason := in.inside.Program(python); err == nil && reason != "" {
+			made.leave("virtual environment", reason+"; inside, `python3 -m venv` makes one for its own Python, elsewhere")
+		}
+	}
 	made.noteProject("", in.project)
 	if in.plan.Network.Tier == profile.TierFull && !launch.ClosesAbstractSockets() {
 		made.warn("this kernel cannot close abstract sockets: X11 and D-Bus of this machine are within reach")

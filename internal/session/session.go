@@ -215,6 +215,9 @@ func (s *Session) Pager() string {
 // Program returns the path of the program called name on PATH inside; empty if there is none.
 func (s *Session) Program(name string) string { return s.inside.Find(name) }
 
+// WhyNot says why the program that a word names cannot be run inside; empty: it can, or that is not known.
+func (s *Session) WhyNot(word string) string { return s.inside.Program(word) }
+
 // NamedPath reports whether a word names a path of the host, and returns that path made absolute. A word with a
 // slash, or with "~" at its beginning, does; so does one that exists in the current folder.
 func (c call) NamedPath(word string) (string, bool) {

@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"debug/elf"
 	"io"
+	"io/fs"
 	"os"
 	"path"
 	"slices"
 	"strings"
 
+	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/pathname"
 )
 
@@ -67,6 +69,9 @@ func (v *View) program(word, name string, depth int) string {
 	end, info, err := v.Resolve(name)
 	switch {
 	case err != nil:
+		if text := v.dangling(name); text != "" {
+			return word + " leads to " + text + ", which is not inside" + v.way(text)
+		}
 		return word + " is not inside" + v.way(name)
 	case info.IsDir():
 		return word + " is a folder inside"
@@ -85,6 +90,19 @@ func (v *View) program(word, name string, depth int) string {
 		return "of " + word + " " + reason
 	}
 	return ""
+}
+
+// dangling returns what the last link on the way to a path that is not there leads to; empty if there is none.
+func (v *View) dangling(name string) (text string) {
+	_, _ = beneath.Follow(v, "/", name, func(at string, info fs.FileInfo, _ bool) error {
+		if info.Mode()&fs.ModeSymlink != 0 {
+			if text, _ = v.Readlink(at); !path.IsAbs(text) {
+				text = path.Join(path.Dir(at), text)
+			}
+		}
+		return nil
+	})
+	return text
 }
 
 // way says how a file of the host comes inside; empty if nothing is there.

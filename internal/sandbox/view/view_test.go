@@ -73,7 +73,7 @@ func TestProgramsRunInsideWhereAllThatTheyNeedIsThere(t *testing.T) {
 		"./py.py":               "of ./py.py python3 is not inside: add its package to the profile: `packages: [python3]`",
 		"/home/u/p/zsh":         "of /home/u/p/zsh /bin/zsh is not inside",
 		"./plain":               "./plain cannot be executed (chmod +x /home/u/p/plain)",
-		"./out/b.sh":            "./out/b.sh is not inside",
+		"./out/b.sh":            "./out/b.sh leads to ",
 		"/usr/bin/jq":           "/usr/bin/jq is not inside",
 		"/nix/store/gone/bin/x": "/nix/store/gone/bin/x is not inside",
 		"~/.claude/gone.sh":     "~/.claude/gone.sh is not inside",

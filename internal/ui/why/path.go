@@ -108,6 +108,8 @@ func unseen(l launch.Launch, asked Asked) Answer {
 		a.Change = "mount the files and folders in it that are needed"
 	}
 	switch {
+	case m != nil && m.Kind == plan.Symlink && m.Destination == asked.Path && pathname.Below(m.Source, "/nix/store"):
+		return yes(asked.Path+" is inside: there it is the sandbox's own, "+m.Source, m.Why, "")
 	case m != nil && m.Why == launch.WhyOwnGit:
 		return no(not+": the agent has a git folder of its own there; commits, branches, tags, the index and stashes "+
 			"are handed over", m.Why, "")

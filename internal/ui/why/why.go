@@ -7,6 +7,7 @@ import (
 	"claudebox/internal/diag/layout"
 	"claudebox/internal/plan"
 	"claudebox/internal/sandbox/launch"
+	"claudebox/internal/sandbox/view"
 	"claudebox/internal/secret/leak"
 )
 
@@ -55,10 +56,9 @@ func Program(word, file string) Answer {
 		return yes(word+" is a program inside, "+file, "PATH inside", "")
 	}
 	return Answer{
-		Open: true,
-		Says: word + " is no program inside, no variable, and nothing of that name is here",
-		Change: fmt.Sprintf("ask for ./%[1]s, a path, or %[1]s:443, a host; `packages: [%[1]s]` in the profile "+
-			"brings a program", word),
+		Open:   true,
+		Says:   word + " is no program inside, no variable, and nothing of that name is here",
+		Change: fmt.Sprintf("ask for ./%[1]s, a path, or %[1]s:443, a host; of a program %s", word, view.Remedy(word)),
 	}
 }
 

@@ -61,7 +61,7 @@ func TestPaths(t *testing.T) {
 		"/home/u":                "no:     ~ is not inside: it holds ~/.ssh (SSH keys)\nchange: mount the files and folders in it that are needed\n",
 		"/home/u/.claude/x":      "no:     ~/.claude/x is not inside: there it is ~/.claudebox/instances/1/.claude/x\nrule:   base\nchange: `mounts: [{host: ~/.claude/x, sandbox: /mnt/x, mode: ro, secret: true}]` in the profile, if the agent shall read it\n",
 		"/etc/passwd":            "no:     /etc/passwd is not inside: there it is a file of claudebox's making\nrule:   base\nchange: `--mount-ro /etc/passwd:INSIDE` shows it at another path\n",
-		"/bin/sh":                "no:     /bin/sh is not inside: there it is a link to /nix/store/x/sh\nrule:   base\nchange: `--mount-ro /bin/sh:INSIDE` shows it at another path\n",
+		"/bin/sh":                "yes:    /bin/sh is inside: there it is the sandbox's own, /nix/store/x/sh\nrule:   base\n",
 		"/proc/1/environ":        "no:     /proc/1/environ is not inside: the sandbox has processes and devices of its own\nrule:   base\n",
 		"/nix/store/abc-x/bin/x": "yes:    /nix/store/abc-x/bin/x is inside, read-only\nrule:   base\nchange: `nix: {store: closure}` in the profile mounts only what the launch needs\n",
 	} {

@@ -60,6 +60,16 @@ func findRepository(start, home string) (worktree string, bare bool) {
 	}
 }
 
+// otherRoot returns the folder of a jj or Mercurial repository that start lies in, or start. A home does not count.
+func otherRoot(start, home string) string {
+	for dir := start; dir != "/" && dir != home; dir = filepath.Dir(dir) {
+		if exists(dir+"/.jj") || exists(dir+"/.hg") {
+			return dir
+		}
+	}
+	return start
+}
+
 // IsGitFolder reports whether a folder has what git takes for a git folder.
 func IsGitFolder(dir string) bool {
 	return exists(dir+"/HEAD") && exists(dir+"/objects") && exists(dir+"/refs")
@@ -143,6 +153,11 @@ func (loc location) locate(worktree string, bare bool) (located location, common
 // unprotectable refuses a repository whose host-executed files cannot be made read-only.
 func unprotectable(path string, err error) error {
 	remedy := "put a real file or folder there, or set `git: {config: writable}` to do without"
+	if real, leads := beneath.Canonical(path); errors.Is(err, errLink) && leads == nil && IsGitFolder(real) {
+		remedy = fmt.Sprintf("put a file in the link's place, by which git finds the folder as well: cd %s && rm .git && "+
+			"echo 'gitdir: %s' >.git && git config core.bare false && git config core.worktree \"$PWD\"",
+			diag.Word(filepath.Dir(path)), real)
+	}
 	return &diag.Error{Op: "protect " + diag.Name(path), Err: err, Remedy: remedy}
 }
 

@@ -158,6 +158,8 @@ func Open(req Request) (Project, error) {
 	g := location{Request: req, path: req.Dir, root: req.Dir}
 	if worktree != "" && req.GitRoot && !bare && !pathname.Below(req.Dir, worktree+"/.git") {
 		g.path, g.root = worktree, worktree
+	} else if other := otherRoot(req.Dir, req.Home); worktree == "" && req.GitRoot && !req.Beside {
+		g.path, g.root = other, other
 	}
 	g.layers = &layers{project: g.path, mounts: map[string]Mount{}}
 	if !req.Beside {
@@ -186,7 +188,7 @@ func Open(req Request) (Project, error) {
 	return v.protect()
 }
 
-// GitRoot returns the root of the repository that a folder lies in, or the folder if it lies in none: what [Open] takes
+// GitRoot returns the root of the repository, also one of jj or Mercurial, that a folder lies in, or the folder if it lies in none: what [Open] takes
 // for the project when asked for the git root.
 func GitRoot(dir, home string) (string, error) {
 	real, err := canonical(dir)
@@ -196,7 +198,7 @@ func GitRoot(dir, home string) (string, error) {
 	if worktree, bare := findRepository(real, canonicalOrClean(home)); worktree != "" && !bare {
 		return worktree, nil
 	}
-	return real, nil
+	return otherRoot(real, canonicalOrClean(home)), nil
 }
 
 func canonical(dir string) (string, error) {

@@ -20,15 +20,16 @@ type started struct {
 // Statements of a shell script that start nothing, and say nothing of what is started.
 var (
 	comment    = regexp.MustCompile(`^(#.*)?$`)
-	statement  = regexp.MustCompile(`^(set [-+].*|if .*|then|else|elif .*|fi|case .*|esac|.*;;|unset .*|shopt .*|umask .*)$`)
+	statement  = regexp.MustCompile(`^(set [-+].*|if .*|then|else|elif .*|fi|case .*|esac|.*;;|(unset|shopt|umask) .*)$`)
 	assignment = regexp.MustCompile(`^(export )?([A-Za-z_][A-Za-z0-9_]*)=(.*)$`)
 )
 
 // ownFolder are the ways in which a script names the folder that it lies in.
-var ownFolder = regexp.MustCompile(`\$\(\s*(cd\s+(--\s+)?)?"?\$?\(?\s*(dirname|readlink|realpath)[^;]*\$\{?(0|BASH_SOURCE)[^;]*$`)
+var ownFolder = regexp.MustCompile(`\$\((cd .*)?.*(dirname|readlink|realpath)[^;]*\$\{?(0|BASH_SOURCE)`)
 
 // startedBy reads a shell script that does nothing but start another program: the shims of npm, pnpm and yarn, that of
-// Claude Code's local installation, and people's wrappers that set variables and words. asked is the path by which the script is run, name its own. ok is false for any other.
+// Claude Code's local installation, and people's wrappers that set variables and words. asked is the path by which the
+// script is run, name its own. ok is false for any other.
 func startedBy(asked, name, text, home string) (found started, ok bool) {
 	known := map[string]string{"HOME": home, "0": asked}
 	seen := false
@@ -130,7 +131,8 @@ func (f *finder) isShim(asked, real string) error {
 // starts is an error that says which program of the host a shell script names that will not be inside; nil: none. It is
 // for scripts that [startedBy] does not understand.
 func (f *finder) starts(name, text string) error {
-	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \t\n\"'();|&=", r) }) {
+	between := func(r rune) bool { return strings.ContainsRune(" \t\n\"'();|&=", r) }
+	for _, word := range strings.FieldsFunc(text, between) {
 		word, _ = expand(word, map[string]string{"HOME": f.Home, "0": name})
 		if !path.IsAbs(word) || slices.Contains(shells, path.Base(word)) || word == "/usr/bin/env" || word == name {
 			continue

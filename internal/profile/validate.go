@@ -219,7 +219,7 @@ func SourceFault(host string) (message, remedy string) {
 	if find(kernelPaths, host) != "" {
 		remedy := "remove the mount; the sandbox has one of its own"
 		if strings.HasPrefix(host, "/dev/") {
-			remedy = "remove the mount; no device of this machine can be given to a sandbox, whose /dev has the usual ones"
+			remedy = "remove the mount; a sandbox has the usual devices, and none of this machine can be given to it"
 		}
 		return host + " shows the processes and devices of the host", remedy
 	}

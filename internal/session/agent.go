@@ -87,8 +87,8 @@ func (made *agentPart) wear(in inputs, exported []string) {
 		switch what := leak.Variable(name, value); {
 		case entersFromSettings(in.plan, name):
 		case what != "":
-			made.leave("variable", name+" of your wrapper of "+in.plan.Agent.Name+" does not enter: it is probably a secret; "+
-				"`secrets: [{env: "+name+", hosts: [HOST]}]` uses it from outside")
+			made.leave("variable", name+" of your wrapper of "+in.plan.Agent.Name+
+				" does not enter: it is probably a secret; `secrets: [{env: "+name+", hosts: [HOST]}]` uses it from outside")
 		case profile.Effect(name) == "":
 			made.set(name, value, "your wrapper")
 		}

@@ -154,8 +154,8 @@ func (loc location) locate(worktree string, bare bool) (located location, common
 func unprotectable(path string, err error) error {
 	remedy := "put a real file or folder there, or set `git: {config: writable}` to do without"
 	if real, leads := beneath.Canonical(path); errors.Is(err, errLink) && leads == nil && IsGitFolder(real) {
-		remedy = fmt.Sprintf("put a file in the link's place, by which git finds the folder as well: cd %s && rm .git && "+
-			"echo 'gitdir: %s' >.git && git config core.bare false && git config core.worktree \"$PWD\"",
+		remedy = fmt.Sprintf("put a file in the link's place, by which git finds the folder as well: cd %s && "+
+			"rm .git && echo 'gitdir: %s' >.git && git config core.bare false && git config core.worktree \"$PWD\"",
 			diag.Word(filepath.Dir(path)), real)
 	}
 	return &diag.Error{Op: "protect " + diag.Name(path), Err: err, Remedy: remedy}

@@ -188,8 +188,8 @@ func Open(req Request) (Project, error) {
 	return v.protect()
 }
 
-// GitRoot returns the root of the repository, also one of jj or Mercurial, that a folder lies in, or the folder if it lies in none: what [Open] takes
-// for the project when asked for the git root.
+// GitRoot returns the root of the repository that a folder lies in, also of one of jj or Mercurial, or the folder if it
+// lies in none: what [Open] takes for the project when asked for the git root.
 func GitRoot(dir, home string) (string, error) {
 	real, err := canonical(dir)
 	if err != nil {

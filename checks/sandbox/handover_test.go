@@ -206,7 +206,9 @@ func TestACommitOfASessionThatWasKilledIsNotLost(t *testing.T) {
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
 	w.plain(t, `git status; git commit -qm "the user's" --allow-empty`)
-	w.inside(t, `git log --format=%s`)
+	if said := succeed(t, w.claudebox("git")); !strings.Contains(said, "`claudebox git drop main`") {
+		t.Errorf("claudebox git says %s", said)
+	}
 	got := w.plain(t, `git log --format=%s --all; git fsck --strict --no-dangling; ls .git | grep lock || :`)
 	if !strings.Contains(got, "kept") || !strings.Contains(got, "the user's") || strings.Contains(got, ".lock") {
 		t.Errorf("the user has\n%s", got)

@@ -21,7 +21,7 @@ import (
 func ownCommands(sys System) []*cobra.Command {
 	return []*cobra.Command{
 		newAllowCommand(sys), newAllowHostCommand(sys), newCheckCommand(sys), newDenyCommand(sys),
-		newDevshellCommand(sys), newBranchCommand(sys),
+		newDevshellCommand(sys), newBranchCommand(sys), newGitCommand(sys),
 		newInstanceCommand(sys), newLoginCommand(sys), newPlanCommand(sys), newProfileCommand(sys),
 		newShellCommand(sys), newVersionCommand(sys), newWhyCommand(sys),
 	}

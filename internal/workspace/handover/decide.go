@@ -21,7 +21,17 @@ type facts struct {
 	refused map[string]string    // objects that the user's git does not take, and why
 	first   bool                 // the session begins: what the user has under way goes inside
 	final   bool                 // the session is over: repositories that it made were judged
+	chosen  map[string]Choice    // what the user wants of branches that moved on both sides, by reference
 }
+
+// Choice is what the user wants of a branch that moved on both sides.
+type Choice int
+
+const (
+	_    Choice = iota
+	Take        // the agent's commits
+	Drop        // the user's own: the agent goes on from there
+)
 
 // refuses reports whether the user's git does not take one of some objects.
 func (f facts) refuses(objects []string) bool {
@@ -189,6 +199,14 @@ func (d *decision) ref(name, b, i, o string, outer Side, known map[string]string
 		set(&d.in, o, i)
 	case i == "": // removed inside, and changed outside
 		set(&d.in, o, i)
+	case f.chosen[name] == Drop:
+		set(&d.in, o, i)
+		d.unname(strings.TrimPrefix(name, "refs/heads/"), outer, known)
+	case f.chosen[name] == Take && outer.hasHead(name):
+		d.wait(name, "you have it checked out: merge "+d.nameOf(strings.TrimPrefix(name, "refs/heads/"), outer, known))
+	case f.chosen[name] == Take:
+		set(&d.out, i, o)
+		d.unname(strings.TrimPrefix(name, "refs/heads/"), outer, known)
 	case !strings.HasPrefix(name, "refs/heads/"):
 		d.wait(name, "both sides changed it; yours stays")
 	default:
@@ -205,17 +223,16 @@ func (d *decision) common(name, object string) {
 	}
 }
 
+// forkedTo stands before the name that the agent's commits have.
+const forkedTo = "the agent's commits are on "
+
 // fork gives each side the other's commits under another name. known has the agent's commits that were given a name
 // before, by branch.
 func (d *decision) fork(branch, i, o string, outer Side, known map[string]string) {
-	name := ours + branch
-	taken := outer.Refs["refs/heads/"+name]
-	if taken != "" && taken != known[branch] || outer.Refs["refs/heads/claudebox"] != "" {
-		name = strings.ReplaceAll(ours, "/", "-") + branch
-	}
-	text := "it moved on both sides; yours stays, the agent's commits are on " + name
+	name := d.nameOf(branch, outer, known)
+	text := "it moved on both sides; yours stays, " + forkedTo + name
 	if o == "" {
-		text = "you removed it, and the agent went on with it; the agent's commits are on " + name
+		text = "you removed it, and the agent went on with it; " + forkedTo + name
 	}
 	d.remarks = append(d.remarks, Remark{About: "refs/heads/" + branch, Text: text})
 	if known[branch] == i {
@@ -226,6 +243,35 @@ func (d *decision) fork(branch, i, o string, outer Side, known map[string]string
 	if o != "" {
 		d.in.Refs = append(d.in.Refs, RefChange{"refs/remotes/" + theirs + branch, o, anyValue})
 	}
+}
+
+// nameOf returns the name that the agent's commits get, or have, where both sides moved a branch.
+func (d *decision) nameOf(branch string, outer Side, known map[string]string) string {
+	name := ours + branch
+	taken := outer.Refs["refs/heads/"+name]
+	if taken != "" && taken != known[branch] || outer.Refs["refs/heads/claudebox"] != "" {
+		name = strings.ReplaceAll(ours, "/", "-") + branch
+	}
+	return name
+}
+
+// unname takes that name away, if it is where claudebox has put it.
+func (d *decision) unname(branch string, outer Side, known map[string]string) {
+	name := "refs/heads/" + d.nameOf(branch, outer, known)
+	if at := outer.Refs[name]; at != "" && at == known[branch] {
+		d.out.Refs = append(d.out.Refs, RefChange{name, "", at}) // inside it goes the next time
+	}
+	delete(known, branch)
+}
+
+// hasHead reports whether a branch is checked out.
+func (s Side) hasHead(ref string) bool {
+	for _, t := range s.Trees {
+		if t.Head == "ref: "+ref {
+			return true
+		}
+	}
+	return false
 }
 
 // anyValue as the old value of a reference: whatever it has.

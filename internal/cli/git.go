@@ -1,0 +1,89 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"claudebox/internal/diag"
+	"claudebox/internal/session"
+)
+
+const gitLong = `Your git folders do not enter a sandbox: the agent has its own, and commits
+cross while a session runs. This command hands over what still waits, also
+after a session that was killed, and says what cannot cross as it stands.`
+
+const gitExample = `  claudebox git             what waits, for each repository of the project
+  claudebox git take fix    your branch fix becomes the agent's
+  claudebox git drop fix    the agent goes on from your fix; its commits go`
+
+func newGitCommand(sys System) *cobra.Command {
+	var o session.Options
+	var format string
+	c := sys.prints("git", "Say what waits between your git folders and the agent's", gitLong, noWords,
+		func([]string) (string, error) { return gitPlaces(sys, o, format) })
+	c.Example = gitExample
+	c.Flags().StringVar(&format, "format", "text", "text or json")
+	c.PersistentFlags().StringVarP(&o.Profile, "profile", "P", "", "profile that says how state is kept, a `NAME|FILE`")
+	choose := func(use, short string, choice session.Choice) {
+		c.AddCommand(sys.prints(use, short, "", words(1), func(words []string) (string, error) {
+			after, err := session.ChooseBranch(sys.Caller(), o, words[0], choice)
+			if err != nil {
+				return "", err
+			}
+			return placeText(after), nil
+		}))
+	}
+	choose("take BRANCH", "Make your branch what the agent's is, where both moved it", session.Take)
+	choose("drop BRANCH", "Make the agent's branch what yours is, where both moved it", session.Drop)
+	return c
+}
+
+func gitPlaces(sys System, o session.Options, format string) (string, error) {
+	if err := knownFormat(format, "say what waits"); err != nil {
+		return "", err
+	}
+	list, err := session.GitPlaces(sys.Caller(), o)
+	switch {
+	case err != nil:
+		return "", err
+	case format == "json":
+		return jsonText(append([]session.GitPlace{}, list...))
+	case len(list) == 0:
+		fmt.Fprintln(sys.Stderr, "There is no git repository here.")
+		return "", nil
+	}
+	var b strings.Builder
+	for _, place := range list {
+		b.WriteString(placeText(place))
+	}
+	return b.String(), nil
+}
+
+// placeText says how one repository stands.
+func placeText(place session.GitPlace) string {
+	var b strings.Builder
+	said := ""
+	switch {
+	case place.Never:
+		said = " no session has worked here"
+	case len(place.Waits) == 0:
+		said = " the agent's is as yours"
+	}
+	b.WriteString(diag.Name(strings.TrimSuffix(place.Outer, "/.git")) + ":" + said + "\n")
+	for _, wait := range place.Waits {
+		fmt.Fprintf(&b, "  %s: %s\n", diag.Visible(wait.About), diag.Visible(wait.Text))
+		if wait.Branch == "" {
+			continue
+		}
+		fmt.Fprintf(&b, "    both         `%s`, or have the agent rebase onto user/%s\n",
+			diag.Command("git merge", wait.Branch), diag.Visible(wait.About))
+		fmt.Fprintf(&b, "    the agent's  `%s`\n", diag.Command("claudebox git take", wait.About))
+		fmt.Fprintf(&b, "    yours        `%s`\n", diag.Command("claudebox git drop", wait.About))
+	}
+	for _, folder := range place.Broken {
+		b.WriteString("  set aside, as the agent broke it, or yours was made anew: " + diag.Name(folder) + "\n")
+	}
+	return b.String()
+}

@@ -1,0 +1,103 @@
+package handover
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Status says how the two sides of a place stand.
+type Status struct {
+	Outer  string   `json:"gitFolder"` // the user's
+	Trees  []string `json:"checkouts"` // that are given
+	Never  bool     `json:"unused"`    // no session has worked there: there is nothing of the agent's
+	Waits  []Wait   `json:"waits"`
+	Broken []string `json:"setAside,omitempty"` // git folders of the agent's
+}
+
+// Wait is something that did not cross as it stands.
+type Wait struct {
+	About  string `json:"about"` // a branch by its short name, another reference, a path
+	Text   string `json:"text"`
+	Branch string `json:"branch,omitempty"` // which has the agent's commits, where both sides moved one
+}
+
+// Settle hands over in each place what waits, if it can be, and says how its sides stand then. Sessions may live.
+func Settle(r Request) (list []Status, err error) {
+	for _, p := range r.Places {
+		s, err := settlePlace(r, p, nil)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", p.Outer, err)
+		}
+		list = append(list, s)
+	}
+	return list, nil
+}
+
+// ErrNoChoice is the error of [Choose] for a branch that did not move on both sides.
+var ErrNoChoice = errors.New("no session has moved a branch of this name away from yours")
+
+// Choose settles what is to become of a branch that moved on both sides. It returns what still waits in its place.
+func Choose(r Request, branch string, choice Choice) (after Status, err error) {
+	before, err := Settle(r)
+	if err != nil {
+		return after, err
+	}
+	for i, s := range before {
+		if slices.ContainsFunc(s.Waits, func(w Wait) bool { return w.Branch != "" && w.About == branch }) {
+			return settlePlace(r, r.Places[i], map[string]Choice{"refs/heads/" + branch: choice})
+		}
+	}
+	return after, ErrNoChoice
+}
+
+func settlePlace(r Request, p Place, chosen map[string]Choice) (s Status, err error) {
+	l := &live{place: p, tools: r.Tools, hidden: under(r.Hidden), held: under(r.Held)}
+	s.Outer = p.Outer
+	for _, t := range p.Trees {
+		s.Trees = append(s.Trees, t.Path)
+	}
+	s.Broken, _ = filepath.Glob(p.Folder + "/before-*")
+	if _, err := p.recall(); errors.Is(err, fs.ErrNotExist) {
+		s.Never = true
+		return s, nil
+	}
+	if err := os.MkdirAll(l.outer().workTree(), 0o700); err != nil {
+		return s, err
+	}
+	f := l.facts()
+	f.chosen = chosen
+	if err := l.ask(f); err != nil {
+		return s, err
+	}
+	for _, r := range append(l.events, l.remarks...) {
+		w := Wait{About: strings.TrimPrefix(strings.TrimPrefix(r.About, "refs/"), "heads/"), Text: r.Text}
+		if _, name, forked := strings.Cut(r.Text, forkedTo); forked && strings.HasPrefix(r.About, "refs/heads/") {
+			w.Branch = name
+		}
+		s.Waits = append(s.Waits, w)
+	}
+	return s, nil
+}
+
+// ask hands over, also where nothing has changed since the last time: what waits is to be said.
+func (l *live) ask(f facts) error {
+	unlock, err := l.place.lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	m, err := l.place.recall()
+	if err != nil {
+		return err
+	}
+	m.Inner, m.Outer = "", ""
+	if err := l.place.remember(m); err != nil {
+		return err
+	}
+	return l.settle(f)
+}

@@ -1,0 +1,88 @@
+package handover
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+// waits are what a place has waiting, one a line.
+func (w *world) waits() string {
+	w.Helper()
+	list, err := Settle(Request{Places: w.places, Tools: w.tools})
+	if err != nil {
+		w.Fatal(err)
+	}
+	var lines []string
+	for _, s := range list {
+		for _, wait := range s.Waits {
+			lines = append(lines, wait.About+": "+wait.Text)
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// forked is a world in which both sides have moved main, and the agent a branch of the user's that is not checked out.
+func forked(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t)
+	w.user("git branch other; git branch quiet")
+	w.begin()
+	w.agent("echo i >i; git add i; git commit -qm inside; git branch -f other HEAD")
+	w.user("git commit -qm outside --allow-empty; git branch -f other HEAD")
+	w.end()
+	return w
+}
+
+func TestWhatWaitsIsShownAfterTheSession(t *testing.T) {
+	w := forked(t)
+	for range 2 { // it is not used up
+		got := w.waits()
+		for _, want := range []string{"main: it moved on both sides", "claudebox/main", "other: it moved on both sides", "claudebox/other"} {
+			if !strings.Contains(got, want) {
+				t.Errorf("%q is not in\n%s", want, got)
+			}
+		}
+	}
+	w.user("rm i; git merge -q claudebox/main claudebox/other; git branch -f other HEAD")
+	if got := w.waits(); got != "" {
+		t.Errorf("after a merge waits\n%s", got)
+	}
+}
+
+func TestTheUserTakesOrDropsWhatTheAgentDid(t *testing.T) {
+	w := forked(t)
+	choose := func(branch string, choice Choice) (string, error) {
+		s, err := Choose(Request{Places: w.places, Tools: w.tools}, branch, choice)
+		var lines []string
+		for _, wait := range s.Waits {
+			lines = append(lines, wait.About+": "+wait.Text)
+		}
+		return strings.Join(lines, "\n"), err
+	}
+	if _, err := choose("quiet", Take); !errors.Is(err, ErrNoChoice) {
+		t.Errorf("a branch that nobody moved: %v", err)
+	}
+	if got, err := choose("main", Take); err != nil || !strings.Contains(got, "main: you have it checked out: merge claudebox/main") {
+		t.Errorf("a branch that is checked out: %s, %v", got, err)
+	}
+	inside := w.user("git rev-parse claudebox/other")
+	if got, err := choose("other", Take); err != nil || strings.Contains(got, "other") {
+		t.Errorf("taking: %s, %v", got, err)
+	}
+	if got := w.user("git rev-parse other; git branch --list 'claudebox/other'"); got != inside {
+		t.Errorf("after taking: %s, want %s", got, inside)
+	}
+	if got, err := choose("main", Drop); err != nil || got != "" {
+		t.Errorf("dropping: %s, %v", got, err)
+	}
+	if got := w.user("git log -1 --format=%s main; git branch --list 'claudebox/*'"); got != "outside" {
+		t.Errorf("after dropping: %s", got)
+	}
+	if got := strings.TrimSpace(w.agent("git log -1 --format=%s; git fsck --strict --no-dangling")); got != "outside" {
+		t.Errorf("inside: %s", got)
+	}
+	if got := w.waits(); got != "" {
+		t.Errorf("then waits\n%s", got)
+	}
+}

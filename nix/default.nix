@@ -19,6 +19,7 @@ let
         outPath = builtins.path {
           name = "source";
           inherit (pkgs) path;
+          filter = path: _: baseNameOf path != ".git"; # of a checkout
         };
       };
 
@@ -58,7 +59,13 @@ let
       base = import ./base.nix;
       toolbox = import ./toolbox.nix;
       known = pkgs // {
-        comma = inputs.nix-index-database.packages.${system}.comma-with-db;
+        nix = import ./inside.nix pkgs;
+        # Of the same packages; without its database it names no package.
+        comma =
+          if inputs ? nix-index-database then
+            (import inputs.nix-index-database { inherit pkgs; }).comma-with-db
+          else
+            pkgs.comma;
       };
       made = import ./profiles.nix (
         values

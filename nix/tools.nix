@@ -11,7 +11,7 @@ in
   env = lib.getExe' pkgs.coreutils "env";
   bash = lib.getExe' pkgs.bashInteractive "bash";
   git = lib.getExe' pkgs.git "git";
-  nix = lib.getExe' pkgs.nix "nix";
+  nix = lib.getExe' (import ./inside.nix pkgs) "nix";
   cacert = "${pkgs.cacert}/etc/ssl/certs/ca-bundle.crt";
   locale = "${pkgs.glibcLocalesUtf8}/lib/locale/locale-archive";
   terminfo = "${pkgs.callPackage ./terminfo.nix { }}/share/terminfo";

@@ -8,7 +8,7 @@ in
 import ../modules.nix {
   flake.lib.mkClaudebox = import ../../nix {
     nixpkgs.outPath = toString pkgs.path;
-    nix-index-database.packages.x86_64-linux.comma-with-db = pkgs.comma;
+    nix-index-database = "${lab}/nix-index-database";
   };
   inherit pkgs;
   nixpkgs = lab;

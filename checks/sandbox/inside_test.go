@@ -219,6 +219,9 @@ func TestWithoutAStoreNixSaysWhy(t *testing.T) {
 	if !strings.Contains(got, "Nix-is-off-in-this-sandbox") || strings.Contains(got, "root") {
 		t.Errorf("it says %q", got)
 	}
+	for _, command := range []string{"nix shell nixpkgs#hello -c hello", "nix run nixpkgs#hello", ", hello", "nix-shell -p hello"} { // N15
+		wantContains(t, w.inside(t, command+" 2>&1 || true", "--profile", off), "Nix-is-off-in-this-sandbox")
+	}
 }
 
 func TestTheCommandsOfEveryDay(t *testing.T) {

@@ -42,7 +42,7 @@ func ReadEtc(env Environment) Etc {
 		Certificates: certificates(env),
 		Resolv:       readSmall("/etc/resolv.conf"),
 		Hosts:        readSmall("/etc/hosts"),
-		NixConf:      PublicNixConf(readSmall("/etc/nix/nix.conf")),
+		NixConf:      PublicNixConf(readNixConf(env)),
 		ManagedText:  readSmall("/etc/claude-code/CLAUDE.md"),
 	}
 	e.ZoneName, e.Zone = zone(env)
@@ -138,11 +138,77 @@ func readUpTo(path string, limit int64) []byte {
 	return content
 }
 
+// readNixConf returns all that Nix on the host reads as its configuration, in the order in which later lines win: the
+// machine's file, the user's files, NIX_CONFIG; each with the files that it includes.
+func readNixConf(env Environment) (conf []byte) {
+	dir := env.Value("NIX_CONF_DIR", "/etc/nix")
+	conf = withIncluded(filepath.Join(dir, "nix.conf"), nil)
+	var users []string
+	if files, set := env.Get("NIX_USER_CONF_FILES"); set {
+		users = strings.Split(files, ":")
+	} else {
+		home := env.Value("XDG_CONFIG_HOME", env.Value("HOME", "/")+"/.config")
+		users = append(users, filepath.Join(home, "nix/nix.conf"))
+		for dir := range strings.SplitSeq(env.Value("XDG_CONFIG_DIRS", "/etc/xdg"), ":") {
+			users = append(users, filepath.Join(dir, "nix/nix.conf"))
+		}
+	}
+	slices.Reverse(users) // the first is the most specific
+	for _, file := range users {
+		if filepath.IsAbs(file) {
+			conf = append(conf, withIncluded(file, nil)...)
+		}
+	}
+	return append(conf, env.Value("NIX_CONFIG", "")+"\n"...)
+}
+
+// withIncluded returns the lines of a nix.conf, with those of the files that it includes in their place. around are the
+// files that include it.
+func withIncluded(file string, around []string) (conf []byte) {
+	const deepest = 8
+	if len(around) > deepest || slices.Contains(around, file) {
+		return nil
+	}
+	around = append(around, file)
+	for line := range bytes.Lines(readSmall(file)) {
+		line, _, _ = bytes.Cut(line, []byte("#"))
+		words := strings.Fields(string(line))
+		if len(words) == 2 && (words[0] == "include" || words[0] == "!include") {
+			at := words[1]
+			if !filepath.IsAbs(at) {
+				at = filepath.Join(filepath.Dir(file), at)
+			}
+			conf = append(conf, withIncluded(at, around)...)
+			continue
+		}
+		conf = append(append(conf, bytes.TrimRight(line, "\n")...), '\n')
+	}
+	return conf
+}
+
 // publicNixSettings are the settings of nix.conf(5) that a sandbox may know.
 // Everything else stays outside: access-tokens and netrc-file are secrets.
 var publicNixSettings = []string{
 	"substituters", "extra-substituters", "trusted-substituters", "extra-trusted-substituters",
 	"trusted-public-keys", "extra-trusted-public-keys",
+	"max-jobs", "cores", "experimental-features", "extra-experimental-features",
+}
+
+// KeptCaches lists the hosts of the caches that [PublicNixConf] leaves out.
+func KeptCaches(env Environment) (hosts []string) {
+	for line := range bytes.Lines(readNixConf(env)) {
+		name, value, _ := strings.Cut(string(line), "=")
+		if name = strings.TrimPrefix(strings.TrimSpace(name), "extra-"); name != "substituters" {
+			continue
+		}
+		for _, cache := range strings.Fields(value) {
+			of, err := url.Parse(cache)
+			if err == nil && !isPublicCache(cache) && !slices.Contains(hosts, of.Hostname()) {
+				hosts = append(hosts, of.Hostname())
+			}
+		}
+	}
+	return hosts
 }
 
 // PublicNixConf keeps the public settings of a nix.conf, without caches whose address may carry a login.

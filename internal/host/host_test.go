@@ -1,8 +1,10 @@
 package host
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -63,6 +65,40 @@ func TestTokensOfNixConfStayOutside(t *testing.T) {
 		"trusted-substituters = s3://cache?region=eu-west-1&priority=30\nextra-trusted-public-keys = k:abc=\nextra-substituters = \n"
 	if got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// All of what Nix reads is read (N2): includes, the user's file, NIX_CONFIG, in the order in which they count.
+func TestAllOfNixConfIsRead(t *testing.T) {
+	home := t.TempDir()
+	write := func(name, text string) string {
+		file := filepath.Join(home, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	write("etc/nix.conf", "substituters = https://one # the first\n!include nix.custom.conf\ninclude "+write("more", "extra-substituters = https://three\n")+"\n!include none\n!include nix.conf\n")
+	write("etc/nix.custom.conf", "extra-substituters = https://two\naccess-tokens = github.com=canary\n")
+	write(".config/nix/nix.conf", "extra-substituters = https://four https://user:canary@five")
+	env := Environment{
+		"HOME=" + home, "NIX_CONF_DIR=" + filepath.Join(home, "etc"), "XDG_CONFIG_DIRS=" + home,
+		"NIX_CONFIG=extra-substituters = https://six\naccess-tokens = x=canary",
+	}
+	got := string(PublicNixConf(readNixConf(env)))
+	last := 0
+	for _, cache := range []string{"one", "two", "three", "four", "six"} {
+		at := strings.LastIndex(got, "https://"+cache+"\n")
+		if at < last {
+			t.Errorf("%s is not in its place:\n%s", cache, got)
+		}
+		last = at
+	}
+	if strings.Contains(got, "canary") {
+		t.Errorf("a login enters:\n%s", got)
+	}
+	if kept := KeptCaches(env); !slices.Equal(kept, []string{"five"}) {
+		t.Errorf("left out: %q", kept)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"claudebox/internal/host"
+	"claudebox/internal/nix/inside"
 	"claudebox/internal/plan"
 	"claudebox/internal/plan/resolve"
 	"claudebox/internal/sandbox/launch"
@@ -89,8 +90,29 @@ func (c *Checkup) parts(in inputs, k *keeper) {
 		c.judge("mounts", err, "")
 		return
 	}
+	if in.plan.Nix.Daemon == "own" {
+		c.caches(in)
+	}
 	_, err = gitOf(in)
 	c.judge("git", err, "the identity for this folder can be read")
+}
+
+// caches says which binary caches of the host Nix inside uses, and which not.
+func (c *Checkup) caches(in inputs) {
+	used := cachesInside(in).Substituters
+	detail := "Nix inside uses none"
+	if len(used) > 0 {
+		detail = "Nix inside uses " + strings.Join(used, ", ")
+	}
+	c.judge("caches", nil, detail)
+	for _, cache := range inside.CachesOf(in.etc.NixConf).Substituters {
+		if !slices.Contains(used, cache) {
+			c.add("caches", doctor.Info, cache+" is not reached from inside")
+		}
+	}
+	for _, name := range host.KeptCaches(in.Facts.Env) {
+		c.add("caches", doctor.Info, name+" does not enter: its address carries a login")
+	}
 }
 
 // launch prepares the whole launch, to find every fault that keeps it from starting, even one that no part knows of.
@@ -183,7 +205,8 @@ func machine(in inputs) doctor.Machine {
 	m := doctor.Machine{
 		Bwrap: in.tools[resolve.ToolBwrap], Env: in.tools[resolve.ToolEnv], Seccomp: seccomp.Filter(),
 		Tier: p.Network.Tier, Paths: present.StorePaths(), Fetched: in.missing, Socket: socket, Local: local,
-		Nix: p.Nix.Daemon, AgentHomes: in.folders.Home, Asks: !in.options.Yes && in.Confirm() != "never",
+		Nix: p.Nix.Daemon, OwnNix: in.tools[resolve.ToolNix], AgentHomes: in.folders.Home,
+		Asks: !in.options.Yes && in.Confirm() != "never",
 	}
 	if program, err := ownProgram(networkProgram); err == nil && launch.OwnNetwork(p.Network) {
 		m.Network = program

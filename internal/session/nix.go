@@ -46,7 +46,10 @@ func nixOf(in inputs) (made nixPart, err error) {
 	case "host":
 		made, err = hostDaemon(in)
 	default:
-		made.Conf = inside.NoConf("Nix is off in this sandbox")
+		made.off("Nix is off in this sandbox")
+	}
+	if made.Registry != nil {
+		return made, err
 	}
 	pin := in.plan.Pins.Nixpkgs
 	source := inside.Source{
@@ -57,12 +60,18 @@ func nixOf(in inputs) (made nixPart, err error) {
 	return made, err
 }
 
+// off leaves Nix without a store: whatever needs one names why. It evaluates, as long as it needs none.
+func (p *nixPart) off(why string) {
+	p.Conf, p.Registry = inside.NoConf(why), inside.NoRegistry(why)
+	p.set("NIX_PATH", "nixpkgs="+inside.Nowhere(why), "nix")
+}
+
 // ownStore gives the sandbox a store of its own over the host's. If this machine cannot, Nix inside only evaluates,
 // and a warning says why.
 func ownStore(in inputs) (made nixPart) {
 	p := in.plan
 	if err := tryStore(in); err != nil {
-		made.Conf = inside.NoConf("Nix cannot build in this sandbox, claudebox check says why")
+		made.off("Nix cannot build in this sandbox, claudebox check says why")
 		made.warn("Nix inside neither builds nor fetches: " + err.Error())
 		return made
 	}
@@ -72,8 +81,7 @@ func ownStore(in inputs) (made nixPart) {
 			"this one is gone at its end")
 	}
 	made.Store = dir
-	made.Conf = inside.Conf(inside.CachesOf(in.etc.NixConf).Reached(
-		func(name string) bool { return reaches(p.Network, name, httpsPort) }))
+	made.Conf = inside.Conf(cachesInside(in), in.etc.NixConf)
 	for _, m := range []launch.Mount{
 		{Kind: plan.Bind, Source: inside.Var(dir), Destination: inside.StateInner},
 		{Kind: plan.ROBind, Source: inside.Upper(dir), Destination: inside.UpperInner},
@@ -94,6 +102,13 @@ func ownStore(in inputs) (made nixPart) {
 
 const httpsPort = 443
 
+// cachesInside are the binary caches of the host that Nix inside can reach.
+func cachesInside(in inputs) inside.Caches {
+	return inside.CachesOf(in.etc.NixConf).Reached(func(name string) bool {
+		return reaches(in.plan.Network, name, httpsPort)
+	})
+}
+
 // tryStore returns an error that says why this machine cannot give a sandbox a store of its own. Success is cached
 // until the next boot, or until claudebox's folder moves. With [Purpose.Look] it does not try, and returns nil.
 func tryStore(in inputs) error {
@@ -105,13 +120,13 @@ func tryStore(in inputs) error {
 	if err != nil {
 		return err
 	}
-	key := fmt.Sprintf("%s %d %s works\n", boot, st.Dev, in.folders.Home)
+	bwrap, env, nix := in.tools[resolve.ToolBwrap], in.tools[resolve.ToolEnv], in.tools[resolve.ToolNix]
+	key := fmt.Sprintf("%s %d %s %s works\n", boot, st.Dev, in.folders.Home, nix)
 	file := filepath.Join(in.folders.Cache, "nix-inside")
 	if string(cachefile.Read(file)) == key || in.why.Look {
 		return nil
 	}
-	bwrap, env := in.tools[resolve.ToolBwrap], in.tools[resolve.ToolEnv]
-	if err := launch.TryStore(bwrap, env, in.folders.Home); err != nil {
+	if err := launch.TryStore(bwrap, env, nix, in.folders.Home); err != nil {
 		return err
 	}
 	cachefile.Write(file, []byte(key))
@@ -194,7 +209,6 @@ func (n *nixStore) close() {
 // its socket is a way to become root.
 func hostDaemon(in inputs) (made nixPart, err error) {
 	const op = "reach the host's Nix daemon"
-	made.Conf = inside.NoConf("the host's Nix daemon is not reachable in this sandbox")
 	if in.plan.Network.Tier != profile.TierFull {
 		return made, diag.Errorf(op, "write `nix: {daemon: own}`, or leave it out",
 			"in tier %s the daemon would fetch past the tier", in.plan.Network.Tier)

@@ -16,7 +16,7 @@ let
         inherit (pkgs) lib;
         legacyPackages.x86_64-linux = pkgs;
       };
-      nix-index-database.packages.x86_64-linux.comma-with-db = pkgs.comma;
+      nix-index-database = lab + "/nix-index-database";
       home-manager.outPath = lab + "/home-manager";
     }
     // {

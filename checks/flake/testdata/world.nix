@@ -16,9 +16,7 @@ let
   };
   flake.lib.mkClaudebox = import (root + "/nix") {
     nixpkgs.outPath = nixpkgs;
-    nix-index-database.packages = pkgs.lib.genAttrs [ "x86_64-linux" "aarch64-linux" ] (_: {
-      comma-with-db = pkgs.comma;
-    });
+    nix-index-database = lab + "/nix-index-database";
   };
 in
 {

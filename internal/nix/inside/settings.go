@@ -40,13 +40,41 @@ const own = "warn-dirty = false\n"
 // ownStore are further settings for a sandbox with a store of its own. Nix uses no build sandbox, since a
 // build runs in claudebox's; hard links between two layers are not possible; and a cache that
 // cannot be reached is tried once, not five times.
-const ownStore = `extra-experimental-features = nix-command flakes local-overlay-store
-sandbox = false
+const ownStore = `sandbox = false
 build-users-group =
 auto-optimise-store = false
 gc-reserved-space = 0
 download-attempts = 1
 `
+
+// features are those that Nix inside has always, and those that it has where the host has them: all that Nix 2.24 knows
+// and that say nothing of a daemon. Of others each command would warn.
+var (
+	features     = []string{"nix-command", "flakes", "local-overlay-store"}
+	hostFeatures = []string{
+		"ca-derivations", "dynamic-derivations", "fetch-closure", "fetch-tree", "git-hashing", "impure-derivations",
+		"no-url-literals", "parse-toml-timestamps", "pipe-operators", "recursive-nix", "verified-fetches",
+	}
+)
+
+// likeHost is what a sandbox takes over from a host's nix.conf besides the caches: features, and how much is built at
+// once.
+func likeHost(conf []byte, features []string) string {
+	asked := setting(conf, "experimental-features", "")
+	for _, name := range hostFeatures {
+		if slices.Contains(asked, name) {
+			features = append(features, name)
+		}
+	}
+	text := "extra-experimental-features = " + strings.Join(features, " ") + "\n"
+	for _, name := range []string{"max-jobs", "cores"} {
+		word := strings.Join(setting(conf, name, ""), " ")
+		if word == "auto" || word != "" && strings.Trim(word, "0123456789") == "" {
+			text += name + " = " + word + "\n"
+		}
+	}
+	return text
+}
 
 // Caches are the binary caches that a host uses, and the keys it trusts.
 type Caches struct {
@@ -94,9 +122,9 @@ func (c Caches) Reached(host func(name string) bool) Caches {
 }
 
 // Conf is nix.conf(5) of a sandbox with a store of its own, without the line that
-// [Source.Conf] gives.
-func Conf(c Caches) []byte {
-	return []byte("store = " + storeURL() + "\n" + ownStore + own +
+// [Source.Conf] gives; public are the host's own settings.
+func Conf(c Caches, public []byte) []byte {
+	return []byte("store = " + storeURL() + "\n" + likeHost(public, slices.Clone(features)) + ownStore + own +
 		"substituters = " + strings.Join(c.Substituters, " ") + "\n" +
 		"trusted-public-keys = " + strings.Join(c.Keys, " ") + "\n")
 }
@@ -104,18 +132,31 @@ func Conf(c Caches) []byte {
 // DaemonConf is nix.conf(5) of a sandbox whose Nix asks the host's daemon;
 // public are the host's own settings of caches and keys.
 func DaemonConf(public []byte) []byte {
-	return append([]byte("experimental-features = nix-command flakes\n"+own), public...)
+	c := CachesOf(public)
+	return []byte(likeHost(public, []string{"nix-command", "flakes"}) + own +
+		"substituters = " + strings.Join(c.Substituters, " ") + "\n" +
+		"trusted-public-keys = " + strings.Join(c.Keys, " ") + "\n")
+}
+
+// NoRegistry is the registry of a sandbox without a store: who asks for nixpkgs is told why there is none.
+func NoRegistry(why string) []byte {
+	return []byte(`{"version":2,"flakes":[{"from":{"type":"indirect","id":"nixpkgs"},"to":{"type":"path","path":"` +
+		Nowhere(why) + `"}}]}` + "\n")
+}
+
+// Nowhere is a path that is not there, and whose name is a sentence.
+func Nowhere(why string) string {
+	return "/" + strings.Join(strings.FieldsFunc(why, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9')
+	}), "-")
 }
 
 // NoConf is nix.conf(5) of a sandbox without a store. Nix can only evaluate there; when it
 // needs a store its error shows why. Otherwise Nix would make a store in the home, whose
 // paths differ from those of every other store.
 func NoConf(why string) []byte {
-	words := strings.FieldsFunc(why, func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9')
-	})
-	return []byte("experimental-features = nix-command flakes\n" + own +
-		"store = unix:///" + strings.Join(words, "-") + "\n")
+	return []byte("experimental-features = nix-command flakes\n" + own + "store = unix://" + Nowhere(why) + "\n" +
+		"flake-registry = /etc/nix/registry.json\n")
 }
 
 // Source is the pinned nixpkgs. Lock files made inside do not contain its path,

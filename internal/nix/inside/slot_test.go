@@ -165,7 +165,7 @@ func TestSettingsTakeCachesAndKeysOverAndNothingElse(t *testing.T) {
 	host := []byte("substituters = https://cache.example.org file:///srv/cache\nextra-substituters = http://10.0.0.1:5000\n" +
 		"trusted-public-keys = example-1:AAAA\nextra-trusted-public-keys = two:BBBB\n")
 	all := inside.CachesOf(host).Reached(func(string) bool { return true })
-	conf := string(inside.Conf(all))
+	conf := string(inside.Conf(all, host))
 	for _, want := range []string{
 		"substituters = https://cache.example.org http://10.0.0.1:5000\n", "trusted-public-keys = example-1:AAAA two:BBBB\n",
 		"store = local-overlay://?lower-store=unix%3A%2F%2F%2F", "sandbox = false\n",
@@ -174,7 +174,7 @@ func TestSettingsTakeCachesAndKeysOverAndNothingElse(t *testing.T) {
 			t.Errorf("%q is not in\n%s", want, conf)
 		}
 	}
-	none := string(inside.Conf(inside.CachesOf(nil).Reached(func(string) bool { return false })))
+	none := string(inside.Conf(inside.CachesOf(nil).Reached(func(string) bool { return false }), nil))
 	if !strings.Contains(none, "\nsubstituters = \n") {
 		t.Errorf("where no cache is reached, nix.conf is\n%s", none)
 	}
@@ -183,6 +183,25 @@ func TestSettingsTakeCachesAndKeysOverAndNothingElse(t *testing.T) {
 	}
 	if off := string(inside.NoConf("Nix is off here")); !strings.Contains(off, "store = unix:///Nix-is-off-here\n") {
 		t.Errorf("without a store nix.conf is\n%s", off)
+	}
+}
+
+// How much is built at once, and which features there are, is as on the host (N3); what only a daemon obeys is not.
+func TestTheHostsJobsAndFeaturesEnter(t *testing.T) {
+	const host = "experimental-features = nix-command ca-derivations cgroups\nextra-experimental-features = pipe-operators unheard-of\n" +
+		"max-jobs = 1\ncores = 0\nmax-jobs = $(id)\n"
+	for _, conf := range []string{string(inside.Conf(inside.Caches{}, []byte(host))), string(inside.DaemonConf([]byte(host)))} {
+		for word, wanted := range map[string]bool{
+			"nix-command flakes": true, "ca-derivations": true, "pipe-operators": true, "cgroups": false, "unheard-of": false,
+			"cores = 0\n": true, "$(id)": false,
+		} {
+			if strings.Contains(conf, word) != wanted {
+				t.Errorf("%s: %v in\n%s", word, !wanted, conf)
+			}
+		}
+	}
+	if conf := string(inside.Conf(inside.Caches{}, []byte("max-jobs = 1\n"))); !strings.Contains(conf, "\nmax-jobs = 1\n") {
+		t.Errorf("no jobs in\n%s", conf)
 	}
 }
 

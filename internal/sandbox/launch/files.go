@@ -110,7 +110,8 @@ func nixWords(h Host) string {
 	case h.Nix.Store != "":
 		return missing + "Nix builds into a store of this sandbox, over the host's: what you build or fetch stays " +
 			"here, and a\n" +
-			"`result` link leads nowhere outside. `nixpkgs` is pinned; `nix profile` is of no use here."
+			"`result` link leads nowhere outside. `nixpkgs` is pinned; `nix profile` is of no use here, nor is `nix store gc`:\n" +
+			"the user makes room with `claudebox instance gc`."
 	case h.Nix.Daemon:
 		return missing + "`nixpkgs` is pinned; nothing needs to be installed, and nothing you fetch outlives its use."
 	}

@@ -16,8 +16,8 @@ import (
 // TryStore tests whether a sandbox can have a Nix store of its own on this machine,
 // with the upper layer in folder. It runs such a sandbox and removes its files again.
 // The error says what prevents it: the kernel, the file system of folder, or a mount
-// in the host's store. bwrap and env are paths of these programs.
-func TryStore(bwrap, env, folder string) error {
+// in the host's store; or that nix, claudebox's own, has no such store. bwrap, env and nix are paths of these programs.
+func TryStore(bwrap, env, nix, folder string) error {
 	removeTrials(folder)
 	dir := filepath.Join(folder, fmt.Sprint(trialPrefix, os.Getpid()))
 	defer removeTrial(dir)
@@ -32,10 +32,26 @@ func TryStore(bwrap, env, folder string) error {
 	cmd.Env, cmd.SysProcAttr = []string{"PATH=" + filepath.Dir(env)}, &syscall.SysProcAttr{Setpgid: true}
 	out, err := cmd.CombinedOutput()
 	if err == nil {
-		return nil
+		return tryNix(bwrap, nix)
 	}
 	mounts, _ := os.ReadFile("/proc/self/mountinfo")
 	return explainStore(folder, mountsBelow(mounts, storeDir), fmt.Errorf("%s", strings.TrimSpace(string(out))))
+}
+
+// tryNix returns an error if a Nix does not know stores that lie over others: Nix before 2.22, and forks of it. It asks
+// for one that cannot be there: what the others say differs.
+func tryNix(bwrap, nix string) error {
+	cmd := exec.Command(bwrap, "--unshare-all", "--die-with-parent", "--ro-bind", "/", "/", "--tmpfs", "/tmp", "--",
+		nix, "--extra-experimental-features", "nix-command local-overlay-store", "eval", "--expr", "1", "--store",
+		"local-overlay://?root=/tmp/none&lower-store=dummy%3A%2F%2F&upper-layer=/tmp/none/upper&check-mount=false")
+	cmd.Env, cmd.SysProcAttr = []string{"HOME=/tmp", "NIX_CONF_DIR=/tmp"}, &syscall.SysProcAttr{Setpgid: true}
+	out, _ := cmd.CombinedOutput()
+	if !strings.Contains(string(out), "don't know how to open Nix store") {
+		return nil
+	}
+	return diag.Errorf("lay a Nix store over the host's",
+		"use a claudebox that was built with Nix 2.24 or newer, or write `nix: {daemon: off}`",
+		"%s, with which claudebox was built, has no store of that kind (local-overlay)", nix)
 }
 
 // trialPrefix begins the name of a folder in which a process tries a store; the

@@ -22,6 +22,7 @@ type Machine struct {
 	Local      string   // see [nixdaemon.Options]
 	Nix        string   // what Nix uses inside: "own", "host" or "off"
 	AgentHomes string   // folder of the agents' homes
+	OwnNix     string   // path of claudebox's own nix
 	Asks       bool     // a launch would ask on the terminal
 }
 

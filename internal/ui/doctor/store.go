@@ -109,7 +109,7 @@ func nixInside(e examination) Finding {
 	if _, err := os.Stat(e.AgentHomes); err != nil {
 		return info("not tried yet: " + e.AgentHomes + " is made by the first launch")
 	}
-	if err := launch.TryStore(e.Bwrap, e.Env, e.AgentHomes); err != nil {
+	if err := launch.TryStore(e.Bwrap, e.Env, e.OwnNix, e.AgentHomes); err != nil {
 		return warning(err.Error()+"; Nix inside evaluates, and neither builds nor fetches", diag.Remedy(err))
 	}
 	return ok("has a store of its own over the host's")

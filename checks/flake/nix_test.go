@@ -1,0 +1,55 @@
+//go:build lab
+
+package flake_test
+
+import (
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// withNix is an overlay that puts another Nix in the place of `nix`: it says that it knows no store over another, as Lix
+// and old versions do. more is what else the overlay has.
+func withNix(more string) string {
+	return `(final: prev: { nix = final.runCommand "lix-2.93.3" { pname = "lix"; version = "2.93.3"; meta.mainProgram = "nix"; } ''
+		mkdir -p $out/bin
+		printf '#!%s\necho "error: don'"'"'t know how to open Nix store" >&2; exit 1\n' ${final.bash}/bin/bash >$out/bin/nix
+		chmod +x $out/bin/nix
+	''; ` + more + ` })`
+}
+
+// The Nix inside is one that can have a store over the host's, whatever an overlay has put in the place of `nix`; where
+// there is none, `check` says so and what to do (N1).
+func TestTheNixInsideCanHaveAStoreOfItsOwn(t *testing.T) {
+	t.Parallel()
+	built := func(overlay string) string {
+		return strings.TrimSpace(succeed(t, exec.Command("nix-build", "--no-out-link", "--expr", world(overlay)+"w.make { }")))
+	}
+	chosen := read(t, filepath.Join(built(withNix(`nixVersions.stable = prev.nix;`)), "share/claudebox/manifest.json"))
+	if strings.Contains(chosen, "lix-2.93.3") {
+		t.Errorf("the manifest names Lix: %s", chosen)
+	}
+	u := newUser(t, filepath.Join(built(withNix(`nixVersions = { };`)), "bin"))
+	succeed(t, u.claudebox("shell", "--yes", "--", "true")) // makes the state folder, without which nothing is tried
+	stdout, stderr, _ := run(u.claudebox("check"))
+	said := strings.Join(strings.Fields(stdout+stderr), " ")
+	contains(t, said, "lix-2.93.3/bin/nix, with which claudebox was built, has no store of that kind (local-overlay)",
+		"Nix inside evaluates, and neither builds nor fetches")
+}
+
+// What a nixpkgs may lack is not needed, or is named.
+func TestOddSetsOfPackagesEvaluateOrSayWhy(t *testing.T) {
+	t.Parallel()
+	evaluate := func(overlay string) *exec.Cmd {
+		return exec.Command("nix-instantiate", "--expr", world(overlay)+"w.make { }")
+	}
+	for name, overlay := range map[string]string{
+		"nix is null, and nixVersions has one": `(final: prev: { nix = null; nixVersions.stable = prev.nix; })`,
+		"nix is an alias that throws":          `(final: prev: { nix = throw "nix is gone"; nixVersions.stable = prev.nix; })`,
+		"nixVersions throws":                   `(final: prev: { nixVersions = throw "no aliases"; })`,
+	} {
+		t.Run(name, func(t *testing.T) { succeed(t, evaluate(overlay)) })
+	}
+	contains(t, fail(t, evaluate(`(final: prev: { nix = null; nixVersions = { }; })`)), "claudebox needs Nix, and this nixpkgs has none")
+}

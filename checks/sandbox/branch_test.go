@@ -484,3 +484,94 @@ func TestUncommittedWorkGoesAlongOnABranch(t *testing.T) {
 	w.branchOf(t, "feat", `cat notes/n`, "--with-changes", "--with", "notes")
 	wantEqual(t, w.plain(t, users), before)
 }
+
+// A session on a branch works in each layout of a repository, and leaves the user's checkout as it is.
+func TestASessionOnABranchIn(t *testing.T) {
+	const work = `echo agent >>README.md; git commit -qam work; echo left >left`
+	for name, tc := range map[string]struct {
+		user, dir, branch, agent string
+		want                     string // of git log --format=%s -2 on the branch
+	}{
+		"a subfolder":                        {user: "mkdir -p sub/deep; touch sub/deep/x; git add sub; git commit -qm sub", dir: "project/sub/deep", agent: `[ "$(basename $PWD)" = deep ]; cd ../..; ` + work},
+		"an ignored folder":                  {user: "echo out/ >.git/info/exclude; mkdir out", dir: "project/out", agent: `[ "$(basename $PWD)" = out ]; cd ..; ` + work},
+		"an untracked folder":                {user: "mkdir new", dir: "project/new", agent: `[ "$(basename $PWD)" = project ]; ` + work},
+		"a linked worktree":                  {user: "git worktree add -q -b side ../side", dir: "side", agent: `[ -d .git ]; ` + work},
+		"a detached HEAD":                    {user: "git switch -q --detach", agent: work},
+		"a name with folders":                {branch: "a/b.c/d-1", agent: work},
+		"a name of letters of other scripts": {branch: "größe/файл-修复", agent: work},
+		"a long name":                        {branch: strings.Repeat("long-name/", 20) + "x", agent: work},
+		"packed references":                  {user: "git branch feat; git pack-refs --all; git gc -q", agent: work},
+		"SHA-256":                            {user: "rm -rf .git; git init -q -b main --object-format=sha256; git add .; git commit -qm sha256", agent: work},
+		"reftable":                           {user: "rm -rf .git; git init -q -b main --ref-format=reftable 2>/dev/null || git init -q -b main; git add .; git commit -qm table", agent: work},
+		"a shallow clone":                    {user: "git commit -qm two --allow-empty; git clone -q --depth 1 file://$PWD ../shallow; rm -rf .git; mv ../shallow/.git .git", agent: work},
+		"a sparse checkout":                  {user: "mkdir in out; touch in/x out/x; git add in out; git commit -qm dirs; git sparse-checkout set in", agent: `[ -e in/x ]; ` + work},
+		"a separate git folder":              {user: "git init -q --separate-git-dir ../elsewhere.git; git config core.worktree $PWD", agent: work},
+		"a submodule": {
+			user:  "git init -q ../lib; git -C ../lib commit -qm l --allow-empty; git -c protocol.file.allow=always submodule -q add ../lib sm; git commit -qm sm",
+			agent: `git submodule status; ` + work,
+		},
+		"attributes with a filter": {user: `echo '*.bin filter=lfs' >.gitattributes; echo data >x.bin; git config filter.lfs.clean cat; git config filter.lfs.smudge cat; git config filter.lfs.required true; git add .; git commit -qm lfs`, agent: `[ "$(cat x.bin)" = data ]; ` + work},
+		"odd names of files":       {user: `mkdir -p $'a\nb' ' c'; echo x >$'a\nb/\xff'; echo y >' c/"q"'; git add -A; git commit -qm odd`, agent: `echo z >$'new\n\xfe'; ` + work},
+		"another user's mode":      {user: `umask 077; echo x >private; chmod 755 README.md; git commit -qam mode`, agent: `[ -x README.md ]; ` + work},
+		"a case of its own":        {user: `git config core.autocrlf true; printf 'a\r\nb\r\n' >crlf; git add .; git commit -qm crlf 2>/dev/null`, agent: `[ -z "$(git status --porcelain)" ]; ` + work},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.repository(t)
+			w.write(t, ".gitconfig", identity)
+			w.plain(t, tc.user+"\n:")
+			const state = `git rev-parse HEAD; git status --porcelain --ignored; git ls-files -s; find . -name .git -prune -o -print | sort; git symbolic-ref -q HEAD || :`
+			before := w.plain(t, state)
+			main, branch := w.project, tc.branch
+			if tc.dir != "" {
+				w.project = w.path(tc.dir)
+			}
+			if branch == "" {
+				branch = "feat"
+			}
+			got := w.branchOf(t, branch, tc.agent)
+			again := w.branchOf(t, branch, `git status --porcelain; git log -1 --format=%s`)
+			w.project = main
+			wantEqual(t, w.plain(t, "git log --format=%s -2 '"+branch+"' --"), "what the agent left uncommitted\nwork")
+			if again.stdout != "what the agent left uncommitted\n" {
+				t.Errorf("the second session has %q\n%s", again.stdout, got.stderr)
+			}
+			wantEqual(t, w.plain(t, state), before)
+			if text := w.plain(t, "git fsck --strict --no-dangling 2>&1"); strings.Contains(text, "error") {
+				t.Error(text)
+			}
+		})
+	}
+}
+
+// A session that is killed at any moment of its start, or whose start fails as there is no room, leaves what the next one
+// goes on with; a record that cannot be read is no empty one.
+func TestASessionOnABranchIsCutShort(t *testing.T) {
+	w := onBranch(t)
+	w.plain(t, `head -c 3000000 /dev/urandom >large; for i in $(seq 300); do echo $i >f$i; done; git add large f*; git commit -qm large`)
+	before := w.plain(t, users)
+	for n := range 8 {
+		cmd := w.session("sleep 600", "--branch", "feat")
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Duration(n) * 25 * time.Millisecond)
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	}
+	got := w.branchOf(t, "feat", `git status --porcelain; ls f* | wc -l; git commit -qm fine --allow-empty`)
+	wantEqual(t, got.stdout, "300\n")
+	full := w.session("true", "--branch", "small")
+	full.Args = append([]string{"bash", "-c", `ulimit -f 1000; exec "$@"`, "x", full.Path}, full.Args[1:]...)
+	full.Path, _ = exec.LookPath("bash")
+	wantRefused(t, run(t, full), "check out branch small")
+	got = w.branchOf(t, "small", `git status --porcelain; wc -c <large`)
+	wantEqual(t, got.stdout, "3000000\n")
+	wantEqual(t, w.plain(t, users), before)
+	w.plain(t, `for r in ~/.claudebox/branches/*/*/record.json; do echo '{"Version": 7' >$r; done`)
+	wantRefused(t, run(t, w.session("true", "--branch", "feat")), "record.json")
+	wantRefused(t, run(t, w.claudebox("branch", "remove", "feat")), "--force")
+	succeed(t, w.claudebox("branch", "remove", "--force", "feat"))
+	w.branchOf(t, "feat", `git log -1 --format=%s | grep -qx fine`)
+	wantEqual(t, w.plain(t, users), before)
+}

@@ -140,7 +140,7 @@ func settleBranch(held *branch.Held) (lines []string, err error) {
 // Remove removes what is kept of a branch, once all that it holds has crossed; with force, whatever it holds.
 func (b Branches) Remove(name string, force bool) error {
 	of, err := b.at(name)
-	if err != nil {
+	if err != nil && !(force && of.Damaged) {
 		return err
 	}
 	held, err := of.Open()

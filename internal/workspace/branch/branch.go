@@ -35,6 +35,7 @@ type Branch struct {
 	Fresh    bool     // there is no checkout yet
 	Start    string   // the commit at which a new branch begins
 	Parts    []Part   // what is ignored in the user's folder
+	Damaged  bool     // its record cannot be read: it can be removed only
 	NoLayers string   // why big folders of those are not there; empty: they are
 	Pending  []string // what is not committed in the user's folder, and is not there
 }
@@ -70,7 +71,8 @@ func Look(r Request) (b Branch, err error) {
 	b = Branch{Request: r}
 	op := "work on branch " + diag.Visible(r.Name)
 	if r.Repo.Outer == "" {
-		return b, diag.Errorf(op, "make one with `git init` and a first commit", "this project has no git repository")
+		return b, diag.Errorf(op, "make one with `git init` and a first commit; if there is one, `claudebox plan` "+
+			"says what is wrong with it", "this project has no git repository")
 	}
 	if !handover.CanCross(r.Name) || strings.HasPrefix(r.Name, "claudebox/") {
 		return b, diag.Errorf(op, "use letters, digits and - _ . / as in `fix-login`",
@@ -79,7 +81,7 @@ func Look(r Request) (b Branch, err error) {
 	b.Dir = path.Join(folderOf(r.Home, r.Repo.Outer), short(r.Name))
 	known, err := recall(b.Dir)
 	if err != nil {
-		return b, diag.Wrap(op, err, "look at it, and remove it with `claudebox branch remove "+r.Name+"`")
+		return b, diag.Wrap(op, err, "`claudebox branch remove --force "+r.Name+"` takes it away; what has crossed is yours")
 	}
 	b.Fresh = !known.Filled
 	if isHeld(b.Dir) {

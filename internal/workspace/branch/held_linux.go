@@ -52,7 +52,7 @@ func (h *Held) open() (err error) {
 	if h.lock, err = hold(h.Dir); err != nil {
 		return err
 	}
-	if h.record, err = recall(h.Dir); err != nil {
+	if h.record, err = recall(h.Dir); err != nil && !h.Damaged {
 		return err
 	}
 	h.Fresh = !h.record.Filled

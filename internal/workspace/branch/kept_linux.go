@@ -93,12 +93,17 @@ func List(r Request) (list []Kept, err error) {
 func At(r Request) (b Branch, err error) {
 	b = Branch{Request: r, Dir: path.Join(folderOf(r.Home, r.Repo.Outer), short(r.Name))}
 	known, err := recall(b.Dir)
-	if err == nil && known.Name != r.Name {
+	if err != nil {
+		b.Damaged = true
+		return b, diag.Wrap("find branch "+diag.Visible(r.Name), err,
+			"remove it with --force: what has crossed is yours")
+	}
+	if known.Name != r.Name {
 		return b, diag.Errorf("find branch "+diag.Visible(r.Name), "`claudebox branch list` names those that are kept",
 			"no session worked on it in this repository")
 	}
 	b.Fresh = !known.Filled
-	return b, err
+	return b, nil
 }
 
 // lookIn begins a script that looks into a checkout, beside a session perhaps. Nothing can be written there.

@@ -7,11 +7,6 @@
       url = "github:nix-community/nix-index-database";
       inputs.nixpkgs.follows = "nixpkgs";
     };
-    home-manager = {
-      # Only the checks evaluate it.
-      url = "github:nix-community/home-manager";
-      inputs.nixpkgs.follows = "nixpkgs";
-    };
   };
 
   outputs =
@@ -55,7 +50,12 @@
 
       overlays.default = final: _: { claudebox = self.lib.mkClaudebox { pkgs = final; }; };
 
-      checks = eachSystem (pkgs: import ./nix/checks.nix { inherit self inputs pkgs; });
+      # Those that need home-manager are a flake of their own (checks/homes), so that nobody has it in a lock file.
+      checks = eachSystem (pkgs: import ./nix/checks.nix { inherit self pkgs; });
+      # It needs KVM: `nix build .#machine-test`.
+      legacyPackages = eachSystem (pkgs: {
+        machine-test = import ./nix/machine-test.nix { inherit self pkgs; };
+      });
       devShells = eachSystem (pkgs: {
         default = pkgs.callPackage ./nix/shell.nix { };
       });

@@ -1,10 +1,6 @@
 # `nix flake check`: what can be judged inside a build. checks/test does the
 # rest, which needs a daemon, user namespaces and a terminal.
-{
-  self,
-  inputs,
-  pkgs,
-}:
+{ self, pkgs }:
 let
   inherit (pkgs) lib;
   inherit (self.packages.${pkgs.stdenv.hostPlatform.system}) claudebox;
@@ -28,14 +24,6 @@ let
       nativeCheckInputs = tools;
       doCheck = true;
       checkPhase = script;
-    };
-
-  withSamples =
-    pkgs
-    // import ../checks/lab/samples.nix {
-      inherit lib;
-      inherit (pkgs) hello runCommand;
-      config = { };
     };
 in
 {
@@ -72,20 +60,4 @@ in
 
   # That the manual pages are fresh is one of the Go tests.
   options = same "options" "docs/options.md" (import ../modules/reference.nix { inherit lib; });
-
-  modules = over "modules" [ pkgs.jq ] ''
-    jq --sort-keys . ${
-      pkgs.writeText "modules.json" (
-        builtins.toJSON (
-          import ../checks/modules.nix {
-            flake = self;
-            pkgs = withSamples;
-            nixpkgs = inputs.nixpkgs;
-            homeManager = inputs.home-manager;
-          }
-        )
-      )
-    } | diff checks/modules.json -'';
-
-  machine = import ./machine-test.nix { inherit self pkgs; };
 }

@@ -32,6 +32,7 @@ let
       extraPackages ? [ ], # of every profile
       agentPackage ? null, # the agent; null: the one on the caller's PATH
       flake ? null, # ours, which has a claudebox-with-claude-code for who has none
+      keepNixpkgs ? true, # its source in the closure, for Nix inside and for look-ups beyond the manifest
       option ? "mkClaudebox", # how errors name these arguments
       position ? path: (import ./position.nix arguments path).at, # where they were set
     }@arguments:
@@ -77,10 +78,13 @@ let
 
       # Only Nix inside a sandbox, and a look-up beyond the manifest, read it.
       keepsSource =
-        profiles == { }
-        || lib.any (
-          profile: ((settings // profile.settings or { }).nix.daemon or "") != "off"
-        ) (lib.attrValues profiles);
+        keepNixpkgs
+        && (
+          profiles == { }
+          || lib.any (
+            profile: ((settings // profile.settings or { }).nix.daemon or "") != "off"
+          ) (lib.attrValues profiles)
+        );
 
       unwrapped = pkgs.callPackage ./package.nix { };
       manifest = import ./manifest.nix {

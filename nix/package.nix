@@ -8,11 +8,12 @@
   buildGo126Module ? null,
   go,
   installShellFiles,
+  nix-update-script ? null,
   stdenv,
+  versionCheckHook ? null,
 }:
 let
   inherit (lib) fileset;
-  version = "0.1.0";
 
   # A program for another machine is not run: Go makes one for this.
   run =
@@ -31,9 +32,9 @@ in
 assert
   isNew || buildGo126Module != null
   || throw "claudebox needs Go ${needs}, and this nixpkgs has ${go.version}: use a newer nixpkgs";
-build {
+build (finalAttrs: {
   pname = "claudebox-unwrapped";
-  inherit version;
+  version = "0.1.0";
 
   src = fileset.toSource {
     root = ../.;
@@ -59,7 +60,7 @@ build {
   env.CGO_ENABLED = 0;
   ldflags = [
     "-s"
-    "-X claudebox/internal/cli.Version=${version}"
+    "-X claudebox/internal/cli.Version=${finalAttrs.version}"
   ];
 
   nativeBuildInputs = [ installShellFiles ];
@@ -75,6 +76,12 @@ build {
 
   # The tests are a check of their own (checks.nix): they read files outside src.
   doCheck = false;
+  doInstallCheck = true;
+  nativeInstallCheckInputs = lib.optional (versionCheckHook != null) versionCheckHook;
+  versionCheckProgram = "${placeholder "out"}/bin/claudebox";
+  versionCheckProgramArg = "version";
+
+  passthru = lib.optionalAttrs (nix-update-script != null) { updateScript = nix-update-script { }; };
 
   meta = {
     description = "Claude Code at full permissions in a bubblewrap sandbox, packages pinned by Nix";
@@ -85,6 +92,8 @@ build {
       before the start is what runs.
     '';
     license = lib.licenses.mit;
+    # Of an upstream package: who looks after it; homepage and changelog, as soon
+    # as the project has an address.
     maintainers = [ ];
     platforms = [
       "x86_64-linux"
@@ -92,4 +101,4 @@ build {
     ];
     mainProgram = "claudebox";
   };
-}
+})

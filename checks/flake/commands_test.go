@@ -19,6 +19,26 @@ import (
 
 const ours = "path:"
 
+// homes is the flake of the checks that need home-manager.
+func homes() string { return ours + root + "?dir=checks/homes" }
+
+// Nobody who uses the flake has home-manager in a lock file (N9), and with the follows of the docs one nixpkgs.
+func TestTheLockOfAUser(t *testing.T) {
+	t.Parallel()
+	dir := folder(t)
+	write(t, filepath.Join(dir, "flake.nix"), `{
+		inputs.nixpkgs.url = "github:NixOS/nixpkgs/nixpkgs-unstable";
+		inputs.claudebox.url = "github:example/claudebox";
+		inputs.claudebox.inputs.nixpkgs.follows = "nixpkgs";
+		outputs = _: { };
+	}`)
+	locks := succeed(t, nix("claudebox/", "flake", "metadata", "--json", ours+dir))
+	contains(t, locks, `"claudebox"`, `"nix-index-database"`)
+	if strings.Contains(locks, "home-manager") || strings.Contains(locks, "nixpkgs_2") {
+		t.Error(locks)
+	}
+}
+
 // TestTheFlakeIsCheckedWhole evaluates all that `nix flake check` would build.
 func TestTheFlakeIsCheckedWhole(t *testing.T) {
 	t.Parallel()
@@ -30,10 +50,17 @@ func TestTheFlakeIsCheckedWhole(t *testing.T) {
 		"packages.x86_64-linux.default", "apps.x86_64-linux.default", "devShells.x86_64-linux.default", "formatter.x86_64-linux",
 		"checks.x86_64-linux.claudebox", "checks.x86_64-linux.go-test", "checks.x86_64-linux.lint", "checks.x86_64-linux.go-form",
 		"checks.x86_64-linux.nix-form", "checks.x86_64-linux.shell-form", "checks.x86_64-linux.options",
-		"checks.x86_64-linux.modules", "checks.x86_64-linux.machine", "nixosModules.default",
+		"nixosModules.default",
 	} {
 		contains(t, log, output)
 	}
+	if strings.Contains(log, "machine") { // it needs KVM (N11)
+		t.Error(log)
+	}
+	if _, log, err = run(nix("", "flake", "check", "--no-build", homes())); err != nil {
+		t.Fatal(log)
+	}
+	contains(t, log, "checks.x86_64-linux.modules")
 }
 
 // TestChecksThatTheLabCanBuild builds them in a build sandbox of Nix's own, as
@@ -43,13 +70,14 @@ func TestTheFlakeIsCheckedWhole(t *testing.T) {
 func TestChecksThatTheLabCanBuild(t *testing.T) {
 	t.Parallel()
 	words := []string{"path-info", "--derivation"}
-	names := []string{"claudebox", "modules", "options"}
+	names := []string{"claudebox", "options"}
 	if !trial.Short() {
 		names = append(names, "go-test")
 	}
 	for _, name := range names {
 		words = append(words, ours+root+"#checks.x86_64-linux."+name)
 	}
+	words = append(words, homes()+"#checks.x86_64-linux.modules")
 	buildSandboxed(t, strings.Fields(succeed(t, nix("", words...))))
 }
 
@@ -75,11 +103,11 @@ func buildSandboxed(t *testing.T, derivations []string) {
 // virtual machine, and what its machine would be.
 func TestTheMachineTestIsEvaluated(t *testing.T) {
 	t.Parallel()
-	script := succeed(t, nix("", "eval", "--raw", ours+root+"#checks.x86_64-linux.machine.testScript"))
+	script := succeed(t, nix("", "eval", "--raw", ours+root+"#machine-test.testScript"))
 	file := write(t, filepath.Join(folder(t), "script.py"), script)
 	python := succeed(t, exec.Command("nix-build", "--no-out-link", lab, "--attr", "python3"))
 	succeed(t, exec.Command(strings.TrimSpace(python)+"/bin/python3", "-c", "import ast, sys; ast.parse(open(sys.argv[1]).read())", file))
-	machine := succeed(t, nix("", "eval", "--raw", ours+root+"#checks.x86_64-linux.machine.drvAttrs.machines"))
+	machine := succeed(t, nix("", "eval", "--raw", ours+root+"#machine-test.drvAttrs.machines"))
 	contains(t, machine, `"claudebox/plans/default.json"`, `"claudebox/profiles/work.yaml"`)
 }
 

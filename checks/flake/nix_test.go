@@ -3,6 +3,8 @@
 package flake_test
 
 import (
+	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -52,4 +54,29 @@ func TestOddSetsOfPackagesEvaluateOrSayWhy(t *testing.T) {
 		t.Run(name, func(t *testing.T) { succeed(t, evaluate(overlay)) })
 	}
 	contains(t, fail(t, evaluate(`(final: prev: { nix = null; nixVersions = { }; })`)), "claudebox needs Nix, and this nixpkgs has none")
+}
+
+// Without flakes: from a channel, and from sources that something like npins has pinned (N8).
+func TestWithoutFlakes(t *testing.T) {
+	t.Parallel()
+	channel := exec.Command("nix-build", "--no-out-link", root)
+	channel.Env = append(os.Environ(), "NIX_PATH=nixpkgs="+lab)
+	pinned := write(t, filepath.Join(folder(t), "default.nix"), `let
+		sources = { claudebox = `+root+`; nixpkgs = `+lab+`; nix-index-database = `+lab+`/nix-index-database; };
+		pkgs = import sources.nixpkgs { system = "x86_64-linux"; };
+	in (import sources.claudebox { inherit pkgs; inherit (sources) nix-index-database; }).override { profiles.work.packages = [ pkgs.hello ]; }`)
+	for name, build := range map[string]*exec.Cmd{"a channel": channel, "npins": exec.Command("nix-build", "--no-out-link", pinned)} {
+		t.Run(name, func(t *testing.T) {
+			u := newUser(t, filepath.Join(strings.TrimSpace(succeed(t, build)), "bin"))
+			contains(t, succeed(t, u.claudebox("shell", "--yes", "--no-report", "--network", "none", "--", "nix", "eval", "--raw", "--impure", "--file", "<nixpkgs>", "hello.name")), "hello")
+		})
+	}
+	home := fmt.Sprintf(`let pkgs = import %[1]s { system = "x86_64-linux"; }; in (import %[1]s/home-manager/modules {
+		inherit pkgs; inherit (pkgs) lib;
+		configuration.imports = [ (import %[2]s { inherit pkgs; }).homeModules.default { programs.claudebox.enable = true; } ];
+	}).activationPackage`, lab, root)
+	succeed(t, exec.Command("nix-build", "--no-out-link", "--expr", home))
+	shell := exec.Command("nix-instantiate", filepath.Join(root, "shell.nix"))
+	shell.Env = append(os.Environ(), "NIX_PATH=nixpkgs="+lab)
+	succeed(t, shell)
 }

@@ -112,8 +112,8 @@ func nix(prefix string, words ...string) *exec.Cmd {
 	if prefix != "" {
 		words = append(words, "--override-input", strings.TrimSuffix(prefix, "/"), "path:"+root)
 	}
-	for input, source := range map[string]string{"nixpkgs": "", "nix-index-database": "/nix-index-database", "home-manager": "/home-manager"} {
-		words = append(words, "--override-input", prefix+input, "path:"+lab+source)
+	for input, source := range map[string]string{"nixpkgs": "", prefix + "nix-index-database": "/nix-index-database", "home-manager": "/home-manager"} {
+		words = append(words, "--override-input", input, "path:"+lab+source)
 	}
 	return exec.Command("nix", words...)
 }

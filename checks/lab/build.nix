@@ -220,12 +220,13 @@ rec {
     '';
 
   # What is read of `src` and the rest is asked of the package that is built, so
-  # that overrideAttrs changes it.
+  # that overrideAttrs changes it. The arguments may be a function of it.
   buildGoModule =
-    arguments:
+    given:
     make (
       final:
       let
+        arguments = if builtins.isFunction given then given final else given;
         settings = {
           nativeBuildInputs = arguments.nativeBuildInputs or [ ] ++ [ go ];
           env = {

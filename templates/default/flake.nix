@@ -2,10 +2,12 @@
   description = "A project that brings its own claudebox, and a home that has it";
 
   inputs = {
+    nixpkgs.url = "github:NixOS/nixpkgs/nixpkgs-unstable";
     # Where you have claudebox from: a checkout, or its address.
     claudebox.url = "path:/path/to/claudebox";
-    nixpkgs.follows = "claudebox/nixpkgs";
-    home-manager.follows = "claudebox/home-manager";
+    claudebox.inputs.nixpkgs.follows = "nixpkgs";
+    home-manager.url = "github:nix-community/home-manager";
+    home-manager.inputs.nixpkgs.follows = "nixpkgs";
   };
 
   outputs =

@@ -2,10 +2,12 @@
   description = "A project that brings its own claudebox, and two machines that install it";
 
   inputs = {
-    # In a flake of your own: where claudebox comes from, and your own nixpkgs.
+    nixpkgs.url = "github:NixOS/nixpkgs/nixpkgs-unstable";
+    # In a flake of your own: where claudebox comes from.
     claudebox.url = "path:../../..";
-    nixpkgs.follows = "claudebox/nixpkgs";
-    home-manager.follows = "claudebox/home-manager";
+    claudebox.inputs.nixpkgs.follows = "nixpkgs";
+    home-manager.url = "github:nix-community/home-manager";
+    home-manager.inputs.nixpkgs.follows = "nixpkgs";
   };
 
   outputs =

@@ -15,6 +15,7 @@ import (
 	"claudebox/internal/agent"
 	"claudebox/internal/agent/agenthome"
 	"claudebox/internal/agent/login"
+	"claudebox/internal/agent/object"
 	"claudebox/internal/agent/state"
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
@@ -46,7 +47,7 @@ func agentOf(in inputs, k *keeper) (made agentPart, err error) {
 		return made, err
 	}
 	made.wear(in, program.Env)
-	made.Words = slices.Concat([]string{program.Path}, program.Args, p.Agent.Args)
+	made.Words = slices.Concat([]string{program.Path}, program.Args, p.Agent.Args, made.sandboxOff(in))
 	made.OwnsTerminal, made.Libraries = true, program.Libraries
 	made.note(program.Notes...)
 	made.mount(mountsOfAgent(program)...)
@@ -78,6 +79,34 @@ func mountsOfAgent(program agent.Program) (list []launch.Mount) {
 		list = append(list, launch.Mount{Kind: kind, Source: m.Source, Destination: m.Destination, Why: "agent"})
 	}
 	return list
+}
+
+// sandboxOff returns the words that switch off Claude Code's own sandbox where the project's settings switch it on: none
+// can be made inside this one. What a policy of this machine says cannot be switched off, and is named.
+func (made *agentPart) sandboxOff(in inputs) []string {
+	if in.plan.Agent.Name != "claude" {
+		return nil
+	}
+	const limit = 1 << 20
+	isOn := func(file string) bool {
+		content, err := smallfile.Read(file, limit)
+		sandbox := object.Parse(object.Parse(content)["sandbox"])
+		return err == nil && object.As[bool](sandbox["enabled"])
+	}
+	for _, file := range in.etc.Managed {
+		if isOn(file) {
+			made.leaveRed("setting", file+" switches Claude Code's own sandbox on, which cannot be made inside claudebox's: "+
+				"where it also says failIfUnavailable, it does not start")
+		}
+	}
+	for _, name := range []string{"settings.json", "settings.local.json"} {
+		if isOn(filepath.Join(in.project.Path, ".claude", name)) || isOn(filepath.Join(in.project.Dir, ".claude", name)) {
+			made.leave("setting", "the project's .claude/"+name+" switches Claude Code's own sandbox on, and --settings "+
+				"switches it off: claudebox is the sandbox")
+			return []string{"--settings", `{"sandbox":{"enabled":false}}`}
+		}
+	}
+	return nil
 }
 
 // wear sets inside what a wrapper of the agent exports, but for what enters as a variable of the user's does.

@@ -31,6 +31,7 @@ type inputs struct {
 	project      project.Project
 	branch       *branch.Branch     // nil: the agent works in the user's folder
 	gateways     map[string]gateway // by variable
+	settingsLeft []string           // variables that the user's settings of Claude Code set, and that do not enter
 	asked        []launch.Mount     // on a branch: what hides what the profile's `hide` names
 	secrets      secrets
 	Instance     state.Instance
@@ -43,7 +44,7 @@ func look(c call, planned planned, home homelink.Found) (in inputs, err error) {
 		call: c, planned: planned, etc: host.ReadEtc(c.Facts.Env), userGit: readUserGit(c),
 		placesByLink: placesByLink(c), home: home,
 	}
-	in.Facts.Env = withSettings(c, planned.plan)
+	in.Facts.Env, in.settingsLeft = withSettings(c, planned.plan)
 	in.etc.Certificates = cmp.Or(in.etc.Certificates, in.tools[resolve.ToolCacert])
 	if in.project, err = openProject(in); err != nil {
 		return in, err

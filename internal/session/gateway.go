@@ -119,21 +119,25 @@ func (in inputs) shownHosts(hosts []string) (shown []string) {
 }
 
 // withSettings is the environment of the host, with those variables that the user's settings of Claude Code set and
-// that may enter: for Claude Code they count more than the environment.
-func withSettings(c call, p plan.Plan) host.Environment {
+// that may enter: for Claude Code they count more than the environment. left are the names of the others.
+func withSettings(c call, p plan.Plan) (env host.Environment, left []string) {
 	const limit = 1 << 20
 	if p.Agent.Name != "claude" {
-		return c.Facts.Env
+		return c.Facts.Env, nil
 	}
 	content, err := smallfile.Read(filepath.Join(c.configFolder(), "settings.json"), limit)
 	if err != nil {
-		return c.Facts.Env
+		return c.Facts.Env, nil
 	}
 	var entries []string
-	for name, value := range object.As[map[string]string](object.Parse(content)["env"]) {
-		entries = append(entries, name+"="+value)
+	set := object.As[map[string]string](object.Parse(content)["env"])
+	for _, name := range slices.Sorted(maps.Keys(set)) {
+		entries = append(entries, name+"="+set[name])
+		if !entersFromSettings(p, name) {
+			left = append(left, name)
+		}
 	}
-	return withEntries(c.Facts.Env, p, entries)
+	return withEntries(c.Facts.Env, p, entries), left
 }
 
 // withEntries is an environment with those of entries, NAME=VALUE, that enter from elsewhere than the environment.

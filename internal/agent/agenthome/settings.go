@@ -13,15 +13,54 @@ import (
 	"claudebox/internal/secret/leak"
 )
 
-// settingsKept are the settings of the user that enter as they are: how the agent speaks, looks and thinks. None of
-// them names a program or holds a secret.
-var settingsKept = []string{
-	"alwaysThinkingEnabled", "attribution", "autoCompactEnabled", "autoMemoryEnabled", "availableModels",
-	"cleanupPeriodDays", "companyAnnouncements", "editorMode", "effortLevel", "enabledPlugins", "fastMode",
-	"includeCoAuthoredBy", "includeGitInstructions", "language", "model", "outputStyle", "preferredNotifChannel",
-	"prefersReducedMotion", "respectGitignore", "showThinkingSummaries", "showTurnDuration", "spinnerTipsEnabled",
-	"spinnerVerbs", "terminalProgressBarEnabled", "theme", "verbose", "viewMode",
-}
+// What becomes of each setting of Claude Code in the user's settings.json. A test compares the four lists with the
+// schema of the installed program. A key in none of them is left out, and named.
+
+// settingsKept enter as they are, if they hold no secret: how the agent speaks, looks and thinks. None of them names a
+// program or a path.
+var settingsKept = strings.Fields(`
+	additionalMarketplaces advisorModel agent allowedChannelPlugins allowedMarketplaces allowedMcpServers
+	alwaysThinkingEnabled appendPlugins askUserQuestionTimeout attribution attributionProject autoCompactEnabled
+	autoCompactOfferAnswer autoCompactRaisedForLoad autoCompactWindow autoContinueAtUsageLimit autoDreamEnabled
+	autoMemoryEnabled autoScrollEnabled availableModels availableModelsMatch awaySummaryEnabled bashEditDiffEnabled
+	bashOutputMaxChars blockedMarketplaces breakReminder claudeMdExcludes clawdFileProgressEnabled cleanupPeriodDays
+	companyAnnouncements deniedMcpServers deniedModels dialogExpiry disableAgentView disableAllHooks disableArtifact
+	disableAutoMode disableBundledSkills disableClaudeAiConnectors disabledMcpjsonServers disableReplyCheck
+	disableSkillShellExecution disableWorkflows doneMeansMerged editorMode effortLevel emojiCompletionEnabled
+	enableAllProjectMcpServers enableArtifact enabledMcpjsonServers enabledPlugins enableWorkflows
+	enforceAvailableModels extraKnownMarketplaces fallbackModel fastMode fastModePerSessionOptIn
+	fileCheckpointingEnabled footerLinksRegexes forceLoginMethod forceLoginOrgUUID idleCompaction
+	includeCoAuthoredBy includeGitInstructions keybindingFlavor language maxEffortLevel maxProseWidth model
+	modelOverrides modelPicker modelPricing modelProposedGoals modelSettings outputStyle pluginConfigs
+	precomputeArmTokens precomputeCompactionEnabled preferredNotifChannel prefersReducedMotion prependPlugins
+	promptCacheTtl promptSuggestionEnabled prUrlTemplate quietHours respectGitignore respondToBashCommands
+	responseComparisonEnabled showClearContextOnPlanAccept showMessageTimestamps showThinkingSummaries
+	showTurnDuration skillListingBudgetFraction skillListingMaxDescChars skillOverrides skipWebFetchPreflight
+	skipWorkflowUsageWarning spellcheck spinnerTipsEnabled spinnerTipsOverride spinnerVerbs strictKnownMarketplaces
+	subagentPromptCacheTtl switchModelsOnFlag syntaxHighlightingDisabled taskOutputMaxChars
+	terminalProgressBarEnabled terminalTitleFromRename theme timeFormat timeZone todoFeatureEnabled
+	totalTokensReminder totalTokensReminderAfterUserTurn totalTokensReminderBudget tui ultracode verbose viewMode
+	vimInsertModeRemaps wheelScrollAccelerationEnabled workflowKeywordTriggerEnabled workflowSizeGuideline worktree
+`)
+
+// settingsRun are commands, which enter if they can run inside, as hooks do.
+var settingsRun = []string{"fileSuggestion", "subagentStatusLine"}
+
+// settingsQuiet are left out without a word: they mean nothing inside, or are dealt with elsewhere.
+var settingsQuiet = strings.Fields(`
+	$schema agentPushNotifEnabled allowAllClaudeAiMcps allowClaudeInChromeWithManagedMcp allowedHttpHookUrls
+	allowedProviders allowManagedHooksOnly allowManagedMcpServersOnly allowManagedPermissionRulesOnly
+	allowNestedModelAccessUnderForceLogin attributionProjectPolicy autoUpdatesChannel autoUploadSessions
+	channelsEnabled claudeMd crossSessionInbound daemonColdStart defaultShell desktopMcpServersListScope
+	desktopSessionCleanupPeriodDays disableCommandPluginSources disableRemoteControl disableSideloadFlags
+	disableWindowsBashCommandSplit env feedbackDrafts feedbackSurveyRate feedbackSurveyState fileSuggestion
+	forceRemoteSettingsRefresh gatewayInternalNetworks hasCompletedOnboarding hooks httpHookAllowedEnvVars
+	inputNeededNotifEnabled isolatePeerMachines managedMcpServers managedSourcesBehavior minimumVersion
+	parentSettingsBehavior permissions pluginSuggestionMarketplaces pluginTrustMessage remote remoteControl
+	remoteControlAtStartup remoteMessageReceipts remoteTools requiredMaximumVersion requiredMinimumVersion
+	skipDangerousModePermissionPrompt statusLine strictPluginOnlyCustomization subagentStatusLine
+	syncClaudeAiPlugins syncClaudeAiSkills teammateMode voice wslInheritsWindowsSettings
+`)
 
 // permissionsKept are the kinds of rules in the user's permissions that enter. Rules that allow mean nothing in a
 // sandbox that allows everything, and hold whole commands with whatever secrets are in them.
@@ -69,6 +108,7 @@ func makeSettings(r Request, f From) Made {
 // given returns the user's settings that enter, and those that are left out.
 func (r Request) given(host object.Object) (object.Object, []diag.Left) {
 	given := only(host, settingsKept)
+	maps.DeleteFunc(given, func(_ string, value json.RawMessage) bool { return leak.Text(string(value)) != "" })
 	left := dropped(host)
 	permissions := object.Parse(host["permissions"])
 	rules := only(permissions, permissionsKept)
@@ -84,6 +124,16 @@ func (r Request) given(host object.Object) (object.Object, []diag.Left) {
 	left = append(left, said...)
 	if len(hooks) > 0 {
 		given.Set("hooks", hooks)
+	}
+	for _, key := range settingsRun {
+		own := object.Parse(host[key])
+		switch reason := r.refuse(own); {
+		case own == nil:
+		case reason != "":
+			left = append(left, diag.Left{Kind: "setting", Text: "your setting " + key + " does not enter: " + reason})
+		default:
+			given[key] = host[key]
+		}
 	}
 	line, said := r.statusLine(host["statusLine"])
 	if line != nil {
@@ -169,30 +219,45 @@ func only(o object.Object, keys []string) object.Object {
 	return kept
 }
 
-// harmlessKeys are left out without a note: they mean nothing inside, or are dealt with elsewhere (permissions,
-// hooks, the status line).
-var harmlessKeys = []string{
-	"$schema", "permissions", "hooks", "statusLine", bypassAnswer, "autoUpdatesChannel", "feedbackSurveyState",
-	"hasCompletedOnboarding",
+// settingsLeft are left out with a reason: a user would miss them.
+var settingsLeft = map[string]string{
+	"apiKeyHelper":                   "it gives away a key: set ANTHROPIC_AUTH_TOKEN to what it prints, which stays outside",
+	"proxyAuthHelper":                "it gives away a password",
+	"awsCredentialExport":            "it gives away AWS keys: AWS_BEARER_TOKEN_BEDROCK stays outside",
+	"awsAuthRefresh":                 "it gives away AWS keys: AWS_BEARER_TOKEN_BEDROCK stays outside",
+	"gcpAuthRefresh":                 "it gives away a login of Google's",
+	"otelHeadersHelper":              "it gives away a token",
+	"processWrapper":                 "it names a program of this machine",
+	"policyHelper":                   "it names a program of this machine",
+	"policyHelpers":                  "it names programs of this machine",
+	"xaaIdp":                         "it names a login",
+	"forceLoginGatewayUrl":           "it would lead a login elsewhere; ANTHROPIC_BASE_URL names a gateway",
+	"sandbox":                        "claudebox is the sandbox",
+	"sshConfigs":                     "no SSH key is inside; `ssh: {hosts: [HOST]}` logs in",
+	"sshHostCommands":                "no SSH key is inside; `ssh: {hosts: [HOST]}` logs in",
+	"plansDirectory":                 "it names a folder of this machine",
+	"autoMemoryDirectory":            "it names a folder of this machine",
+	"additionalDirectoryConfigRoots": "it names folders of this machine",
 }
 
-// droppedReasons explain why a setting is left out that a user would miss.
-var droppedReasons = map[string]string{
-	"env":          "say what the agent may have in the profile's `env` and `extra_env_passthrough`",
-	"apiKeyHelper": "it gives away a key; pass ANTHROPIC_API_KEY or log in",
+// KnowsSetting reports whether it was decided what becomes of a setting.
+func KnowsSetting(key string) bool {
+	return slices.Contains(settingsKept, key) || slices.Contains(settingsQuiet, key) || settingsLeft[key] != ""
 }
 
 // dropped lists the user's settings that do not enter.
 func dropped(host object.Object) (left []diag.Left) {
 	for _, key := range slices.Sorted(maps.Keys(host)) {
-		if slices.Contains(settingsKept, key) || slices.Contains(harmlessKeys, key) {
-			continue
+		reason, missed := settingsLeft[key]
+		if what := leak.Text(string(host[key])); what != "" && slices.Contains(settingsKept, key) {
+			reason, missed = "it holds what looks like "+what, true
 		}
-		text := "your setting " + key + " does not enter"
-		if reason := droppedReasons[key]; reason != "" {
-			text += ": " + reason
+		switch text := "your setting " + key + " does not enter"; {
+		case missed:
+			left = append(left, diag.Left{Kind: "setting", Text: text + ": " + reason})
+		case !KnowsSetting(key):
+			left = append(left, diag.Left{Kind: "setting", Text: text})
 		}
-		left = append(left, diag.Left{Kind: "setting", Text: text})
 	}
 	return left
 }

@@ -84,7 +84,7 @@ func TestSettingsEnterByAnAllowList(t *testing.T) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 	notes := said(in)
-	for _, name := range []string{"env", "hook of x", "statusLine", "apiKeyHelper", "awsAuthRefresh", "unheardOf"} {
+	for _, name := range []string{"hook of x", "statusLine", "apiKeyHelper", "awsAuthRefresh", "unheardOf"} {
 		if !strings.Contains(notes, name) {
 			t.Errorf("%s is not named in %q", name, notes)
 		}
@@ -152,10 +152,11 @@ func TestASecretInTheUsersOwnFilesIsNoted(t *testing.T) {
 	w.write(".claude/CLAUDE.md", "push with "+token+"\n")
 	w.write(".claude/settings.json", `{"outputStyle":"`+token+`"}`)
 	for range 2 { // the second launch reads none of it again
-		notes := strings.Join(w.session(w.request()).Notes, "\n")
-		for _, name := range []string{"CLAUDE.md", "settings.json"} {
-			if !strings.Contains(notes, name+" enters, and holds what looks like a GitHub personal token") {
-				t.Errorf("notes %q lack %s", notes, name)
+		in := w.session(w.request())
+		notes := said(in)
+		for _, want := range []string{"CLAUDE.md enters, and holds what", "your setting outputStyle does not enter: it holds what"} {
+			if !strings.Contains(notes, want+" looks like a GitHub personal token") {
+				t.Errorf("notes %q lack %s", notes, want)
 			}
 		}
 		if strings.Contains(notes, token) {

@@ -1,0 +1,74 @@
+//go:build lab
+
+package claude_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"claudebox/checks/claude/script"
+	"claudebox/internal/agent/agenthome"
+)
+
+// The installed Claude Code says which settings it has: of each it is decided whether it enters.
+func TestEverySettingOfClaudeCodeIsKnown(t *testing.T) {
+	content, err := os.ReadFile(program(t, "CLAUDEBOX_TEST_CLAUDE"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin := bytes.Index(content, []byte(`{$schema:()=>`))
+	for begin >= 0 && !bytes.Contains(content[begin:begin+200], []byte("JSON Schema reference for Claude Code settings")) {
+		next := bytes.Index(content[begin+1:], []byte(`{$schema:()=>`))
+		if next < 0 {
+			begin = -1
+			break
+		}
+		begin += 1 + next
+	}
+	if begin < 0 {
+		t.Fatal("the schema of the settings is not where it was: look for it in the program")
+	}
+	var keys []string
+	for _, match := range regexp.MustCompile(`[,{]([$\w]+):\(\)=>`).FindAllSubmatch(content[begin:begin+160_000], -1) {
+		keys = append(keys, string(match[1]))
+	}
+	if len(keys) < 100 || !slices.Contains(keys, "statusLine") || !slices.Contains(keys, "hooks") {
+		t.Fatalf("read only %d settings: %q", len(keys), keys)
+	}
+	for _, key := range keys {
+		if !agenthome.KnowsSetting(key) {
+			t.Errorf("%s: decide in internal/agent/agenthome/settings.go what becomes of it", key)
+		}
+	}
+}
+
+// D12: a project that switches Claude Code's own sandbox on ("apt install bubblewrap socat") starts in this one.
+func TestAProjectThatWantsClaudeCodesOwnSandboxStarts(t *testing.T) {
+	w := newWorld(t, script.Say("Here I am."))
+	w.write(t, "project/.claude/settings.json", `{"sandbox":{"enabled":true,"failIfUnavailable":true}}`)
+	w.print(t).succeed(t, "Here I am.")
+}
+
+// D5, D6, D10: the real program finds what enters: an import chain of CLAUDE.md, a linked skill, a hook by /bin/bash.
+func TestClaudeCodeFindsWhatIsTheUsers(t *testing.T) {
+	w := newWorld(t, script.Say("I have read it."))
+	w.write(t, ".claude/CLAUDE.md", "Canary memory-one.\n@RTK.md\n")
+	w.write(t, ".claude/RTK.md", "Canary memory-two.\n@docs/deep.md\n")
+	w.write(t, ".claude/docs/deep.md", "Canary memory-three.\n")
+	w.write(t, "dotfiles/skills/stowed/SKILL.md", "---\nname: stowed\ndescription: Canary skill-one.\n---\nDo it.\n")
+	w.write(t, ".claude/skills/own/SKILL.md", "---\nname: own\ndescription: Canary skill-two.\n---\nDo it.\n")
+	link(t, "../../dotfiles/skills/stowed", filepath.Join(w.home, ".claude/skills/stowed"))
+	w.write(t, ".claude/settings.json", `{"hooks":{"UserPromptSubmit":[{"hooks":[{"type":"command","command":"/bin/bash -c 'echo Canary hook-one.'"}]}]}}`)
+	w.print(t).succeed(t, "I have read it.")
+	first := w.model.Requests()[0].Text()
+	for _, want := range []string{"memory-one", "memory-two", "memory-three", "skill-one", "skill-two", "hook-one"} {
+		if !strings.Contains(first, "Canary "+want) {
+			t.Errorf("%s is not in the first request", want)
+		}
+	}
+}

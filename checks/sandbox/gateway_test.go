@@ -134,3 +134,30 @@ func TestAWrappersGatewayCountsAsTheVariables(t *testing.T) {
 		t.Errorf("the plan shows the token, or leaves something out:\n%s", plan)
 	}
 }
+
+// Clouds that serve Claude: a bearer stays outside, for the hosts of its region; what cannot work is told, and the choice
+// enters, so that no other account is used instead.
+func TestCloudsThatServeClaude(t *testing.T) {
+	w := newWorldHere(t)
+	w.env["CLAUDE_CODE_USE_BEDROCK"], w.env["AWS_REGION"], w.env["DISABLE_TELEMETRY"] = "1", "eu-west-1", "1"
+	got := run(t, w.session("echo $CLAUDE_CODE_USE_BEDROCK $AWS_REGION $DISABLE_TELEMETRY"))
+	wantEqual(t, got.stdout, "1 eu-west-1 1\n")
+	if !strings.Contains(got.stderr, "cannot log in to Bedrock inside") {
+		t.Errorf("it says %s", got.stderr)
+	}
+	w.env["AWS_BEARER_TOKEN_BEDROCK"] = canary
+	plan := run(t, w.claudebox("plan")).stdout
+	if !strings.Contains(plan, "bedrock-runtime.eu-west-1.amazonaws.com") || strings.Contains(plan, canary) {
+		t.Errorf("the plan says %s", plan)
+	}
+	if list := findings(t, succeed(t, w.search())); len(list) > 0 {
+		t.Errorf("inside was found %q", list)
+	}
+	for variable, want := range map[string]string{"CLAUDE_CODE_USE_VERTEX": "Vertex", "CLAUDE_CODE_USE_FOUNDRY": "Foundry"} {
+		w := newWorldHere(t)
+		w.env[variable] = "1"
+		if got := run(t, w.session("true")); !strings.Contains(got.stderr, "cannot log in to "+want) {
+			t.Errorf("%s: %s", variable, got.stderr)
+		}
+	}
+}

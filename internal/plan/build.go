@@ -119,6 +119,9 @@ func environment(prof profile.Profile, res resolve.Resolution) []Env {
 	for _, name := range hostVariables {
 		add(Env{Name: name}, FromHost, Base)
 	}
+	for _, name := range agent.variables {
+		add(Env{Name: name}, FromHost, Base)
+	}
 	for _, key := range agent.keys {
 		add(Env{Name: key, Secret: true}, FromHost, Base)
 	}

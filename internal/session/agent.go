@@ -81,8 +81,8 @@ func mountsOfAgent(program agent.Program) (list []launch.Mount) {
 	return list
 }
 
-// sandboxOff returns the words that switch off Claude Code's own sandbox where the project's settings switch it on: none
-// can be made inside this one. What a policy of this machine says cannot be switched off, and is named.
+// sandboxOff returns the words that switch off Claude Code's own sandbox where the project's settings switch it on:
+// none can be made inside this one. What a policy of this machine says cannot be switched off, and is named.
 func (made *agentPart) sandboxOff(in inputs) []string {
 	if in.plan.Agent.Name != "claude" {
 		return nil
@@ -95,13 +95,14 @@ func (made *agentPart) sandboxOff(in inputs) []string {
 	}
 	for _, file := range in.etc.Managed {
 		if isOn(file) {
-			made.leaveRed("setting", file+" switches Claude Code's own sandbox on, which cannot be made inside claudebox's: "+
-				"where it also says failIfUnavailable, it does not start")
+			made.leaveRed("setting", file+" switches Claude Code's own sandbox on, which cannot be made inside "+
+				"claudebox's: where it also says failIfUnavailable, it does not start")
 		}
 	}
 	for _, name := range []string{"settings.json", "settings.local.json"} {
-		if isOn(filepath.Join(in.project.Path, ".claude", name)) || isOn(filepath.Join(in.project.Dir, ".claude", name)) {
-			made.leave("setting", "the project's .claude/"+name+" switches Claude Code's own sandbox on, and --settings "+
+		if rel := filepath.Join(".claude", name); isOn(filepath.Join(in.project.Path, rel)) ||
+			isOn(filepath.Join(in.project.Dir, rel)) {
+			made.leave("setting", "the project's "+rel+" switches Claude Code's own sandbox on, and --settings "+
 				"switches it off: claudebox is the sandbox")
 			return []string{"--settings", `{"sandbox":{"enabled":false}}`}
 		}

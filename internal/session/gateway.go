@@ -20,6 +20,7 @@ import (
 	"claudebox/internal/plan"
 	"claudebox/internal/profile"
 	"claudebox/internal/secret/broker"
+	"claudebox/internal/workspace/gitconfig"
 )
 
 // gateway is where an agent sends its requests by a variable of the user's, instead of to its maker's host. The secrets
@@ -33,10 +34,14 @@ type gateway struct {
 
 // findGateways returns the gateways of the user, by variable.
 func findGateways(in inputs) map[string]gateway {
-	found := map[string]gateway{}
+	bases := []string{"ANTHROPIC_VERTEX_BASE_URL"} // no key goes with it
 	for _, secret := range usual {
-		if set := cmp.Or(insideValue(in, secret.base), in.Facts.Env.Value(secret.base, "")); set != "" {
-			found[secret.base] = gatewayOf(in.plan.Network, secret.base, set)
+		bases = append(bases, secret.base)
+	}
+	found := map[string]gateway{}
+	for _, base := range bases {
+		if set := cmp.Or(insideValue(in, base), in.Facts.Env.Value(base, "")); set != "" {
+			found[base] = gatewayOf(in.plan.Network, base, set)
 		}
 	}
 	return found
@@ -74,6 +79,46 @@ func gatewayOf(n plan.Network, variable, set string) gateway {
 		g.inside = address.String()
 	}
 	return g
+}
+
+// providerHosts are the hosts of a cloud that serves Claude, for the key in a variable.
+func providerHosts(in inputs, key string) []string {
+	env := in.Facts.Env
+	switch key {
+	case "AWS_BEARER_TOKEN_BEDROCK":
+		region := strings.ToLower(cmp.Or(env.Value("AWS_REGION", ""), env.Value("AWS_DEFAULT_REGION", ""), "us-east-1"))
+		return named("bedrock-runtime."+region+".amazonaws.com", "bedrock."+region+".amazonaws.com")
+	case "ANTHROPIC_FOUNDRY_API_KEY":
+		return named(strings.ToLower(env.Value("ANTHROPIC_FOUNDRY_RESOURCE", "")) + ".services.ai.azure.com")
+	}
+	return nil
+}
+
+// named are those of hosts that are names.
+func named(hosts ...string) []string {
+	return slices.DeleteFunc(hosts, func(name string) bool {
+		_, err := broker.ParseTarget(name)
+		return err != nil
+	})
+}
+
+// noteProviders says which clouds Claude Code cannot be used by inside: their logins stay outside.
+func (b *brokeredPart) noteProviders(in inputs) {
+	env := in.Facts.Env
+	isOn := func(name string) bool { return gitconfig.IsTrue(env.Value(name, "")) }
+	switch {
+	case in.plan.Agent.Name != "claude":
+	case isOn("CLAUDE_CODE_USE_BEDROCK") && env.Value("AWS_BEARER_TOKEN_BEDROCK", "") == "" &&
+		!isOn("CLAUDE_CODE_SKIP_BEDROCK_AUTH"):
+		b.leaveRed("login", "Claude Code cannot log in to Bedrock inside: your AWS keys stay outside; a Bedrock API "+
+			"key in AWS_BEARER_TOKEN_BEDROCK is used from there")
+	case isOn("CLAUDE_CODE_USE_VERTEX") && !isOn("CLAUDE_CODE_SKIP_VERTEX_AUTH"):
+		b.leaveRed("login", "Claude Code cannot log in to Vertex inside: your Google login stays outside; a gateway "+
+			"in ANTHROPIC_VERTEX_BASE_URL, with CLAUDE_CODE_SKIP_VERTEX_AUTH=1, has it")
+	case isOn("CLAUDE_CODE_USE_FOUNDRY") && env.Value("ANTHROPIC_FOUNDRY_API_KEY", "") == "":
+		b.leaveRed("login", "Claude Code cannot log in to Foundry inside: your Azure login stays outside; a key in "+
+			"ANTHROPIC_FOUNDRY_API_KEY is used from there")
+	}
 }
 
 func isLoopback(name string) bool {

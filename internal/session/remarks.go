@@ -58,7 +58,9 @@ func remarksOf(in inputs) (made part, overrides map[string]launch.Override) {
 
 // families are variables that change what Claude Code, git and programs that
 // use a network do: whoever set one outside would miss it inside.
-var families = []string{"ANTHROPIC_", "CLAUDE_CODE_", "GIT_"}
+var families = []string{
+	"ANTHROPIC_", "CLAUDE_CODE_", "GIT_", "DISABLE_", "BASH_DEFAULT_", "BASH_MAX_", "MCP_", "MAX_", "OTEL_",
+}
 
 // proxies are the variables by which programs find a proxy, in capitals.
 var proxies = []string{"ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY"}

@@ -147,6 +147,7 @@ func brokeredOf(in inputs, overrides map[string]launch.Override, port int) (made
 		err = made.lead(in, port)
 	}
 	made.carryGateways(in)
+	made.noteProviders(in)
 	made.hideCopies(in)
 	made.noteUnprotected(in)
 	return made, err
@@ -330,6 +331,10 @@ var usual = map[string]usualSecret{
 	"CLAUDE_CODE_OAUTH_TOKEN": {broker.Secret{
 		Hosts: broker.ClaudeHosts, Forms: []broker.Form{broker.Bearer}, Paths: broker.ClaudePaths,
 	}, claudeBase},
+	"AWS_BEARER_TOKEN_BEDROCK": {broker.Secret{Forms: []broker.Form{broker.Bearer}}, "ANTHROPIC_BEDROCK_BASE_URL"},
+	"ANTHROPIC_FOUNDRY_API_KEY": {broker.Secret{
+		Forms: []broker.Form{broker.Header, broker.Bearer}, Headers: []string{"Api-Key", "X-Api-Key"},
+	}, "ANTHROPIC_FOUNDRY_BASE_URL"},
 	"CODEX_API_KEY": openAI, "OPENAI_API_KEY": openAI, "GEMINI_API_KEY": gemini, "GOOGLE_API_KEY": gemini,
 }
 
@@ -380,6 +385,8 @@ func listSecrets(in inputs) ([]namedSecret, error) {
 			secret.Name, secret.Value = v.Name, v.Value
 			if g, set := in.gateways[secret.base]; set {
 				secret.Hosts, secret.Paths = g.hosts, nil
+			} else if len(secret.Hosts) == 0 {
+				secret.Hosts = providerHosts(in, v.Name)
 			}
 			add(secret.Secret, v.Why)
 		}

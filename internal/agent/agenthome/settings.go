@@ -130,7 +130,8 @@ func (r Request) given(host object.Object) (object.Object, []diag.Left) {
 		switch reason := r.refuse(own); {
 		case own == nil:
 		case reason != "":
-			left = append(left, diag.Left{Kind: "setting", Text: "your setting " + key + " does not enter: " + reason})
+			text := "your setting " + key + " does not enter: " + reason
+			left = append(left, diag.Left{Kind: "setting", Text: text})
 		default:
 			given[key] = host[key]
 		}
@@ -221,7 +222,7 @@ func only(o object.Object, keys []string) object.Object {
 
 // settingsLeft are left out with a reason: a user would miss them.
 var settingsLeft = map[string]string{
-	"apiKeyHelper":                   "it gives away a key: set ANTHROPIC_AUTH_TOKEN to what it prints, which stays outside",
+	"apiKeyHelper":                   "it gives away a key: ANTHROPIC_AUTH_TOKEN can have what it prints",
 	"proxyAuthHelper":                "it gives away a password",
 	"awsCredentialExport":            "it gives away AWS keys: AWS_BEARER_TOKEN_BEDROCK stays outside",
 	"awsAuthRefresh":                 "it gives away AWS keys: AWS_BEARER_TOKEN_BEDROCK stays outside",

@@ -13,8 +13,11 @@ in
   git = lib.getExe' pkgs.git "git";
   nix = lib.getExe' (import ./inside.nix pkgs) "nix";
   cacert = "${pkgs.cacert}/etc/ssl/certs/ca-bundle.crt";
-  locale = "${pkgs.glibcLocalesUtf8}/lib/locale/locale-archive";
   terminfo = "${pkgs.callPackage ./terminfo.nix { }}/share/terminfo";
   loader = "${prebuilt.loader}";
   libs = "${prebuilt.libraries}/lib";
+}
+// lib.optionalAttrs (pkgs.glibcLocalesUtf8 or null != null) {
+  # musl has none.
+  locale = "${pkgs.glibcLocalesUtf8}/lib/locale/locale-archive";
 }

@@ -49,6 +49,7 @@ func TestOddSetsOfPackagesEvaluateOrSayWhy(t *testing.T) {
 	for name, overlay := range map[string]string{
 		"nix is null, and nixVersions has one": `(final: prev: { nix = null; nixVersions.stable = prev.nix; })`,
 		"nix is an alias that throws":          `(final: prev: { nix = throw "nix is gone"; nixVersions.stable = prev.nix; })`,
+		"no locales, as with musl":             `(final: prev: { glibcLocalesUtf8 = null; })`,
 		"nixVersions throws":                   `(final: prev: { nixVersions = throw "no aliases"; })`,
 	} {
 		t.Run(name, func(t *testing.T) { succeed(t, evaluate(overlay)) })

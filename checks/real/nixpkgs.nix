@@ -126,7 +126,7 @@ let
           );
     };
 in
-import ../cut (
+import ./cut (
   arguments
   // {
     overlays = [ stubs ] ++ arguments.overlays or [ ];

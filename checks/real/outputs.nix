@@ -21,6 +21,9 @@ let
     inherit (pkgs) overlays;
   };
 
+  # Other sets of packages, as a user may have them.
+  other = arguments: import inputs.nixpkgs.outPath ({ inherit system; } // arguments);
+
   profiles = {
     work = {
       packages = [
@@ -90,6 +93,31 @@ below "packages" self.packages.${system}
       agentPackage = unfree.claude-code;
     }).drvPath;
   "lib.mkClaudebox, overridden" = ((mkClaudebox { inherit pkgs; }).override { inherit profiles; }).drvPath;
+  "machine-test" = self.legacyPackages.${system}.machine-test.drvPath;
+  "default.nix" = (import root { inherit pkgs; }).drvPath;
+  "default.nix, with a database" =
+    (import root {
+      inherit pkgs;
+      nix-index-database = inputs.nix-index-database.outPath;
+    }).drvPath;
+  "shell.nix" = (import (root + "/shell.nix") { inherit pkgs; }).drvPath;
+  "without aliases" = (mkClaudebox { pkgs = other { config.allowAliases = false; }; }).drvPath;
+  "another Nix in nix's place" =
+    (mkClaudebox {
+      pkgs = other {
+        overlays = [
+          (_: prev: { nix = prev.hello; })
+        ];
+      };
+    }).drvPath;
+  "no nix" =
+    (mkClaudebox {
+      pkgs = other {
+        overlays = [
+          (_: _: { nix = null; })
+        ];
+      };
+    }).drvPath;
   homeModules = (home { programs.claudebox = settings; }).activationPackage.drvPath;
   nixosModules =
     assert lib.all (it: it.assertion) machine.config.assertions;

@@ -14,15 +14,15 @@ import (
 // field in another place would be taken for another field.
 func TestAnotherFormHasAnotherNumber(t *testing.T) {
 	const file = "{Path string, Kind int, Stamp {Ino uint64, Size int64, Change int64, Sum uint64}, Rel string, Led bool}"
-	const want = "claudebox session 18\n" +
-		"{Noted {Began {Wall int64, Up int64}, " +
+	const want = "claudebox session 19\n" +
+		"{Recorded {Noted {Began {Wall int64, Up int64}, " +
 		"Scope {Build string, Path string, Common string, Index string, Strip string, Hash int, Places []string, Hide []string, Protect []string, " +
 		"Relative []string, InEach []string, Unmade []string, Led []{To string, Link string}, Entered []string}, " +
 		"Inode uint64, ID string, Before {Folders []{Path string, Role int, Entries []{Name string, Kind int, Stamp {Ino uint64, Size int64, Change int64, Sum uint64}}, " +
 		"Own []{A uint64, B uint64}, Closed []string, Ignores []string, Rel string, In string}, Files []" + file + ", Named []" + file + "}, OpenConfig bool, " +
 		"Tracked []string, Staged []string, Covered []string, Hidden []string, Inodes []uint64, Ignoring []{Rel string, Rules []string, Secret string}, Closed []string, Cut bool, " +
 		"Watched {Named []string, Behind []string, Wholes []{Rel string, Sum string, Means string, Once bool, To string}, Hushed []string}, " +
-		"Instance string, Conversations []string, Filled []{Rel string, Inode uint64}}, Places []string}"
+		"Instance string, Conversations []string, Filled []{Rel string, Inode uint64}}, Places []string}, Held string}"
 	if got := recordForm + form(reflect.TypeFor[record]()); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

@@ -15,6 +15,7 @@ import (
 	"claudebox/internal/plan/resolve"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/sandbox/seccomp"
+	"claudebox/internal/workspace/aftermath"
 	"claudebox/internal/workspace/guard"
 	"claudebox/internal/workspace/handover"
 	"claudebox/internal/workspace/hostrun"
@@ -123,11 +124,45 @@ func (r *running) bringSubmodules() {
 		if left, err := os.ReadDir(own.Source); err != nil || len(left) == 0 {
 			continue
 		}
+		// A repository there becomes one of the user's before it is where the user's git looks.
+		made := handover.Made{Outer: own.Destination + "/.git", At: filepath.Dir(own.Source) + "/made"}
+		made.Folder = placeFolder(r.inputs, made.Outer)
+		whole := isFolder(own.Source+"/.git") && r.isAlone() && os.Rename(own.Source+"/.git", made.At) == nil
 		if err := unix.Rename(own.Source, own.Destination); err != nil { // os.Rename takes no folder's place
 			r.gitLines = append(r.gitLines, "git, "+diag.Name(own.Destination)+": what was made in it is inside only: "+
 				diag.Cause(err).Error())
+			if whole {
+				_ = os.Rename(made.At, own.Source+"/.git") // it is there, or kept beside
+			}
+			continue
+		}
+		if whole && !r.adopt(made) {
+			_ = os.Rename(made.At, made.Outer) // to be judged there; or it is kept
 		}
 	}
+}
+
+// isAlone reports whether no other session lives in a given folder: its agent could write in what is made there.
+func (r *running) isAlone() bool {
+	return !slices.ContainsFunc(r.after, func(s *aftermath.Session) bool { return s.Overlaps() })
+}
+
+// adopt makes a repository of the agent's one of the user's, or says why it cannot be.
+func (r *running) adopt(made handover.Made) bool {
+	request, err := r.handoverRequest()
+	var told []handover.Told
+	if err == nil {
+		request.Places = r.places()
+		told, err = handover.Adopt(request, made)
+	}
+	if err != nil {
+		r.gitLines = append(r.gitLines, "git, "+diag.Name(filepath.Dir(made.Outer))+": the repository that was made there "+
+			"is as it was made, but for what is taken out: "+diag.Visible(err.Error()))
+	}
+	for _, t := range told {
+		r.gitLines = append(r.gitLines, t.Line())
+	}
+	return err == nil
 }
 
 // endGit hands over for the last time, once all else that the agent made was judged. What did not cross is told.
@@ -209,14 +244,10 @@ func (r *running) guardFolder(folder given, session string) (*guard.Guard, error
 	})
 }
 
-// adoptRepositories makes the repositories that the agent made in a folder, and that were held back, ones of the
-// user's. What cannot be is in its place as it was made, to be judged. While another session lives there nothing is
-// adopted: its agent could write in what is the user's.
+// adoptRepositories makes the repositories that the agent made in the given folders, and that were held back, ones of
+// the user's. What cannot be is held back still, and comes out to be judged. While another session lives there nothing
+// is adopted: its agent could write in what is the user's.
 func (r *running) adoptRepositories() {
-	request, err := r.handoverRequest()
-	if err != nil {
-		return
-	}
 	for i, session := range r.after {
 		folder := r.given[i]
 		if session.Overlaps() || folder.moved() {
@@ -228,18 +259,13 @@ func (r *running) adoptRepositories() {
 		}
 		for _, repository := range guard.Repositories(root, session.Held()) {
 			outer := filepath.Join(folder.Path, repository.Rel)
-			if repository.Unlink(root) != nil {
+			relink, err := repository.Unlink(root)
+			if err != nil {
 				continue
 			}
-			told, err := handover.Adopt(request, handover.Made{
-				Outer: outer, At: repository.At, Folder: placeFolder(r.inputs, outer),
-			})
-			if err != nil {
-				r.gitLines = append(r.gitLines, "git, "+diag.Name(filepath.Dir(outer))+": the repository that was made"+
-					" there is as it was made, but for what is taken out: "+diag.Visible(err.Error()))
-			}
-			for _, t := range told {
-				r.gitLines = append(r.gitLines, t.Line())
+			made := handover.Made{Outer: outer, At: repository.At, Folder: placeFolder(r.inputs, outer)}
+			if !r.adopt(made) {
+				_ = relink() // else the next launch brings it out
 			}
 		}
 		root.Close()

@@ -266,10 +266,10 @@ func (r *running) lookAgain(bwrap int) error {
 
 // settle judges what the session left in the folders that the agent may change. A second call does nothing.
 func (r *running) settle() {
+	r.adoptRepositories()
 	if r.git != nil {
 		r.bringSubmodules()
 	}
-	r.adoptRepositories()
 	for _, session := range r.after {
 		r.overlaps = append(r.overlaps, session.Overlaps())
 		r.reports = append(r.reports, session.End())

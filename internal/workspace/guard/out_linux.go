@@ -77,16 +77,17 @@ func Repositories(root *beneath.Folder, held string) (list []Repository) {
 	return list
 }
 
-// Unlink removes the link in the place of a repository, which is then to be taken from where it is.
-func (r Repository) Unlink(root *beneath.Folder) error {
+// Unlink removes the link in the place of a repository, which is then to be taken from where it is. relink makes it
+// again.
+func (r Repository) Unlink(root *beneath.Folder) (relink func() error, err error) {
 	text, err := root.Readlink(r.Rel)
 	if err == nil && !strings.HasPrefix(text, inside) {
 		err = unix.ENOENT
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return root.Remove(r.Rel)
+	return func() error { return root.Symlink(text, r.Rel) }, root.Remove(r.Rel)
 }
 
 // found is a thing that is held back, and the folder with its link.

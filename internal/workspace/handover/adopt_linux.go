@@ -205,10 +205,18 @@ g init -q --template= --initial-branch=main --bare "$C" && g config --file "$C/c
 	if err := moveIn(p.Inner()); err != nil {
 		return errors.Join(err, os.RemoveAll(p.Outer))
 	}
-	refer := fmt.Sprintf("mkdir -p \"$C/objects/info\" && echo %s >\"$C/objects/info/alternates\" || exit 1\n",
-		diag.Quote(p.Shared()+"/objects"))
-	if _, err := l.inner().run(prelude+refer, "", true); err != nil {
+	// A clone without its whole history says where that ends.
+	refer := fmt.Sprintf("mkdir -p \"$C/objects/info\" && echo %s >\"$C/objects/info/alternates\" || exit 1\n"+
+		"if [ -f \"$C/shallow\" ]; then head -c %d \"$C/shallow\"; fi\n", diag.Quote(p.Shared()+"/objects"), configLimit)
+	ends, err := l.inner().run(prelude+refer, "", true)
+	if err != nil {
 		return err
+	}
+	none := func(o string) bool { return !isObject(o) }
+	if list := lines(string(ends)); len(list) > 0 && !slices.ContainsFunc(list, none) {
+		if err := os.WriteFile(p.Outer+"/shallow", []byte(ended(list)), 0o644); err != nil {
+			return err
+		}
 	}
 	start, err := l.outer().read()
 	if err != nil {
@@ -231,7 +239,8 @@ type Made struct {
 }
 
 // Adopt makes such a repository one of the user's: a fresh git folder by the user's git, in which what the agent has
-// crosses. r has no places. On an error the agent's own is where it is to be, as it was.
+// crosses. The places of r are those that it may borrow from. On an error the agent's own is where it was, and nothing
+// where it was to be.
 func Adopt(r Request, m Made) (list []Told, err error) {
 	l := &live{
 		place: Place{Outer: m.Outer, Folder: m.Folder, Trees: []Tree{{".", path.Dir(m.Outer)}}}, tools: r.Tools,
@@ -239,7 +248,9 @@ func Adopt(r Request, m Made) (list []Told, err error) {
 	}
 	p := l.place
 	if borrows(m.At) {
-		return nil, errors.Join(errors.New("it borrows from another repository"), os.Rename(m.At, m.Outer))
+		if err := l.dissociate(m.At, r.Places); err != nil {
+			return nil, fmt.Errorf("it borrows from another repository: %w", err)
+		}
 	}
 	err = l.take(":", func(to string) error { return os.Rename(m.At, to) })
 	if err == nil && l.lacks() {
@@ -254,11 +265,12 @@ func Adopt(r Request, m Made) (list []Told, err error) {
 		err = l.takeSettings()
 	}
 	if err != nil {
-		from := m.At
-		if _, moved := os.Lstat(p.Inner()); moved == nil {
-			from = p.Inner()
+		if inner, moved := beneath.Open(p.Inner()); moved == nil {
+			_ = inner.Remove("objects/info/alternates") // which take has made
+			inner.Close()
+			err = errors.Join(err, os.Rename(p.Inner(), m.At))
 		}
-		return nil, errors.Join(err, os.RemoveAll(m.Outer), os.Rename(from, m.Outer), os.RemoveAll(m.Folder))
+		return nil, errors.Join(err, os.RemoveAll(m.Outer))
 	}
 	for _, remark := range append(l.events, l.remarks...) {
 		list = append(list, Told{m.Outer, remark})
@@ -275,6 +287,23 @@ func borrows(at string) bool {
 	defer folder.Close()
 	what, err := folder.Look("objects/info/alternates")
 	return err != nil || what.Kind != beneath.Absent
+}
+
+// dissociate gives a repository of the agent's, which is in a folder, all that it borrows from places.
+func (l *live) dissociate(at string, places []Place) error {
+	var bind []string
+	for _, p := range places {
+		bind = append(bind, p.Outer+"/objects", p.Shared()+"/objects")
+		bind = append(bind, p.Inner()+"/objects", p.Outer+"/objects")
+	}
+	box := side{place: l.place, tools: l.tools, boxed: true, folder: at}
+	script := prelude + inCommon + "g repack -a -d -q && rm -f \"$C/objects/info/alternates\"\n"
+	if err := os.MkdirAll(l.place.Outer+"/objects", 0o700); err != nil { // which a box has, too
+		return err
+	}
+	defer os.RemoveAll(l.place.Outer)
+	_, err := box.run(script, "", true, bind...)
+	return err
 }
 
 // lacks reports whether a branch that the agent has is not one of the user's.

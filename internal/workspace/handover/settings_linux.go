@@ -77,7 +77,9 @@ func (l *live) takeSettings() error {
 		inner[name] = append(inner[name], value)
 	}
 	take, remarks := crossing(inner, l.place.settings())
-	l.remarks = append(l.remarks, remarks...)
+	if err := l.tellOnce(remarks); err != nil {
+		return err
+	}
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(take)) {
 		fmt.Fprintf(&b, "g config --file \"$C/config\" %s %s || exit 1\n", diag.Quote(name), diag.Quote(take[name]))
@@ -87,6 +89,27 @@ func (l *live) takeSettings() error {
 	}
 	_, err = l.outer().run(prelude+b.String(), "", true)
 	return err
+}
+
+// tellOnce tells of settings that were not told yet: what stays inside does so in each session.
+func (l *live) tellOnce(remarks []Remark) error {
+	m, err := l.place.recall()
+	if err != nil {
+		return err
+	}
+	var now []string
+	for _, r := range remarks {
+		text := r.About + ": " + r.Text
+		if now = append(now, text); !slices.Contains(m.Told, text) {
+			l.remarks = append(l.remarks, r)
+		}
+	}
+	slices.Sort(now)
+	if slices.Equal(now, m.Told) {
+		return nil
+	}
+	m.Told = now
+	return l.place.remember(m)
 }
 
 // remoteName is a plain name of a remote.

@@ -156,8 +156,8 @@ func (r *running) adopt(made handover.Made) bool {
 		told, err = handover.Adopt(request, made)
 	}
 	if err != nil {
-		r.gitLines = append(r.gitLines, "git, "+diag.Name(filepath.Dir(made.Outer))+": the repository that was made there "+
-			"is as it was made, but for what is taken out: "+diag.Visible(err.Error()))
+		r.gitLines = append(r.gitLines, "git, "+diag.Name(filepath.Dir(made.Outer))+": the repository that was made "+
+			"there is as it was made, but for what is taken out: "+diag.Visible(err.Error()))
 	}
 	for _, t := range told {
 		r.gitLines = append(r.gitLines, t.Line())

@@ -207,7 +207,8 @@ g init -q --template= --initial-branch=main --bare "$C" && g config --file "$C/c
 	}
 	// A clone without its whole history says where that ends.
 	refer := fmt.Sprintf("mkdir -p \"$C/objects/info\" && echo %s >\"$C/objects/info/alternates\" || exit 1\n"+
-		"if [ -f \"$C/shallow\" ]; then head -c %d \"$C/shallow\"; fi\n", diag.Quote(p.Shared()+"/objects"), configLimit)
+		"if [ -f \"$C/shallow\" ]; then head -c %d \"$C/shallow\"; fi\n",
+		diag.Quote(p.Shared()+"/objects"), configLimit)
 	ends, err := l.inner().run(prelude+refer, "", true)
 	if err != nil {
 		return err

@@ -38,6 +38,7 @@ var measurements = []struct {
 	{"downloads", (*world).downloads},
 	{"secrets", (*world).secrets},
 	{"project", (*world).project},
+	{"branch", (*world).branch},
 	{"plan", (*world).plan},
 	{"mounts", (*world).mounts},
 	{"packages", (*world).packages},

@@ -493,7 +493,7 @@ func TestASessionOnABranchIn(t *testing.T) {
 		want                     string // of git log --format=%s -2 on the branch
 	}{
 		"a subfolder":                        {user: "mkdir -p sub/deep; touch sub/deep/x; git add sub; git commit -qm sub", dir: "project/sub/deep", agent: `[ "$(basename $PWD)" = deep ]; cd ../..; ` + work},
-		"an ignored folder":                  {user: "echo out/ >.git/info/exclude; mkdir out", dir: "project/out", agent: `[ "$(basename $PWD)" = out ]; cd ..; ` + work},
+		"an ignored folder":                  {user: "echo out/ >.git/info/exclude; mkdir out; touch out/x", dir: "project/out", agent: `[ "$(basename $PWD)" = out ]; cd ..; ` + work},
 		"an untracked folder":                {user: "mkdir new", dir: "project/new", agent: `[ "$(basename $PWD)" = project ]; ` + work},
 		"a linked worktree":                  {user: "git worktree add -q -b side ../side", dir: "side", agent: `[ -d .git ]; ` + work},
 		"a detached HEAD":                    {user: "git switch -q --detach", agent: work},

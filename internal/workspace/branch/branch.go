@@ -35,6 +35,7 @@ type Branch struct {
 	Fresh    bool     // there is no checkout yet
 	Start    string   // the commit at which a new branch begins
 	Parts    []Part   // what is ignored in the user's folder
+	tip      string   // of the user's branch; empty: there is none
 	Damaged  bool     // its record cannot be read: it can be removed only
 	NoLayers string   // why big folders of those are not there; empty: they are
 	Pending  []string // what is not committed in the user's folder, and is not there
@@ -90,9 +91,6 @@ func Look(r Request) (b Branch, err error) {
 	if err := b.ask(op); err != nil {
 		return b, err
 	}
-	if err := b.lookIgnored(); err != nil {
-		return b, diag.Wrap(op, err, "see whether `git status` works here")
-	}
 	for _, at := range b.With {
 		if err := b.lookWith(at); err != nil {
 			return b, err
@@ -110,34 +108,39 @@ func (b Branch) rel() string {
 // mostPending is how many names of what is not committed are read.
 const mostPending = 1000
 
-// askScript prints where the branch begins, NUL, the checkouts with their branches, NUL NUL, and what is not committed.
+// askScript prints where a new branch begins, the branches with their commits and checkouts, and what git ignores as a
+// whole and what is not committed, each ended by a mark.
 const askScript = `export GIT_DIR=%[1]s
-g rev-parse --verify -q %[2]s'^{commit}' || echo none
-printf '\0'
-g for-each-ref --format='%%(refname) %%(worktreepath)' refs/heads || exit 1
-printf '\0'
-g --work-tree=%[3]s -c core.quotePath=false status --porcelain -z --no-renames | head -c %[4]d || :
+[ -z %[2]s ] || g rev-parse --verify -q %[2]s'^{commit}' || echo none
+mark
+g for-each-ref --format='%%(refname) %%(objectname) %%(worktreepath)' refs/heads || exit 1
+mark
+g -c core.excludesFile=/tmp/excludes --work-tree=%[3]s status --porcelain --ignored -z --no-renames || exit 1
 `
 
 // ask asks the user's git about the branch.
 func (b *Branch) ask(op string) error {
 	from := b.From
-	if from == "" {
+	if b.Fresh && from == "" {
 		from = "HEAD"
 	}
 	own, isRef := "refs/heads/"+b.Name, false
-	answer, err := handover.Ask(b.Repo, b.Tools, fmt.Sprintf(askScript, diag.Quote(path.Join(b.Repo.Outer, b.rel())),
-		diag.Quote(from), diag.Quote(b.Tree), mostPending*1000), b.Tree, b.Tree)
+	script := b.excludes() + fmt.Sprintf(askScript, diag.Quote(path.Join(b.Repo.Outer, b.rel())), diag.Quote(from),
+		diag.Quote(b.Tree))
+	answer, err := handover.Ask(b.Repo, b.Tools, script, b.Tree, b.Tree)
 	if err != nil {
 		return diag.Wrap(op, err, "see whether `git status` works here")
 	}
-	parts := strings.SplitN(string(answer), "\x00", 3)
+	parts := strings.Split(string(answer), "\x00\x01\x00")
 	if len(parts) != 3 {
 		return diag.Wrap(op, errors.New("git answers with what it would not say"), "see whether `git status` works here")
 	}
 	for line := range strings.Lines(parts[1]) {
-		ref, tree, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
-		isRef = isRef || ref == own
+		ref, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		object, tree, _ := strings.Cut(rest, " ")
+		if ref == own {
+			isRef, b.tip = true, object
+		}
 		if ref == own && tree != "" && tree != b.Place().Checkout() {
 			return diag.Errorf(op, "use another name, or `git switch` to another branch there",
 				"it is checked out in %s", diag.Name(tree))
@@ -156,14 +159,20 @@ func (b *Branch) ask(op string) error {
 	case b.Start == "none":
 		return diag.Errorf(op, "name a branch, a tag or a commit", "git knows no commit %s", strconv.Quote(b.From))
 	}
+	var ignored []string
 	for entry := range strings.SplitSeq(parts[2], "\x00") {
-		if len(entry) <= 3 || len(b.Pending) == mostPending {
+		if len(entry) < 4 {
 			continue
 		}
-		isTaken := b.Changes && !strings.HasPrefix(entry, "??") || slices.Contains(b.With, path.Join(b.Tree, entry[3:]))
-		if !isTaken {
-			b.Pending = append(b.Pending, entry[3:])
+		what, at := entry[:2], entry[3:]
+		isTaken := b.Changes && what != "??" || slices.Contains(b.With, path.Join(b.Tree, at))
+		switch {
+		case what == "!!":
+			ignored = append(ignored, at)
+		case isTaken:
+		case len(b.Pending) < mostPending:
+			b.Pending = append(b.Pending, at)
 		}
 	}
-	return nil
+	return b.lookIgnored(ignored)
 }

@@ -25,6 +25,7 @@ type Held struct {
 	tree, layers *beneath.Folder
 	Talk         *beneath.Folder // of conversations
 	record       record
+	left         string // the branch as an earlier session left it
 }
 
 // Open locks the branch, and makes its folder.
@@ -207,6 +208,10 @@ func (h *Held) Fill() error {
 	script := "[ -e \"$GIT_DIR/index\" ] || g read-tree HEAD || exit 1\n" + forwardScript(h.Name)
 	if !h.record.Filled {
 		script = h.changesScript() + "g -c checkout.workers=0 read-tree -u --reset HEAD || exit 1\n"
+	}
+	if _, err := os.Lstat(h.Place().Inner() + "/index"); err == nil && h.record.Filled && h.tip == h.record.Tip {
+		h.record.Open = true
+		return h.record.remember(h.Dir) // as it was left
 	}
 	err := h.tree.Mkdir(".git", 0o700) // the inner git folder is mounted there
 	if errors.Is(err, fs.ErrExist) {

@@ -148,6 +148,9 @@ if [ -d "$f" ]; then ls -lA "$f"; else head -c 100000000 "$f"; fi || exit 1
 
 // Ran says what of the branch's commits the user's tools would run once it is checked out, and how many there are.
 func (h *Held) Ran() (lines []string) {
+	if h.left == h.record.Tip {
+		return nil // nothing is new
+	}
 	git := path.Join(h.Repo.Outer, h.rel())
 	answer, err := handover.Ask(h.Repo, h.Tools, fmt.Sprintf(`export GIT_DIR=%s
 b=$(g merge-base HEAD %[2]s) || exit 0

@@ -19,13 +19,7 @@ import (
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/identity"
 	"claudebox/internal/linux/pathname"
-	"claudebox/internal/workspace/handover"
 )
-
-// ignoredScript prints what git ignores as a whole, in the user's checkout.
-const ignoredScript = `export GIT_DIR=%s
-g -c core.excludesFile=/tmp/excludes --work-tree=%s ls-files -oi --exclude-standard --directory -z || exit 1
-`
 
 // sessionsWorktrees are those of other sessions.
 const sessionsWorktrees = ".claude/worktrees"
@@ -35,13 +29,8 @@ func (b Branch) excludes() string {
 	return "printf %s " + diag.Quote(string(b.Ignore)) + " >/tmp/excludes\n"
 }
 
-// lookIgnored finds what the user's git ignores, and says what becomes of it.
-func (b *Branch) lookIgnored() error {
-	answer, err := handover.Ask(b.Repo, b.Tools, b.excludes()+fmt.Sprintf(ignoredScript,
-		diag.Quote(path.Join(b.Repo.Outer, b.rel())), diag.Quote(b.Tree)), b.Tree, b.Tree)
-	if err != nil {
-		return err
-	}
+// lookIgnored says what becomes of what the user's git ignores.
+func (b *Branch) lookIgnored(paths []string) error {
 	users, err := beneath.Open(b.Tree)
 	if err != nil {
 		return err
@@ -51,7 +40,7 @@ func (b *Branch) lookIgnored() error {
 	b.NoLayers = b.noOverlays()
 	l.NoOverlays = b.NoLayers
 	var entries []Entry
-	for at := range strings.SplitSeq(string(answer), "\x00") {
+	for _, at := range paths {
 		at = strings.TrimSuffix(at, "/")
 		if isPlain(at) && at != sessionsWorktrees {
 			entries = append(entries, measure(users, at, l))
@@ -245,12 +234,20 @@ func isClear(in *beneath.Folder, rel string) bool {
 // inIt is a path in an ignored folder.
 const inIt = "/claudebox-ignored"
 
+// isLaid reports whether an earlier session had a part. Then it is there whatever the branch's rules are by now.
+func (h *Held) isLaid(p Part) bool {
+	_, is := h.record.Layers[p.Path]
+	return is && p.How == Overlaid || slices.Contains(h.record.Copied, p.Path)
+}
+
 // ignoredInside returns those of the parts that the branch's own rules ignore as well: what they do not, the agent
 // would commit.
 func (h *Held) ignoredInside() (map[string]bool, error) {
 	taken, ask := map[string]bool{}, ""
 	for _, p := range h.Parts {
-		if p.How != LeftOut {
+		if h.isLaid(p) {
+			taken[p.Path] = true
+		} else if p.How != LeftOut {
 			ask += p.Path
 			if p.Kind == Folder { // which may not be there: its pattern may be one of folders only
 				ask += inIt

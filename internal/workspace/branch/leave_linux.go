@@ -24,6 +24,12 @@ beside=refs/heads/claudebox/%[1]s/uncommitted busy=
 for s in rebase-merge rebase-apply sequencer BISECT_LOG MERGE_HEAD CHERRY_PICK_HEAD REVERT_HEAD; do
   [ ! -e "$GIT_DIR/$s" ] || busy=$s
 done
+tip() { printf 'tip %%s\0' "$(g rev-parse -q --verify refs/heads/%[1]s)"; }
+if [ -z "$busy" ] && [ -f "$GIT_DIR/index" ] && ! g rev-parse -q --verify "$beside" >/dev/null &&
+  c=$(g -c core.excludesFile=/tmp/excludes status --porcelain -z | head -c 1 | od -c) && [ "$c" = 0000000 ]; then
+  tip
+  exit 0
+fi
 export GIT_INDEX_FILE=/tmp/index
 if [ -f "$GIT_DIR/index" ]; then cp "$GIT_DIR/index" /tmp/index; else g read-tree HEAD; fi || exit 1
 g -c core.excludesFile=/tmp/excludes ls-files -o --exclude-standard -z >/tmp/others || exit 1
@@ -48,17 +54,20 @@ g add -u --ignore-errors >/dev/null 2>&1 || printf 'unread \0'
   --pathspec-file-nul >/dev/null 2>&1 || printf 'unread \0'
 t=$(g write-tree) || exit 1
 h=$(g rev-parse -q --verify HEAD) || h=
-if [ "$h" ] && [ "$t" = "$(g rev-parse "$h^{tree}")" ]; then g update-ref -d "$beside"; exit 0; fi
+clean() { if g rev-parse -q --verify "$beside" >/dev/null; then g update-ref -d "$beside"; fi; }
+if [ "$h" ] && [ "$t" = "$(g rev-parse "$h^{tree}")" ]; then clean; tip; exit 0; fi
 c=$(GIT_AUTHOR_NAME=agent g commit-tree ${h:+-p "$h"} -m 'what the agent left uncommitted' "$t") || exit 1
 if [ "$busy" ]; then
   g update-ref -m 'claudebox: left uncommitted' "$beside" "$c" || exit 1
   printf 'beside \0'
+  tip
   exit 0
 fi
 g update-ref -m 'claudebox: left uncommitted' HEAD "$c" && cp /tmp/index "$GIT_DIR/index.claudebox" &&
   mv -fT "$GIT_DIR/index.claudebox" "$GIT_DIR/index" || exit 1
-g update-ref -d "$beside"
+clean
 printf 'commit \0'
+tip
 `
 
 // said are what people are told about the words that [leaveScript] prints.
@@ -78,9 +87,14 @@ func (h *Held) Leave() (lines []string, err error) {
 	if err != nil {
 		return nil, err
 	}
+	h.left = h.record.Tip
 	of := map[string][]string{}
 	for item := range strings.SplitSeq(string(answer), "\x00") {
-		if word, name, is := strings.Cut(item, " "); is && said[word] != "" {
+		word, name, is := strings.Cut(item, " ")
+		switch {
+		case is && word == "tip":
+			h.record.Tip = name
+		case is && said[word] != "":
 			of[word] = append(of[word], diag.Name(strings.TrimSuffix(name, "/")))
 		}
 	}

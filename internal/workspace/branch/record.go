@@ -18,6 +18,7 @@ type record struct {
 	Outer   string            // the repository
 	Filled  bool              // the checkout is there
 	Open    bool              // a session works on it, or was killed
+	Tip     string            // of the branch at the end of the last session
 	Copied  []string          // ignored things that were copied once
 	Layers  map[string]string // of ignored folders: the state of the user's when the layer was made
 }

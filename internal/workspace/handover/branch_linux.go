@@ -1,6 +1,7 @@
 package handover
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"os"
@@ -36,7 +37,7 @@ func onBranchScript(p Place) string {
 	return fmt.Sprintf(`export GIT_DIR=$C
 g rev-parse --verify -q %[1]s >/dev/null || g update-ref %[1]s %[2]s || exit 1
 g symbolic-ref HEAD %[1]s && g update-ref -d refs/stash || exit 1
-`, ref, diag.Quote(p.Start))
+`, ref, diag.Quote(cmp.Or(p.Start, "HEAD")))
 }
 
 // Work is a box with the inner folder of a place and a working tree, both to be written to.

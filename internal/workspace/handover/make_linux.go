@@ -285,7 +285,9 @@ func (p Place) stamps(root string) string {
 		"packed-refs", "config", "logs/refs/stash", "shallow", "objects/info/alternates", "worktrees", "modules",
 		excludeFile,
 	} {
-		look(root + "/" + name)
+		if p.Branch == "" || name != "worktrees" && name != "modules" { // which do not cross
+			look(root + "/" + name)
+		}
 	}
 	for _, dir := range folders(root) {
 		look(dir)

@@ -353,7 +353,7 @@ func (l *live) whole(base, in, out Side, f facts) error {
 // not be told from it.
 func newest(p Place) (last time.Time) {
 	for _, root := range []string{p.Inner(), p.Outer} {
-		for _, t := range p.Trees {
+		for _, t := range p.treesOf(root == p.Outer) {
 			for _, name := range []string{"", "/HEAD", "/index"} {
 				if info, err := os.Lstat(root + "/" + t.Rel + name); err == nil && info.ModTime().After(last) {
 					last = info.ModTime()

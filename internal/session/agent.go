@@ -39,7 +39,14 @@ type agentPart struct {
 
 func agentOf(in inputs, k *keeper) (made agentPart, err error) {
 	if len(in.why.Command) > 0 {
-		return agentPart{Agent: launch.Agent{Words: in.why.Command, LookUp: true}}, nil
+		made.Agent = launch.Agent{Words: in.why.Command, LookUp: true}
+		if slices.Equal(in.why.Command, launch.Shell) {
+			made.mount(launch.Mount{
+				Kind: plan.File, Source: "bashrc", Destination: launch.ShellFile, Mode: "0444",
+				Data: []byte(launch.ShellText), Why: plan.Base,
+			})
+		}
+		return made, nil
 	}
 	p := in.plan
 	program, err := findAgent(in, p.Agent.Name, p.Agent.Command)

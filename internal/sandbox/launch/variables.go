@@ -87,7 +87,31 @@ func fallbacks(p plan.Plan, h Host) []Variable {
 }
 
 // Shell is the command of a launch that runs a shell for a person.
-var Shell = []string{"bash"}
+var Shell = []string{"bash", "--rcfile", ShellFile}
+
+// ShellFile is the file that this shell reads first, with [ShellText].
+const ShellFile = "/run/claudebox/bashrc"
+
+// ShellText makes the shell a place to be in. What a program of the profile does, no function does in its place.
+const ShellText = `# made by claudebox
+[ ! -r ~/.bashrc ] || . ~/.bashrc
+case $TERM in dumb | "") ;; *) alias ls='ls --color=auto' grep='grep --color=auto' ;; esac
+command -v clear >/dev/null || clear() { printf '\033[H\033[2J\033[3J'; }
+command -v ssh >/dev/null || ssh() {
+  echo 'claudebox: there is no ssh inside; packages: [openssh] with ssh: {hosts: [HOST]} in the profile logs in' >&2
+  return 127
+}
+if [ -z "$EDITOR$VISUAL" ]; then
+  for editor in nano vim nvim vi micro hx emacs; do
+    command -v "$editor" >/dev/null && export EDITOR=$editor && break
+  done
+  unset editor
+fi
+command_not_found_handle() {
+  echo "claudebox: $1 is not inside; \", $1\" runs it once, and the profile's packages keep it" >&2
+  return 127
+}
+`
 
 // IsName reports whether s is a valid name of a variable. It must be checked before s is
 // put in a script: the shell would run other text.

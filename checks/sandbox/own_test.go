@@ -211,3 +211,20 @@ func TestOtherRepositoriesAreTheProject(t *testing.T) {
 	}
 	wantEqual(t, w.inside(t, "git status --short; git rev-parse --show-toplevel"), w.project+"\n")
 }
+
+// D18: programs ask for a service or a protocol by its name.
+func TestServicesHaveTheirNames(t *testing.T) {
+	w := newWorld(t)
+	wantEqual(t, w.inside(t, `python3 -c 'import socket as s; print(s.getservbyname("https"), s.getservbyname("domain", "udp"), s.getprotobyname("tcp"))'`), "443 53 6\n")
+}
+
+// D23, D28: the shell says how what is missing comes inside.
+func TestTheShellIsAPlaceToBeIn(t *testing.T) {
+	w := newWorld(t)
+	shown := typed(t, w.claudebox("shell", "--yes", "--no-report"), "nosuch\nssh x\nclear\nls -d /\nexit 0\n")
+	for _, want := range []string{"[claudebox]", "claudebox: nosuch is not inside", "there is no ssh inside", "\x1b[H\x1b[2J", "\x1b[01;34m/"} {
+		if !strings.Contains(shown, want) {
+			t.Errorf("no %q in %q", want, shown)
+		}
+	}
+}

@@ -137,6 +137,8 @@ const (
 	MadePasswd    MadeFile = "passwd"
 	MadeGroup     MadeFile = "group"
 	MadeNsswitch  MadeFile = "nsswitch.conf"
+	MadeServices  MadeFile = "services"
+	MadeProtocols MadeFile = "protocols"
 	MadeHosts     MadeFile = "hosts"
 	MadeResolv    MadeFile = "resolv.conf"
 	MadeZone      MadeFile = "zone"

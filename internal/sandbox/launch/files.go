@@ -16,6 +16,8 @@ func madeFiles(p plan.Plan, h Host) map[plan.MadeFile][]byte {
 		plan.MadePasswd:    passwd(p, h),
 		plan.MadeGroup:     group(h),
 		plan.MadeNsswitch:  []byte(nsswitch),
+		plan.MadeServices:  []byte(services),
+		plan.MadeProtocols: []byte(protocols),
 		plan.MadeHosts:     hosts(p, h),
 		plan.MadeResolv:    resolvConfInside(p, h),
 		plan.MadeZone:      h.Etc.Zone,

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -56,7 +57,8 @@ type pruneOptions struct {
 
 const pruneLong = `Remove what is kept for projects: by default for those that are no longer
 there. With several conditions all must hold. What a session uses is never
-removed, and what will be is shown before you are asked.`
+removed, and what will be is shown before you are asked. Where commits wait to
+cross (see claudebox git) it stays, but for --all.`
 
 const pruneExample = `  claudebox instance prune                         of projects that are gone
   claudebox instance prune --older-than 30d        not used for a month
@@ -170,6 +172,16 @@ func pruneInstances(sys System, o pruneOptions) error {
 		return err
 	}
 	chosen := state.Choose(list, criteria, time.Now())
+	if !o.all {
+		chosen = slices.DeleteFunc(chosen, func(in state.Kept) bool {
+			waits := !in.Gone && session.HasWaiting(in.Dir)
+			if waits {
+				diag.Note(sys.Stderr, in.ID+" stays: something waits in its git folder; see `claudebox git` in "+
+					projectOf(facts.Home, in)+", or pass --all")
+			}
+			return waits
+		})
+	}
 	if len(chosen) == 0 {
 		fmt.Fprintln(sys.Stderr, "There is nothing to remove.")
 		return nil

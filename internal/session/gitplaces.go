@@ -78,3 +78,6 @@ func settling(c Caller, o Options) (made handover.Request, err error) {
 	}
 	return made, nil
 }
+
+// HasWaiting reports whether commits or the like wait in an instance, by its folder.
+func HasWaiting(instance string) bool { return handover.HasWaiting(instance) }

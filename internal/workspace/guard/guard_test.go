@@ -202,6 +202,24 @@ func TestOnlyTheRepositoryOfANewCheckoutIsHeldBack(t *testing.T) {
 	w.out()
 }
 
+// The agent writes in the folder of what is held back: it brings out nothing where it could not write.
+func TestForgedPlacesComeOutNowhere(t *testing.T) {
+	w := newWorld(t)
+	w.sh(`mkdir ../out ../held/s/7 ../held/s/8 ../held/s/8/closed; echo forged >../held/s/7/g; printf ../out/f >../held/s/7/at
+		ln -s /run/claudebox/held/x/s/7/g ../out/f; printf d/f >../held/s/8/at; echo forged >../held/s/8/g; ln -s ../d d/f
+		mkdir -m 0 ../held/s/8/closed/x; ln -s /etc/passwd ../held/s/9; mkdir -p ../held/s/10; ln -s /etc/passwd ../held/s/10/at`)
+	w.guard.Close()
+	root, err := beneath.Open(w.project)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	if names, err := guard.BringOut(root, w.held+"/s"); err != nil || len(names) > 0 {
+		t.Errorf("came out: %q, %v", names, err)
+	}
+	w.sh("[ -L ../out/f ] && [ -L d/f ] && [ -s /etc/passwd ]")
+}
+
 func TestAGuardOnAnotherFileSystemIsRefused(t *testing.T) {
 	held, err := os.MkdirTemp("/dev/shm", "claudebox-guard-")
 	if err != nil {

@@ -26,8 +26,7 @@ func BringOut(root *beneath.Folder, held string) (out []string, err error) {
 		return nil, err
 	}
 	defer made.Close()
-	const most = 1 << 20
-	ids, err := made.Names(".", most)
+	ids, err := names(made)
 	if err != nil {
 		return nil, err
 	}
@@ -60,8 +59,7 @@ func Repositories(root *beneath.Folder, held string) (list []Repository) {
 		return nil
 	}
 	defer made.Close()
-	const most = 1 << 20
-	ids, _ := made.Names(".", most) // what is not listed comes out as it is
+	ids, _ := names(made) // what is not listed comes out as it is
 	for _, id := range ids {
 		h, err := find(root, made, id)
 		if err != nil {
@@ -142,5 +140,16 @@ func bringOut(root, made *beneath.Folder, id string) (rel string, err error) {
 	case err != nil:
 		return "", err
 	}
-	return rel, os.RemoveAll(made.Join(id))
+	_ = os.RemoveAll(made.Join(id)) // what the agent has closed there stays in the instance
+	return rel, nil
+}
+
+// names lists a session's own folder. An agent can make any number of names there.
+func names(made *beneath.Folder) ([]string, error) {
+	dir, err := made.OpenDir(".")
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	return dir.Readdirnames(-1)
 }

@@ -61,7 +61,7 @@ func settlePlace(r Request, p Place, chosen map[string]Choice) (s Status, err er
 	for _, t := range p.Trees {
 		s.Trees = append(s.Trees, t.Path)
 	}
-	s.Broken, _ = filepath.Glob(p.Folder + "/before-*")
+	s.Broken, _ = filepath.Glob(quoteGlob(p.Folder) + "/before-*")
 	if _, err := p.recall(); errors.Is(err, fs.ErrNotExist) {
 		s.Never = true
 		return s, nil
@@ -100,4 +100,18 @@ func (l *live) ask(f facts) error {
 		return err
 	}
 	return l.settle(f)
+}
+
+// HasWaiting reports whether something did not cross in a place of an instance, by the instance's folder.
+func HasWaiting(instance string) bool {
+	files, _ := filepath.Glob(filepath.Join(quoteGlob(instance), Folder, "*", "common.json"))
+	return slices.ContainsFunc(files, func(file string) bool {
+		m, err := Place{Folder: filepath.Dir(file)}.recall()
+		return err != nil || m.Waiting
+	})
+}
+
+// quoteGlob returns a path as a pattern of [filepath.Match] that matches just it.
+func quoteGlob(at string) string {
+	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(at)
 }

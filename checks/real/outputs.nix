@@ -101,7 +101,6 @@ below "packages" self.packages.${system}
       nix-index-database = inputs.nix-index-database.outPath;
     }).drvPath;
   "shell.nix" = (import (root + "/shell.nix") { inherit pkgs; }).drvPath;
-  "without aliases" = (mkClaudebox { pkgs = other { config.allowAliases = false; }; }).drvPath;
   "another Nix in nix's place" =
     (mkClaudebox {
       pkgs = other {

@@ -21,7 +21,7 @@ import (
 // that is there already inside and outside, a connection of the filter, and what
 // the filter takes while nobody asks.
 func (w *world) nix(out io.Writer, rounds int) error {
-	return errors.Join(w.nixLaunch(out, rounds), w.nixShell(out, rounds), w.nixFilter(out, rounds))
+	return errors.Join(w.nixLaunch(out, rounds), w.nixShell(out, rounds), w.nixFilter(out, rounds), w.nixDevshell(out, rounds))
 }
 
 func (w *world) nixLaunch(out io.Writer, rounds int) error {
@@ -35,6 +35,41 @@ func (w *world) nixLaunch(out io.Writer, rounds int) error {
 		return err
 	}
 	fmt.Fprintf(out, "| Nix inside | %s more than without | a start with it %s, without %s | |\n", times[0]-times[1], times[0], times[1])
+	return nil
+}
+
+// nixDevshell measures a launch in a project with a dev shell: kept, with its hook, and evaluated first; beside it the
+// same launch without, and `nix develop` inside.
+func (w *world) nixDevshell(out io.Writer, rounds int) error {
+	const flake = `{ outputs = { self, nixpkgs }: let p = nixpkgs.legacyPackages.x86_64-linux; in {
+		devShells.x86_64-linux.default = p.runCommand "nix-shell" { outputs = [ "out" ]; nativeBuildInputs = [ p.hello p.go ]; } ":";
+		devShells.x86_64-linux.hook = p.runCommand "nix-shell" { outputs = [ "out" ]; shellHook = "export A=b"; } ":"; }; }`
+	if err := os.WriteFile("flake.nix", []byte(flake), 0o600); err != nil {
+		return err
+	}
+	defer os.Remove("flake.nix")
+	profile := func(name, rest string) []string {
+		return []string{"--yes", "--no-report", "--network", "none", "-P", w.profile(name, rest)}
+	}
+	kept := profile("devshell", "devshell: .\n")
+	ways := []way{
+		w.command(kept...), w.command(profile("devshell-hook", "devshell: .#hook\n")...), w.command(append(kept, "--no-devshell")...),
+	}
+	time.Sleep(settled)
+	times, err := takeTurns(rounds, ways...)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "| a dev shell that is kept | %s more than without | a start with it %s, without %s | |\n", times[0]-times[2], times[0], times[2])
+	fmt.Fprintf(out, "| the same, with a hook | %s more than without | a start with it %s | |\n", times[1]-times[2], times[1])
+	develop := w.profileOf("develop", "nix, develop, --no-write-lock-file, --option, eval-cache, \"false\", -c, \"true\"", "devshell: off\n")
+	first, err := takeTurns(rounds/4+1,
+		w.command("devshell", "--refresh", "--yes", "--network", "none", "-P", w.profile("devshell", "devshell: .\n")),
+		w.command("--yes", "--no-report", "--network", "none", "-P", develop))
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "| a dev shell that is evaluated | %s | `nix develop -c true` inside %s | %.2f |\n", first[0], first[1], float64(first[0])/float64(first[1]))
 	return nil
 }
 

@@ -291,3 +291,33 @@ func TestTheAgentIsFoundInADevShell(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// Nothing of the project is evaluated or run outside: to look at a launch reads no Nix file of the project, and
+// the hook runs where the agent does.
+func TestNothingOfADevShellIsReadOrRunOutside(t *testing.T) {
+	w := newWorld(t)
+	w.flake(t, "project", `shellHook = "readlink /proc/self/ns/pid >$PWD/where; touch ~/canary";`)
+	w.write(t, "project/.envrc", "touch "+w.path("canary")+"\nuse flake\n")
+	for _, words := range [][]string{{"plan"}, {"shell", "--dry-run", "--", "true"}, {"devshell"}} {
+		trace := w.path("trace")
+		looked := w.claudebox(words...)
+		looked.Path, looked.Args = lineOf(t, "which", "strace"), append([]string{"strace", "-f", "-e", "trace=openat,openat2,open,execve", "-o", trace}, looked.Args...)
+		if got := run(t, looked); got.status != 0 {
+			t.Fatalf("%+v", got)
+		}
+		for line := range strings.Lines(w.read(t, trace)) {
+			for _, name := range []string{"flake.nix", "flake.lock", "shell.nix", "/bin/nix\""} {
+				if strings.Contains(line, name) && !strings.Contains(line, "O_PATH") {
+					t.Errorf("%q: %s", words, line)
+				}
+			}
+		}
+	}
+	inner := w.inside(t, `cat where; readlink /proc/self/ns/pid`)
+	if lines := strings.Fields(inner); len(lines) != 2 || lines[0] != lines[1] || lines[0] == lineOf(t, "readlink", "/proc/self/ns/pid") {
+		t.Errorf("the hook ran in %q", inner)
+	}
+	if exists(w.path("canary")) {
+		t.Error("something ran outside")
+	}
+}

@@ -109,11 +109,12 @@ func TestTheFilesThatAnEvaluationReads(t *testing.T) {
 		lines []string
 		want  string
 	}{
-		"in the store":      {[]string{source + "flake.nix", other + "flake.nix", other + "x.nix", source + "nix/shell.nix"}, "flake.nix nix/shell.nix"},
-		"of a folder below": {[]string{source + "sub/flake.nix", source + "lib.nix", source + "sub/a.nix"}, "../lib.nix ../sub/a.nix ../sub/flake.nix"},
-		"by its address":    {[]string{"«git+file:///p»/flake.nix", "«github:a/b»/flake.nix", "«git+file:///p»/a.nix"}, "a.nix flake.nix"},
-		"files of a folder": {[]string{"/p/shell.nix", "/p/nix/a.nix", "/nix/var/x.nix", "<nix/derivation-internal.nix>"}, "nix/a.nix shell.nix"},
-		"nothing of Nix's":  {[]string{"«nix-internal»/call-flake.nix"}, ""},
+		"in the store":                   {[]string{source + "flake.nix", other + "flake.nix", other + "x.nix", source + "nix/shell.nix"}, "flake.nix nix/shell.nix"},
+		"of a folder below":              {[]string{source + "sub/flake.nix", source + "lib.nix", source + "sub/a.nix"}, "../lib.nix ../sub/a.nix ../sub/flake.nix"},
+		"by its address":                 {[]string{"«git+file:///p»/flake.nix", "«github:a/b»/flake.nix", "«git+file:///p»/a.nix"}, "a.nix flake.nix"},
+		"files of a folder":              {[]string{"/p/shell.nix", "/p/nix/a.nix", "/nix/var/x.nix", "<nix/derivation-internal.nix>"}, "nix/a.nix shell.nix"},
+		"the folder itself, of Nix 2.34": {[]string{"/p/flake.nix", other + "flake.nix", other + "x.nix", "/p/nix/a.nix"}, "flake.nix nix/a.nix"},
+		"nothing of Nix's":               {[]string{"«nix-internal»/call-flake.nix"}, ""},
 	} {
 		r := reading{t: target{dir: "/p"}}
 		for _, line := range tc.lines {

@@ -1,6 +1,7 @@
 package devshell
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -84,6 +85,7 @@ func (r *reading) take(line string) bool {
 			return true
 		}
 		rel = below
+		r.tree = cmp.Or(r.tree, "the folder itself") // no tree of the store is the project's then
 	case r.tree == "" && filepath.Base(rel) == "flake.nix":
 		r.tree, r.base = tree, strings.Repeat("../", strings.Count(rel, "/"))
 		rel = r.base + rel

@@ -195,20 +195,36 @@ func TestARepositoryThatTheAgentMakesRunsNothingAndIsTheUsers(t *testing.T) {
 
 // Each kind of repository that an agent makes is whole outside, and the next session goes on in it.
 func TestRepositoriesOfEachKindThatTheAgentMakes(t *testing.T) {
-	w := newWorld(t)
-	w.repository(t)
-	w.write(t, ".gitconfig", identity)
-	w.plain(t, `git commit -qm two --allow-empty; git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),link; git commit -qm link; mkdir link`)
-	got := run(t, w.session(`git clone -q . plain; git clone -q --depth 1 file://$PWD shallow; git clone -q -s . borrowing; git init -q link; git -C link commit -qm x --allow-empty; mkdir -p new/deep; git clone -q . new/deep/er`))
-	if got.status != 0 {
-		t.Fatal(got.stderr)
-	}
-	for _, dir := range []string{"plain", "shallow", "borrowing", "link", "new/deep/er"} {
-		w.plain(t, "cd "+dir+"; git log --format=%s; git fsck --strict --no-dangling; [ -z \"$(git status --porcelain)\" ]")
-		w.inside(t, "cd "+dir+"; git commit -qm next --allow-empty")
-		if got := w.plain(t, "git -C "+dir+" log -1 --format=%s"); got != "next" {
-			t.Errorf("%s: the next session's commit did not cross: %s", dir, got)
-		}
+	for _, place := range []string{"beside claudebox's own folder", "on another file system"} {
+		t.Run(place, func(t *testing.T) {
+			w := newWorld(t)
+			w.repository(t)
+			w.write(t, ".gitconfig", identity)
+			if place == "on another file system" {
+				memory, err := os.MkdirTemp("/dev/shm", "claudebox-")
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { os.RemoveAll(memory) })
+				w.plain(t, "cp -r . "+memory+"/p")
+				w.project = memory + "/p"
+			}
+			w.plain(t, `git commit -qm two --allow-empty; git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),link; git commit -qm link; mkdir link`)
+			got := run(t, w.session(`git clone -q . plain; git clone -q --depth 1 file://$PWD shallow; git clone -q -s . borrowing; git init -q link; git -C link commit -qm x --allow-empty; mkdir -p new/deep; git clone -q . new/deep/er`))
+			if got.status != 0 {
+				t.Fatal(got.stderr)
+			}
+			for _, dir := range []string{"plain", "shallow", "borrowing", "link", "new/deep/er"} {
+				w.plain(t, "cd "+dir+"; git log --format=%s; git fsck --strict --no-dangling; [ -z \"$(git status --porcelain)\" ]; ! git config gc.auto")
+				w.inside(t, "cd "+dir+"; git commit -qm next --allow-empty")
+				if got := w.plain(t, "git -C "+dir+" log -1 --format=%s"); got != "next" {
+					t.Errorf("%s: the next session's commit did not cross: %s", dir, got)
+				}
+			}
+			if exists(w.project + "/.git/claudebox-held") {
+				t.Error("a folder of claudebox's is left in the git folder")
+			}
+		})
 	}
 }
 

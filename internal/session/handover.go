@@ -1,7 +1,11 @@
 package session
 
 import (
+	"cmp"
+	"errors"
+	"fmt"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"slices"
@@ -128,7 +132,7 @@ func (r *running) bringSubmodules() {
 		made := handover.Made{Outer: own.Destination + "/.git", At: filepath.Dir(own.Source) + "/made"}
 		made.Folder = placeFolder(r.inputs, made.Outer)
 		whole := isFolder(own.Source+"/.git") && r.isAlone() && os.Rename(own.Source+"/.git", made.At) == nil
-		if err := unix.Rename(own.Source, own.Destination); err != nil { // os.Rename takes no folder's place
+		if err := r.moveFolder(own.Source, own.Destination); err != nil {
 			r.gitLines = append(r.gitLines, "git, "+diag.Name(own.Destination)+": what was made in it is inside only: "+
 				diag.Cause(err).Error())
 			if whole {
@@ -140,6 +144,22 @@ func (r *running) bringSubmodules() {
 			_ = os.Rename(made.At, made.Outer) // to be judged there; or it is kept
 		}
 	}
+}
+
+// moveFolder moves a folder to where an empty one is, also on another file system.
+func (r *running) moveFolder(from, to string) error {
+	err := unix.Rename(from, to) // os.Rename takes no folder's place
+	if !errors.Is(err, unix.EXDEV) {
+		return err
+	}
+	if there, err := os.ReadDir(to); err != nil || len(there) > 0 {
+		return cmp.Or(err, error(unix.ENOTEMPTY))
+	}
+	cp := exec.Command(filepath.Join(filepath.Dir(r.tools[resolve.ToolEnv]), "cp"), "-aT", "--", from, to)
+	if said, err := cp.CombinedOutput(); err != nil {
+		return fmt.Errorf("%w: %s", err, said)
+	}
+	return os.RemoveAll(from)
 }
 
 // isAlone reports whether no other session lives in a given folder: its agent could write in what is made there.

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/pathname"
@@ -253,7 +255,7 @@ func Adopt(r Request, m Made) (list []Told, err error) {
 			return nil, fmt.Errorf("it borrows from another repository: %w", err)
 		}
 	}
-	err = l.take(":", func(to string) error { return os.Rename(m.At, to) })
+	err = l.take(":", func(to string) error { return l.bring(m.At, to) })
 	if err == nil && l.lacks() {
 		err = errors.New("not all of it crossed")
 	}
@@ -269,7 +271,11 @@ func Adopt(r Request, m Made) (list []Told, err error) {
 		if inner, moved := beneath.Open(p.Inner()); moved == nil {
 			_ = inner.Remove("objects/info/alternates") // which take has made
 			inner.Close()
-			err = errors.Join(err, os.Rename(p.Inner(), m.At))
+			if _, copied := os.Lstat(m.At); copied == nil {
+				err = errors.Join(err, p.forget())
+			} else {
+				err = errors.Join(err, os.Rename(p.Inner(), m.At))
+			}
 		}
 		return nil, errors.Join(err, os.RemoveAll(m.Outer))
 	}
@@ -304,6 +310,21 @@ func (l *live) dissociate(at string, places []Place) error {
 	}
 	defer os.RemoveAll(l.place.Outer)
 	_, err := box.run(script, "", true, bind...)
+	return err
+}
+
+// bring moves a repository of the agent's, or copies it in a box to another file system: the next session goes on in
+// it. The caller removes what was copied.
+func (l *live) bring(from, to string) error {
+	err := os.Rename(from, to)
+	if !errors.Is(err, unix.EXDEV) {
+		return err
+	}
+	if err := os.Mkdir(to, 0o700); err != nil {
+		return err
+	}
+	const there = "/run/claudebox/from"
+	_, err = l.inner().run(prelude+"cp -RT --preserve=mode,timestamps,links "+there+" \"$C\"\n", "", true, from, there)
 	return err
 }
 

@@ -228,3 +228,20 @@ func TestTheShellIsAPlaceToBeIn(t *testing.T) {
 		}
 	}
 }
+
+// D22: the remedy names what is wrong, and is followed here.
+func TestAnUnreadableFileOfTheUsersHasARemedyThatWorks(t *testing.T) {
+	w := newWorld(t)
+	file := w.write(t, ".claude/settings.json", "{}")
+	if err := os.Chmod(file, 0); err != nil {
+		t.Fatal(err)
+	}
+	got := run(t, w.session("true"))
+	wantRefused(t, got, "read your own "+file)
+	_, rest, _ := strings.Cut(got.stderr, "readable for you (")
+	remedy, _, _ := strings.Cut(rest, ")")
+	if out, err := exec.Command("sh", "-ec", remedy).CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", remedy, err, out)
+	}
+	w.inside(t, "true")
+}

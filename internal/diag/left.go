@@ -10,6 +10,7 @@ import (
 type Left struct {
 	Kind string // what it is, in the singular: "hook", "MCP server"
 	Text string // one sentence: what, why, and how it would enter
+	Also int    `json:",omitempty"` // how many more of its kind the sentence is about
 	Red  bool   `json:",omitempty"` // what a commit holds, or where a secret goes, depends on it
 }
 
@@ -21,7 +22,7 @@ func Kinds(list []Left) string {
 		if !slices.Contains(kinds, left.Kind) {
 			kinds = append(kinds, left.Kind)
 		}
-		count[left.Kind]++
+		count[left.Kind] += 1 + left.Also
 	}
 	for _, kind := range kinds {
 		word := kind

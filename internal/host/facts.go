@@ -2,6 +2,8 @@ package host
 
 import (
 	"bytes"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -59,7 +61,11 @@ func Detect() (Facts, error) {
 	}
 	cwd, err := os.Getwd()
 	if err != nil {
-		return Facts{}, &diag.Error{Op: "find the current folder", Err: err, Remedy: "change to a folder that exists"}
+		remedy := "change to a folder that exists"
+		if errors.Is(err, fs.ErrPermission) {
+			remedy = "change to a folder that you may enter"
+		}
+		return Facts{}, &diag.Error{Op: "find the current folder", Err: err, Remedy: remedy}
 	}
 	f := Facts{Home: filepath.Clean(home), Cwd: cwd, UID: os.Getuid(), GID: os.Getgid(), Env: env}
 	f.User = accountName("/etc/passwd", f.UID, env.Value("USER", "user"))

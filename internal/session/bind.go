@@ -77,6 +77,14 @@ func (p *part) leave(kind, text string) {
 	p.Left = append(p.Left, diag.Left{Kind: kind, Text: text})
 }
 
+// leaveAll leaves out several of a kind, by their names. text has ALL for them, and FIRST for the first.
+func (p *part) leaveAll(kind, text string, names []string) {
+	if len(names) > 0 {
+		text = strings.NewReplacer("ALL", diag.Visible(strings.Join(names, ", ")), "FIRST", names[0]).Replace(text)
+		p.Left = append(p.Left, diag.Left{Kind: kind, Text: text, Also: len(names) - 1})
+	}
+}
+
 // leaveRed leaves out what a commit's content, or the way of a secret, depends on.
 func (p *part) leaveRed(kind, text string) {
 	p.Left = append(p.Left, diag.Left{Kind: kind, Text: text, Red: true})

@@ -55,9 +55,7 @@ func gitOf(in inputs) (made gitPart, err error) {
 	made.add(habits)
 	own := usergit.Carry(identity, repositorySettings(in.project),
 		agenthome.Request{Runs: in.inside.Program, Sees: in.seesFile}.Missing)
-	for _, name := range own.Left {
-		made.leave("git setting", name+" of your git configuration is not inside")
-	}
+	made.leaveAll("git setting", "set in your git configuration and not inside: ALL", own.Left)
 	for _, why := range own.Refuses {
 		made.leaveRed("git filter", "git refuses what needs "+why)
 	}

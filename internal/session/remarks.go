@@ -30,13 +30,10 @@ func remarksOf(in inputs) (made part, overrides map[string]launch.Override) {
 	for _, e := range in.plan.Env {
 		entering = append(entering, e.Name)
 	}
-	for _, name := range notPassed(in.Facts.Env, entering, in.plan.Network.Tier) {
-		made.leave("variable", name+" is set here and not inside: `extra_env_passthrough: ["+name+"]` lets it in")
-	}
-	for _, name := range in.settingsLeft {
-		made.leave("variable", name+" of `env` in your settings.json is not inside: `extra_env_passthrough: ["+name+
-			"]` lets it in")
-	}
+	made.leaveAll("variable", "set here and not inside: ALL; `extra_env_passthrough: [FIRST]` lets one in",
+		notPassed(in.Facts.Env, entering, in.plan.Network.Tier))
+	made.leaveAll("variable", "of `env` in your settings.json these are not inside: ALL; `extra_env_passthrough: [FIRST]` "+
+		"lets one in", in.settingsLeft)
 	for _, folder := range []string{".venv", "venv"} {
 		_, err := os.Stat(filepath.Join(in.project.Path, folder, "pyvenv.cfg"))
 		python := filepath.Join(in.project.Path, folder, "bin/python")

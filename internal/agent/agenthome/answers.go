@@ -111,10 +111,11 @@ func approvedSuffix(key string) string {
 func (r Request) servers(host object.Object) (kept object.Object, out []diag.Left) {
 	kept = object.Object{}
 	all := object.Parse(host["mcpServers"])
+	var left []string
 	leave := func(kind, text string) { out = append(out, diag.Left{Kind: kind, Text: text}) }
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if !slices.Contains(r.Servers, name) {
-			leave("MCP server", "your MCP server "+name+" does not enter: `mcp: {import: ["+name+"]}` lets it in")
+			left = append(left, name)
 			continue
 		}
 		server, secrets, reason := r.server(object.Parse(all[name]))
@@ -132,6 +133,11 @@ func (r Request) servers(host object.Object) (kept object.Object, out []diag.Lef
 		if all[name] == nil {
 			leave("MCP server", "you have no MCP server "+name+" in "+r.Own(answersName))
 		}
+	}
+	if len(left) > 0 {
+		text := "your MCP servers do not enter: " + strings.Join(left, ", ") + "; `mcp: {import: [" + left[0] +
+			"]}` lets one in"
+		out = append(out, diag.Left{Kind: "MCP server", Text: text, Also: len(left) - 1})
 	}
 	return kept, out
 }

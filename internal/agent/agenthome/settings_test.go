@@ -185,7 +185,7 @@ func TestMCPServersEnterByNameWithoutTheirSecrets(t *testing.T) {
 	notes := strings.Join(said(made), "\n")
 	for _, want := range []string{
 		"of your MCP server docs these secrets do not enter: DOCS_TOKEN", "web does not enter: it holds what looks like",
-		"gone does not enter: /opt/gone is not inside", "no MCP server absent", "other does not enter: `mcp: {import: [other]}`",
+		"gone does not enter: /opt/gone is not inside", "no MCP server absent", "do not enter: other; `mcp: {import: [other]}`",
 	} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("no %q in %q", want, notes)

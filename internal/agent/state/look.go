@@ -169,7 +169,8 @@ func (c *comparison) remake(f agenthome.File, rel, inputs string, what beneath.E
 	for _, name := range f.Sources(c.req.Request) {
 		content, why, err := c.req.readOwn(name)
 		if err != nil {
-			return c.failed("read your own "+f.Name, err)
+			return diag.Wrap("read your own "+name, err,
+				"make it readable for you (chmod u+r "+name+"), or move it away")
 		}
 		sources = append(sources, content)
 		if why != "" {

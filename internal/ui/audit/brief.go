@@ -26,7 +26,7 @@ const briefLines = 12
 // changes are those since the last launch that was approved here. A field
 // takes more than one line as long as there is room for that.
 func (v View) Brief(l launch.Launch, changes []string) string {
-	const most = 3
+	const most = 8
 	for each := most; ; each-- {
 		text, fits := v.brief(l, changes, each)
 		if fits || each == 1 {

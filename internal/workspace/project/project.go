@@ -10,6 +10,8 @@
 package project
 
 import (
+	"errors"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -204,7 +206,11 @@ func GitRoot(dir, home string) (string, error) {
 func canonical(dir string) (string, error) {
 	real, err := beneath.Canonical(dir)
 	if err != nil {
-		err = &diag.Error{Op: "find the project folder", Err: err, Remedy: "change to a folder that exists"}
+		remedy := "change to a folder that exists"
+		if errors.Is(err, fs.ErrPermission) {
+			remedy = "open the folders on the way to it for you (chmod u+rx), or change to another"
+		}
+		err = &diag.Error{Op: "find the project folder", Err: err, Remedy: remedy}
 	}
 	return real, err
 }

@@ -575,3 +575,27 @@ func TestASessionOnABranchIsCutShort(t *testing.T) {
 	w.branchOf(t, "feat", `git log -1 --format=%s | grep -qx fine`)
 	wantEqual(t, w.plain(t, users), before)
 }
+
+// A filter of the agent's is run by claudebox's git, in its box. What it can see there must not hold what the agent may
+// not have: the user's folder, with what is hidden in it.
+func TestAFilterOfTheAgentsStealsFromTheBoxOfABranch(t *testing.T) {
+	w := onBranch(t)
+	w.plain(t, "echo TOKEN=secret >.env; echo TOKEN=secret >config-secret.pem")
+	const steal = `{ cp -r /run/claudebox/users stolen; ls -R /home /run /root >stolen-homes; env >stolen-env; cat /proc/*/environ >stolen-env2; cat /proc/self/mountinfo >stolen-mounts; } 2>/dev/null
+cat
+`
+	w.branchOf(t, "feat", `{ echo "#!$(readlink -f "$(command -v bash)")"; cat <<'X'
+`+steal+`X
+} >steal.sh; chmod +x steal.sh; echo '* filter=x' >.gitattributes; git add .; git commit -qm filters
+git config filter.x.clean ./steal.sh; git config filter.x.smudge ./steal.sh; git config core.fsmonitor ./steal.sh; git config diff.x.textconv ./steal.sh; git config core.hooksPath .; cp steal.sh post-merge; cp steal.sh post-index-change; touch -d '2 hours ago' README.md; echo changed >src/a; echo new >new`)
+	w.plain(t, `git update-ref refs/heads/feat $(b=$(git mktree < <(git ls-tree feat; printf '100644 blob %s\tmore\n' $(echo more | git hash-object -w --stdin))); git commit-tree -p feat -m theirs $b)`)
+	succeed(t, w.claudebox("branch", "list"))
+	run(t, w.claudebox("branch", "diff", "feat"))
+	got := w.branchOf(t, "feat", `grep -rl TOKEN stolen* . 2>/dev/null | grep -v steal.sh || :; ls -d stolen* || :`)
+	if strings.Contains(got.stdout, ".env") || strings.Contains(got.stdout, "pem") {
+		t.Errorf("it has\n%s", got.stdout)
+	}
+	if !strings.Contains(got.stdout, "stolen") {
+		t.Errorf("no filter ran: %s", got.stdout)
+	}
+}

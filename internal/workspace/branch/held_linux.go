@@ -206,7 +206,9 @@ g add -u -- .%[3]s || exit 1
 func (h *Held) Fill() error {
 	// An inner folder that was made anew has no index: then what is in the checkout is what the agent left.
 	script := "[ -e \"$GIT_DIR/index\" ] || g read-tree HEAD || exit 1\n" + forwardScript(h.Name)
-	if !h.record.Filled {
+	var bind []string
+	if !h.record.Filled { // no agent has been there: what git runs in the box is none of an agent's
+		bind = []string{h.Tree, usersTree, path.Join(h.Repo.Outer, h.rel(), "index"), usersIndex}
 		script = h.changesScript() + "g -c checkout.workers=0 read-tree -u --reset HEAD || exit 1\n"
 	}
 	if _, err := os.Lstat(h.Place().Inner() + "/index"); err == nil && h.record.Filled && h.tip == h.record.Tip {
@@ -218,7 +220,7 @@ func (h *Held) Fill() error {
 		err = nil
 	}
 	if err == nil {
-		_, err = h.run(script, "", fillTime, h.Tree, usersTree, path.Join(h.Repo.Outer, h.rel(), "index"), usersIndex)
+		_, err = h.run(script, "", fillTime, bind...)
 	}
 	if err == nil {
 		h.record.Filled, h.record.Open = true, true

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	leaveTime = 2 * time.Minute
+	leaveTime = time.Minute
 	// large is from which size on a file is not committed for the agent, in bytes.
 	large = 1 << 20
 	// many is how many untracked files of one folder are committed.

@@ -193,6 +193,29 @@ func TestARepositoryThatTheAgentMakesRunsNothingAndIsTheUsers(t *testing.T) {
 	w.plain(t, `cd sub; [ "$(git log -1 --format=%s)" = two ]`)
 }
 
+// With no room left where the project is, nothing is lost, nothing of the agent's is obeyed, and the next session ends it.
+func TestARepositoryThatTheAgentMakesOnAFullDisk(t *testing.T) {
+	w := newWorld(t)
+	w.repository(t)
+	w.write(t, ".gitconfig", identity)
+	script := `session() { "$CLAUDEBOX_BIN" shell --yes -- bash -euc "$1"; }
+		git init -q; git commit -qm first --allow-empty
+		session 'git init -q sub; cd sub; git commit -qm one --allow-empty; git config core.fsmonitor "touch $PWD/../TAKEN; false"; mkdir ../.vscode; sleep 0.3; dd if=/dev/zero of=../fill bs=4k 2>/dev/null || :'
+		df --output=avail . | tail -1; git -C sub status; git status; ls -d .vscode; [ ! -e TAKEN ] && echo nothing ran
+		rm fill; session true; git -C sub log --format=%s; git -C sub fsck --strict; git -C sub status; git status; [ ! -e TAKEN ] && echo nothing ran`
+	cmd := exec.Command("bwrap", "--die-with-parent", "--unshare-user", "--dev-bind", "/", "/", "--size", "3000000", "--tmpfs", w.project,
+		"--chdir", w.project, "--", "bash", "-uc", script)
+	cmd.Env = append(w.environment(), "CLAUDEBOX_BIN="+os.Getenv("CLAUDEBOX_BIN"))
+	out, err := cmd.CombinedOutput()
+	if err != nil && !strings.Contains(err.Error(), "exit status") {
+		t.Fatal(err)
+	}
+	t.Log(string(out))
+	if text := string(out); strings.Count(text, "nothing ran") != 2 || !strings.Contains(text, "\none\n") || !strings.Contains(text, ".vscode\n") {
+		t.Error(text)
+	}
+}
+
 // Each kind of repository that an agent makes is whole outside, and the next session goes on in it.
 func TestRepositoriesOfEachKindThatTheAgentMakes(t *testing.T) {
 	for _, place := range []string{"beside claudebox's own folder", "on another file system"} {

@@ -279,13 +279,16 @@ func (r *running) adoptRepositories() {
 		}
 		for _, repository := range guard.Repositories(root, session.Held()) {
 			outer := filepath.Join(folder.Path, repository.Rel)
-			relink, err := repository.Unlink(root)
+			back, drop, err := repository.Unlink(root)
 			if err != nil {
 				continue
 			}
 			made := handover.Made{Outer: outer, At: repository.At, Folder: placeFolder(r.inputs, outer)}
-			if !r.adopt(made) {
-				_ = relink() // else the next launch brings it out
+			if r.adopt(made) {
+				_ = drop() // a link that leads nowhere, else
+			} else if err := back(); err != nil {
+				r.gitLines = append(r.gitLines, "git, "+diag.Name(outer)+": it is kept in "+diag.Name(made.At)+": "+
+					diag.Cause(err).Error())
 			}
 		}
 		root.Close()

@@ -234,7 +234,7 @@ func (was record) settle(home string, tree *beneath.Folder, of *Session) Report 
 	p := place{was: was}
 	r := Report{Project: was.Scope.Path}
 	if was.Held != "" {
-		_, err := guard.BringOut(tree, was.Held)
+		_, err := guard.BringOut(tree, was.Held, of != nil)
 		r.fail("put back what was held back while the session ran", err)
 	}
 	var walked *project.Seen

@@ -85,7 +85,7 @@ func (w *world) out() []string {
 		w.Fatal(err)
 	}
 	defer root.Close()
-	names, err := guard.BringOut(root, w.held+"/s")
+	names, err := guard.BringOut(root, w.held+"/s", true)
 	if err != nil {
 		w.Error(err)
 	}
@@ -214,7 +214,7 @@ func TestForgedPlacesComeOutNowhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	if names, err := guard.BringOut(root, w.held+"/s"); err != nil || len(names) > 0 {
+	if names, err := guard.BringOut(root, w.held+"/s", true); err != nil || len(names) > 0 {
 		t.Errorf("came out: %q, %v", names, err)
 	}
 	w.sh("[ -L ../out/f ] && [ -L d/f ] && [ -s /etc/passwd ]")

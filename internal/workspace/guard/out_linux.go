@@ -16,8 +16,9 @@ import (
 )
 
 // BringOut puts what a session held back where it was, below root, and removes the session's own folder, at held, if
-// nothing is left in it. It returns what came out. What the agent has removed meanwhile is dropped.
-func BringOut(root *beneath.Folder, held string) (out []string, err error) {
+// nothing is left in it. It returns what came out. What has no link any more the agent has removed, and it is dropped
+// if the session ended by itself; it is kept if claudebox was killed, which may not have seen where it was moved.
+func BringOut(root *beneath.Folder, held string, ended bool) (out []string, err error) {
 	made, err := beneath.Open(held)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -32,7 +33,7 @@ func BringOut(root *beneath.Folder, held string) (out []string, err error) {
 	}
 	var faults []error
 	for _, id := range ids {
-		rel, fault := bringOut(root, made, id)
+		rel, fault := bringOut(root, made, id, ended)
 		if fault != nil {
 			faults = append(faults, fault)
 		} else if rel != "" {
@@ -75,17 +76,20 @@ func Repositories(root *beneath.Folder, held string) (list []Repository) {
 	return list
 }
 
-// Unlink removes the link in the place of a repository, which is then to be taken from where it is. relink makes it
-// again.
-func (r Repository) Unlink(root *beneath.Folder) (relink func() error, err error) {
+// Unlink takes the link out of the place of a repository, which is then to be taken from where it is. Neither it nor
+// what puts the link back needs room on a disk. drop removes the link for good.
+func (r Repository) Unlink(root *beneath.Folder) (back, drop func() error, err error) {
 	text, err := root.Readlink(r.Rel)
 	if err == nil && !strings.HasPrefix(text, inside) {
 		err = unix.ENOENT
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return func() error { return root.Symlink(text, r.Rel) }, root.Remove(r.Rel)
+	aside := path.Join(path.Dir(r.Rel), ".claudebox-link")
+	back = func() error { return root.Rename(aside, r.Rel) }
+	drop = func() error { return root.Remove(aside) }
+	return back, drop, root.Rename(r.Rel, aside)
 }
 
 // found is a thing that is held back, and the folder with its link.
@@ -127,7 +131,7 @@ func find(root, made *beneath.Folder, id string) (f found, err error) {
 }
 
 // bringOut puts one thing back, if its link is where it was.
-func bringOut(root, made *beneath.Folder, id string) (rel string, err error) {
+func bringOut(root, made *beneath.Folder, id string, ended bool) (rel string, err error) {
 	f, err := find(root, made, id)
 	if err == nil {
 		rel = f.rel
@@ -135,6 +139,8 @@ func bringOut(root, made *beneath.Folder, id string) (rel string, err error) {
 		f.close()
 	}
 	switch {
+	case (errors.Is(err, errRemoved) || errors.Is(err, unix.ENOENT)) && !ended:
+		return "", nil
 	case errors.Is(err, errRemoved), errors.Is(err, unix.ENOENT):
 		rel = ""
 	case err != nil:

@@ -321,3 +321,12 @@ func TestNothingOfADevShellIsReadOrRunOutside(t *testing.T) {
 		t.Error("something ran outside")
 	}
 }
+
+// In a shell the functions and arrays of the dev shell are there as well.
+func TestAShellHasTheFunctionsOfTheDevShell(t *testing.T) {
+	w := newWorld(t)
+	w.flake(t, "project", `stdenv = p.runCommand "stdenv" { } "mkdir $out; echo 'greet() { echo \"hello from a function\"; }; list=(a b)' >$out/setup";`)
+	shown := atTerminal(t, w.claudebox("shell", "--yes"), "greet; echo ${list[1]}${list[0]}; exit\n")
+	wantContains(t, shown, "hello from a function\r\n")
+	wantContains(t, shown, "ba\r\n")
+}

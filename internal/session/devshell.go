@@ -61,7 +61,7 @@ func devshellOf(in inputs, nix nixPart, runs agentPart) (made devshellPart, err 
 		Env: plan.ToolPath(in.plan, resolve.ToolEnv), State: filepath.Join(inside.StateInner, made.folder),
 		Hook: !want.NoHook, Require: want.Require, Wait: want.Wait, Vars: want.Vars, Watch: want.Watch,
 		Refused: plan.AgentVariables(), Packages: ownFolders(in.plan), Network: in.plan.Network.Tier,
-		Refresh: in.options.Refresh,
+		Refresh: in.options.Refresh, Typed: slices.Equal(in.why.Command, launch.Shell),
 	}
 	text, err := json.Marshal(request)
 	if err != nil {

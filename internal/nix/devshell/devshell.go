@@ -74,6 +74,7 @@ type Request struct {
 	Packages int      `json:"packages"` // how many folders of PATH are before those of the dev shell
 	Network  string   `json:"network"`  // the tier: what failed in one may work in another
 	Refresh  bool     `json:"refresh,omitempty"`
+	Typed    bool     `json:"typed,omitempty"` // the program is a bash in which somebody types
 }
 
 // Record is what is kept of a dev shell, beside the environment itself.

@@ -23,6 +23,7 @@ const (
 	hookLogName = "hook.log" // what the hook said
 	hookName    = "hook.sh"  // the script of the hook
 	leftName    = "hook.env" // the environment that the hook leaves
+	typedName   = "bashrc"   // what a bash has beside its environment
 )
 
 // mostLog bounds each log, in bytes.
@@ -140,11 +141,8 @@ func alone(ctx context.Context, program string, words ...string) *exec.Cmd {
 func runHook(r Request, s shell, env environment) (environment, error) {
 	script, left := filepath.Join(r.State, hookName), filepath.Join(r.State, leftName)
 	_ = os.Remove(left)
-	keep := func(name string) bool {
-		_, set := env[name]
-		return set || strings.HasPrefix(name, "BASH") || matches(refused, name) || matches(r.Refused, name)
-	}
-	text := s.definitions(keep) + fmt.Sprintf("trap 'exec %s -0 >%s' EXIT\neval \"${shellHook:-}\"\n", r.Env, left)
+	text := s.definitions(kept(r, env)) +
+		fmt.Sprintf("trap 'exec %s -0 >%s' EXIT\neval \"${shellHook:-}\"\n", r.Env, left)
 	if err := os.WriteFile(script, []byte(text), 0o600); err != nil {
 		return nil, err
 	}
@@ -170,6 +168,14 @@ func runHook(r Request, s shell, env environment) (environment, error) {
 		return nil, errors.New("ended in another program")
 	}
 	return environmentOf(strings.Split(strings.TrimSuffix(string(content), "\x00"), "\x00")), nil
+}
+
+// kept reports of each variable whether a bash keeps what it has: because it is in its environment, or refused.
+func kept(r Request, env environment) func(name string) bool {
+	return func(name string) bool {
+		_, set := env[name]
+		return set || strings.HasPrefix(name, "BASH") || matches(refused, name) || matches(r.Refused, name)
+	}
 }
 
 // sizeOf is the size of an open file, in bytes.

@@ -46,6 +46,9 @@ func Main(words []string) int {
 		}
 		env = launch
 	}
+	if r.Typed && err == nil {
+		words = append(words, "--rcfile", filepath.Join(r.State, typedName))
+	}
 	env["PATH"] = joined(env["PATH"], Programs)
 	env[Variable] = summary(record, err)
 	// Without it the agent is only told less.
@@ -167,6 +170,11 @@ func enter(r Request, s shell, launch environment, record *Record) (environment,
 			var more, others []string
 			env, more, others = merge(r, launch, env, hooked)
 			came, left = append(came, more...), append(left, others...)
+		}
+	}
+	if r.Typed {
+		if err := os.WriteFile(filepath.Join(r.State, typedName), []byte(s.forTyping(r, env)), 0o600); err != nil {
+			return nil, err
 		}
 	}
 	for _, list := range []*[]string{&came, &left} {

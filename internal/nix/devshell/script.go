@@ -99,3 +99,9 @@ func (s shell) definitions(keep func(name string) bool) string {
 	}
 	return b.String()
 }
+
+// forTyping is the script that a bash begins with in which somebody types: what is no variable of its environment, and
+// the shell's functions.
+func (s shell) forTyping(r Request, env environment) string {
+	return "[ ! -e ~/.bashrc ] || . ~/.bashrc\n" + s.definitions(kept(r, env))
+}

@@ -213,3 +213,17 @@ func TestAHostOfTheOwnNetworkAndAProxyAreTold(t *testing.T) {
 		t.Errorf("an exception is not approved: %q", Lines(l))
 	}
 }
+
+// The question has a line of the project's dev shell, and none where there probably is none.
+func TestTheQuestionNamesTheDevShell(t *testing.T) {
+	v := View{View: layout.View{Home: "/home/u", Width: 80}}
+	for shown, want := range map[string]bool{".#default: 14 programs, 9 variables": true, "": false} {
+		l := example()
+		l.Devshell = &launch.Devshell{Shown: shown}
+		for _, text := range []string{v.Brief(l, nil), v.Text(l)} {
+			if strings.Contains(text, "dev shell ") != want || !strings.Contains(text, shown) {
+				t.Errorf("%q:\n%s", shown, text)
+			}
+		}
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"claudebox/internal/agent/state"
 	"claudebox/internal/diag"
 	"claudebox/internal/host"
+	"claudebox/internal/nix/devshell"
 	"claudebox/internal/plan"
 	"claudebox/internal/plan/resolve"
 	"claudebox/internal/sandbox/launch"
@@ -196,6 +197,12 @@ func viewOf(in inputs, p parts) (*view.View, error) {
 	}
 	v := view.Of(mounts, slices.Concat(in.plan.Pins.Closure, p.agent.Closure))
 	v.Path, v.Home, v.Project, v.Dir = in.plan.Path, in.Facts.Home, in.project.Path, in.project.Dir
+	if p.devshell.stage != nil {
+		record, known := devshell.Look(p.devshell.state, p.devshell.folder)
+		v.Brings = func(program string) bool { // what it has is not known before it was made once
+			return !known || record.Failed == "" && slices.Contains(record.Programs, program)
+		}
+	}
 	for _, of := range in.Instance.Imports { // their links may not be made yet
 		v.Link(of.Link(in.Facts.Home), of.Destination)
 	}

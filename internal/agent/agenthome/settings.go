@@ -374,13 +374,18 @@ var shellWords = []string{
 
 // Programs returns the programs that a shell would run for a command line, as far as that can be told without one.
 func Programs(command string) []string {
-	var found []string
-	first := true
+	var found, asked []string // asked: the command looks itself whether they are there
+	first, before := true, ""
 	for _, word := range shellSplit(command) {
 		name, _, assigns := strings.Cut(word, "=")
+		last := before
+		before = word
 		switch {
 		case word == "\n":
 			first = true
+		case slices.Contains([]string{"-v", "-V", "which", "type", "hash"}, last):
+			asked, first = append(asked, word), false
+		case redirects(word), first && strings.HasPrefix(word, "-"): // the words of "command" and the like
 		case !first:
 		case assigns && name != "" && !strings.ContainsAny(name, "/$~"):
 		case slices.Contains(shellWords, word):
@@ -392,13 +397,20 @@ func Programs(command string) []string {
 			found, first = append(found, word), false
 		}
 	}
-	return slices.Compact(found)
+	isAsked := func(program string) bool { return slices.Contains(asked, program) }
+	return slices.DeleteFunc(slices.Compact(found), isAsked)
+}
+
+// redirects reports whether a word sends what is written elsewhere, as "2>/dev/null" does.
+func redirects(word string) bool {
+	return strings.HasPrefix(strings.TrimLeft(word, "0123456789&"), ">")
 }
 
 // shellSplit returns the words of a shell command line, without quotes, with "\n" where a new command begins.
 func shellSplit(command string) (words []string) {
 	var word strings.Builder
-	inWord, escaped, quoted := false, false, rune(0)
+	inWord, escaped, quoted, last := false, false, rune(0), rune(0)
+	runes := []rune(command)
 	end := func() {
 		if inWord {
 			words = append(words, word.String())
@@ -406,8 +418,17 @@ func shellSplit(command string) (words []string) {
 		word.Reset()
 		inWord = false
 	}
-	for _, c := range command {
+	for i, c := range runes {
+		next := rune(0)
+		if i+1 < len(runes) {
+			next = runes[i+1]
+		}
+		joins := c == '&' && quoted == 0 && (last == '>' || last == '<' || next == '>') // 2>&1, &>file
+		last = c
 		switch {
+		case joins:
+			word.WriteRune(c)
+			inWord = true
 		case escaped:
 			word.WriteRune(c)
 			escaped = false

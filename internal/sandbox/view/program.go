@@ -61,7 +61,7 @@ func (v *View) Find(name string) string {
 
 func (v *View) program(word, name string, depth int) string {
 	if !strings.Contains(name, "/") {
-		if v.Find(name) == "" {
+		if v.Find(name) == "" && (v.Brings == nil || !v.Brings(name)) {
 			return word + " is not inside: " + Remedy(name)
 		}
 		return "" // what is on PATH is of the store

@@ -22,6 +22,8 @@ type View struct {
 	Home    string   // what "~" stands for
 	Project string   // what CLAUDE_PROJECT_DIR stands for
 	Dir     string   // the current folder
+	// Brings reports whether something that is known only inside, as a dev shell, may bring a program; nil: nothing.
+	Brings func(program string) bool
 
 	links   map[string]string        // see [View.Link]
 	mounts  map[string]*launch.Mount // by destination

@@ -121,3 +121,15 @@ func TestAClosureIsNotTheWholeStore(t *testing.T) {
 		t.Error("the whole store is there, or nothing of it")
 	}
 }
+
+// What a dev shell may bring is not said to be missing.
+func TestADevShellMayBringAProgram(t *testing.T) {
+	v, _ := aView(t)
+	v.Brings = func(program string) bool { return program == "node" }
+	if got := v.Program("node"); got != "" {
+		t.Error(got)
+	}
+	if got := v.Program("ruby"); got == "" {
+		t.Error("ruby is inside")
+	}
+}

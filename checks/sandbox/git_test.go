@@ -286,7 +286,7 @@ func TestACommitHoldsWhatTheUsersFiltersMake(t *testing.T) {
 	// what is not inside makes git refuse, with a sentence, and a red remark says so before
 	w.write(t, ".gitconfig", strings.ReplaceAll(user, "tr a-z A-Z", "git-lfs clean -- %f"))
 	got := run(t, w.session("echo d >>f.x; git commit -qam d"))
-	if got.status == 0 || !strings.Contains(got.stderr, "claudebox: git refuses what needs filter.up.clean of your git configuration: git-lfs is not inside: add its package to the profile: `packages: [git-lfs]`") ||
+	if got.status == 0 || !strings.Contains(got.stderr, "claudebox: git refuses what needs filter.up of your git configuration: git-lfs is not inside: add its package to the profile: `packages: [git-lfs]`") ||
 		!strings.Contains(got.stderr, "clean filter 'up' failed") {
 		t.Errorf("status %d\n%s", got.status, got.stderr)
 	}

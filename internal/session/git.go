@@ -56,8 +56,13 @@ func gitOf(in inputs) (made gitPart, err error) {
 	own := usergit.Carry(identity, repositorySettings(in.project),
 		agenthome.Request{Runs: in.inside.Program, Sees: in.seesFile}.Missing)
 	made.leaveAll("git setting", "set in your git configuration and not inside: ALL", own.Left)
-	for _, why := range own.Refuses {
-		made.leaveRed("git filter", "git refuses what needs "+why)
+	for _, refused := range own.Refuses {
+		text := "git refuses what needs " + refused.Why
+		if asksFor(in, identity, refused.Attribute) {
+			made.leaveRed("git filter", text)
+		} else {
+			made.leave("git filter", text)
+		}
 	}
 	hooks, err := hooksOf(in, identity.Hooks)
 	if err != nil {
@@ -80,6 +85,23 @@ func identityOf(in inputs) (usergit.Identity, error) {
 		Files: usergit.Files(home, env.Get), Home: home, Repo: repoOf(in.project, in.Facts.Cwd),
 		ReadFile: in.userGit.read, Canonical: filepath.EvalSymlinks,
 	}, env.Get)
+}
+
+// asksFor reports whether the attributes of the project, or those of the user, name a filter or driver. Those deeper in
+// the project are not looked for: git refuses in any case.
+func asksFor(in inputs, id usergit.Identity, attribute string) bool {
+	const limit = 1 << 20
+	files := []string{filepath.Join(in.project.Path, ".gitattributes"), xdgGit(in.Facts) + "/attributes"}
+	if id.Attributes != "" {
+		files = append(files, in.absolute(id.Attributes))
+	}
+	for _, place := range in.project.Places {
+		files = append(files, place.Outer+"/info/attributes")
+	}
+	return slices.ContainsFunc(files, func(file string) bool {
+		content, _ := smallfile.Read(file, limit)
+		return slices.Contains(strings.Fields(string(content)), attribute)
+	})
 }
 
 // repositorySettings are the settings of the project's repositories, which git inside has as well.

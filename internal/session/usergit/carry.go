@@ -38,7 +38,13 @@ var commands = map[string]struct{ refuses string }{
 type Own struct {
 	Entries []gitconfig.Entry
 	Left    []string // names of settings that do not enter
-	Refuses []string // why git will refuse what needs a filter or a merge driver, one sentence for each
+	Refuses []Refusal
+}
+
+// Refusal is a filter or a merge driver that cannot run inside, so that git refuses what needs it.
+type Refusal struct {
+	Attribute string // that names it: "filter=lfs"
+	Why       string // "filter.lfs of your git configuration: git-lfs is not inside …"
 }
 
 // Carry chooses what of the user's settings enters. missing says why a command cannot be run inside; empty: it can.
@@ -59,7 +65,7 @@ func Carry(id Identity, local []gitconfig.Entry, missing func(command string) st
 			continue
 		case reason != "":
 			text := diag.Visible(e.Section + "." + e.Subsection + "." + e.Name)
-			own.Refuses = append(own.Refuses, text+" of your git configuration: "+reason)
+			own.refuse(e, reason)
 			e.Value = guarded(e.Value, text, reason, command.refuses)
 		}
 		e.Value, e.Subsection = gitconfig.StripUserinfo(e.Value), gitconfig.StripUserinfo(e.Subsection)
@@ -68,6 +74,15 @@ func Carry(id Identity, local []gitconfig.Entry, missing func(command string) st
 	own.Entries = append(own.Entries, required(slices.Concat(own.Entries, local))...)
 	own.Left = others(left, id.places())
 	return own
+}
+
+// refuse notes that git refuses what needs the filter or driver of a setting, each once.
+func (own *Own) refuse(e gitconfig.Entry, reason string) {
+	attribute := e.Section + "=" + e.Subsection
+	if !slices.ContainsFunc(own.Refuses, func(r Refusal) bool { return r.Attribute == attribute }) {
+		name := diag.Visible(e.Section + "." + e.Subsection)
+		own.Refuses = append(own.Refuses, Refusal{attribute, name + " of your git configuration: " + reason})
+	}
 }
 
 // carries reports whether a setting may enter: it is of a known section, and neither a secret nor what names one.

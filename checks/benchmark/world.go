@@ -104,7 +104,10 @@ func (w *world) addPackages(n int) ([]string, error) {
 	return names, w.writeManifest()
 }
 
-func (w *world) remove() { os.RemoveAll(w.home) }
+func (w *world) remove() {
+	_ = exec.Command("chmod", "-R", "u+rwX", w.home).Run() // checkouts of sessions on a branch are closed
+	os.RemoveAll(w.home)
+}
 
 // profile writes a profile whose agent ends at once.
 func (w *world) profile(name, rest string) string { return w.profileOf(name, "true", rest) }

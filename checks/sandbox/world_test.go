@@ -41,7 +41,7 @@ func runAll(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	defer os.RemoveAll(top)
+	defer func() { _ = trial.Remove(top) }()
 	defer func() { removeHosts(hosts) }()
 	return m.Run()
 }

@@ -46,11 +46,20 @@ func Home(t *testing.T, prefix string) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := os.RemoveAll(home); err != nil {
+		if err := Remove(home); err != nil {
 			t.Errorf("left behind: %v", err)
 		}
 	})
 	return home
+}
+
+// Remove removes a folder with all in it, also what is closed: the checkouts of sessions on a branch are.
+func Remove(folder string) error {
+	if err := os.RemoveAll(folder); err == nil {
+		return nil
+	}
+	_ = exec.Command("chmod", "-R", "u+rwX", folder).Run() // what it could not change is left behind, which is told
+	return os.RemoveAll(folder)
 }
 
 // Build builds a program that needs no library, by go's name for it.

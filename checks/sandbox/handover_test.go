@@ -233,16 +233,19 @@ func TestRepositoriesOfEachKindThatTheAgentMakes(t *testing.T) {
 				w.project = memory + "/p"
 			}
 			w.plain(t, `git commit -qm two --allow-empty; git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),link; git commit -qm link; mkdir link`)
-			got := run(t, w.session(`git clone -q . plain; git clone -q --depth 1 file://$PWD shallow; git clone -q -s . borrowing; git init -q link; git -C link commit -qm x --allow-empty; mkdir -p new/deep; git clone -q . new/deep/er`))
+			got := run(t, w.session(`git clone -q . plain; git clone -q --depth 1 file://$PWD shallow; git clone -q -s . borrowing; git init -q link; git -C link commit -qm x --allow-empty; mkdir -p new/deep; git clone -q . new/deep/er; cp -r plain copied; for i in $(seq 200); do [ $(readlink copied/.git) = $(readlink plain/.git) ] || break; sleep 0.05; done; git -C copied commit -qm copied --allow-empty`))
 			if got.status != 0 {
 				t.Fatal(got.stderr)
 			}
-			for _, dir := range []string{"plain", "shallow", "borrowing", "link", "new/deep/er"} {
+			for _, dir := range []string{"plain", "copied", "shallow", "borrowing", "link", "new/deep/er"} {
 				w.plain(t, "cd "+dir+"; git log --format=%s; git fsck --strict --no-dangling; [ -z \"$(git status --porcelain)\" ]; ! git config gc.auto")
 				w.inside(t, "cd "+dir+"; git commit -qm next --allow-empty")
 				if got := w.plain(t, "git -C "+dir+" log -1 --format=%s"); got != "next" {
 					t.Errorf("%s: the next session's commit did not cross: %s", dir, got)
 				}
+			}
+			if got := w.plain(t, "git -C plain log --format=%s | head -2; git -C copied log --format=%s | head -2"); got != "next\nlink\nnext\ncopied" {
+				t.Errorf("a copy and what it was made of: %s", got)
 			}
 			if exists(w.project + "/.git/claudebox-held") {
 				t.Error("a folder of claudebox's is left in the git folder")

@@ -240,6 +240,7 @@ func (r *running) guardFolder(folder given, session string) (*guard.Guard, error
 				slices.ContainsFunc(seen.Files, func(f survey.File) bool { return below(f.Rel) }) ||
 				slices.ContainsFunc(seen.Skipped, below)
 		},
+		Copy: copyWith(r.tools),
 		Ask: func() map[string]bool {
 			names := map[string]bool{}
 			for _, at := range r.git.Listed(hostrun.Unasked) {
@@ -293,6 +294,15 @@ func (r *running) adoptRepositories() {
 		}
 		root.Close()
 	}
+}
+
+// copyWith returns what copies a thing of the agent's; nil: there are no programs for it.
+func copyWith(tools map[string]string) func(from, to string) error {
+	programs, err := handoverTools(tools)
+	if err != nil {
+		return nil
+	}
+	return programs.Copy
 }
 
 // tellUnguarded ends a session in which something cannot be held back any more.

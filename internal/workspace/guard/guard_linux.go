@@ -45,6 +45,8 @@ type Request struct {
 	// Ask returns the names that git has in commits of the user's, and may bring at any time. It may take its time:
 	// what is no repository waits for it. nil: there are none.
 	Ask func() map[string]bool
+	// Copy copies a thing that is held back; nil: copies of a link lead to one thing.
+	Copy func(from, to string) error
 	// Told is called with each name that was held back, in the order of events. It must not wait.
 	Told func(rel string)
 	// Apart is called with each name that is on another file system, and stays.
@@ -67,7 +69,9 @@ type Guard struct {
 	vcs   vcs
 	wake  chan struct{} // there are early ones
 	done  chan struct{} // closed by Close
-	watch *watch
+	// copies are those that are being made.
+	copies sync.WaitGroup
+	watch  *watch
 }
 
 // Open watches the folders from now on, and is called before the agent starts. Nothing is held back until
@@ -160,6 +164,7 @@ func (g *Guard) Close() {
 	}
 	close(g.done)
 	g.watch.close()
+	g.copies.Wait()
 	g.root.Close()
 	g.made.Close()
 }
@@ -314,11 +319,47 @@ func (g *Guard) noteAt(place, rel string) {
 	id, _, _ := strings.Cut(place, "/")
 	if old, known := g.names[id]; known && old != rel {
 		text, _ := g.at(path.Dir(old), path.Base(old))
-		if !strings.HasPrefix(text, path.Join(g.Inside, g.Session, id)+"/") { // else this one is a copy
+		if !strings.HasPrefix(text, path.Join(g.Inside, g.Session, id)+"/") {
 			g.names[id] = rel
 			_ = g.made.Rewrite(id+"/"+whereFile, []byte(rel), 0o600) // then it is found where it was, or not
+		} else if g.Copy != nil {
+			g.copies.Go(func() { _ = g.copyTo(id, old, rel) }) // else both links lead to one place
 		}
 	}
+}
+
+// copyTo gives a copy of a link, as `cp -r` makes, a copy of what the link leads to.
+func (g *Guard) copyTo(id, from, rel string) error {
+	g.mu.Lock()
+	g.count++
+	fresh := fmt.Sprint(g.count)
+	g.mu.Unlock()
+	depth := strings.Count(rel, "/")
+	place, err := makePlace(g.made, fresh, depth, g.Path)
+	if err != nil {
+		return err
+	}
+	defer place.Close()
+	link := path.Join(g.Inside, g.Session, fresh, below(depth), thing)
+	if err := errors.Join(place.Symlink(link, "link"), g.made.Create(fresh+"/"+whereFile, []byte(rel), 0o600)); err != nil {
+		return err
+	}
+	was := path.Join(id, below(strings.Count(from, "/")), thing)
+	if err := g.Copy(g.made.Join(was), place.Path()+"/"+thing); err != nil {
+		return err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if text, _ := g.at(path.Dir(rel), path.Base(rel)); !strings.HasSuffix(text, "/"+was) {
+		return nil // it is another one by now
+	}
+	parent, err := g.root.Sub(path.Dir(rel))
+	if err != nil {
+		return err
+	}
+	defer parent.Close()
+	g.names[fresh] = rel
+	return unix.Renameat(place.FD(), "link", parent.FD(), path.Base(rel))
 }
 
 // exchange puts a link in the place of a name, and what is there into a place of its own.

@@ -341,7 +341,8 @@ func (g *Guard) copyTo(id, from, rel string) error {
 	}
 	defer place.Close()
 	link := path.Join(g.Inside, g.Session, fresh, below(depth), thing)
-	if err := errors.Join(place.Symlink(link, "link"), g.made.Create(fresh+"/"+whereFile, []byte(rel), 0o600)); err != nil {
+	err = errors.Join(place.Symlink(link, "link"), g.made.Create(fresh+"/"+whereFile, []byte(rel), 0o600))
+	if err != nil {
 		return err
 	}
 	was := path.Join(id, below(strings.Count(from, "/")), thing)

@@ -25,7 +25,8 @@ func (t Tools) Copy(from, to string) error {
 		}
 	}
 	args = append(args, "--ro-bind", from, "/from", "--bind", path.Dir(to), "/to", "--",
-		t.Bash, "--noprofile", "--norc", "-c", "cp -RT --preserve=mode,timestamps,links /from /to/"+diag.Quote(path.Base(to)))
+		t.Bash, "--noprofile", "--norc", "-c",
+		"cp -RT --preserve=mode,timestamps,links /from /to/"+diag.Quote(path.Base(to)))
 	box := exec.CommandContext(ctx, t.Bwrap, args...)
 	box.Env = []string{"PATH=" + strings.Join(t.Path, ":"), "LC_ALL=C"}
 	if said, err := box.CombinedOutput(); err != nil {

@@ -330,3 +330,21 @@ func TestAShellHasTheFunctionsOfTheDevShell(t *testing.T) {
 	wantContains(t, shown, "hello from a function\r\n")
 	wantContains(t, shown, "ba\r\n")
 }
+
+// What an earlier session left in the place of what is kept stops no launch, and nothing outside follows it.
+func TestWhatIsKeptOfADevShellIsTheAgents(t *testing.T) {
+	w := newWorld(t)
+	w.flake(t, "project", `shellHook = "export NAME=hooked";`)
+	const good = "Hello, world!\nhooked .#default: 1 programs, 2 variables\n"
+	wantEqual(t, w.inside(t, hasShell), good)
+	for _, harm := range []string{
+		`for f in *; do rm -f $f; mkfifo $f; done`, `rm -f record.json; ln -s /etc/passwd record.json`, `echo "{" >record.json`, `rm -rf *; mkdir record.json log hook.log hook.sh`,
+		`chmod 000 .`, `rm shell; echo "{}" >shell`,
+	} {
+		w.inside(t, `cd /nix/var/claudebox-devshell/*; `+harm, "--no-devshell")
+		succeed(t, w.claudebox("devshell"))
+		if got := run(t, w.session(hasShell)); got.stdout != good && !strings.Contains(harm, `"{}"`) || got.status == 125 {
+			t.Errorf("after %q: %+v", harm, got)
+		}
+	}
+}

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"claudebox/internal/linux/smallfile"
 )
 
 // Names in the folder of a dev shell.
@@ -40,7 +42,7 @@ var errNoSuch = errors.New("the flake has no such dev shell")
 // evaluate has Nix make the environment of a target, in the profile of the folder. It returns the files of the project
 // that were read. status is told what goes on.
 func evaluate(ctx context.Context, r Request, t target, status func(string)) (files []string, err error) {
-	log, err := os.Create(filepath.Join(r.State, logName))
+	log, err := create(filepath.Join(r.State, logName))
 	if err != nil {
 		return nil, err
 	}
@@ -143,10 +145,10 @@ func runHook(r Request, s shell, env environment) (environment, error) {
 	_ = os.Remove(left)
 	text := s.definitions(kept(r, env)) +
 		fmt.Sprintf("trap 'exec %s -0 >%s' EXIT\neval \"${shellHook:-}\"\n", r.Env, left)
-	if err := os.WriteFile(script, []byte(text), 0o600); err != nil {
+	if err := write(script, text); err != nil {
 		return nil, err
 	}
-	log, err := os.OpenFile(filepath.Join(r.State, hookLogName), os.O_CREATE|os.O_TRUNC|os.O_WRONLY|os.O_APPEND, 0o600)
+	log, err := create(filepath.Join(r.State, hookLogName))
 	if err != nil {
 		return nil, err
 	}
@@ -160,7 +162,7 @@ func runHook(r Request, s shell, env environment) (environment, error) {
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("did not end in %v", hookTime)
 	}
-	content, fault := os.ReadFile(left)
+	content, fault := smallfile.Read(left, mostShell)
 	switch {
 	case fault != nil && err != nil:
 		return nil, err
@@ -168,6 +170,23 @@ func runHook(r Request, s shell, env environment) (environment, error) {
 		return nil, errors.New("ended in another program")
 	}
 	return environmentOf(strings.Split(strings.TrimSuffix(string(content), "\x00"), "\x00")), nil
+}
+
+// create makes a file in the place of whatever is there: an earlier session may have left a pipe, which nobody reads.
+func create(name string) (*os.File, error) {
+	if err := os.RemoveAll(name); err != nil {
+		return nil, err
+	}
+	return os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o600)
+}
+
+func write(name, text string) error {
+	file, err := create(name)
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteString(text)
+	return errors.Join(err, file.Close())
 }
 
 // kept reports of each variable whether a bash keeps what it has: because it is in its environment, or refused.

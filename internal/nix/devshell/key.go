@@ -121,7 +121,7 @@ func (r Record) write(folder string) error {
 		return err
 	}
 	file := filepath.Join(folder, recordName)
-	if err := os.WriteFile(file+".new", text, 0o600); err != nil {
+	if err := write(file+".new", string(text)); err != nil {
 		return err
 	}
 	return os.Rename(file+".new", file)

@@ -64,9 +64,6 @@ func Main(words []string) int {
 // prepare returns the agent's environment with the dev shell in it, and what is known of that.
 func prepare(r Request, launch environment, stderr *os.File) (environment, Record, error) {
 	t, err := choose(r)
-	if err == nil {
-		err = os.MkdirAll(r.State, 0o755)
-	}
 	if err != nil {
 		return nil, keepNone(r, t, err), err
 	}
@@ -124,6 +121,9 @@ func keyFor(r Request, t target, record Record) string {
 // build evaluates a target, and keeps what came of it: also that it failed, as the next launch would wait for the same.
 func build(r Request, t target, stderr *os.File) (Record, error) {
 	record := Record{Shown: t.shown, Rule: t.rule, Made: time.Now()}
+	if err := anew(r.State); err != nil {
+		return record, err
+	}
 	ctx, cancel := context.WithTimeoutCause(context.Background(), time.Duration(r.Wait)*time.Second,
 		fmt.Errorf("it took longer than %d s", r.Wait))
 	defer cancel()
@@ -146,7 +146,6 @@ func build(r Request, t target, stderr *os.File) (Record, error) {
 		return record, failure(record)
 	}
 	record.Key = keyFor(r, t, record)
-	removeOld(r.State)
 	return record, record.write(r.State)
 }
 
@@ -173,7 +172,7 @@ func enter(r Request, s shell, launch environment, record *Record) (environment,
 		}
 	}
 	if r.Typed {
-		if err := os.WriteFile(filepath.Join(r.State, typedName), []byte(s.forTyping(r, env)), 0o600); err != nil {
+		if err := write(filepath.Join(r.State, typedName), s.forTyping(r, env)); err != nil {
 			return nil, err
 		}
 	}
@@ -210,16 +209,14 @@ func programs(before, after string) []string {
 	return list
 }
 
-// removeOld removes the generations of the profile that are older than the last, so that the environments of yesterday
-// can be collected.
-func removeOld(folder string) {
-	last, err := os.Readlink(filepath.Join(folder, linkName))
-	names, _ := filepath.Glob(filepath.Join(folder, linkName+"-*-link"))
-	for _, name := range names {
-		if err == nil && filepath.Base(name) != filepath.Base(last) {
-			_ = os.Remove(name)
-		}
+// anew makes an empty folder in the place of whatever an earlier session left there. The environments that its links
+// kept can be collected.
+func anew(folder string) error {
+	_ = os.Chmod(folder, 0o700)
+	if err := os.RemoveAll(folder); err != nil {
+		return err
 	}
+	return os.MkdirAll(folder, 0o755)
 }
 
 // tell prints the one line of a dev shell that there is not, unless nobody would miss it.

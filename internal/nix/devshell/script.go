@@ -4,11 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/linux/smallfile"
 )
 
 // shell is what Nix says of a dev shell: the JSON that `nix print-dev-env` builds.
@@ -28,14 +28,7 @@ const mostShell = 32 << 20
 
 // readShell reads the file that an evaluation has made.
 func readShell(file string) (s shell, err error) {
-	info, err := os.Stat(file)
-	if err != nil {
-		return s, err
-	}
-	if info.Size() > mostShell {
-		return s, fmt.Errorf("it has more than %d MiB", mostShell>>20)
-	}
-	text, err := os.ReadFile(file)
+	text, err := smallfile.Read(file, mostShell)
 	if err != nil {
 		return s, err
 	}

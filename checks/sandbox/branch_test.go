@@ -388,7 +388,7 @@ func TestARebaseIsUnderWayWhenASessionOnABranchEnds(t *testing.T) {
 func TestWhatToolsRunOfABranchIsNamed(t *testing.T) {
 	w := onBranch(t)
 	got := w.branchOf(t, "feat", `echo x >.envrc; mkdir -p .vscode; echo '{}' >.vscode/tasks.json; echo x >plain; ln -s src .husky; echo a: >Makefile; git add .; git commit -qm planted; echo '{}' >.mcp.json`)
-	for _, want := range []string{"2 commits that your HEAD does not have", ".envrc", ".vscode/tasks.json", ".husky", ".mcp.json", "Makefile"} {
+	for _, want := range []string{"commits that your HEAD does not have: 2;", ".envrc", ".vscode/tasks.json", ".husky", ".mcp.json", "Makefile"} {
 		if !strings.Contains(got.stderr, want) {
 			t.Errorf("no %q in %s", want, got.stderr)
 		}

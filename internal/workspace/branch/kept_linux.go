@@ -161,7 +161,7 @@ g diff --raw --no-renames --diff-filter=AMT -z "$b" %[2]s -- | head -c 10000000
 	if err != nil || count == "" || count == "0" {
 		return nil // there is no such branch any more, or nothing on it
 	}
-	line := "branch " + h.Name + ": " + count + " commits that your HEAD does not have: `git log -p HEAD.." + h.Name + "`"
+	line := "branch " + h.Name + ": commits that your HEAD does not have: " + count + "; `git log -p HEAD.." + h.Name + "`"
 	lines = append(lines, line)
 	if run := obeyed(names); len(run) > 0 {
 		lines = append(lines, "branch "+h.Name+": look at these before you check it out, as your tools run or obey "+

@@ -17,9 +17,9 @@ import (
 	"claudebox/internal/secret/broker"
 )
 
-// briefLines is how many lines a question and what it is about may take: half
-// of a small terminal.
-const briefLines = 12
+// briefLines is how many lines a question and what it is about may take: two thirds of a small terminal, so that what
+// is red is seldom cut.
+const briefLines = 16
 
 // Brief renders what a person is asked about: at most [briefLines] lines, the
 // question included. What matters most stands last, next to the question.

@@ -75,7 +75,7 @@ func fiveProfiles() map[string]launch.Launch {
 	}
 }
 
-func TestTheQuestionFitsIntoHalfATerminal(t *testing.T) {
+func TestTheQuestionFitsIntoATerminal(t *testing.T) {
 	for name, l := range fiveProfiles() {
 		var changes []string
 		if name == "everything" {

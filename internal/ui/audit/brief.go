@@ -39,6 +39,8 @@ func (v View) Brief(l launch.Launch, changes []string) string {
 // all warnings found room.
 func (v View) brief(l launch.Launch, changes []string, each int) (text string, fits bool) {
 	p := page{View: v}
+	all := each // of what is red or left out
+	each = min(each, 3)
 	p.line(p.Paint(layout.Bold, "claudebox: "+diag.Visible(agentName(l))+" in a sandbox, by profile "+l.Plan.Profile))
 	p.few("project", p.given(l, each), "", each)
 	own, base := l.Plan.Packages()
@@ -52,7 +54,7 @@ func (v View) brief(l launch.Launch, changes []string, each int) (text string, f
 	}
 	p.few("hidden", p.hidden(l), "", 1)
 	if len(l.Left) > 0 {
-		p.few("left out", diag.Kinds(l.Left)+"; d shows why", "", each)
+		p.few("left out", diag.Kinds(l.Left)+"; d shows why", "", all)
 	}
 	if n := len(l.Notes); n > 0 {
 		p.few("remarks", fmt.Sprintf("%d, which d shows", n), "", 1)
@@ -66,7 +68,7 @@ func (v View) brief(l launch.Launch, changes []string, each int) (text string, f
 	}
 	p.few("network", p.reach(l, each), colour, each)
 	p.secrets(l, each)
-	fits = p.warnings(reds(l), each, briefLines-1-strings.Count(p.b.String(), "\n"))
+	fits = p.warnings(reds(l), all, briefLines-1-strings.Count(p.b.String(), "\n"))
 	return p.b.String(), fits
 }
 

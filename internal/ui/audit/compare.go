@@ -108,7 +108,7 @@ func shows(list []mount, at string) (source string, rank int) {
 }
 
 // lessens are the beginnings of lines without which a sandbox has less.
-var lessens = []string{"MCP server ", "network host ", "nix daemon", "package ", "port ", "secret ", "variable "}
+var lessens = []string{"MCP server ", "network host ", "nix daemon", "package ", "port ", "variable "}
 
 // Grants reports whether lines of a launch let in what those that were approved do not. A mount that only takes away is
 // none, nor one of what may be reached in the same way already. What lay over a path that is gone hides nothing.

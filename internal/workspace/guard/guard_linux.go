@@ -110,10 +110,19 @@ func own(held, session string) (*beneath.Folder, error) {
 		return nil, err
 	}
 	defer at.Close()
-	if err := at.Mkdir(session, 0o700); err != nil {
+	if err := mkdir(at, session); err != nil {
 		return nil, err
 	}
 	return at.Sub(session)
+}
+
+// mkdir makes a folder for its owner, whatever the umask of the caller is.
+func mkdir(in *beneath.Folder, rel string) error {
+	const owners = 0o700
+	if err := in.Mkdir(rel, owners); err != nil {
+		return err
+	}
+	return in.Chmod(rel, owners)
 }
 
 // ErrApart is the error of a folder that is not on the file system of the guard's own, or on one that cannot exchange
@@ -321,7 +330,7 @@ func (g *Guard) noteAt(place, rel string) {
 		text, _ := g.at(path.Dir(old), path.Base(old))
 		if !strings.HasPrefix(text, path.Join(g.Inside, g.Session, id)+"/") {
 			g.names[id] = rel
-			_ = g.made.Rewrite(id+"/"+whereFile, []byte(rel), 0o600) // then it is found where it was, or not
+			_ = g.note(id, rel) // then it is found where it was, or not
 		} else if g.Copy != nil {
 			g.copies.Go(func() { _ = g.copyTo(id, old, rel) }) // else both links lead to one place
 		}
@@ -341,7 +350,7 @@ func (g *Guard) copyTo(id, from, rel string) error {
 	}
 	defer place.Close()
 	link := path.Join(g.Inside, g.Session, fresh, below(depth), thing)
-	err = errors.Join(place.Symlink(link, "link"), g.made.Create(fresh+"/"+whereFile, []byte(rel), 0o600))
+	err = errors.Join(place.Symlink(link, "link"), g.note(fresh, rel))
 	if err != nil {
 		return err
 	}
@@ -379,11 +388,21 @@ func (g *Guard) exchange(dir, name string) error {
 	defer place.Close()
 	link := path.Join(g.Inside, g.Session, id, below(depth), thing)
 	rel := path.Join(dir, name)
-	if err := errors.Join(place.Symlink(link, thing), g.made.Create(id+"/"+whereFile, []byte(rel), 0o600)); err != nil {
+	if err := errors.Join(place.Symlink(link, thing), g.note(id, rel)); err != nil {
 		return err
 	}
 	g.names[id] = rel
 	return unix.Renameat2(place.FD(), thing, parent.FD(), name, unix.RENAME_EXCHANGE)
+}
+
+// note writes down where a thing was made, for [BringOut].
+func (g *Guard) note(id, rel string) error {
+	const owners = 0o600
+	at := id + "/" + whereFile
+	if err := g.made.Rewrite(at, []byte(rel), owners); err != nil {
+		return err
+	}
+	return g.made.Chmod(at, owners)
 }
 
 const (
@@ -397,7 +416,7 @@ func below(depth int) string { return strings.TrimSuffix(strings.Repeat("x/", de
 // makePlace makes the folder for one thing. It lies as deep below a link to the project's git folder as the thing lay
 // below the project: git follows the link in the thing's place before it reads the relative path in a .git file.
 func makePlace(made *beneath.Folder, id string, depth int, project string) (*beneath.Folder, error) {
-	if err := made.Mkdir(id, 0o700); err != nil {
+	if err := mkdir(made, id); err != nil {
 		return nil, err
 	}
 	if err := made.Symlink(project+"/.git", id+"/.git"); err != nil {
@@ -406,7 +425,7 @@ func makePlace(made *beneath.Folder, id string, depth int, project string) (*ben
 	at := id
 	for range depth {
 		at += "/x"
-		if err := made.Mkdir(at, 0o700); err != nil {
+		if err := mkdir(made, at); err != nil {
 			return nil, err
 		}
 	}

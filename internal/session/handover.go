@@ -269,8 +269,8 @@ func (r *running) guardFolder(folder given, session string) (*guard.Guard, error
 // the user's. What cannot be is held back still, and comes out to be judged. While another session lives there nothing
 // is adopted: its agent could write in what is the user's.
 func (r *running) adoptRepositories() {
-	for i, session := range r.after {
-		folder := r.given[i]
+	for i, folder := range r.given[:min(len(r.given), len(r.after))] { // fewer if the launch failed
+		session := r.after[i]
 		if session.Overlaps() || folder.moved() {
 			continue
 		}

@@ -147,9 +147,9 @@ func (v View) project(l launch.Launch) string {
 	return v.name(l.Project) + ", read-write"
 }
 
-// isBranchs reports whether a mount is of what a session on a branch has in any case.
-func isBranchs(l launch.Launch, m launch.Mount) bool {
-	return l.Branch != "" && (m.Destination == l.Project+"/.git" || m.Why == launch.WhyTalk)
+// isAgents reports whether a mount is a folder of the agent's own that every session has.
+func isAgents(l launch.Launch, m launch.Mount) bool {
+	return m.Why == launch.WhyOwnGit || m.Why == launch.WhyHeld || l.Branch != "" && m.Why == launch.WhyTalk
 }
 
 // given lists what may be written to: the project, and folders beside it.
@@ -158,7 +158,7 @@ func (v View) given(l launch.Launch, lines int) string {
 	var also []string
 	given := []launch.Mount{{Source: l.Project, Destination: l.Project}}
 	for _, m := range beyondBase(l) { // sorted by destination
-		if m.Kind == plan.Bind && !isBranchs(l, m) && !slices.ContainsFunc(given, func(f launch.Mount) bool {
+		if m.Kind == plan.Bind && !isAgents(l, m) && !slices.ContainsFunc(given, func(f launch.Mount) bool {
 			rest, below := pathname.Cut(m.Destination, f.Destination)
 			return below && path.Join(f.Source, rest) == m.Source
 		}) {

@@ -158,7 +158,7 @@ func TestTheReportOfASession(t *testing.T) {
 func TestAHookInARepositoryThatTheAgentMakes(t *testing.T) {
 	w := newWorld(t)
 	got := w.claudebox("shell", "--yes", "--", "bash", "-c", "git init -q; printf '#!/bin/sh\n"+w.orders()+"\n' >.git/hooks/pre-commit; chmod +x .git/hooks/pre-commit")
-	if !strings.Contains(got.stderr, "taken out  .git/hooks/pre-commit  ") || strings.Count(got.stderr, "\n") != 2 {
+	if !strings.Contains(got.stderr, "inside only: hooks/pre-commit\n") || strings.Count(got.stderr, "\n") != 3 {
 		t.Error(got)
 	}
 	w.git("project", "commit", "-q", "--allow-empty", "-m", "x")
@@ -335,7 +335,7 @@ func TestSecretFilesOfTheProject(t *testing.T) {
 // The user fills in what the agent has made a second name of.
 func TestASecretFileHasAnotherNameFromBefore(t *testing.T) {
 	w := newWorld(t)
-	w.prepared("echo '# fill in' >.env; ln .env notes; mkdir node_modules; ln .env node_modules/n; mkdir .git; ln .env .git/n")
+	w.prepared("echo '# fill in' >.env; ln .env notes; mkdir node_modules; ln .env node_modules/n; mkdir .git; ln .env .git/n || :")
 	file, err := os.OpenFile(w.path("project/.env"), os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -348,7 +348,10 @@ func TestASecretFileHasAnotherNameFromBefore(t *testing.T) {
 // A configuration of git is read-only by the name that git knows.
 func TestAConfigurationIsWrittenByAnotherName(t *testing.T) {
 	w := newWorld(t)
-	w.prepared("git init -q sub; ln sub/.git/config config")
+	w.prepared("git init -q sub")
+	if err := os.Link(w.path("project/sub/.git/config"), w.path("project/config")); err != nil {
+		t.Fatal(err)
+	}
 	w.attack("printf '[core]\n\tfsmonitor = \"" + w.orders() + "\"\n' >>config")
 	if strings.Contains(w.read("project/config"), "fsmonitor") {
 		t.Error("it was written")
@@ -373,7 +376,7 @@ func TestARepositoryBesideTheProjectIsTurnedAgainstTheHost(t *testing.T) {
 			}
 			got := w.claudebox("shell", "--yes", "--mount-rw", w.path("lib")+inside, "--", "bash", "-c", script, at, w.orders())
 			w.wantNoCanary(got)
-			if !strings.Contains(got.stderr, "new/.git/config") || got.stdout != "1\n" { // the agent's own hook stops its commit
+			if !strings.Contains(got.stderr, "core.fsmonitor") || got.stdout != "1\n" { // the agent's own hook stops its commit
 				t.Error(got)
 			}
 			os.Remove(w.path(taken)) // the agent's own git obeyed

@@ -193,6 +193,26 @@ func TestARepositoryThatTheAgentMakesRunsNothingAndIsTheUsers(t *testing.T) {
 	w.plain(t, `cd sub; [ "$(git log -1 --format=%s)" = two ]`)
 }
 
+// A session that ends while another lives takes nothing of the other's away.
+func TestASecondSessionEndsAndTheFirstKeepsItsRepositories(t *testing.T) {
+	w := newWorld(t)
+	w.repository(t)
+	w.write(t, ".gitconfig", identity)
+	first := make(chan outcome)
+	go func() {
+		first <- run(t, w.session(`git init -q a1; mkdir .vscode; echo x >.vscode/s.json; sleep 0.3; git -C a1 commit -qm one --allow-empty; touch begun; for i in $(seq 600); do [ -e seen ] && break; sleep 0.05; done; git -C a1 commit -qm two --allow-empty; cat .vscode/s.json`))
+	}()
+	until(t, w.path("project/begun"))
+	w.inside(t, "git init -q b1; git -C b1 commit -qm b --allow-empty; sleep 0.3")
+	w.write(t, "project/seen", "")
+	if got := <-first; got.status != 0 || got.stdout != "x\n" {
+		t.Errorf("the first: status %d, %q, %s", got.status, got.stdout, got.stderr)
+	}
+	if got := w.plain(t, "git -C a1 log --format=%s; git -C b1 log --format=%s; cat .vscode/s.json"); got != "two\none\nb\nx" {
+		t.Errorf("the user has\n%s", got)
+	}
+}
+
 // With no room left where the project is, nothing is lost, nothing of the agent's is obeyed, and the next session ends it.
 func TestARepositoryThatTheAgentMakesOnAFullDisk(t *testing.T) {
 	w := newWorld(t)

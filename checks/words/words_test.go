@@ -61,13 +61,12 @@ func user(t *testing.T) (home string, env []string) {
 			t.Fatal(err)
 		}
 	}
-	for _, name := range []string{"objects", "refs"} {
-		if err := os.MkdirAll(filepath.Join(home, "project/.git", name), 0o755); err != nil {
-			t.Fatal(err)
+	for _, words := range [][]string{{"init", "-q", "-b", "main"}, {"-c", "user.name=u", "-c", "user.email=u@x", "commit", "-q", "--allow-empty", "-m", "first"}} {
+		git := exec.Command("git", words...)
+		git.Dir, git.Env = filepath.Join(home, "project"), []string{"HOME=" + home, "PATH=" + os.Getenv("PATH")}
+		if said, err := git.CombinedOutput(); err != nil {
+			t.Fatalf("git %q: %v\n%s", words, err, said)
 		}
-	}
-	if err := os.WriteFile(filepath.Join(home, "project/.git/HEAD"), []byte("ref: refs/heads/main\n"), 0o644); err != nil {
-		t.Fatal(err)
 	}
 	return home, []string{"HOME=" + home, "USER=u", "TERM=xterm", "LANG=C.UTF-8", "PATH=" + home + "/.local/bin:/usr/bin:/bin", "GH_TOKEN=ghp_x"}
 }

@@ -234,7 +234,7 @@ func (was record) settle(home string, tree *beneath.Folder, of *Session) Report 
 	p := place{was: was}
 	r := Report{Project: was.Scope.Path}
 	if was.Held != "" {
-		_, err := guard.BringOut(tree, was.Held, of != nil)
+		_, err := guard.BringOut(tree, was.Held)
 		r.fail("put back what was held back while the session ran", err)
 	}
 	var walked *project.Seen
@@ -243,6 +243,9 @@ func (was record) settle(home string, tree *beneath.Folder, of *Session) Report 
 	}
 	var look git.Look
 	p.after, look = was.look(tree, walked)
+	if len(was.beside) > 0 { // what another session that lives holds back
+		look.Git = slices.DeleteFunc(look.Git, func(rel string) bool { return guard.IsLink(tree, rel) })
+	}
 	p.after.wholes = was.Watched.again(tree)
 	if of != nil {
 		if of.held != nil {
@@ -381,7 +384,8 @@ func (was record) judgeOwn(r *Report, home, dir string) {
 	}
 	old := func(rel string) bool {
 		return !git.Touched(root, rel, was.since) && !inner.cameTo(root, rel) ||
-			dir == was.Instance && pathname.Below(rel, handover.Folder) // only git in a box opens those
+			dir == was.Instance && (pathname.Below(rel, handover.Folder) || // only git in a box opens those
+				pathname.Below(rel, guard.Folder)) // which no tool looks for by its name
 	}
 	look.Git, look.Bare = slices.DeleteFunc(look.Git, old), slices.DeleteFunc(look.Bare, old)
 	r.judge(home, root, place{was: inner, after: after, own: true}, look, nil)

@@ -13,6 +13,7 @@ package guard
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path"
 	"strings"
 	"sync"
@@ -64,6 +65,7 @@ type Guard struct {
 
 	mu    sync.Mutex // around each look and the exchange after it
 	early []early    // names that are no repositories
+	ended bool
 	count int
 	names map[string]string // where the link to each place is, by the place's name
 	vcs   vcs
@@ -174,6 +176,9 @@ func (g *Guard) Close() {
 	close(g.done)
 	g.watch.close()
 	g.copies.Wait()
+	g.mu.Lock()
+	g.ended = true
+	g.mu.Unlock()
 	g.root.Close()
 	g.made.Close()
 }
@@ -182,15 +187,18 @@ func (g *Guard) Close() {
 func (g *Guard) see(dir, name string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if signsOf[name] {
-		if dir != "." && g.isBare(dir) {
-			g.hold(path.Dir(dir), path.Base(dir))
-		}
+	if g.ended {
 		return
 	}
 	rel := path.Join(dir, name)
+	if signs[name] && dir != "." && g.isBare(dir) {
+		rel = dir
+	} else if !hostrun.Unasked(rel) {
+		return
+	}
+	dir, name = path.Split(rel)
+	dir = path.Clean(dir)
 	switch {
-	case !hostrun.Unasked(rel):
 	case isDotGit(name), g.isLink(dir, name): // which is only noted
 		g.hold(dir, name)
 	default:
@@ -211,6 +219,9 @@ type early struct {
 // patience is for how long such a name stays as it is: `mkdir -p .idea/x` goes into no link. An editor waits longer
 // before it reads what appears.
 const patience = 20 * time.Millisecond
+
+// again is after how long a name is looked at again that came while a git of the user's was at work.
+const again = time.Second
 
 // follow holds back the names that are no repositories, when it knows which of them are git's.
 func (g *Guard) follow() {
@@ -259,17 +270,26 @@ func (g *Guard) inCheckout(dir string) bool {
 	return false
 }
 
-// signsOf are the names by which git takes a folder for a repository (setup.c, is_git_directory).
-var signsOf = map[string]bool{"HEAD": true, "objects": true, "refs": true}
+// signs are the names by which git takes a folder for a repository (setup.c, is_git_directory).
+var signs = map[string]bool{"HEAD": true, "objects": true, "refs": true, "commondir": true}
 
 // isBare reports whether git takes a folder for a repository by what is in it.
 func (g *Guard) isBare(dir string) bool {
-	for sign := range signsOf {
-		if what, err := g.root.Look(path.Join(dir, sign)); err != nil || what.Kind == beneath.Absent {
-			return false
-		}
+	has := func(sign string) bool {
+		what, err := g.root.Look(path.Join(dir, sign))
+		return err == nil && what.Kind != beneath.Absent
 	}
-	return true
+	return has("HEAD") && (has("commondir") || has("objects") && has("refs"))
+}
+
+// moved looks at a name that was moved: a link of this guard's is found where it is.
+func (g *Guard) moved(dir, name string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	text, _ := g.at(dir, name)
+	if place, ours := strings.CutPrefix(text, g.Inside+"/"+g.Session+"/"); ours {
+		g.noteAt(place, path.Join(dir, name))
+	}
 }
 
 // tries is how often an exchange is tried while the agent puts something else in the link's place each time.
@@ -284,7 +304,17 @@ func (g *Guard) hold(dir, name string) {
 			g.noteAt(place, rel)
 			return
 		}
-		if !there || strings.HasPrefix(text, inside) || g.isUsers(rel) {
+		if !there || strings.HasPrefix(text, inside) {
+			return
+		}
+		if g.isUsers(rel) {
+			if !isDotGit(name) && !g.Known(rel) { // it is looked at again
+				time.AfterFunc(again, func() { g.see(dir, name) })
+			}
+			return
+		}
+		if what, err := g.root.Look(rel); err == nil && what.Kind == beneath.Dir && isDotGit(name) && !g.isBare(rel) {
+			g.watch.queue(rel) // it is none yet, or is being removed
 			return
 		}
 		switch err := g.exchange(dir, name); {
@@ -317,6 +347,12 @@ func (g *Guard) at(dir, name string) (text string, there bool) {
 	return text, true
 }
 
+// IsLink reports whether a name is a link to what some guard holds back.
+func IsLink(root *beneath.Folder, rel string) bool {
+	text, err := root.Readlink(rel)
+	return err == nil && strings.HasPrefix(text, inside)
+}
+
 // isLink reports whether a name is a link to what this guard holds back.
 func (g *Guard) isLink(dir, name string) bool {
 	text, _ := g.at(dir, name)
@@ -332,13 +368,13 @@ func (g *Guard) noteAt(place, rel string) {
 			g.names[id] = rel
 			_ = g.note(id, rel) // then it is found where it was, or not
 		} else if g.Copy != nil {
-			g.copies.Go(func() { _ = g.copyTo(id, old, rel) }) // else both links lead to one place
+			g.copies.Go(func() { _ = g.copyTo(place, rel) }) // else both links lead to one place
 		}
 	}
 }
 
 // copyTo gives a copy of a link, as `cp -r` makes, a copy of what the link leads to.
-func (g *Guard) copyTo(id, from, rel string) error {
+func (g *Guard) copyTo(was, rel string) error {
 	g.mu.Lock()
 	g.count++
 	fresh := fmt.Sprint(g.count)
@@ -354,14 +390,13 @@ func (g *Guard) copyTo(id, from, rel string) error {
 	if err != nil {
 		return err
 	}
-	was := path.Join(id, below(strings.Count(from, "/")), thing)
 	if err := g.Copy(g.made.Join(was), place.Path()+"/"+thing); err != nil {
 		return err
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if text, _ := g.at(path.Dir(rel), path.Base(rel)); !strings.HasSuffix(text, "/"+was) {
-		return nil // it is another one by now
+		return os.RemoveAll(g.made.Join(fresh)) // it is another one by now
 	}
 	parent, err := g.root.Sub(path.Dir(rel))
 	if err != nil {

@@ -85,11 +85,11 @@ func (w *world) out() []string {
 		w.Fatal(err)
 	}
 	defer root.Close()
-	names, err := guard.BringOut(root, w.held+"/s", true)
+	names, err := guard.BringOut(root, w.held+"/s")
 	if err != nil {
 		w.Error(err)
 	}
-	if left, err := os.ReadDir(w.held); err != nil || len(left) > 0 {
+	if left, err := os.ReadDir(w.held); err != nil || len(left) > 0 && left[0].Name() != "kept" {
 		w.Errorf("there is left: %v, %v", left, err)
 	}
 	select {
@@ -104,7 +104,7 @@ func TestNothingThatToolsObeyUnaskedStandsThereWhileTheAgentWorks(t *testing.T) 
 	const repo = "mkdir -p ../new/objects ../new/refs; echo 'ref: refs/heads/x' >../new/HEAD; echo planted >../new/config; "
 	for name, tc := range map[string]struct{ plant, rel, file string }{
 		"a repository, renamed":          {repo + "mv -T ../new .git", ".git", ".git/config"},
-		"a repository, made":             {"mkdir .git", ".git", ""},
+		"a repository, made":             {"mkdir .git .git/objects .git/refs; echo ref: refs/heads/x >.git/HEAD", ".git", ""},
 		"a repository in a known folder": {repo + "mv -T ../new d/deep/.git", "d/deep/.git", "d/deep/.git/config"},
 		"one in a new folder":            {"mkdir -p n/e/w; " + repo + "mv -T ../new n/e/w/.git", "n/e/w/.git", "n/e/w/.git/config"},
 		"one in a tree that is moved":    {"mkdir -p ../t/e; " + repo + "mv -T ../new ../t/e/.git; mv ../t .", "t/e/.git", "t/e/.git/config"},
@@ -113,6 +113,7 @@ func TestNothingThatToolsObeyUnaskedStandsThereWhileTheAgentWorks(t *testing.T) 
 		"a file with another name":       {"echo planted >f; ln f d/.git", "d/.git", "d/.git"},
 		"a link":                         {"echo planted >f; ln -s ../f d/.tool-versions", "d/.tool-versions", "f"},
 		"a bare one":                     {repo + "mv -T ../new d/bare", "d/bare", "d/bare/config"},
+		"one that is elsewhere":          {"mkdir d/b; echo ../c >d/b/commondir; echo planted >d/b/config; echo ref: refs/heads/x >d/b/HEAD", "d/b", "d/b/config"},
 		"a bare one, step by step":       {"mkdir d/b d/b/refs; echo planted >d/b/config; echo ref: refs/heads/x >d/b/HEAD; mkdir d/b/objects", "d/b", "d/b/config"},
 		"settings of an editor":          {"mkdir ../v; echo planted >../v/settings.json; mv -T ../v .vscode", ".vscode", ".vscode/settings.json"},
 		"settings of an agent":           {"mkdir .claude; echo planted >.claude/settings.json", ".claude/settings.json", ".claude/settings.json"},
@@ -151,6 +152,24 @@ func TestWhatTheAgentMovesAndRemovesComesOutSo(t *testing.T) {
 	w.sh("[ $(cat moved/.tool-versions) = one ]; [ ! -e b/.tool-versions ]")
 }
 
+// Wherever the links are moved to, what they led to comes out there; nothing is dropped.
+func TestWhatIsHeldBackIsFoundWhereverItsLinkIs(t *testing.T) {
+	w := newWorld(t)
+	w.sh("mkdir a b c e; for d in a b c e; do echo $d >$d/.tool-versions; done")
+	for _, d := range []string{"a", "b", "c", "e"} {
+		w.isHeld(d + "/.tool-versions")
+	}
+	w.sh("mkdir -p q/r; mv a q/r/a; mv b/.tool-versions b/versions.old; mkdir t; mv t ../t; mv c/.tool-versions ../t/x; mv ../t/x d/x; mv e/.tool-versions e/.claudebox-link; chmod 0 q/r")
+	w.out()
+	w.sh("chmod 700 q/r; [ $(cat q/r/a/.tool-versions) = a ]; [ $(cat b/versions.old) = b ]; [ $(cat d/x) = c ]; [ $(cat e/.git) = e ]")
+	w = newWorld(t)
+	w.sh("echo kept >d/.tool-versions")
+	w.isHeld("d/.tool-versions")
+	w.sh("rm d/.tool-versions")
+	w.out()
+	w.sh("[ $(cat ../held/kept/*/x/g) = kept ]")
+}
+
 // The agent writes in the folder from which the link comes, and puts a repository in the link's place.
 func TestAnAgentThatRacesForTheLinkGainsNothing(t *testing.T) {
 	w := newWorld(t)
@@ -166,8 +185,12 @@ func TestAnAgentThatRacesForTheLinkGainsNothing(t *testing.T) {
 			places, _ := filepath.Glob(w.held + "/s/*/x")
 			for _, place := range places {
 				if text, err := os.Readlink(place + "/g"); err == nil && text != "" {
+					forged, _ := os.MkdirTemp(w.top, "forged-")
+					_ = os.Mkdir(forged+"/objects", 0o700)
+					_ = os.Mkdir(forged+"/refs", 0o700)
+					_ = os.WriteFile(forged+"/HEAD", nil, 0o600)
 					_ = os.Remove(place + "/g")
-					_ = os.Mkdir(place+"/g", 0o700)
+					_ = os.Rename(forged, place+"/g")
 				}
 			}
 		}
@@ -214,7 +237,7 @@ func TestForgedPlacesComeOutNowhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	if names, err := guard.BringOut(root, w.held+"/s", true); err != nil || len(names) > 0 {
+	if names, err := guard.BringOut(root, w.held+"/s"); err != nil || len(names) > 0 {
 		t.Errorf("came out: %q, %v", names, err)
 	}
 	w.sh("[ -L ../out/f ] && [ -L d/f ] && [ -s /etc/passwd ]")

@@ -55,12 +55,18 @@ func (v *vcs) works(folder string) bool {
 
 var (
 	programs = []string{"git", "jj", "hg", "sl", "bzr", "brz", "fossil", "pijul", "darcs", "gh", "glab"}
-	// verbs are the words in a command line by which such a program makes files.
-	verbs = []string{
-		"clone", "init", "worktree", "submodule", "checkout", "switch", "restore", "pull", "merge", "rebase", "reset",
-		"stash", "cherry-pick", "revert", "am", "apply", "update", "up", "goto", "new", "edit", "open", "read-tree",
-		"checkout-index", "workspace", "repo", "pr",
+	// makes are the words in a command line by which such a program makes a repository; after some another one decides.
+	makes = map[string][]string{
+		"clone": nil, "init": nil, "worktree": {"add", "move", "repair"}, "submodule": {"add", "update", "init"},
+		"workspace": nil, "repo": nil, "create": nil, "fork": nil,
 	}
+	// brings are those by which it makes files.
+	brings = []string{
+		"checkout", "switch", "restore", "pull", "merge", "rebase", "reset", "stash", "cherry-pick", "revert",
+		"am", "apply", "update", "up", "goto", "new", "edit", "read-tree", "checkout-index", "pr",
+	}
+	// copiers are programs that bring whole folders.
+	copiers = []string{"cp", "tar", "bsdtar", "rsync", "unzip", "7z"}
 )
 
 // look looks at the processes outside of all sandboxes. One counts that is in the folder, or names a path there.
@@ -87,8 +93,11 @@ func (v *vcs) look(folder string, now time.Time) bool {
 		const limit = 4096
 		comm, err := smallfile.Read("/proc/"+pid+"/comm", limit)
 		switch {
-		case err == nil && slices.Contains(programs, strings.TrimSuffix(string(comm), "\n")):
-			return worksIn("/proc/"+pid, folder, own)
+		case err != nil:
+		case slices.Contains(programs, strings.TrimSuffix(string(comm), "\n")):
+			return worksIn("/proc/"+pid, folder, own, makesAny)
+		case slices.Contains(copiers, strings.TrimSuffix(string(comm), "\n")):
+			return worksIn("/proc/"+pid, folder, own, func([]string) bool { return true })
 		case !known:
 			v.others[pid] = now
 		case now.Sub(first) > settled:
@@ -98,12 +107,21 @@ func (v *vcs) look(folder string, now time.Time) bool {
 	})
 }
 
-// worksIn reports whether a version control program makes files in a folder, and is in the same namespace of processes
-// as this one.
-func worksIn(process, folder, own string) bool {
+// makesAny reports whether a command line of a version control program makes repositories or files.
+func makesAny(words []string) bool {
+	return slices.ContainsFunc(words, func(word string) bool {
+		then, makes := makes[word]
+		return slices.Contains(brings, word) || makes && (then == nil ||
+			slices.ContainsFunc(words, func(next string) bool { return slices.Contains(then, next) }))
+	})
+}
+
+// worksIn reports whether a program whose words does accepts is at work in a folder, and in the same namespace of
+// processes as this one.
+func worksIn(process, folder, own string, does func(words []string) bool) bool {
 	line, err := os.ReadFile(process + "/cmdline")
 	words := strings.Split(string(line), "\x00")
-	if err != nil || !slices.ContainsFunc(words, func(word string) bool { return slices.Contains(verbs, word) }) {
+	if err != nil || !does(words) {
 		return false
 	}
 	at, err := os.Readlink(process + "/cwd")

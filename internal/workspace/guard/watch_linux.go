@@ -101,7 +101,7 @@ func (w *watch) close() {
 	if !serves {
 		return
 	}
-	buffer := make([]byte, 64<<10)
+	buffer := make([]byte, 16<<10)
 	for {
 		n, err := unix.Read(w.fd, buffer)
 		if err != nil {
@@ -120,7 +120,7 @@ func (w *watch) close() {
 
 // read reports events until the watch is closed.
 func (w *watch) read() {
-	buffer := make([]byte, 64<<10)
+	buffer := make([]byte, 16<<10)
 	for {
 		n, err := w.events.Read(buffer)
 		if err != nil {
@@ -159,6 +159,9 @@ func (w *watch) report(list []byte) {
 		default:
 			if mask&unix.IN_ATTRIB == 0 {
 				w.guard.see(dir, name)
+			}
+			if mask&(unix.IN_MOVED_TO|unix.IN_ISDIR) == unix.IN_MOVED_TO {
+				w.guard.moved(dir, name)
 			}
 			if mask&unix.IN_ISDIR != 0 && w.enters(name) {
 				w.queue(path.Join(dir, name))

@@ -267,6 +267,9 @@ func Adopt(r Request, m Made) (list []Told, err error) {
 	if err == nil {
 		err = l.takeSettings()
 	}
+	if err == nil {
+		err = l.tellInside()
+	}
 	if err != nil {
 		if inner, moved := beneath.Open(p.Inner()); moved == nil {
 			_ = inner.Remove("objects/info/alternates") // which take has made
@@ -279,10 +282,44 @@ func Adopt(r Request, m Made) (list []Told, err error) {
 		}
 		return nil, errors.Join(err, os.RemoveAll(m.Outer))
 	}
+	_ = os.RemoveAll(m.At) // if it was copied
 	for _, remark := range append(l.events, l.remarks...) {
 		list = append(list, Told{m.Outer, remark})
 	}
 	return list, nil
+}
+
+// listInside prints the hooks and settings of an inner folder, NUL after each.
+const listInside = prelude + `set +f
+for h in "$C"/hooks/*; do case $h in *.sample) ;; *) [ -f "$h" ] && printf 'hooks/%s\0' "${h##*/}";; esac; done
+g config --file "$C/config" --name-only --list -z --no-includes
+`
+
+// crossed are the beginnings of settings that every repository has, or that cross.
+var crossed = []string{
+	"core.repositoryformatversion", "core.filemode", "core.bare", "core.logallrefupdates", "core.ignorecase",
+	"core.precomposeunicode", "core.symlinks", "extensions.", "remote.", "branch.", "submodule.",
+}
+
+// tellInside tells which hooks and settings of a repository of the agent's the user's does not have.
+func (l *live) tellInside() error {
+	answer, err := l.inner().run(listInside, "", false)
+	if err != nil {
+		return err
+	}
+	var list []string
+	for name := range strings.SplitSeq(strings.TrimSuffix(string(answer), "\x00"), "\x00") {
+		if name != "" && !hasAny(name, crossed...) && !slices.Contains(list, name) {
+			list = append(list, name)
+		}
+	}
+	if len(list) > 0 {
+		const most = 5
+		l.remarks = append(l.remarks, Remark{
+			About: path.Dir(l.place.Outer), Text: "it is yours now; inside only: " + diag.Some(list, most),
+		})
+	}
+	return nil
 }
 
 // borrows reports whether a git folder of the agent's names objects elsewhere.

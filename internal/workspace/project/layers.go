@@ -14,6 +14,7 @@ import (
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/pathname"
+	"claudebox/internal/workspace/guard"
 	"claudebox/internal/workspace/survey"
 )
 
@@ -181,6 +182,9 @@ func (b below) closed(rel string) {
 func (b below) makeReadOnly(rel string, kind beneath.Kind, why string) {
 	if kind == beneath.Absent {
 		return
+	}
+	if kind == beneath.Link && guard.IsLink(b.Folder, rel) {
+		return // what another session holds back: it leads nowhere
 	}
 	if kind == beneath.Link {
 		b.note(true, "%s is a link: the agent can replace it, so look at it before the host uses it", b.Join(rel))

@@ -346,9 +346,11 @@ func TestWhatCouldNotBeSettledIsToldUntilItIs(t *testing.T) {
 	w.sh(stubbornBefore)
 	s := w.begin()
 	w.sh(stubborn)
-	if r := s.End(); len(r.Failures) != 1 {
+	r := s.End()
+	if len(r.Failures) != 1 {
 		t.Errorf("at the end: %+v", r)
 	}
+	defer r.Told(true) // until then its file is open, and nobody else tells of it
 	for range 2 {
 		reports := w.sweep()
 		if len(reports) != 1 {

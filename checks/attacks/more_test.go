@@ -82,8 +82,14 @@ func TestTheReviewIsKilled(t *testing.T) {
 			got := w.claudebox("shell", "--yes", "--", "true")
 			w.wantHarmless(s, "")
 			for i := range 40 {
-				if config := fmt.Sprintf("r%d/.git/config", i+1); !strings.Contains(l.said.String()+got.stderr, config) {
+				config := fmt.Sprintf("r%d/.git/config", i+1)
+				adopted := !strings.Contains(w.read("project/"+config), "fsmonitor") // made anew by the user's git
+				if !adopted && !strings.Contains(l.said.String()+got.stderr, config) {
 					t.Errorf("of %s nobody was told; after the kill:\n%s", config, got.stderr)
+					break
+				}
+				if left := fmt.Sprintf("project/r%d/.claudebox-link", i+1); w.exists(left) {
+					t.Errorf("%s is left; after the kill:\n%s", left, got.stderr)
 					break
 				}
 			}

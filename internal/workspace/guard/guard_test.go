@@ -162,6 +162,12 @@ func TestWhatIsHeldBackIsFoundWhereverItsLinkIs(t *testing.T) {
 	w.sh("mkdir -p q/r; mv a q/r/a; mv b/.tool-versions b/versions.old; mkdir t; mv t ../t; mv c/.tool-versions ../t/x; mv ../t/x d/x; mv e/.tool-versions e/.claudebox-link; chmod 0 q/r")
 	w.out()
 	w.sh("chmod 700 q/r; [ $(cat q/r/a/.tool-versions) = a ]; [ $(cat b/versions.old) = b ]; [ $(cat d/x) = c ]; [ $(cat e/.git) = e ]")
+	w = newWorld(t) // claudebox is killed when it has just begun to make a repository the user's
+	w.sh("mkdir ../n ../n/objects ../n/refs; echo x >../n/HEAD; echo agents >../n/config; mv -T ../n d/.git")
+	w.isHeld("d/.git")
+	w.sh("mv d/.git d/.claudebox-link; mkdir -p d/.git/objects/info d/.git/refs/heads; echo x >d/.git/HEAD")
+	w.out()
+	w.sh("[ $(cat d/.git/config) = agents ]; [ ! -e d/.claudebox-link ]")
 	w = newWorld(t)
 	w.sh("echo kept >d/.tool-versions")
 	w.isHeld("d/.tool-versions")

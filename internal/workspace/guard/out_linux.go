@@ -38,6 +38,7 @@ func BringOut(root *beneath.Folder, held string) (out []string, err error) {
 		rel, fault := bringOut(root, made, id)
 		switch {
 		case errors.Is(fault, errNothing), errors.Is(fault, errRemoved) && !holds(made, id):
+			dropAside(root, made, id)
 			_ = os.RemoveAll(made.Join(id))
 		case errors.Is(fault, errRemoved):
 			missing = append(missing, id)
@@ -54,6 +55,33 @@ func BringOut(root *beneath.Folder, held string) (out []string, err error) {
 		putAway(held)
 	}
 	return out, errors.Join(faults...)
+}
+
+// dropAside removes the link that was put aside for a repository that has become the user's.
+func dropAside(root, made *beneath.Folder, id string) {
+	const limit = 1 << 20
+	where, err := made.Read(id+"/"+whereFile, limit)
+	aside := path.Join(path.Dir(string(where)), linkAside)
+	if text, none := root.Readlink(aside); err == nil && none == nil {
+		if of, is := placeOf(made, text); is && of == id {
+			_ = root.Remove(aside) // else it leads nowhere
+		}
+	}
+}
+
+// isEmpty reports whether a repository has no objects and no branches.
+func isEmpty(root *beneath.Folder, git string) bool {
+	empty := true
+	for _, dir := range []string{"objects", "refs"} {
+		seen := survey.Walk(root, survey.Question{
+			From: []string{path.Join(git, dir)}, Wanted: survey.Everything, Limit: mostLinks,
+		}, nil)
+		for _, f := range seen.Files {
+			empty = empty && f.Kind == beneath.Dir
+		}
+	}
+	_, err := root.Look(git + "/packed-refs")
+	return empty && err == nil
 }
 
 // holds reports whether there is a thing in a place, and not the link that was to be exchanged with it.
@@ -193,6 +221,9 @@ func find(root, made *beneath.Folder, id string) (f found, err error) {
 	f.rel = string(where)
 	if path.Base(f.rel) == linkAside { // of a repository, in the middle of an end
 		git := path.Join(path.Dir(f.rel), ".git")
+		if holds(made, id) && isEmpty(root, git) { // of the user's, and was just begun
+			_ = os.RemoveAll(root.Join(git))
+		}
 		if root.Rename(f.rel, git) == nil {
 			f.rel = git
 		}

@@ -175,10 +175,10 @@ func (g *Guard) Close() {
 	}
 	close(g.done)
 	g.watch.close()
-	g.copies.Wait()
 	g.mu.Lock()
-	g.ended = true
+	g.ended = true // before the copies are waited for: none begins any more
 	g.mu.Unlock()
+	g.copies.Wait()
 	g.root.Close()
 	g.made.Close()
 }
@@ -198,8 +198,9 @@ func (g *Guard) see(dir, name string) {
 	}
 	dir, name = path.Split(rel)
 	dir = path.Clean(dir)
+	_, ours := g.placeOf(dir, name)
 	switch {
-	case isDotGit(name), g.isLink(dir, name): // which is only noted
+	case isDotGit(name), ours: // which is only noted
 		g.hold(dir, name)
 	default:
 		g.early = append(g.early, early{rel, time.Now()})
@@ -286,8 +287,7 @@ func (g *Guard) isBare(dir string) bool {
 func (g *Guard) moved(dir, name string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	text, _ := g.at(dir, name)
-	if place, ours := strings.CutPrefix(text, g.Inside+"/"+g.Session+"/"); ours {
+	if place, ours := g.placeOf(dir, name); ours {
 		g.noteAt(place, path.Join(dir, name))
 	}
 }
@@ -299,11 +299,11 @@ const tries = 1000
 func (g *Guard) hold(dir, name string) {
 	rel := path.Join(dir, name)
 	for range tries {
-		text, there := g.at(dir, name)
-		if place, ours := strings.CutPrefix(text, g.Inside+"/"+g.Session+"/"); ours {
+		if place, ours := g.placeOf(dir, name); ours {
 			g.noteAt(place, rel)
 			return
 		}
+		text, there := g.at(dir, name)
 		if !there || strings.HasPrefix(text, inside) {
 			return
 		}
@@ -353,18 +353,17 @@ func IsLink(root *beneath.Folder, rel string) bool {
 	return err == nil && strings.HasPrefix(text, inside)
 }
 
-// isLink reports whether a name is a link to what this guard holds back.
-func (g *Guard) isLink(dir, name string) bool {
+// placeOf returns where in this guard's own folder the link at a name leads, if it is one of this guard's.
+func (g *Guard) placeOf(dir, name string) (place string, ours bool) {
 	text, _ := g.at(dir, name)
-	return strings.HasPrefix(text, g.Inside+"/"+g.Session+"/")
+	return strings.CutPrefix(text, g.Inside+"/"+g.Session+"/")
 }
 
 // noteAt notes that the link to a place is at rel now.
 func (g *Guard) noteAt(place, rel string) {
 	id, _, _ := strings.Cut(place, "/")
 	if old, known := g.names[id]; known && old != rel {
-		text, _ := g.at(path.Dir(old), path.Base(old))
-		if !strings.HasPrefix(text, path.Join(g.Inside, g.Session, id)+"/") {
+		if there, _ := g.placeOf(path.Dir(old), path.Base(old)); !strings.HasPrefix(there, id+"/") {
 			g.names[id] = rel
 			_ = g.note(id, rel) // then it is found where it was, or not
 		} else if g.Copy != nil {
@@ -376,26 +375,18 @@ func (g *Guard) noteAt(place, rel string) {
 // copyTo gives a copy of a link, as `cp -r` makes, a copy of what the link leads to.
 func (g *Guard) copyTo(was, rel string) error {
 	g.mu.Lock()
-	g.count++
-	fresh := fmt.Sprint(g.count)
+	fresh, place, err := g.newPlace(rel, "link")
 	g.mu.Unlock()
-	depth := strings.Count(rel, "/")
-	place, err := makePlace(g.made, fresh, depth, g.Path)
 	if err != nil {
 		return err
 	}
 	defer place.Close()
-	link := path.Join(g.Inside, g.Session, fresh, below(depth), thing)
-	err = errors.Join(place.Symlink(link, "link"), g.note(fresh, rel))
-	if err != nil {
-		return err
-	}
 	if err := g.Copy(g.made.Join(was), place.Path()+"/"+thing); err != nil {
 		return err
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if text, _ := g.at(path.Dir(rel), path.Base(rel)); !strings.HasSuffix(text, "/"+was) {
+	if there, _ := g.placeOf(path.Dir(rel), path.Base(rel)); there != was {
 		return os.RemoveAll(g.made.Join(fresh)) // it is another one by now
 	}
 	parent, err := g.root.Sub(path.Dir(rel))
@@ -414,20 +405,29 @@ func (g *Guard) exchange(dir, name string) error {
 		return errors.Unwrap(err)
 	}
 	defer parent.Close()
-	g.count++
-	id, depth := fmt.Sprint(g.count), strings.Count(path.Join(dir, name), "/")
-	place, err := makePlace(g.made, id, depth, g.Path)
+	id, place, err := g.newPlace(path.Join(dir, name), thing)
 	if err != nil {
 		return err
 	}
 	defer place.Close()
-	link := path.Join(g.Inside, g.Session, id, below(depth), thing)
-	rel := path.Join(dir, name)
-	if err := errors.Join(place.Symlink(link, thing), g.note(id, rel)); err != nil {
-		return err
-	}
-	g.names[id] = rel
+	g.names[id] = path.Join(dir, name)
 	return unix.Renameat2(place.FD(), thing, parent.FD(), name, unix.RENAME_EXCHANGE)
+}
+
+// newPlace makes a place for what is at rel. In the place's innermost folder, which the caller closes, it makes the
+// link to the thing, by a name.
+func (g *Guard) newPlace(rel, name string) (id string, place *beneath.Folder, err error) {
+	g.count++
+	id, depth := fmt.Sprint(g.count), strings.Count(rel, "/")
+	if place, err = makePlace(g.made, id, depth, g.Path); err != nil {
+		return "", nil, err
+	}
+	link := path.Join(g.Inside, g.Session, id, below(depth), thing)
+	if err = errors.Join(place.Symlink(link, name), g.note(id, rel)); err != nil {
+		place.Close()
+		return "", nil, err
+	}
+	return id, place, nil
 }
 
 // note writes down where a thing was made, for [BringOut].

@@ -63,7 +63,7 @@ func dropAside(root, made *beneath.Folder, id string) {
 	where, err := made.Read(id+"/"+whereFile, limit)
 	aside := path.Join(path.Dir(string(where)), linkAside)
 	if text, none := root.Readlink(aside); err == nil && none == nil {
-		if of, is := placeOf(made, text); is && of == id {
+		if of, _, is := placeOf(made, text); is && of == id {
 			_ = root.Remove(aside) // else it leads nowhere
 		}
 	}
@@ -123,7 +123,7 @@ func searchFor(root, made *beneath.Folder, missing []string) (out []string) {
 		if err != nil {
 			continue
 		}
-		id, is := placeOf(made, text)
+		id, _, is := placeOf(made, text)
 		if !is || !slices.Contains(missing, id) {
 			continue
 		}
@@ -137,12 +137,12 @@ func searchFor(root, made *beneath.Folder, missing []string) (out []string) {
 	return out
 }
 
-// placeOf returns the place that a link leads to, if that is one of a session's.
-func placeOf(made *beneath.Folder, text string) (id string, is bool) {
+// placeOf returns the place that a link leads to, and the rest of the way there, if that is one of a session's.
+func placeOf(made *beneath.Folder, text string) (id, below string, is bool) {
 	rest, is := strings.CutPrefix(text, inside)
 	_, rest, in := strings.Cut(rest, "/"+path.Base(made.Path())+"/")
-	id, _, deep := strings.Cut(rest, "/")
-	return id, is && in && deep
+	id, below, deep := strings.Cut(rest, "/")
+	return id, below, is && in && deep
 }
 
 // Repository is a git folder that is held back.
@@ -232,12 +232,12 @@ func find(root, made *beneath.Folder, id string) (f found, err error) {
 		return f, errRemoved
 	}
 	text, err := f.parent.Readlink(path.Base(f.rel))
-	if of, is := placeOf(made, text); err != nil || !is || of != id {
+	of, deep, is := placeOf(made, text)
+	if err != nil || !is || of != id {
 		f.parent.Close()
 		return f, errRemoved
 	}
 	// It lies as deep as it lay when it was made, wherever its link is now.
-	_, deep, _ := strings.Cut(text, "/"+path.Base(made.Path())+"/"+id+"/")
 	if f.place, err = made.Sub(path.Join(id, path.Dir(deep))); err != nil {
 		f.parent.Close()
 		return f, fmt.Errorf("%s: its place is not as it was made: %w", diag.Name(f.rel), err)

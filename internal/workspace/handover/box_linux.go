@@ -98,20 +98,8 @@ func (s side) process(ctx context.Context, script string, writes bool, bind ...s
 	if writes {
 		how = "--bind"
 	}
-	args := []string{
-		"--unshare-all", "--cap-drop", "ALL", "--die-with-parent", "--new-session",
-		"--ro-bind-try", "/nix/store", "/nix/store",
-	}
-	if !strings.HasPrefix(s.tools.Git, "/nix/store/") {
-		for _, dir := range system {
-			args = append(args, "--ro-bind-try", dir, dir)
-		}
-	}
+	args, files := s.tools.box()
 	args = append(args, "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp", "--dir", emptyTree)
-	var files []*os.File
-	if filter := s.filter(); filter != nil {
-		files, args = []*os.File{filter}, append(args, "--seccomp", "3") // the first of ExtraFiles
-	}
 	if s.work != nil {
 		args = append(args, "--bind-fd", strconv.Itoa(3+len(files)), s.work.At)
 		files = append(files, s.work.again())
@@ -130,13 +118,31 @@ func (s side) process(ctx context.Context, script string, writes bool, bind ...s
 	return cmd
 }
 
+// box returns the words for bwrap that every box begins with, and the files that they name: the system's programs, and
+// nothing else.
+func (t Tools) box() (args []string, files []*os.File) {
+	args = []string{
+		"--unshare-all", "--cap-drop", "ALL", "--die-with-parent", "--new-session",
+		"--ro-bind-try", "/nix/store", "/nix/store",
+	}
+	if !strings.HasPrefix(t.Git, "/nix/store/") {
+		for _, dir := range system {
+			args = append(args, "--ro-bind-try", dir, dir)
+		}
+	}
+	if filter := t.filter(); filter != nil {
+		files, args = []*os.File{filter}, append(args, "--seccomp", "3") // the first of ExtraFiles
+	}
+	return args, files
+}
+
 // errLost is returned for an inner folder that is not the one that was made, or has lost what was in it.
 var errLost = errors.New(lostText)
 
 // filter returns a file with the filter of system calls; nil if there is none. Without memory it is none that can be
 // read, so that bwrap does not start.
-func (s side) filter() *os.File {
-	if s.tools.Seccomp == nil {
+func (t Tools) filter() *os.File {
+	if t.Seccomp == nil {
 		return nil
 	}
 	fd, err := unix.MemfdCreate("claudebox", unix.MFD_CLOEXEC)
@@ -144,7 +150,7 @@ func (s side) filter() *os.File {
 		return os.NewFile(^uintptr(0), "")
 	}
 	file := os.NewFile(uintptr(fd), "filter")
-	_, _ = file.WriteAt(s.tools.Seccomp, 0) // bwrap refuses a part
+	_, _ = file.WriteAt(t.Seccomp, 0) // bwrap refuses a part
 	return file
 }
 

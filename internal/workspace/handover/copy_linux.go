@@ -15,19 +15,13 @@ import (
 func (t Tools) Copy(from, to string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), answerTime)
 	defer cancel()
-	args := []string{
-		"--unshare-all", "--cap-drop", "ALL", "--die-with-parent", "--new-session",
-		"--ro-bind-try", "/nix/store", "/nix/store",
-	}
-	if !strings.HasPrefix(t.Git, "/nix/store/") {
-		for _, dir := range system {
-			args = append(args, "--ro-bind-try", dir, dir)
-		}
-	}
+	args, files := t.box()
 	args = append(args, "--ro-bind", from, "/from", "--bind", path.Dir(to), "/to", "--",
 		t.Bash, "--noprofile", "--norc", "-c",
 		"cp -RT --preserve=mode,timestamps,links /from /to/"+diag.Quote(path.Base(to)))
 	box := exec.CommandContext(ctx, t.Bwrap, args...)
+	defer closeFiles(box)
+	box.ExtraFiles = files
 	box.Env = []string{"PATH=" + strings.Join(t.Path, ":"), "LC_ALL=C"}
 	if said, err := box.CombinedOutput(); err != nil {
 		return fmt.Errorf("%w: %s", err, said)

@@ -63,18 +63,12 @@ func settling(c Caller, o Options) (made handover.Request, err error) {
 	if err != nil {
 		return made, err
 	}
-	if made.Tools, err = handoverTools(manifest.Tools); err != nil {
+	if made, err = handoverOf(manifest.Tools, found); err != nil {
 		return made, err
 	}
 	made.Places = found.Places
 	for i := range made.Places {
 		made.Places[i].Folder = filepath.Join(dir, handover.Folder, handover.Name(made.Places[i].Outer))
-	}
-	for _, rel := range found.Hidden {
-		made.Hidden = append(made.Hidden, filepath.Join(found.Path, rel))
-	}
-	for _, rel := range found.ReadOnly {
-		made.Held = append(made.Held, filepath.Join(found.Path, rel))
 	}
 	return made, nil
 }

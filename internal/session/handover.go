@@ -79,11 +79,20 @@ func (r *running) handOver() (err error) {
 }
 
 // handoverRequest is what a hand-over needs to know, but for the places.
-func (s *Session) handoverRequest() (made handover.Request, err error) {
-	if made.Tools, err = handoverTools(s.tools); err != nil {
+func (s *Session) handoverRequest() (handover.Request, error) {
+	var folders []project.Project
+	for _, folder := range s.given {
+		folders = append(folders, folder.Project)
+	}
+	return handoverOf(s.tools, folders...)
+}
+
+// handoverOf is [Session.handoverRequest] for the manifest's tools and the folders that an agent may change.
+func handoverOf(tools map[string]string, folders ...project.Project) (made handover.Request, err error) {
+	if made.Tools, err = handoverTools(tools); err != nil {
 		return made, err
 	}
-	for _, folder := range s.given {
+	for _, folder := range folders {
 		for _, rel := range folder.Hidden {
 			made.Hidden = append(made.Hidden, filepath.Join(folder.Path, rel))
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"path"
 	"slices"
@@ -170,30 +171,47 @@ func (w *Watch) serve(events *os.File) {
 // report reports the events in a buffer. It is called with the lock held.
 func (w *Watch) report(list []byte) {
 	again := false
-	for len(list) >= unix.SizeofInotifyEvent {
-		wd, mask, length := int32(binary.NativeEndian.Uint32(list)), binary.NativeEndian.Uint32(list[4:]),
-			binary.NativeEndian.Uint32(list[12:])
-		end := min(unix.SizeofInotifyEvent+int(length), len(list))
-		name := strings.TrimRight(string(list[unix.SizeofInotifyEvent:end]), "\x00")
-		list = list[end:]
-		dir, known := w.dirs[wd]
+	for e := range Events(list) {
+		dir, known := w.dirs[e.Folder]
 		switch {
-		case mask&unix.IN_Q_OVERFLOW != 0:
+		case e.Mask&unix.IN_Q_OVERFLOW != 0:
 			again = true
 		case !known: // of a folder that is not watched any more
-		case mask&unix.IN_IGNORED != 0: // it was removed, or its file system is gone
-			delete(w.dirs, wd)
+		case e.Mask&unix.IN_IGNORED != 0: // it was removed, or its file system is gone
+			delete(w.dirs, e.Folder)
 			again = true
-		case mask&unix.IN_MOVE_SELF != 0:
+		case e.Mask&unix.IN_MOVE_SELF != 0:
 			w.Moved(dir)
-		case mask&unix.IN_ISDIR != 0 && slices.Contains(w.Folders(), path.Join(dir, name)):
+		case e.Mask&unix.IN_ISDIR != 0 && slices.Contains(w.Folders(), path.Join(dir, e.Name)):
 			again = true
 		default:
-			w.See(path.Join(dir, name))
+			w.See(path.Join(dir, e.Name))
 		}
 	}
 	if again {
 		w.again()
+	}
+}
+
+// Event is one of inotify(7): what happened to a name in a folder, by the folder's watch descriptor.
+type Event struct {
+	Folder int32
+	Mask   uint32
+	Name   string // empty: it is about the folder itself
+}
+
+// Events are the events in what was read of an inotify descriptor.
+func Events(list []byte) iter.Seq[Event] {
+	return func(yield func(Event) bool) {
+		for len(list) >= unix.SizeofInotifyEvent {
+			folder, mask, length := int32(binary.NativeEndian.Uint32(list)), binary.NativeEndian.Uint32(list[4:]),
+				binary.NativeEndian.Uint32(list[12:])
+			end := min(unix.SizeofInotifyEvent+int(length), len(list))
+			name := strings.TrimRight(string(list[unix.SizeofInotifyEvent:end]), "\x00")
+			if list = list[end:]; !yield(Event{folder, mask, name}) {
+				return
+			}
+		}
 	}
 }
 

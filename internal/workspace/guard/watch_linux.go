@@ -1,17 +1,17 @@
 package guard
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
 	"path"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	inotify "claudebox/internal/linux/watch"
 )
 
 // watch tells a guard of names that appear in its folders, and watches folders that are made. One goroutine reads, so
@@ -140,31 +140,26 @@ func (w *watch) closed() bool {
 }
 
 func (w *watch) report(list []byte) {
-	for len(list) >= unix.SizeofInotifyEvent {
-		wd, mask, length := int32(binary.NativeEndian.Uint32(list)), binary.NativeEndian.Uint32(list[4:]),
-			binary.NativeEndian.Uint32(list[12:])
-		end := min(unix.SizeofInotifyEvent+int(length), len(list))
-		name := strings.TrimRight(string(list[unix.SizeofInotifyEvent:end]), "\x00")
-		list = list[end:]
+	for e := range inotify.Events(list) {
 		w.mu.Lock()
-		dir, known := w.dirs[wd]
-		if mask&unix.IN_IGNORED != 0 {
-			delete(w.dirs, wd)
+		dir, known := w.dirs[e.Folder]
+		if e.Mask&unix.IN_IGNORED != 0 {
+			delete(w.dirs, e.Folder)
 		}
 		w.mu.Unlock()
 		switch {
-		case mask&unix.IN_Q_OVERFLOW != 0:
+		case e.Mask&unix.IN_Q_OVERFLOW != 0:
 			w.queue(".")
-		case !known || name == "":
+		case !known || e.Name == "":
 		default:
-			if mask&unix.IN_ATTRIB == 0 {
-				w.guard.see(dir, name)
+			if e.Mask&unix.IN_ATTRIB == 0 {
+				w.guard.see(dir, e.Name)
 			}
-			if mask&(unix.IN_MOVED_TO|unix.IN_ISDIR) == unix.IN_MOVED_TO {
-				w.guard.moved(dir, name)
+			if e.Mask&(unix.IN_MOVED_TO|unix.IN_ISDIR) == unix.IN_MOVED_TO {
+				w.guard.moved(dir, e.Name)
 			}
-			if mask&unix.IN_ISDIR != 0 && w.enters(name) {
-				w.queue(path.Join(dir, name))
+			if e.Mask&unix.IN_ISDIR != 0 && w.enters(e.Name) {
+				w.queue(path.Join(dir, e.Name))
 			}
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/linux/flock"
 	"claudebox/internal/nix/storepath"
 )
 
@@ -71,20 +72,7 @@ func SocketPath(dir string) string { return filepath.Join(dir, Socket) }
 var ErrBusy = errors.New("another session uses it")
 
 // hold opens a folder and locks it for this process. The error is [ErrBusy] if another session holds it.
-func hold(dir string) (*os.File, error) {
-	f, err := os.Open(dir)
-	if err != nil {
-		return nil, err
-	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		f.Close()
-		if errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, ErrBusy
-		}
-		return nil, err
-	}
-	return f, nil
-}
+func hold(dir string) (*os.File, error) { return flock.Folder(dir, ErrBusy) }
 
 // makeAndHold creates a folder if need be, and locks it. Before the lock is taken, another
 // session may mistake the new folder for one that a killed session left, and move it aside:

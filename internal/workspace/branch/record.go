@@ -7,7 +7,7 @@ import (
 	"io/fs"
 	"os"
 
-	"golang.org/x/sys/unix"
+	"claudebox/internal/linux/flock"
 )
 
 // record is what is durable of a branch's checkout.
@@ -62,20 +62,7 @@ func (r record) remember(dir string) error {
 var errHeld = errors.New("a session works on it")
 
 // hold locks a folder for this process.
-func hold(dir string) (*os.File, error) {
-	f, err := os.Open(dir)
-	if err != nil {
-		return nil, err
-	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		f.Close()
-		if errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, errHeld
-		}
-		return nil, os.NewSyscallError("flock", err)
-	}
-	return f, nil
-}
+func hold(dir string) (*os.File, error) { return flock.Folder(dir, errHeld) }
 
 // isHeld reports whether a session works on a branch.
 func isHeld(dir string) bool {

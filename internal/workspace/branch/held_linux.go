@@ -209,7 +209,9 @@ func (h *Held) Fill() error {
 	var bind []string
 	if !h.record.Filled { // no agent has been there: what git runs in the box is none of an agent's
 		bind = []string{h.Tree, usersTree, path.Join(h.Repo.Outer, h.rel(), "index"), usersIndex}
-		script = h.changesScript() + "g -c checkout.workers=0 read-tree -u --reset HEAD || exit 1\n"
+		// A start that was killed may have left its locks; this process alone works there.
+		script = "rm -f \"$GIT_DIR/index.lock\" \"$GIT_DIR/HEAD.lock\"\n" + h.changesScript() +
+			"g -c checkout.workers=0 read-tree -u --reset HEAD || exit 1\n"
 	}
 	if _, err := os.Lstat(h.Place().Inner() + "/index"); err == nil && h.record.Filled && h.tip == h.record.Tip {
 		h.record.Open = true

@@ -70,7 +70,7 @@ const (
 
 // pure packages are functions of values: they may not even ask the standard
 // library for effects.
-var pure = []string{"profile", "profile/shape", "plan", "plan/diff", "ui/audit", "workspace/gitconfig", "session/usergit", "nix/storepath", "agent/agenthome", "diag/layout", "diag/spelling", "secret/leak", "ui/why", "network/policy", "network/hostpattern", "workspace/hostrun", "workspace/secretfile"}
+var pure = []string{"profile", "profile/shape", "profile/grant", "plan", "plan/diff", "ui/audit", "workspace/gitconfig", "session/usergit", "nix/storepath", "agent/agenthome", "diag/layout", "diag/spelling", "secret/leak", "ui/why", "network/policy", "network/hostpattern", "workspace/hostrun", "workspace/secretfile"}
 
 var effects = []string{"os", "os/exec", "os/signal", "net", "net/http", "syscall", "time", sys}
 

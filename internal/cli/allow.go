@@ -75,7 +75,7 @@ func showAsked(sys System, asked session.Asked) {
 	fmt.Fprintf(sys.Stderr, "%s would widen the sandbox:\n", diag.Name(asked.File.Path))
 	for _, w := range asked.Widens {
 		mark := "  + "
-		for _, line := range layout.Wrap(diag.Visible(strings.TrimSpace(w.What+"  "+w.Origin.String())), 76) {
+		for _, line := range layout.Wrap(diag.Visible(strings.TrimSpace(w.String()+"  "+w.After.Why)), 76) {
 			fmt.Fprintf(sys.Stderr, "%s%s\n", mark, line)
 			mark = "    "
 		}

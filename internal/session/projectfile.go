@@ -7,9 +7,11 @@ import (
 	"strings"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/diag/layout"
 	"claudebox/internal/host"
 	"claudebox/internal/plan"
 	"claudebox/internal/profile"
+	"claudebox/internal/profile/grant"
 	"claudebox/internal/profile/profiledir"
 	"claudebox/internal/profile/trust"
 	"claudebox/internal/workspace/project"
@@ -51,11 +53,9 @@ func (p planner) makeOver(under plan.Plan, file trust.File, verdict trust.Verdic
 	if p.options.Network != "" {
 		flags = []string{"--network " + p.options.Network}
 	}
-	cache := p.cache(append([]string{
-		ref, fmt.Sprintf("%q %q", flags, at.Mounted), file.Path, file.SHA256(),
-		fmt.Sprint(verdict.Allowed && verdict.On(file)),
-	}, verdict.Widens...)...)
-	var left []trust.Widening // what was not allowed: nothing, if the plan comes from the cache
+	cache := p.cache(ref, fmt.Sprintf("%q %q", flags, at.Mounted), file.Path, file.SHA256(),
+		fmt.Sprint(verdict.Allowed && verdict.On(file)), fmt.Sprintf("%q %q", verdict.Changes, verdict.Widens))
+	var left []grant.Change // what was not allowed: nothing, if the plan comes from the cache
 	made, err := p.make(cache, func(files profiledir.Files) (profile.Profile, diag.Problems, error) {
 		shown := files.Shown(file.Path)
 		base, asked, warnings, err := profile.LoadOver(ref, shown, file.Source, files)
@@ -86,14 +86,14 @@ func (p planner) makeOver(under plan.Plan, file trust.File, verdict trust.Verdic
 	return made, err
 }
 
-// mostNamed is how many widenings a warning names.
-const mostNamed = 5
+// mostNamed is how many widenings a warning names, and mostShown how many characters of each.
+const mostNamed, mostShown = 5, 120
 
 // leftOut is the warning that lists what a project's profile asks for and does not get yet.
-func leftOut(file trust.File, verdict trust.Verdict, left []trust.Widening, flags []string) diag.Problem {
+func leftOut(file trust.File, verdict trust.Verdict, left []grant.Change, flags []string) diag.Problem {
 	var named []string
 	for _, w := range left[:min(len(left), mostNamed)] {
-		named = append(named, w.Short())
+		named = append(named, layout.Shorten(w.String(), mostShown))
 	}
 	if more := len(left) - mostNamed; more > 0 {
 		named = append(named, fmt.Sprintf("and %d more", more))
@@ -124,8 +124,8 @@ func projectFile(f host.Facts, kind string) (file *trust.File, err error) {
 }
 
 // place returns the folders that paths in a project's profile are relative to.
-func place(f host.Facts, file trust.File) trust.Place {
-	return trust.Place{Home: f.Home, Project: file.Root}
+func place(f host.Facts, file trust.File) grant.Place {
+	return grant.Place{Home: f.Home, Project: file.Root}
 }
 
 // trustStore returns where the user's verdicts on projects' profiles are kept.
@@ -136,7 +136,7 @@ func trustStore(c call) trust.Store {
 // Asked is a project's own profile that its user is asked to judge.
 type Asked struct {
 	File   trust.File
-	Widens []trust.Widening // over the profile it would be laid over
+	Widens []grant.Change // over the profile it would be laid over
 	Store  trust.Store
 }
 
@@ -164,7 +164,7 @@ func ProjectFile(c Caller, o Options, unread bool) (Asked, diag.Problems, error)
 	if err != nil {
 		return a, warnings, err
 	}
-	_, a.Widens = trust.Narrow(base.WithTier(o.Network), asked.WithTier(o.Network), place(call.Facts, *file))
+	_, a.Widens = grant.Narrow(base.WithTier(o.Network), asked.WithTier(o.Network), place(call.Facts, *file))
 	return a, warnings, nil
 }
 
@@ -178,9 +178,7 @@ func (a Asked) Denied() bool {
 func (a Asked) KeepVerdict(allowed bool) error {
 	v := trust.Verdict{Path: a.File.Path, SHA256: a.File.SHA256(), Allowed: allowed}
 	if allowed {
-		for _, w := range a.Widens {
-			v.Widens = append(v.Widens, w.What)
-		}
+		v.Changes = a.Widens
 	}
 	return a.Store.Keep(v)
 }

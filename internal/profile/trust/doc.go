@@ -4,10 +4,9 @@
 // only by the widenings that they were shown. After any change of the file the
 // user is asked again.
 //
-// [Narrow] is a pure function of two profiles, by a table that covers every
-// field: a change that is not certainly narrower is a widening. [Store] keeps the
-// user's answers, one file for each project, below CLAUDEBOX_HOME, where no agent
-// can write.
+// What is narrower package grant says: a change that is not certainly so is a
+// widening. [Store] keeps the user's answers, one file for each project, below
+// CLAUDEBOX_HOME, where no agent can write.
 //
 // Nothing in the project is trusted: [Read] limits how much it reads and refuses
 // symbolic links.

@@ -17,25 +17,28 @@ import (
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/profile"
+	"claudebox/internal/profile/grant"
 )
 
 // Verdict is the user's answer, allowed or denied, for one content of one file.
 type Verdict struct {
-	Version int      `json:"version"`
-	Path    string   `json:"path"`
-	SHA256  string   `json:"sha256"` // of the content
-	Allowed bool     `json:"allowed"`
-	Widens  []string `json:"widens,omitempty"` // the widenings that were shown, as [Widening.What]
+	Version int    `json:"version"`
+	Path    string `json:"path"`
+	SHA256  string `json:"sha256"` // of the content
+	Allowed bool   `json:"allowed"`
+	// Changes are the widenings that were shown. Version 1 has them in Widens instead, as they were printed.
+	Changes []grant.Change `json:"changes,omitempty"`
+	Widens  []string       `json:"widens,omitempty"`
 }
 
-const verdictVersion = 1
+const verdictVersion = 2
 
 // Decide returns the profile to use. If the verdict allows all that asked (base
 // with the project's profile f merged on top) adds to base, that is asked, and
-// there are no widenings. Otherwise it is what [Narrow] returns: base narrowed by
+// there are no widenings. Otherwise it is what [grant.Narrow] returns: base narrowed by
 // asked, and the widenings that were left out.
-func (v Verdict) Decide(f File, base, asked profile.Profile, at Place) (profile.Profile, []Widening) {
-	narrowed, widenings := Narrow(base, asked, at)
+func (v Verdict) Decide(f File, base, asked profile.Profile, at grant.Place) (profile.Profile, []grant.Change) {
+	narrowed, widenings := grant.Narrow(base, asked, at)
 	if v.Allows(f, widenings) {
 		return asked, nil
 	}
@@ -48,9 +51,10 @@ func (v Verdict) On(f File) bool { return v.Path == f.Path && v.SHA256 == f.SHA2
 // Allows reports whether the verdict is for f and allows every widening in list.
 // That the content is the same is not enough: merged over another profile of the
 // user it can widen more than it did when it was allowed.
-func (v Verdict) Allows(f File, list []Widening) bool {
-	return v.Allowed && v.On(f) &&
-		!slices.ContainsFunc(list, func(w Widening) bool { return !slices.Contains(v.Widens, w.What) })
+func (v Verdict) Allows(f File, list []grant.Change) bool {
+	return v.Allowed && v.On(f) && !slices.ContainsFunc(list, func(c grant.Change) bool {
+		return !slices.ContainsFunc(v.Changes, c.Same) && !slices.Contains(v.Widens, c.String())
+	})
 }
 
 // Store keeps verdicts: one file for each path, in the folder Dir. No agent
@@ -103,7 +107,7 @@ func (s Store) read(path string) (v Verdict, err error) {
 	if err == nil {
 		err = json.Unmarshal(content, &v)
 	}
-	if err != nil || v.Version != verdictVersion || v.Path != path {
+	if err != nil || v.Version < 1 || v.Version > verdictVersion || v.Path != path {
 		return Verdict{}, errors.New(file + " is damaged")
 	}
 	return v, nil

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/profile/grant"
 	"claudebox/internal/profile/trust"
 )
 
@@ -29,8 +30,11 @@ func write(t *testing.T, file, content string) {
 func TestAVerdictIsOnOneContentAtOnePlace(t *testing.T) {
 	s := trust.Store{Dir: filepath.Join(t.TempDir(), "home/trusted"), UID: os.Getuid()}
 	f := trust.File{Path: "/src/p/.claudebox.yaml", Source: []byte("network: full\n")}
-	full, more := trust.Widening{What: "network: full instead of inet"}, trust.Widening{What: "packages: evil"}
-	must(t, s.Keep(trust.Verdict{Path: f.Path, SHA256: f.SHA256(), Allowed: true, Widens: []string{full.What}}))
+	tier := func(level string) grant.Grant { return grant.Grant{Key: "network", Level: level} }
+	full := grant.Change{Before: tier("inet"), After: tier("full")}
+	more := grant.Change{After: grant.Grant{Key: "packages", Name: "evil"}}
+	otherBase := grant.Change{Before: tier("none"), After: tier("full")}
+	must(t, s.Keep(trust.Verdict{Path: f.Path, SHA256: f.SHA256(), Allowed: true, Changes: []grant.Change{full}}))
 	v, err := s.Find(f.Path)
 	must(t, err)
 	changed, moved := f, f
@@ -38,14 +42,15 @@ func TestAVerdictIsOnOneContentAtOnePlace(t *testing.T) {
 	moved.Path = "/src/q/.claudebox.yaml"
 	for name, tc := range map[string]struct {
 		file trust.File
-		asks []trust.Widening
+		asks []grant.Change
 		want bool
 	}{
-		"what was allowed":              {f, []trust.Widening{full}, true},
-		"less than was allowed":         {f, nil, true},
-		"more, over another profile":    {f, []trust.Widening{full, more}, false},
-		"one byte changed":              {changed, []trust.Widening{full}, false},
-		"the same content, another way": {moved, []trust.Widening{full}, false},
+		"what was allowed":                         {f, []grant.Change{full}, true},
+		"less than was allowed":                    {f, nil, true},
+		"more, over another profile":               {f, []grant.Change{full, more}, false},
+		"as much, over a profile that grants less": {f, []grant.Change{otherBase}, false},
+		"one byte changed":                         {changed, []grant.Change{full}, false},
+		"the same content, another way":            {moved, []grant.Change{full}, false},
 	} {
 		if got := v.Allows(tc.file, tc.asks); got != tc.want {
 			t.Errorf("%s: allowed is %v", name, got)
@@ -63,6 +68,24 @@ func TestAVerdictIsOnOneContentAtOnePlace(t *testing.T) {
 	}
 }
 
+// An earlier build kept widenings as it printed them. What the user said then still counts, for these and no others.
+func TestAVerdictOfVersionOneCounts(t *testing.T) {
+	s := trust.Store{Dir: filepath.Join(t.TempDir(), "trusted"), UID: os.Getuid()}
+	f := trust.File{Path: "/src/p/.claudebox.yaml", Source: []byte("x\n")}
+	must(t, s.Keep(trust.Verdict{Path: f.Path, SHA256: f.SHA256(), Allowed: true}))
+	files, err := filepath.Glob(s.Dir + "/*")
+	must(t, err)
+	edit(t, files[0], `"version": 2`, `"version": 1, "widens": ["network: full instead of inet", "env: A=1"]`)
+	v, err := s.Find(f.Path)
+	must(t, err)
+	full := grant.Change{Before: grant.Grant{Key: "network", Level: "inet"}, After: grant.Grant{Key: "network", Level: "full"}}
+	set := grant.Change{After: grant.Grant{Key: "env", Name: "A", Of: "1"}}
+	other := grant.Change{After: grant.Grant{Key: "env", Name: "A", Of: "2"}}
+	if !v.Allows(f, []grant.Change{full, set}) || v.Allows(f, []grant.Change{full, other}) {
+		t.Errorf("it allows %+v", v)
+	}
+}
+
 // Whatever happens to what was kept, it never becomes a yes.
 func TestADamagedVerdictIsNone(t *testing.T) {
 	path := "/src/p/.claudebox.yaml"
@@ -70,7 +93,7 @@ func TestADamagedVerdictIsNone(t *testing.T) {
 		"cut":             func(t *testing.T, file string) { must(t, os.Truncate(file, 20)) },
 		"emptied":         func(t *testing.T, file string) { must(t, os.Truncate(file, 0)) },
 		"of another path": func(t *testing.T, file string) { edit(t, file, "/src/p", "/src/q") },
-		"of another time": func(t *testing.T, file string) { edit(t, file, `"version": 1`, `"version": 2`) },
+		"of another time": func(t *testing.T, file string) { edit(t, file, `"version": 2`, `"version": 3`) },
 		"open to others":  func(t *testing.T, file string) { must(t, os.Chmod(file, 0o622)) },
 		"a link": func(t *testing.T, file string) {
 			must(t, os.Rename(file, file+".x"))

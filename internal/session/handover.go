@@ -20,6 +20,7 @@ import (
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/sandbox/seccomp"
 	"claudebox/internal/workspace/aftermath"
+	"claudebox/internal/workspace/cover"
 	"claudebox/internal/workspace/guard"
 	"claudebox/internal/workspace/handover"
 	"claudebox/internal/workspace/hostrun"
@@ -263,6 +264,13 @@ func (r *running) guardFolder(folder given, session string) (*guard.Guard, error
 			if path.Base(rel) != ".git" { // git takes that for a repository as it is
 				r.git.Exclude(filepath.Join(folder.Path, rel))
 			}
+		},
+		Cover: func(rel string) error {
+			at := folder.inside(filepath.Join(folder.Path, rel))
+			if isFolder(filepath.Join(folder.Path, rel)) {
+				return cover.Now(r.process, cover.File{Path: at, Folder: true, Remake: remakes[project.Hidden]})
+			}
+			return cover.Now(r.process, cover.File{Path: at}) // it only says where the repository is
 		},
 		Apart: func(rel string) {
 			if r.lost.note(&r.lost.apart, rel, mostUncovered) {

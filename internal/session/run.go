@@ -8,11 +8,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/linux/proctree"
 	"claudebox/internal/linux/within"
 	"claudebox/internal/profile"
 	"claudebox/internal/sandbox/launch"
@@ -41,6 +43,7 @@ type running struct {
 	lost    uncovered              // files whose covers were lost
 	again   func() []homelink.Link // waits for the links of the home that were made meanwhile; nil: nobody looks
 	began   time.Time
+	process int                // process 1 inside
 	git     *handover.Session  // between the user's git folders and the agent's
 	held    *branch.Held       // the branch that the agent works on; nil: it works in the user's folder
 	own     *aftermath.Session // of the agent's own folders, if it works on a branch
@@ -237,6 +240,14 @@ func (r *running) closeWatches() {
 	}
 	for _, guarding := range r.guards {
 		guarding.Close()
+		for _, rel := range guarding.Users() {
+			at := filepath.Join(guarding.Path, rel)
+			for _, session := range r.after {
+				session.AddUsers(at)
+			}
+			r.gitLines = append(r.gitLines, "git, "+diag.Name(strings.TrimSuffix(at, "/.git"))+": it is yours, made "+
+				"while the session ran; the agent saw its files alone, and has it whole in the next session")
+		}
 	}
 	r.watches, r.guards = nil, nil
 }
@@ -245,6 +256,9 @@ func (r *running) closeWatches() {
 // up, where another session lived meanwhile; and a cover that is not there. It
 // begins to tell of what is lost.
 func (r *running) lookAgain(bwrap int) error {
+	if r.process = proctree.Init(bwrap); r.process == 0 {
+		return within.ErrGone
+	}
 	for i, folder := range r.given {
 		if !r.after[i].Overlaps() {
 			continue

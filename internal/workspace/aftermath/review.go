@@ -140,7 +140,7 @@ func (v *place) links() {
 
 // files reports changes of files that the user's tools run. Those in a new checkout are reported as one.
 func (v *place) files() {
-	whole := checkouts(v.after.Seen, &v.before.Seen)
+	whole := slices.DeleteFunc(checkouts(v.after.Seen, &v.before.Seen), v.isUsersCheckout)
 	counts := map[string]int{}
 	for _, dir := range whole {
 		counts[dir] = 0
@@ -263,11 +263,14 @@ func checkouts(after project.Seen, before *project.Seen) (dirs []string) {
 	return dirs
 }
 
+// isUsersCheckout reports whether the user has made a checkout while the session ran.
+func (v *place) isUsersCheckout(dir string) bool { return v.was.isUsers(path.Join(v.git.Root, dir, ".git")) }
+
 // repositories reports new repositories in folders that were there before.
 func (v *place) repositories() {
 	for _, place := range v.after.Git {
 		_, was := slices.BinarySearch(v.before.Git, place)
-		if !was && v.before.Saw(path.Dir(place)) && !v.mentions(place) {
+		if !was && v.before.Saw(path.Dir(place)) && !v.mentions(place) && !v.isUsersCheckout(path.Dir(place)) {
 			v.tell(place, New, "a repository that was made inside; git runs nothing that stands in it")
 		}
 	}

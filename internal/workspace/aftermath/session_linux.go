@@ -132,6 +132,9 @@ func (s *Session) Overlaps() bool { return !s.alone }
 // Held is the folder with what was held back while the session ran.
 func (s *Session) Held() string { return s.record.Held }
 
+// AddUsers notes a git place that the user has made while the session ran, and that was covered there.
+func (s *Session) AddUsers(at string) { s.record.Places = append(s.record.Places, at) }
+
 // Follow begins what need not delay the start. It is called when the sandbox has been started.
 func (s *Session) Follow() {
 	s.held = meanwhile(func(ended context.Context) map[string]content {

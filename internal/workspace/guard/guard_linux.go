@@ -50,6 +50,9 @@ type Request struct {
 	Copy func(from, to string) error
 	// Told is called with each name that was held back, in the order of events. It must not wait.
 	Told func(rel string)
+	// Cover is called with each repository that a program of the user's makes: it hides that from the sandbox before it
+	// returns. What it cannot hide, [Request.Lost] is called with.
+	Cover func(rel string) error
 	// Apart is called with each name that is on another file system, and stays.
 	Apart func(rel string)
 	// Lost is called when something cannot be held back any more. It may be called more than once.
@@ -68,6 +71,7 @@ type Guard struct {
 	ended bool
 	count int
 	names map[string]string // where the link to each place is, by the place's name
+	users map[uint64]string // repositories that the user has made since, by inode, and where
 	vcs   vcs
 	wake  chan struct{} // there are early ones
 	done  chan struct{} // closed by Close
@@ -80,7 +84,7 @@ type Guard struct {
 // [Guard.Serve], which then goes through all that has happened. The caller closes the guard.
 func Open(r Request) (*Guard, error) {
 	g := &Guard{
-		Request: r, names: map[string]string{}, known: map[string]bool{},
+		Request: r, names: map[string]string{}, users: map[uint64]string{}, known: map[string]bool{},
 		wake: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	for _, dir := range r.Folders {
@@ -191,7 +195,8 @@ func (g *Guard) see(dir, name string) {
 		return
 	}
 	rel := path.Join(dir, name)
-	if signs[name] && dir != "." && g.isBare(dir) {
+	bare := signs[name] && dir != "." && g.isBare(dir)
+	if bare {
 		rel = dir
 	} else if !hostrun.Unasked(rel) {
 		return
@@ -200,7 +205,7 @@ func (g *Guard) see(dir, name string) {
 	dir = path.Clean(dir)
 	_, ours := g.placeOf(dir, name)
 	switch {
-	case isDotGit(name), ours: // which is only noted
+	case isDotGit(name), bare, ours: // which is only noted
 		g.hold(dir, name)
 	default:
 		g.early = append(g.early, early{rel, time.Now()})
@@ -307,8 +312,13 @@ func (g *Guard) hold(dir, name string) {
 		if !there || strings.HasPrefix(text, inside) {
 			return
 		}
+		if g.Known(rel) {
+			return
+		}
 		if g.isUsers(rel) {
-			if !isDotGit(name) && !g.Known(rel) { // it is looked at again
+			if isDotGit(name) || g.isBare(rel) {
+				g.leave(rel)
+			} else { // it is looked at again
 				time.AfterFunc(again, func() { g.see(dir, name) })
 			}
 			return

@@ -18,6 +18,7 @@ type world struct {
 	*testing.T
 	top, project, held string
 	lost               chan error
+	covered            []string // repositories of the user's, in order
 	guard              *guard.Guard
 }
 
@@ -41,6 +42,7 @@ func newWorld(t *testing.T, known ...string) *world {
 			return false
 		},
 		Told:  func(string) {},
+		Cover: func(rel string) error { w.covered = append(w.covered, rel); return nil },
 		Apart: func(rel string) { w.lost <- errors.New(rel) },
 		Lost:  func(err error) { w.lost <- err },
 	})

@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"fmt"
 	"os"
 	"path"
 	"slices"
@@ -13,13 +14,34 @@ import (
 )
 
 // isUsers reports whether something that appeared is the user's, and not the agent's: the kernel does not tell who made
-// it.
+// it. A repository that was the user's stays so.
 func (g *Guard) isUsers(rel string) bool {
-	if g.Known(rel) {
-		return true
-	}
 	what, err := g.root.Look(rel)
-	return err == nil && what.Kind != beneath.Link && g.vcs.works(g.Path)
+	_, was := g.users[what.Stamp.Ino]
+	return err == nil && what.Kind != beneath.Link && (was || g.vcs.works(g.Path))
+}
+
+// leave leaves a repository of the user's where it is, and hides it from the sandbox: no agent writes in one.
+func (g *Guard) leave(rel string) {
+	what, err := g.root.Look(rel)
+	if err != nil || what.Kind == beneath.Absent || g.users[what.Stamp.Ino] == rel {
+		return
+	}
+	if err := g.Cover(rel); err != nil {
+		g.Lost(fmt.Errorf("%s, which you have made: %w", rel, err))
+		return
+	}
+	g.users[what.Stamp.Ino] = rel
+}
+
+// Users returns the repositories that the user has made since the guard began, as far as they are there, relative to
+// the folder. It is to be called after [Guard.Close].
+func (g *Guard) Users() (list []string) {
+	for _, rel := range g.users {
+		list = append(list, rel)
+	}
+	slices.Sort(list)
+	return list
 }
 
 func isDotGit(name string) bool { return strings.EqualFold(name, ".git") }

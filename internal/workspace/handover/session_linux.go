@@ -192,7 +192,8 @@ func (l *live) prepare() error {
 			return err
 		}
 	}
-	if err == nil && m.Inner != "" && m.Inner == p.stamps(p.Inner()) && p.hasPoints() {
+	added := slices.ContainsFunc(p.Trees, func(t Tree) bool { _, had := m.Common.Trees[t.Rel]; return !had })
+	if err == nil && !added && m.Inner != "" && m.Inner == p.stamps(p.Inner()) && p.hasPoints() {
 		return nil // as it was left
 	}
 	if _, err = l.inner().run(prelude+p.preparations(), "", true); err == nil && !p.hasPoints() {

@@ -224,7 +224,7 @@ type GitHost struct {
 	Origin   Origin
 }
 
-// Values of settings that the code compares with; [ByGrant] has all values.
+// Values of settings that the code compares with; the schema has all values.
 const (
 	TierFull       = "full"
 	TierInet       = "inet"
@@ -243,20 +243,3 @@ const (
 	ToolboxBase    = "base"
 	ProjectGitRoot = "git-root"
 )
-
-// ByGrant lists the values of each setting, the one that grants least first. For
-// state the order alone does not decide: only the shared home shows other projects.
-var ByGrant = map[string][]string{
-	"network":      {"none", "allow", "inet", "full"},
-	"state":        {"ephemeral", "project", "shared", "host"},
-	"nix.daemon":   {"off", "own", "host"},
-	"nix.store":    {"closure", "full"},
-	"git.config":   {"readonly", "writable"},
-	"git.sign":     {"off", "ssh"},
-	"protect_mode": {"strict", "default"},
-	"cache":        {"ephemeral", "project"},
-	"compat":       {"off", "nix-ld"},
-	"toolbox":      {"base", "full"},
-	"project":      {"cwd", "git-root"},
-	"confirm":      {"always", "changed", "never"},
-}

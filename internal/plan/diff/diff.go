@@ -1,9 +1,14 @@
 package diff
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
+	"strings"
 
+	"claudebox/internal/nix/storepath"
 	"claudebox/internal/plan"
+	"claudebox/internal/profile/grant"
 )
 
 // Diff is what changed between two plans, subject by subject. Those without a
@@ -40,18 +45,26 @@ type Change struct {
 // Of returns what changed from before to after. It is not empty if the files of the
 // two plans differ in any way.
 func Of(before, after plan.Plan) Diff {
-	a, b := newSide(before), newSide(after)
-	subjects := []Subject{
-		{"packages", packages(a, b)},
-		{"nixpkgs", compare(a.nixpkgs(), b.nixpkgs())},
-		{"tools", compare(a.tools(), b.tools())},
-		{"variables", compare(a.variables(), b.variables())},
-		{"mounts", slices.Concat(compare(a.mounts(), b.mounts()), closure(a, b))},
-		{"network", network(compare(settings("network", before.Network), settings("network", after.Network)))},
-		{"settings", compare(rest(before), rest(after))},
-		{"profile", compare(sources(before), sources(after))},
+	d := Diff{
+		{Name: "packages"},
+		{Name: "nixpkgs"},
+		{Name: "tools"},
+		{Name: "variables"},
+		{Name: "mounts"},
+		{Name: "network"},
+		{Name: "settings"},
+		{Name: "profile"},
 	}
-	d := slices.DeleteFunc(Diff(subjects), func(s Subject) bool { return len(s.Changes) == 0 })
+	changes := grant.Sides{Before: before.Grants(), After: after.Grants()}.Changes()
+	for _, c := range changes {
+		if c.Key() != "closure" {
+			of := slices.IndexFunc(d, func(s Subject) bool { return s.Name == subject(c.Key()) })
+			d[of].Changes = append(d[of].Changes, shown(c))
+		}
+	}
+	mounts := &d[4]
+	mounts.Changes = append(mounts.Changes, closure(before, after, changes)...)
+	d = slices.DeleteFunc(d, func(s Subject) bool { return len(s.Changes) == 0 })
 	switch {
 	case len(d) > 0:
 		return d
@@ -62,54 +75,121 @@ func Of(before, after plan.Plan) Diff {
 	return nil
 }
 
-// item is one thing of a plan, as it is compared and shown.
-type item struct {
-	name string
-	// same is what is compared: two items with one name are equal if it is equal.
-	same string
-	// show is the value as it is shown to people.
-	show string
-	// note describes the change if show is the same before and after.
-	note string
-	// rank is how much the item lets in or out: a higher rank is wider. It is
-	// negative for a protection: without it the sandbox is wider.
-	rank int
-	// of is what the item shows of the host: a change of it counts as wider.
-	of string
+// subject returns the name of the subject that a key belongs to.
+func subject(key string) string {
+	area, _, _ := strings.Cut(key, ".")
+	switch area {
+	case "packages", "nixpkgs", "mounts", "network", "profile":
+		return area
+	case "tool", grant.Variable:
+		return area + "s"
+	case "ports":
+		return "network"
+	case "source":
+		return "profile"
+	}
+	return "settings"
 }
 
-// compare returns the differences between two lists, matched by name, in the order of
-// after; removed items come last.
-func compare(before, after []item) []Change {
-	known := index(before)
-	var changes []Change
-	for _, b := range after {
-		a, found := known[b.name]
+// notes say what has changed where the values that are shown do not.
+var notes = map[string]string{
+	"packages": "another build of it", "tool": "another build of it", "nixpkgs": "another source of it",
+	grant.Variable: "its value", "source": "its file has changed",
+	"secrets": "where it is, how it is sent, or where it writes",
+}
+
+// shown is a change for people.
+func shown(c grant.Change) Change {
+	if c.After.Name == grant.Order {
+		return Change{Kind: Changed, Name: "order on PATH", Note: "another program may come first"}
+	}
+	made := Change{
+		Kind: Changed, Name: label(c), Before: value(c.Before), After: value(c.After), Wider: c.Verdict == grant.More,
+	}
+	switch {
+	case c.Came():
+		made.Kind = Added
+	case c.Went():
+		made.Kind = Removed
+	case made.Before == made.After:
+		made.Note = notes[c.Key()]
+	}
+	return made
+}
+
+// label is what a change is of: its name alone, where the subject says the rest.
+func label(c grant.Change) string {
+	key, name := c.Key(), readable(cmp.Or(c.Before.Name, c.After.Name))
+	switch key {
+	case "network":
+		return "tier"
+	case "profile":
+		return "name"
+	case "packages", "tool", grant.Variable, "mounts", "source":
+		return name
+	}
+	return strings.TrimSpace(strings.TrimPrefix(key, "network.") + " " + name)
+}
+
+// value is what a grant is of, for people.
+func value(g grant.Grant) (text string) {
+	words := strings.Fields(g.Of)
+	switch {
+	case g.Key == "source", g.Key == "secrets":
+		return ""
+	case g.Key == "mounts":
+		words = strings.Fields(g.Level)
+		if g.Of != "" && g.Of != g.Name {
+			words[0] += " ← " + readable(g.Of)
+		}
+		return strings.Join(words, ", ")
+	case g.Key == "packages": // without the paths
+		return strings.Join(slices.DeleteFunc(words, func(w string) bool { return strings.HasPrefix(w, "/") }), " ")
+	case g.Key == "nixpkgs":
+		return words[0]
+	case g.Key == "tool":
+		if path, err := storepath.Of(g.Of); err == nil {
+			return storepath.Name(path)
+		}
+	case g.Key == grant.Variable:
+		from, text, _ := strings.Cut(g.Of, " ")
 		switch {
-		case !found:
-			changes = append(changes, Change{Added, b.name, "", b.show, "", b.rank > 0})
-		case a.same != b.same:
-			c := Change{Changed, a.name, a.show, b.show, "", b.rank > a.rank || b.rank > 0 && a.of != b.of}
-			if a.show == b.show {
-				c.Note = b.note
-			}
-			changes = append(changes, c)
+		case from == string(plan.FromHost):
+			text = "from the host"
+		case g.Level != "":
+			text = from
 		}
-		delete(known, b.name)
-	}
-	for _, a := range before {
-		if _, left := known[a.name]; left {
-			changes = append(changes, Change{Removed, a.name, a.show, "", "", a.rank < 0})
-			delete(known, a.name)
+		if strings.Contains(g.Level, "secret") {
+			text += ", secret"
 		}
+		return readable(text)
 	}
-	return changes
+	return readable(cmp.Or(g.Of, g.Level))
 }
 
-func index(list []item) map[string]item {
-	byName := make(map[string]item, len(list))
-	for _, i := range list {
-		byName[i.name] = i
+// closure returns one change that counts the store paths which came and went; nil if there are none.
+func closure(before, after plan.Plan, changes []grant.Change) []Change {
+	come, gone := 0, 0
+	for _, c := range changes {
+		switch {
+		case c.Key() != "closure":
+		case c.Came():
+			come++
+		default:
+			gone++
+		}
 	}
-	return byName
+	if come+gone == 0 {
+		return nil
+	}
+	count := func(p plan.Plan) string { return fmt.Sprintf("%d paths", len(p.Pins.Closure)) }
+	return []Change{{
+		Kind: Changed, Name: "closure", Before: count(before), After: count(after),
+		Note: fmt.Sprintf("%d new, %d gone", come, gone),
+	}}
 }
+
+// readable replaces late values by what stands for them in a profile: "~" and ".".
+func readable(text string) string { return late.Replace(text) }
+
+var late = strings.NewReplacer("${home}", "~", "${project}", ".")

@@ -145,6 +145,9 @@ func (s Sides) judged(c Change) Change {
 		c.Verdict = r.level(was.Level, is.Level)
 		if c.Verdict == Less && was.Of != is.Of && !c.Went() && !c.Came() {
 			c.Verdict = r.other
+			if r.rights && r.level("", is.Level) == Less { // none
+				c.Verdict = Unsure
+			}
 		}
 	}
 	return c
@@ -169,7 +172,7 @@ func (s Sides) implied(c Change) bool {
 func (s Sides) seen(at string) (v Verdict, shows string) {
 	had, could := s.nearest(s.Before, at)
 	has, can := s.nearest(s.After, at)
-	if can == "" || has == had && rules[Mount].level(could, can) == Less {
+	if r := rules[Mount]; r.level("", can) == Less || has == had && r.level(could, can) == Less {
 		return Less, has
 	}
 	return More, has

@@ -112,10 +112,15 @@ func (s setting) one(value any) Grant {
 		}
 		return Grant{Key: s.key, Level: profile.DevshellOff}
 	}
-	if s.rule.leveled() {
-		return Grant{Key: s.key, Level: fmt.Sprint(value)}
+	return One(s.key, fmt.Sprint(value))
+}
+
+// One returns the grant of a key that has one value.
+func One(key, value string) Grant {
+	if rules[key].leveled() {
+		return Grant{Key: key, Level: value}
 	}
-	return Grant{Key: s.key, Of: fmt.Sprint(value)}
+	return Grant{Key: key, Of: value}
 }
 
 // entry returns the grant of an entry of a list.
@@ -168,25 +173,27 @@ func secretText(s profile.Secret) string {
 	return strings.TrimSpace(said)
 }
 
-func agentText(a profile.Agent) string {
-	words := a.Command
-	if len(words) == 0 {
-		words = []string{a.Name}
-	}
-	text := ""
+// Words joins words, so that those which hold blanks are kept apart.
+func Words(words []string) string {
+	var quoted []string
 	for _, word := range words {
 		if word == "" || strings.ContainsAny(word, " \t\n\"") {
-			word = strconv.Quote(word) // words that hold blanks are kept apart
+			word = strconv.Quote(word)
 		}
-		text += " " + word
+		quoted = append(quoted, word)
 	}
+	return strings.Join(quoted, " ")
+}
+
+func agentText(a profile.Agent) string {
+	text := cmp.Or(Words(a.Command), Words([]string{a.Name}))
 	for _, v := range a.Env {
 		text += " with " + v.Text
 	}
 	for _, folder := range slices.Sorted(maps.Keys(a.Home)) {
 		text += ", " + a.Home[folder] + " " + folder
 	}
-	return text[1:]
+	return text
 }
 
 // Place has the folders that "~/" and "./" in a profile stand for, and the mounts that do not come from profiles.

@@ -10,7 +10,7 @@ import (
 type rule struct {
 	comes, goes, other Verdict    // a grant more; one less; another one, or another Of
 	chains             [][]string // levels, the one that lets in least first
-	rights             bool       // a level is rights: words, of which each lets in more
+	rights             bool       // a level is words, of which each of [rightWords] lets in more
 	limit              bool       // a level is a number, the less the narrower; 0: none
 }
 
@@ -29,6 +29,9 @@ func words(chains ...string) (r rule) {
 	}
 	return r
 }
+
+// rightWords are the rights to a mount or a variable: that the host's is seen, may be written, holds a secret.
+var rightWords = []string{"ro", "rw", "host", "secret"}
 
 // Keys of grants that no profile has.
 const (
@@ -66,7 +69,8 @@ func (r rule) level(was, is string) (v Verdict) {
 	case r.rights:
 		had := strings.Fields(was)
 		for right := range strings.FieldsSeq(is) {
-			if !slices.Contains(had, right) && (right != "ro" || !slices.Contains(had, "rw")) {
+			if slices.Contains(rightWords, right) && !slices.Contains(had, right) &&
+				(right != "ro" || !slices.Contains(had, "rw")) {
 				return More
 			}
 		}

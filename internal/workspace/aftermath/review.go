@@ -264,7 +264,9 @@ func checkouts(after project.Seen, before *project.Seen) (dirs []string) {
 }
 
 // isUsersCheckout reports whether the user has made a checkout while the session ran.
-func (v *place) isUsersCheckout(dir string) bool { return v.was.isUsers(path.Join(v.git.Root, dir, ".git")) }
+func (v *place) isUsersCheckout(dir string) bool {
+	return v.was.isUsers(path.Join(v.git.Root, dir, ".git"))
+}
 
 // repositories reports new repositories in folders that were there before.
 func (v *place) repositories() {

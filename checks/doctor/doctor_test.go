@@ -105,6 +105,14 @@ func faults(t *testing.T) map[string]fault {
 			script: over(env, ": >/mnt/it"),
 			name:   "sandbox", detail: "execvp", remedy: "install claudebox anew", untold: true,
 		},
+		"no file can be watched": {
+			script: "echo 0 >/proc/sys/user/max_inotify_instances",
+			name:   "launch", detail: "watch over what is covered", remedy: "fs.inotify.max_user_instances",
+		},
+		"git cannot read the project's repository": {
+			script: "cd $HOME/project && git init -q . && echo '[' >>.git/config",
+			name:   "launch", detail: "bad config line", remedy: "see whether `git fsck`",
+		},
 		"the disk is full": {
 			script: "mkdir -p $HOME/.claudebox\nmount -t tmpfs -o size=64k,mode=700 none $HOME/.claudebox\ncat /dev/zero >$HOME/.claudebox/fill 2>/dev/null || :",
 			name:   "state folder", detail: "is full", says: "no space left on device", remedy: "set CLAUDEBOX_HOME",

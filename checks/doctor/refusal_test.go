@@ -101,3 +101,23 @@ func (r refusal) compare(t *testing.T, check result) {
 		t.Errorf("a check: status %d, %+v; want %q with %q, remedy %q", check.status, failed, r.finding, r.says, r.remedy)
 	}
 }
+
+// Of D21: a check was green where the plan was known, and what it needs could not be had any more.
+func TestACheckIsRedWhereALaunchCannotHaveItsPackages(t *testing.T) {
+	w := newWorld(t)
+	write(t, filepath.Join(w.home, ownProfile), labProfile+"packages: [hello]\n")
+	for _, words := range [][]string{{"plan"}, {"check", "--format", "json"}} { // the evaluation is kept
+		if r := w.run(t, words...); r.status != 0 {
+			t.Fatalf("with a daemon: %+v", r)
+		}
+	}
+	w.env = append(w.env, "NIX_DAEMON_SOCKET_PATH="+w.home+"/nowhere")
+	launch, check := w.run(t, "shell", "--", "true"), w.run(t, "check", "--format", "json")
+	failed := of(check.findings(t), "failed")
+	if launch.status != 125 || !strings.Contains(launch.stderr, "no Nix daemon listens there") {
+		t.Errorf("a launch: %+v", launch)
+	}
+	if check.status != 125 || len(failed) == 0 || failed[0].Name != "profile" || !strings.Contains(failed[0].Detail, "no Nix daemon listens there") {
+		t.Errorf("a check: status %d, %+v", check.status, failed)
+	}
+}

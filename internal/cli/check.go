@@ -22,7 +22,8 @@ import (
 )
 
 const checkLong = `Look at everything that a launch in this folder needs, and say what is missing
-and what to do about it. Nothing is changed, and no agent is run.
+and what to do about it. The steps of a launch are taken, with a folder of
+claudebox's own that is thrown away: nothing is changed, and no agent is run.
 
 With --attack a sandbox of the profile is started around a project that is made
 for it, and our own program tries from inside what is known to have worked

@@ -27,7 +27,7 @@ type Checkup struct {
 // Check looks at everything that a launch with these options needs, first of
 // the session, then of the machine. It changes nothing.
 func Check(caller Caller, o Options) (c Checkup) {
-	asked, err := newCall(caller, o, looking)
+	asked, err := newCall(caller, o, asking)
 	if err != nil {
 		c.judge("caller", err, "")
 		c.Findings = append(c.Findings, doctor.Examine(doctor.Machine{})...)
@@ -39,13 +39,20 @@ func Check(caller Caller, o Options) (c Checkup) {
 	g := inputs{call: asked, userGit: readUserGit(asked)}
 	g.planned = c.plan(planner{asked, k})
 	c.parts(g, k)
-	c.launch(caller, o)
-	c.Findings = append(c.Findings, doctor.Examine(machine(g))...)
+	s := c.launch(caller, o)
+	found := doctor.Examine(machine(g))
+	c.Findings = append(c.Findings, found...)
+	if s != nil {
+		defer s.Close()
+		if doctor.Count(found, doctor.Failed) == 0 { // else the same fault would be told twice
+			c.rehearse(s)
+		}
+	}
 	return c
 }
 
-// looking is the Purpose of all that a check does.
-var looking = Purpose{Look: true}
+// looking is the Purpose of who starts nothing, asking that of a check.
+var looking, asking = Purpose{Look: true}, Purpose{Look: true, Ask: true}
 
 // plan finds the plan of the launch. If there is none it takes that of the default
 // profile, so that the rest can be looked at all the same; if there is none of that
@@ -115,15 +122,18 @@ func (c *Checkup) caches(in inputs) {
 	}
 }
 
-// launch prepares the whole launch, to find every fault that keeps it from starting, even one that no part knows of.
-func (c *Checkup) launch(caller Caller, o Options) {
+// launch prepares the whole launch, to find every fault that keeps it from starting, even one that no part knows of. It
+// returns the launch or, where the agent is what is wrong, that of a program of the sandbox's own; nil: none can be.
+func (c *Checkup) launch(caller Caller, o Options) *Session {
 	caller.Stderr = io.Discard // the same warnings were printed before
-	s, err := Prepare(caller, o, looking)
+	s, err := Prepare(caller, o, asking)
 	if err != nil {
 		c.judge("launch", err, "")
-		return
+		other := asking
+		other.Command = []string{"true"}
+		s, _ = Prepare(caller, o, other)
+		return s
 	}
-	defer s.Close()
 	c.judge("launch", nil, fmt.Sprintf("%d mounts, %d variables", len(s.Launch.Mounts), len(s.Launch.Env)))
 	c.secrets(s.Launch)
 	for _, left := range s.Launch.Left {
@@ -133,6 +143,7 @@ func (c *Checkup) launch(caller Caller, o Options) {
 		}
 		c.add("left out", level, left.Text)
 	}
+	return s
 }
 
 // secrets says of each secret where it may go, or that it can be read inside.

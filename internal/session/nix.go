@@ -110,7 +110,7 @@ func cachesInside(in inputs) inside.Caches {
 }
 
 // tryStore returns an error that says why this machine cannot give a sandbox a store of its own. Success is cached
-// until the next boot, or until claudebox's folder moves. With [Purpose.Look] it does not try, and returns nil.
+// until the next boot, or until claudebox's folder moves. With [Purpose.Look] or [Purpose.Dry] it does not try, and returns nil.
 func tryStore(in inputs) error {
 	var st unix.Stat_t
 	if err := unix.Stat(in.folders.Home, &st); err != nil {
@@ -123,7 +123,7 @@ func tryStore(in inputs) error {
 	bwrap, env, nix := in.tools[resolve.ToolBwrap], in.tools[resolve.ToolEnv], in.tools[resolve.ToolNix]
 	key := fmt.Sprintf("%s %d %s %s works\n", boot, st.Dev, in.folders.Home, nix)
 	file := filepath.Join(in.folders.Cache, "nix-inside")
-	if string(cachefile.Read(file)) == key || in.why.Look {
+	if string(cachefile.Read(file)) == key || in.why.Look || in.why.Dry {
 		return nil
 	}
 	if err := launch.TryStore(bwrap, env, nix, in.folders.Home); err != nil {

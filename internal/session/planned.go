@@ -129,7 +129,9 @@ func (p planner) read(file string) (planned, error) {
 	read := planned{plan: kept.Plan, tools: manifest.Tools}
 	if p.why.Look {
 		read.missing = namesOf(read.plan, absent(read.plan.Roots()))
-		return read, nil
+		if !p.why.Ask {
+			return read, nil
+		}
 	}
 	return read, p.keeper.holdFile(file, read.plan)
 }
@@ -249,6 +251,10 @@ func readManifest(file string) (*resolve.Manifest, error) {
 // look. If the sandbox is to see no more of the store than it needs, the resolution has that closure, too.
 func (p planner) resolve(ctx context.Context, m *resolve.Manifest, prof profile.Profile) (resolve.Resolution, error) {
 	store, cache := p.keeper.store(), filepath.Join(p.folders.Cache, "resolve")
+	var foresees resolve.Store
+	if p.why.Ask {
+		foresees = foresight{store}
+	}
 	if p.why.Dry {
 		cache = ""
 	}
@@ -264,7 +270,7 @@ func (p planner) resolve(ctx context.Context, m *resolve.Manifest, prof profile.
 	}
 	res, err := resolve.Packages(ctx, resolve.Request{
 		Manifest: m, System: system, Packages: prof.Packages, Toolbox: prof.Toolbox, Nixpkgs: prof.Nixpkgs,
-		Store: store, Evaluator: evaluator, Cache: cache, DryRun: p.why.Look,
+		Store: store, Evaluator: evaluator, Cache: cache, DryRun: p.why.Look, Foresees: foresees,
 	})
 	if prof.Nix.Daemon == profile.DaemonOff {
 		res.Nixpkgs.Path = "" // the packages are resolved by now, and nothing inside reads the source

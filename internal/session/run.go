@@ -200,17 +200,30 @@ func (r *running) begin() error {
 		}
 		r.after = append(r.after, begun)
 		agent = aftermath.Agent{} // the first folder's record has the agent's own files; once is enough
-		guarding, err := r.guardFolder(folder, session)
-		switch {
-		case errors.Is(err, guard.ErrApart):
-			r.lost.say(r.caller.Stderr, "what your tools obey unasked is not held back in "+diag.Name(folder.Path)+": "+
-				"it is on another file system than "+diag.Name(r.folders.Home))
-		case err != nil:
-			return unwatched(folder.Path, err)
-		default:
-			r.guards = append(r.guards, guarding)
+		if err := r.beginGuard(folder, session); err != nil {
+			return err
 		}
 	}
+	return r.watchCovers()
+}
+
+// beginGuard opens what holds back what the agent makes in a folder.
+func (r *running) beginGuard(folder given, session string) error {
+	guarding, err := r.guardFolder(folder, session)
+	switch {
+	case errors.Is(err, guard.ErrApart):
+		r.lost.say(r.caller.Stderr, "what your tools obey unasked is not held back in "+diag.Name(folder.Path)+": "+
+			"it is on another file system than "+diag.Name(r.folders.Home))
+	case err != nil:
+		return unwatched(folder.Path, err)
+	default:
+		r.guards = append(r.guards, guarding)
+	}
+	return nil
+}
+
+// watchCovers begins to watch over the covers in the given folders.
+func (r *running) watchCovers() error {
 	for _, folder := range r.given {
 		if folder.moved() {
 			continue

@@ -54,6 +54,7 @@ type Options struct {
 // Purpose says what a session is made for.
 type Purpose struct {
 	Look    bool     // nothing may be made or fetched, but for caches
+	Ask     bool     // of a look: the Nix daemon is asked whether what is missing can be had
 	Dry     bool     // not even caches may be written
 	Command []string // run this instead of the agent
 	Keep    bool     // the plan is made to be saved, and may be for another machine
@@ -144,24 +145,28 @@ func Prepare(c Caller, o Options, why Purpose) (*Session, error) {
 	if !why.Dry {
 		s.keeper.writeLater(s.inputs.home.Write)
 	}
-	var port int
 	if err == nil {
-		s.listener, port, err = listen(s.inputs)
-	}
-	if err == nil {
-		s.parts, err = gather(s.inputs, s.keeper, port)
-	}
-	if err == nil {
-		s.Instance, s.inside = s.parts.instance, s.parts.inside
-	}
-	if err == nil {
-		s.bound, err = bind(s.inputs, s.parts)
+		err = s.make()
 	}
 	if err != nil {
 		s.Close()
 		return nil, err
 	}
 	return s, nil
+}
+
+// make makes the launch of the session's inputs.
+func (s *Session) make() error {
+	listener, port, err := listen(s.inputs)
+	s.listener = listener
+	if err == nil {
+		s.parts, err = gather(s.inputs, s.keeper, port)
+	}
+	if err == nil {
+		s.Instance, s.inside = s.parts.instance, s.parts.inside
+		s.bound, err = bind(s.inputs, s.parts)
+	}
+	return err
 }
 
 // Close releases all that the session holds. It may be called at any stage of [Prepare].

@@ -171,6 +171,19 @@ func (k *keeper) holdFile(file string, p plan.Plan) error {
 // A plan file may come from another machine. What it names is fetched by the
 // daemon, from the binary caches that the daemon's own configuration trusts.
 
+// foresight is a store in which nothing is fetched or built: it says what could not be.
+type foresight struct{ *nixdaemon.Client }
+
+// Realise says of which targets the daemon knows no way to have them.
+func (f foresight) Realise(ctx context.Context, targets []string) (map[string]error, error) {
+	missing, err := f.QueryMissing(ctx, targets)
+	failed := map[string]error{}
+	for _, target := range missing.Unknown {
+		failed[target] = errors.New(cmp.Or(strings.Join(missing.Notes, "; "), "no binary cache has it"))
+	}
+	return failed, err
+}
+
 // fetch has the daemon protect the paths that a plan file names, and fetch those that
 // are not in the store. It prints first how much that is.
 func (k *keeper) fetch(file string, paths []string) error {
@@ -187,11 +200,14 @@ func (k *keeper) fetch(file string, paths []string) error {
 		if err != nil {
 			return err
 		}
-		if n := len(missing.WillSubstitute); n > 0 {
+		realise := k.store().Realise
+		if k.why.Look {
+			realise = foresight{k.store()}.Realise
+		} else if n := len(missing.WillSubstitute); n > 0 {
 			p.say(fmt.Sprintf("%s: %d store paths are to be fetched, %d MiB, unpacked %d MiB",
 				file, n, mebibytes(missing.DownloadSize), mebibytes(missing.NARSize)))
 		}
-		failed, err := k.store().Realise(ctx, gone)
+		failed, err := realise(ctx, gone)
 		if err != nil {
 			return err
 		}

@@ -43,7 +43,10 @@ func Packages(ctx context.Context, req Request) (Resolution, error) {
 		return Resolution{}, err
 	}
 	all = dropRepeated(all)
-	if !r.DryRun {
+	if r.DryRun {
+		r.Store = r.Foresees
+	}
+	if r.Store != nil {
 		if err := r.realise(ctx, all); err != nil {
 			return Resolution{}, err
 		}

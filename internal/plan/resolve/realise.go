@@ -70,8 +70,8 @@ func (r *resolver) build(ctx context.Context, all []*wanted, failed map[string]e
 			unbuilt = append(unbuilt, w)
 		}
 	}
-	if err := problemsOf(all); err != nil || len(unbuilt) == 0 {
-		return err
+	if err := problemsOf(all); err != nil || len(unbuilt) == 0 || r.DryRun {
+		return err // of a dry run: only a build says whether it succeeds
 	}
 	return r.buildAll(ctx, unbuilt)
 }

@@ -43,6 +43,7 @@ type Request struct {
 	Evaluator Evaluator
 	Cache     string // folder for cached evaluations, created when needed; empty: no cache
 	DryRun    bool   // report which packages are missing, but fetch and build none
+	Foresees  Store  // of a dry run: its Realise only says what could not be had; nil: nobody is asked
 
 	// Exists reports whether a store path is on disk. Nil means by lstat.
 	Exists func(path string) bool

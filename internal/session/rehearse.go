@@ -1,0 +1,81 @@
+package session
+
+import (
+	"io"
+	"os"
+	"strings"
+
+	"claudebox/internal/linux/pathname"
+	"claudebox/internal/sandbox/launch"
+)
+
+// rehearse takes the steps of a launch on the host, with a folder of claudebox's own that is thrown away, to find what
+// would keep it from starting. It neither makes the agent's home nor touches the project. What a launch would fetch
+// first is not there to take them with.
+func (c *Checkup) rehearse(s *Session) {
+	if len(s.missing) > 0 || os.MkdirAll(s.folders.Cache, 0o700) != nil { // no launch needs a cache
+		return
+	}
+	scratch, err := os.MkdirTemp(s.folders.Cache, "check-")
+	if err != nil {
+		return
+	}
+	defer os.RemoveAll(scratch)
+	again := &Session{inputs: s.inputs, keeper: &keeper{call: s.call}}
+	again.why, again.caller.Stderr, again.folders.Home = Purpose{Dry: true, Command: s.why.Command}, io.Discard, scratch
+	before := len(c.Findings)
+	if err = again.rehearse(); err != nil {
+		c.judge("launch", err, "")
+	}
+	for i := range c.Findings[before:] {
+		f := &c.Findings[before+i]
+		f.Detail = strings.ReplaceAll(f.Detail, scratch, s.folders.Home)
+		f.Remedy = strings.ReplaceAll(f.Remedy, scratch, s.folders.Home)
+	}
+}
+
+// rehearse makes the launch again, and takes its steps.
+func (s *Session) rehearse() (err error) {
+	if s.secrets, err = findSecrets(s.inputs); err == nil {
+		s.Instance, err = lookAtState(s.inputs)
+	}
+	if err == nil {
+		err = s.make()
+	}
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	r := &running{Session: s, runner: launch.Runner{Signals: launch.Listen(s.heeded)}}
+	defer r.close()
+	return r.rehearse()
+}
+
+// rehearse takes the steps of [running.Run] that only need a folder of claudebox's own, and opens what protects.
+func (r *running) rehearse() error {
+	defer r.closeWatches()
+	steps := []func() error{
+		func() error { return os.MkdirAll(r.Instance.Dir, 0o700) },
+		r.openNetwork, r.handOver, r.openNix,
+		func() error { return r.broker.start(r.Session) },
+		func() error { return r.keys.start(r.parts.git.keys, io.Discard) },
+		r.watchCovers,
+	}
+	for _, folder := range r.given {
+		held := heldFolder(r.inputs, folder.Project)
+		if !pathname.Below(held, r.folders.Home) {
+			continue // it would be made in a git folder of the user's
+		}
+		steps = append(steps, func() error { return os.MkdirAll(held, 0o700) },
+			func() error { return r.beginGuard(folder, "check") })
+	}
+	for _, step := range steps {
+		if err := r.runner.Signals.Interrupted(); err != nil {
+			return err
+		}
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}

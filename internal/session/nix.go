@@ -110,7 +110,8 @@ func cachesInside(in inputs) inside.Caches {
 }
 
 // tryStore returns an error that says why this machine cannot give a sandbox a store of its own. Success is cached
-// until the next boot, or until claudebox's folder moves. With [Purpose.Look] or [Purpose.Dry] it does not try, and returns nil.
+// until the next boot, or until claudebox's folder moves. With [Purpose.Look] or [Purpose.Dry] it does not try, and
+// returns nil.
 func tryStore(in inputs) error {
 	var st unix.Stat_t
 	if err := unix.Stat(in.folders.Home, &st); err != nil {

@@ -71,7 +71,7 @@ func (r *resolver) build(ctx context.Context, all []*wanted, failed map[string]e
 		}
 	}
 	if err := problemsOf(all); err != nil || len(unbuilt) == 0 || r.DryRun {
-		return err // of a dry run: only a build says whether it succeeds
+		return err // a dry run cannot know more: only a build can fail as one
 	}
 	return r.buildAll(ctx, unbuilt)
 }

@@ -70,7 +70,7 @@ rm mod; mkdir deep; echo y >"deep/a name"; git init -q sub; echo q >sub/q; head 
 
 func TestASessionOnABranchIsRefused(t *testing.T) {
 	w := onBranch(t)
-	w.plain(t, `git worktree add -q ../side -b side`)
+	w.plain(t, `git worktree add -q ../side -b side; git branch deep/er; git tag v1; git commit -qm two`)
 	for name, tc := range map[string]struct {
 		flags []string
 		want  string
@@ -88,6 +88,11 @@ func TestASessionOnABranchIsRefused(t *testing.T) {
 		"--from of one that is":    {[]string{"--branch", "other", "--from", "main"}, "it is there"},
 		"--from alone":             {[]string{"--from", "main"}, "--branch"},
 		"a mount of the project":   {[]string{"--branch", "x", "--mount-rw", "src"}, "changes nothing"},
+		"a name of git's":          {[]string{"--branch", "refs/heads/x"}, "does not cross"},
+		"a part too long":          {[]string{"--branch", strings.Repeat("x", 241)}, "does not cross"},
+		"one below a branch":       {[]string{"--branch", "other/x"}, "no branch beside \"other\""},
+		"one above a branch":       {[]string{"--branch", "deep"}, "no branch beside \"deep/er\""},
+		"the name of a tag":        {[]string{"--branch", "v1"}, "a tag, or a branch of a remote"},
 		"a mount around":           {[]string{"--branch", "x", "--mount-rw", w.path("project")}, "changes nothing"},
 	} {
 		t.Run(name, func(t *testing.T) { wantRefused(t, run(t, w.session("true", tc.flags...)), tc.want) })
@@ -97,8 +102,10 @@ func TestASessionOnABranchIsRefused(t *testing.T) {
 		wantRefused(t, run(t, w.session("true", "--branch", "x")), "git init")
 		w.plain(t, "git init -q -b main")
 		wantRefused(t, run(t, w.session("true", "--branch", "x")), "no commit")
+		w.plain(t, "rm -rf .git; git init -q --bare .bare; echo 'gitdir: .bare' >.git")
+		wantRefused(t, run(t, w.session("true", "--branch", "x")), "lies among its files")
 	})
-	if got := w.plain(t, "git for-each-ref refs/heads"); strings.Count(got, "\n") != 2 {
+	if got := w.plain(t, "git for-each-ref refs/heads; ls ~/.claudebox/branches/*/ 2>/dev/null || :"); strings.Count(got, "\n") != 3 {
 		t.Errorf("there are branches\n%s", got)
 	}
 }
@@ -384,6 +391,97 @@ func TestARebaseIsUnderWayWhenASessionOnABranchEnds(t *testing.T) {
 	wantEqual(t, w.plain(t, "git log -2 --format=%s feat; git branch --list 'claudebox/*'"), "next\ntheirs")
 }
 
+// While a session runs the user renames the branch, removes it, moves it, checks it out all the same, or makes another
+// in its place. What the user has made of it stays, and the agent's commits are beside; then the checkout can go.
+func TestTheUserTakesABranchFromItsSession(t *testing.T) {
+	for name, tc := range map[string]struct{ user, want string }{
+		"renamed":                  {"git branch -m feat mine", "claudebox/feat/feat=last main=one mine=first other=one"},
+		"removed":                  {"git update-ref -d refs/heads/feat", "claudebox/feat/feat=last main=one other=one"},
+		"moved":                    {"git update-ref refs/heads/feat main", "claudebox/feat/feat=last feat=one main=one other=one"},
+		"checked out":              {"git stash -qu; git switch -q --ignore-other-worktrees feat", "claudebox/feat/feat=last feat=first main=one other=one"},
+		"checked out elsewhere":    {"git worktree add -qf ../side feat", "claudebox/feat/feat=last feat=first main=one other=one"},
+		"a branch below its name":  {"git branch -m feat mine; git branch feat/sub mine", "claudebox/feat/feat=last feat/sub=first main=one mine=first other=one"},
+		"one below that of beside": {"git update-ref refs/heads/feat main; git branch claudebox/feat/feat/x", "claudebox-feat-feat=last claudebox/feat/feat/x=one feat=one main=one other=one"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := onBranch(t)
+			session := w.session(`git commit -qm first --allow-empty; for i in $(seq 1200); do [ -e end ] && break; sleep 0.05; git rev-parse -q --verify end >/dev/null && touch end; done; rm -f end; git commit -qm last --allow-empty`, "--branch", "feat")
+			if err := session.Start(); err != nil {
+				t.Fatal(err)
+			}
+			w.awaitBranch(t, "feat")
+			for end := time.Now().Add(patience); w.plain(t, "git log -1 --format=%s feat") != "first" && time.Now().Before(end); {
+				time.Sleep(20 * time.Millisecond)
+			}
+			w.plain(t, tc.user)
+			files, _, _ := strings.Cut(users, "; ls .git ") // which has the session's entry, too
+			before := w.plain(t, files)
+			w.plain(t, "git branch end main")
+			if err := session.Wait(); err != nil {
+				t.Error(err)
+			}
+			w.plain(t, "git branch -qD end")
+			wantEqual(t, w.plain(t, files), before)
+			const branches = `git for-each-ref --format='%(refname:lstrip=2)=%(subject)' refs/heads | tr '\n' ' '`
+			wantEqual(t, w.plain(t, branches), tc.want)
+			succeed(t, w.claudebox("branch", "remove", "feat"))
+			wantEqual(t, w.plain(t, branches), tc.want)
+		})
+	}
+}
+
+// A project that was moved finds the checkouts of its branches again; another one that is at its path now does not.
+func TestACheckoutOfABranchGoesWithItsRepository(t *testing.T) {
+	w := onBranch(t)
+	w.branchOf(t, "feat", `git commit -qm one --allow-empty; head -c 2000000 /dev/zero >big`)
+	first := w.project
+	w.plain(t, "mv ../project ../moved")
+	w.project = w.path("moved")
+	got := w.branchOf(t, "feat", `git log -1 --format=%s; ls big`)
+	wantEqual(t, got.stdout, "one\nbig\n")
+	if got := succeed(t, w.claudebox("branch", "list")); strings.Count(got, "feat") != 1 {
+		t.Errorf("the list is %s", got)
+	}
+	w.plain(t, "git clone -q . "+first)
+	w.project = first
+	wantEqual(t, run(t, w.claudebox("branch", "list")).stdout, "")
+	got = w.branchOf(t, "feat", `git log -1 --format=%s; ls big 2>&1 || :; git status --porcelain`)
+	wantEqual(t, got.stdout, "one\nls: cannot access 'big': No such file or directory\n")
+}
+
+// HEAD is on a branch without a commit: branches can be begun elsewhere, listed and compared.
+func TestABranchBesideAnUnbornOne(t *testing.T) {
+	w := onBranch(t)
+	w.plain(t, "git stash -qu; git switch -q --orphan new")
+	wantRefused(t, run(t, w.session("true", "--branch", "feat")), "--from BRANCH")
+	w.branchOf(t, "feat", `git commit -qm work --allow-empty`, "--from", "main")
+	if got := succeed(t, w.claudebox("branch", "list")); !regexp.MustCompile(`feat +kept +[1-9] +0`).MatchString(got) {
+		t.Errorf("the list is %s", got)
+	}
+	if got := succeed(t, w.claudebox("branch", "diff", "feat")); !strings.Contains(got, "+one\n") {
+		t.Errorf("the difference is %s", got)
+	}
+	wantEqual(t, w.plain(t, "git symbolic-ref HEAD; git log -1 --format=%s feat"), "refs/heads/new\nwork")
+}
+
+// Ctrl-C ends a checkout that takes long. Nothing of it stays, and the same words begin it anew.
+func TestACheckoutOfABranchIsInterrupted(t *testing.T) {
+	w := onBranch(t)
+	w.plain(t, `for f in $(seq 100); do echo $f >f$f; done; echo 'f9* filter=slow' >.gitattributes; git add .; git commit -qm many; git config filter.slow.smudge 'sleep 600; cat'`)
+	session := w.claudebox("shell", "--yes", "--branch", "feat", "--from", "HEAD", "--", "true")
+	if err := session.Start(); err != nil {
+		t.Fatal(err)
+	}
+	w.awaitBranch(t, "feat")
+	_ = session.Process.Signal(os.Interrupt)
+	if err := session.Wait(); session.ProcessState.ExitCode() != 130 {
+		t.Errorf("it ended with %v", err)
+	}
+	wantEqual(t, w.plain(t, "ls ~/.claudebox/branches/*/; git worktree list | wc -l; git config --unset filter.slow.smudge"), "1")
+	got := w.branchOf(t, "feat", `git status --porcelain | head -3; ls f* | wc -l`, "--from", "HEAD")
+	wantEqual(t, got.stdout, "100\n")
+}
+
 // At the end a line names what of the branch the user's tools would run.
 func TestWhatToolsRunOfABranchIsNamed(t *testing.T) {
 	w := onBranch(t)
@@ -490,7 +588,7 @@ func TestASessionOnABranchIn(t *testing.T) {
 	const work = `echo agent >>README.md; git commit -qam work; echo left >left`
 	for name, tc := range map[string]struct {
 		user, dir, branch, agent string
-		want                     string // of git log --format=%s -2 on the branch
+		elsewhere                string // where the repository is; empty: in the project
 	}{
 		"a subfolder":                        {user: "mkdir -p sub/deep; touch sub/deep/x; git add sub; git commit -qm sub", dir: "project/sub/deep", agent: `[ "$(basename $PWD)" = deep ]; cd ../..; ` + work},
 		"an ignored folder":                  {user: "echo out/ >.git/info/exclude; mkdir out; touch out/x", dir: "project/out", agent: `[ "$(basename $PWD)" = out ]; cd ..; ` + work},
@@ -506,6 +604,10 @@ func TestASessionOnABranchIn(t *testing.T) {
 		"a shallow clone":                    {user: "git commit -qm two --allow-empty; git clone -q --depth 1 file://$PWD ../shallow; rm -rf .git; mv ../shallow/.git .git", agent: work},
 		"a sparse checkout":                  {user: "mkdir in out; touch in/x out/x; git add in out; git commit -qm dirs; git sparse-checkout set in", agent: `[ -e in/x ]; ` + work},
 		"a separate git folder":              {user: "git init -q --separate-git-dir ../elsewhere.git; git config core.worktree $PWD", agent: work},
+		"a bare repository beside":           {user: "git clone -q --bare . ../bare.git; git -C ../bare.git worktree add -q ../one -b one", dir: "one", elsewhere: "bare.git", agent: work},
+		"a submodule of another": {
+			user: "git init -q ../top; git -C ../top -c protocol.file.allow=always submodule -q add $PWD sm; git -C ../top commit -qm sm; ls ../top/sm", dir: "top/sm", elsewhere: "top/sm", agent: work,
+		},
 		"a submodule": {
 			user:  "git init -q ../lib; git -C ../lib commit -qm l --allow-empty; git -c protocol.file.allow=always submodule -q add ../lib sm; git commit -qm sm",
 			agent: `git submodule status; ` + work,
@@ -532,7 +634,11 @@ func TestASessionOnABranchIn(t *testing.T) {
 			got := w.branchOf(t, branch, tc.agent)
 			again := w.branchOf(t, branch, `git status --porcelain; git log -1 --format=%s`)
 			w.project = main
+			if tc.elsewhere != "" {
+				w.project = w.path(tc.elsewhere)
+			}
 			wantEqual(t, w.plain(t, "git log --format=%s -2 '"+branch+"' --"), "what the agent left uncommitted\nwork")
+			w.project = main
 			if again.stdout != "what the agent left uncommitted\n" {
 				t.Errorf("the second session has %q\n%s", again.stdout, got.stderr)
 			}
@@ -565,7 +671,9 @@ func TestASessionOnABranchIsCutShort(t *testing.T) {
 	full.Args = append([]string{"bash", "-c", `ulimit -f 1000; exec "$@"`, "x", full.Path}, full.Args[1:]...)
 	full.Path, _ = exec.LookPath("bash")
 	wantRefused(t, run(t, full), "check out branch small")
-	w.plain(t, `touch $(dirname $(grep -l '"small"' ~/.claudebox/branches/*/*/record.json))/git/inner/index.lock`) // as of a git that was killed
+	wantEqual(t, w.plain(t, `grep -l '"small"' ~/.claudebox/branches/*/*/record.json || :`), "")
+	w.branchOf(t, "small", "true")
+	w.plain(t, `r=$(grep -l '"small"' ~/.claudebox/branches/*/*/record.json); sed -i 's/"Filled": true/"Filled": false/' $r; touch $(dirname $r)/git/inner/index.lock`) // as of a git that was killed
 	got = w.branchOf(t, "small", `git status --porcelain; wc -c <large`)
 	wantEqual(t, got.stdout, "3000000\n")
 	wantEqual(t, w.plain(t, users), before)

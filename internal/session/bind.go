@@ -270,7 +270,8 @@ func hostOf(in inputs, p parts) launch.Host {
 		Setting: launch.Setting{
 			Bwrap: in.tools[resolve.ToolBwrap], Env: in.tools[resolve.ToolEnv], Bash: in.tools[resolve.ToolBash],
 			Shim:    plan.ToolPath(in.plan, resolve.ToolEnv),
-			Project: in.project.Path, Branch: in.options.Branch, Dir: in.project.Dir, State: in.Instance.Dir,
+			Project: in.project.Path, Branch: in.options.Branch, Undone: in.undone(),
+			Dir: in.project.Dir, State: in.Instance.Dir,
 			Agent: p.agent.Agent, Devshell: p.devshell.stage, Request: in.options.Words,
 			Limited: p.limited, Seccomp: seccomp.Filter(),
 		},

@@ -132,7 +132,10 @@ func branchPart(in inputs) (made part) {
 		begins = "a new checkout of what is committed"
 	}
 	made.note(fmt.Sprintf("branch %s: %s; nothing of it is in your folder before you merge it", b.Name, begins))
-	if n := len(b.Pending); n > 0 {
+	if b.Remote != "" {
+		made.note(b.Remote + " is there, and this branch begins at HEAD: `--from " + b.Remote + "` begins there")
+	}
+	if len(b.Pending) > 0 {
 		made.note(fmt.Sprintf("not committed, and not there: %s", diag.Some(b.Pending, 5)))
 	}
 	return made
@@ -145,6 +148,14 @@ func claudesHome(in inputs) bool { return in.plan.Agent.Name == "claude" && in.p
 // isOfBranch reports whether a path of the host is one of the branch's own.
 func (in inputs) isOfBranch(at string) bool {
 	return in.branch != nil && pathname.Below(at, in.branch.Dir)
+}
+
+// undone is how much the user has not committed, where that is not on the branch that the session works on.
+func (in inputs) undone() int {
+	if in.branch == nil {
+		return 0
+	}
+	return len(in.branch.Pending)
 }
 
 // putBranch has the checkout in the project's place, and refuses a mount by which the agent would write to the user's.
@@ -197,7 +208,7 @@ func (r *running) fillBranch() error {
 	if r.held == nil {
 		return nil
 	}
-	if err := r.held.Fill(); err != nil {
+	if err := r.runner.Signals.Interruptible(r.held.Fill); err != nil {
 		return err
 	}
 	without, lines, err := r.held.Lay()

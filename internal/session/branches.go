@@ -115,26 +115,31 @@ func (b Branches) settle(name string) (lines []string, err error) {
 		return nil, err
 	}
 	defer held.Close()
-	return settleBranch(held)
+	lines, _, err = settleBranch(held)
+	return lines, err
 }
 
-// settleBranch is [Branches.settle] for a branch that is held.
-func settleBranch(held *branch.Held) (lines []string, err error) {
+// settleBranch is [Branches.settle] for a branch that is held. stays are the lines on what did not cross.
+func settleBranch(held *branch.Held) (lines, stays []string, err error) {
 	if held.Fresh {
-		return nil, nil
+		return nil, nil, nil
 	}
 	git, err := handover.Begin(handover.Request{Places: []handover.Place{held.Place()}, Tools: held.Tools})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	lines, err = held.Leave()
+	stays = slices.DeleteFunc(slices.Clone(lines), branch.IsCommit)
 	for _, told := range git.End(true) {
 		lines = append(lines, told.Line())
+		if !told.HasCrossed() {
+			stays = append(stays, told.Line())
+		}
 	}
 	if err == nil {
 		err = held.Done()
 	}
-	return lines, err
+	return lines, stays, err
 }
 
 // Remove removes what is kept of a branch, once all that it holds has crossed; with force, whatever it holds.
@@ -148,10 +153,9 @@ func (b Branches) Remove(name string, force bool) error {
 		return err
 	}
 	defer held.Close()
-	lines, err := settleBranch(held)
-	lines = slices.DeleteFunc(lines, branch.IsCommit)
-	if !force && (err != nil || len(lines) > 0) {
-		for _, line := range lines {
+	_, stays, err := settleBranch(held)
+	if !force && (err != nil || len(stays) > 0) {
+		for _, line := range stays {
 			err = errors.Join(err, errors.New(line))
 		}
 		return diag.Wrap("remove branch "+name, err, "look at it with `claudebox branch diff "+name+"`; --force removes it")

@@ -38,6 +38,7 @@ type Setting struct {
 	Shim     string // path of env inside, which looks up the program there, see [command]
 	Project  string // canonical folder, mounted at its own path
 	Branch   string // the branch of which a checkout is mounted there instead; empty: none
+	Undone   int    // how much of the user's work is not committed, and is not in that checkout
 	Dir      string // current folder inside, at or below Project
 	State    string // the instance's folder on the host; the agent sees only parts of it
 	Agent    Agent

@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"context"
 	"os"
 	"os/signal"
 	"slices"
@@ -124,6 +125,38 @@ func (sig *Signals) Interrupted() error {
 		}
 	}
 	return nil
+}
+
+// Interruptible calls do with a context that ends when a signal comes that is to end claudebox. It then returns the
+// [ExitError] of that. Signals that stop a job stay in the queue.
+func (sig *Signals) Interruptible(do func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- do(ctx) }()
+	var aside []os.Signal
+	defer func() {
+		for _, s := range aside {
+			select {
+			case sig.signals <- s:
+			default: // the queue is full of others
+			}
+		}
+	}()
+	for {
+		select {
+		case err := <-ended:
+			return err
+		case s := <-sig.signals:
+			if !slices.Contains(guarded, s.(syscall.Signal)) {
+				aside = append(aside, s)
+				continue
+			}
+			cancel()
+			<-ended
+			return exit(128 + int(s.(syscall.Signal)))
+		}
+	}
 }
 
 // Release stops catching signals: they end this process as usual. It is called when the session has ended and nothing

@@ -141,7 +141,10 @@ func agentName(l launch.Launch) string {
 
 // project says what lies at the project's path.
 func (v View) project(l launch.Launch) string {
-	if l.Branch != "" {
+	switch {
+	case l.Branch != "" && l.Undone > 0:
+		return fmt.Sprintf("%s, a checkout of branch %s, without %d uncommitted", v.name(l.Project), l.Branch, l.Undone)
+	case l.Branch != "":
 		return v.name(l.Project) + ", a checkout of its own on branch " + l.Branch
 	}
 	return v.name(l.Project) + ", read-write"
@@ -168,7 +171,11 @@ func (v View) given(l launch.Launch, lines int) string {
 	if len(also) == 0 {
 		return layout.Shorten(head, v.room())
 	}
-	head = layout.Shorten(v.name(l.Project), max(v.room()/2, least)) + "; read-write too: "
+	name := v.name(l.Project)
+	if l.Branch != "" {
+		name += " on branch " + l.Branch
+	}
+	head = layout.Shorten(name, max(v.room()/2, least)) + "; read-write too: "
 	return head + v.list(also, "", v.columns(lines)-layout.Width(head))
 }
 

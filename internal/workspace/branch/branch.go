@@ -1,6 +1,7 @@
 package branch
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -9,7 +10,11 @@ import (
 	"strconv"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"claudebox/internal/diag"
+	"claudebox/internal/linux/identity"
+	"claudebox/internal/linux/pathname"
 	"claudebox/internal/workspace/handover"
 )
 
@@ -39,6 +44,7 @@ type Branch struct {
 	Damaged  bool     // its record cannot be read: it can be removed only
 	NoLayers string   // why big folders of those are not there; empty: they are
 	Pending  []string // what is not committed in the user's folder, and is not there
+	Remote   string   // a remote's branch of this name, at which a new one does not begin
 }
 
 // foldersName is the folder of all checkouts in claudebox's own.
@@ -46,8 +52,13 @@ const foldersName = "branches"
 
 func short(text string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(text)))[:16] }
 
+// keyOf identifies a repository: also where it was moved, and not one that is at its path now.
+func keyOf(outer string) string {
+	return short(cmp.Or(string(identity.At(unix.AT_FDCWD, outer+"/objects")), outer))
+}
+
 // folderOf is the folder of a repository's branches.
-func folderOf(home, outer string) string { return path.Join(home, foldersName, short(outer)) }
+func folderOf(home, outer string) string { return path.Join(home, foldersName, keyOf(outer)) }
 
 // git is the folder of the branch's place.
 func (b Branch) git() string { return b.Dir + "/git" }
@@ -61,7 +72,7 @@ func (b Branch) Checkout() string { return b.Dir + "/closed/tree" }
 // Place is the branch's place for the hand-over.
 func (b Branch) Place() handover.Place {
 	p := b.Repo
-	p.Folder, p.Branch, p.Start, p.Own = b.git(), b.Name, b.Start, true
+	p.Folder, p.Branch, p.Start, p.Own, p.Key = b.git(), b.Name, b.Start, true, path.Base(path.Dir(b.Dir))
 	p.Trees, p.Within = []handover.Tree{{Rel: ".", Path: b.Tree}}, nil
 	return p
 }
@@ -75,9 +86,14 @@ func Look(r Request) (b Branch, err error) {
 		return b, diag.Errorf(op, "make one with `git init` and a first commit; if there is one, `claudebox plan` "+
 			"says what is wrong with it", "this project has no git repository")
 	}
-	if !handover.CanCross(r.Name) || strings.HasPrefix(r.Name, "claudebox/") {
+	if rel, in := pathname.Cut(r.Repo.Outer, r.Tree); in && rel != ".git" {
+		return b, diag.Errorf(op, "start claudebox in a checkout of it: `git worktree add ../work`",
+			"its git folder lies among its files, in %s", diag.Name(rel))
+	}
+	if !isName(r.Name) {
 		return b, diag.Errorf(op, "use letters, digits and - _ . / as in `fix-login`",
-			"a branch of this name does not cross: a prompt or a shell could obey its signs, or it means another")
+			"a branch of this name does not cross: a prompt or a shell could obey its signs, or it means another, "+
+				"or is too long")
 	}
 	b.Dir = path.Join(folderOf(r.Home, r.Repo.Outer), short(r.Name))
 	known, err := recall(b.Dir)
@@ -99,6 +115,14 @@ func Look(r Request) (b Branch, err error) {
 	return b, nil
 }
 
+// isName reports whether a branch of a session may have a name. Each part is a file's name, with ".lock" for a moment.
+func isName(name string) bool {
+	const longest = 240
+	isLong := func(part string) bool { return len(part) > longest }
+	return handover.CanCross(name) && !strings.HasPrefix(name, "claudebox/") && !strings.HasPrefix(name, "refs/") &&
+		!slices.ContainsFunc(strings.Split(name, "/"), isLong)
+}
+
 // rel is the git folder of the user's checkout, relative to the repository's.
 func (b Branch) rel() string {
 	i := slices.IndexFunc(b.Repo.Trees, func(t handover.Tree) bool { return t.Path == b.Tree })
@@ -108,12 +132,13 @@ func (b Branch) rel() string {
 // mostPending is how many names of what is not committed are read.
 const mostPending = 1000
 
-// askScript prints where a new branch begins, the branches with their commits and checkouts, and what git ignores as a
-// whole and what is not committed, each ended by a mark.
+// askScript prints where a new branch begins, the branches and what is called like this one, with their commits and
+// checkouts, and what git ignores as a whole and what is not committed, each ended by a mark.
 const askScript = `export GIT_DIR=%[1]s
 [ -z %[2]s ] || g rev-parse --verify -q %[2]s'^{commit}' || echo none
 mark
-g for-each-ref --format='%%(refname) %%(objectname) %%(worktreepath)' refs/heads || exit 1
+g for-each-ref --format='%%(refname) %%(objectname)' refs/heads %[4]s || exit 1
+g worktree list --porcelain || exit 1
 mark
 g -c core.excludesFile=/tmp/excludes --work-tree=%[3]s status --porcelain --ignored -z --no-renames || exit 1
 `
@@ -124,9 +149,10 @@ func (b *Branch) ask(op string) error {
 	if b.Fresh && from == "" {
 		from = "HEAD"
 	}
-	own, isRef := "refs/heads/"+b.Name, false
+	called := diag.Quote("refs/tags/"+b.Name) + " " + diag.Quote("refs/remotes/"+b.Name) + " " +
+		diag.Quote("refs/remotes/*/"+b.Name)
 	script := b.excludes() + fmt.Sprintf(askScript, diag.Quote(path.Join(b.Repo.Outer, b.rel())), diag.Quote(from),
-		diag.Quote(b.Tree))
+		diag.Quote(b.Tree), called)
 	answer, err := handover.Ask(b.Repo, b.Tools, script, b.Tree, b.Tree)
 	if err != nil {
 		return diag.Wrap(op, err, "see whether `git status` works here")
@@ -135,29 +161,9 @@ func (b *Branch) ask(op string) error {
 	if len(parts) != 3 {
 		return diag.Wrap(op, errors.New("git answers with what it would not say"), "see whether `git status` works here")
 	}
-	for line := range strings.Lines(parts[1]) {
-		ref, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
-		object, tree, _ := strings.Cut(rest, " ")
-		if ref == own {
-			isRef, b.tip = true, object
-		}
-		if ref == own && tree != "" && tree != b.Place().Checkout() {
-			return diag.Errorf(op, "use another name, or `git switch` to another branch there",
-				"it is checked out in %s", diag.Name(tree))
-		}
-	}
 	b.Start = strings.TrimSpace(parts[0])
-	switch {
-	case b.Changes && b.Fresh && (isRef || b.From != ""):
-		return diag.Errorf(op, "leave --with-changes out, or use another name and no --from",
-			"your changes go with a new branch that begins at HEAD")
-	case b.From != "" && isRef:
-		return diag.Errorf(op, "leave --from out, or use another name", "it is there: it does not begin at %s",
-			strconv.Quote(b.From))
-	case b.Start == "none" && b.From == "":
-		return diag.Errorf(op, "make a first commit with `git commit`", "the repository has no commit to begin at")
-	case b.Start == "none":
-		return diag.Errorf(op, "name a branch, a tag or a commit", "git knows no commit %s", strconv.Quote(b.From))
+	if err := b.lookAtRefs(op, parts[1]); err != nil {
+		return err
 	}
 	var ignored []string
 	for entry := range strings.SplitSeq(parts[2], "\x00") {
@@ -175,4 +181,50 @@ func (b *Branch) ask(op string) error {
 		}
 	}
 	return b.lookIgnored(ignored)
+}
+
+// lookAtRefs refuses a name that the user's branches, as git lists them with the checkouts, do not allow, or that git
+// would take for another thing.
+func (b *Branch) lookAtRefs(op, list string) error {
+	own, tree, same, remote := "refs/heads/"+b.Name, "", false, ""
+	for line := range strings.Lines(list) {
+		word, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		switch {
+		case word == own:
+			b.tip = rest
+		case word == "worktree":
+			tree = rest
+		case word == "branch" && rest == own && tree != b.Place().Checkout():
+			return diag.Errorf(op, "use another name, or `git switch` to another branch there",
+				"it is checked out in %s", diag.Name(tree))
+		case b.Fresh && (strings.HasPrefix(word, own+"/") || strings.HasPrefix(own, word+"/")):
+			return diag.Errorf(op, "use another name", "git has no branch beside %s",
+				strconv.Quote(strings.TrimPrefix(word, "refs/heads/")))
+		case word == "refs/tags/"+b.Name || word == "refs/remotes/"+b.Name:
+			same = true
+		case strings.HasPrefix(word, "refs/remotes/") && strings.HasSuffix(word, "/"+b.Name):
+			remote = strings.TrimPrefix(word, "refs/remotes/")
+		}
+	}
+	elsewhere := b.tip != "" && b.tip != b.Start
+	switch {
+	case b.Changes && b.Fresh && (elsewhere || b.From != ""):
+		return diag.Errorf(op, "leave --with-changes out, or use another name and no --from",
+			"your changes go with a new branch that begins at HEAD")
+	case b.From != "" && elsewhere:
+		return diag.Errorf(op, "leave --from out, or use another name", "it is there: it does not begin at %s",
+			strconv.Quote(b.From))
+	case b.Start == "none" && b.From == "" && b.tip == "":
+		return diag.Errorf(op, "make a first commit with `git commit`, or begin it with --from BRANCH",
+			"HEAD has no commit to begin at")
+	case b.Start == "none" && b.From != "":
+		return diag.Errorf(op, "name a branch, a tag or a commit", "git knows no commit %s", strconv.Quote(b.From))
+	case b.tip != "" || !b.Fresh:
+	case same:
+		return diag.Errorf(op, "use another name",
+			"a tag, or a branch of a remote, is called so: git would take the one for the other")
+	case b.From == "":
+		b.Remote = remote
+	}
+	return nil
 }

@@ -1,6 +1,7 @@
 package branch
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -26,6 +27,7 @@ type Held struct {
 	Talk         *beneath.Folder // of conversations
 	record       record
 	left         string // the branch as an earlier session left it
+	entered      bool   // all is open, and the record could be read
 }
 
 // Open locks the branch, and makes its folder.
@@ -61,7 +63,11 @@ func (h *Held) open() (err error) {
 	if err := h.record.remember(h.Dir); err != nil {
 		return err
 	}
-	return h.enter()
+	if err := h.enter(); err != nil {
+		return err
+	}
+	h.entered = !h.Damaged
+	return nil
 }
 
 // enter opens the closed folder for a moment, to have descriptors of what is in it.
@@ -89,10 +95,13 @@ func (h *Held) Done() error {
 	return h.record.remember(h.Dir)
 }
 
-// Close lets go of the branch.
+// Close lets go of the branch. Of a checkout that was not finished nothing stays: no agent was there.
 func (h *Held) Close() {
 	if h.lock != nil {
 		h.release()
+	}
+	if h.entered && !h.record.Filled {
+		_ = h.Remove() // else it is finished the next time
 	}
 	for _, f := range []*beneath.Folder{h.tree, h.layers, h.Talk, h.closed} {
 		if f != nil {
@@ -144,7 +153,7 @@ func (h *Held) OpenPath(at string) (int, error) {
 }
 
 // run runs a script in a box with the checkout.
-func (h *Held) run(script, input string, limit time.Duration, bind ...string) ([]byte, error) {
+func (h *Held) run(ctx context.Context, script, input string, limit time.Duration, bind ...string) ([]byte, error) {
 	fd, err := h.tree.OpenFD(".", unix.O_PATH|unix.O_DIRECTORY)
 	if err != nil {
 		return nil, err
@@ -152,7 +161,7 @@ func (h *Held) run(script, input string, limit time.Duration, bind ...string) ([
 	tree := os.NewFile(uintptr(fd), "tree")
 	defer tree.Close()
 	work := handover.Work{Place: h.Place(), Tools: h.Tools, Tree: tree, At: h.Tree, Time: limit}
-	return work.Run(script, input, bind...)
+	return work.Run(ctx, script, input, bind...)
 }
 
 // Has reports whether a folder, or a file, is in the checkout, at a path with no link on the way.
@@ -203,7 +212,7 @@ g add -u -- .%[3]s || exit 1
 }
 
 // Fill checks the branch out, if that was not done yet. The inner git folder is there.
-func (h *Held) Fill() error {
+func (h *Held) Fill(ctx context.Context) error {
 	// An inner folder that was made anew has no index: then what is in the checkout is what the agent left.
 	script := "[ -e \"$GIT_DIR/index\" ] || g read-tree HEAD || exit 1\n" + forwardScript(h.Name)
 	var bind []string
@@ -222,7 +231,7 @@ func (h *Held) Fill() error {
 		err = nil
 	}
 	if err == nil {
-		_, err = h.run(script, "", fillTime, bind...)
+		_, err = h.run(ctx, script, "", fillTime, bind...)
 	}
 	if err == nil {
 		h.record.Filled, h.record.Open = true, true

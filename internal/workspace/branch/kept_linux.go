@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -66,7 +67,9 @@ func List(r Request) (list []Kept, err error) {
 			bind = append(bind, at+"/closed"+name, "/run/claudebox/kept/"+entry.Name()+name)
 		}
 		ref := diag.Quote("refs/heads/" + known.Name)
-		fmt.Fprintf(&script, "g rev-list --left-right --count HEAD...%s -- 2>/dev/null || echo - -\n"+
+		fmt.Fprintf(&script, "if ! g rev-parse -q --verify %s >/dev/null; then echo - -\n"+
+			"elif g rev-parse -q --verify HEAD >/dev/null; then g rev-list --left-right --count HEAD...%[1]s --\n"+
+			"else printf '0\\t'; g rev-list --count %[1]s --; fi\n"+
 			"du -s -B1 /run/claudebox/kept/%s/tree /run/claudebox/kept/%[2]s/layers 2>/dev/null | { n=0; "+
 			"while read -r s _; do n=$((n+s)); done; echo $n; } || :\n", ref, entry.Name())
 		list = append(list, k)
@@ -74,6 +77,7 @@ func List(r Request) (list []Kept, err error) {
 	if len(list) == 0 {
 		return nil, nil
 	}
+	defer func() { slices.SortFunc(list, func(a, b Kept) int { return strings.Compare(a.Name, b.Name) }) }()
 	answer, err := handover.Ask(r.Repo, r.Tools, script.String(), bind...)
 	lines := strings.Split(string(answer), "\n")
 	if err != nil || len(lines) < 2*len(list) {
@@ -123,7 +127,7 @@ func (b Branch) Diff(stat bool) ([]byte, error) {
 	if stat {
 		how = "--stat"
 	}
-	text, err := b.askInside(fmt.Sprintf(`h=$(GIT_DIR=%s g rev-parse HEAD) || exit 1
+	text, err := b.askInside(fmt.Sprintf(`h=$(GIT_DIR=%s g rev-parse -q --verify HEAD) || :
 b=$(g merge-base "$h" HEAD) || b=$(g hash-object -t tree /dev/null)
 g -c core.quotePath=false diff --no-color --no-ext-diff --no-textconv %s "$b" -- || exit 1
 g -c core.quotePath=false ls-files -o --exclude-standard | head -n 1000 |

@@ -2,6 +2,7 @@ package branch
 
 import (
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -259,7 +260,7 @@ func (h *Held) ignoredInside() (map[string]bool, error) {
 		return taken, nil
 	}
 	const script = "g -c core.excludesFile=/tmp/excludes check-ignore -z --stdin || [ $? = 1 ]\n"
-	answer, err := h.run(h.excludes()+script, ask, time.Minute)
+	answer, err := h.run(context.Background(), h.excludes()+script, ask, time.Minute)
 	for at := range strings.SplitSeq(string(answer), "\x00") {
 		taken[strings.TrimSuffix(at, inIt)] = true
 	}

@@ -1,6 +1,7 @@
 package branch
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -83,7 +84,8 @@ var said = map[string]string{
 
 // Leave commits what the agent has not committed. It returns lines for people. Nothing may run inside any more.
 func (h *Held) Leave() (lines []string, err error) {
-	answer, err := h.run(h.excludes()+fmt.Sprintf(leaveScript, diag.Quote(h.Name), large, many), "", leaveTime)
+	script := h.excludes() + fmt.Sprintf(leaveScript, diag.Quote(h.Name), large, many)
+	answer, err := h.run(context.Background(), script, "", leaveTime)
 	if err != nil {
 		return nil, err
 	}

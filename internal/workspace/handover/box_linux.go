@@ -159,11 +159,16 @@ var errInUse = errors.New("it was changed meanwhile")
 
 // run runs a script to its end and returns what it printed.
 func (s side) run(script, input string, writes bool, bind ...string) ([]byte, error) {
+	return s.runIn(context.Background(), script, input, writes, bind...)
+}
+
+// runIn is [side.run] as long as a context lasts.
+func (s side) runIn(within context.Context, script, input string, writes bool, bind ...string) ([]byte, error) {
 	limit := answerTime
 	if s.work != nil {
 		limit = s.work.Time
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	ctx, cancel := context.WithTimeout(within, limit)
 	defer cancel()
 	cmd := s.command(ctx, script, strings.NewReader(input), writes, bind...)
 	defer closeFiles(cmd)
@@ -174,6 +179,8 @@ func (s side) run(script, input string, writes bool, bind ...string) ([]byte, er
 	err := cmd.Run()
 	exit := (*exec.ExitError)(nil)
 	switch {
+	case within.Err() != nil:
+		return nil, within.Err()
 	case ctx.Err() != nil:
 		return nil, fmt.Errorf("git did not answer within %v", limit)
 	case answer.Over:

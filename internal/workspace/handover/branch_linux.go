@@ -2,6 +2,7 @@ package handover
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"maps"
 	"os"
@@ -17,8 +18,11 @@ import (
 // A session on a branch has a checkout of its own, which is none of the user's: HEAD, index, stashes and tags stay on
 // their side. Only branches cross.
 
-// Checkout is the path that the user's git shows for the checkout of a branch. Nothing is there.
-func (p Place) Checkout() string { return "/run/claudebox/branches/" + p.Branch }
+// checkouts is where the user's git sees those of sessions on a branch. Nothing is there.
+const checkouts = "/run/claudebox/branches/"
+
+// Checkout is the path that the user's git shows for the checkout of a branch.
+func (p Place) Checkout() string { return checkouts + p.Branch }
 
 // CanCross reports whether a branch may have a name: [crosses].
 func CanCross(branch string) bool { return crosses("refs/heads/" + branch) }
@@ -37,6 +41,9 @@ func onBranchScript(p Place) string {
 	return fmt.Sprintf(`export GIT_DIR=$C
 g rev-parse --verify -q %[1]s >/dev/null || g update-ref %[1]s %[2]s || exit 1
 g symbolic-ref HEAD %[1]s && g update-ref -d refs/stash || exit 1
+for f in config config.worktree; do
+  for s in worktree bare; do [ ! -e "$C/$f" ] || g config --file "$C/$f" --unset-all core.$s || :; done
+done
 `, ref, diag.Quote(cmp.Or(p.Start, "HEAD")))
 }
 
@@ -60,10 +67,10 @@ func (w *Work) again() *os.File {
 
 // Run runs a script, in which g is git. Hooks do not run, and nothing leaves the box but what the script prints. bind
 // are further files and folders, read-only.
-func (w Work) Run(script, input string, bind ...string) ([]byte, error) {
+func (w Work) Run(ctx context.Context, script, input string, bind ...string) ([]byte, error) {
 	s := innerOf(w.Place, w.Tools)
 	s.work = &w
-	return s.run(prelude+sameScript(w.Place)+"export GIT_DIR=$C\n"+script, input, true, bind...)
+	return s.runIn(ctx, prelude+sameScript(w.Place)+"export GIT_DIR=$C\n"+script, input, true, bind...)
 }
 
 // Ask runs a script on the user's repository in a box that writes nothing. bind are further folders, read-only.
@@ -94,6 +101,7 @@ func (d *decision) onBranch(p Place, base, inner, outer Side, known map[string]s
 		case i == b && b == "" && strings.HasPrefix(name, "refs/heads/"+ours+p.Branch+"/"): // the session made it
 		case i == b && (name == own || inner.Taken[name] != ""): // it is checked out inside
 			d.showUsers(name, o, known)
+		case i == b && o != "" && inTheWay(name, inner): // the agent has another one in its place
 		case i == b:
 			d.in.Refs = append(d.in.Refs, RefChange{name, o, i})
 			d.common(name, o)
@@ -128,7 +136,7 @@ func (d *decision) outwards(p Place, name string, mine bool, base, inner, outer 
 	branch := strings.TrimPrefix(name, "refs/heads/")
 	contains := func(of string) bool { return f.forward[[2]string{o, of}] }
 	remark := func(why string) {
-		d.wait(name, why+"; the agent's commits are on "+d.beside(p, branch, i, outer, known))
+		d.wait(name, why+"; "+forkedTo+d.beside(p, branch, i, outer, known))
 	}
 	switch {
 	case i == "" && mine && name != "refs/heads/"+p.Branch && o == b && !f.taken[name]:

@@ -32,7 +32,7 @@ func (w *world) work(tree, script string) string {
 		w.Fatal(err)
 	}
 	defer f.Close()
-	text, err := (Work{w.places[0], w.tools, f, w.project, time.Minute}).Run(script, "")
+	text, err := (Work{w.places[0], w.tools, f, w.project, time.Minute}).Run(w.Context(), script, "")
 	if err != nil {
 		w.Fatalf("%s: %v", script, err)
 	}

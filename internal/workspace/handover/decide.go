@@ -226,6 +226,11 @@ func (d *decision) common(name, object string) {
 // forkedTo stands before the name that the agent's commits have.
 const forkedTo = "the agent's commits are on "
 
+// HasCrossed reports whether the remark is on commits that are on a branch of another name outside.
+func (r Remark) HasCrossed() bool {
+	return strings.HasPrefix(r.About, "refs/heads/") && strings.Contains(r.Text, forkedTo)
+}
+
 // fork gives each side the other's commits under another name. known has the agent's commits that were given a name
 // before, by branch.
 func (d *decision) fork(branch, i, o string, outer Side, known map[string]string) {

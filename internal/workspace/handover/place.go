@@ -1,6 +1,7 @@
 package handover
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"fmt"
 	"path"
@@ -22,6 +23,8 @@ type Place struct {
 	// Own is the repository of the project itself: without it there is no session. Of another one that git cannot read,
 	// the agent sees nothing.
 	Own bool
+	// Key is what the agent's own git folder knows the repository by; empty: its path.
+	Key string
 	// Secrets are names below Outer that are not copied: they hold what is secret.
 	Secrets []string
 }
@@ -42,7 +45,7 @@ func Name(outer string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(o
 func (p Place) Inner() string { return p.Folder + "/inner" }
 
 // Shared is where the user's objects lie inside.
-func (p Place) Shared() string { return "/run/claudebox/git/" + Name(p.Outer) }
+func (p Place) Shared() string { return "/run/claudebox/git/" + cmp.Or(p.Key, Name(p.Outer)) }
 
 // Mount is a folder that is mounted for a place.
 type Mount struct {

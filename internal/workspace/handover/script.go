@@ -47,8 +47,15 @@ for f in HEAD packed-refs config shallow; do
   if [ -e "$C/$f" ] && [ ! -f "$C/$f" ]; then echo "$f is no file" >&2; exit 1; fi
 done
 g for-each-ref --format='%(objectname) %(refname) %(symref) %(worktreepath)' || exit 1; mark
-if g rev-parse -q --verify refs/stash >/dev/null; then g stash list --format='%H %gs' || exit 1; fi; mark
 `)
+	switch {
+	case p.Branch == "":
+		b.WriteString("if g rev-parse -q --verify refs/stash >/dev/null; then " +
+			"g stash list --format='%H %gs' || exit 1; fi\n")
+	case !inner: // of a branch with two checkouts, for-each-ref names one
+		b.WriteString("g worktree list --porcelain || exit 1\n")
+	}
+	b.WriteString("mark\n")
 	for _, t := range p.Trees {
 		fmt.Fprintf(&b, "export GIT_DIR=%s\nif [ -f \"$GIT_DIR/HEAD\" ]; then head_of; mark; "+
 			"g ls-files --stage -z || exit 1; mark\n", diag.Quote(p.dir(t)))

@@ -19,7 +19,12 @@ func (p Place) settings() map[string][]string {
 		return nil
 	}
 	entries, _ := gitconfig.Parse(gitconfig.Sanitise(content))
-	return byName(entries)
+	all := byName(entries)
+	if p.Branch != "" { // the working tree of a branch is another one
+		delete(all, "core.worktree")
+		delete(all, "core.bare")
+	}
+	return all
 }
 
 func byName(entries []gitconfig.Entry) map[string][]string {

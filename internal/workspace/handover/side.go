@@ -135,7 +135,8 @@ func parse(answer []byte, trees []Tree) (side Side, err error) {
 	if err = side.parseRefs(parts[0]); err != nil {
 		return side, err
 	}
-	side.parseStash(parts[1])
+	side.parseStash(parts[1]) // one of the two is there
+	side.parseTaken(parts[1])
 	for n, t := range trees {
 		of := parts[2+n*each:][:each]
 		state := State{Files: map[string]string{}}
@@ -189,6 +190,21 @@ func (s *Side) parseRefs(text string) error {
 		}
 	}
 	return nil
+}
+
+// parseTaken reads what `git worktree list --porcelain` prints: a checkout of the user's counts before those of sessions
+// on a branch.
+func (s *Side) parseTaken(text string) {
+	tree := ""
+	for line := range strings.Lines(text) {
+		word, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		switch {
+		case word == "worktree":
+			tree = rest
+		case word == "branch" && !strings.HasPrefix(tree, checkouts):
+			s.Taken[rest] = tree
+		}
+	}
 }
 
 func (s *Side) parseStash(text string) {

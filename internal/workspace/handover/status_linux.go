@@ -76,8 +76,8 @@ func settlePlace(r Request, p Place, chosen map[string]Choice) (s Status, err er
 	}
 	for _, r := range append(l.events, l.remarks...) {
 		w := Wait{About: strings.TrimPrefix(strings.TrimPrefix(r.About, "refs/"), "heads/"), Text: r.Text}
-		if _, name, forked := strings.Cut(r.Text, forkedTo); forked && strings.HasPrefix(r.About, "refs/heads/") {
-			w.Branch = name
+		if r.HasCrossed() {
+			_, w.Branch, _ = strings.Cut(r.Text, forkedTo)
 		}
 		s.Waits = append(s.Waits, w)
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/profile/grant"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/session"
 	"claudebox/internal/ui/audit"
@@ -54,7 +56,7 @@ func planFlagIn(command []string) string {
 // runLaunch prepares a session, shows what will enter, asks, and runs it; it asks
 // again where what enters has changed since the answer. A dry run stops after showing.
 func runLaunch(sys System, o options, command []string) error {
-	var seen []string
+	var seen grant.Set
 	for tries := 0; ; {
 		approved, err := startSeen(sys, o, command, seen)
 		if errors.Is(err, session.ErrAgain) && tries < 3 { // as several that are the first ones here
@@ -69,10 +71,10 @@ func runLaunch(sys System, o options, command []string) error {
 }
 
 // startSeen prepares a session. If what enters is what the user has seen, or need not be asked about, it runs the
-// session and returns nil. Else it asks, and returns the lines that the user approved of, for the caller to pass as
+// session and returns nil. Else it asks, and returns what the user approved of, for the caller to pass as
 // seen the next time: while the user thought, files may have been made that have to be hidden. What was approved is
 // kept, so that the next question can say what changed.
-func startSeen(sys System, o options, command, seen []string) (approved []string, err error) {
+func startSeen(sys System, o options, command []string, seen grant.Set) (approved grant.Set, err error) {
 	s, err := session.Prepare(sys.Caller(), o.Options, session.Purpose{Look: o.DryRun, Dry: o.DryRun, Command: command})
 	if err != nil {
 		return nil, err
@@ -85,8 +87,8 @@ func startSeen(sys System, o options, command, seen []string) (approved []string
 		return nil, err
 	}
 	about := subjectOf(s, command)
-	if slices.Equal(seen, about.lines) {
-		s.Instance.Approve(about.name, seen)
+	if slices.Equal(seen, about.now) {
+		s.Instance.Approve(about.name, audit.EncodeApproval(seen))
 	} else {
 		if approved, err = approve(sys, s, about, o.Yes); err != nil || approved != nil {
 			return approved, err
@@ -158,73 +160,74 @@ func show(sys System, s *session.Session) error {
 // subject is what a user is asked about: the name by which the answer is kept, what
 // enters, and what was approved last.
 type subject struct {
-	name            string
-	lines, approved []string
+	name          string
+	now, approved grant.Set
 }
 
 // subjectOf returns the subject of a launch: a profile with its agent, or a command of the user's own in the same
 // sandbox. A command's answer is kept under a name of its own. It is compared with the agent's where that lets in all
 // that the command's does, or where there is no other.
 func subjectOf(s *session.Session, command []string) subject {
-	profile := s.Launch.Plan.Profile
-	about := subject{profile, audit.Lines(s.Launch), s.Instance.Approved(profile)}
-	if line := s.PlanLine(); line != "" {
-		about.lines = append(about.lines, line)
-		slices.Sort(about.lines) // for [audit.Difference]
-	}
-	if dir := s.BranchDir(); dir != "" { // an answer is for all branches: the lines are the same but for the folder
+	about := subject{name: s.Launch.Plan.Profile, now: audit.Grants(s.Launch, s.PlanDigest())}
+	if dir := s.BranchDir(); dir != "" { // an answer is for all branches: they differ by the folder alone
 		about.name += ", a branch"
-		about.approved = s.Instance.Approved(about.name)
-		for i, line := range about.lines {
-			about.lines[i] = strings.ReplaceAll(line, dir, "(branch)")
+		for i, g := range about.now {
+			about.now[i].Name = strings.ReplaceAll(g.Name, dir, "(branch)")
+			about.now[i].Of = strings.ReplaceAll(g.Of, dir, "(branch)")
 		}
-		slices.Sort(about.lines)
+		about.now = about.now.Sorted()
 	}
+	about.approved = about.kept(s)
 	if command == nil {
 		return about
 	}
 	about.name += ", a command"
-	isAgent := func(line string) bool { return strings.HasPrefix(line, "agent ") }
-	about.lines, about.approved = slices.DeleteFunc(about.lines, isAgent), slices.DeleteFunc(about.approved, isAgent)
-	if own := s.Instance.Approved(about.name); len(own) > 0 && about.grants(s) {
+	isAgent := func(g grant.Grant) bool { return g.Key == "agent" }
+	about.now, about.approved = slices.DeleteFunc(about.now, isAgent), slices.DeleteFunc(about.approved, isAgent)
+	if own := about.kept(s); len(own) > 0 && about.grants(s) {
 		about.approved = own
 	}
 	return about
 }
 
-// grants reports whether the launch lets in what was not approved; see [audit.Grants].
+// kept returns what was approved last under the subject's name.
+func (a subject) kept(s *session.Session) grant.Set {
+	return audit.DecodeApproval(s.Instance.Approved(a.name), a.now)
+}
+
+// grants reports whether the launch lets in what was not approved; see [audit.Asks].
 func (a subject) grants(s *session.Session) bool {
 	gone := func(path string) bool {
 		_, err := os.Lstat(path)
 		return errors.Is(err, fs.ErrNotExist)
 	}
 	return len(a.approved) == 0 || refuseLinked(s, a.approved) != nil ||
-		audit.Grants(s.Launch, a.approved, a.lines, gone)
+		audit.Asks(audit.Compare(s.Launch, a.approved, a.now), gone)
 }
 
 // approve shows what will enter and asks, unless a flag, the profile, or an earlier
-// answer makes that needless. It returns the lines that were approved; nil, if nobody was
+// answer makes that needless. It returns what was approved; nil, if nobody was
 // asked. If the flag or the profile says not to ask, it fails where [refuseLinked] does.
-func approve(sys System, s *session.Session, about subject, yes bool) (lines []string, err error) {
+func approve(sys System, s *session.Session, about subject, yes bool) (approved grant.Set, err error) {
 	if yes || s.Confirm() == "never" {
 		return nil, refuseLinked(s, about.approved)
 	}
 	if s.Confirm() == "changed" && !about.grants(s) {
-		if !slices.Equal(about.lines, s.Instance.Approved(about.name)) {
-			s.Instance.Approve(about.name, about.lines) // they are less: what comes back is asked about
+		if kept := audit.EncodeApproval(about.now); !bytes.Equal(kept, s.Instance.Approved(about.name)) {
+			s.Instance.Approve(about.name, kept) // it is less: what comes back is asked about
 		}
 		return nil, nil
 	}
-	var changes []string
+	var changes []grant.Change
 	if len(about.approved) > 0 {
-		changes = audit.Difference(about.approved, about.lines)
+		changes = audit.Compare(s.Launch, about.approved, about.now)
 	}
-	return about.lines, sys.question(s, changes)
+	return about.now, sys.question(s, changes)
 }
 
 // question shows what will enter, with its changes since the last answer, and asks
 // about it until the user has said yes or no.
-func (sys System) question(s *session.Session, changes []string) error {
+func (sys System) question(s *session.Session, changes []grant.Change) error {
 	s.JudgeImports()
 	view := viewOn(sys.Stderr, s.Facts)
 	for {
@@ -263,9 +266,9 @@ func (sys System) announce(s *session.Session) {
 
 // refuseLinked is for launches that ask nobody. It returns an error for a mount that was never approved and
 // that is reached by a link which an agent could have made.
-func refuseLinked(s *session.Session, approved []string) error {
+func refuseLinked(s *session.Session, approved grant.Set) error {
 	for _, m := range s.Linked() {
-		if !slices.Contains(approved, audit.MountLine(m.Mount)) {
+		if !slices.Contains(approved, audit.MountGrant(m.Mount)) {
 			return diag.Errorf("mount "+m.Source+" ("+m.Why+")",
 				"name that path itself, or look at the link and start once without `--yes` to approve of it",
 				"it is reached by the link %s, which an agent could have made", m.Link)

@@ -15,13 +15,13 @@ func (in inputs) Confirm() string {
 	return in.plan.Confirm
 }
 
-// PlanLine is a line that the user approves besides those of the audit: the digest of a plan that an agent could have
-// written. It is empty for any other plan.
-func (in inputs) PlanLine() string {
+// PlanDigest is what the user approves besides what enters: the digest of a plan that an agent could have written. It
+// is empty for any other plan.
+func (in inputs) PlanDigest() string {
 	if !in.agentCouldWrite() {
 		return ""
 	}
-	return "plan " + in.plan.Digest()
+	return in.plan.Digest()
 }
 
 // agentCouldWrite reports whether the plan is, or was made of, a file that an agent could have written, in this project

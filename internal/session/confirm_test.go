@@ -36,7 +36,7 @@ func TestAnAgentPutsAnotherFileInThePlaceOfAnApprovedSecret(t *testing.T) {
 	line := func(file, secret string) string {
 		c := aCall(t, Options{})
 		p := plan.Plan{Secrets: []plan.Secret{{Variable: "TOKEN", File: secret, Hosts: []string{"example.org"}}}}
-		return inputs{call: c, planned: planned{plan: p, ownFiles: []string{filepath.Join(c.Facts.Home, file)}}}.PlanLine()
+		return inputs{call: c, planned: planned{plan: p, ownFiles: []string{filepath.Join(c.Facts.Home, file)}}}.PlanDigest()
 	}
 	if was := line("project/plan.json", "~/token"); was == "" || was == line("project/plan.json", "~/.ssh/id") {
 		t.Errorf("both plans are approved by %q", was)

@@ -37,17 +37,17 @@ type fileRecord struct {
 
 func readRecord(dir *beneath.Folder) record { return decoded[record](dir.Read(recordName, jsonLimit)) }
 
-// approvals are the lines that the user approved last, by subject.
-type approvals map[string][]string
+// approvals are what the user approved last, by subject, as the caller encodes it.
+type approvals map[string]json.RawMessage
 
-// Approved returns the lines that the user approved last in this instance on a subject (a profile, say); nil: none.
-func (in *Instance) Approved(of string) []string {
+// Approved returns what the user approved last in this instance on a subject (a profile, say); nil: nothing.
+func (in *Instance) Approved(of string) []byte {
 	return decoded[approvals](beneath.ReadIn(in.Dir, approvedName, jsonLimit))[of]
 }
 
-// Approve sets what the user has approved on a subject. [Instance.Prepare] writes it, as there may be no instance
-// before.
-func (in *Instance) Approve(of string, lines []string) { in.approval = approvals{of: lines} }
+// Approve sets what the user has approved on a subject, in JSON. [Instance.Prepare] writes it: before there may be no
+// instance.
+func (in *Instance) Approve(of string, json []byte) { in.approval = approvals{of: json} }
 
 // keepApproval adds the new approval to the stored ones.
 func (in *Instance) keepApproval() error {

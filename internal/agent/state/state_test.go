@@ -287,14 +287,14 @@ func TestApprovalsAreKeptOutOfReach(t *testing.T) {
 	in, err := state.Look(w.request())
 	must(t, err)
 	for _, profile := range []string{"default", "work"} {
-		in.Approve(profile, []string{"a line", "another of " + profile + "\nwith a line end"})
+		in.Approve(profile, []byte(`["another of `+profile+`\nwith a line end"]`))
 		must(t, in.Prepare())
 		must(t, in.Close())
 		in, err = state.Look(w.request())
 		must(t, err)
 	}
 	for _, profile := range []string{"default", "work"} {
-		if got := in.Approved(profile); len(got) != 2 || got[1] != "another of "+profile+"\nwith a line end" {
+		if got := string(in.Approved(profile)); got != `["another of `+profile+`\nwith a line end"]` {
 			t.Errorf("%s: got %q", profile, got)
 		}
 	}

@@ -30,6 +30,20 @@ func (s Set) Level(key string) string {
 	return ""
 }
 
+// Sorted returns the set by keys and names. Of grants of one name the last stays.
+func (s Set) Sorted() Set {
+	slices.SortStableFunc(s, func(a, b Grant) int {
+		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Name, b.Name))
+	})
+	var made Set
+	for i, g := range s {
+		if i == len(s)-1 || g.id() != s[i+1].id() {
+			made = append(made, g)
+		}
+	}
+	return made
+}
+
 // Verdict is whether a change lets in more.
 type Verdict int
 

@@ -21,6 +21,7 @@ var (
 	protects = rule{Less, More, Unsure, nil, false, false}
 	used     = rule{More, Unsure, Unsure, nil, false, false} // a secret; it is kept out of all variables
 	limits   = rule{limit: true}
+	harmless = rule{Less, Less, Less, nil, false, false}
 )
 
 func words(chains ...string) (r rule) {
@@ -45,6 +46,11 @@ var rules = func() map[string]rule {
 	all := map[string]rule{
 		Variable: {goes: Less, rights: true},
 		Mount:    {rights: true},
+
+		// The parts of the dev shell, which is the project's own.
+		"devshell.flake": {goes: Less, other: Less}, "devshell.file": {goes: Less, other: Less},
+		"devshell.noHook": harmless, "devshell.watch": harmless,
+		"devshell.require": harmless, "devshell.wait": harmless,
 	}
 	for _, s := range settings {
 		all[s.key] = s.rule

@@ -179,10 +179,13 @@ func secrecy(secret bool) string {
 
 var accesses = map[plan.MountKind]string{plan.Bind: "rw", plan.ROBind: "ro", plan.ROData: "ro", plan.Closure: "ro"}
 
+// hidden is the access to what a mount covers.
+const hidden = "hidden"
+
 // access is what a mount gives. A folder that is kept in its place is hidden from nobody.
 func access(m launch.Mount) string {
 	if m.Hides() && m.Kind != plan.Bind {
-		return "hidden"
+		return hidden
 	}
 	return accesses[m.Kind]
 }

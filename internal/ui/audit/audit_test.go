@@ -12,6 +12,7 @@ import (
 	"claudebox/internal/diag/layout"
 	"claudebox/internal/plan"
 	"claudebox/internal/plan/diff"
+	"claudebox/internal/profile/grant"
 	"claudebox/internal/sandbox/launch"
 )
 
@@ -136,23 +137,26 @@ func TestColourIsOnlyPaint(t *testing.T) {
 	}
 }
 
+// difference is what changed from one launch to another, for people.
+func difference(before, after launch.Launch) []string {
+	return View{}.told(Compare(after, Grants(before, ""), Grants(after, "")))
+}
+
 func TestDifferenceNamesWhatIsNewAndWhatIsGone(t *testing.T) {
-	before := Lines(example())
 	l := example()
 	l.Tier = "none"
 	l.Mounts = l.Mounts[:3]
 	want := []string{
 		"+ network none",
-		"- mount ro " + plan.DaemonSocketDir + " at " + plan.DaemonSocketDir,
-		"- mount rw /srv/data at /data",
 		"- network full",
-		"- nix daemon",
+		"- rw /data ← /srv/data",
+		"- ro " + plan.DaemonSocketDir,
 	}
-	got := Difference(before, Lines(l))
+	got := difference(example(), l)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
-	if diff := Difference(before, before); len(diff) != 0 {
+	if diff := difference(l, l); len(diff) != 0 {
 		t.Errorf("equal launches differ in %q", diff)
 	}
 }
@@ -161,13 +165,12 @@ func TestANewValueIsNoWiderSandbox(t *testing.T) {
 	l := example()
 	l.Env[0].Value = "sk-ant-another"
 	l.Request = []string{"another", "prompt"}
-	if diff := Difference(Lines(example()), Lines(l)); len(diff) != 0 {
+	if diff := difference(example(), l); len(diff) != 0 {
 		t.Errorf("differs in %q", diff)
 	}
 }
 
 func TestAWeakerProtectionIsAChange(t *testing.T) {
-	before := Lines(example())
 	for name, weaken := range map[string]func(*plan.Plan){
 		"git's configuration is writable": func(p *plan.Plan) { p.Git.Config = "writable" },
 		"nothing is protected":            func(p *plan.Plan) { p.Protect.Mode = "off" },
@@ -176,7 +179,7 @@ func TestAWeakerProtectionIsAChange(t *testing.T) {
 	} {
 		l := example()
 		weaken(&l.Plan)
-		if len(Difference(before, Lines(l))) == 0 {
+		if len(difference(example(), l)) == 0 {
 			t.Errorf("%s, and the user is not asked", name)
 		}
 	}
@@ -209,7 +212,7 @@ func TestTheNetworkIsToldInWords(t *testing.T) {
 					t.Errorf("there is no %q in\n%s", want, text)
 				}
 			}
-			lines := Lines(l)
+			lines := each(Grants(l, ""), line)
 			for _, want := range tc.lines {
 				if !slices.Contains(lines, want) {
 					t.Errorf("%q is no line of what is approved", want)
@@ -281,21 +284,22 @@ func TestOnlyWhatIsGrantedIsAskedAbout(t *testing.T) {
 	} {
 		before, after := example(), example()
 		before.Mounts, after.Mounts = base, tc.mounts
-		if got := Grants(after, Lines(before), Lines(after), func(path string) bool { return path == tc.gone }); got != tc.want {
-			t.Errorf("%s: asked: %v\n%q", name, got, Difference(Lines(before), Lines(after)))
+		changes := Compare(after, Grants(before, ""), Grants(after, ""))
+		if got := Asks(changes, func(path string) bool { return path == tc.gone }); got != tc.want {
+			t.Errorf("%s: asked: %v\n%q", name, got, View{}.told(changes))
 		}
 	}
 	for change, want := range map[string]bool{
 		"+ variable NEW from host": true, "+ package jq": true, "- package jq": false, "- network host a.example": false,
-		"- secret X is used for a.example": true, "+ plan 00ff": true, "- protection on": true,
+		"- secret X is used for a.example": true, "+ plan 00ff": true, "- protection on": true, "- x": true, "+ x": true,
 	} {
-		approved, lines := []string{"x"}, []string{"x"}
+		var approved, now grant.Set
 		if line := change[2:]; change[0] == '+' {
-			lines = slices.Sorted(slices.Values(append(lines, line)))
+			now = ofLine(line)
 		} else {
-			approved = slices.Sorted(slices.Values(append(approved, line)))
+			approved = ofLine(line)
 		}
-		if got := Grants(example(), approved, lines, func(string) bool { return false }); got != want {
+		if got := Asks(Compare(example(), approved, now), func(string) bool { return false }); got != want {
 			t.Errorf("%s: asked: %v", change, got)
 		}
 	}
@@ -304,14 +308,14 @@ func TestOnlyWhatIsGrantedIsAskedAbout(t *testing.T) {
 func TestAChangeIsShort(t *testing.T) {
 	v := View{View: layout.View{Home: "/home/u", Width: 80}}
 	for line, want := range map[string]string{
-		"+ mount rw /home/u/p/.git/worktrees/b at /home/u/p/.git/worktrees/b": "+ rw ~/p/.git/worktrees/b",
-		"- mount ro /srv/x at /home/u/x":                                      "- ro ~/x ← /srv/x",
-		"+ mount hidden /home/u/.claudebox/empty at /home/u/p/k":              "+ hidden ~/p/k",
-		"+ mount ro /a at b at /a at b":                                       "+ ro '/a at b'",
-		"+ network full":                                                      "+ network full",
-		"+ a\x1bb":                                                            `+ a\x1bb`,
+		"mount rw /home/u/p/.git/worktrees/b at /home/u/p/.git/worktrees/b": "rw ~/p/.git/worktrees/b",
+		"mount ro /srv/x at /home/u/x":                                      "ro ~/x ← /srv/x",
+		"mount hidden /home/u/.claudebox/empty at /home/u/p/k":              "hidden ~/p/k",
+		"mount ro /a at b at /a at b":                                       "ro '/a at b'",
+		"network full":                                                      "network full",
+		"secret a\x1bb":                                                     `secret a\x1bb`,
 	} {
-		if got := v.change(line); got != want {
+		if got := v.grant(ofLine(line)[0]); got != want {
 			t.Errorf("%q: got %q, want %q", line, got, want)
 		}
 	}

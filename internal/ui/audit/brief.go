@@ -13,6 +13,7 @@ import (
 	"claudebox/internal/network/hostpattern"
 	"claudebox/internal/nix/storepath"
 	"claudebox/internal/plan"
+	"claudebox/internal/profile/grant"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/secret/broker"
 )
@@ -25,7 +26,7 @@ const briefLines = 16
 // question included. What matters most stands last, next to the question.
 // changes are those since the last launch that was approved here. A field
 // takes more than one line as long as there is room for that.
-func (v View) Brief(l launch.Launch, changes []string) string {
+func (v View) Brief(l launch.Launch, changes []grant.Change) string {
 	const most = 8
 	for each := most; ; each-- {
 		text, fits := v.brief(l, changes, each)
@@ -37,7 +38,7 @@ func (v View) Brief(l launch.Launch, changes []string) string {
 
 // brief gives each field that matters at most each lines, and reports whether
 // all warnings found room.
-func (v View) brief(l launch.Launch, changes []string, each int) (text string, fits bool) {
+func (v View) brief(l launch.Launch, changes []grant.Change, each int) (text string, fits bool) {
 	p := page{View: v}
 	all := each // of what is red or left out
 	each = min(each, 3)
@@ -60,7 +61,7 @@ func (v View) brief(l launch.Launch, changes []string, each int) (text string, f
 		p.few("remarks", fmt.Sprintf("%d, which d shows", n), "", 1)
 	}
 	if len(changes) > 0 {
-		p.few("changed", p.list(v.whole(changes), "", p.columns(each)), layout.Yellow, each)
+		p.few("changed", p.list(unbrokenLines(v.told(changes)), "", p.columns(each)), layout.Yellow, each)
 	}
 	colour := ""
 	if ownReached(l) || l.Tier != "none" && len(l.Plan.Network.Out) > 0 { // services of this machine, too
@@ -186,7 +187,7 @@ func (v View) columns(lines int) int { return v.room() + (lines-1)*v.room()*3/4 
 func (v View) hidden(l launch.Launch) string {
 	var covered []string
 	for _, m := range l.Mounts {
-		if access(m) != "hidden" {
+		if access(m) != hidden {
 			continue
 		}
 		name := v.name(m.Destination)

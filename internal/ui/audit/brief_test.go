@@ -10,6 +10,7 @@ import (
 	"claudebox/internal/diag"
 	"claudebox/internal/diag/layout"
 	"claudebox/internal/plan"
+	"claudebox/internal/profile/grant"
 	"claudebox/internal/sandbox/launch"
 )
 
@@ -77,9 +78,9 @@ func fiveProfiles() map[string]launch.Launch {
 
 func TestTheQuestionFitsIntoATerminal(t *testing.T) {
 	for name, l := range fiveProfiles() {
-		var changes []string
+		var changes []grant.Change
 		if name == "everything" {
-			changes = Difference(Lines(example()), Lines(l))
+			changes = Compare(l, Grants(example(), ""), Grants(l, ""))
 		}
 		for _, width := range []int{60, 80, 140} {
 			text := View{View: layout.View{Home: "/home/u", Width: width}}.Brief(l, changes) + Question + "\n"
@@ -112,7 +113,7 @@ func TestARedRemarkIsNeverLeftOut(t *testing.T) {
 	for count := range 12 {
 		l := fiveProfiles()["everything"]
 		l.Warnings = l.Warnings[:count]
-		text := v.Brief(l, []string{"+ network full"})
+		text := v.Brief(l, []grant.Change{{After: grant.One("network", "full")}})
 		more := 0
 		if _, tail, is := strings.Cut(text, "more in red"); is {
 			fmt.Sscan(text[strings.LastIndexByte(text[:len(text)-len(tail)-len("more in red")], '\n'):], &more)
@@ -176,7 +177,7 @@ func TestNothingHostileReachesTheTerminalAtTheQuestion(t *testing.T) {
 	l.Warnings, l.Plan.Network.Allow = []string{bad}, []string{bad}
 	l.Mounts = append(l.Mounts, launch.Mount{Kind: plan.ROData, Destination: l.Project + "/a" + bad, Why: launch.WhyHidden})
 	v := View{View: layout.View{Home: "/home/u", Width: 140}}
-	for _, text := range []string{v.Brief(l, []string{"+ " + bad}), v.Line(l), v.Warnings(l)} {
+	for _, text := range []string{v.Brief(l, []grant.Change{{After: grant.One("network", bad)}}), v.Line(l), v.Warnings(l)} {
 		if strings.ContainsAny(text, bad[:1]+"\a") {
 			t.Errorf("%q", text)
 		}
@@ -192,13 +193,13 @@ func TestAHostOfTheOwnNetworkAndAProxyAreTold(t *testing.T) {
 	l := fiveProfiles()["everything"]
 	l.Tier = "allow"
 	l.Plan.Network = plan.Network{Tier: "allow", Allow: []string{"gitlab.corp"}}
-	before := Lines(l)
+	before := l
 	v := View{View: layout.View{Home: "/home/u", Width: 140, Colour: true}}
 	if strings.Contains(v.Brief(l, nil), layout.Red+"allow") {
 		t.Error("a list of public hosts is red")
 	}
 	l.Plan.Network.Private, l.Plan.Network.Via = []string{"gitlab.corp"}, "http://proxy.corp:3128"
-	if changes := Difference(before, Lines(l)); len(changes) != 4 || !strings.Contains(strings.Join(changes, "\n"), "network host gitlab.corp (may be in your own network)") {
+	if changes := difference(before, l); len(changes) != 2 || !strings.Contains(strings.Join(changes, "\n"), "network host gitlab.corp (may be in your own network)") {
 		t.Errorf("changed: %q", changes)
 	}
 	for name, text := range map[string]string{"question": v.Brief(l, nil), "audit": v.Text(l)} {
@@ -209,8 +210,8 @@ func TestAHostOfTheOwnNetworkAndAProxyAreTold(t *testing.T) {
 		}
 	}
 	l.Plan.Network = plan.Network{Tier: "inet", Except: []string{"10.0.0.1"}}
-	if l.Tier = "inet"; !strings.Contains(strings.Join(Lines(l), "\n"), "network inet except 10.0.0.1") {
-		t.Errorf("an exception is not approved: %q", Lines(l))
+	if l.Tier = "inet"; !slices.Contains(Grants(l, ""), grant.Grant{Key: "network.except", Name: "10.0.0.1"}) {
+		t.Errorf("an exception is not approved: %q", Grants(l, ""))
 	}
 }
 

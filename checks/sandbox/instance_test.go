@@ -245,3 +245,31 @@ func TestAFullDiskStopsTheLaunchAndLeavesNothing(t *testing.T) {
 		t.Errorf("no remedy: %s", got.stderr)
 	}
 }
+
+// Of D29: the launch says where the old history is, and what it says to do works, before a start and after one.
+func TestAProjectThatWasMovedIsToldWhereItsHistoryIs(t *testing.T) {
+	for name, began := range map[string]bool{"before a start there": false, "after one": true} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			at := w.project + "-moved"
+			w.inside(t, "mkdir -p ~/.claude/projects/${PWD//[^a-zA-Z0-9]/-}; echo kept >~/.claude/projects/${PWD//[^a-zA-Z0-9]/-}/x.jsonl")
+			if err := os.Rename(w.project, at); err != nil {
+				t.Fatal(err)
+			}
+			w.project = at
+			got := run(t, w.claudebox("shell", "--dry-run", "--", "true"))
+			_, rest, said := strings.Cut(strings.Join(strings.Fields(got.stdout+got.stderr), " "), "`claudebox instance move ")
+			if !said {
+				t.Fatalf("nothing is said: %+v", got)
+			}
+			id, _, _ := strings.Cut(rest, "`")
+			if began {
+				succeedWarned(t, w.session("true"), "claudebox instance move "+id)
+			}
+			if got := succeed(t, w.claudebox("instance", "move", id)); !strings.Contains(got, " now") {
+				t.Errorf("it says %q", got)
+			}
+			wantEqual(t, w.inside(t, "cat ~/.claude/projects/${PWD//[^a-zA-Z0-9]/-}/x.jsonl"), "kept\n")
+		})
+	}
+}

@@ -326,3 +326,18 @@ func TestFoldersOfTheAgentsHomeAreKept(t *testing.T) {
 	w.inside(t, "echo kept >~/.own/data/file; mkdir -p ~/.other; echo gone >~/.other/file", "--profile", file)
 	wantEqual(t, w.inside(t, "cat ~/.own/data/file; ls -A ~/.other 2>/dev/null || echo none", "--profile", file), "kept\nnone\n")
 }
+
+// Of D25: a file that was given by itself, and that the user's shell runs, was changed in silence.
+func TestAGivenFileThatTheAgentChangedIsReported(t *testing.T) {
+	w := newWorld(t)
+	w.write(t, ".bashrc", "mine\n")
+	w.write(t, "read.sh", "mine\n")
+	got := run(t, w.claudebox("shell", "--yes", "--mount-rw", "~/.bashrc", "--mount-rw", "~/read.sh", "--report-json", w.path("report"), "--",
+		"bash", "-c", "echo agent >>~/.bashrc; cat ~/read.sh >/dev/null; touch ~/read.sh"))
+	if got.status != 0 || !strings.Contains(got.stderr, "changed  ~/.bashrc  your shell runs it") || strings.Contains(got.stderr, "read.sh") {
+		t.Errorf("status %d\n%s", got.status, got.stderr)
+	}
+	if report := w.read(t, "report"); !strings.Contains(report, `"path": "~/.bashrc"`) {
+		t.Errorf("--report-json: %s", report)
+	}
+}

@@ -29,10 +29,19 @@ func newInstanceCommand(sys System) *cobra.Command {
 	list.Flags().StringVar(&format, "format", "text", "text or json")
 	return newGroup("instance", "List, find and remove what is kept for projects", instanceLong, list,
 		sys.asks("path", "Print the folder that is kept for this project", "", session.InstanceDir),
+		sys.prints("move ID", "Give this project what was kept for it where it was before", moveLong,
+			cobra.ExactArgs(1), func(words []string) (string, error) {
+				said, err := session.MoveInstance(sys.Caller(), session.Options{}, words[0])
+				return said + "\n", err
+			}),
 		newInstancePruneCommand(sys),
 		sys.asks("gc", "Collect the garbage of the Nix store inside this project's sandbox", collectLong,
 			session.CollectGarbage))
 }
+
+const moveLong = `An instance is found by the project's path. Where a project was moved, a launch
+says so, with the ID of what was kept for it: its conversations, its history and
+its caches. This gives them to the project at its new place.`
 
 const collectLong = `Remove from the Nix store inside of this project what was built or fetched there
 and no link in the project refers to. The host's store stays as it is.`

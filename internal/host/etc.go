@@ -25,8 +25,8 @@ type Etc struct {
 	ManagedText  []byte   // the host's managed CLAUDE.md
 }
 
-// bundleVariables name the user's own certificate bundle.
-var bundleVariables = []string{"NIX_SSL_CERT_FILE", "SSL_CERT_FILE"}
+// BundleVariables name the user's own certificate bundle; the first that names one counts.
+var BundleVariables = []string{"NIX_SSL_CERT_FILE", "SSL_CERT_FILE"}
 
 // bundles are the places where distributions keep the certificate bundle.
 var bundles = []string{
@@ -57,7 +57,7 @@ func ReadEtc(env Environment) Etc {
 // certificates returns the path of the certificate bundle; empty: there is none. A file that a variable names is used
 // only if it looks like a bundle, because it can be read inside, or is one of the places that only root writes to.
 func certificates(env Environment) string {
-	for _, variable := range bundleVariables {
+	for _, variable := range BundleVariables {
 		name := env.Value(variable, "")
 		real := regularFile(name)
 		if real != "" && (slices.Contains(bundles, name) || isBundle(readUpTo(real, bundleLimit))) {

@@ -28,6 +28,7 @@ import (
 	"claudebox/internal/profile"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/secret/leak"
+	"claudebox/internal/workspace/handover"
 	"claudebox/internal/workspace/project"
 )
 
@@ -329,6 +330,34 @@ func (s *Session) JudgeImports() {
 		s.Launch.Notes = append(s.Launch.Notes,
 			fmt.Sprintf("of the folders of your ~/.claude, %d files were looked at for secrets, not all", mostFiles))
 	}
+}
+
+// noteMoved says where what was kept for a project is that was moved.
+func (p *part) noteMoved(in inputs) {
+	if in.plan.State != string(state.Project) {
+		return
+	}
+	if id, from := state.Moved(in.folders.Home, in.project.InstanceRoot); id != "" {
+		p.warn("nothing is kept for this project yet; if it was at " + diag.Name(from) + " before, " +
+			"`claudebox instance move " + id + "` brings its conversations along")
+	}
+}
+
+// MoveInstance gives the project that the caller stands in what was kept for it where it was before.
+func MoveInstance(c Caller, o Options, id string) (said string, err error) {
+	found, dir, err := keptFor(c, o)
+	if err != nil {
+		return "", err
+	}
+	from, err := state.Move(filepath.Dir(filepath.Dir(dir)), id, found.InstanceRoot)
+	if err != nil {
+		return "", err
+	}
+	said = "what was kept for " + diag.Name(from) + " is kept for " + diag.Name(found.InstanceRoot) + " now"
+	if HasWaiting(dir) {
+		said += "; what had not crossed from the agent's git folder is in " + filepath.Join(dir, handover.Folder)
+	}
+	return said, nil
 }
 
 // InstanceDir is the folder that is kept for the project the caller stands in, whether it is there yet or not.

@@ -135,6 +135,9 @@ func (c *Checkup) launch(caller Caller, o Options) *Session {
 		return s
 	}
 	c.judge("launch", nil, fmt.Sprintf("%d mounts, %d variables", len(s.Launch.Mounts), len(s.Launch.Env)))
+	for _, warning := range s.Launch.Warnings {
+		c.add("launch", doctor.Warning, warning)
+	}
 	c.secrets(s.Launch)
 	for _, left := range s.Launch.Left {
 		level := doctor.Info

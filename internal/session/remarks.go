@@ -11,6 +11,7 @@ import (
 	"claudebox/internal/diag"
 	"claudebox/internal/host"
 	"claudebox/internal/linux/pathname"
+	"claudebox/internal/network/dns"
 	"claudebox/internal/plan"
 	"claudebox/internal/plan/resolve"
 	"claudebox/internal/profile"
@@ -45,12 +46,42 @@ func remarksOf(in inputs) (made part, overrides map[string]launch.Override) {
 	if in.plan.Network.Tier == profile.TierFull && !launch.ClosesAbstractSockets() {
 		made.warn("this kernel cannot close abstract sockets: X11 and D-Bus of this machine are within reach")
 	}
+	made.noteNetwork(in)
+	made.noteMoved(in)
 	made.note(in.remarks...)
 	if in.Confirm() != in.plan.Confirm {
 		made.note("`confirm: never` does not count: an agent could have written the plan, or what it was made of")
 	}
 	made.warn(unseenWords(in.options.Words, in.project.Path)...)
 	return made, overrides
+}
+
+// noteNetwork says what of this machine's network set-up is missing, and so inside.
+func (p *part) noteNetwork(in inputs) {
+	if in.plan.Network.Tier == profile.TierNone {
+		return
+	}
+	if len(dns.Named(in.etc.Resolv)) == 0 {
+		why := "it names no nameserver"
+		if in.etc.Resolv == nil {
+			why = "it is not there, or leads nowhere"
+		}
+		p.warn("no name can be looked up inside, unless a resolver listens on 127.0.0.1: " + dns.ResolvConf + ": " +
+			why + "; start what writes it (`sudo systemctl start systemd-resolved`), or name a nameserver in it")
+	}
+	for _, name := range host.BundleVariables {
+		switch file := in.Facts.Env.Value(name, ""); {
+		case file == "":
+			continue
+		case canonical(file) != in.etc.Certificates:
+			p.warn(name + " (" + file + ") names no certificate bundle that can be read, and does not count inside")
+		}
+		return
+	}
+	if in.etc.Certificates == in.tools[resolve.ToolCacert] {
+		p.note("this machine has no certificate bundle: inside is that of claudebox's nixpkgs; SSL_CERT_FILE=FILE, " +
+			"set outside, names one of your own")
+	}
 }
 
 // families are variables that change what Claude Code, git and programs that

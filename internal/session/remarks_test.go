@@ -1,7 +1,9 @@
 package session
 
 import (
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"claudebox/internal/host"
@@ -20,5 +22,38 @@ func TestVariablesThatAreMissedInsideAreNamed(t *testing.T) {
 	}
 	if got := notPassed(env, entering, "allow"); !slices.Equal(got, want[:3]) {
 		t.Errorf("in tier allow got %q, want %q", got, want[:3])
+	}
+}
+
+// D27: a network set-up of this machine that is missing, and so inside, is said.
+func TestWhatIsMissingOfTheNetworkIsSaid(t *testing.T) {
+	certificates := filepath.Join(t.TempDir(), "bundle")
+	for name, tc := range map[string]struct {
+		resolv, bundle, variable, tier string
+		says                           string // empty: nothing
+	}{
+		"all is there":                 {"nameserver 10.0.0.1\n", certificates, "", "full", ""},
+		"a link that leads nowhere":    {"", certificates, "", "full", "no name can be looked up"},
+		"no nameserver":                {"search example\n", certificates, "", "inet", "it names no nameserver"},
+		"no bundle":                    {"nameserver 10.0.0.1\n", "/nix/store/own", "", "allow", "this machine has no certificate bundle"},
+		"a bundle that cannot be read": {"nameserver 10.0.0.1\n", "/nix/store/own", "/absent", "full", "SSL_CERT_FILE (/absent) names no certificate bundle"},
+		"a bundle that is named":       {"nameserver 10.0.0.1\n", certificates, certificates, "full", ""},
+		"nothing without a network":    {"", "/nix/store/own", "/absent", "none", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := inputs{call: at("/home/u")}
+			in.Facts.Env = host.Environment{"SSL_CERT_FILE=" + tc.variable}
+			in.plan.Network.Tier, in.tools = tc.tier, map[string]string{"cacert": "/nix/store/own"}
+			in.etc.Certificates = tc.bundle
+			if tc.resolv != "" {
+				in.etc.Resolv = []byte(tc.resolv)
+			}
+			var made part
+			made.noteNetwork(in)
+			said := strings.Join(slices.Concat(made.Warnings, made.Notes), "\n")
+			if tc.says == "" && said != "" || !strings.Contains(said, tc.says) {
+				t.Errorf("it says %q; want %q", said, tc.says)
+			}
+		})
 	}
 }

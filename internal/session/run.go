@@ -149,7 +149,7 @@ func (r *running) hold() error {
 // take all that the kernel gives a user, and nothing that protects is opened after it.
 func (r *running) launch() error {
 	var faults bytes.Buffer
-	modes := noteModes(r.Launch)
+	modes, lent := noteModes(r.Launch), r.noteLent()
 	r.runner.Launch, r.runner.Limit = r.Launch, r.setLimits
 	r.runner.Before, r.runner.Laid = r.begin, r.lookAgain
 	defer r.closeWatches() // a launch that fails has not ended
@@ -171,6 +171,7 @@ func (r *running) launch() error {
 		r.lookAgainAtHome()
 		mendModes(modes, &faults)
 		r.settle()
+		r.tellLent(lent)
 	}
 	err := r.runner.Run()
 	r.lost.saying.Wait()

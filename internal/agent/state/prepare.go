@@ -98,9 +98,9 @@ func (h *held) lock() (locked bool, err error) {
 
 // apply makes the changes of all steps, and writes the record with the new stamps.
 func (h *held) apply(dir *beneath.Folder, d *draft) error {
-	d.known.Root = []byte(h.req.Root)
+	d.known.Root, d.known.Folder = []byte(h.req.Root), folderOf(h.req.Root)
 	if h.req.Kind == Shared {
-		d.known.Root = nil
+		d.known.Root, d.known.Folder = nil, ""
 	}
 	if d.known.Files == nil {
 		d.known.Files = map[string]fileRecord{}

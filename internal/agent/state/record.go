@@ -7,6 +7,7 @@ import (
 
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
+	"claudebox/internal/linux/identity"
 )
 
 // Files that hold JSON. They lie beside the agent's home, out of the agent's reach.
@@ -20,9 +21,10 @@ const (
 // record caches, from earlier launches, what each file in the agent's home was made of. Without it contents are
 // compared.
 type record struct {
-	Root  []byte                // a path, which JSON would change in a string if it is not UTF-8
-	Files map[string]fileRecord // by name in the agent's home
-	Named []string              // links in the agent's home to files, see [comparison.namedFiles]
+	Root   []byte                // a path, which JSON would change in a string if it is not UTF-8
+	Folder identity.ID           `json:",omitempty"` // of the folder there, see [Moved]
+	Files  map[string]fileRecord // by name in the agent's home
+	Named  []string              // links in the agent's home to files, see [comparison.namedFiles]
 }
 
 // fileRecord is about one file that claudebox wrote into the agent's home.

@@ -195,14 +195,14 @@ func (a subject) kept(s *session.Session) grant.Set {
 	return audit.DecodeApproval(s.Instance.Approved(a.name), a.now)
 }
 
-// grants reports whether the launch lets in what was not approved; see [audit.Asks].
+// grants reports whether the launch lets in what was not approved; see [grant.Sides.Within].
 func (a subject) grants(s *session.Session) bool {
 	gone := func(path string) bool {
 		_, err := os.Lstat(path)
 		return errors.Is(err, fs.ErrNotExist)
 	}
 	return len(a.approved) == 0 || refuseLinked(s, a.approved) != nil ||
-		audit.Asks(audit.Compare(s.Launch, a.approved, a.now), gone)
+		!audit.Sides(s.Launch, a.approved, a.now).Within(gone)
 }
 
 // approve shows what will enter and asks, unless a flag, the profile, or an earlier
@@ -220,7 +220,7 @@ func approve(sys System, s *session.Session, about subject, yes bool) (approved 
 	}
 	var changes []grant.Change
 	if len(about.approved) > 0 {
-		changes = audit.Compare(s.Launch, about.approved, about.now)
+		changes = audit.Sides(s.Launch, about.approved, about.now).Changes()
 	}
 	return about.now, sys.question(s, changes)
 }

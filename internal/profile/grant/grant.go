@@ -89,9 +89,12 @@ type Sides struct {
 	Absolute      func(path string) string // makes paths of mounts comparable; nil: they are
 }
 
-// Within reports whether the set after lets in no more than that before.
-func (s Sides) Within() bool {
-	return !slices.ContainsFunc(s.Changes(), func(c Change) bool { return c.Verdict != Less })
+// Within reports whether the set after certainly lets in no more than that before. What lay over a path of the host
+// that is gone hid nothing.
+func (s Sides) Within(gone func(path string) bool) bool {
+	return !slices.ContainsFunc(s.Changes(), func(c Change) bool {
+		return c.Verdict != Less && (c.Shows == "" || !gone(c.Shows))
+	})
 }
 
 // Order is the name of the change that means another order of packages that both sides have.

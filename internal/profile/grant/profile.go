@@ -37,7 +37,7 @@ var settings = []setting{
 	{"extra_env_passthrough", "PassThrough", adds},
 	{"secrets", "Secrets", used},
 	{"mounts", "Mounts", rule{rights: true, other: More}},
-	{"state", "State", words("ephemeral project host", "ephemeral project shared")},
+	{"state", "State", words("ephemeral project host shared", "ephemeral project shared host")},
 	{"nix.daemon", "Nix.Daemon", words("off own host")},
 	{"nix.store", "Nix.Store", words("closure full")},
 	{"devshell", "Devshell", rule{chains: [][]string{{"off", "on"}}, other: Less}}, // it is the project's own

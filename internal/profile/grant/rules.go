@@ -9,7 +9,7 @@ import (
 // rule says which change of a key's grants lets in more.
 type rule struct {
 	comes, goes, other Verdict    // a grant more; one less; another one, or another Of
-	chains             [][]string // levels, the one that lets in least first
+	chains             [][]string // levels, the one that lets in least first; less is what is less in each
 	rights             bool       // a level is words, of which each of [rightWords] lets in more
 	limit              bool       // a level is a number, the less the narrower; 0: none
 }
@@ -85,11 +85,12 @@ func (r rule) level(was, is string) (v Verdict) {
 	for _, chain := range r.chains {
 		had, has := slices.Index(chain, was), slices.Index(chain, is)
 		switch {
-		case had < 0 && was != "", has < 0 && is != "": // not of this chain
-		case has < had:
-			return Less
-		default:
+		case had < 0 && was != "", has < 0 && is != "":
+			return Unsure // a word that nobody knows
+		case has > had:
 			v = More
+		case v == Unsure:
+			v = Less
 		}
 	}
 	return v

@@ -63,22 +63,26 @@ func TestEveryFieldOfAProfileIsJudged(t *testing.T) {
 	walk("", reflect.TypeFor[profile.Profile]())
 }
 
+func never(string) bool { return false }
+
 // A grant of which nothing is known is never less.
 func TestWhatHasNoRuleIsNotWithin(t *testing.T) {
 	old, other := Grant{Key: "new", Of: "a"}, Grant{Key: "new", Of: "b"}
 	for name, s := range map[string]Sides{
-		"comes":         {After: Set{old}},
-		"goes":          {Before: Set{old}},
-		"is another":    {Before: Set{old}, After: Set{other}},
-		"has a level":   {After: Set{{Key: "new", Level: "high"}}},
-		"unknown level": {Before: Set{{Key: "network", Level: "none"}}, After: Set{{Key: "network", Level: "less"}}},
-		"tier is gone":  {Before: Set{{Key: "network", Level: "huge"}}},
+		"comes":              {After: Set{old}},
+		"goes":               {Before: Set{old}},
+		"is another":         {Before: Set{old}, After: Set{other}},
+		"has a level":        {After: Set{{Key: "new", Level: "high"}}},
+		"unknown level":      {Before: Set{{Key: "network", Level: "none"}}, After: Set{{Key: "network", Level: "less"}}},
+		"to the home of all": {Before: Set{{Key: "state", Level: "host"}}, After: Set{{Key: "state", Level: "shared"}}},
+		"to the user's own":  {Before: Set{{Key: "state", Level: "shared"}}, After: Set{{Key: "state", Level: "host"}}},
+		"tier is gone":       {Before: Set{{Key: "network", Level: "huge"}}},
 	} {
-		if s.Within() {
+		if s.Within(never) {
 			t.Errorf("%s: it is within", name)
 		}
 	}
-	if s := (Sides{Before: Set{old}, After: Set{old}}); !s.Within() {
+	if s := (Sides{Before: Set{old}, After: Set{old}}); !s.Within(never) {
 		t.Error("the same is not within itself")
 	}
 }

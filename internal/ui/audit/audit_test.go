@@ -139,7 +139,7 @@ func TestColourIsOnlyPaint(t *testing.T) {
 
 // difference is what changed from one launch to another, for people.
 func difference(before, after launch.Launch) []string {
-	return View{}.told(Compare(after, Grants(before, ""), Grants(after, "")))
+	return View{}.told(Sides(after, Grants(before, ""), Grants(after, "")).Changes())
 }
 
 func TestDifferenceNamesWhatIsNewAndWhatIsGone(t *testing.T) {
@@ -284,9 +284,9 @@ func TestOnlyWhatIsGrantedIsAskedAbout(t *testing.T) {
 	} {
 		before, after := example(), example()
 		before.Mounts, after.Mounts = base, tc.mounts
-		changes := Compare(after, Grants(before, ""), Grants(after, ""))
-		if got := Asks(changes, func(path string) bool { return path == tc.gone }); got != tc.want {
-			t.Errorf("%s: asked: %v\n%q", name, got, View{}.told(changes))
+		sides := Sides(after, Grants(before, ""), Grants(after, ""))
+		if got := !sides.Within(func(path string) bool { return path == tc.gone }); got != tc.want {
+			t.Errorf("%s: asked: %v\n%q", name, got, View{}.told(sides.Changes()))
 		}
 	}
 	for change, want := range map[string]bool{
@@ -299,7 +299,7 @@ func TestOnlyWhatIsGrantedIsAskedAbout(t *testing.T) {
 		} else {
 			approved = ofLine(line)
 		}
-		if got := Asks(Compare(example(), approved, now), func(string) bool { return false }); got != want {
+		if got := !Sides(example(), approved, now).Within(func(string) bool { return false }); got != want {
 			t.Errorf("%s: asked: %v", change, got)
 		}
 	}

@@ -80,7 +80,7 @@ func TestTheQuestionFitsIntoATerminal(t *testing.T) {
 	for name, l := range fiveProfiles() {
 		var changes []grant.Change
 		if name == "everything" {
-			changes = Compare(l, Grants(example(), ""), Grants(l, ""))
+			changes = Sides(l, Grants(example(), ""), Grants(l, "")).Changes()
 		}
 		for _, width := range []int{60, 80, 140} {
 			text := View{View: layout.View{Home: "/home/u", Width: width}}.Brief(l, changes) + Question + "\n"

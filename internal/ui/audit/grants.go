@@ -58,23 +58,15 @@ func MountGrant(m launch.Mount) grant.Grant {
 	return g
 }
 
-// Compare returns what changed from what was approved to what a launch lets in. Both have the mounts of the base.
-func Compare(l launch.Launch, approved, now grant.Set) []grant.Change {
+// Sides are what was approved and what a launch lets in. Both have the mounts of the base.
+func Sides(l launch.Launch, approved, now grant.Set) grant.Sides {
 	sides := grant.Sides{Before: approved, After: now}
 	for _, m := range l.Mounts {
 		if m.Why == plan.Base && accesses[m.Kind] != "" {
 			sides.Shared = append(sides.Shared, MountGrant(m))
 		}
 	}
-	return sides.Changes()
-}
-
-// Asks reports whether a user must be asked about changes: one lets in what was not approved, or may do so. What lay
-// over a path of the host that is gone hides nothing.
-func Asks(changes []grant.Change, gone func(path string) bool) bool {
-	return slices.ContainsFunc(changes, func(c grant.Change) bool {
-		return c.Verdict != grant.Less && (c.Shows == "" || !gone(c.Shows))
-	})
+	return sides
 }
 
 // approval is what a user approved, as it is kept. Version 1 was a list of lines.

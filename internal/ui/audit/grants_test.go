@@ -48,7 +48,7 @@ func aLaunch() launch.Launch {
 }
 
 func asks(l launch.Launch, approved, now grant.Set) bool {
-	return len(approved) == 0 || Asks(Compare(l, approved, now), func(string) bool { return false })
+	return len(approved) == 0 || !Sides(l, approved, now).Within(func(string) bool { return false })
 }
 
 // Nobody is asked again because approvals are kept in another form; whoever would have been asked still is.
@@ -56,7 +56,7 @@ func TestAnApprovalOfVersionOneCounts(t *testing.T) {
 	l := aLaunch()
 	now := Grants(l, "00ff")
 	approved := DecodeApproval([]byte(ofVersionOne), now)
-	if changes := Compare(l, approved, now); len(changes) > 0 {
+	if changes := Sides(l, approved, now).Changes(); len(changes) > 0 {
 		t.Errorf("changed: %q", View{}.told(changes))
 	}
 	for name, change := range map[string]func(*launch.Launch){

@@ -137,8 +137,10 @@ const mostPending = 1000
 const askScript = `export GIT_DIR=%[1]s
 [ -z %[2]s ] || g rev-parse --verify -q %[2]s'^{commit}' || echo none
 mark
-g for-each-ref --format='%%(refname) %%(objectname)' refs/heads %[4]s || exit 1
-g worktree list --porcelain || exit 1
+refs=$(g for-each-ref --format='%%(refname) %%(objectname) %%(worktreepath)' refs/heads %[4]s) || exit 1
+printf '%%s\n' "$refs"
+# Of a branch with two checkouts it names one: who was killed has left one of its own.
+[[ $refs != *%[5]s* ]] || g worktree list --porcelain || exit 1
 mark
 g -c core.excludesFile=/tmp/excludes --work-tree=%[3]s status --porcelain --ignored -z --no-renames || exit 1
 `
@@ -152,7 +154,7 @@ func (b *Branch) ask(op string) error {
 	called := diag.Quote("refs/tags/"+b.Name) + " " + diag.Quote("refs/remotes/"+b.Name) + " " +
 		diag.Quote("refs/remotes/*/"+b.Name)
 	script := b.excludes() + fmt.Sprintf(askScript, diag.Quote(path.Join(b.Repo.Outer, b.rel())), diag.Quote(from),
-		diag.Quote(b.Tree), called)
+		diag.Quote(b.Tree), called, diag.Quote(b.Place().Checkout()))
 	answer, err := handover.Ask(b.Repo, b.Tools, script, b.Tree, b.Tree)
 	if err != nil {
 		return diag.Wrap(op, err, "see whether `git status` works here")
@@ -191,10 +193,12 @@ func (b *Branch) lookAtRefs(op, list string) error {
 		word, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
 		switch {
 		case word == own:
-			b.tip = rest
+			b.tip, tree, _ = strings.Cut(rest, " ")
 		case word == "worktree":
 			tree = rest
-		case word == "branch" && rest == own && tree != b.Place().Checkout():
+		}
+		switch {
+		case (word == own || word == "branch" && rest == own) && tree != "" && tree != b.Place().Checkout():
 			return diag.Errorf(op, "use another name, or `git switch` to another branch there",
 				"it is checked out in %s", diag.Name(tree))
 		case b.Fresh && (strings.HasPrefix(word, own+"/") || strings.HasPrefix(own, word+"/")):

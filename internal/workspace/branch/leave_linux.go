@@ -26,9 +26,10 @@ for s in rebase-merge rebase-apply sequencer BISECT_LOG MERGE_HEAD CHERRY_PICK_H
   [ ! -e "$GIT_DIR/$s" ] || busy=$s
 done
 tip() { printf 'tip %%s\0' "$(g rev-parse -q --verify refs/heads/%[1]s)"; }
-if [ -z "$busy" ] && [ -f "$GIT_DIR/index" ] && ! g rev-parse -q --verify "$beside" >/dev/null &&
-  c=$(g -c core.excludesFile=/tmp/excludes status --porcelain -z | head -c 1 | od -c) && [ "$c" = 0000000 ]; then
-  tip
+refs=$(g for-each-ref --format='%%(objectname)%%(refname)' refs/heads/%[1]s "$beside") || exit 1
+if [ -z "$busy" ] && [ -f "$GIT_DIR/index" ] && [[ $refs != *"$beside"* ]] &&
+  g -c core.excludesFile=/tmp/excludes status --porcelain -z >/tmp/status && [ ! -s /tmp/status ]; then
+  printf 'tip %%s\0' "${refs%%%%refs/heads/%[1]s*}"
   exit 0
 fi
 export GIT_INDEX_FILE=/tmp/index

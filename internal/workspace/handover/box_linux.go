@@ -82,10 +82,17 @@ func (s side) workTree() string {
 // further folders for the box, read-only: source, destination. The script comes by standard input, before the input,
 // as it may be longer than an argument.
 func (s side) command(ctx context.Context, script string, input io.Reader, writes bool, bind ...string) *exec.Cmd {
-	cmd := s.process(ctx, fmt.Sprintf(`eval "$(head -c %d)"`, len(script)), writes, bind...)
+	begin := `eval "$(head -c %d)"`
+	if len(script) < readable {
+		begin = `IFS= read -r -N %d s && eval "$s"`
+	}
+	cmd := s.process(ctx, fmt.Sprintf(begin, len(script)), writes, bind...)
 	cmd.Stdin = io.MultiReader(strings.NewReader(script), input)
 	return cmd
 }
+
+// readable is up to how many bytes bash reads a script itself, which it does byte by byte.
+const readable = 16 << 10
 
 func (s side) process(ctx context.Context, script string, writes bool, bind ...string) *exec.Cmd {
 	words := []string{s.tools.Bash, "--noprofile", "--norc", "-c", script}

@@ -31,7 +31,8 @@ const gone = 76
 // sameScript is the part of a script for the inner folder that ends it if the folder is not the one that was made:
 // whoever removes all that is in it removes what refers to the user's objects.
 func sameScript(p Place) string {
-	return fmt.Sprintf("[ \"$(head -c 4096 \"$C/objects/info/alternates\" 2>/dev/null)\" = %s ] || exit %d\n",
+	return fmt.Sprintf("a=; [ ! -f \"$C/objects/info/alternates\" ] || "+
+		"IFS= read -r -d '' -n 4096 a <\"$C/objects/info/alternates\"\n[ \"$a\" = %s$'\\n' ] || exit %d\n",
 		diag.Quote(p.Shared()+"/objects"), gone)
 }
 

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -19,10 +18,8 @@ import (
 	"claudebox/internal/host"
 	"claudebox/internal/linux/cachefile"
 	"claudebox/internal/linux/smallfile"
-	"claudebox/internal/nix/buildbox"
 	"claudebox/internal/nix/inside"
 	"claudebox/internal/nix/nixdaemon"
-	"claudebox/internal/nix/nixeval"
 	"claudebox/internal/plan"
 	"claudebox/internal/plan/resolve"
 	"claudebox/internal/profile"
@@ -214,119 +211,21 @@ func hostDaemon(in inputs) (made nixPart, err error) {
 		return made, diag.Errorf(op, "write `nix: {daemon: own}`, or leave it out",
 			"in tier %s the daemon would fetch past the tier", in.plan.Network.Tier)
 	}
-	said, err := askDaemon(in)
-	switch {
-	case err != nil:
+	client, err := nixdaemon.Dial(context.Background(), plan.DaemonSocketDir+"/socket", nixdaemon.Options{})
+	if err != nil {
 		return made, err
-	case said.Trust != nixdaemon.NotTrusted:
+	}
+	defer client.Close()
+	if client.Info().Trust != nixdaemon.NotTrusted {
 		return made, diag.Errorf(op, "write `nix: {daemon: own}`, or take yourself out of `trusted-users` in nix.conf",
 			"it does not say that it distrusts you, and would make the agent root (Nix before 2.15 cannot tell)")
 	}
 	made.Daemon, made.Conf = true, inside.DaemonConf(in.etc.NixConf)
 	made.warn("the agent reaches the host's Nix daemon: it builds into the host's store, may collect its garbage, " +
 		"and sees everybody's roots")
-	if warning := said.warning(); warning != "" {
-		made.warn(warning)
-	}
+	made.warn("what the agent builds through the Nix daemon runs outside this sandbox, and sees of the host what the " +
+		"daemon's setting `sandbox` leaves open")
 	return made, nil
-}
-
-// daemonSaid is what the host's daemon has said of itself.
-type daemonSaid struct {
-	Trust  nixdaemon.Trust
-	Builds buildbox.Box
-	Failed string // why Builds is not known
-}
-
-// warning says where the builds of the agent run, if that may be outside of a sandbox; else it is empty.
-func (d daemonSaid) warning() string {
-	const builds = "what the agent builds through the Nix daemon "
-	switch d.Builds {
-	case buildbox.Closed:
-		return ""
-	case buildbox.Open:
-		return builds + "runs outside every sandbox: the daemon builds without one"
-	case buildbox.Relaxed:
-		return builds + "runs outside every sandbox when it asks for that (__noChroot): the daemon's sandbox is relaxed"
-	}
-	return builds + "may run outside every sandbox: " + d.Failed
-}
-
-// probeWait bounds how long the daemon may take to build the probe: it may be busy with the builds of others.
-const probeWait = 20 * time.Second
-
-// askDaemon asks the daemon whether it trusts this user, and finds out how it confines builds. That costs more than
-// the rest of a launch, so the answer is cached until something changes that it depends on, see [daemonKey]. With
-// [Purpose.Look] nothing is built.
-func askDaemon(in inputs) (daemonSaid, error) {
-	socket := plan.DaemonSocketDir + "/socket"
-	key, err := daemonKey(socket, in.Facts.UID)
-	if err != nil {
-		return daemonSaid{}, err
-	}
-	file := filepath.Join(in.folders.Cache, "daemon")
-	var said daemonSaid
-	if kept, ok := bytes.CutPrefix(cachefile.Read(file), []byte(key)); ok && cachefile.Decode(kept, &said) {
-		return said, nil
-	}
-	client, err := nixdaemon.Dial(context.Background(), socket, nixdaemon.Options{})
-	if err != nil {
-		return daemonSaid{}, err
-	}
-	defer client.Close()
-	said.Trust = client.Info().Trust
-	switch {
-	case said.Trust != nixdaemon.NotTrusted:
-		return said, nil // no sandbox reaches it
-	case in.why.Look:
-		said.Failed = "this look does not ask, a launch does"
-		return said, nil
-	}
-	if said.Builds, err = probeBuilds(client, socket, in); err != nil {
-		said.Failed = "it did not build the probe that would say: " + err.Error()
-		return said, nil
-	}
-	cachefile.Write(file, append([]byte(key), cachefile.Encode(said)...))
-	return said, nil
-}
-
-// probeBuilds has the daemon build a probe, which looks for the daemon's database and for this user's home: what it
-// can see tells how builds are confined.
-func probeBuilds(client *nixdaemon.Client, socket string, in inputs) (buildbox.Box, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), probeWait)
-	defer cancel()
-	evaluator := nixeval.Evaluator{
-		Program: instantiate(in.tools), Env: []string{"NIX_REMOTE=unix://" + socket},
-	}
-	return buildbox.Probe{
-		System: in.plan.System, Bash: in.tools[resolve.ToolBash],
-		Marks: []string{"/nix/var/nix/db", in.Facts.Home}, Read: os.ReadFile,
-	}.Ask(ctx, evaluator, client)
-}
-
-// daemonKey is the key of [askDaemon]'s cache: everything that the answers depend on. That is the running daemon, by
-// the state of its socket and, where systemd keeps the socket, by systemd's id of the run; its configuration, by the
-// files' states; this user, by id and groups; and the boot, as the kernel's counters begin anew with it.
-func daemonKey(socket string, uid int) (string, error) {
-	groups, err := os.Getgroups()
-	if err != nil {
-		return "", err
-	}
-	slices.Sort(groups)
-	state := cachefile.State(socket)
-	if !cachefile.Exists(state) {
-		return "", fmt.Errorf("%s is %s", socket, state)
-	}
-	boot, err := bootID()
-	if err != nil {
-		return "", err
-	}
-	run, _ := os.Readlink("/run/systemd/units/invocation:nix-daemon.service")
-	key := fmt.Sprintf("%s %d %v %s %s", boot, uid, groups, state, run)
-	for _, file := range []string{"/etc/nix/nix.conf", "/etc/nix/nix.custom.conf", "/etc/group"} {
-		key += " " + cachefile.State(file)
-	}
-	return key + "\n", nil
 }
 
 // CollectGarbage removes from the Nix store inside, of the project that the caller stands in, all paths that no root

@@ -13,6 +13,7 @@ import (
 
 	"claudebox/checks/claude/script"
 	"claudebox/internal/agent/agenthome"
+	"claudebox/internal/session"
 )
 
 // The installed Claude Code says which settings it has: of each it is decided whether it enters.
@@ -45,6 +46,36 @@ func TestEverySettingOfClaudeCodeIsKnown(t *testing.T) {
 			t.Errorf("%s: decide in internal/agent/agenthome/settings.go what becomes of it", key)
 		}
 	}
+}
+
+// The installed Claude Code says which variables it reads: of each it is decided what becomes of it.
+func TestEveryVariableOfClaudeCodeIsKnown(t *testing.T) {
+	content, err := os.ReadFile(program(t, "CLAUDEBOX_TEST_CLAUDE"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]bool{}
+	for _, match := range regexp.MustCompile(`process\.env\.([A-Z][A-Z0-9_]{2,})\b`).FindAllSubmatch(content, -1) {
+		names[string(match[1])] = true
+	}
+	// the program's own lists of variables, by their descriptions
+	lists := regexp.MustCompile(`\{(?:[$\w]+:\(\)=>[$\w]+,)*CLAUDE_CODE_\w+:\(\)=>[^{}]*\}`)
+	for _, list := range lists.FindAll(content, -1) {
+		for _, match := range regexp.MustCompile(`[{,]([A-Z][A-Z0-9_]{2,}):\(\)=>`).FindAllSubmatch(list, -1) {
+			names[string(match[1])] = true
+		}
+	}
+	if len(names) < 1000 || !names["CLAUDE_CODE_MAX_RETRIES"] || !names["ANTHROPIC_BASE_URL"] {
+		t.Fatalf("read only %d variables: look for them in the program", len(names))
+	}
+	fates := map[string]int{}
+	for name := range names {
+		fate := session.FateOfVariable(name)
+		if fates[fate]++; fate == "" {
+			t.Errorf("%s: decide in internal/session/variables.go what becomes of it", name)
+		}
+	}
+	t.Logf("%d variables: %v", len(names), fates)
 }
 
 // D12: a project that switches Claude Code's own sandbox on ("apt install bubblewrap socat") starts in this one.

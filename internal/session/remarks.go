@@ -84,22 +84,6 @@ func (p *part) noteNetwork(in inputs) {
 	}
 }
 
-// families are variables that change what Claude Code, git and programs that
-// use a network do: whoever set one outside would miss it inside.
-var families = []string{
-	"ANTHROPIC_", "CLAUDE_CODE_", "GIT_", "DISABLE_", "BASH_DEFAULT_", "BASH_MAX_", "MCP_", "MAX_", "OTEL_",
-}
-
-// proxies are the variables by which programs find a proxy, in capitals.
-var proxies = []string{"ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY"}
-
-// ownNames are set by Claude Code for what it starts, or have been taken over already, as git's identity.
-var ownNames = []string{
-	"CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_EXECPATH", "CLAUDE_CODE_SSE_PORT", "GIT_AUTHOR_EMAIL", "GIT_AUTHOR_NAME",
-	"GIT_COMMITTER_EMAIL",
-	"GIT_COMMITTER_NAME", "GIT_EDITOR", "GIT_PAGER",
-}
-
 // notPassed lists the variables of families and proxies that are set outside and not
 // inside; entering are the names of those inside.
 func notPassed(env host.Environment, entering []string, tier string) []string {
@@ -109,9 +93,9 @@ func notPassed(env host.Environment, entering []string, tier string) []string {
 		if value == "" {
 			continue
 		}
-		inFamily := slices.ContainsFunc(families, func(f string) bool { return strings.HasPrefix(name, f) })
-		isProxy := tier != profile.TierAllow && slices.Contains(proxies, strings.ToUpper(name))
-		if (inFamily || isProxy) && !slices.Contains(ownNames, name) && !slices.Contains(entering, name) {
+		isProxy := slices.Contains(proxies, strings.ToUpper(name))
+		missed := isNamedApart(name) || isProxy && tier != profile.TierAllow
+		if missed && !slices.Contains(entering, name) {
 			list = append(list, name)
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"claudebox/internal/plan/resolve"
 	"claudebox/internal/profile"
 	"claudebox/internal/profile/profiledir"
+	"claudebox/internal/ui/progress"
 )
 
 // planner finds or makes the plan of a launch. The keeper protects the plan's store paths from garbage collection.
@@ -185,7 +186,7 @@ func (p planner) planOf(prof profile.Profile) (made planned, paths []string, err
 		return planned{}, nil, err
 	}
 	var res resolve.Resolution
-	err = p.keeper.waiting(func(ctx context.Context, _ *progress) (err error) {
+	err = p.keeper.waiting(func(ctx context.Context, _ *progress.Line) (err error) {
 		res, err = p.resolve(ctx, manifest, prof)
 		return err
 	})

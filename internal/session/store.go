@@ -21,6 +21,7 @@ import (
 	"claudebox/internal/plan/plancache"
 	"claudebox/internal/plan/resolve"
 	"claudebox/internal/ui/audit"
+	"claudebox/internal/ui/progress"
 )
 
 // While a sandbox runs, a store path that is only mounted in it would be
@@ -187,7 +188,7 @@ func (f foresight) Realise(ctx context.Context, targets []string) (map[string]er
 // fetch has the daemon protect the paths that a plan file names, and fetch those that
 // are not in the store. It prints first how much that is.
 func (k *keeper) fetch(file string, paths []string) error {
-	return k.waiting(func(ctx context.Context, p *progress) error {
+	return k.waiting(func(ctx context.Context, p *progress.Line) error {
 		valid, err := k.store().Pin(ctx, paths)
 		if err != nil {
 			return err
@@ -204,7 +205,7 @@ func (k *keeper) fetch(file string, paths []string) error {
 		if k.why.Look {
 			realise = foresight{k.store()}.Realise
 		} else if n := len(missing.WillSubstitute); n > 0 {
-			p.say(fmt.Sprintf("%s: %d store paths are to be fetched, %d MiB, unpacked %d MiB",
+			p.Say(fmt.Sprintf("%s: %d store paths are to be fetched, %d MiB, unpacked %d MiB",
 				file, n, mebibytes(missing.DownloadSize), mebibytes(missing.NARSize)))
 		}
 		failed, err := realise(ctx, gone)

@@ -2,103 +2,21 @@ package session
 
 import (
 	"context"
-	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"sync"
 	"syscall"
-	"time"
 
-	"claudebox/internal/diag"
-	"claudebox/internal/nix/nixdaemon"
+	"claudebox/internal/ui/progress"
 )
-
-// Times of the progress line. A wait shorter than progressAfter shows none; a terminal's
-// line is redrawn as often as an eye can follow, a log gets a line now and then.
-const (
-	progressAfter  = 300 * time.Millisecond
-	progressRedraw = 100 * time.Millisecond
-	progressLog    = 10 * time.Second
-)
-
-// progress shows a person who waits for packages what is going on.
-type progress struct {
-	out      io.Writer
-	terminal bool
-	first    *time.Timer
-
-	mu    sync.Mutex
-	sum   nixdaemon.Progress
-	text  string
-	shown time.Time // when the last line was written; zero: not yet
-}
 
 // waiting calls do, which may wait long for the Nix daemon, and shows a line of progress meanwhile. A signal cancels
 // do's context and then ends this program; see [interruptible].
-func (k *keeper) waiting(do func(context.Context, *progress) error) error {
-	p := &progress{out: k.caller.Stderr, terminal: k.caller.Terminal, text: "looking packages up"}
-	p.first = time.AfterFunc(progressAfter, func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.show()
-	})
-	defer p.done()
-	k.store().Options.Log = p.hear
+func (k *keeper) waiting(do func(context.Context, *progress.Line) error) error {
+	p := progress.Begin(k.caller.Stderr, k.caller.Terminal, "looking packages up")
+	defer p.Done()
+	k.store().Options.Log = p.Hear
 	return interruptible(k.heeded, func(ctx context.Context) error { return do(ctx, p) })
-}
-
-// say writes a line that stays.
-func (p *progress) say(text string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.clear()
-	diag.Note(p.out, text)
-}
-
-// clear removes the line from a terminal.
-func (p *progress) clear() {
-	if p.terminal && !p.shown.IsZero() {
-		fmt.Fprint(p.out, "\r\x1b[K")
-	}
-}
-
-// hear handles an event from the daemon's log.
-func (p *progress) hear(e nixdaemon.Event) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.sum.Hear(e) {
-		return
-	}
-	if text := p.sum.String(); text != "" {
-		p.text = text
-	}
-	pause := progressLog
-	if p.terminal {
-		pause = progressRedraw
-	}
-	if !p.shown.IsZero() && time.Since(p.shown) >= pause {
-		p.show()
-	}
-}
-
-// show writes the line: over the last one on a terminal, else a new one.
-func (p *progress) show() {
-	p.shown = time.Now()
-	if p.terminal {
-		fmt.Fprintf(p.out, "\r\x1b[Kclaudebox: %s", p.text)
-		return
-	}
-	fmt.Fprintf(p.out, "claudebox: %s\n", p.text)
-}
-
-// done ends the progress, and removes the line from a terminal.
-func (p *progress) done() {
-	p.first.Stop()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.clear()
-	p.shown = time.Time{}
 }
 
 // interruptible calls do, which may take long and has to clean up. When Ctrl-C or another heeded signal comes, do's

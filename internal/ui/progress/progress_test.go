@@ -1,4 +1,4 @@
-package session
+package progress
 
 import (
 	"strings"
@@ -16,11 +16,11 @@ var copying = []nixdaemon.Event{
 
 func TestProgressRedrawsOneLineOnATerminalAndTakesItAway(t *testing.T) {
 	var out strings.Builder
-	p := &progress{out: &out, terminal: true, first: time.NewTimer(time.Hour), shown: time.Now().Add(-time.Minute)}
+	p := &Line{out: &out, terminal: true, first: time.NewTimer(time.Hour), shown: time.Now().Add(-time.Minute)}
 	for _, e := range copying {
-		p.hear(e)
+		p.Hear(e)
 	}
-	p.done()
+	p.Done()
 	if want := "\r\x1b[Kclaudebox: fetched 1 of 2 paths\r\x1b[K"; out.String() != want {
 		t.Errorf("got %q, want %q", out.String(), want)
 	}
@@ -28,11 +28,11 @@ func TestProgressRedrawsOneLineOnATerminalAndTakesItAway(t *testing.T) {
 
 func TestProgressWritesPlainLinesToALog(t *testing.T) {
 	var out strings.Builder
-	p := &progress{out: &out, first: time.NewTimer(time.Hour), shown: time.Now().Add(-time.Minute)}
+	p := &Line{out: &out, first: time.NewTimer(time.Hour), shown: time.Now().Add(-time.Minute)}
 	for _, e := range copying {
-		p.hear(e)
+		p.Hear(e)
 	}
-	p.done()
+	p.Done()
 	if want := "claudebox: fetched 1 of 2 paths\n"; out.String() != want {
 		t.Errorf("got %q, want %q", out.String(), want)
 	}
@@ -40,11 +40,11 @@ func TestProgressWritesPlainLinesToALog(t *testing.T) {
 
 func TestProgressSaysNothingOfWhatIsOverSoon(t *testing.T) {
 	var out strings.Builder
-	p := &progress{out: &out, terminal: true, first: time.NewTimer(time.Hour)}
+	p := &Line{out: &out, terminal: true, first: time.NewTimer(time.Hour)}
 	for _, e := range copying {
-		p.hear(e)
+		p.Hear(e)
 	}
-	p.done()
+	p.Done()
 	if out.Len() > 0 {
 		t.Errorf("got %q", out.String())
 	}

@@ -482,6 +482,34 @@ func TestACheckoutOfABranchIsInterrupted(t *testing.T) {
 	wantEqual(t, got.stdout, "100\n")
 }
 
+// A profile has the agent work on a branch by default: one beside the branch that the user is on.
+func TestAProfileHasTheAgentWorkOnABranch(t *testing.T) {
+	w := onBranch(t)
+	profile := w.write(t, "p.yaml", "workspace: branch\n")
+	in := func(flags ...string) string {
+		t.Helper()
+		return succeed(t, w.session(`git branch --show-current; git commit -qm work --allow-empty`, append([]string{"--no-report", "--profile", profile}, flags...)...))
+	}
+	before := w.plain(t, users)
+	wantEqual(t, in(), "agent/main\n")
+	wantEqual(t, in("--branch", "feat"), "feat\n")
+	wantEqual(t, w.plain(t, "git log --format=%s -1 agent/main; git log --format=%s -1 feat"), "work\nwork")
+	wantEqual(t, w.plain(t, users), before)
+	if got := succeed(t, w.claudebox("plan", "--profile", profile)); !strings.Contains(got, "agent/main") {
+		t.Errorf("the plan is %s", got)
+	}
+	wantRefused(t, run(t, w.session("true", "--branch", "x", "--no-branch")), "leave one of them out")
+	w.plain(t, "git stash -qu; git switch -q agent/main")
+	wantRefused(t, run(t, w.session("true", "--profile", profile)), "it is checked out in")
+	w.plain(t, "git switch -q --detach")
+	wantEqual(t, in(), "agent/detached\n")
+	w.plain(t, "git switch -q main")
+	wantEqual(t, in("--no-branch"), "main\n")
+	wantEqual(t, w.plain(t, "git log --format=%s -1 main"), "work")
+	w.plain(t, "rm -rf .git")
+	wantRefused(t, run(t, w.session("true", "--profile", profile)), "git init")
+}
+
 // At the end a line names what of the branch the user's tools would run.
 func TestWhatToolsRunOfABranchIsNamed(t *testing.T) {
 	w := onBranch(t)

@@ -242,7 +242,8 @@ func completeFormats(c *cobra.Command, _ []string, _ string) ([]string, cobra.Sh
 // planFlags decide what the sandbox is; plan, why and check take them. shellFlags are all that shell takes.
 var (
 	planFlags = []string{
-		"profile", "network", "plan", "mount-ro", "mount-rw", "publish", "branch", "from", "with", "with-changes",
+		"profile", "network", "plan", "mount-ro", "mount-rw", "publish", "branch", "no-branch", "from", "with",
+		"with-changes",
 	}
 	shellFlags = append([]string{
 		"yes", "dry-run", "no-report", "report-json", "network-log", "no-devshell",

@@ -47,6 +47,7 @@ func (o *options) flags() []launchFlag {
 		{"profile", "P", "NAME|FILE", "profile to launch by", before, &o.Profile},
 		{"network", "", "TIER", "network tier: full, inet, allow or none", before, &o.Network},
 		{"branch", "", "NAME", "work on this branch, in a checkout of its own", before, &o.Branch},
+		{"no-branch", "", "", "work in the project, whatever the profile says", before, &o.NoBranch},
 		{"from", "", "REF", "where a new branch begins; else where you are", before, &o.From},
 		{"with-changes", "", "", "begin it with what is not committed", before, &o.WithChanges},
 		{"with", "", "PATH", "copy what is not in git to the branch, too", before, &o.With},

@@ -16,17 +16,17 @@ import (
 // two mounts have one destination.
 func Build(prof profile.Profile, res resolve.Resolution) (Plan, error) {
 	p := Plan{
-		Version:  Version,
-		Profile:  prof.Name,
-		Sources:  mapped(prof.Sources, func(s profile.Source) Source { return Source{Name: s.Name, SHA256: s.SHA256} }),
-		System:   res.System,
-		Pins:     Pins{Nixpkgs: res.Nixpkgs, Packages: res.Packages, Closure: res.Closure},
-		Path:     searchPath(res.Packages),
-		Network:  network(prof),
-		Limits:   prof.Limits,
-		State:    prof.State,
-		Cache:    prof.Cache,
-		Project:  prof.Project,
+		Version: Version,
+		Profile: prof.Name,
+		Sources: mapped(prof.Sources, func(s profile.Source) Source { return Source{Name: s.Name, SHA256: s.SHA256} }),
+		System:  res.System,
+		Pins:    Pins{Nixpkgs: res.Nixpkgs, Packages: res.Packages, Closure: res.Closure},
+		Path:    searchPath(res.Packages),
+		Network: network(prof),
+		Limits:  prof.Limits,
+		State:   prof.State,
+		Cache:   prof.Cache,
+		Project: prof.Project, Workspace: workspace(prof),
 		Nix:      prof.Nix,
 		Devshell: prof.Devshell,
 		Git:      git(prof),
@@ -208,4 +208,12 @@ func (p Plan) WithTier(tier string) Plan {
 func (p Plan) WithPorts(in ...int) Plan {
 	p.Network.In = slices.Compact(ordered(slices.Concat(p.Network.In, in)))
 	return p
+}
+
+// workspace is where the agent works; empty: in the project.
+func workspace(prof profile.Profile) string {
+	if prof.Workspace == profile.WorkspaceBranch {
+		return profile.WorkspaceBranch
+	}
+	return ""
 }

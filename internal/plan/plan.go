@@ -29,7 +29,8 @@ type Plan struct {
 	Limits    Limits   `json:"limits,omitzero"`
 	State     string   `json:"state"`
 	Cache     string   `json:"cache"`
-	Project   string   `json:"project"` // cwd or git-root
+	Project   string   `json:"project"`             // cwd or git-root
+	Workspace string   `json:"workspace,omitempty"` // branch; empty: the agent works in the project
 	Nix       Nix      `json:"nix"`
 	Devshell  Devshell `json:"devshell,omitzero"`
 	Git       Git      `json:"git"`

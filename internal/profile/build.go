@@ -59,6 +59,7 @@ func build(v shape.Value) Profile {
 		Compat:    textAt(v, "compat"),
 		Toolbox:   textAt(v, "toolbox"),
 		Project:   textAt(v, "project"),
+		Workspace: textAt(v, "workspace"),
 		Worktrees: entries(v.Get("worktrees")),
 		Confirm:   textAt(v, "confirm"),
 	}

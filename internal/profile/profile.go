@@ -34,6 +34,7 @@ type Profile struct {
 	Compat      string
 	Toolbox     string
 	Project     string
+	Workspace   string
 	Worktrees   []Entry // patterns of folders beside the project root ("../wt-*")
 	Confirm     string
 	Sources     []Source // the files that were merged into it; a later one overrides an earlier one
@@ -242,4 +243,6 @@ const (
 	CompatNixLd    = "nix-ld"
 	ToolboxBase    = "base"
 	ProjectGitRoot = "git-root"
+
+	WorkspaceBranch = "branch"
 )

@@ -104,6 +104,7 @@ func TestAnEmptyProfileHasTheDefaults(t *testing.T) {
 		Compat:      profile.CompatNixLd,
 		Toolbox:     "full",
 		Project:     profile.ProjectGitRoot,
+		Workspace:   "project",
 		Confirm:     "changed",
 	}
 	for name, src := range map[string]string{
@@ -182,6 +183,7 @@ mcp: {import: [github]}
 compat: off
 toolbox: base
 project: git-root
+workspace: branch
 worktrees: ["../wt-*"]
 devshell: {file: shell.nix, hook: false, vars: [PG*], watch: ["nix/*.json"], require: true, wait: 2m}
 confirm: changed
@@ -239,7 +241,8 @@ func TestEveryKeyReachesTheProfile(t *testing.T) {
 		Compat:      "off",
 		Toolbox:     profile.ToolboxBase,
 		Project:     profile.ProjectGitRoot,
-		Worktrees:   []profile.Entry{{Text: "../wt-*", Origin: at(33)}},
+		Workspace:   "branch",
+		Worktrees:   []profile.Entry{{Text: "../wt-*", Origin: at(34)}},
 		Confirm:     "changed",
 		Sources: []profile.Source{
 			{Name: "default", File: "(built in)", SHA256: got.Sources[0].SHA256},
@@ -270,6 +273,7 @@ func TestTheSchemaAndTheConstantsKnowTheSameWords(t *testing.T) {
 		"toolbox":      {schema.Key("toolbox").Words, words("full", profile.ToolboxBase)},
 		"compat":       {schema.Key("compat").Words, words(profile.CompatNixLd, "off")},
 		"project":      {schema.Key("project").Words, words(profile.ProjectGitRoot, "cwd")},
+		"workspace":    {schema.Key("workspace").Words, words("project", profile.WorkspaceBranch)},
 		"confirm":      {schema.Key("confirm").Words, words("changed", "always", "never")},
 	} {
 		if diff := cmp.Diff(tc.want, tc.words); diff != "" {

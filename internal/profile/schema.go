@@ -106,6 +106,9 @@ var schema = record("What a coding agent may have inside a claudebox sandbox.",
 		"full", "base")),
 	key("project", word("Which folder is the project: the root of the repository that claudebox is called in, or that "+
 		"folder alone.", "git-root", "cwd")),
+	key("workspace", word("Where the agent works: in the project, or in a checkout of its own on a branch, as with "+
+		"--branch. The branch is called agent/ and the one you are on; --branch names another, and with --no-branch "+
+		"the agent works in the project.", "project", WorkspaceBranch)),
 	key("worktrees", list(text(&siblingGlob, ""),
 		"Folders beside the project that are mounted read-write where they are there, for git worktrees.")),
 	key("confirm", word("When the audit asks before it launches; changed asks only when more enters than you "+

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -21,19 +22,34 @@ import (
 	"claudebox/internal/workspace/project"
 )
 
+// onBranch reports whether the agent works on a branch, in a checkout of its own.
+func (o Options) onBranch(p plan.Plan) bool {
+	return o.Branch != "" || p.Workspace == profile.WorkspaceBranch && !o.NoBranch
+}
+
+// agents begins the name of a branch that the user has not named.
+const agents = "agent/"
+
+// defaultBranch is the branch on which an agent works beside the one that the user is on.
+func defaultBranch(r project.Repo) string {
+	return agents + cmp.Or(strings.TrimPrefix(r.Branch, agents), "detached")
+}
+
 // lookAtBranch looks at the branch that the session is to work on. The project is only where its checkout lies inside
 // then: nothing of the user's folder is given to the agent but what the branch says.
 func lookAtBranch(in *inputs) error {
-	name := in.options.Branch
-	if name == "" {
+	if !in.options.onBranch(in.plan) {
 		return nil
+	}
+	if in.options.Branch == "" {
+		in.options.Branch = defaultBranch(in.project.Repo)
 	}
 	tools, err := handoverTools(in.tools)
 	if err != nil {
 		return err
 	}
 	req := branch.Request{
-		Home: in.folders.Home, Tree: in.project.Path, Name: name, From: in.options.From, Tools: tools,
+		Home: in.folders.Home, Tree: in.project.Path, Name: in.options.Branch, From: in.options.From, Tools: tools,
 		Hidden: in.project.Hidden, Ignore: ignoredEverywhere(*in),
 		Changes: in.options.WithChanges,
 	}
@@ -78,7 +94,7 @@ func ignoredEverywhere(in inputs) []byte {
 // tierOnBranch is the network tier of a session on a branch whose plan has the host's network, and which no flag gives
 // one: each has a network of its own, so that servers of several do not collide.
 func tierOnBranch(o Options, p plan.Plan) plan.Plan {
-	if o.Branch == "" || o.Network != "" || p.Network.Tier != profile.TierFull {
+	if !o.onBranch(p) || o.Network != "" || p.Network.Tier != profile.TierFull {
 		return p
 	}
 	return p.WithTier(launch.InternetTier)

@@ -101,6 +101,9 @@ func (o Options) judge() error {
 	if o.Branch == "" && (o.From != "" || o.WithChanges || len(o.With) > 0) {
 		return diag.Errorf("read --from, --with and --with-changes", "name the branch with --branch", "there is none")
 	}
+	if o.Branch != "" && o.NoBranch {
+		return diag.Errorf("read --branch and --no-branch", "leave one of them out", "only one of them could count")
+	}
 	switch o.Network {
 	case "", profile.TierFull, profile.TierInet, profile.TierAllow, profile.TierNone:
 		return nil

@@ -53,7 +53,7 @@ func projectRequest(in inputs) project.Request {
 	return project.Request{
 		Dir: in.Facts.Cwd, Home: in.Facts.Home, UID: in.Facts.UID, Own: in.folders.Own(), Never: never,
 		Build: in.build, WritableConfig: p.Git.Config == "writable",
-		GitRoot: p.Project == "git-root" || in.options.Branch != "",
+		GitRoot: p.Project == "git-root" || in.options.onBranch(p),
 		Strict:  p.Protect.Mode == "strict", Worktrees: p.Worktrees,
 		Protect: p.Protect.Globs, Hide: p.Hide, Show: p.Show,
 		OwnFiles: slices.Concat(in.ownFiles, in.placesByLink), UserGit: in.userGit.files,

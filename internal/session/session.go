@@ -38,6 +38,7 @@ type Caller struct {
 type Options struct {
 	Profile, Plan, Network string   // a name or file; a file; a tier. Empty: not given
 	Branch, From           string   // work on a checkout of this branch; where a new one begins
+	NoBranch               bool     // work in the project, whatever the profile says
 	WithChanges            bool     // it begins with what is not committed
 	With                   []string // what is copied there besides
 	MountRO, MountRW       []string // HOST[:INSIDE]

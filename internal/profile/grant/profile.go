@@ -61,6 +61,7 @@ var settings = []setting{
 	{"compat", "Compat", words("off nix-ld")},
 	{"toolbox", "Toolbox", words("base full")},
 	{"project", "Project", words("cwd git-root")},
+	{"workspace", "Workspace", words("branch project")},
 	{"worktrees", "Worktrees", adds},
 	{"confirm", "Confirm", words("always changed never")},
 }

@@ -83,8 +83,8 @@ func Look(r Request) (b Branch, err error) {
 	b = Branch{Request: r}
 	op := "work on branch " + diag.Visible(r.Name)
 	if r.Repo.Outer == "" {
-		return b, diag.Errorf(op, "make one with `git init` and a first commit; if there is one, `claudebox plan` "+
-			"says what is wrong with it", "this project has no git repository")
+		return b, diag.Errorf(op, "make one with `git init` and a first commit, or work without (`--no-branch`); if "+
+			"there is one, `claudebox plan --no-branch` says what is wrong with it", "this project has no git repository")
 	}
 	if rel, in := pathname.Cut(r.Repo.Outer, r.Tree); in && rel != ".git" {
 		return b, diag.Errorf(op, "start claudebox in a checkout of it: `git worktree add ../work`",

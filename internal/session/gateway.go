@@ -35,8 +35,8 @@ type gateway struct {
 // findGateways returns the gateways of the user, by variable.
 func findGateways(in inputs) map[string]gateway {
 	bases := []string{"ANTHROPIC_VERTEX_BASE_URL"} // no key goes with it
-	for _, secret := range usual {
-		bases = append(bases, secret.base)
+	for _, secret := range broker.Usual {
+		bases = append(bases, secret.Base)
 	}
 	found := map[string]gateway{}
 	for _, base := range bases {
@@ -134,7 +134,7 @@ func (b *brokeredPart) carryGateways(in inputs) {
 	for _, variable := range slices.Sorted(maps.Keys(in.gateways)) {
 		g := in.gateways[variable]
 		brokered := slices.ContainsFunc(in.secrets.list, func(s namedSecret) bool {
-			return usual[s.Name].base == variable
+			return broker.Usual[s.Name].Base == variable
 		})
 		switch {
 		case g.local != "" && !brokered:
@@ -143,7 +143,7 @@ func (b *brokeredPart) carryGateways(in inputs) {
 			b.leaveRed("gateway", g.why)
 		}
 		b.set(variable, g.inside, "your gateway")
-		if l := in.Instance.Login; variable == claudeBase && l.Outside && !brokered {
+		if l := in.Instance.Login; variable == broker.ClaudeBase && l.Outside && !brokered {
 			b.leaveRed("login", "your Claude login is not sent to "+variable+
 				": set ANTHROPIC_AUTH_TOKEN to what that takes")
 		}
@@ -201,12 +201,12 @@ func withEntries(env host.Environment, p plan.Plan, entries []string) host.Envir
 // entersFromSettings reports whether a variable enters where the user's settings of Claude Code, or a wrapper, set it:
 // as it would from the environment.
 func entersFromSettings(p plan.Plan, name string) bool {
-	for _, secret := range usual {
-		if secret.base == name {
+	for _, secret := range broker.Usual {
+		if secret.Base == name {
 			return true
 		}
 	}
-	_, known := usual[name]
+	_, known := broker.Usual[name]
 	return known || slices.ContainsFunc(p.Env, func(e plan.Env) bool {
 		return e.Name == name && e.From == plan.FromHost && name != "USER"
 	})

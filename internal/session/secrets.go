@@ -117,19 +117,6 @@ func hostProxies(in inputs) broker.Proxies {
 // ownAuthority is the file inside with the certificate authority that was made for this launch alone.
 const ownAuthority = "/etc/ssl/certs/claudebox.crt"
 
-// bundleVariables tell programs where the bundle of certificate authorities is, if they do not look in its usual
-// place (measured, each with its program). extraVariables name one more authority to a program, or make it use
-// the system's.
-var bundleVariables = []string{
-	"CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "REQUESTS_CA_BUNDLE", "PIP_CERT", "CARGO_HTTP_CAINFO", "AWS_CA_BUNDLE",
-	"CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE", "HTTPLIB2_CA_CERTS", "DENO_CERT", "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH",
-	"HEX_CACERTS_PATH",
-}
-
-var extraVariables = map[string]string{
-	"NODE_EXTRA_CA_CERTS": ownAuthority, "UV_NATIVE_TLS": "true", "DENO_TLS_CA_STORE": "system,mozilla",
-}
-
 // brokeredPart is what leads the sandbox to the broker, and what the broker is told.
 type brokeredPart struct {
 	part
@@ -174,10 +161,10 @@ func (b *brokeredPart) lead(in inputs, port int) (err error) {
 		Kind: plan.File, Source: "authority", Destination: ownAuthority, Mode: "0444",
 		Data: config.Authority.Certificate, Why: brokerRule,
 	})
-	for _, name := range bundleVariables {
+	for _, name := range broker.BundleVariables {
 		b.set(name, plan.CertificateBundle, brokerRule)
 	}
-	for name, value := range extraVariables {
+	for name, value := range broker.AuthorityVariables(ownAuthority) {
 		b.set(name, value, brokerRule)
 	}
 	if in.plan.Network.Tier == profile.TierFull {
@@ -197,7 +184,7 @@ func (b *brokeredPart) replace(in inputs) {
 		if len(secret.Hosts) > 0 {
 			b.listOutside(secret.Name, in.shownHosts(secret.Hosts), secret.why)
 		} else {
-			reason := in.gateways[usual[secret.Name].base].why
+			reason := in.gateways[broker.Usual[secret.Name].Base].why
 			b.leaveRed("key", secret.Name+" does not enter, and nothing uses it: "+reason)
 		}
 	}
@@ -233,9 +220,9 @@ func (b *brokeredPart) hideCopies(in inputs) {
 
 // idle lists Claude's secrets of this host, which stay outside although nothing lets them in.
 func idle(in inputs) (list []namedSecret) {
-	for _, name := range slices.Sorted(maps.Keys(usual)) {
+	for _, name := range slices.Sorted(maps.Keys(broker.Usual)) {
 		value := in.Facts.Env.Value(name, "")
-		if value != "" && usual[name].base == claudeBase && insideValue(in, name) == "" {
+		if value != "" && broker.Usual[name].Base == broker.ClaudeBase && insideValue(in, name) == "" {
 			list = append(list, namedSecret{Secret: broker.Secret{Name: name, Value: value}})
 		}
 	}
@@ -246,7 +233,7 @@ func idle(in inputs) (list []namedSecret) {
 func (b *brokeredPart) noteUnprotected(in inputs) {
 	for _, v := range entering(in) {
 		_, outside := b.overrides[v.Name]
-		if hosts := known[v.Name]; hosts != "" && !outside {
+		if hosts := broker.HostsOf[v.Name]; hosts != "" && !outside {
 			b.note(v.Name + " enters as it is; `secrets: [{env: " + v.Name + ", hosts: [" + hosts + "]}]` keeps it outside")
 		}
 	}
@@ -311,51 +298,11 @@ func exceptionsWithout(list string, names []string) []string {
 // network.
 var tiersWithBroker = []string{profile.TierFull, profile.TierInet, profile.TierAllow}
 
-// usualSecret describes how an agent sends the secret in a variable. base is the
-// variable by which the user names another host for it.
-type usualSecret struct {
-	broker.Secret
-	base string
-}
-
-// usual are the variables that hold a secret of an agent. Those of the last line are for agents beside Claude Code:
-// they stay outside only if the rule of their agent lets them in, and enter as they are by any other rule.
-var usual = map[string]usualSecret{
-	apiKey: {broker.Secret{
-		Hosts: broker.ClaudeHosts[:1], Forms: []broker.Form{broker.Header, broker.Bearer},
-		Headers: []string{"X-Api-Key"}, Paths: broker.ClaudePaths,
-	}, claudeBase},
-	"ANTHROPIC_AUTH_TOKEN": {broker.Secret{
-		Hosts: broker.ClaudeHosts[:1], Forms: []broker.Form{broker.Bearer}, Paths: broker.ClaudePaths,
-	}, claudeBase},
-	"CLAUDE_CODE_OAUTH_TOKEN": {broker.Secret{
-		Hosts: broker.ClaudeHosts, Forms: []broker.Form{broker.Bearer}, Paths: broker.ClaudePaths,
-	}, claudeBase},
-	"AWS_BEARER_TOKEN_BEDROCK": {broker.Secret{Forms: []broker.Form{broker.Bearer}}, "ANTHROPIC_BEDROCK_BASE_URL"},
-	"ANTHROPIC_FOUNDRY_API_KEY": {broker.Secret{
-		Forms: []broker.Form{broker.Header, broker.Bearer}, Headers: []string{"Api-Key", "X-Api-Key"},
-	}, "ANTHROPIC_FOUNDRY_BASE_URL"},
-	"CODEX_API_KEY": openAI, "OPENAI_API_KEY": openAI, "GEMINI_API_KEY": gemini, "GOOGLE_API_KEY": gemini,
-}
-
-// claudeBase is the variable by which a user names another host for Claude's API.
-const claudeBase = "ANTHROPIC_BASE_URL"
-
-var (
-	openAI = usualSecret{broker.Secret{
-		Hosts: []string{"api.openai.com"}, Forms: []broker.Form{broker.Bearer},
-	}, "OPENAI_BASE_URL"}
-	gemini = usualSecret{broker.Secret{
-		Hosts: []string{"aiplatform.googleapis.com", "generativelanguage.googleapis.com"},
-		Forms: []broker.Form{broker.Header, broker.Bearer}, Headers: []string{"X-Goog-Api-Key"},
-	}, "GOOGLE_GEMINI_BASE_URL"}
-)
-
 // usualOf returns how an agent sends the secret in a variable; false if that is not known, or if the variable enters
 // by a rule that lets it in as it is (`secret: inside`).
-func usualOf(e plan.Env) (usualSecret, bool) {
-	secret, known := usual[e.Name]
-	return secret, known && !e.Inside && (secret.base == claudeBase || e.Why == plan.Base)
+func usualOf(e plan.Env) (broker.UsualSecret, bool) {
+	secret, known := broker.Usual[e.Name]
+	return secret, known && !e.Inside && (secret.Base == broker.ClaudeBase || e.Why == plan.Base)
 }
 
 // namedSecret is a secret with the rule that names it.
@@ -383,7 +330,7 @@ func listSecrets(in inputs) ([]namedSecret, error) {
 	for _, v := range entering(in) {
 		if secret, known := usualOf(v.Env); known {
 			secret.Name, secret.Value = v.Name, v.Value
-			if g, set := in.gateways[secret.base]; set {
+			if g, set := in.gateways[secret.Base]; set {
 				secret.Hosts, secret.Paths = g.hosts, nil
 			} else if len(secret.Hosts) == 0 {
 				secret.Hosts = providerHosts(in, v.Name)
@@ -498,12 +445,4 @@ func entering(in inputs) (list []launch.Variable) {
 		}
 	}
 	return list
-}
-
-// known maps usual variables with tokens to the hosts that the tokens are for.
-var known = map[string]string{
-	"GH_TOKEN": "github.com, api.github.com", "GITHUB_TOKEN": "github.com, api.github.com",
-	"GITLAB_TOKEN":   "gitlab.com",
-	"OPENAI_API_KEY": "api.openai.com", "OPENROUTER_API_KEY": "openrouter.ai", "MISTRAL_API_KEY": "api.mistral.ai",
-	"GROQ_API_KEY": "api.groq.com", "HF_TOKEN": "huggingface.co", "NPM_TOKEN": "registry.npmjs.org",
 }

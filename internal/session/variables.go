@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"claudebox/internal/plan"
+	"claudebox/internal/secret/broker"
 )
 
 // The variables that Claude Code reads are some hundreds, so what becomes of each is said by rules: names and prefixes.
@@ -74,8 +75,8 @@ func isNamedApart(name string) bool { return begins(name, families) && !begins(n
 // that is left out; or why nobody misses it. It is empty if that was not decided.
 func FateOfVariable(name string) string {
 	enters := slices.Concat(plan.VariablesOf("claude"), proxies, []string{"PATH"})
-	for secret, of := range usual {
-		enters = append(enters, secret, of.base)
+	for secret, of := range broker.Usual {
+		enters = append(enters, secret, of.Base)
 	}
 	switch {
 	case slices.Contains(enters, name):

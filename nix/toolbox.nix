@@ -6,6 +6,7 @@
   "python3"
   "procps"
   "file"
+  "nano"
   "tree"
   "xz"
   "bzip2"

@@ -5,6 +5,7 @@ package gitserver
 
 import (
 	"crypto/tls"
+	"encoding/json"
 	"fmt"
 	"io"
 	"log"
@@ -12,7 +13,9 @@ import (
 	"net/http"
 	"net/http/cgi"
 	"net/http/httptest"
+	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -21,8 +24,8 @@ import (
 	"claudebox/checks/authority"
 )
 
-// Server is one server under two names, "localhost" and "127.0.0.1": for git
-// these are two hosts.
+// Server is one server under several names, "localhost", "127.0.0.1" and this
+// machine's: for git these are different hosts.
 type Server struct {
 	Port   string
 	server *httptest.Server
@@ -32,6 +35,7 @@ type Server struct {
 
 	mu     sync.Mutex
 	logins []Login
+	large  map[string][]byte // what git-lfs has stored, by the hash of its content
 }
 
 // Login is a request that showed a name and a password.
@@ -39,16 +43,20 @@ type Login struct{ Host, User, Password string }
 
 // Start serves the repositories below a folder. Close it.
 func Start(folder, token string) (*Server, error) {
-	path, err := exec.Command("git", "--exec-path").Output()
+	programs, err := exec.Command("git", "--exec-path").Output()
 	if err != nil {
 		return nil, fmt.Errorf("find git's programs: %w", err)
 	}
-	certificate, roots, err := authority.Certify([]string{"localhost", "127.0.0.1"})
+	machine, err := os.Hostname()
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{roots: roots, token: token, git: &cgi.Handler{
-		Path: filepath.Join(strings.TrimSpace(string(path)), "git-http-backend"),
+	certificate, roots, err := authority.Certify([]string{"localhost", "127.0.0.1", machine})
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{roots: roots, token: token, large: map[string][]byte{}, git: &cgi.Handler{
+		Path: filepath.Join(strings.TrimSpace(string(programs)), "git-http-backend"),
 		Env: []string{
 			"GIT_PROJECT_ROOT=" + folder, "GIT_HTTP_EXPORT_ALL=1", "REMOTE_USER=tester",
 			"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null",
@@ -94,5 +102,47 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "who are you?", http.StatusUnauthorized)
 		return
 	}
-	s.git.ServeHTTP(w, r)
+	switch dir, oid := path.Split(r.URL.Path); {
+	case strings.HasSuffix(r.URL.Path, "/info/lfs/objects/batch"):
+		s.batch(w, r)
+	case dir == "/large/" && r.Method == http.MethodPut:
+		content, _ := io.ReadAll(r.Body)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.large[oid] = content
+	case dir == "/large/":
+		_, _ = w.Write(s.Large(oid))
+	default:
+		s.git.ServeHTTP(w, r)
+	}
+}
+
+// Large is what git-lfs has stored under a hash.
+func (s *Server) Large(oid string) []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.large[oid]
+}
+
+// batch answers git-lfs where to put and to get what it asks for (git-lfs's batch API).
+func (s *Server) batch(w http.ResponseWriter, r *http.Request) {
+	type object struct {
+		OID     string                       `json:"oid"`
+		Size    int64                        `json:"size"`
+		Actions map[string]map[string]string `json:"actions,omitempty"`
+	}
+	var asked struct {
+		Operation string   `json:"operation"`
+		Objects   []object `json:"objects"`
+	}
+	if err := json.NewDecoder(r.Body).Decode(&asked); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	for i, o := range asked.Objects {
+		at := map[string]string{"href": "https://" + r.Host + "/large/" + o.OID}
+		asked.Objects[i].Actions = map[string]map[string]string{asked.Operation: at}
+	}
+	w.Header().Set("Content-Type", "application/vnd.git-lfs+json")
+	_ = json.NewEncoder(w).Encode(map[string]any{"transfer": "basic", "objects": asked.Objects})
 }

@@ -17,6 +17,7 @@
   findutils = [ "findutils" ];
   gawk = [ "gawk" ];
   git = [ "git" ];
+  git-lfs = [ "git-lfs" ];
   glibcLocalesUtf8 = [
     "libc-bin"
     "locales"
@@ -34,6 +35,7 @@
   hello = [ "hello" ];
   jq = [ "jq" ];
   less = [ "less" ];
+  nano = [ "nano" ];
   ncurses = [
     "ncurses-base"
     "foot-terminfo"

@@ -88,6 +88,7 @@ let
       git =
         debian "git" "git"
           "wrap ${packages.bash}/bin/bash git GIT_EXEC_PATH=$out/lib/git-core GIT_TEMPLATE_DIR=$out/share/git-core/templates";
+      git-lfs = plain "git-lfs";
       gnugrep = debian "gnugrep" "grep" "";
       gnumake = debian "gnumake" "make" "";
       gnupatch = debian "gnupatch" "patch" "";
@@ -99,6 +100,7 @@ let
       jq = plain "jq";
       # What Debian's git is made to call.
       less = debian "less" "less" "ln -s less $out/bin/pager";
+      nano = plain "nano";
       nix = plain "nix";
       procps = debian "procps" "ps" "";
       python3 = debian "python3" "python3" "ln -s python3.13 $out/bin/python3";

@@ -3,7 +3,11 @@
 package sandbox_test
 
 import (
+	"crypto/sha256"
 	"fmt"
+	"net"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -120,5 +124,43 @@ func TestAGrantWithoutItsTokenIsSaid(t *testing.T) {
 	got := run(t, w.claudebox("--dry-run", "--profile", w.profile(t, granted(s.Port, ""))))
 	if said := strings.Join(strings.Fields(got.stderr), " "); !strings.Contains(said, "git cannot log in to localhost:"+s.Port+": GIT_TOKEN is not set") {
 		t.Errorf("not said:\n%s", got.stderr)
+	}
+}
+
+// D4: the real git-lfs, with the filters that `git lfs install` leaves in the user's configuration: what the agent
+// commits is a pointer, and what it pushes reaches the server with the token that stays outside.
+func TestLargeFilesArePushed(t *testing.T) {
+	w := newWorld(t)
+	// programs in Go, as git-lfs is, ask no proxy for "localhost", so they would not reach the broker
+	machine, err := os.Hostname()
+	if found, _ := net.LookupHost(machine); err != nil || !slices.Contains(found, "127.0.0.1") {
+		t.Skip("NOT RUN: this machine's name is not that of 127.0.0.1")
+	}
+	s, _ := w.remote(t)
+	w.git(t, "project", "remote", "set-url", "origin", "https://"+machine+":"+s.Port+"/p.git")
+	w.write(t, ".gitconfig", w.read(t, ".gitconfig")+`[filter "lfs"]
+	clean = git-lfs clean -- %f
+	smudge = git-lfs smudge -- %f
+	process = git-lfs filter-process
+	required = true
+`)
+	profile := w.profile(t, strings.ReplaceAll(granted(s.Port, ""), "localhost", machine), "packages: [git-lfs]")
+	const large = "a large file\n"
+	got := w.inside(t, `git lfs track '*.bin' >/dev/null; echo a large file >f.bin; git add .; git commit -qm large
+		git cat-file -p HEAD:f.bin; GIT_TERMINAL_PROMPT=0 timeout 20 git push -q origin HEAD:refs/heads/large >/tmp/said 2>&1 || tail -c 2000 /tmp/said
+		git clone -q -b large https://`+machine+`:`+s.Port+`/p.git /tmp/clone; cat /tmp/clone/f.bin`, "--profile", profile)
+	oid := fmt.Sprintf("%x", sha256.Sum256([]byte(large)))
+	wantEqual(t, got, fmt.Sprintf("version https://git-lfs.github.com/spec/v1\noid sha256:%s\nsize %d\n%s", oid, len(large), large))
+	if stored := string(s.Large(oid)); stored != large {
+		t.Errorf("the server has %q", stored)
+	}
+	for _, login := range s.Logins() {
+		if login.Password != token {
+			t.Errorf("logged in by %+v", login)
+		}
+	}
+	// outside it is as it is after a commit of one's own
+	if out := w.outside(t, "cat-file", "-p", "HEAD:f.bin"); !strings.Contains(out, oid) {
+		t.Errorf("outside: %s", out)
 	}
 }

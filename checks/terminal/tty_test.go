@@ -216,3 +216,20 @@ func TestThePromptOfAShellSaysWhereItIs(t *testing.T) {
 		}
 	}
 }
+
+// D23: there is an editor, which git finds.
+func TestACommitIsWrittenInTheShellsEditor(t *testing.T) {
+	w := newWorld(t)
+	w.profile(t, "probe", "")
+	c := on(t, w.command(os.Getenv("CLAUDEBOX_BIN"), "shell", "-P", w.file("probe"), "-y"))
+	c.await(t, "[claudebox]")
+	c.press(t, "git init -q ed; cd ed; git -c user.name=n -c user.email=e@x commit -q --allow-empty\n")
+	c.await(t, "COMMIT_EDITMSG")
+	c.press(t, "typed\x0f")
+	c.await(t, "Write to File")
+	c.press(t, "\n\x18")
+	c.press(t, "git log --format=said=%s=\n")
+	c.await(t, "said=typed=")
+	c.press(t, "exit\n")
+	c.end(t)
+}

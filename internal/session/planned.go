@@ -282,7 +282,9 @@ func (p planner) resolve(ctx context.Context, m *resolve.Manifest, prof profile.
 	if err != nil || prof.Nix.Store != profile.StoreClosure {
 		return res, err
 	}
-	res.Closure, err = closureOf(ctx, store, m, res, storePathsOf(prof))
+	res.Closure, err = m.ClosureOf(res, storePathsOf(prof), func(roots []string) ([]string, error) {
+		return closure(ctx, store, roots)
+	})
 	return res, err
 }
 
@@ -307,46 +309,6 @@ func storePathsOf(prof profile.Profile) []string {
 		paths = append(paths, storepath.In(m.Host)...)
 	}
 	return slices.DeleteFunc(paths, isAbsent)
-}
-
-// closureOf returns the closure of a resolution's packages, tools and nixpkgs, and of
-// roots: all that the sandbox may see of the store. It asks the daemon only if the
-// manifest does not know all references.
-func closureOf(ctx context.Context, store *nixdaemon.Client, m *resolve.Manifest, res resolve.Resolution,
-	roots []string,
-) ([]string, error) {
-	for _, pkg := range res.Packages {
-		for _, output := range pkg.Outputs {
-			roots = append(roots, output.Path)
-		}
-	}
-	for _, tool := range res.Tools {
-		if path, err := storepath.Of(tool); err == nil {
-			roots = append(roots, path)
-		}
-	}
-	if res.Nixpkgs.Path != "" {
-		roots = append(roots, res.Nixpkgs.Path)
-	}
-	if references, err := manifestReferences(m); err != nil {
-		return nil, err
-	} else if paths, known := references.Closure(roots); known {
-		return paths, nil
-	}
-	return closure(ctx, store, roots)
-}
-
-// manifestReferences reads which of claudebox's own store paths refers to which; nil if the manifest does not say.
-func manifestReferences(m *resolve.Manifest) (resolve.References, error) {
-	if m.References == "" {
-		return nil, nil
-	}
-	f, err := os.Open(m.References)
-	if err != nil {
-		return nil, diag.Wrap("read what claudebox was built with", err, "install claudebox again")
-	}
-	defer f.Close()
-	return resolve.ReadReferences(f)
 }
 
 // closure asks the daemon for the closure of roots and returns its paths, sorted.

@@ -7,7 +7,8 @@
 // store path: no daemon, no process, no cache.
 //
 // All I/O goes through the two interfaces that the caller provides, [Store] and
-// [Evaluator], except for the cache folder and the lstat of store paths.
+// [Evaluator], except for the cache folder, the manifest's file of references and
+// the lstat of store paths.
 //
 // # Garbage collection
 //

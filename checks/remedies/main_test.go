@@ -87,8 +87,8 @@ func followCommand(t *testing.T, r remedy, program string, words []string) {
 		t.Errorf("%s: `claudebox %s`: %v", r.place, strings.Join(words, " "), err)
 	}
 	help := string(out)
-	if len(command) > 0 && !strings.Contains(help, "claudebox "+command[0]) {
-		t.Errorf("%s: there is no command %q", r.place, command[0])
+	if name := strings.Join(append([]string{"claudebox"}, command...), " "); !strings.Contains(help, name) {
+		t.Errorf("%s: there is no `%s`", r.place, name)
 	}
 	for _, flag := range flags {
 		if name, _, _ := strings.Cut(flag, "="); name != "--" && name != "--help" && !strings.Contains(help, name) {

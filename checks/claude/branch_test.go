@@ -3,6 +3,8 @@
 package claude_test
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -40,4 +42,34 @@ func TestAConversationIsContinuedOnItsBranch(t *testing.T) {
 	if got := w.git(t, "status", "--porcelain"); strings.Contains(got, " a") || w.read(t, "project/a") != "a\n" {
 		t.Errorf("the user's folder: %s", got)
 	}
+}
+
+// D29: after `claudebox instance move` Claude Code goes on with the conversations of a project that was moved, also by
+// their ids, and from a folder whose name needs quoting.
+func TestConversationsOfAMovedProjectGoOn(t *testing.T) {
+	w := newWorld(t, script.Say("Blue it is."), script.Say("Still blue."), script.Say("Blue, again."))
+	w.print(t).succeed(t, "Blue it is.")
+	old := w.project
+	w.project += " moved"
+	if err := os.Rename(old, w.project); err != nil {
+		t.Fatal(err)
+	}
+	list, err := filepath.Glob(filepath.Join(w.home, ".claudebox/instances/*"))
+	if err != nil || len(list) != 1 {
+		t.Fatalf("%q, %v", list, err)
+	}
+	cmd := w.command(t)
+	cmd.Args = []string{cmd.Path, "instance", "move", filepath.Base(list[0])}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	w.print(t, "--continue").succeed(t, "Still blue.")
+	if text := w.model.Requests()[1].Text(); !strings.Contains(text, "Blue it is.") {
+		t.Errorf("the conversation did not go on: %s", text)
+	}
+	found, err := filepath.Glob(filepath.Join(w.home, ".claudebox/instances/*/.claude/projects/*/*.jsonl"))
+	if err != nil || len(found) == 0 {
+		t.Fatalf("%q, %v", found, err)
+	}
+	w.print(t, "--resume", strings.TrimSuffix(filepath.Base(found[0]), ".jsonl")).succeed(t, "Blue, again.")
 }

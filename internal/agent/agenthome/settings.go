@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 
@@ -372,17 +373,27 @@ var shellWords = []string{
 	"type", "ulimit", "umask", "unalias", "unset", "until", "wait", "while",
 }
 
+// shells run the word behind -c; runners run the program that their words name.
+var (
+	shells  = []string{"sh", "bash", "dash", "zsh", "ksh"}
+	runners = []string{"env", "ionice", "nice", "nohup", "setsid", "stdbuf", "timeout", "xargs"}
+)
+
 // Programs returns the programs that a shell would run for a command line, as far as that can be told without one.
 func Programs(command string) []string {
 	var found, asked []string // asked: the command looks itself whether they are there
-	first, before := true, ""
+	first, before, runs := true, "", ""
 	for _, word := range shellSplit(command) {
 		name, _, assigns := strings.Cut(word, "=")
 		last := before
 		before = word
 		switch {
 		case word == "\n":
-			first = true
+			first, runs = true, ""
+		case slices.Contains(shells, runs) && strings.HasPrefix(last, "-") && strings.HasSuffix(last, "c"):
+			found, runs = append(found, Programs(word)...), ""
+		case first && runs != "" && (word == "" || strings.IndexAny(word, "{0123456789") == 0 || takesWord(last)):
+			// a runner's time, number or place, or a word of its flag
 		case slices.Contains([]string{"-v", "-V", "which", "type", "hash"}, last):
 			asked, first = append(asked, word), false
 		case redirects(word), first && strings.HasPrefix(word, "-"): // the words of "command" and the like
@@ -394,11 +405,17 @@ func Programs(command string) []string {
 				"command", "time",
 			}, word)
 		default:
-			found, first = append(found, word), false
+			found, runs = append(found, word), path.Base(word)
+			first = slices.Contains(runners, runs)
 		}
 	}
 	isAsked := func(program string) bool { return slices.Contains(asked, program) }
 	return slices.DeleteFunc(slices.Compact(found), isAsked)
+}
+
+// takesWord reports whether a flag of a runner takes the next word.
+func takesWord(flag string) bool {
+	return len(flag) == len("-x") && flag[0] == '-' && strings.Contains("CEILPSacdknsu", flag[1:])
 }
 
 // redirects reports whether a word sends what is written elsewhere, as "2>/dev/null" does.

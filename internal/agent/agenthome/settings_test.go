@@ -64,7 +64,7 @@ func TestAnAgentTakesARuleOfTheUserAway(t *testing.T) {
 // U8: hooks and the status line run inside where their programs are there, and
 // the reason is true where they are not.
 func TestHooksRunInsideWhereTheirProgramsAre(t *testing.T) {
-	r := Request{UserHome: "/home/u", Status: "claudebox it's · inet", Runs: runsOnly("jq", "bash", "/nix/store/x/bin/y"), Sees: func(word string) string {
+	r := Request{UserHome: "/home/u", Status: "claudebox it's · inet", Runs: runsOnly("jq", "bash", "env", "timeout", "xargs", "/nix/store/x/bin/y"), Sees: func(word string) string {
 		if word == "/home/u/lib.py" {
 			return word + " is not inside"
 		}
@@ -72,16 +72,20 @@ func TestHooksRunInsideWhereTheirProgramsAre(t *testing.T) {
 	}}
 	for name, tc := range map[string]struct{ command, reason string }{
 		"a program of the base":         {`jq -r '.tool_input | .command' >>/tmp/log`, ""},
-		"one behind variables and a cd": {`A=1 B=2 bash -c x && cd /tmp; jq .`, ""},
+		"one behind variables and a cd": {`A=1 B=2 bash -c "jq ." && cd /tmp; jq .`, ""},
 		"one of the store":              {`/nix/store/x/bin/y`, ""},
 		"errors in the same place":      {`jq . 2>&1 | jq . &>/tmp/x; jq 2>/dev/null .`, ""},
 		"one that it looks for itself":  {`if command -v prettier >/dev/null; then prettier --write; fi`, ""},
-		"one that which looks for":      {`bash -c x && type notify-send && notify-send x`, ""},
+		"one that which looks for":      {`bash -c jq && type notify-send && notify-send x`, ""},
 		"what it writes to":             {`jq . >> /home/u/lib.py`, ""},
 		"a file that it is given":       {`bash /home/u/lib.py`, "/home/u/lib.py is not inside"},
 		"one behind an equals sign":     {`jq --from=/home/u/lib.py .`, "/home/u/lib.py is not inside"},
 		"a shell's own words":           {`if [ -e x ]; then echo "no | notify-send"; fi`, ""},
 		"one that is not there":         {`jq . | notify-send hello`, "notify-send is not inside"},
+		"one that another runs":         {`jq -r .file | xargs -r -n 1 -I{} prettier --write {}`, "prettier is not inside"},
+		"one behind env and a time":     {`env -u X A=1 timeout -k 1 5s uvx ruff`, "uvx is not inside"},
+		"one in a shell's words":        {`bash -lc 'cd x && notify-send "done"'`, "notify-send is not inside"},
+		"an empty word":                 {`timeout '' jq; jq '' "" x`, ""},
 		"a program of the host":         {`/usr/local/bin/z`, "/usr/local/bin/z is not inside"},
 		"one that holds a secret":       {`bash -c 'curl -H ghp_kZ3vQ9xB7mT1wR5nL8pJ2hG6fD4sC0yAeUiO'`, "it holds what looks like a GitHub"},
 	} {

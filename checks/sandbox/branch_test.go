@@ -3,15 +3,20 @@
 package sandbox_test
 
 import (
+	"encoding/binary"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // onBranch is a project of a user who has work of every kind under way.
@@ -559,11 +564,13 @@ echo $n >work$n; rm -rf src/.git; git -c core.hooksPath=/dev/null -c core.fsmoni
 		}
 	})
 	before := w.plain(t, `git ls-files | sort; find . -path ./.git -prune -o -print | sort`)
+	appeared := watched(t, w.project)
 	var agents sync.WaitGroup
 	results := make([]outcome, 10)
 	for n := range results {
 		agents.Go(func() {
-			results[n] = run(t, w.claudebox("shell", "--yes", "--branch", fmt.Sprintf("w%d", n), "--", "bash", "-euc", agent, "x", fmt.Sprint(n)))
+			tier := []string{"inet", "allow", "none"}[n%3]
+			results[n] = run(t, w.claudebox("shell", "--yes", "--network", tier, "--branch", fmt.Sprintf("w%d", n), "--", "bash", "-euc", agent, "x", fmt.Sprint(n)))
 		})
 	}
 	for n := range 5 {
@@ -577,6 +584,13 @@ echo $n >work$n; rm -rf src/.git; git -c core.hooksPath=/dev/null -c core.fsmoni
 			t.Errorf("agent %d: status %d, %s%s", n, got.status, got.stdout, got.stderr)
 		}
 	}
+	users := strings.Fields(w.plain(t, "git ls-tree -r --name-only main; git ls-tree -r --name-only other"))
+	isUsers := func(name string) bool { // their git writes it, as it switches
+		return slices.ContainsFunc(users, func(at string) bool { return filepath.Base(at) == name })
+	}
+	if names := slices.DeleteFunc(appeared(), isUsers); len(names) > 0 {
+		t.Errorf("in the user's folder there appeared %q", names)
+	}
 	if looks == 0 || exists(w.path("TAKEN")) {
 		t.Errorf("%d looks; something ran", looks)
 	}
@@ -587,6 +601,45 @@ echo $n >work$n; rm -rf src/.git; git -c core.hooksPath=/dev/null -c core.fsmoni
 	wantEqual(t, w.plain(t, "cat work0 work9"), "0\n9")
 	if exists(w.path("TAKEN")) {
 		t.Error("the merge ran something")
+	}
+}
+
+// watched begins to note all names that appear in a folder and those below it, but for git's own. It returns what ends
+// that.
+func watched(t *testing.T, folder string) (appeared func() []string) {
+	t.Helper()
+	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = filepath.WalkDir(folder, func(at string, e fs.DirEntry, err error) error {
+		if err != nil || !e.IsDir() {
+			return err
+		}
+		if e.Name() == ".git" {
+			return fs.SkipDir
+		}
+		_, err = unix.InotifyAddWatch(fd, at, unix.IN_CREATE|unix.IN_MOVED_TO|unix.IN_ONLYDIR)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func() (names []string) {
+		defer unix.Close(fd)
+		buffer := make([]byte, 1<<20)
+		for {
+			n, err := unix.Read(fd, buffer)
+			if err != nil || n <= 0 {
+				return names
+			}
+			for at := 0; at+unix.SizeofInotifyEvent <= n; {
+				length := int(binary.NativeEndian.Uint32(buffer[at+12:]))
+				at += unix.SizeofInotifyEvent
+				names = append(names, strings.TrimRight(string(buffer[at:at+length]), "\x00"))
+				at += length
+			}
+		}
 	}
 }
 

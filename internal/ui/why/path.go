@@ -87,6 +87,10 @@ func visible(m launch.Mount, inside string, asked Asked) Answer {
 func unseen(l launch.Launch, asked Asked) Answer {
 	m := nearest(l.Mounts, asked.Path)
 	not := asked.shown(asked.Path) + " is not inside"
+	if l.Branch != "" && m != nil && m.Kind == plan.Bind && m.Destination == l.Project {
+		return no(not+": there it is as branch "+l.Branch+" has it", "--branch, or `workspace: branch` in the profile",
+			"commit it, or begin a branch with `--with-changes` or `--with "+asked.shown(asked.Path)+"`")
+	}
 	a := no(not, "", mountable(m, asked))
 	secret, relation := profile.Exposes(profile.Tilde(asked.Home, asked.Real))
 	if m != nil && m.Why == plan.Base && m.Kind == plan.Tmpfs && m.Destination == asked.Path &&

@@ -104,6 +104,21 @@ func TestWhatCannotBeSaid(t *testing.T) {
 	}
 }
 
+// On a branch the project inside is another one.
+func TestAPathOfTheProjectOnABranch(t *testing.T) {
+	l := aLaunch("full")
+	l.Branch = "feat"
+	for i, m := range l.Mounts {
+		if m.Destination == "/home/u/p" {
+			l.Mounts[i].Source = "/home/u/.claudebox/branches/1/2/closed/tree"
+		}
+	}
+	asked := why.Asked{Path: "/home/u/p/src", Real: "/home/u/p/src", Home: "/home/u"}
+	if got := why.Path(l, asked).Text(1000); !strings.HasPrefix(got, "no:     ~/p/src is not inside: there it is as branch feat has it\n") {
+		t.Errorf("got %s", got)
+	}
+}
+
 func TestVariables(t *testing.T) {
 	for entry, want := range map[string]string{
 		"GH_TOKEN=x":          "yes:    GH_TOKEN enters with your value, \"ghp_••••ef\", a secret\nrule:   profile work:3\nchange: take it out of the profile\n",

@@ -515,6 +515,37 @@ func TestAProfileHasTheAgentWorkOnABranch(t *testing.T) {
 	wantRefused(t, run(t, w.session("true", "--profile", profile)), "git init")
 }
 
+// What the agent sees of what the user does below it: of tracked and untracked files nothing; in an ignored folder under a
+// layer what was edited, but for what it has written itself; what is new beside such a folder, at the next start.
+func TestTheUserWorksBelowASessionOnABranch(t *testing.T) {
+	w := onBranch(t)
+	w.plain(t, fill)
+	session := w.session(`echo own >node_modules/m1; cat node_modules/m2 >/dev/null; git commit -qm ready --allow-empty
+for i in $(seq 1200); do git rev-parse -q --verify go >/dev/null && break; sleep 0.05; done
+cat src/a node_modules/m1 node_modules/m2 node_modules/m3 node_modules/m4; ls src/new later more.log 2>/dev/null || :; cat .env small/.env; ls node_modules/m5 2>/dev/null || :; git status --porcelain`, "--branch", "feat")
+	var said strings.Builder
+	session.Stdout = &said
+	if err := session.Start(); err != nil {
+		t.Fatal(err)
+	}
+	w.awaitBranch(t, "feat")
+	for end := time.Now().Add(patience); w.plain(t, "git log -1 --format=%s feat") != "ready" && time.Now().Before(end); {
+		time.Sleep(20 * time.Millisecond)
+	}
+	w.plain(t, `for n in 1 2 3; do echo user$n >node_modules/m$n; done; echo user4 >node_modules/x; mv node_modules/x node_modules/m4; rm node_modules/m5
+echo user >src/a; echo user >src/new; mkdir later; echo l >later/l; echo later/ >>.gitignore; echo m >more.log; echo TOKEN=2 >.env; git stash -q; git switch -q other; git switch -q main; git stash pop -q`)
+	before := w.plain(t, `cat node_modules/m[1-4] src/a src/new .env; git status --porcelain`)
+	w.plain(t, "git branch go")
+	if err := session.Wait(); err != nil {
+		t.Error(err)
+	}
+	wantEqual(t, said.String(), "one\nown\nuser2\nuser3\nuser4\n")
+	wantEqual(t, w.plain(t, `cat node_modules/m[1-4] src/a src/new .env; git status --porcelain`), before)
+	w.plain(t, "git add .gitignore; git commit -qm rule -- .gitignore")
+	got := w.branchOf(t, "feat2", `cat later/l more.log; ls src/new 2>/dev/null || :`)
+	wantEqual(t, got.stdout, "l\nm\n")
+}
+
 // At the end a line names what of the branch the user's tools would run.
 func TestWhatToolsRunOfABranchIsNamed(t *testing.T) {
 	w := onBranch(t)

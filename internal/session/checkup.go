@@ -69,6 +69,11 @@ func (c *Checkup) plan(p planner) planned {
 		return found
 	}
 	c.judge(name, err, "")
+	// where what is missing cannot be had, the rest is looked at for the same plan; it was warned of
+	p.why, p.caller.Stderr = looking, io.Discard
+	if found, err = p.plan(); err == nil {
+		return found
+	}
 	p.options = Options{Profile: "default"}
 	if found, err = p.plan(); err != nil {
 		c.judge("default profile", err, "")

@@ -165,7 +165,8 @@ func TestNothingThatToolsObeyUnaskedIsThereBeforeTheSessionEnds(t *testing.T) {
 }
 
 // A prompt stands in the folder of a repository while the agent makes it, gives it orders, and ends. What the agent
-// committed, staged and tagged there is the user's then; of its orders nothing.
+// committed, staged and tagged there is the user's then; of its orders nothing. It waits until the repository is held
+// back: the prompt's git may have its lock until then.
 func TestARepositoryThatTheAgentMakesRunsNothingAndIsTheUsers(t *testing.T) {
 	w := newWorld(t)
 	w.repository(t)
@@ -177,7 +178,7 @@ func TestARepositoryThatTheAgentMakesRunsNothingAndIsTheUsers(t *testing.T) {
 		t.Fatal(err)
 	}
 	const orders = `git config core.fsmonitor "echo x >>$PWD/../TAKEN; false"; git config alias.x '!true'; printf "#!/bin/sh\necho x >>$PWD/../TAKEN\n" >.git/hooks/post-index-change; chmod +x .git/hooks/*`
-	told := run(t, w.claudebox("shell", "--yes", "--", "bash", "-euc", `cd sub; git init -q -b main; touch TAKEN; git add f; git commit -qm one; git tag t; git switch -qc work; echo y >g; git add g; git remote add origin https://example.org/x.git; `+orders+"; rm -f ../TAKEN; sleep 1; rm -f ../TAKEN"))
+	told := run(t, w.claudebox("shell", "--yes", "--", "bash", "-euc", `cd sub; git init -q -b main; until [ -L .git ]; do sleep 0.01; done; sleep 0.1; rm -f .git/index.lock; touch TAKEN; git add f; git commit -qm one; git tag t; git switch -qc work; echo y >g; git add g; git remote add origin https://example.org/x.git; `+orders+"; rm -f ../TAKEN; sleep 1; rm -f ../TAKEN"))
 	w.plain(t, `sleep 0.5; touch stop`)
 	_ = prompt.Wait()
 	if taken := w.path("project/TAKEN"); exists(taken) {
@@ -241,6 +242,33 @@ func TestTheAgentWritesInARepositoryThatTheUserMakesMeanwhile(t *testing.T) {
 	}
 	w.inside(t, "for d in clone tree; do git -C $d commit -qm next --allow-empty; done")
 	wantEqual(t, w.plain(t, "for d in clone tree; do git -C $d log -1 --format=%s; done"), "next\nnext")
+}
+
+// What cannot become a repository of the user's is none outside, at no moment; one name brings it back.
+func TestARepositoryThatCannotBecomeTheUsers(t *testing.T) {
+	w := newWorld(t)
+	w.repository(t)
+	w.write(t, ".gitconfig", identity)
+	session := make(chan outcome)
+	go func() {
+		session <- run(t, w.claudebox("shell", "--yes", "--", "bash", "-uc", `m() { git -C $1 config core.fsmonitor "touch $PWD/TAKEN; false"; git -C $1 status >/dev/null; }
+			for d in broken borrows mid; do git init -q $d; git -C $d commit -qm one --allow-empty; m $d; done; rm -r broken/.git/objects/??; git init -q /tmp/e; echo /tmp/e/.git/objects >borrows/.git/objects/info/alternates; rm -r borrows/.git/objects/??
+			git init -q --bare bare; git -C bare config core.bare false; git -C bare config core.worktree ..; m bare; mkdir led; echo gitdir: ../bare >led/.git; mkdir -p node_modules/m; git init -q node_modules/m; m node_modules/m; rm -f TAKEN; touch begun; sleep 1`))
+	}()
+	until(t, w.path("project/begun"))
+	w.plain(t, `until [ -d node_modules/m ] && ! [ -e /nonexistent ] && [ -z "$(jobs -p)" ] && [ -e bare/HEAD -o -e bare/HEAD.claudebox-aside ]; do for d in broken borrows bare led; do git -C $d status || :; done; done >/dev/null 2>&1`)
+	got := <-session
+	w.plain(t, `for d in broken borrows mid bare led node_modules/m; do git -C $d status; git -C $d commit -qm x --allow-empty; done >/dev/null 2>&1 || :; [ ! -e TAKEN ]; git -C mid log --format=%s | grep one`)
+	for _, want := range []string{"held back  borrows/.git", "held back  broken/.git", "taken out  bare/HEAD", "taken out  node_modules/m/.git/HEAD"} {
+		if !strings.Contains(got.stderr, want) {
+			t.Errorf("%s is not told\n%s", want, got.stderr)
+		}
+	}
+	ended := run(t, w.claudebox("shell", "--yes", "--", "bash", "-euc", "git -C broken config core.fsmonitor; rm -r broken/.git; git init -q broken; git -C broken commit -qm mended --allow-empty"))
+	if ended.status != 0 || !strings.Contains(ended.stderr, "held back  borrows/.git") {
+		t.Error(ended)
+	}
+	w.plain(t, `[ ! -e TAKEN ]; git -C broken log --format=%s | grep mended; mv bare/HEAD.claudebox-aside bare/HEAD; git -C bare config core.fsmonitor`)
 }
 
 // With no room left where the project is, nothing is lost, nothing of the agent's is obeyed, and the next session ends it.

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/workspace/guard"
 	"claudebox/internal/workspace/handover"
 )
 
@@ -73,5 +74,7 @@ func settling(c Caller, o Options) (made handover.Request, err error) {
 	return made, nil
 }
 
-// HasWaiting reports whether commits or the like wait in an instance, by its folder.
-func HasWaiting(instance string) bool { return handover.HasWaiting(instance) }
+// HasWaiting reports whether commits, repositories or the like wait in an instance, by its folder.
+func HasWaiting(instance string) bool {
+	return handover.HasWaiting(instance) || guard.HasWaiting(filepath.Join(instance, guard.Folder))
+}

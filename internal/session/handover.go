@@ -151,7 +151,7 @@ func (r *running) bringSubmodules() {
 			continue
 		}
 		if whole && !r.adopt(made) {
-			_ = os.Rename(made.At, made.Outer) // to be judged there; or it is kept
+			_ = os.Rename(made.At, made.Outer) // git is to find none there, see [git.Strangers]; or it is kept
 		}
 	}
 }
@@ -174,7 +174,7 @@ func (r *running) moveFolder(from, to string) error {
 
 // isAlone reports whether no other session lives in a given folder: its agent could write in what is made there.
 func (r *running) isAlone() bool {
-	return !slices.ContainsFunc(r.after, func(s *aftermath.Session) bool { return s.Overlaps() })
+	return !slices.ContainsFunc(r.after, func(s *aftermath.Session) bool { return !s.IsAlone() })
 }
 
 // adopt makes a repository of the agent's one of the user's, or says why it cannot be.
@@ -191,6 +191,11 @@ func (r *running) adopt(made handover.Made) bool {
 	}
 	for _, t := range told {
 		r.gitLines = append(r.gitLines, t.Line())
+	}
+	for _, session := range r.after {
+		if err == nil {
+			session.AddAdopted(made.Outer)
+		}
 	}
 	return err == nil
 }
@@ -241,12 +246,15 @@ func (r *running) guardFolder(folder given, session string) (*guard.Guard, error
 	for _, f := range seen.Folders() {
 		folders = append(folders, f.Rel)
 	}
+	places := slices.DeleteFunc(slices.Clone(seen.Git), func(rel string) bool { // the link of an earlier session
+		return guard.IsLinkAt(filepath.Join(folder.Path, rel))
+	})
 	return guard.Open(guard.Request{
 		Path: folder.Path, Held: held, Inside: guard.Inside(filepath.Base(held)), Session: session, Folders: folders,
 		Skipped: project.Filling(),
 		Known: func(rel string) bool {
 			below := func(at string) bool { return pathname.Below(at, rel) }
-			return slices.Contains(seen.Git, rel) || slices.ContainsFunc(folder.Tracked, below) ||
+			return slices.Contains(places, rel) || slices.ContainsFunc(folder.Tracked, below) ||
 				slices.ContainsFunc(seen.Files, func(f survey.File) bool { return below(f.Rel) }) ||
 				slices.ContainsFunc(seen.Skipped, below)
 		},
@@ -282,34 +290,41 @@ func (r *running) guardFolder(folder given, session string) (*guard.Guard, error
 	})
 }
 
-// adoptRepositories makes the repositories that the agent made in the given folders, and that were held back, ones of
-// the user's. What cannot be is held back still, and comes out to be judged. While another session lives there nothing
-// is adopted: its agent could write in what is the user's.
+// adoptRepositories makes the repositories that agents made in the given folders, and that were held back, ones of the
+// user's. What cannot be is held back still, and comes out as none. While another session lives there nothing is
+// adopted: its agent could write in what is the user's.
 func (r *running) adoptRepositories() {
 	for i, folder := range r.given[:min(len(r.given), len(r.after))] { // fewer if the launch failed
 		session := r.after[i]
-		if session.Overlaps() || folder.moved() {
+		if folder.moved() || !session.IsAlone() {
 			continue
 		}
 		root, err := beneath.Open(folder.Path)
 		if err != nil {
 			continue // which the review tells
 		}
-		for _, repository := range guard.Repositories(root, session.Held()) {
-			outer := filepath.Join(folder.Path, repository.Rel)
-			back, drop, err := repository.Unlink(root)
-			if err != nil {
-				continue
-			}
-			made := handover.Made{Outer: outer, At: repository.At, Folder: placeFolder(r.inputs, outer)}
-			if r.adopt(made) {
-				_ = drop() // a link that leads nowhere, else
-			} else if err := back(); err != nil {
-				r.gitLines = append(r.gitLines, "git, "+diag.Name(outer)+": it is kept in "+diag.Name(made.At)+": "+
-					diag.Cause(err).Error())
+		for _, held := range session.Held() {
+			for _, repository := range guard.Repositories(root, held) {
+				r.adoptHeld(root, repository)
 			}
 		}
 		root.Close()
+	}
+}
+
+// adoptHeld makes a repository that is held back one of the user's. If that cannot be, it is held back still.
+func (r *running) adoptHeld(root *beneath.Folder, repository guard.Repository) {
+	outer := root.Join(repository.Rel)
+	back, drop, err := repository.Unlink(root)
+	if err != nil {
+		return
+	}
+	made := handover.Made{Outer: outer, At: repository.At, Folder: placeFolder(r.inputs, outer)}
+	if r.adopt(made) {
+		_ = drop() // a link that leads nowhere, else
+	} else if err := back(); err != nil {
+		r.gitLines = append(r.gitLines, "git, "+diag.Name(outer)+": it is kept in "+diag.Name(made.At)+": "+
+			diag.Cause(err).Error())
 	}
 }
 

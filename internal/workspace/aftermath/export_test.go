@@ -10,7 +10,7 @@ import (
 
 // RecordOf is what is kept of a session in a project.
 func RecordOf(dir string, began time.Time) string {
-	return string(encoded(recordForm, record{Recorded: Recorded{Noted: Noted{Began: moment{Wall: began.UnixNano()}, Scope: project.Scope{Path: dir}}}}))
+	return string(encoded(recordForm, record{Noted: Noted{Began: moment{Wall: began.UnixNano()}, Scope: project.Scope{Path: dir}}}))
 }
 
 // Dead is how many sessions are taken for dead.
@@ -46,7 +46,12 @@ func (s *Session) Break() {
 
 // KillAsBefore is [Session.Kill] of the claudebox before this one: its record has the form of then.
 func (s *Session) KillAsBefore() {
-	content := encoded(formBefore, s.record.Recorded)
+	r := s.record
+	was := recordBefore{
+		Began: r.Began, Scope: r.Scope, Inode: r.Inode, ID: string(r.ID), Tracked: r.Tracked, Watched: r.Watched,
+		Places: r.Places, Held: r.Held,
+	}
+	content := encoded(formBefore, was)
 	_, _ = s.file.WriteAt(content, 0)
 	_ = s.file.Truncate(int64(len(content)))
 	s.Kill()

@@ -55,7 +55,7 @@ func TestASubmoduleThatIsALink(t *testing.T) {
 	w.sh("git init -q; git commit -qm x --allow-empty")
 	r := w.session(`git init -q b; git -C b commit -qm x --allow-empty; git -C b config core.fsmonitor "$EVIL"; ln -s b a; ln -s /nowhere/else c
 		for d in a c; do git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),$d; done`)
-	wantLines(t, r, "taken out b/.git/config", "new c")
+	wantLines(t, r, "taken out b/.git/HEAD", "new c")
 	w.sh("git status; git -C a status")
 	w.wantNotTaken()
 }
@@ -81,8 +81,8 @@ func TestTheUsersConfigurationNamesAPathInAnyRepository(t *testing.T) {
 	const evil = `e() { mkdir -p $(dirname $1); printf "#!/bin/sh\n$EVIL\n" >$1; chmod +x $1; }; `
 	const push = `e %[1]s/.githooks/pre-receive; e %[1]s/.githooks/reference-transaction`
 	for name, tc := range map[string]struct{ user, agent, host, gone string }{
-		"a bare one made inside":     {"", evil + "git init -q --bare d; " + fmt.Sprintf(push, "d"), "git push -q d HEAD:x", "d/.githooks"},
-		"that is called by the name": {"", evil + "git init -q --bare d.git; " + fmt.Sprintf(push, "d.git"), "git push -q d.git HEAD:x", "d.git/.githooks"},
+		"a bare one made inside":     {"", evil + "git init -q --bare d; " + fmt.Sprintf(push, "d"), "git push -q d HEAD:x", "d/.githooks d/HEAD"},
+		"that is called by the name": {"", evil + "git init -q --bare d.git; " + fmt.Sprintf(push, "d.git"), "git push -q d.git HEAD:x", "d.git/HEAD"},
 		"a bare one of the user's":   {"git init -q --bare d", evil + fmt.Sprintf(push, "d"), "git push -q d HEAD:x", "d/.githooks"},
 		"where tools fill": {
 			"git init -q node_modules/x; git -C node_modules/x commit -qm x --allow-empty; sleep 1.1",
@@ -102,7 +102,9 @@ func TestTheUsersConfigurationNamesAPathInAnyRepository(t *testing.T) {
 			w.sh("git config --global core.hooksPath .githooks")
 			var want []string
 			if tc.gone != "" {
-				want = []string{"taken out " + tc.gone}
+				for _, gone := range strings.Fields(tc.gone) {
+					want = append(want, "taken out "+gone)
+				}
 			}
 			wantLines(t, w.session(tc.agent), want...)
 			w.sh(tc.host)
@@ -209,7 +211,7 @@ func TestARepositoryAmongTheConversations(t *testing.T) {
 		} else {
 			r = s.End()
 		}
-		wantLines(t, r, "taken out "+w.path("conversations/a/.git/config"))
+		wantLines(t, r, "taken out "+w.path("conversations/a/.git/HEAD"))
 		w.sh("git -C $HOME/conversations/a status")
 		w.wantNotTaken()
 	}

@@ -25,26 +25,22 @@ import (
 
 const (
 	sessions   = "sessions"
-	recordForm = "claudebox session 19\n" // before the record; another form, another number
-	formBefore = "claudebox session 18\n" // before a [Recorded]
+	recordForm = "claudebox session 20\n" // before the record; another form, another number
+	formBefore = "claudebox session 19\n" // before a [recordBefore]
 	privateDir = 0o700
 )
 
 // record is what is kept of a session while it lives. A record that cannot be read is an unfinished session: it stays.
 type record struct {
-	Recorded
-	Held string // the folder with what was held back while it ran; empty: nothing was
+	Noted
+	Places []string // the user's git folders, of which the agent had its own
+	Held   string   // the folder with what was held back while it ran; empty: nothing was
 
+	made   []string // git places that the user has made while it ran
 	beside []record // sessions that live while this one is looked after
 	// replaced says that another folder lies at the project's path, which is none of this session's.
 	replaced bool
 	since    int64 // when it began, in nanoseconds since 1970: what changed later may be the agent's
-}
-
-// Recorded is what a record had in the form before.
-type Recorded struct {
-	Noted
-	Places []string // the user's git folders, of which the agent had its own
 }
 
 // Noted is what was in the project before the session, and whose session it is.
@@ -54,7 +50,6 @@ type Noted struct {
 	Inode         uint64 // of the project's folder
 	ID            identity.ID
 	Before        git.Snapshot
-	OpenConfig    bool     // the profile lets the agent change the user's own configurations
 	Tracked       []string // what git's indexes held and no session had put there
 	Staged        []string // what they held beside that
 	Covered       []string // what was read-only or hidden, relative to the project
@@ -77,7 +72,8 @@ type filled struct {
 
 // isUsers reports whether a path is in a git folder of the user's, which did not enter the sandbox.
 func (was record) isUsers(at string) bool {
-	return slices.ContainsFunc(was.Places, func(place string) bool { return pathname.Below(at, place) })
+	below := func(place string) bool { return pathname.Below(at, place) }
+	return slices.ContainsFunc(was.Places, below) || slices.ContainsFunc(was.made, below)
 }
 
 // shared reports whether a session that lives has a path, too. A file there that something may still need is left to
@@ -246,10 +242,12 @@ func others(home string) (live []record, dead []remains, strange strangers) {
 		r := s.value
 		if s.other != nil {
 			body, before := bytes.CutPrefix(s.other, []byte(formBefore))
-			if r = (record{}); !before || !cachefile.Decode(body, &r.Recorded) {
+			var was recordBefore
+			if !before || !cachefile.Decode(body, &was) {
 				strange.add(s.file, s.live, s.other)
 				continue
 			}
+			r = was.record()
 		}
 		if s.live {
 			live = append(live, r)

@@ -14,15 +14,26 @@ import (
 // field in another place would be taken for another field.
 func TestAnotherFormHasAnotherNumber(t *testing.T) {
 	const file = "{Path string, Kind int, Stamp {Ino uint64, Size int64, Change int64, Sum uint64}, Rel string, Led bool}"
-	const want = "claudebox session 19\n" +
-		"{Recorded {Noted {Began {Wall int64, Up int64}, " +
-		"Scope {Build string, Path string, Common string, Index string, Strip string, Hash int, Places []string, Hide []string, Protect []string, " +
+	const before = "claudebox session 19\n" +
+		"{Began {Wall int64, Up int64}, Scope {Build string, Path string, Common string, Index string, Strip string, Hash int, Places []string, Hide []string, Protect []string, " +
 		"Relative []string, InEach []string, Unmade []string, Led []{To string, Link string}, Entered []string}, " +
 		"Inode uint64, ID string, Before {Folders []{Path string, Role int, Entries []{Name string, Kind int, Stamp {Ino uint64, Size int64, Change int64, Sum uint64}}, " +
 		"Own []{A uint64, B uint64}, Closed []string, Ignores []string, Rel string, In string}, Files []" + file + ", Named []" + file + "}, OpenConfig bool, " +
 		"Tracked []string, Staged []string, Covered []string, Hidden []string, Inodes []uint64, Ignoring []{Rel string, Rules []string, Secret string}, Closed []string, Cut bool, " +
 		"Watched {Named []string, Behind []string, Wholes []{Rel string, Sum string, Means string, Once bool, To string}, Hushed []string}, " +
-		"Instance string, Conversations []string, Filled []{Rel string, Inode uint64}}, Places []string}, Held string}"
+		"Instance string, Conversations []string, Filled []{Rel string, Inode uint64}, Places []string, Held string}"
+	if got := formBefore + form(reflect.TypeFor[recordBefore]()); got != before {
+		t.Errorf("got  %s\nwant %s", got, before)
+	}
+	const want = "claudebox session 20\n" +
+		"{Noted {Began {Wall int64, Up int64}, " +
+		"Scope {Build string, Path string, Common string, Index string, Strip string, Hash int, Places []string, Hide []string, Protect []string, " +
+		"Relative []string, InEach []string, Unmade []string, Led []{To string, Link string}, Entered []string}, " +
+		"Inode uint64, ID string, Before {Folders []{Path string, Role int, Entries []{Name string, Kind int, Stamp {Ino uint64, Size int64, Change int64, Sum uint64}}, " +
+		"Closed []string, Rel string, In string}, Files []" + file + ", Named []" + file + "}, " +
+		"Tracked []string, Staged []string, Covered []string, Hidden []string, Inodes []uint64, Ignoring []{Rel string, Rules []string, Secret string}, Closed []string, Cut bool, " +
+		"Watched {Named []string, Behind []string, Wholes []{Rel string, Sum string, Means string, Once bool, To string}, Hushed []string}, " +
+		"Instance string, Conversations []string, Filled []{Rel string, Inode uint64}}, Places []string, Held string}"
 	if got := recordForm + form(reflect.TypeFor[record]()); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -39,7 +50,7 @@ func TestAnotherFormHasAnotherNumber(t *testing.T) {
 func TestRepairsThatFailedAreNotToldAsDone(t *testing.T) {
 	var r Report
 	home := t.TempDir()
-	r.plan(home, place{}, []git.Repair{{Rel: "x"}})
+	r.plan(home, moment{}, []git.Repair{{Rel: "x"}}, func(rel string) string { return rel })
 	if r.file == nil || len(r.Changes) > 0 {
 		t.Fatalf("%+v", r)
 	}

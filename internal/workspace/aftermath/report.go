@@ -24,6 +24,7 @@ const (
 	Executable = "made executable"
 	TakenOut   = "taken out"
 	Staged     = "staged"
+	HeldBack   = "held back"
 )
 
 // Change is one place that the host's tools run, or would have run.
@@ -91,6 +92,9 @@ func shortened(text string) string {
 // leastRoom is the least number of characters to which text is wrapped: for less, a terminal does it as well.
 const leastRoom = 20
 
+// mostTaken is how many things that were taken out are always shown.
+const mostTaken = 20
+
 // lineLimit is how many changes a person is shown.
 const lineLimit = 40
 
@@ -138,12 +142,17 @@ func (r Report) forPeople() (list []Change, first int) {
 	const most = 4
 	var edited []string
 	var others, asked []Change
+	taken := 0
 	for _, c := range r.Changes {
+		if c.Change == TakenOut {
+			taken++
+		}
 		switch {
 		case c.Ordinary:
 			edited = append(edited, c.Path)
-		case c.Change == TakenOut || c.Change == Staged || strings.Contains(c.Means, leadsOutside),
-			strings.Contains(c.Means, git.Unignored), strings.HasPrefix(c.Means, byConfiguration):
+		case c.Change == TakenOut && taken <= mostTaken, c.Change == Staged, c.Change == HeldBack,
+			strings.Contains(c.Means, leadsOutside), strings.Contains(c.Means, git.Unignored),
+			strings.HasPrefix(c.Means, byConfiguration):
 			list = append(list, c)
 		case hostrun.Ordinary(c.Means):
 			asked = append(asked, c)

@@ -18,13 +18,11 @@ import (
 
 // place is a folder that an agent could write to, before the session and after it.
 type place struct {
-	was    record
-	base   string // the beginning of its paths in the report
-	before *seen  // nil: only the record is known
-	after  seen
-	git    git.Judgement
-	agents string // where agents keep their own files; empty: not known
-	own    bool   // it is a folder of the agent's own
+	was       record
+	before    *seen // nil: only the record is known
+	after     seen
+	strangers []git.Repair // of git places
+	agents    string       // where agents keep their own files; empty: not known
 
 	told      []Change
 	repairs   []git.Repair
@@ -38,12 +36,9 @@ func review(p place) ([]Change, []git.Repair) {
 	v.gitPlaces()
 	v.links()
 	for _, rel := range p.after.pipes {
-		if !p.was.shared(path.Join(p.git.Root, rel)) {
+		if !p.was.shared(path.Join(p.was.Scope.Path, rel)) {
 			v.rename(rel, "it is a pipe: whoever opens it waits")
 		}
-	}
-	if v.own || v.git.Root != v.was.Scope.Path {
-		return v.told, v.repairs
 	}
 	later := byThatSession
 	if p.before != nil {
@@ -60,7 +55,7 @@ func review(p place) ([]Change, []git.Repair) {
 
 func (v *place) tell(rel, change, means string) {
 	v.mention(rel)
-	v.told = append(v.told, Change{Path: path.Join(v.base, rel), Change: change, Means: means})
+	v.told = append(v.told, Change{Path: rel, Change: change, Means: means})
 }
 
 func (v *place) rename(rel, why string) {
@@ -81,30 +76,17 @@ func (v *place) mentions(rel string) bool { return v.mentioned[rel] }
 // says reports whether a path itself is told of already, and not as an ordinary edit.
 func (v *place) says(rel string) bool {
 	return slices.ContainsFunc(v.repairs, func(r git.Repair) bool { return r.Rel == rel }) ||
-		slices.ContainsFunc(v.told, func(c Change) bool { return c.Path == path.Join(v.base, rel) && !c.Ordinary })
+		slices.ContainsFunc(v.told, func(c Change) bool { return c.Path == rel && !c.Ordinary })
 }
 
-// gitPlaces adds the repairs of what git would obey. A lock that another living session may hold is left to the end of
-// that session.
+// gitPlaces adds the repairs of what git would obey.
 func (v *place) gitPlaces() {
-	repairs, remarks := git.Review(v.git)
-	v.repairs = slices.DeleteFunc(repairs, func(r git.Repair) bool {
-		return r.Why == git.StaysLocked && v.was.shared(path.Join(v.git.Root, r.Rel))
-	})
-	for _, r := range v.repairs {
+	for _, r := range v.strangers {
 		v.mention(r.Rel)
 	}
-	named := v.after.obeyed
-	if v.git.Root == v.was.Scope.Path {
-		named = slices.Concat(named, v.was.Scope.Unmade)
-	}
-	for _, rel := range named {
+	v.repairs = append(v.repairs, v.strangers...)
+	for _, rel := range slices.Concat(v.after.obeyed, v.was.Scope.Unmade) {
 		v.rename(rel, git.ByYourConfiguration)
-	}
-	for _, r := range remarks {
-		if !v.mentions(r.Rel) {
-			v.tell(r.Rel, map[bool]string{true: New, false: Changed}[r.New], r.Text)
-		}
 	}
 }
 
@@ -265,7 +247,7 @@ func checkouts(after project.Seen, before *project.Seen) (dirs []string) {
 
 // isUsersCheckout reports whether the user has made a checkout while the session ran.
 func (v *place) isUsersCheckout(dir string) bool {
-	return v.was.isUsers(path.Join(v.git.Root, dir, ".git"))
+	return slices.Contains(v.was.made, path.Join(v.was.Scope.Path, dir, ".git"))
 }
 
 // repositories reports new repositories in folders that were there before.

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"claudebox/internal/linux/beneath"
-	"claudebox/internal/workspace/git"
 	"claudebox/internal/workspace/project"
 	"claudebox/internal/workspace/survey"
 )
@@ -27,8 +26,8 @@ func TestReviewIsAFunctionOfValues(t *testing.T) {
 	after.links = []link{{"out", "/home/u/rc", "a link"}, {"theirs", "/home/u/.claudebox/x", ""}}
 	after.pipes = []string{"pipe", "shared/pipe"}
 	p := place{
-		was:    record{Recorded: at("/p"), beside: []record{{Recorded: at("/p/shared")}}},
-		before: &before, after: after, agents: "/home/u/.claudebox", git: git.Judgement{Root: "/p"},
+		was:    record{Noted: at("/p"), beside: []record{{Noted: at("/p/shared")}}},
+		before: &before, after: after, agents: "/home/u/.claudebox",
 	}
 	told, repairs := review(p)
 	var got []string
@@ -54,7 +53,7 @@ func TestManyRepositoriesAreJudgedInTimeThatGrowsWithTheirNumber(t *testing.T) {
 		after.Files = append(after.Files, survey.File{Rel: dir + "/Makefile", Kind: beneath.Regular, Stamp: beneath.Stamp{Ino: 1}})
 	}
 	p := place{
-		was: record{Recorded: at("/p")}, git: git.Judgement{Root: "/p"},
+		was:    record{Noted: at("/p")},
 		before: &seen{Seen: project.Seen{Survey: &survey.Survey{}}}, after: seen{Seen: project.Seen{Survey: &survey.Survey{Found: after}}},
 	}
 	began := time.Now()
@@ -76,7 +75,7 @@ func TestMoreEntriesThanALaunchLooksAtAreTold(t *testing.T) {
 }
 
 func TestALiveSessionsIndexIsDoubted(t *testing.T) {
-	m := Memory{live: []record{{Recorded: Recorded{Noted: Noted{Scope: project.Scope{Path: "/p"}, Tracked: []string{"a", "d/a"}}}}}}
+	m := Memory{live: []record{{Noted: Noted{Scope: project.Scope{Path: "/p"}, Tracked: []string{"a", "d/a"}}}}}
 	for file, want := range map[[2]string]bool{
 		{"/p", "a"}: false, {"/p/d", "a"}: false, {"/p", "b"}: true, {"/p/d", "b"}: true, {"/", "p/b"}: true, {"/q", "b"}: false,
 	} {
@@ -87,4 +86,4 @@ func TestALiveSessionsIndexIsDoubted(t *testing.T) {
 }
 
 // at is what is noted of a session in a folder.
-func at(dir string) Recorded { return Recorded{Noted: Noted{Scope: project.Scope{Path: dir}}} }
+func at(dir string) Noted { return Noted{Scope: project.Scope{Path: dir}} }

@@ -35,6 +35,7 @@ import (
 	"claudebox/internal/workspace/guard"
 	"claudebox/internal/workspace/handover"
 	"claudebox/internal/workspace/project"
+	"claudebox/internal/workspace/survey"
 )
 
 // Session is one session that lives.
@@ -84,14 +85,14 @@ func Begin(home string, p project.Project, agent Agent) (begun *Session, err err
 		}
 	}
 	root, _ := tree.Look(".")
-	r := record{Held: agent.Held, Recorded: Recorded{Places: handover.Outers(p.Places), Noted: Noted{
+	r := record{Held: agent.Held, Places: handover.Outers(p.Places), Noted: Noted{
 		Began: now(), Scope: p.Scope, Inode: root.Stamp.Ino, ID: identity.Of(tree.FD()),
-		Before: inherited(p.Before, live), OpenConfig: p.OpenConfig,
+		Before:  inherited(p.Before, live),
 		Tracked: p.Tracked, Covered: slices.Concat(p.ReadOnly, p.Hidden), Hidden: p.Hidden,
 		Closed: p.Seen.Closed, Cut: p.Seen.Cut, Watched: watch(tree, p),
 		Staged:   uncounted(p),
 		Instance: agent.Instance, Conversations: agent.Conversations,
-	}}}
+	}}
 	for _, rel := range p.Filled.Repos {
 		if what, err := tree.Look(rel); err == nil {
 			r.Filled = append(r.Filled, filled{rel, what.Stamp.Ino})
@@ -125,15 +126,49 @@ func (was record) overlapsAny(others []record) bool {
 	})
 }
 
+// IsAlone reports whether no other session lives in the project, above it or below it, now.
+func (s *Session) IsAlone() bool {
+	live, dead, strange := others(s.home)
+	closeAll(dead)
+	return strange.live == 0 && !s.record.overlapsAny(s.without(live))
+}
+
+// without returns the sessions that live without this one.
+func (s *Session) without(live []record) []record {
+	return slices.DeleteFunc(live, func(r record) bool { return r.Began == s.record.Began && r.ID == s.record.ID })
+}
+
 // Overlaps reports whether another session lived in the project, above it or below it, when this one began; after
 // [Session.End], also whether one does now.
 func (s *Session) Overlaps() bool { return !s.alone }
 
-// Held is the folder with what was held back while the session ran.
-func (s *Session) Held() string { return s.record.Held }
+// Held are the folders with what was held back while the session ran, and while others ran there that have ended.
+func (s *Session) Held() []string {
+	live, dead, _ := others(s.home)
+	closeAll(dead)
+	return s.record.held(s.without(live))
+}
+
+// held lists the folders with what was held back in the session's project, but for those of sessions that live.
+func (was record) held(live []record) (folders []string) {
+	if was.Held == "" {
+		return nil
+	}
+	all, _ := os.ReadDir(path.Dir(was.Held)) // or there are none
+	for _, e := range all {
+		at := path.Join(path.Dir(was.Held), e.Name())
+		if !slices.ContainsFunc(live, func(r record) bool { return r.Held == at }) && e.Name() != guard.Kept {
+			folders = append(folders, at)
+		}
+	}
+	return folders
+}
 
 // AddUsers notes a git place that the user has made while the session ran, and that was covered there.
-func (s *Session) AddUsers(at string) { s.record.Places = append(s.record.Places, at) }
+func (s *Session) AddUsers(at string) { s.record.made = append(s.record.made, at) }
+
+// AddAdopted notes a git folder that has become the user's.
+func (s *Session) AddAdopted(at string) { s.record.Places = append(s.record.Places, at) }
 
 // Follow begins what need not delay the start. It is called when the sandbox has been started.
 func (s *Session) Follow() {
@@ -155,9 +190,7 @@ func (s *Session) End() Report {
 	defer s.tree.Close()
 	live, dead, strange := others(s.home)
 	closeAll(dead)
-	s.record.beside = slices.DeleteFunc(live, func(r record) bool {
-		return r.Began == s.record.Began && r.ID == s.record.ID
-	})
+	s.record.beside = s.without(live)
 	s.alone = s.alone && strange.live == 0 && !s.record.overlapsAny(s.record.beside)
 	r := s.record.settle(s.home, s.tree, s)
 	r.finish()
@@ -236,19 +269,14 @@ func (was record) clean(r *Report) {
 func (was record) settle(home string, tree *beneath.Folder, of *Session) Report {
 	p := place{was: was}
 	r := Report{Project: was.Scope.Path}
-	if was.Held != "" {
-		_, err := guard.BringOut(tree, was.Held)
-		r.fail("put back what was held back while the session ran", err)
-	}
+	was.bringOut(&r, tree)
 	var walked *project.Seen
 	if of != nil {
 		p.before, walked = of.before, &of.before.Seen
 	}
 	var look git.Look
 	p.after, look = was.look(tree, walked)
-	if len(was.beside) > 0 { // what another session that lives holds back
-		look.Git = slices.DeleteFunc(look.Git, func(rel string) bool { return guard.IsLink(tree, rel) })
-	}
+	look.Git = slices.DeleteFunc(look.Git, func(rel string) bool { return guard.IsLink(tree, rel) }) // it leads nowhere
 	p.after.wholes = was.Watched.again(tree)
 	if of != nil {
 		if of.held != nil {
@@ -271,18 +299,61 @@ func (was record) settle(home string, tree *beneath.Folder, of *Session) Report 
 	if p.after.Cut && !was.Cut {
 		r.fail("look at all of the project", errors.New("it has more entries than can be, since this session"))
 	}
-	r.Changes = append(was.staged(home, tree, p.after.Seen, walked), was.unignored(tree)...)
+	r.Changes = append(r.Changes, was.staged(home, tree, p.after.Seen, walked)...)
+	r.Changes = append(r.Changes, was.unignored(tree)...)
 	// First: what is moved aside may be put back.
 	r.fail("take down what was added to git's index", was.rememberNames(home, tree, p.after.Seen))
-	elsewhere := was.judgeCommon(&r, home)
 	p.after.links = was.leading(tree, p.after.NewLinks)
-	r.judge(home, tree, p, look, func(at string) bool {
-		return elsewhere.Has(at) && pathname.Below(at, was.Scope.Common)
-	})
-	for _, dir := range append(slices.Clone(was.Conversations), was.Instance) {
-		was.judgeOwn(&r, home, dir)
+	r.judge(home, tree, p, look)
+	for _, dir := range was.Conversations {
+		was.disarmOwn(&r, home, dir)
 	}
 	return r
+}
+
+// disarmOwn has git find no repository in a folder of the user's where the agent writes, that was made or changed there
+// since the session began: the user may come there.
+func (was record) disarmOwn(r *Report, home, dir string) {
+	root, err := beneath.Open(dir)
+	if err != nil {
+		return // there is none, or it is gone
+	}
+	defer root.Close()
+	var seen *survey.Survey
+	survey.OpenUntil(root, func() []string {
+		seen = survey.Walk(root, survey.Question{Limit: mostOwn}, nil)
+		return seen.Closed
+	})
+	old := func(rel string) bool { return !git.Touched(root, rel, was.since) }
+	found := git.Look{Git: slices.DeleteFunc(seen.Git, old), Bare: slices.DeleteFunc(seen.Bare, old)}
+	strangers := git.Strangers(git.Comparison{After: git.Gather(root, found), Users: was.isUsers})
+	if len(strangers) > 0 {
+		was.mend(r, home, root, strangers)
+	}
+}
+
+// mostOwn is how many entries of such a folder are looked at.
+const mostOwn = 1_000_000
+
+// bringOut brings out what was held back.
+func (was record) bringOut(r *Report, tree *beneath.Folder) {
+	compared := git.Comparison{Before: was.Before, Users: was.isUsers}
+	end := guard.Ending{
+		Alone: !was.overlapsAny(was.beside),
+		Leads: func(rel string, content []byte) bool { return compared.LeadsToPart(tree.Join(rel), string(content)) },
+		Left: func(rel, at string) {
+			const means = "a repository that was made inside is not yours yet: the next session here goes on in it"
+			back := diag.Command("rm -f --", rel) + " && " + wayBack(rel, at)
+			r.Changes = append(r.Changes, Change{rel, HeldBack, means, false, back})
+		},
+		Changed: func(c git.Change) {
+			r.Changes = append(r.Changes, Change{c.Rel, TakenOut, c.Text, false, wayBack(c.Rel, c.To)})
+		},
+	}
+	for _, held := range was.held(was.beside) {
+		_, err := guard.BringOut(tree, held, end)
+		r.fail("put back what was held back while the session ran", err)
+	}
 }
 
 // staged returns what the session added to an index so that the user's next commit takes secrets along: files that were
@@ -353,104 +424,30 @@ const whyEmptied = "it was hidden inside, and is in git's index as an empty file
 const whyStaged = "it was hidden inside, and is in git's index now: `git commit -a` would take its content along; " +
 	"to take it out: "
 
-// judgeCommon judges the repository's common folder, if that lies outside of the project, and returns its git places.
-func (was record) judgeCommon(r *Report, home string) (seen git.Snapshot) {
-	if was.Scope.Common == "" || was.isUsers(was.Scope.Common) {
-		return seen
-	}
-	root, err := beneath.Open(was.Scope.Common)
-	if err != nil {
-		r.fail("look at the git folder", err)
-		return seen
-	}
-	defer root.Close()
-	return r.judge(home, root, place{was: was}, git.Look{Own: []string{"."}}, was.Before.Has)
-}
-
-// judgeOwn judges the git places in a folder of the agent's own that were changed since the session began: the user may
-// come there by a path or a link.
-func (was record) judgeOwn(r *Report, home, dir string) {
-	root, err := beneath.Open(dir)
-	if err != nil {
-		return // there is none, or it is gone
-	}
-	defer root.Close()
-	inner := record{since: was.since}
-	inner.Began, inner.Scope = was.Began, project.Scope{Build: was.Scope.Build, Path: dir}
-	known := Memory{home: home}.Known(inner.Scope)
-	after, look := inner.look(root, known)
-	if known == nil || !after.Same {
-		keep(home, inner.Scope, after.Seen)
-	}
-	if dir != was.Instance { // what is no file among the conversations is taken away there
-		after.pipes = nil
-	}
-	old := func(rel string) bool {
-		return !git.Touched(root, rel, was.since) && !inner.cameTo(root, rel) ||
-			dir == was.Instance && (pathname.Below(rel, handover.Folder) || // only git in a box opens those
-				pathname.Below(rel, guard.Folder)) // which no tool looks for by its name
-	}
-	look.Git, look.Bare = slices.DeleteFunc(look.Git, old), slices.DeleteFunc(look.Bare, old)
-	r.judge(home, root, place{was: inner, after: after, own: true}, look, nil)
-}
-
-// judge looks at the git places of a folder, reviews it, and does the repairs. elsewhere reports which git places
-// outside of the folder may be led to.
-func (r *Report) judge(home string, root *beneath.Folder, p place, look git.Look, elsewhere func(string) bool,
-) git.Snapshot {
-	look.Before, look.Since, look.Skip = &p.was.Before, p.was.since, p.was.isUsers
-	p.was.mendAlternates(root, look.Git)
-	seen, err := git.Gather(root, look)
-	r.fail("look at all git folders", err)
-	p.base = path.Clean(strings.TrimPrefix(root.Path()+"/", r.Project+"/"))
+// judge looks at the git places of a folder, reviews it, and does the repairs.
+func (r *Report) judge(home string, root *beneath.Folder, p place, look git.Look) {
+	look.Skip = p.was.isUsers
+	after := git.Gather(root, look)
+	after.Deepen(root, p.was.Before)
+	p.strangers = git.Strangers(git.Comparison{Before: p.was.Before, After: after, Users: p.was.isUsers})
 	p.agents, _ = beneath.Canonical(home)
-	p.git = git.Judgement{
-		Root: root.Path(), Before: p.was.Before, After: seen, Elsewhere: elsewhere, Users: p.was.isUsers,
-		OpenConfig: p.was.OpenConfig,
-	}
-	if p.own {
-		p.git.Foreign = func(at string) bool { return isForeign(home, at) }
-	}
 	told, repairs := review(p)
 	r.Changes = append(r.Changes, told...)
 	if len(told)+len(repairs) > 0 {
-		r.plan(home, p, repairs)
+		p.was.mend(r, home, root, repairs)
 	}
+}
+
+// mend does repairs below a folder, which are told by paths in the project where that is so.
+func (was record) mend(r *Report, home string, root *beneath.Folder, repairs []git.Repair) {
+	at := func(rel string) string { return strings.TrimPrefix(root.Join(rel), r.Project+"/") }
+	r.plan(home, was.Began, repairs, at)
 	m := git.Mender{Root: root}
 	for _, repair := range repairs { // what fails is tried again by the next launch
 		r.fail("make "+diag.Name(root.Join(repair.Rel))+" harmless", diag.Cause(m.Apply(repair)))
 	}
 	for _, c := range m.Changes {
-		from, to := path.Join(p.base, c.Rel), path.Join(p.base, c.To)
+		from, to := at(c.Rel), at(c.To)
 		r.Changes = append(r.Changes, Change{from, TakenOut, c.Text, false, wayBack(from, to)})
 	}
-	return seen
-}
-
-// mendAlternates has clones that the agent made of a repository of the user's find its objects where they are outside.
-func (was record) mendAlternates(root *beneath.Folder, places []string) {
-	for _, place := range places {
-		name := path.Join(place, "objects/info/alternates")
-		const limit = 64 << 10
-		content, err := root.Read(name, limit)
-		if err != nil {
-			continue
-		}
-		text := string(content)
-		for _, outer := range was.Places {
-			inside := handover.Place{Outer: outer}.Shared() + "/objects\n"
-			text = strings.ReplaceAll(text, inside, outer+"/objects\n")
-		}
-		if text != string(content) {
-			_ = root.Replace(name, []byte(text), 0o644) // else git says that it lacks objects
-		}
-	}
-}
-
-// isForeign reports whether a path, of a repository that a remote names, is where agents write only in its sessions.
-func isForeign(home, at string) bool {
-	to, err := beneath.Leads(at)
-	info, none := os.Stat(at)
-	home, fault := beneath.Canonical(home)
-	return err == nil && fault == nil && to == at && (none != nil || info.IsDir()) && !pathname.Below(at, home)
 }

@@ -43,15 +43,15 @@ func (r *Report) keep(home string, began moment) {
 
 // plan keeps the report as far as it goes, with what is going to be repaired in a folder: if claudebox is killed amid
 // that, the next launch finds only what was not repaired yet, and no other changes.
-func (r *Report) plan(home string, p place, repairs []git.Repair) {
+func (r *Report) plan(home string, began moment, repairs []git.Repair, at func(rel string) string) {
 	planned := *r
 	planned.Changes = slices.Clone(r.Changes)
 	for _, repair := range repairs {
 		const aside = "; claudebox was killed when it took that out: look for claudebox-aside, there or beside it"
 		planned.Changes = append(planned.Changes,
-			Change{Path: path.Join(p.base, repair.Rel), Change: TakenOut, Means: repair.Why + aside})
+			Change{Path: at(repair.Rel), Change: TakenOut, Means: repair.Why + aside})
 	}
-	planned.keep(home, p.was.Began)
+	planned.keep(home, began)
 	r.file = planned.file
 }
 

@@ -97,7 +97,7 @@ func TestWhatWasRepairedBeforeAKillIsTold(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	all := strings.Join(lines(reports[0]), "\n")
-	for _, want := range []string{"new .envrc", "taken out n/.git/config", "taken out " + w.path("conversations")} {
+	for _, want := range []string{"new .envrc", "taken out n/.git", "taken out " + w.path("conversations")} {
 		if !strings.Contains(all, want) {
 			t.Errorf("%q is not in\n%s", want, all)
 		}

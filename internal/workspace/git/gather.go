@@ -1,7 +1,6 @@
 package git
 
 import (
-	"errors"
 	"hash/maphash"
 	"path"
 	"slices"
@@ -9,20 +8,17 @@ import (
 
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/pathname"
-	"claudebox/internal/workspace/gitconfig"
 	"claudebox/internal/workspace/survey"
 )
 
 const (
-	// textLimit is how large a file may be that is judged by its content, in bytes.
+	// textLimit is how large a file may be that is read here, in bytes.
 	textLimit = 1 << 20
-	// refsLimit is the same for packed-refs: a repository may have hundreds of thousands of refs.
-	refsLimit = 64 << 20
 	// nameLimit is how many names a folder of git's may have.
 	nameLimit = 100_000
 	// depthLimit is how deep submodules lie in each other.
 	depthLimit = 20
-	// foreignLimit is how many entries a folder of another tool may have that were there before the session.
+	// foreignLimit is how many entries a folder of another tool may have that are looked at.
 	foreignLimit = 1000
 )
 
@@ -33,14 +29,8 @@ type Look struct {
 	Own  []string // git folders by their own right, whatever they are called
 	// Relative are paths that the user's own configuration makes git obey in the working tree of any repository.
 	Relative []string
-	// Skip reports whether a git folder is not looked at: no agent could write there. nil: all are.
+	// Skip reports whether a place is not looked at: no agent could write there. nil: all are.
 	Skip func(at string) bool
-	// Before is what the look before the session saw: files that are the same are not read again. It is nil in that
-	// look itself.
-	Before *Snapshot
-	// Since is when the session began, in nanoseconds since 1970. What lies deep in a git folder and is older was there
-	// before.
-	Since int64
 }
 
 // gatherer collects the places below one root.
@@ -53,17 +43,15 @@ type gatherer struct {
 	Snapshot
 }
 
-// Gather looks at git places below a root and at all git folders in them. It goes on where something cannot be looked
-// at. Before a session that is noted in [Folder.Closed], and no error; after one, folders that the agent closed are
-// opened, and what stays closed is an error.
-func Gather(root *beneath.Folder, look Look) (Snapshot, error) {
+// Gather looks at git places below a root and at all git folders in them. What cannot be looked at is noted in
+// [Folder.Closed].
+func Gather(root *beneath.Folder, look Look) Snapshot {
 	g := gatherer{
-		Look: look, reader: reader{root, look.Before != nil}, seen: map[string]bool{},
+		Look: look, reader: reader{root, false}, seen: map[string]bool{},
 		judged: map[uint64]bool{}, salt: maphash.MakeSeed(),
 	}
-	var faults []error
 	for _, rel := range look.Git {
-		faults = append(faults, g.place(rel))
+		g.place(rel)
 	}
 	for _, rel := range look.Bare {
 		role := Bare
@@ -71,34 +59,37 @@ func Gather(root *beneath.Folder, look Look) (Snapshot, error) {
 			role = Whole
 		}
 		if !g.seen[rel] && g.isBare(rel) {
-			faults = append(faults, g.folder(rel, "", role, depthLimit))
+			g.folder(rel, "", role, depthLimit)
 		}
 	}
 	for _, rel := range look.Own {
-		faults = append(faults, g.folder(rel, "", Whole, depthLimit))
+		g.folder(rel, "", Whole, depthLimit)
 	}
-	return g.Snapshot, errors.Join(faults...)
+	return g.Snapshot
 }
 
 // place looks at one entry named .git.
-func (g *gatherer) place(rel string) error {
+func (g *gatherer) place(rel string) {
 	what, err := g.look(rel)
 	if err != nil || what.Kind == beneath.Absent || g.seen[rel] {
-		return g.afterSession(err)
+		return
 	}
 	dir := path.Dir(rel)
 	if what.Kind == beneath.Link {
 		if above, err := g.look(dir); err != nil || above.Kind != beneath.Dir {
-			return nil // behind a link, where an index names a submodule: judged where it is
+			return // behind a link, where an index names a submodule: seen where it is
 		}
 	}
 	g.relative(dir)
+	if g.Skip != nil && g.Skip(g.abs(rel)) {
+		return
+	}
 	if what.Kind == beneath.Dir {
-		return g.folder(rel, "", Whole, depthLimit)
+		g.folder(rel, "", Whole, depthLimit)
+		return
 	}
 	g.seen[rel] = true
 	g.Files = append(g.Files, g.dotGitFile(rel, what))
-	return nil
 }
 
 // relative notes what git obeys in a folder by relative paths in the user's own configuration.
@@ -112,41 +103,19 @@ func (g *gatherer) relative(dir string) {
 	}
 }
 
-// afterSession returns err, but nil in the look before a session: git cannot read that place either.
-func (g *gatherer) afterSession(err error) error {
-	if g.Before == nil {
-		return nil
-	}
-	return err
-}
-
 // folder looks at one git folder, and at those in it. in is the git folder that it lies in; empty: none.
-func (g *gatherer) folder(rel, in string, role Role, depth int) error {
+func (g *gatherer) folder(rel, in string, role Role, depth int) {
 	if g.seen[rel] || g.Skip != nil && g.Skip(g.abs(rel)) {
-		return nil
+		return
 	}
 	g.seen[rel] = true
 	f := folderLook{g, &Folder{Path: g.abs(rel), Role: role, Rel: rel, In: in}}
-	if g.Before != nil {
-		f.before = g.Before.Folder(f.Path)
-	}
-	if role == Bare { // in other git folders any new name is moved aside
+	if role == Bare {
 		g.relative(rel)
 	}
-	var err error
-	if depth == 0 {
-		f.aside(rel, tooDeep)
-	} else if err = f.inside(depth); err != nil && f.before == nil {
-		f.disarm(rel, "it cannot be looked at")
-	}
+	f.inside(depth)
 	g.Folders = append(g.Folders, *f.Folder)
-	return g.afterSession(err)
 }
-
-const (
-	tooDeep = "it lies too deep"
-	tooMuch = "there is too much in it"
-)
 
 // folderLook looks at one git folder.
 type folderLook struct {
@@ -157,172 +126,67 @@ type folderLook struct {
 // below returns the path below the git folder of what lies at rel.
 func (f folderLook) below(rel string) string { return strings.TrimPrefix(f.abs(rel), f.Path+"/") }
 
-func (f folderLook) aside(rel, why string) {
-	f.odd = append(f.odd, Repair{Do: MoveAside, Rel: rel, Why: why})
-}
-
-func (f folderLook) disarm(rel, why string) {
-	f.odd = append(f.odd, Repair{Do: Disarm, Rel: rel, Why: why})
-}
-
 // inside looks at all that is in a git folder.
-func (f folderLook) inside(depth int) error {
-	names, err := f.within(f.Rel)
-	if err != nil {
-		return err
+func (f folderLook) inside(depth int) {
+	names, err := f.list(f.Rel)
+	if err != nil || depth == 0 {
+		f.Closed = append(f.Closed, ".")
+		return
 	}
-	var faults []error
 	f.apart = f.checkouts()
 	for _, n := range names {
-		faults = append(faults, f.entry(n, depth))
+		f.entry(n, depth)
 	}
-	if f.Before == nil {
-		f.addSecrets()
-		return errors.Join(faults...)
-	}
-	return errors.Join(append(faults, f.deep())...)
+	f.addSecrets()
 }
 
-// within lists a folder. One with too many names is moved aside or, if it is the git folder itself, disarmed.
-func (f folderLook) within(at string) ([]named, error) {
-	list, err := f.list(at)
-	if err != nil && at == f.Rel && f.Before == nil {
-		f.Closed = append(f.Closed, ".")
-	}
-	switch {
-	case !errors.Is(err, beneath.ErrTooLarge):
-		return list, err
-	case at == f.Rel:
-		f.disarm(at, tooMuch)
-	default:
-		f.aside(at, tooMuch)
-	}
-	return nil, nil
-}
-
-// entry notes one name, and those below it as far as its rule says so.
-func (f folderLook) entry(n named, depth int) (err error) {
-	sort := ruleOf(n.name).sort
-	if sort == unknown && (f.Role == Bare && f.Before != nil || slices.Contains(f.apart, path.Join(f.Rel, n.name))) {
-		return nil
+// entry notes one name, and those below it as far as git or another tool obeys them.
+func (f folderLook) entry(n named, depth int) {
+	if !isGits(n.name) && slices.Contains(f.apart, path.Join(f.Rel, n.name)) {
+		return
 	}
 	f.note(n.name, n.what)
 	if n.what.Kind != beneath.Dir {
-		return nil
+		return
 	}
-	switch sort {
-	case unknown:
+	var err error
+	switch {
+	case !isGits(n.name):
 		f.foreign(n.name)
-	case listed, state:
+	case slices.Contains(listed, n.name):
 		err = f.files(n.name)
-	case store:
+	case n.name == "objects":
 		const leads = "objects/info/alternates"
 		var what beneath.Entry
 		if what, err = f.look(path.Join(f.Rel, leads)); err == nil {
 			f.note(leads, what)
 		}
-	case places:
+	case n.name == "modules", n.name == "worktrees":
 		err = f.places(path.Join(f.Rel, n.name), n.name, depth)
 	}
-	if err != nil && f.Before == nil {
+	if err != nil {
 		f.Closed = append(f.Closed, n.name)
 	}
-	return err
 }
 
-// note adds a name. If it is judged by its content and has changed since before, the content is read.
+// texts are the files that are read: configurations, what leads elsewhere, and the lock of a worktree.
+var texts = []string{"config", "config.worktree", "commondir", "gitdir", "objects/info/alternates", "locked"}
+
+// note adds a name.
 func (f folderLook) note(name string, what beneath.Entry) {
 	if what.Kind == beneath.Absent {
 		return
 	}
 	e := Entry{Name: name, Kind: what.Kind, Stamp: what.Stamp}
-	at, sort := path.Join(f.Rel, name), ruleOf(name).sort
-	if f.judges(e, sort) {
-		e.text, e.read = f.read(at, e.Kind)
-	}
-	if e.isIndex() && f.Before != nil && !e.same(f.before.Entry(name)) {
-		e.hashSize = f.hashSize()
-		e.read = f.isGitsIndex(at, e.hashSize)
-	}
-	if name == "gitdir" && e.read {
-		e.back = leadsBackTo(f.abs(path.Dir(at)), e.text)
+	if slices.Contains(texts, name) {
+		e.text, e.read = f.read(path.Join(f.Rel, name), e.Kind)
 	}
 	f.Entries = append(f.Entries, e)
-	if f.Before == nil && sort == setting {
-		f.Own = append(f.Own, e.sums()...)
-	}
-	if f.Before == nil && name == excluding {
-		f.Ignores = Ignoring([]byte(e.text))
-	}
 }
 
-// indexLimit is how large a git index may be, in bytes: it has a million files.
-const indexLimit = 128 << 20
-
-// isGitsIndex reports whether an index holds all that git reads, and nothing that git would not write there. One that
-// leaves something to other files may stay in a repository where that was so before the session.
-func (f folderLook) isGitsIndex(at string, hashSize int) bool {
-	content, err := f.root.Read(at, indexLimit)
-	kind, ok := CheckIndex(content, hashSize)
-	sparse := f.before.isSparse() || f.Role == Linked && f.Before.Folder(path.Dir(path.Dir(f.Path))).isSparse()
-	return err == nil && ok && (!kind.Split || f.before.isSplit()) && (!kind.Sparse || sparse)
-}
-
-// hashSize returns the length of object names in the repository.
-func (f folderLook) hashSize() int {
-	common := f.Rel
-	if f.Role == Linked {
-		common = path.Dir(path.Dir(f.Rel))
-	}
-	text, _ := f.read(path.Join(common, "config"), beneath.Regular)
-	config, _ := gitconfig.Parse([]byte(text))
-	return HashSize(config)
-}
-
-// isSplit reports whether the folder's index was split.
-func (f *Folder) isSplit() bool {
-	shared := func(e Entry) bool { return strings.HasPrefix(e.Name, sharedIndex) }
-	return f != nil && slices.ContainsFunc(f.Entries, shared)
-}
-
-// isSparse reports whether the folder's configuration makes its index a sparse one.
-func (f *Folder) isSparse() bool {
-	return f != nil && slices.ContainsFunc([]string{"true", "yes", "on", "1"}, func(value string) bool {
-		return slices.Contains(f.Own, sumOf(gitconfig.Entry{Section: "index", Name: "sparse", Value: value}))
-	})
-}
-
-// judges reports whether an entry is judged by its content. Before a session only files that lead elsewhere are, and
-// those that [Folder.Held] decides about.
-func (f folderLook) judges(e Entry, sort sort) bool {
-	first, _, inner := strings.Cut(e.Name, "/")
-	switch {
-	case sort != leads && sort != setting && sort != file, e.isIndex():
-		return false
-	case f.Before == nil:
-		return sort != file || inner && first != "hooks" || e.Name == "locked"
-	}
-	return !e.same(f.before.Entry(e.Name))
-}
-
-// leadsBackTo returns where the .git file that a gitdir file names leads, wherever it lies. Only who may write there
-// can make it lead back.
-func leadsBackTo(folder, text string) string {
-	file, ok := dotGit(folder, text)
-	if !ok {
-		return ""
-	}
-	content, err := beneath.ReadIn(path.Dir(file), ".git", textLimit)
-	if to, ok := (File{Path: file, text: string(content)}).target(); ok && err == nil {
-		return to
-	}
-	return ""
-}
-
-// files notes the files of a folder in which each has a rule. Samples of hooks are noted apart, as git does not run
-// them.
+// files notes the files of a folder. Samples of hooks are noted apart, as git does not run them.
 func (f folderLook) files(dir string) error {
-	list, err := f.within(path.Join(f.Rel, dir))
+	list, err := f.list(path.Join(f.Rel, dir))
 	for _, n := range list {
 		name := dir + "/" + n.name
 		if dir == "hooks" && strings.HasSuffix(name, ".sample") && n.what.Kind == beneath.Regular {
@@ -334,9 +198,9 @@ func (f folderLook) files(dir string) error {
 	return err
 }
 
-// foreign notes all that lies in a folder of another tool, unless the whole folder is moved aside.
+// foreign notes all that lies in a folder of another tool.
 func (f folderLook) foreign(name string) {
-	if f.Role == Bare || f.Before != nil && f.before.Entry(name) == nil {
+	if f.Role == Bare {
 		return
 	}
 	add := func(rel string, kind beneath.Kind, stamp beneath.Stamp) {
@@ -358,14 +222,13 @@ func (f folderLook) foreign(name string) {
 }
 
 // checkouts returns the working trees that lie in the git folder, as people have them in a bare repository: each is a
-// project of its own. After a session only those that were there before count.
+// project of its own.
 func (f folderLook) checkouts() (trees []string) {
 	list, _ := f.list(path.Join(f.Rel, "worktrees"))
 	for _, n := range list {
 		at := path.Join(f.Rel, "worktrees", n.name)
 		what, err := f.look(at + "/gitdir")
-		e := Entry{Kind: what.Kind, Stamp: what.Stamp}
-		if err != nil || f.Before != nil && !e.same(f.Before.Folder(f.abs(at)).Entry("gitdir")) {
+		if err != nil {
 			continue
 		}
 		text, _ := f.read(at+"/gitdir", what.Kind)
@@ -380,7 +243,7 @@ func (f folderLook) checkouts() (trees []string) {
 // places looks at the git folders in modules/ and worktrees/. A submodule's name may have slashes in it, so other
 // folders are searched as well.
 func (f folderLook) places(at, name string, depth int) error {
-	list, err := f.within(at)
+	list, err := f.list(at)
 	for _, n := range list {
 		if err == nil {
 			err = f.inner(path.Join(at, n.name), name, depth)
@@ -392,21 +255,15 @@ func (f folderLook) places(at, name string, depth int) error {
 func (f folderLook) inner(at, name string, depth int) error {
 	what, err := f.look(at)
 	switch {
-	case err != nil:
+	case err != nil || what.Kind == beneath.Regular:
 		return err
-	case what.Kind == beneath.Regular:
-		if f.Before != nil && what.Stamp.Change >= f.Since {
-			f.aside(at, "git makes no file there")
-		}
 	case what.Kind != beneath.Dir:
 		f.Entries = append(f.Entries, Entry{Name: f.below(at), Kind: what.Kind, Stamp: what.Stamp})
 	case name == "worktrees":
-		return f.folder(at, f.Rel, Linked, depth-1)
+		f.folder(at, f.Rel, Linked, depth-1)
 	case f.isGitFolder(at):
-		return f.folder(at, f.Rel, Whole, depth-1)
-	case depth == 1:
-		f.aside(at, tooDeep)
-	default:
+		f.folder(at, f.Rel, Whole, depth-1)
+	case depth > 1:
 		return f.places(at, name, depth-1)
 	}
 	return nil

@@ -30,6 +30,3 @@ func Unignores(before, after []string) bool {
 
 // Unignored is what is said of a file with such rules.
 const Unignored = "git may not ignore all that it did: see `git status` before you `git add`"
-
-// excluding holds rules for all working trees of a repository.
-const excluding = "info/exclude"

@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"iter"
-	"regexp"
 	"strings"
-	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -61,118 +59,6 @@ func ScanIndex(index []byte, hashSize int) iter.Seq[IndexEntry] {
 			}
 		}
 	}
-}
-
-// IndexKind says what an index leaves to other files.
-type IndexKind struct {
-	Split  bool // names to the file that it was split from (git-update-index(1), --split-index)
-	Sparse bool // what some folders hold to the objects (git-sparse-checkout(1), --sparse-index)
-}
-
-// CheckIndex reports whether all of an index is as git writes it for files that exist. git itself checks names when it
-// adds them, and not when it reads them: `git restore .` would write a hook, or a file outside of the project.
-func CheckIndex(index []byte, hashSize int) (kind IndexKind, ok bool) {
-	s, count := scan(index, hashSize)
-	if s.version == 0 {
-		return kind, false
-	}
-	starts, unnamed, last, lastStage := []int{}, false, []byte{}, 0
-	for range count {
-		at := len(index) - len(s.rest)
-		if !s.next() {
-			return kind, false
-		}
-		if order := bytes.Compare(last, s.Name); len(s.Name) > 0 {
-			if order > 0 || order == 0 && (lastStage == 0 || lastStage >= s.stage) {
-				return kind, false
-			}
-			last, lastStage = append(last[:0], s.Name...), s.stage
-		}
-		if !s.whole { // no block can begin with it
-			at = -1
-		}
-		starts, unnamed = append(starts, at), unnamed || len(s.Name) == 0
-		if len(s.Name) > 0 && !s.legal() {
-			return kind, false
-		}
-	}
-	kind, ok = s.extensions(len(index)-len(s.rest), hashSize, starts)
-	return kind, ok && (kind.Split || !unnamed) // in a split one they take the place of others
-}
-
-// legal reports whether git adds such an entry to an index (verify_path and is_ntfs_dotgit in git).
-func (e IndexEntry) legal() bool {
-	name := string(e.Name)
-	switch e.Mode {
-	case 0o100644, 0o100755, 0o120000, Gitlink:
-	case 0o40000: // of a sparse index
-		name = strings.TrimSuffix(name, "/")
-	default:
-		return false
-	}
-	for part := range strings.SplitSeq(name, "/") {
-		if part == "" || part == "." || part == ".." || isDotGit(part) {
-			return false
-		}
-	}
-	return true
-}
-
-// isDotGit reports whether some file system takes a name for .git. An index has many names, so most are decided without
-// the pattern.
-func isDotGit(name string) bool {
-	return (name[0] == '.' || strings.Contains(name, "~")) && dotGits().MatchString(name)
-}
-
-var dotGits = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)\A(?:\.git|git~[0-9])[ .]*(?::|\z)`) })
-
-// extensions judges what follows the entries, which end at a place in the index. starts says where each begins, if a
-// block of entries may begin with it.
-func (s *scanner) extensions(end, hashSize int, starts []int) (kind IndexKind, ok bool) {
-	for len(s.rest) > hashSize {
-		if len(s.rest) < 8 {
-			return kind, false
-		}
-		name, size := string(s.rest[:4]), int(binary.BigEndian.Uint32(s.rest[4:]))
-		if size > len(s.rest)-8-hashSize {
-			return kind, false
-		}
-		content := s.rest[8 : 8+size]
-		s.rest = s.rest[8+size:]
-		switch name {
-		case "TREE", "REUC", "FSMN", "UNTR":
-		case "EOIE": // where git looks for the extensions
-			if size < 4 || int(binary.BigEndian.Uint32(content)) != end {
-				return kind, false
-			}
-		case "IEOT": // where git looks for blocks of entries
-			if !areBlocks(content, starts) {
-				return kind, false
-			}
-		case "link":
-			kind.Split = true
-		case "sdir":
-			kind.Sparse = true
-		default:
-			return kind, false
-		}
-	}
-	return kind, len(s.rest) == hashSize
-}
-
-// areBlocks reports whether a table of blocks, each with where it begins and how many entries it has, has all entries.
-func areBlocks(table []byte, starts []int) bool {
-	if len(table) < 4 || len(table)%8 != 4 {
-		return false
-	}
-	for table = table[4:]; len(table) > 0; table = table[8:] {
-		at, count := int(binary.BigEndian.Uint32(table)), int(binary.BigEndian.Uint32(table[4:]))
-		if count < 1 || count > len(starts) || starts[0] != at {
-			return false
-		}
-		starts = starts[count:]
-	}
-	return len(starts) == 0
 }
 
 // HashSize returns how long object names are by a repository's configuration, in bytes.

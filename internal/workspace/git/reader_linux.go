@@ -58,11 +58,7 @@ func (r reader) read(rel string, kind beneath.Kind) (text string, ok bool) {
 		return text, err == nil
 	}
 	var content []byte
-	limit := int64(textLimit)
-	if path.Base(rel) == "packed-refs" {
-		limit = refsLimit
-	}
-	err := r.try(rel, 0o644, func() (err error) { content, err = r.root.Read(rel, limit); return err })
+	err := r.try(rel, 0o644, func() (err error) { content, err = r.root.Read(rel, textLimit); return err })
 	return string(content), err == nil
 }
 

@@ -60,7 +60,7 @@ func (f folderLook) addSecrets() {
 			f.addForeign(e, true)
 		case e.Kind != beneath.Dir && strings.HasPrefix(strings.ToLower(name), "config"):
 			f.addSecret(e, withoutSecrets, true)
-		case ruleOf(name).sort == unknown: // other tools need their large files, such as an index
+		case !isGits(name): // other tools need their large files, such as an index
 			f.addForeign(e, false)
 		}
 	}

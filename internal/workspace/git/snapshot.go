@@ -1,22 +1,14 @@
-// Package git says what the host's git obeys in a git folder, and what of it
-// may stay when an agent had the folder.
+// Package git looks at what the host's git takes for a repository below a folder, before a session and after it.
 //
-// A git place is a folder or file that git takes for a repository or a pointer
-// to one. [Gather] looks at all places below a folder, before a session and
-// after it, by the same rules. [Review] compares the two and gives the repairs;
-// it is a function of values. [Mender] applies them.
-//
-// The rule is default deny. A name in a git folder stays if it was there before
-// and is the same file still, or if the table knows it and its content obeys
-// its grammar. All else goes aside: what is not in the table, too. What an agent
-// made is judged like what was the user's, with nothing there before.
+// A git place is a folder or file that git takes for a repository or a pointer to one. [Gather] looks at those that are
+// there. [Strangers] compares two looks: what is new, or changed where git obeys it, was made by an agent, and git
+// is to find it no more. No content decides that, only that it is not what was there. [Mender] takes it out of git's
+// reach, by one new name.
 //
 // The package runs no git: that would obey what is to be taken out.
 package git
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
 	"path"
 	"path/filepath"
 	"slices"
@@ -47,18 +39,13 @@ type Folder struct {
 	Path    string // absolute
 	Role    Role
 	Entries []Entry
-	Own     []Sum    // of the settings in its configurations
 	Closed  []string // names in it that could not be looked at, or "." for itself
-	Ignores []string // before a session: the rules of its info/exclude
 	Rel     string   // of the folder, below the root that it was seen from
 	In      string   // of the git folder that it lies in; empty: none
-	odd     []Repair // repairs that were found to be needed while looking
 	samples []Entry  // of hooks
 	secrets []Secret // before a session
 	apart   []string // working trees that lie in it, below the root
-	// replaces says that refs by which git shows other commits were made since the session began.
-	replaces bool
-	before   *Folder // the same one before the session; nil: it was not there
+	odd     bool     // there is something in it where git makes nothing of the kind
 }
 
 // Entry is one name in a git folder. Text is what a file holds, or a link leads
@@ -69,9 +56,6 @@ type Entry struct {
 	Stamp beneath.Stamp
 	text  string
 	read  bool
-	back  string // of a gitdir file that names a .git file outside the root: where that leads
-	// hashSize is the length of object names in an index that was changed since the look before.
-	hashSize int
 }
 
 // File is an entry named .git that is no folder.
@@ -85,18 +69,6 @@ type File struct {
 	Led  bool
 	text string
 	read bool
-}
-
-// Sum is a hash of one setting of a configuration: some settings are secret.
-type Sum struct{ A, B uint64 }
-
-func sumOf(e gitconfig.Entry) Sum {
-	bare := "="
-	if e.Bare {
-		bare = ""
-	}
-	h := sha256.Sum256([]byte(e.Key() + "\x00" + bare + e.Value))
-	return Sum{binary.BigEndian.Uint64(h[:8]), binary.BigEndian.Uint64(h[8:16])}
 }
 
 // Folder returns the folder at a path; nil: there is none.
@@ -138,8 +110,8 @@ func (s Snapshot) And(other Snapshot) Snapshot {
 	}
 }
 
-// Text returns what a file holds, and whether it was read. Before a session, configurations are read, files that lead
-// elsewhere, and the lock of a worktree. An entry that does not exist was not read.
+// Text returns what a file holds, and whether it was read: configurations are, files that lead elsewhere, and the lock
+// of a worktree. An entry that does not exist was not read.
 func (e *Entry) Text() (text string, read bool) {
 	if e == nil {
 		return "", false
@@ -155,20 +127,6 @@ func (e *Entry) Settings() []gitconfig.Entry {
 	entries, _ := gitconfig.Parse([]byte(e.text))
 	return entries
 }
-
-// sums returns one Sum for each setting.
-func (e *Entry) sums() (sums []Sum) {
-	for _, s := range e.Settings() {
-		sums = append(sums, sumOf(s))
-	}
-	return sums
-}
-
-// isIndex reports whether it is an index, which [CheckIndex] judges.
-func (e *Entry) isIndex() bool { return e.Name == "index" || strings.HasPrefix(e.Name, sharedIndex) }
-
-// sharedIndex is how the name of the file begins that an index was split from.
-const sharedIndex = "sharedindex."
 
 // Entry returns the entry of a name in the git folder; nil: there is none.
 func (f *Folder) Entry(name string) *Entry {

@@ -363,6 +363,12 @@ func IsLink(root *beneath.Folder, rel string) bool {
 	return err == nil && strings.HasPrefix(text, inside)
 }
 
+// IsLinkAt is [IsLink] of a path.
+func IsLinkAt(at string) bool {
+	text, err := os.Readlink(at)
+	return err == nil && strings.HasPrefix(text, inside)
+}
+
 // placeOf returns where in this guard's own folder the link at a name leads, if it is one of this guard's.
 func (g *Guard) placeOf(dir, name string) (place string, ours bool) {
 	text, _ := g.at(dir, name)

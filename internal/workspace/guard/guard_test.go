@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"claudebox/internal/linux/beneath"
+	"claudebox/internal/workspace/git"
 	"claudebox/internal/workspace/guard"
 )
 
@@ -87,12 +88,20 @@ func (w *world) out() []string {
 		w.Fatal(err)
 	}
 	defer root.Close()
-	names, err := guard.BringOut(root, w.held+"/s")
+	left := map[string]string{}
+	names, err := guard.BringOut(root, w.held+"/s", guard.Ending{
+		Alone: true, Leads: func(string, []byte) bool { return true }, Changed: func(git.Change) {},
+		Left: func(rel, at string) { left[rel] = at },
+	})
+	for rel, at := range left { // as the report says
+		w.sh("rm -f -- '" + w.project + "/" + rel + "' && mv -fT -- '" + at + "' '" + w.project + "/" + rel + "'")
+		names = append(names, rel)
+	}
 	if err != nil {
 		w.Error(err)
 	}
-	if left, err := os.ReadDir(w.held); err != nil || len(left) > 0 && left[0].Name() != "kept" {
-		w.Errorf("there is left: %v, %v", left, err)
+	if stays, err := os.ReadDir(w.held); len(left) == 0 && (err != nil || len(stays) > 0 && stays[0].Name() != "kept") {
+		w.Errorf("there is left: %v, %v", stays, err)
 	}
 	select {
 	case err := <-w.lost:
@@ -245,7 +254,10 @@ func TestForgedPlacesComeOutNowhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	if names, err := guard.BringOut(root, w.held+"/s"); err != nil || len(names) > 0 {
+	if names, err := guard.BringOut(root, w.held+"/s", guard.Ending{
+		Alone: true, Leads: func(string, []byte) bool { return true }, Changed: func(git.Change) {},
+		Left: func(rel, _ string) { t.Errorf("%s is left", rel) },
+	}); err != nil || len(names) > 0 {
 		t.Errorf("came out: %q, %v", names, err)
 	}
 	w.sh("[ -L ../out/f ] && [ -L d/f ] && [ -s /etc/passwd ]")

@@ -13,13 +13,28 @@ import (
 
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
+	"claudebox/internal/workspace/git"
 	"claudebox/internal/workspace/survey"
 )
 
-// BringOut puts what a session held back where its links are, below root. It returns what came out. What has no link
-// any more was removed, or somebody has put the link away: it is kept beside the session's own folder, which is held,
-// until a later session has something to keep.
-func BringOut(root *beneath.Folder, held string) (out []string, err error) {
+// Ending is how [BringOut] brings things out.
+type Ending struct {
+	// Alone says that no session lives below root. Else a folder that is a repository by what is in it is left to the
+	// end of the last one: the agent of another could write in it.
+	Alone bool
+	// Left is called with each repository that stays held back: it did not become the user's yet. It lies at a path.
+	Left func(rel, at string)
+	// Leads reports whether a file called .git may stand at a path below root.
+	Leads func(rel string, content []byte) bool
+	// Changed is called with what git does not find any more, below root.
+	Changed func(git.Change)
+}
+
+// BringOut puts what a session held back where its links are, below root. It returns what came out. A folder called
+// .git stays where it is, behind its link, and a later session goes on in it. What else is a repository comes out as
+// none, see [git.Disarm]. What has no link any more was removed, or somebody has put the link away: it is kept beside
+// the session's own folder, which is held, until a later session has something to keep.
+func BringOut(root *beneath.Folder, held string, end Ending) (out []string, err error) {
 	made, err := beneath.Open(held)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -34,9 +49,12 @@ func BringOut(root *beneath.Folder, held string) (out []string, err error) {
 	}
 	var faults []error
 	var missing []string
+	left := false
 	for _, id := range ids {
-		rel, fault := bringOut(root, made, id)
+		rel, fault := end.bringOut(root, made, id)
 		switch {
+		case errors.Is(fault, errLeft):
+			left = true
 		case errors.Is(fault, errNothing), errors.Is(fault, errRemoved) && !holds(made, id):
 			dropAside(root, made, id)
 			_ = os.RemoveAll(made.Join(id))
@@ -49,9 +67,9 @@ func BringOut(root *beneath.Folder, held string) (out []string, err error) {
 		}
 	}
 	if len(missing) > 0 {
-		out = append(out, searchFor(root, made, missing)...)
+		out = append(out, end.searchFor(root, made, missing)...)
 	}
-	if len(faults) == 0 {
+	if len(faults) == 0 && !left {
 		putAway(held)
 	}
 	return out, errors.Join(faults...)
@@ -97,12 +115,24 @@ func holds(made *beneath.Folder, id string) bool {
 	return err != nil || what.Kind != beneath.Absent && !IsLink(made, path.Join(at, thing))
 }
 
+// Kept is the folder beside those of sessions with what no link led to.
+const Kept = "kept"
+
+// HasWaiting reports whether something that a session held back is in a [Folder] still.
+func HasWaiting(folder string) bool {
+	places, _ := os.ReadDir(folder) // or there are none
+	return slices.ContainsFunc(places, func(place os.DirEntry) bool {
+		sessions, _ := os.ReadDir(path.Join(folder, place.Name()))
+		return len(sessions) > 0
+	})
+}
+
 // putAway removes a session's own folder, or keeps what is left in it, in the place of what was kept before.
 func putAway(held string) {
 	if os.Remove(held) == nil {
 		return
 	}
-	kept := path.Join(path.Dir(held), "kept")
+	kept := path.Join(path.Dir(held), Kept)
 	_ = os.RemoveAll(kept)
 	_ = os.Rename(held, kept) // or it stays as it is
 }
@@ -111,7 +141,7 @@ func putAway(held string) {
 const mostLinks = 2_000_000
 
 // searchFor brings out what has its link elsewhere than was noted, as after a folder was closed, or claudebox killed.
-func searchFor(root, made *beneath.Folder, missing []string) (out []string) {
+func (end Ending) searchFor(root, made *beneath.Folder, missing []string) (out []string) {
 	var links []string
 	survey.OpenUntil(root, func() []string {
 		seen := survey.Walk(root, survey.Question{Limit: mostLinks, LinksSince: 1}, nil)
@@ -130,7 +160,7 @@ func searchFor(root, made *beneath.Folder, missing []string) (out []string) {
 		if made.Rewrite(id+"/"+whereFile, []byte(rel), 0o600) != nil {
 			continue
 		}
-		if rel, err := bringOut(root, made, id); err == nil {
+		if rel, err := end.bringOut(root, made, id); err == nil {
 			out = append(out, rel)
 		}
 	}
@@ -245,22 +275,81 @@ func find(root, made *beneath.Folder, id string) (f found, err error) {
 	return f, nil
 }
 
+// errLeft is the error for what stays held back.
+var errLeft = errors.New("it stays held back")
+
 // bringOut puts one thing back, if its link is where it was.
-func bringOut(root, made *beneath.Folder, id string) (rel string, err error) {
+func (end Ending) bringOut(root, made *beneath.Folder, id string) (rel string, err error) {
 	f, err := find(root, made, id)
 	if err != nil {
 		return "", err
 	}
 	defer f.close()
-	err = unix.Renameat2(f.place.FD(), thing, f.parent.FD(), path.Base(f.rel), unix.RENAME_EXCHANGE)
+	name := path.Base(f.rel)
+	what, err := f.place.Look(thing)
+	if err == nil && what.Kind == beneath.Dir {
+		if isDotGit(name) {
+			end.Left(f.rel, f.place.Join(thing))
+			return "", errLeft
+		}
+		if !end.Alone && isRepository(f.place, thing) {
+			return "", errLeft
+		}
+		if err := end.disarm(f); err != nil {
+			return "", err
+		}
+	}
+	if err == nil && what.Kind == beneath.Regular && isDotGit(name) {
+		const limit = 1 << 20
+		if content, err := f.place.Read(thing, limit); err != nil || !end.Leads(f.rel, content) {
+			return f.rel, end.putBeside(f)
+		}
+	}
+	err = unix.Renameat2(f.place.FD(), thing, f.parent.FD(), name, unix.RENAME_EXCHANGE)
 	if errors.Is(err, unix.ENOENT) { // the agent has removed the thing, and not the link
-		return "", errors.Join(f.parent.Remove(path.Base(f.rel)), errNothing)
+		return "", errors.Join(f.parent.Remove(name), errNothing)
 	}
 	if err != nil {
 		return "", err
 	}
 	_ = os.RemoveAll(made.Join(id)) // what the agent has closed there stays in the instance
 	return f.rel, nil
+}
+
+// whyHeld is why git does not find what comes out.
+const whyHeld = "a repository that was made inside and did not become yours"
+
+// disarm has git take a folder that comes out for no repository, and none in it.
+func (end Ending) disarm(f found) error {
+	m := git.Mender{Root: f.place}
+	err := m.Apply(git.Repair{Do: git.Disarm, Rel: thing, Why: whyHeld})
+	for _, c := range m.Changes {
+		c.Rel, c.To = f.rel+strings.TrimPrefix(c.Rel, thing), f.rel+strings.TrimPrefix(c.To, thing)
+		end.Changed(c)
+	}
+	return err
+}
+
+// putBeside brings a .git file out by another name.
+func (end Ending) putBeside(f found) error {
+	m := git.Mender{Root: f.place}
+	if err := m.Apply(git.Repair{Do: git.Rename, Rel: thing, Why: "it leads git elsewhere"}); err != nil {
+		return err
+	}
+	to := path.Base(f.rel) + strings.TrimPrefix(m.Changes[0].To, thing)
+	if err := unix.Renameat2(f.place.FD(), m.Changes[0].To, f.parent.FD(), to, unix.RENAME_NOREPLACE); err != nil {
+		return err
+	}
+	end.Changed(git.Change{
+		Rel: f.rel, To: path.Join(path.Dir(f.rel), to), Text: "renamed to " + to + ": it leads git elsewhere",
+	})
+	return f.parent.Remove(path.Base(f.rel))
+}
+
+// isRepository reports whether git takes a folder for a repository.
+func isRepository(in *beneath.Folder, rel string) bool {
+	what, err := in.Look(rel + "/HEAD")
+	return err != nil || what.Kind != beneath.Absent
 }
 
 // names lists a session's own folder. An agent can make any number of names there.

@@ -202,11 +202,14 @@ func (g *gitFolder) odd() string {
 	return ""
 }
 
+// samePlace is the text of a commondir that changes nothing: git finds everything in the folder that the file is in.
+const samePlace = "./\n"
+
 // isElsewhere reports whether a commondir names another place than the folder itself.
 func (g *gitFolder) isElsewhere() bool {
 	e := g.Entry("commondir")
 	text, _ := e.Text()
-	return e != nil && (text != git.SamePlace || e.Kind != beneath.Regular)
+	return e != nil && (text != samePlace || e.Kind != beneath.Regular)
 }
 
 // secrets covers what is secret in a git folder, but neither what the profile shows nor what is tracked, such as the

@@ -324,7 +324,7 @@ func LookLent(dir string, shown func(rel string) bool) (secrets []Lent, links []
 	if IsGitFolder(dir) {
 		look.Own = []string{"."}
 	}
-	found, _ := git.Gather(at, look)
+	found := git.Gather(at, look)
 	judged := map[string]bool{} // of a configuration only the secrets are left out
 	for _, f := range found.Folders {
 		judged[path.Join(f.Rel, "config")] = true

@@ -164,9 +164,6 @@ func (p indexPlace) read(t *Tracked, s Scope, named func(name string) bool) {
 		entries, _ := gitconfig.Parse(config)
 		p.hash = git.HashSize(entries)
 	}
-	if _, ok := git.CheckIndex(content, p.hash); !ok {
-		return
-	}
 	for e := range git.ScanIndex(content, p.hash) {
 		name, in := strings.CutPrefix(string(e.Name), p.strip)
 		if !in || name == "" {

@@ -136,7 +136,7 @@ func (v *view) learn() error {
 	for _, g := range slices.Concat(v.folders, v.within) {
 		v.learnIn(g.tree, g.Path)
 	}
-	for _, f := range slices.Concat(v.before.Files, v.files) {
+	for _, f := range slices.Concat(v.before.Files, v.repos.Files) {
 		v.learnDotGit(f.Path)
 	}
 	v.learnAbove()

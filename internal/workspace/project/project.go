@@ -102,11 +102,10 @@ type Project struct {
 	Tracked  []string // names in git's indexes, as far as they matter here and no session may have added them
 	Cut      bool     // not all was looked at: the rest is neither hidden nor protected
 
-	Scope      Scope        // what is looked at again when a session has ended
-	Seen       Seen         // what a look by Scope saw, before the session
-	Filled     Filled       // repositories in folders that tools fill (node_modules and the like)
-	Before     git.Snapshot // the git folders before the session, the common folder included
-	OpenConfig bool         // git's configuration can be changed inside
+	Scope  Scope        // what is looked at again when a session has ended
+	Seen   Seen         // what a look by Scope saw, before the session
+	Filled Filled       // repositories in folders that tools fill (node_modules and the like)
+	Before git.Snapshot // the git folders before the session, the common folder included
 
 	StandIns []StandIn // what [Project.Hold] makes
 	show     []string

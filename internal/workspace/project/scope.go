@@ -235,6 +235,6 @@ func (v *view) lookFilled() {
 				"seen with their secrets")
 		}
 	}
-	repos, _ := git.Gather(v.tree.Folder, git.Look{Git: v.filled.Repos})
-	v.within, v.files = v.gitFolders(v.tree, repos), repos.Files
+	v.repos = git.Gather(v.tree.Folder, git.Look{Git: v.filled.Repos})
+	v.within = v.gitFolders(v.tree, v.repos)
 }

@@ -27,7 +27,7 @@ type view struct {
 	filled  Filled
 	inner   []handover.Place // see [Project.Places]
 	within  []gitFolder      // in the folders that tools fill
-	files   []git.File       // .git files there
+	repos   git.Snapshot     // of these, with .git files
 	named   map[string]use   // by configurations of git, and by claudebox; relative to the project
 	found   []place          // what the host executes, as far as it exists
 	hide    []string         // what the profile's patterns match, and what looks secret
@@ -123,10 +123,10 @@ func (v *view) gather() (all git.Snapshot, folders []gitFolder) {
 	if at := v.repo.Common; at != "" && v.contains(at) {
 		look.Own = []string{relative(v.path, at)}
 	}
-	all, _ = git.Gather(v.tree.Folder, look)
+	all = git.Gather(v.tree.Folder, look)
 	inside := v.gitFolders(v.tree, all)
 	if v.common.Folder != nil {
-		theirs, _ := git.Gather(v.common.Folder, git.Look{Own: []string{"."}})
+		theirs := git.Gather(v.common.Folder, git.Look{Own: []string{"."}})
 		all, folders = all.And(theirs), v.gitFolders(v.common, theirs)
 	}
 	return all, append(folders, inside...)
@@ -248,7 +248,7 @@ func (v *view) protect() (Project, error) {
 		Path: v.path, Dir: v.Dir, InstanceRoot: v.root, Repo: v.repo, Mounts: mounts, Places: v.inner, Notes: v.notes,
 		Reported: reported, Hidden: hidden, Stay: v.stay, ReadOnly: slices.Concat(v.copied, readOnly),
 		Cut: v.seen.Cut, Tracked: v.tracked.All(), Scope: v.scope, Seen: v.seen, Filled: v.filled,
-		Before: v.before, OpenConfig: v.WritableConfig, StandIns: v.entering(), show: v.Show,
+		Before: v.before.And(v.repos), StandIns: v.entering(), show: v.Show,
 	}, nil
 }
 

@@ -1,0 +1,127 @@
+package git
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"claudebox/internal/linux/beneath"
+)
+
+// Action is what a repair does.
+type Action int
+
+const (
+	Rename Action = iota // a name is given up
+	Disarm               // a folder's HEAD is renamed, and that of each repository in it: git takes it for none then
+)
+
+// Repair is one step that takes something out of git's reach. It needs no room on a disk.
+type Repair struct {
+	Do  Action
+	Rel string // below the root
+	Why string
+}
+
+// Comparison is the input of [Strangers].
+type Comparison struct {
+	Before, After Snapshot
+	// Users reports whether a path is in a git folder of the user's, where no agent could write.
+	Users func(at string) bool
+}
+
+// Reasons for repairs.
+const (
+	whyMade    = "a repository that was made inside: git would run what its settings and hooks name"
+	whyChanged = "it was changed inside where git obeys it"
+	whyLeads   = "it leads git elsewhere than it did"
+	// ByYourConfiguration is why a new file goes that the user's own configuration names.
+	ByYourConfiguration = "your git's configuration names it, and git would run or obey it"
+)
+
+// Strangers returns the repairs after which git obeys nothing that was made or changed between two looks.
+func Strangers(c Comparison) (repairs []Repair) {
+	known := map[string]bool{}
+	add := func(r Repair) {
+		if !known[r.Rel] {
+			repairs = append(repairs, r)
+		}
+		known[r.Rel] = true
+	}
+	for i := range c.After.Folders {
+		f := &c.After.Folders[i]
+		why := c.folder(f)
+		for in := f.In; in != "" && why != ""; in = f.In { // one repository with all that is in it
+			f = &c.After.Folders[slices.IndexFunc(c.After.Folders, func(o Folder) bool { return o.Rel == in })]
+		}
+		if why != "" {
+			add(Repair{Disarm, f.Rel, why})
+		}
+	}
+	for _, f := range c.After.Files {
+		if c.leads(f) {
+			add(Repair{Rename, f.Rel, whyLeads})
+		}
+	}
+	for _, f := range c.After.Named {
+		if fileIn(c.Before.Named, f.Path) == nil {
+			add(Repair{Rename, f.Rel, ByYourConfiguration})
+		}
+	}
+	return repairs
+}
+
+// folder says why a git folder may not stay one; empty: it may.
+func (c Comparison) folder(f *Folder) string {
+	was := c.Before.Folder(f.Path)
+	if was == nil {
+		return whyMade
+	}
+	closed := slices.ContainsFunc(f.Closed, func(name string) bool { return !slices.Contains(was.Closed, name) })
+	changed := func(e Entry) bool {
+		top, _, _ := strings.Cut(e.Name, "/")
+		others := f.Role == Bare && !isGits(top) // it may be a folder of anything
+		return !others && !e.stays(was.Entry(e.Name))
+	}
+	if closed || f.odd || slices.ContainsFunc(f.Entries, changed) {
+		return whyChanged
+	}
+	return ""
+}
+
+// What git keeps, and runs nothing by: commits, where branches are, what is staged.
+var (
+	keptFiles = strings.Fields(`HEAD ORIG_HEAD FETCH_HEAD COMMIT_EDITMSG description gc.log gc.pid index info/refs
+		packed-refs shallow`)
+	keptFolders = strings.Fields(`info lfs logs lost-found modules objects refs reftable worktrees`)
+)
+
+// stays reports whether a name in a git folder may stay as it is. What git keeps may change, but stays what it is on
+// the disk: git would write through a link. What is in a folder has entries of its own, or see [Snapshot.Deepen].
+func (e Entry) stays(was *Entry) bool {
+	if e.same(was) || was != nil && was.Kind == beneath.Dir && e.Kind == beneath.Dir {
+		return true
+	}
+	isFile := slices.Contains(keptFiles, e.Name) || strings.HasPrefix(e.Name, sharedIndex) ||
+		path.Ext(e.Name) == ".lock"
+	return (was == nil || was.Kind == e.Kind) &&
+		(e.Kind == beneath.Regular && isFile || e.Kind == beneath.Dir && slices.Contains(keptFolders, e.Name))
+}
+
+// leads reports whether a .git file or link leads git elsewhere than it did. A part of a repository of the user's may
+// be new, as that of a worktree.
+func (c Comparison) leads(f File) bool {
+	was := c.Before.file(f.Path)
+	if was != nil && was.Kind == f.Kind && was.Stamp == f.Stamp && (was.Led || !f.Led) {
+		return false
+	}
+	return f.Kind != beneath.Regular || !f.read || !c.LeadsToPart(f.Path, f.text)
+}
+
+// LeadsToPart reports whether a .git file with a text leads nowhere, or to a part of a repository of the user's that
+// was not there before.
+func (c Comparison) LeadsToPart(at, text string) bool {
+	to, ok := File{Path: at, text: text}.target()
+	isPart := strings.Contains(to, "/modules/") || strings.Contains(to, "/worktrees/")
+	return ok && (to == "" || isPart && c.Users(to) && c.Before.Folder(to) == nil)
+}

@@ -1,0 +1,191 @@
+package git_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"claudebox/internal/linux/beneath"
+	"claudebox/internal/workspace/git"
+	"claudebox/internal/workspace/survey"
+)
+
+// world is a project without a sandbox: what an agent could do is done by hand.
+type world struct {
+	*testing.T
+	top string
+}
+
+func newWorld(t *testing.T) world {
+	t.Helper()
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Fatal("needs git on PATH")
+	}
+	top, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = exec.Command("chmod", "-R", "u+rwX", top).Run() })
+	w := world{t, top}
+	w.sh("mkdir p; git init -q p/old; git -C p/old commit -qm x --allow-empty; git clone -q --bare p/old p/fixture 2>&1; git clone -q --bare p/old p/lib.git 2>&1")
+	return w
+}
+
+// sh runs a script beside the project; EVIL leaves a trace.
+func (w world) sh(script string) string {
+	w.Helper()
+	cmd := exec.Command("bash", "-c", "EVIL='touch "+w.top+"/taken; false'\n"+script)
+	cmd.Dir = w.top
+	cmd.Env = []string{
+		"HOME=" + w.top, "PATH=" + os.Getenv("PATH"), "GIT_CONFIG_NOSYSTEM=1", "GIT_EDITOR=true", "GIT_AUTHOR_NAME=a",
+		"GIT_AUTHOR_EMAIL=a@x", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@x",
+	}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		w.Logf("%s: %v\n%s", script, err, out)
+	}
+	return string(out)
+}
+
+func (w world) isTaken() bool {
+	_, err := os.Lstat(w.top + "/taken")
+	return err == nil
+}
+
+func (w world) open() *beneath.Folder {
+	w.Helper()
+	root, err := beneath.Open(w.top + "/p")
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(root.Close)
+	return root
+}
+
+// look sees all git places; what is closed is opened, as a session's end does.
+func look(root *beneath.Folder, open bool) git.Snapshot {
+	var seen *survey.Survey
+	walk := func() []string {
+		seen = survey.Walk(root, survey.Question{Limit: 100_000}, nil)
+		return seen.Closed
+	}
+	if walk(); open {
+		survey.OpenUntil(root, walk)
+	}
+	return git.Gather(root, git.Look{Git: seen.Git, Bare: seen.Bare, Relative: []string{"own/hooks"}})
+}
+
+// session runs a script for the agent, and mends what it left. It returns the names that git finds no more.
+func (w world) session(script string) (gone []string) {
+	w.Helper()
+	root := w.open()
+	before := look(root, false)
+	w.sh("cd p\n" + script)
+	_ = os.Remove(w.top + "/taken") // git inside obeys, too
+	m := git.Mender{Root: root}
+	after := look(root, true)
+	after.Deepen(root, before)
+	for _, r := range git.Strangers(git.Comparison{Before: before, After: after, Users: func(string) bool { return false }}) {
+		if err := m.Apply(r); err != nil {
+			w.Error(err)
+		}
+	}
+	for _, c := range m.Changes {
+		gone = append(gone, c.Rel)
+	}
+	return gone
+}
+
+const monitor = `git config -f $c core.fsmonitor "$EVIL"; `
+
+// What an agent makes of repositories, and the command by which the host's git would obey.
+var attacks = map[string]struct{ agent, host string }{
+	"a new repository":                    {`git init -q n; c=n/.git/config; ` + monitor, "git -C p/n status"},
+	"one in another":                      {`git init -q n/m; c=n/m/.git/config; ` + monitor + `git init -q n`, "git -C p/n/m status"},
+	"one in its git folder":               {`git init -q n; git init -q n/.git/modules/m; c=n/.git/modules/m/.git/config; ` + monitor, "git -C p/n/.git/modules/m status"},
+	"one without .git":                    {`git init -q --bare n; c=n/config; git config -f $c core.bare false; git config -f $c core.worktree .; ` + monitor, "git -C p/n status"},
+	"its git folder itself":               {`git init -q n; c=n/.git/config; git config -f $c core.worktree .; ` + monitor, "git -C p/n/.git status"},
+	"one that is closed":                  {`git init -q n; c=n/.git/config; ` + monitor + "chmod 0 n/.git", "chmod 755 p/n/.git; git -C p/n status"},
+	"one in a closed folder":              {`git init -q n/m; c=n/m/.git/config; ` + monitor + "chmod 0 n", "chmod 755 p/n; git -C p/n/m status"},
+	"one behind a .git file":              {`git init -q --separate-git-dir e n; c=e/config; ` + monitor, "git -C p/n status"},
+	"one behind a .git link":              {`git init -q e; mkdir n; ln -s ../e/.git n/.git; c=e/.git/config; ` + monitor, "git -C p/n status"},
+	"a HEAD that is a link":               {`git init -q n; rm n/.git/HEAD; ln -s refs/heads/x n/.git/HEAD; c=n/.git/config; ` + monitor, "git -C p/n status"},
+	"settings of one that was there":      {`c=old/.git/config; ` + monitor, "git -C p/old status"},
+	"settings of its worktree":            {`git config -f old/.git/config extensions.worktreeConfig true; c=old/.git/config.worktree; ` + monitor, "git -C p/old status"},
+	"settings of a fixture":               {`c=fixture/config; git config -f $c core.bare false; git config -f $c core.worktree .; ` + monitor, "git -C p/fixture status"},
+	"settings of one that ends in .git":   {`c=lib.git/config; git config -f $c core.bare false; git config -f $c core.worktree .; ` + monitor, "git -C p/lib.git status"},
+	"a hook":                              {`printf "#!/bin/sh\n$EVIL\n" >old/.git/hooks/pre-commit; chmod +x old/.git/hooks/*`, "git -C p/old commit -m x --allow-empty"},
+	"a filter by attributes":              {`git -C old config filter.x.clean "$EVIL"; echo '* filter=x' >old/.git/info/attributes; touch old/f`, "git -C p/old add f"},
+	"another common folder":               {`cp -r old/.git e; c=e/config; ` + monitor + `echo ../../e >old/.git/commondir`, "git -C p/old status"},
+	"a list of steps":                     {`mkdir old/.git/rebase-merge; cd old/.git/rebase-merge; echo "exec $EVIL" >git-rebase-todo; : >done; : >head-name; git rev-parse HEAD | tee onto orig-head >/dev/null; touch interactive`, "git -C p/old rebase --continue"},
+	"hooks that the user's settings name": {`git init -q n; mkdir -p n/own/hooks; printf "#!/bin/sh\n$EVIL\n" >n/own/hooks/pre-commit; chmod +x n/own/hooks/*`, "git -C p/n -c core.hooksPath=own/hooks commit -m x --allow-empty"},
+	"a folder of references as a link":    {`mkdir $HOME/elsewhere; rm -rf old/.git/refs/tags; ln -s $HOME/elsewhere old/.git/refs/tags; rm -r old/.git/logs; ln -s $HOME/elsewhere old/.git/logs`, "git -C p/old commit -qm x --allow-empty; [ -z \"$(ls elsewhere)\" ] || touch taken"},
+	"one among the objects":               {`git init -q n; c=n/.git/config; ` + monitor + `mv n/.git old/.git/objects/info/; rm -r n`, "git -C p/old/.git/objects/info status"},
+	"one among branches of a known name":  {`git init -q n; c=n/.git/config; ` + monitor + `mkdir -p old/.git/refs/heads/modules; mv n/.git old/.git/refs/heads/modules/; rm -r n`, "git -C p/old/.git/refs/heads/modules status"},
+	"a folder of references made one":     {`git init -q n; git -C n config core.worktree .; c=n/.git/config; ` + monitor + `mv n/.git/* old/.git/refs/; rm -r n`, "git -C p/old/.git/refs status"},
+	"a hook of a fixture": {`printf "#!/bin/sh
+$EVIL
+" >fixture/hooks/reference-transaction; chmod +x fixture/hooks/*`, "git -C p/fixture update-ref refs/heads/x HEAD"},
+	"one in the place of a file":           {`git init -q n; c=n/.git/config; git config -f $c core.worktree .; ` + monitor + `rm -f old/.git/ORIG_HEAD; mv n/.git old/.git/ORIG_HEAD`, "git -C p/old/.git/ORIG_HEAD status"},
+	"a repository that is moved":           {`mv old new; c=new/.git/config; ` + monitor, "git -C p/new status"},
+	"a worktree of one that was there":     {`git -C old worktree add -q ../w; git -C old config extensions.worktreeConfig true; git -C w config --worktree core.fsmonitor "$EVIL"`, "git -C p/w status"},
+	"a submodule of one that was there":    {`git clone -q old s; c=s/.git/config; ` + monitor + `mkdir -p old/.git/modules; mv s/.git old/.git/modules/s; echo gitdir: $PWD/old/.git/modules/s >s/.git`, "git -C p/s status"},
+	"a link where git finds a submodule's": {`git init -q $HOME/e; c=$HOME/e/.git/config; ` + monitor + `mkdir old/.git/modules; ln -s $HOME/e/.git old/.git/modules/s; mkdir s; echo gitdir: $PWD/old/.git/modules/s >s/.git`, "git -C p/s status"},
+}
+
+// TestTheseAttacksAreReal keeps the table honest.
+func TestTheseAttacksAreReal(t *testing.T) {
+	for name, a := range attacks {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.sh("cd p\n" + a.agent)
+			_ = os.Remove(w.top + "/taken")
+			if out := w.sh(a.host); !w.isTaken() {
+				t.Errorf("the attack does not work at all\n%s", out)
+			}
+		})
+	}
+}
+
+func TestTheHostsGitObeysWhatAnAgentMade(t *testing.T) {
+	for name, a := range attacks {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			gone := w.session(a.agent)
+			if out := w.sh(a.host); w.isTaken() {
+				t.Errorf("it obeys\n%s", out)
+			}
+			if len(gone) == 0 {
+				t.Error("nothing is said")
+			}
+			if again := w.session("true"); len(again) > 0 {
+				t.Errorf("a second time: %q", again)
+			}
+		})
+	}
+}
+
+// What git keeps may change in a repository that was there: commits, branches, what is staged.
+func TestOrdinaryWorkInARepositoryThatWasThereStays(t *testing.T) {
+	w := newWorld(t)
+	gone := w.session(`cd old; echo a >a; git add a; git commit -qm a; git switch -qc b; git tag t; git stash -q; git reset -q --hard HEAD~1; git pull -q ../lib.git HEAD
+		git gc -q; git repack -adq; git fetch -q ../fixture; git notes add -m n; git update-ref refs/x HEAD; touch .git/index.lock; cd ..; git -C lib.git fetch -q ../old; git -C fixture gc -q`)
+	if len(gone) > 0 {
+		t.Errorf("%q is gone", gone)
+	}
+}
+
+// The way back is one name.
+func TestWhatIsTakenOutComesBackByItsName(t *testing.T) {
+	w := newWorld(t)
+	gone := w.session(`git init -q n; git -C n commit -qm made --allow-empty`)
+	if strings.Join(gone, " ") != "n/.git/HEAD" {
+		t.Errorf("%q", gone)
+	}
+	w.sh("mv p/n/.git/HEAD.claudebox-aside p/n/.git/HEAD")
+	if got := w.sh("git -C p/n log --format=%s"); got != "made\n" {
+		t.Error(got)
+	}
+}

@@ -1,0 +1,78 @@
+package git
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"claudebox/internal/linux/beneath"
+	"claudebox/internal/workspace/survey"
+)
+
+// Deepen looks deep into the git folders of a snapshot that were there before: where git keeps its own it makes no
+// link, no pipe and no repository.
+func (s Snapshot) Deepen(root *beneath.Folder, before Snapshot) {
+	for i := range s.Folders {
+		f := &s.Folders[i]
+		if !before.Has(f.Path) {
+			continue
+		}
+		const limit = 200_000
+		seen := survey.Walk(root, survey.Question{
+			From: []string{f.Rel}, Limit: limit, LinksSince: 1,
+			Apart: append(slices.Clone(f.apart), path.Join(f.Rel, "modules"), path.Join(f.Rel, "worktrees")),
+		}, nil)
+		was := before.Folder(f.Path)
+		odd := slices.Clone(seen.NewLinks)
+		for _, pipe := range seen.Files {
+			odd = append(odd, pipe.Rel)
+		}
+		isNew := func(rel string) bool { return was.Entry(strings.TrimPrefix(rel, f.Rel+"/")) == nil }
+		isPlace := func(rel string) bool { return rel != f.Rel && !before.Has(path.Join(root.Path(), rel)) }
+		f.odd = seen.Cut || slices.ContainsFunc(odd, isNew) ||
+			slices.ContainsFunc(slices.Concat(seen.Git, seen.Bare), isPlace)
+	}
+}
+
+// Touched reports whether a git place was changed since a time, in nanoseconds
+// since 1970: what git does with it, not what it keeps in it. A git place, a link
+// or a pipe among that is a change whenever it was made: git makes none there.
+func Touched(root *beneath.Folder, rel string, since int64) bool {
+	what, err := root.Look(rel)
+	if err != nil || what.Stamp.Change >= since {
+		return true
+	}
+	if what.Kind != beneath.Dir {
+		return false
+	}
+	isKept := func(folder string) bool {
+		return slices.ContainsFunc(strings.Split(strings.TrimPrefix(folder, rel), "/"),
+			func(name string) bool { return name == "objects" || name == "refs" || name == "logs" })
+	}
+	const limit = 50_000
+	seen := survey.Walk(root, survey.Question{
+		From: []string{rel}, Limit: limit, LinksSince: 1,
+		Wanted: func(folder string) func(string, bool) bool {
+			return func(string, bool) bool { return !isKept(folder) }
+		},
+	}, nil)
+	odd := slices.Clone(seen.NewLinks)
+	for _, f := range seen.Files {
+		odd = append(odd, f.Rel)
+	}
+	return slices.ContainsFunc(slices.Concat(seen.Git, seen.Bare), isKept) ||
+		slices.ContainsFunc(odd, func(at string) bool { return isKept(path.Dir(at)) }) ||
+		seen.ChangedSince(since, isKept)
+}
+
+// Moved reports whether a folder on the way from a top to what lies at rel was changed since a time, in nanoseconds
+// since 1970. Who moves a folder changes it, and nothing of what lies in it: that may have been made long ago, where
+// nobody looks ([survey.Walk] stops at a depth).
+func Moved(root *beneath.Folder, rel, top string, since int64) bool {
+	for at := path.Dir(rel); at != top && at != "."; at = path.Dir(at) {
+		if what, err := root.Look(at); err != nil || what.Stamp.Change >= since {
+			return true
+		}
+	}
+	return false
+}

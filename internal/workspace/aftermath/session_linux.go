@@ -305,14 +305,14 @@ func (was record) settle(home string, tree *beneath.Folder, of *Session) Report 
 	r.fail("take down what was added to git's index", was.rememberNames(home, tree, p.after.Seen))
 	p.after.links = was.leading(tree, p.after.NewLinks)
 	r.judge(home, tree, p, look)
-	for _, dir := range was.Conversations {
+	for _, dir := range append(slices.Clone(was.Conversations), was.Instance) {
 		was.disarmOwn(&r, home, dir)
 	}
 	return r
 }
 
-// disarmOwn has git find no repository in a folder of the user's where the agent writes, that was made or changed there
-// since the session began: the user may come there.
+// disarmOwn has git find no repository in a folder of the agent's own that was made or changed there since the session
+// began, and by which it would run something: the user may come there.
 func (was record) disarmOwn(r *Report, home, dir string) {
 	root, err := beneath.Open(dir)
 	if err != nil {
@@ -324,9 +324,15 @@ func (was record) disarmOwn(r *Report, home, dir string) {
 		seen = survey.Walk(root, survey.Question{Limit: mostOwn}, nil)
 		return seen.Closed
 	})
-	old := func(rel string) bool { return !git.Touched(root, rel, was.since) }
+	old := func(rel string) bool {
+		return !git.Touched(root, rel, was.since) ||
+			dir == was.Instance && (pathname.Below(rel, handover.Folder) || // only git in a box opens those
+				pathname.Below(rel, guard.Folder)) // which no tool looks for by its name
+	}
 	found := git.Look{Git: slices.DeleteFunc(seen.Git, old), Bare: slices.DeleteFunc(seen.Bare, old)}
-	strangers := git.Strangers(git.Comparison{After: git.Gather(root, found), Users: was.isUsers})
+	after := git.Gather(root, found)
+	after.Deepen(root, git.Snapshot{})
+	strangers := git.Strangers(git.Comparison{After: after, Users: was.isUsers})
 	if len(strangers) > 0 {
 		was.mend(r, home, root, strangers)
 	}

@@ -2,10 +2,12 @@ package git
 
 import (
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
 	"claudebox/internal/linux/beneath"
+	"claudebox/internal/workspace/gitconfig"
 )
 
 // Action is what a repair does.
@@ -74,6 +76,9 @@ func Strangers(c Comparison) (repairs []Repair) {
 // folder says why a git folder may not stay one; empty: it may.
 func (c Comparison) folder(f *Folder) string {
 	was := c.Before.Folder(f.Path)
+	if f.isPlain() {
+		return ""
+	}
 	if was == nil {
 		return whyMade
 	}
@@ -106,6 +111,39 @@ func (e Entry) stays(was *Entry) bool {
 		path.Ext(e.Name) == ".lock"
 	return (was == nil || was.Kind == e.Kind) &&
 		(e.Kind == beneath.Regular && isFile || e.Kind == beneath.Dir && slices.Contains(keptFolders, e.Name))
+}
+
+// isPlain reports whether there is nothing in a git folder by which git runs or obeys anything: as in a clone that a
+// package manager makes.
+func (f *Folder) isPlain() bool {
+	return !f.odd && len(f.Closed) == 0 && !slices.ContainsFunc(f.Entries, func(e Entry) bool {
+		top, _, _ := strings.Cut(e.Name, "/")
+		switch {
+		case f.Role == Bare && !isGits(top):
+			return false
+		case e.Name == "config" && e.Kind == beneath.Regular:
+			settings, err := gitconfig.Parse([]byte(e.text))
+			odd := func(s gitconfig.Entry) bool { return !isPlain(s) }
+			return !e.read || err != nil || slices.ContainsFunc(settings, odd)
+		case e.Kind == beneath.Dir:
+			return !slices.Contains(append(keptFolders, "hooks", "branches"), e.Name)
+		}
+		return path.Ext(e.Name) == ".lock" || !e.stays(nil) && e.Name != "info/exclude" // git would wait for a lock
+	})
+}
+
+// plain are the settings that git and package managers write in a clone.
+var plain = strings.Fields(`core.repositoryformatversion core.filemode core.bare core.logallrefupdates core.ignorecase
+	core.precomposeunicode core.symlinks extensions.objectformat extensions.partialclone extensions.refstorage remote.url
+	remote.fetch remote.tagopt remote.promisor remote.partialclonefilter branch.remote branch.merge`)
+
+// remoteURL matches the addresses of other machines.
+var remoteURL = regexp.MustCompile(`^(?:https|http|ssh|git)://[A-Za-z0-9]`)
+
+func isPlain(s gitconfig.Entry) bool {
+	name := s.Top() + "." + s.Name
+	return slices.Contains(plain, name) && (name != "remote.url" || remoteURL.MatchString(s.Value)) &&
+		(name != "extensions.refstorage" || s.Value == "files" || s.Value == "reftable") // else they are elsewhere
 }
 
 // leads reports whether a .git file or link leads git elsewhere than it did. A part of a repository of the user's may

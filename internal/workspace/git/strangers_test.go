@@ -177,10 +177,19 @@ func TestOrdinaryWorkInARepositoryThatWasThereStays(t *testing.T) {
 	}
 }
 
+// A clone in which git obeys nothing is left, as package managers make it.
+func TestAPlainCloneStays(t *testing.T) {
+	w := newWorld(t)
+	gone := w.session(`git clone -q --bare old fetched.git; git clone -q old n; for g in fetched.git/config n/.git/config; do git config -f $g remote.origin.url https://example.org/x.git; done; git -C n commit -qm x --allow-empty; git -C n gc -q`)
+	if len(gone) > 0 {
+		t.Errorf("%q is gone", gone)
+	}
+}
+
 // The way back is one name.
 func TestWhatIsTakenOutComesBackByItsName(t *testing.T) {
 	w := newWorld(t)
-	gone := w.session(`git init -q n; git -C n commit -qm made --allow-empty`)
+	gone := w.session(`git init -q n; git -C n commit -qm made --allow-empty; git -C n config alias.x y`)
 	if strings.Join(gone, " ") != "n/.git/HEAD" {
 		t.Errorf("%q", gone)
 	}

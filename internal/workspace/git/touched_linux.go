@@ -9,14 +9,11 @@ import (
 	"claudebox/internal/workspace/survey"
 )
 
-// Deepen looks deep into the git folders of a snapshot that were there before: where git keeps its own it makes no
-// link, no pipe and no repository.
+// Deepen looks deep into the git folders of a snapshot: where git keeps its own it makes no link, no pipe and no
+// repository.
 func (s Snapshot) Deepen(root *beneath.Folder, before Snapshot) {
 	for i := range s.Folders {
 		f := &s.Folders[i]
-		if !before.Has(f.Path) {
-			continue
-		}
 		const limit = 200_000
 		seen := survey.Walk(root, survey.Question{
 			From: []string{f.Rel}, Limit: limit, LinksSince: 1,

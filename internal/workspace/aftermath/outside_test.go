@@ -81,7 +81,7 @@ func TestTheUsersConfigurationNamesAPathInAnyRepository(t *testing.T) {
 	const evil = `e() { mkdir -p $(dirname $1); printf "#!/bin/sh\n$EVIL\n" >$1; chmod +x $1; }; `
 	const push = `e %[1]s/.githooks/pre-receive; e %[1]s/.githooks/reference-transaction`
 	for name, tc := range map[string]struct{ user, agent, host, gone string }{
-		"a bare one made inside":     {"", evil + "git init -q --bare d; " + fmt.Sprintf(push, "d"), "git push -q d HEAD:x", "d/.githooks d/HEAD"},
+		"a bare one made inside":     {"", evil + "git init -q --bare d; " + fmt.Sprintf(push, "d"), "git push -q d HEAD:x", "d/.githooks"},
 		"that is called by the name": {"", evil + "git init -q --bare d.git; " + fmt.Sprintf(push, "d.git"), "git push -q d.git HEAD:x", "d.git/HEAD"},
 		"a bare one of the user's":   {"git init -q --bare d", evil + fmt.Sprintf(push, "d"), "git push -q d HEAD:x", "d/.githooks"},
 		"where tools fill": {

@@ -128,14 +128,15 @@ func (f *Folder) isPlain() bool {
 		case e.Kind == beneath.Dir:
 			return !slices.Contains(append(keptFolders, "hooks", "branches"), e.Name)
 		}
-		return path.Ext(e.Name) == ".lock" || !e.stays(nil) && e.Name != "info/exclude" // git would wait for a lock
+		isLock := path.Ext(e.Name) == ".lock" // git would wait for whoever made it
+		return isLock || !e.stays(nil) && e.Name != "info/exclude"
 	})
 }
 
 // plain are the settings that git and package managers write in a clone.
 var plain = strings.Fields(`core.repositoryformatversion core.filemode core.bare core.logallrefupdates core.ignorecase
-	core.precomposeunicode core.symlinks extensions.objectformat extensions.partialclone extensions.refstorage remote.url
-	remote.fetch remote.tagopt remote.promisor remote.partialclonefilter branch.remote branch.merge`)
+	core.precomposeunicode core.symlinks extensions.objectformat extensions.partialclone extensions.refstorage
+	remote.url remote.fetch remote.tagopt remote.promisor remote.partialclonefilter branch.remote branch.merge`)
 
 // remoteURL matches the addresses of other machines.
 var remoteURL = regexp.MustCompile(`^(?:https|http|ssh|git)://[A-Za-z0-9]`)
@@ -143,7 +144,7 @@ var remoteURL = regexp.MustCompile(`^(?:https|http|ssh|git)://[A-Za-z0-9]`)
 func isPlain(s gitconfig.Entry) bool {
 	name := s.Top() + "." + s.Name
 	return slices.Contains(plain, name) && (name != "remote.url" || remoteURL.MatchString(s.Value)) &&
-		(name != "extensions.refstorage" || s.Value == "files" || s.Value == "reftable") // else they are elsewhere
+		(name != "extensions.refstorage" || s.Value == "files" || s.Value == "reftable")
 }
 
 // leads reports whether a .git file or link leads git elsewhere than it did. A part of a repository of the user's may

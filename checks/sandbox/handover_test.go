@@ -271,6 +271,27 @@ func TestARepositoryThatCannotBecomeTheUsers(t *testing.T) {
 	w.plain(t, `[ ! -e TAKEN ]; git -C broken log --format=%s | grep mended; mv bare/HEAD.claudebox-aside bare/HEAD; git -C bare config core.fsmonitor`)
 }
 
+// A repository that was made inside before claudebox was killed runs nothing until the next session has ended. Then it is
+// the user's.
+func TestARepositoryOfASessionThatWasKilled(t *testing.T) {
+	w := newWorld(t)
+	w.repository(t)
+	w.write(t, ".gitconfig", identity)
+	cmd := w.session(`git init -q n; until [ -L n/.git ]; do sleep 0.01; done; git -C n commit -qm made --allow-empty; git -C n config core.fsmonitor "touch $PWD/TAKEN; false"; touch done; sleep 600`)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	until(t, w.path("project/done"))
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	w.plain(t, `git -C n status; git status; [ ! -e TAKEN ]`)
+	said := run(t, w.claudebox("shell", "--yes", "--", "git", "-C", "n", "commit", "-qm", "next", "--allow-empty"))
+	if said.status != 0 || !strings.Contains(said.stderr, "held back  n/.git") || !strings.Contains(said.stderr, "n: it is yours now") {
+		t.Error(said)
+	}
+	wantEqual(t, w.plain(t, `rm -f TAKEN; git -C n log --format=%s; git -C n status --porcelain; [ ! -e TAKEN ]`), "next\nmade")
+}
+
 // With no room left where the project is, nothing is lost, nothing of the agent's is obeyed, and the next session ends it.
 func TestARepositoryThatTheAgentMakesOnAFullDisk(t *testing.T) {
 	w := newWorld(t)

@@ -253,8 +253,7 @@ func (r *running) closeWatches() {
 		watch.Close()
 	}
 	for _, guarding := range r.guards {
-		guarding.Close()
-		for _, rel := range guarding.Users() {
+		for _, rel := range guarding.Close() {
 			at := filepath.Join(guarding.Path, rel)
 			for _, session := range r.after {
 				session.AddUsers(at)

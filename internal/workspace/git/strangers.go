@@ -2,7 +2,6 @@ package git
 
 import (
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -76,7 +75,7 @@ func Strangers(c Comparison) (repairs []Repair) {
 // folder says why a git folder may not stay one; empty: it may.
 func (c Comparison) folder(f *Folder) string {
 	was := c.Before.Folder(f.Path)
-	if f.isPlain() {
+	if f.isPlain() && !slices.ContainsFunc(f.Entries, isLock) { // git would wait for whoever made the lock
 		return ""
 	}
 	if was == nil {
@@ -128,9 +127,18 @@ func (f *Folder) isPlain() bool {
 		case e.Kind == beneath.Dir:
 			return !slices.Contains(append(keptFolders, "hooks", "branches"), e.Name)
 		}
-		isLock := path.Ext(e.Name) == ".lock" // git would wait for whoever made it
-		return isLock || !e.stays(nil) && e.Name != "info/exclude"
+		return !e.stays(nil) && e.Name != "info/exclude"
 	})
+}
+
+func isLock(e Entry) bool { return path.Ext(e.Name) == ".lock" }
+
+// IsPlain reports whether there is nothing in the git folder at a path, or in those in it, by which git runs or obeys
+// anything.
+func IsPlain(root *beneath.Folder, rel string) bool {
+	seen := Gather(root, Look{Own: []string{rel}})
+	seen.Deepen(root, Snapshot{})
+	return len(seen.Folders) > 0 && !slices.ContainsFunc(seen.Folders, func(f Folder) bool { return !f.isPlain() })
 }
 
 // plain are the settings that git and package managers write in a clone.
@@ -138,12 +146,9 @@ var plain = strings.Fields(`core.repositoryformatversion core.filemode core.bare
 	core.precomposeunicode core.symlinks extensions.objectformat extensions.partialclone extensions.refstorage
 	remote.url remote.fetch remote.tagopt remote.promisor remote.partialclonefilter branch.remote branch.merge`)
 
-// remoteURL matches the addresses of other machines.
-var remoteURL = regexp.MustCompile(`^(?:https|http|ssh|git)://[A-Za-z0-9]`)
-
 func isPlain(s gitconfig.Entry) bool {
 	name := s.Top() + "." + s.Name
-	return slices.Contains(plain, name) && (name != "remote.url" || remoteURL.MatchString(s.Value)) &&
+	return slices.Contains(plain, name) && (name != "remote.url" || !strings.Contains(s.Value, "::")) && // a helper
 		(name != "extensions.refstorage" || s.Value == "files" || s.Value == "reftable")
 }
 

@@ -71,7 +71,7 @@ type Guard struct {
 	ended bool
 	count int
 	names map[string]string // where the link to each place is, by the place's name
-	users map[uint64]string // repositories that the user has made since, by inode, and where
+	users map[uint64]users  // repositories that the user has made since, by inode
 	vcs   vcs
 	wake  chan struct{} // there are early ones
 	done  chan struct{} // closed by Close
@@ -84,7 +84,7 @@ type Guard struct {
 // [Guard.Serve], which then goes through all that has happened. The caller closes the guard.
 func Open(r Request) (*Guard, error) {
 	g := &Guard{
-		Request: r, names: map[string]string{}, users: map[uint64]string{}, known: map[string]bool{},
+		Request: r, names: map[string]string{}, users: map[uint64]users{}, known: map[string]bool{},
 		wake: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	for _, dir := range r.Folders {
@@ -172,10 +172,11 @@ func (g *Guard) Serve() {
 	}
 }
 
-// Close ends the guard. Nothing may run inside any more. What is held back stays so until [BringOut].
-func (g *Guard) Close() {
+// Close ends the guard. Nothing may run inside any more. What is held back stays so until [BringOut]. It returns the
+// repositories that the user has made meanwhile, relative to the folder.
+func (g *Guard) Close() (users []string) {
 	if g == nil {
-		return
+		return nil
 	}
 	close(g.done)
 	g.watch.close()
@@ -183,8 +184,10 @@ func (g *Guard) Close() {
 	g.ended = true // before the copies are waited for: none begins any more
 	g.mu.Unlock()
 	g.copies.Wait()
+	users = g.listUsers()
 	g.root.Close()
 	g.made.Close()
+	return users
 }
 
 // see looks at a name that appeared in a folder, and holds it back if tools obey it unasked.
@@ -316,12 +319,13 @@ func (g *Guard) hold(dir, name string) {
 			return
 		}
 		if g.isUsers(rel) {
-			if isDotGit(name) || g.isBare(rel) {
-				g.leave(rel)
-			} else { // it is looked at again
+			if !isDotGit(name) && !g.isBare(rel) { // it is looked at again
 				time.AfterFunc(again, func() { g.see(dir, name) })
+				return
 			}
-			return
+			if g.leave(rel) {
+				return
+			}
 		}
 		if what, err := g.root.Look(rel); err == nil && what.Kind == beneath.Dir && isDotGit(name) && !g.isBare(rel) {
 			g.watch.queue(rel) // it is none yet, or is being removed

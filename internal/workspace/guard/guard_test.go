@@ -2,6 +2,7 @@ package guard_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -261,6 +262,36 @@ func TestForgedPlacesComeOutNowhere(t *testing.T) {
 		t.Errorf("came out: %q, %v", names, err)
 	}
 	w.sh("[ -L ../out/f ] && [ -L d/f ] && [ -s /etc/passwd ]")
+}
+
+// A clone of the user's is theirs. What an agent moves there meanwhile with orders for git in it is not, and neither is
+// what comes in the place of one that the user has removed.
+func TestAnAgentBringsARepositoryWhileTheUsersGitClones(t *testing.T) {
+	w := newWorld(t)
+	w.sh("printf '#!/bin/sh\nread x\n' >../git; chmod +x ../git")
+	stop, start, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	users := exec.Command(w.top+"/git", "clone")
+	users.Dir, users.Stdin = w.project, stop
+	if err := users.Start(); err != nil {
+		t.Fatal(err)
+	}
+	w.sh("git init -q ../theirs; git init -q ../evil; git -C ../evil config core.fsmonitor x; mkdir n m; mv ../theirs/.git n/.git; mv ../evil/.git m/.git")
+	w.isHeld("m/.git")
+	if len(w.covered) != 2 || w.covered[0] != "n/.git" { // that of m before it was looked at
+		t.Errorf("covered: %q", w.covered)
+	}
+	start.Close()
+	_ = users.Wait()
+	w.sh("rm -r n; for i in $(seq 20); do mkdir n; mkdir n/.git n/.git/objects n/.git/refs; echo ref: refs/heads/x >n/.git/HEAD; mv n old$i; done")
+	for i := range 20 {
+		w.isHeld(fmt.Sprintf("old%d/.git", i+1))
+	}
+	if got := w.guard.Close(); len(got) > 0 {
+		t.Errorf("the user's: %q", got)
+	}
 }
 
 func TestAGuardOnAnotherFileSystemIsRefused(t *testing.T) {

@@ -8,9 +8,12 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/pathname"
 	"claudebox/internal/linux/smallfile"
+	"claudebox/internal/workspace/git"
 )
 
 // isUsers reports whether something that appeared is the user's, and not the agent's: the kernel does not tell who made
@@ -21,24 +24,49 @@ func (g *Guard) isUsers(rel string) bool {
 	return err == nil && what.Kind != beneath.Link && (was || g.vcs.works(g.Path))
 }
 
-// leave leaves a repository of the user's where it is, and hides it from the sandbox: no agent writes in one.
-func (g *Guard) leave(rel string) {
-	what, err := g.root.Look(rel)
-	if err != nil || what.Kind == beneath.Absent || g.users[what.Stamp.Ino] == rel {
-		return
-	}
-	if err := g.Cover(rel); err != nil {
-		g.Lost(fmt.Errorf("%s, which you have made: %w", rel, err))
-		return
-	}
-	g.users[what.Stamp.Ino] = rel
+// users is a repository that the user has made.
+type users struct {
+	rel string
+	fd  int // keeps its inode from becoming another one's
 }
 
-// Users returns the repositories that the user has made since the guard began, as far as they are there, relative to
-// the folder. It is to be called after [Guard.Close].
-func (g *Guard) Users() (list []string) {
-	for _, rel := range g.users {
-		list = append(list, rel)
+// leave leaves a repository of the user's where it is, and hides it from the sandbox. It reports false for one in which
+// git would run something already: an agent may have put it there while a program of the user's was at work. What comes
+// later is the user's, as no agent can write there.
+func (g *Guard) leave(rel string) bool {
+	fd, err := g.root.OpenFD(rel, unix.O_PATH|unix.O_NOFOLLOW)
+	if err != nil {
+		return true // it went
+	}
+	what, err := g.root.Look(rel)
+	old, was := g.users[what.Stamp.Ino]
+	if err != nil || was && old.rel == rel {
+		unix.Close(fd)
+		return true
+	}
+	if err := g.Cover(rel); err != nil {
+		unix.Close(fd)
+		g.Lost(fmt.Errorf("%s, which you have made: %w", rel, err))
+		return true
+	}
+	if what.Kind == beneath.Dir && !was && !git.IsPlain(g.root, rel) {
+		unix.Close(fd)
+		return false
+	}
+	if was {
+		unix.Close(old.fd)
+	}
+	g.users[what.Stamp.Ino] = users{rel, fd}
+	return true
+}
+
+// listUsers lists the repositories that the user has made and that are there.
+func (g *Guard) listUsers() (list []string) {
+	for ino, of := range g.users {
+		if what, err := g.root.Look(of.rel); err == nil && what.Kind == beneath.Dir && what.Stamp.Ino == ino {
+			list = append(list, of.rel)
+		}
+		unix.Close(of.fd)
 	}
 	slices.Sort(list)
 	return list

@@ -103,7 +103,8 @@ var days = map[string]day{
 		says: made("sub"), git: "inside only: core.hookspath",
 	},
 	"a sub-project with a remote": {agent: `git init -q sub; cd sub; git remote add origin git@github.com:a/b.git; git commit -qm x --allow-empty; git config branch.main.remote origin; git config branch.main.merge refs/heads/main`, after: `git -C sub remote get-url origin | grep github`, says: made("sub")},
-	"repositories of a test":      {agent: `mkdir t; for n in 1 2 3; do git init -q t/$n; git init -q --bare t/$n.git; done; rm -rf t`, after: `test ! -e t`},
+	// Who removes one in the very moment in which it is held back is told that a folder is not empty, and removes it again.
+	"repositories of a test": {agent: `mkdir t; for n in 1 2 3; do git init -q t/$n; git init -q --bare t/$n.git; done; sleep 0.2; rm -rf t`, after: `test ! -e t`},
 	"npm, of a folder": {
 		user:  `mkdir -p lib app; echo '{"name":"lib","version":"1.0.0"}' >lib/package.json; echo '{"name":"app","version":"1.0.0"}' >app/package.json; git add .; git commit -qm n`,
 		agent: `cd app; HOME=/tmp /opt/node /opt/npm/bin/npm-cli.js install --silent --no-audit --no-fund --offline --install-links ../lib`,
@@ -120,7 +121,7 @@ var days = map[string]day{
 		user:  `mkdir ../up; git -C ../up init -q; git -C ../up commit -qm x --allow-empty; git clone -q --bare ../up up.git; printf 'up.git\n.venv\n' >.gitignore; git add .; git commit -qm i`,
 		agent: `mkdir -p .venv/bin .venv/src; echo home = /usr >.venv/pyvenv.cfg; git clone -q --filter=blob:none file://$PWD/up.git .venv/src/up; git -C .venv/src/up checkout -q HEAD~0`,
 		after: `git -C .venv/src/up status --short && git -C .venv/src/up log --oneline`,
-		says:  []string{`taken out +.venv/src/up/.git/config +remote.origin.promisor.*back: `, `new +.venv/bin`, `new +.venv/pyvenv.cfg`}, back: true,
+		says:  []string{`new +.venv/bin`, `new +.venv/pyvenv.cfg`},
 	},
 	"cargo, from git": { // as cargo lays it: a bare repository, and a clone of it for each commit
 		user: `git clone -q --bare . up.git; echo up.git >.gitignore`,

@@ -184,7 +184,7 @@ func TestARepositoryOfASessionThatWasKilled(t *testing.T) {
 	l.kill()
 	os.Remove(w.path(taken)) // the agent's own git obeyed
 	got := w.in("other").claudebox("shell", "--yes", "--", "true")
-	if !strings.Contains(got.stderr, "did not finish its report") || !strings.Contains(got.stderr, "core.fsmonitor") {
+	if !strings.Contains(got.stderr, "did not finish its report") || !strings.Contains(got.stderr, "held back  .git") {
 		t.Error(got)
 	}
 	w.git("project", "status")

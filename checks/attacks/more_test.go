@@ -5,6 +5,7 @@ package attacks_test
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -83,6 +84,9 @@ func TestTheReviewIsKilled(t *testing.T) {
 			w.wantHarmless(s, "")
 			for i := range 40 {
 				config := fmt.Sprintf("r%d/.git/config", i+1)
+				if to, _ := os.Readlink(w.path("project/" + filepath.Dir(config))); strings.HasPrefix(to, "/run/claudebox/held/") {
+					continue // the next session goes on in it
+				}
 				adopted := !strings.Contains(w.read("project/"+config), "fsmonitor") // made anew by the user's git
 				if !adopted && !strings.Contains(l.said.String()+got.stderr, config) {
 					t.Errorf("of %s nobody was told; after the kill:\n%s", config, got.stderr)

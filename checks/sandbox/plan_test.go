@@ -53,6 +53,8 @@ func TestThePrintedScriptMakesTheSandboxOfALaunch(t *testing.T) {
 			w := newWorld(t)
 			w.everyVariable()
 			w.env["LC_ALL"] = "C"
+			delete(w.env, "SSL_CERT_FILE") // that there is no such file is told
+			delete(w.env, "NIX_SSL_CERT_FILE")
 			w.repository(t)
 			w.write(t, ".gitconfig", "[user]\n\tname = Ada 'x' \"y\"\n\temail = ada@example.org\n")
 			w.write(t, "data/it's", "")
@@ -155,7 +157,15 @@ func TestLookingChangesNothing(t *testing.T) {
 			w.write(t, ".claude/settings.json", `{"model":"opus"}`)
 			before := w.files(t)
 			run(t, w.claudebox(words...))
-			if after := w.files(t); !slices.Equal(before, after) {
+			after := w.files(t)
+			if name == "a check" { // it takes the steps of a launch in claudebox's cache
+				own := func(line string) bool {
+					at, _, _ := strings.Cut(line, " ")
+					return slices.Contains([]string{"", "/.cache", "/.cache/claudebox"}, at)
+				}
+				before, after = slices.DeleteFunc(before, own), slices.DeleteFunc(after, own)
+			}
+			if !slices.Equal(before, after) {
 				t.Error(difference(strings.Join(after, "\n"), strings.Join(before, "\n")))
 			}
 		})

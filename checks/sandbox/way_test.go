@@ -89,8 +89,11 @@ func TestWhatIsTakenByWayOfTheProjectLeadsNowhereElse(t *testing.T) {
 				w := newWorld(t)
 				w.write(t, "other/secret", canary+"\n")
 				set(t, w)
-				w.inside(t, "true")
-				w.inside(t, `{ rm -r thing && ln -s ../`+target+` thing; } 2>/dev/null || true`) // what git obeys cannot be removed
+				for _, script := range []string{"true", `{ rm -r thing && ln -s ../` + target + ` thing; } 2>/dev/null || true`} { // what git obeys cannot be removed
+					if got := run(t, w.session(script)); got.status != 0 { // a bundle that is none is told
+						t.Fatal(got)
+					}
+				}
 				got := run(t, w.search())
 				if got.status == 125 {
 					return // refused

@@ -296,14 +296,18 @@ func (r *running) guardFolder(folder given, session string) (*guard.Guard, error
 func (r *running) adoptRepositories() {
 	for i, folder := range r.given[:min(len(r.given), len(r.after))] { // fewer if the launch failed
 		session := r.after[i]
-		if folder.moved() || !session.IsAlone() {
+		if !session.IsAlone() {
 			continue
 		}
 		root, err := beneath.Open(folder.Path)
 		if err != nil {
 			continue // which the review tells
 		}
-		for _, held := range session.Held() {
+		folders := session.Held()
+		for _, held := range folders {
+			guard.Untangle(root, held)
+		}
+		for _, held := range folders {
 			for _, repository := range guard.Repositories(root, held) {
 				r.adoptHeld(root, repository)
 			}

@@ -72,8 +72,7 @@ type filled struct {
 
 // isUsers reports whether a path is in a git folder of the user's, which did not enter the sandbox.
 func (was record) isUsers(at string) bool {
-	below := func(place string) bool { return pathname.Below(at, place) }
-	return slices.ContainsFunc(was.Places, below) || slices.ContainsFunc(was.made, below)
+	return slices.ContainsFunc(was.Places, func(place string) bool { return pathname.Below(at, place) })
 }
 
 // shared reports whether a session that lives has a path, too. A file there that something may still need is left to

@@ -157,15 +157,23 @@ func (was record) held(live []record) (folders []string) {
 	all, _ := os.ReadDir(path.Dir(was.Held)) // or there are none
 	for _, e := range all {
 		at := path.Join(path.Dir(was.Held), e.Name())
-		if !slices.ContainsFunc(live, func(r record) bool { return r.Held == at }) && e.Name() != guard.Kept {
+		lives := slices.ContainsFunc(live, func(r record) bool { return r.Held == at })
+		if e.IsDir() && !lives && e.Name() != guard.Kept {
+			_ = os.Chmod(at, privateDir) // an agent may have closed it
 			folders = append(folders, at)
 		}
 	}
 	return folders
 }
 
-// AddUsers notes a git place that the user has made while the session ran, and that was covered there.
-func (s *Session) AddUsers(at string) { s.record.made = append(s.record.made, at) }
+// AddUsers notes a git place that the user has made while the session ran, and that was covered there. What a file
+// leads to is looked at all the same.
+func (s *Session) AddUsers(at string) {
+	s.record.made = append(s.record.made, at)
+	if info, err := os.Lstat(at); err == nil && info.IsDir() {
+		s.AddAdopted(at)
+	}
+}
 
 // AddAdopted notes a git folder that has become the user's.
 func (s *Session) AddAdopted(at string) { s.record.Places = append(s.record.Places, at) }
@@ -433,6 +441,7 @@ const whyStaged = "it was hidden inside, and is in git's index now: `git commit 
 // judge looks at the git places of a folder, reviews it, and does the repairs.
 func (r *Report) judge(home string, root *beneath.Folder, p place, look git.Look) {
 	look.Skip = p.was.isUsers
+	p.was.mendAlternates(root, look.Git)
 	after := git.Gather(root, look)
 	after.Deepen(root, p.was.Before)
 	p.strangers = git.Strangers(git.Comparison{Before: p.was.Before, After: after, Users: p.was.isUsers})
@@ -441,6 +450,26 @@ func (r *Report) judge(home string, root *beneath.Folder, p place, look git.Look
 	r.Changes = append(r.Changes, told...)
 	if len(told)+len(repairs) > 0 {
 		p.was.mend(r, home, root, repairs)
+	}
+}
+
+// mendAlternates has clones that the agent made of a repository of the user's find its objects where they are outside.
+func (was record) mendAlternates(root *beneath.Folder, places []string) {
+	for _, place := range places {
+		name := path.Join(place, "objects/info/alternates")
+		const limit = 64 << 10
+		content, err := root.Read(name, limit)
+		if err != nil {
+			continue
+		}
+		text := string(content)
+		for _, outer := range was.Places {
+			inside := handover.Place{Outer: outer}.Shared() + "/objects\n"
+			text = strings.ReplaceAll(text, inside, outer+"/objects\n")
+		}
+		if text != string(content) {
+			_ = root.Replace(name, []byte(text), 0o644) // else git says that it lacks objects
+		}
 	}
 }
 

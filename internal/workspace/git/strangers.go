@@ -75,7 +75,7 @@ func Strangers(c Comparison) (repairs []Repair) {
 // folder says why a git folder may not stay one; empty: it may.
 func (c Comparison) folder(f *Folder) string {
 	was := c.Before.Folder(f.Path)
-	if f.isPlain() && !slices.ContainsFunc(f.Entries, isLock) { // git would wait for whoever made the lock
+	if f.isPlain(c.Users) && !slices.ContainsFunc(f.Entries, isLock) { // git would wait for whoever made the lock
 		return ""
 	}
 	if was == nil {
@@ -113,8 +113,8 @@ func (e Entry) stays(was *Entry) bool {
 }
 
 // isPlain reports whether there is nothing in a git folder by which git runs or obeys anything: as in a clone that a
-// package manager makes.
-func (f *Folder) isPlain() bool {
+// package manager makes. It may borrow objects of the user's.
+func (f *Folder) isPlain(users func(at string) bool) bool {
 	return !f.odd && len(f.Closed) == 0 && !slices.ContainsFunc(f.Entries, func(e Entry) bool {
 		top, _, _ := strings.Cut(e.Name, "/")
 		switch {
@@ -124,6 +124,9 @@ func (f *Folder) isPlain() bool {
 			settings, err := gitconfig.Parse([]byte(e.text))
 			odd := func(s gitconfig.Entry) bool { return !isPlain(s) }
 			return !e.read || err != nil || slices.ContainsFunc(settings, odd)
+		case e.Name == "objects/info/alternates" && e.Kind == beneath.Regular:
+			elsewhere := func(at string) bool { return at != "" && (path.Clean(at) != at || !users(at)) }
+			return !e.read || slices.ContainsFunc(strings.Split(e.text, "\n"), elsewhere)
 		case e.Kind == beneath.Dir:
 			return !slices.Contains(append(keptFolders, "hooks", "branches"), e.Name)
 		}
@@ -138,7 +141,8 @@ func isLock(e Entry) bool { return path.Ext(e.Name) == ".lock" }
 func IsPlain(root *beneath.Folder, rel string) bool {
 	seen := Gather(root, Look{Own: []string{rel}})
 	seen.Deepen(root, Snapshot{})
-	return len(seen.Folders) > 0 && !slices.ContainsFunc(seen.Folders, func(f Folder) bool { return !f.isPlain() })
+	none := func(string) bool { return false }
+	return len(seen.Folders) > 0 && !slices.ContainsFunc(seen.Folders, func(f Folder) bool { return !f.isPlain(none) })
 }
 
 // plain are the settings that git and package managers write in a clone.

@@ -66,15 +66,16 @@ type Guard struct {
 	made  *beneath.Folder // the session's own in Held
 	known map[string]bool // the folders that it began with
 
-	mu    sync.Mutex // around each look and the exchange after it
-	early []early    // names that are no repositories
-	ended bool
-	count int
-	names map[string]string // where the link to each place is, by the place's name
-	users map[uint64]users  // repositories that the user has made since, by inode
-	vcs   vcs
-	wake  chan struct{} // there are early ones
-	done  chan struct{} // closed by Close
+	mu     sync.Mutex // around each look and the exchange after it
+	early  []early    // names that are no repositories
+	ended  bool
+	count  int
+	names  map[string]string // where the link to each place is, by the place's name
+	users  map[uint64]users  // repositories that the user has made since, by inode
+	theirs map[string]bool   // folders that appeared while a program of the user's was at work that makes repositories
+	vcs    vcs
+	wake   chan struct{} // there are early ones
+	done   chan struct{} // closed by Close
 	// copies are those that are being made.
 	copies sync.WaitGroup
 	watch  *watch
@@ -84,8 +85,8 @@ type Guard struct {
 // [Guard.Serve], which then goes through all that has happened. The caller closes the guard.
 func Open(r Request) (*Guard, error) {
 	g := &Guard{
-		Request: r, names: map[string]string{}, users: map[uint64]users{}, known: map[string]bool{},
-		wake: make(chan struct{}, 1), done: make(chan struct{}),
+		Request: r, names: map[string]string{}, known: map[string]bool{},
+		users: map[uint64]users{}, theirs: map[string]bool{}, wake: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	for _, dir := range r.Folders {
 		g.known[dir] = true
@@ -208,7 +209,9 @@ func (g *Guard) see(dir, name string) {
 	dir = path.Clean(dir)
 	_, ours := g.placeOf(dir, name)
 	switch {
-	case isDotGit(name), bare, ours: // which is only noted
+	case isDotGit(name), ours: // which is only noted
+		g.hold(dir, name)
+	case bare && g.isUsers(rel): // a program that makes one may end soon
 		g.hold(dir, name)
 	default:
 		g.early = append(g.early, early{rel, time.Now()})
@@ -216,6 +219,16 @@ func (g *Guard) see(dir, name string) {
 		case g.wake <- struct{}{}:
 		default:
 		}
+	}
+}
+
+// appeared notes a folder that was made: a small clone of the user's has ended before its repository is looked at.
+func (g *Guard) appeared(dir string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.theirs, dir) // one of that name was there before
+	if g.vcs.works(g.Path) {
+		g.theirs[dir] = true
 	}
 }
 

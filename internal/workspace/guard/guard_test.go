@@ -287,7 +287,9 @@ func TestAnAgentBringsARepositoryWhileTheUsersGitClones(t *testing.T) {
 	_ = users.Wait()
 	w.sh("rm -r n; for i in $(seq 20); do mkdir n; mkdir n/.git n/.git/objects n/.git/refs; echo ref: refs/heads/x >n/.git/HEAD; mv n old$i; done")
 	for i := range 20 {
-		w.isHeld(fmt.Sprintf("old%d/.git", i+1))
+		if w.isHeld(fmt.Sprintf("old%d/.git", i+1)); t.Failed() {
+			return
+		}
 	}
 	if got := w.guard.Close(); len(got) > 0 {
 		t.Errorf("the user's: %q", got)

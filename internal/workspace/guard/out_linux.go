@@ -66,8 +66,10 @@ func BringOut(root *beneath.Folder, held string, end Ending) (out []string, err 
 			out = append(out, rel)
 		}
 	}
+	left = left || len(missing) > 0 && !end.Alone // a guard of another session may have its link
 	if len(missing) > 0 {
-		out = append(out, end.searchFor(root, made, missing)...)
+		found, stays := end.searchFor(root, made, missing)
+		out, left = append(out, found...), left || stays
 	}
 	if len(faults) == 0 && !left {
 		putAway(held)
@@ -141,7 +143,8 @@ func putAway(held string) {
 const mostLinks = 2_000_000
 
 // searchFor brings out what has its link elsewhere than was noted, as after a folder was closed, or claudebox killed.
-func (end Ending) searchFor(root, made *beneath.Folder, missing []string) (out []string) {
+// left says that some of it stays held back.
+func (end Ending) searchFor(root, made *beneath.Folder, missing []string) (out []string, left bool) {
 	var links []string
 	survey.OpenUntil(root, func() []string {
 		seen := survey.Walk(root, survey.Question{Limit: mostLinks, LinksSince: 1}, nil)
@@ -160,11 +163,13 @@ func (end Ending) searchFor(root, made *beneath.Folder, missing []string) (out [
 		if made.Rewrite(id+"/"+whereFile, []byte(rel), 0o600) != nil {
 			continue
 		}
-		if rel, err := end.bringOut(root, made, id); err == nil {
+		rel, err := end.bringOut(root, made, id)
+		if err == nil {
 			out = append(out, rel)
 		}
+		left = left || errors.Is(err, errLeft)
 	}
-	return out
+	return out, left
 }
 
 // placeOf returns the place that a link leads to, and the rest of the way there, if that is one of a session's.
@@ -179,6 +184,27 @@ func placeOf(made *beneath.Folder, text string) (id, below string, is bool) {
 type Repository struct {
 	Rel string // where it was made, below the root
 	At  string // where it is
+}
+
+// Untangle puts back the links that a session held back: of two guards that saw one thing, the second took a link.
+func Untangle(root *beneath.Folder, held string) {
+	made, err := beneath.Open(held)
+	if err != nil {
+		return
+	}
+	defer made.Close()
+	ids, _ := names(made) // what is not listed comes out as it is
+	for _, id := range ids {
+		f, err := find(root, made, id)
+		if err != nil {
+			continue
+		}
+		if IsLink(f.place, thing) &&
+			unix.Renameat2(f.place.FD(), thing, f.parent.FD(), path.Base(f.rel), unix.RENAME_EXCHANGE) == nil {
+			_ = os.RemoveAll(made.Join(id))
+		}
+		f.close()
+	}
 }
 
 // Repositories lists the folders called .git that a session holds back, one in another after that one. Nothing may run

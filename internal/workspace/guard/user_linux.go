@@ -21,7 +21,13 @@ import (
 func (g *Guard) isUsers(rel string) bool {
 	what, err := g.root.Look(rel)
 	_, was := g.users[what.Stamp.Ino]
-	return err == nil && what.Kind != beneath.Link && (was || g.vcs.works(g.Path))
+	return err == nil && what.Kind != beneath.Link && (was || g.isTheirs(rel) || g.vcs.works(g.Path))
+}
+
+// isTheirs reports whether a repository lies in a folder that a program of the user's may have made.
+func (g *Guard) isTheirs(rel string) bool {
+	isRepository := isDotGit(path.Base(rel)) || g.isBare(rel)
+	return isRepository && (g.theirs[rel] || g.theirs[path.Dir(rel)])
 }
 
 // users is a repository that the user has made.
@@ -63,7 +69,7 @@ func (g *Guard) leave(rel string) bool {
 // listUsers lists the repositories that the user has made and that are there.
 func (g *Guard) listUsers() (list []string) {
 	for ino, of := range g.users {
-		if what, err := g.root.Look(of.rel); err == nil && what.Kind == beneath.Dir && what.Stamp.Ino == ino {
+		if what, err := g.root.Look(of.rel); err == nil && what.Stamp.Ino == ino {
 			list = append(list, of.rel)
 		}
 		unix.Close(of.fd)

@@ -158,6 +158,9 @@ func (w *watch) report(list []byte) {
 			if e.Mask&(unix.IN_MOVED_TO|unix.IN_ISDIR) == unix.IN_MOVED_TO {
 				w.guard.moved(dir, e.Name)
 			}
+			if e.Mask&(unix.IN_CREATE|unix.IN_ISDIR) == unix.IN_CREATE|unix.IN_ISDIR {
+				w.guard.appeared(path.Join(dir, e.Name))
+			}
 			if e.Mask&unix.IN_ISDIR != 0 && w.enters(e.Name) {
 				w.queue(path.Join(dir, e.Name))
 			}

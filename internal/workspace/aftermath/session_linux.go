@@ -340,7 +340,9 @@ func (was record) disarmOwn(r *Report, home, dir string) {
 	found := git.Look{Git: slices.DeleteFunc(seen.Git, old), Bare: slices.DeleteFunc(seen.Bare, old)}
 	after := git.Gather(root, found)
 	after.Deepen(root, git.Snapshot{})
-	strangers := git.Strangers(git.Comparison{After: after, Users: was.isUsers})
+	strangers := git.Strangers(git.Comparison{
+		After: after, Users: was.isUsers, Fetches: func(string) bool { return true }, // nobody fetches there
+	})
 	if len(strangers) > 0 {
 		was.mend(r, home, root, strangers)
 	}
@@ -444,7 +446,10 @@ func (r *Report) judge(home string, root *beneath.Folder, p place, look git.Look
 	p.was.mendAlternates(root, look.Git)
 	after := git.Gather(root, look)
 	after.Deepen(root, p.was.Before)
-	p.strangers = git.Strangers(git.Comparison{Before: p.was.Before, After: after, Users: p.was.isUsers})
+	p.strangers = git.Strangers(git.Comparison{
+		Before: p.was.Before, After: after, Users: p.was.isUsers,
+		Fetches: func(at string) bool { return pathname.Below(at, root.Path()) },
+	})
 	p.agents, _ = beneath.Canonical(home)
 	told, repairs := review(p)
 	r.Changes = append(r.Changes, told...)

@@ -2,6 +2,7 @@ package git
 
 import (
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -29,6 +30,9 @@ type Comparison struct {
 	Before, After Snapshot
 	// Users reports whether a path is in a git folder of the user's, where no agent could write.
 	Users func(at string) bool
+	// Fetches reports whether a remote may be at a path on this machine: what the user fetches from there, the agent
+	// reads the next time. nil: at none.
+	Fetches func(at string) bool
 }
 
 // Reasons for repairs.
@@ -75,7 +79,7 @@ func Strangers(c Comparison) (repairs []Repair) {
 // folder says why a git folder may not stay one; empty: it may.
 func (c Comparison) folder(f *Folder) string {
 	was := c.Before.Folder(f.Path)
-	if f.isPlain(c.Users) && !slices.ContainsFunc(f.Entries, isLock) { // git would wait for whoever made the lock
+	if f.isPlain(c) && !slices.ContainsFunc(f.Entries, isLock) { // git would wait for whoever made the lock
 		return ""
 	}
 	if was == nil {
@@ -114,7 +118,7 @@ func (e Entry) stays(was *Entry) bool {
 
 // isPlain reports whether there is nothing in a git folder by which git runs or obeys anything: as in a clone that a
 // package manager makes. It may borrow objects of the user's.
-func (f *Folder) isPlain(users func(at string) bool) bool {
+func (f *Folder) isPlain(c Comparison) bool {
 	return !f.odd && len(f.Closed) == 0 && !slices.ContainsFunc(f.Entries, func(e Entry) bool {
 		top, _, _ := strings.Cut(e.Name, "/")
 		switch {
@@ -122,10 +126,10 @@ func (f *Folder) isPlain(users func(at string) bool) bool {
 			return false
 		case e.Name == "config" && e.Kind == beneath.Regular:
 			settings, err := gitconfig.Parse([]byte(e.text))
-			odd := func(s gitconfig.Entry) bool { return !isPlain(s) }
+			odd := func(s gitconfig.Entry) bool { return !c.isPlain(s) }
 			return !e.read || err != nil || slices.ContainsFunc(settings, odd)
 		case e.Name == "objects/info/alternates" && e.Kind == beneath.Regular:
-			elsewhere := func(at string) bool { return at != "" && (path.Clean(at) != at || !users(at)) }
+			elsewhere := func(at string) bool { return at != "" && (path.Clean(at) != at || !c.Users(at)) }
 			return !e.read || slices.ContainsFunc(strings.Split(e.text, "\n"), elsewhere)
 		case e.Kind == beneath.Dir:
 			return !slices.Contains(append(keptFolders, "hooks", "branches"), e.Name)
@@ -142,7 +146,8 @@ func IsPlain(root *beneath.Folder, rel string) bool {
 	seen := Gather(root, Look{Own: []string{rel}})
 	seen.Deepen(root, Snapshot{})
 	none := func(string) bool { return false }
-	return len(seen.Folders) > 0 && !slices.ContainsFunc(seen.Folders, func(f Folder) bool { return !f.isPlain(none) })
+	c := Comparison{Users: none, Fetches: func(string) bool { return true }}
+	return len(seen.Folders) > 0 && !slices.ContainsFunc(seen.Folders, func(f Folder) bool { return !f.isPlain(c) })
 }
 
 // plain are the settings that git and package managers write in a clone.
@@ -150,9 +155,13 @@ var plain = strings.Fields(`core.repositoryformatversion core.filemode core.bare
 	core.precomposeunicode core.symlinks extensions.objectformat extensions.partialclone extensions.refstorage
 	remote.url remote.fetch remote.tagopt remote.promisor remote.partialclonefilter branch.remote branch.merge`)
 
-func isPlain(s gitconfig.Entry) bool {
-	name := s.Top() + "." + s.Name
-	return slices.Contains(plain, name) && (name != "remote.url" || !strings.Contains(s.Value, "::")) && // a helper
+// elsewhere matches the addresses of other machines.
+var elsewhere = regexp.MustCompile(`^(?:https|http|ssh|git)://[A-Za-z0-9]`)
+
+func (c Comparison) isPlain(s gitconfig.Entry) bool {
+	name, at := s.Top()+"."+s.Name, strings.TrimPrefix(s.Value, "file://")
+	isHere := path.IsAbs(at) && path.Clean(at) == at && c.Fetches != nil && c.Fetches(at)
+	return slices.Contains(plain, name) && (name != "remote.url" || isHere || elsewhere.MatchString(s.Value)) &&
 		(name != "extensions.refstorage" || s.Value == "files" || s.Value == "reftable")
 }
 

@@ -72,6 +72,7 @@ type Guard struct {
 	count  int
 	names  map[string]string // where the link to each place is, by the place's name
 	users  map[uint64]users  // repositories that the user has made since, by inode
+	doubts map[uint64]int    // how often one was looked at that may be the user's, by inode
 	theirs map[string]bool   // folders that appeared while a program of the user's was at work that makes repositories
 	vcs    vcs
 	wake   chan struct{} // there are early ones
@@ -85,7 +86,7 @@ type Guard struct {
 // [Guard.Serve], which then goes through all that has happened. The caller closes the guard.
 func Open(r Request) (*Guard, error) {
 	g := &Guard{
-		Request: r, names: map[string]string{}, known: map[string]bool{},
+		Request: r, names: map[string]string{}, known: map[string]bool{}, doubts: map[uint64]int{},
 		users: map[uint64]users{}, theirs: map[string]bool{}, wake: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	for _, dir := range r.Folders {

@@ -20,7 +20,7 @@ type world struct {
 	*testing.T
 	top, project, held string
 	lost               chan error
-	covered            []string // repositories of the user's, in order
+	covered            chan string // repositories of the user's, in order
 	guard              *guard.Guard
 }
 
@@ -30,7 +30,7 @@ func newWorld(t *testing.T, known ...string) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{T: t, top: top, project: top + "/p", held: top + "/held", lost: make(chan error, 100)}
+	w := &world{T: t, top: top, project: top + "/p", held: top + "/held", lost: make(chan error, 100), covered: make(chan string, 100)}
 	w.sh("mkdir -p p/d/deep held")
 	w.guard, err = guard.Open(guard.Request{
 		Path: w.project, Held: w.held, Inside: guard.Inside("x"), Session: "s", Folders: []string{".", "d", "d/deep"},
@@ -44,7 +44,7 @@ func newWorld(t *testing.T, known ...string) *world {
 			return false
 		},
 		Told:  func(string) {},
-		Cover: func(rel string) error { w.covered = append(w.covered, rel); return nil },
+		Cover: func(rel string) error { w.covered <- rel; return nil },
 		Apart: func(rel string) { w.lost <- errors.New(rel) },
 		Lost:  func(err error) { w.lost <- err },
 	})
@@ -225,7 +225,13 @@ func TestAnAgentThatRacesForTheLinkGainsNothing(t *testing.T) {
 
 func TestTheUsersOwnStaysWhereItIs(t *testing.T) {
 	w := newWorld(t, ".vscode")
-	w.sh("mkdir .vscode; mkdir -p node_modules/m/.git; git init -q --bare ../r; git clone -q ../r c 2>/dev/null; git -C c worktree list; touch d/.tool-versions")
+	ended := w.usersGit() // a real one may have ended before the guard looks
+	w.sh("mkdir .vscode; mkdir -p node_modules/m/.git; git init -q --bare ../r; git clone -q ../r c 2>/dev/null; git -C c worktree list")
+	if got := <-w.covered; got != "c/.git" {
+		t.Errorf("covered: %s", got)
+	}
+	ended()
+	w.sh("touch d/.tool-versions")
 	w.isHeld("d/.tool-versions") // after the others
 	w.sh("[ -d .vscode ] && [ -d c/.git ] && [ ! -L c/.git ] && [ -d node_modules/m/.git ]")
 	w.out()
@@ -264,27 +270,30 @@ func TestForgedPlacesComeOutNowhere(t *testing.T) {
 	w.sh("[ -L ../out/f ] && [ -L d/f ] && [ -s /etc/passwd ]")
 }
 
+// usersGit has a git of the user's clone something in the project, until ended is called.
+func (w *world) usersGit() (ended func()) {
+	w.Helper()
+	w.sh("printf '#!/bin/sh\nread x\n' >../git; chmod +x ../git")
+	waits, end, err := os.Pipe()
+	if err != nil {
+		w.Fatal(err)
+	}
+	git := exec.Command(w.top+"/git", "clone")
+	git.Dir, git.Stdin = w.project, waits
+	if err := git.Start(); err != nil {
+		w.Fatal(err)
+	}
+	return func() { end.Close(); _ = git.Wait() }
+}
+
 // A clone of the user's is theirs. What an agent moves there meanwhile with orders for git in it is not, and neither is
 // what comes in the place of one that the user has removed.
 func TestAnAgentBringsARepositoryWhileTheUsersGitClones(t *testing.T) {
 	w := newWorld(t)
-	w.sh("printf '#!/bin/sh\nread x\n' >../git; chmod +x ../git")
-	stop, start, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	users := exec.Command(w.top+"/git", "clone")
-	users.Dir, users.Stdin = w.project, stop
-	if err := users.Start(); err != nil {
-		t.Fatal(err)
-	}
+	ended := w.usersGit()
 	w.sh("git init -q ../theirs; git init -q ../evil; git -C ../evil config core.fsmonitor x; mkdir n m; mv ../theirs/.git n/.git; mv ../evil/.git m/.git")
 	w.isHeld("m/.git")
-	if len(w.covered) != 2 || w.covered[0] != "n/.git" { // that of m before it was looked at
-		t.Errorf("covered: %q", w.covered)
-	}
-	start.Close()
-	_ = users.Wait()
+	ended()
 	w.sh("rm -r n; for i in $(seq 20); do mkdir n; mkdir n/.git n/.git/objects n/.git/refs; echo ref: refs/heads/x >n/.git/HEAD; mv n old$i; done")
 	for i := range 20 {
 		if w.isHeld(fmt.Sprintf("old%d/.git", i+1)); t.Failed() {
@@ -293,6 +302,9 @@ func TestAnAgentBringsARepositoryWhileTheUsersGitClones(t *testing.T) {
 	}
 	if got := w.guard.Close(); len(got) > 0 {
 		t.Errorf("the user's: %q", got)
+	}
+	if first := <-w.covered; first != "n/.git" { // that of m before it was looked at, each time
+		t.Errorf("covered first: %s", first)
 	}
 }
 

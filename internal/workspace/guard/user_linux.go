@@ -57,12 +57,28 @@ func (g *Guard) leave(rel string) bool {
 	}
 	if what.Kind == beneath.Dir && !was && !git.IsPlain(g.root, rel) {
 		unix.Close(fd)
-		return false
+		return g.doubt(rel, what.Stamp.Ino)
 	}
 	if was {
 		unix.Close(old.fd)
 	}
 	g.users[what.Stamp.Ino] = users{rel, fd}
+	return true
+}
+
+const (
+	mostDoubts = 10
+	doubtAfter = 100 * time.Millisecond
+)
+
+// doubt has a repository that is covered, and in which git may run something, looked at again, a few times: one that is
+// being made has other names in it for a moment (setup.c of git, create_default_files: it tries whether links work).
+func (g *Guard) doubt(rel string, ino uint64) bool {
+	if g.doubts[ino]++; g.doubts[ino] > mostDoubts {
+		return false
+	}
+	g.theirs[rel] = true // also if the program has ended by then
+	time.AfterFunc(doubtAfter, func() { g.see(path.Dir(rel), path.Base(rel)) })
 	return true
 }
 

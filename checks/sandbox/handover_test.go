@@ -229,7 +229,9 @@ func TestTheAgentWritesInARepositoryThatTheUserMakesMeanwhile(t *testing.T) {
 			done 2>/dev/null; echo gitdir: $PWD/evil 2>/dev/null >tree/.git; mv moved clone`))
 	}()
 	until(t, w.path("project/begun"))
-	w.plain(t, `git clone -q . clone; git -C clone config user.token s3cret-of-the-user; git worktree add -q tree; sleep 0.2; touch ready`)
+	// A git that clones for longer is at work beside it: a small clone may have ended before it is looked at.
+	w.plain(t, `mkdir ../b; printf '#!/bin/sh\nsleep 3\n' >../b/git; chmod +x ../b/git; ../b/git clone & sleep 0.2
+		git clone -q . clone; sleep 0.5; git -C clone config user.token s3cret-of-the-user; git worktree add -q tree; sleep 0.3; wait; touch ready`)
 	got := <-session
 	if got.status != 0 || strings.Contains(got.stdout, "s3cret") || strings.Contains(got.stdout, "[core]") {
 		t.Errorf("status %d; the agent reads %q\n%s", got.status, got.stdout, got.stderr)

@@ -67,8 +67,8 @@ func (g *Guard) leave(rel string) bool {
 }
 
 const (
-	mostDoubts = 10
-	doubtAfter = 100 * time.Millisecond
+	mostDoubts = 50
+	doubtAfter = 20 * time.Millisecond
 )
 
 // doubt has a repository that is covered, and in which git may run something, looked at again, a few times: one that is

@@ -132,7 +132,7 @@ func (f *Folder) isPlain(c Comparison) bool {
 			elsewhere := func(at string) bool { return at != "" && (path.Clean(at) != at || !c.Users(at)) }
 			return !e.read || slices.ContainsFunc(strings.Split(e.text, "\n"), elsewhere)
 		case e.Kind == beneath.Dir:
-			return !slices.Contains(append(keptFolders, "hooks", "branches"), e.Name)
+			return !slices.Contains(keptFolders, e.Name) && e.Name != "hooks" && e.Name != "branches"
 		}
 		return !e.stays(nil) && e.Name != "info/exclude"
 	})
@@ -160,7 +160,8 @@ var elsewhere = regexp.MustCompile(`^(?:https|http|ssh|git)://[A-Za-z0-9]`)
 
 func (c Comparison) isPlain(s gitconfig.Entry) bool {
 	name, at := s.Top()+"."+s.Name, strings.TrimPrefix(s.Value, "file://")
-	isHere := path.IsAbs(at) && path.Clean(at) == at && c.Fetches != nil && c.Fetches(at)
+	isUp := slices.Contains(strings.Split(at, "/"), "..") // behind a link that leads elsewhere than it says
+	isHere := path.IsAbs(at) && !isUp && c.Fetches != nil && c.Fetches(path.Clean(at)) // as /p/. of `git clone .`
 	return slices.Contains(plain, name) && (name != "remote.url" || isHere || elsewhere.MatchString(s.Value)) &&
 		(name != "extensions.refstorage" || s.Value == "files" || s.Value == "reftable")
 }

@@ -87,7 +87,10 @@ func (w world) session(script string) (gone []string) {
 	m := git.Mender{Root: root}
 	after := look(root, true)
 	after.Deepen(root, before)
-	for _, r := range git.Strangers(git.Comparison{Before: before, After: after, Users: func(string) bool { return false }}) {
+	for _, r := range git.Strangers(git.Comparison{
+		Before: before, After: after, Users: func(string) bool { return false },
+		Fetches: func(at string) bool { return strings.HasPrefix(at, root.Path()+"/") },
+	}) {
 		if err := m.Apply(r); err != nil {
 			w.Error(err)
 		}
@@ -128,6 +131,7 @@ var attacks = map[string]struct{ agent, host string }{
 	"a hook of a fixture": {`printf "#!/bin/sh
 $EVIL
 " >fixture/hooks/reference-transaction; chmod +x fixture/hooks/*`, "git -C p/fixture update-ref refs/heads/x HEAD"},
+	"a remote beside the project":          {`git init -q n; git -C n remote add origin $PWD/../private; ln -s ../x l; git init -q m; git -C m remote add origin $PWD/l/../private`, "git init -q private; git -C private commit -qm x --allow-empty; mkdir x; for d in n m; do git -C p/$d fetch -q origin && touch taken; done"},
 	"one in the place of a file":           {`git init -q n; c=n/.git/config; git config -f $c core.worktree .; ` + monitor + `rm -f old/.git/ORIG_HEAD; mv n/.git old/.git/ORIG_HEAD`, "git -C p/old/.git/ORIG_HEAD status"},
 	"a repository that is moved":           {`mv old new; c=new/.git/config; ` + monitor, "git -C p/new status"},
 	"a worktree of one that was there":     {`git -C old worktree add -q ../w; git -C old config extensions.worktreeConfig true; git -C w config --worktree core.fsmonitor "$EVIL"`, "git -C p/w status"},
@@ -180,7 +184,7 @@ func TestOrdinaryWorkInARepositoryThatWasThereStays(t *testing.T) {
 // A clone in which git obeys nothing is left, as package managers make it.
 func TestAPlainCloneStays(t *testing.T) {
 	w := newWorld(t)
-	gone := w.session(`git clone -q --bare old fetched.git; git clone -q old n; for g in fetched.git/config n/.git/config; do git config -f $g remote.origin.url https://example.org/x.git; done; git -C n commit -qm x --allow-empty; git -C n gc -q`)
+	gone := w.session(`git clone -q --bare old fetched.git; git clone -q old n; for g in fetched.git/config n/.git/config; do git config -f $g remote.origin.url https://example.org/x.git; done; git -C n commit -qm x --allow-empty; git -C n gc -q; cd old; git clone -q . ../of-this`)
 	if len(gone) > 0 {
 		t.Errorf("%q is gone", gone)
 	}

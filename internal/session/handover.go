@@ -246,15 +246,12 @@ func (r *running) guardFolder(folder given, session string) (*guard.Guard, error
 	for _, f := range seen.Folders() {
 		folders = append(folders, f.Rel)
 	}
-	places := slices.DeleteFunc(slices.Clone(seen.Git), func(rel string) bool { // the link of an earlier session
-		return guard.IsLinkAt(filepath.Join(folder.Path, rel))
-	})
 	return guard.Open(guard.Request{
 		Path: folder.Path, Held: held, Inside: guard.Inside(filepath.Base(held)), Session: session, Folders: folders,
-		Skipped: project.Filling(),
+		Skipped: project.Filling(), Git: seen.Git,
 		Known: func(rel string) bool {
 			below := func(at string) bool { return pathname.Below(at, rel) }
-			return slices.Contains(places, rel) || slices.ContainsFunc(folder.Tracked, below) ||
+			return slices.ContainsFunc(folder.Tracked, below) ||
 				slices.ContainsFunc(seen.Files, func(f survey.File) bool { return below(f.Rel) }) ||
 				slices.ContainsFunc(seen.Skipped, below)
 		},

@@ -20,15 +20,20 @@ func (s Snapshot) Deepen(root *beneath.Folder, before Snapshot) {
 			Apart: append(slices.Clone(f.apart), path.Join(f.Rel, "modules"), path.Join(f.Rel, "worktrees")),
 		}, nil)
 		was := before.Folder(f.Path)
-		odd := slices.Clone(seen.NewLinks)
-		for _, pipe := range seen.Files {
-			odd = append(odd, pipe.Rel)
-		}
 		isNew := func(rel string) bool { return was.Entry(strings.TrimPrefix(rel, f.Rel+"/")) == nil }
 		isPlace := func(rel string) bool { return rel != f.Rel && !before.Has(path.Join(root.Path(), rel)) }
-		f.odd = seen.Cut || slices.ContainsFunc(odd, isNew) ||
+		f.odd = seen.Cut || slices.ContainsFunc(linksAndPipes(seen), isNew) ||
 			slices.ContainsFunc(slices.Concat(seen.Git, seen.Bare), isPlace)
 	}
+}
+
+// linksAndPipes lists what a walk saw that wanted no files.
+func linksAndPipes(seen *survey.Survey) []string {
+	list := slices.Clone(seen.NewLinks)
+	for _, pipe := range seen.Files {
+		list = append(list, pipe.Rel)
+	}
+	return list
 }
 
 // Touched reports whether a git place was changed since a time, in nanoseconds
@@ -53,12 +58,8 @@ func Touched(root *beneath.Folder, rel string, since int64) bool {
 			return func(string, bool) bool { return !isKept(folder) }
 		},
 	}, nil)
-	odd := slices.Clone(seen.NewLinks)
-	for _, f := range seen.Files {
-		odd = append(odd, f.Rel)
-	}
 	return slices.ContainsFunc(slices.Concat(seen.Git, seen.Bare), isKept) ||
-		slices.ContainsFunc(odd, func(at string) bool { return isKept(path.Dir(at)) }) ||
+		slices.ContainsFunc(linksAndPipes(seen), func(at string) bool { return isKept(path.Dir(at)) }) ||
 		seen.ChangedSince(since, isKept)
 }
 

@@ -41,7 +41,8 @@ type Request struct {
 	Session string   // the name of a folder in Held that no other session has
 	Folders []string // the folders below Path to watch, "." among them
 	Skipped []string // names of folders that are not watched
-	// Known reports whether a name below Path was there before.
+	Git     []string // the names called .git that were there before; links to what was held back do not count
+	// Known reports whether another name below Path was there before.
 	Known func(rel string) bool
 	// Ask returns the names that git has in commits of the user's, and may bring at any time. It may take its time:
 	// what is no repository waits for it. nil: there are none.
@@ -64,7 +65,7 @@ type Guard struct {
 	Request
 	root  *beneath.Folder
 	made  *beneath.Folder // the session's own in Held
-	known map[string]bool // the folders that it began with
+	known map[string]bool // the folders and git places that it began with
 
 	mu     sync.Mutex // around each look and the exchange after it
 	early  []early    // names that are no repositories
@@ -95,6 +96,9 @@ func Open(r Request) (*Guard, error) {
 	var err error
 	if g.root, err = beneath.Open(r.Path); err != nil {
 		return nil, err
+	}
+	for _, rel := range r.Git {
+		g.known[rel] = !IsLink(g.root, rel)
 	}
 	if g.made, err = own(r.Held, r.Session); err != nil {
 		g.root.Close()
@@ -329,7 +333,7 @@ func (g *Guard) hold(dir, name string) {
 		if !there || strings.HasPrefix(text, inside) {
 			return
 		}
-		if g.Known(rel) {
+		if g.known[rel] || g.Known(rel) {
 			return
 		}
 		if g.isUsers(rel) {
@@ -378,12 +382,6 @@ func (g *Guard) at(dir, name string) (text string, there bool) {
 // IsLink reports whether a name is a link to what some guard holds back.
 func IsLink(root *beneath.Folder, rel string) bool {
 	text, err := root.Readlink(rel)
-	return err == nil && strings.HasPrefix(text, inside)
-}
-
-// IsLinkAt is [IsLink] of a path.
-func IsLinkAt(at string) bool {
-	text, err := os.Readlink(at)
 	return err == nil && strings.HasPrefix(text, inside)
 }
 

@@ -188,45 +188,22 @@ type Repository struct {
 
 // Untangle puts back the links that a session held back: of two guards that saw one thing, the second took a link.
 func Untangle(root *beneath.Folder, held string) {
-	made, err := beneath.Open(held)
-	if err != nil {
-		return
-	}
-	defer made.Close()
-	ids, _ := names(made) // what is not listed comes out as it is
-	for _, id := range ids {
-		f, err := find(root, made, id)
-		if err != nil {
-			continue
+	each(root, held, func(f found, place string) {
+		if IsLink(f.place, thing) && f.exchange() == nil {
+			_ = os.RemoveAll(place)
 		}
-		if IsLink(f.place, thing) &&
-			unix.Renameat2(f.place.FD(), thing, f.parent.FD(), path.Base(f.rel), unix.RENAME_EXCHANGE) == nil {
-			_ = os.RemoveAll(made.Join(id))
-		}
-		f.close()
-	}
+	})
 }
 
 // Repositories lists the folders called .git that a session holds back, one in another after that one. Nothing may run
 // inside any more.
 func Repositories(root *beneath.Folder, held string) (list []Repository) {
-	made, err := beneath.Open(held)
-	if err != nil {
-		return nil
-	}
-	defer made.Close()
-	ids, _ := names(made) // what is not listed comes out as it is
-	for _, id := range ids {
-		h, err := find(root, made, id)
-		if err != nil {
-			continue
+	each(root, held, func(f found, _ string) {
+		what, err := f.place.Look(thing)
+		if err == nil && what.Kind == beneath.Dir && path.Base(f.rel) == ".git" {
+			list = append(list, Repository{f.rel, f.place.Join(thing)})
 		}
-		what, err := h.place.Look(thing)
-		if err == nil && what.Kind == beneath.Dir && path.Base(h.rel) == ".git" {
-			list = append(list, Repository{h.rel, h.place.Join(thing)})
-		}
-		h.close()
-	}
+	})
 	slices.SortFunc(list, func(a, b Repository) int { return strings.Compare(a.Rel, b.Rel) })
 	return list
 }
@@ -234,12 +211,8 @@ func Repositories(root *beneath.Folder, held string) (list []Repository) {
 // Unlink takes the link out of the place of a repository, which is then to be taken from where it is. Neither it nor
 // what puts the link back needs room on a disk. drop removes the link for good.
 func (r Repository) Unlink(root *beneath.Folder) (back, drop func() error, err error) {
-	text, err := root.Readlink(r.Rel)
-	if err == nil && !strings.HasPrefix(text, inside) {
-		err = unix.ENOENT
-	}
-	if err != nil {
-		return nil, nil, err
+	if !IsLink(root, r.Rel) {
+		return nil, nil, unix.ENOENT
 	}
 	aside := path.Join(path.Dir(r.Rel), linkAside)
 	back = func() error { return root.Rename(aside, r.Rel) }
@@ -259,6 +232,28 @@ type found struct {
 func (f found) close() {
 	f.place.Close()
 	f.parent.Close()
+}
+
+// exchange exchanges the thing with its link.
+func (f found) exchange() error {
+	return unix.Renameat2(f.place.FD(), thing, f.parent.FD(), path.Base(f.rel), unix.RENAME_EXCHANGE)
+}
+
+// each calls do with each thing that a session holds back and whose link is where it is to be, and with the path of the
+// thing's place.
+func each(root *beneath.Folder, held string, do func(f found, place string)) {
+	made, err := beneath.Open(held)
+	if err != nil {
+		return
+	}
+	defer made.Close()
+	ids, _ := names(made) // what is not listed comes out as it is
+	for _, id := range ids {
+		if f, err := find(root, made, id); err == nil {
+			do(f, made.Join(id))
+			f.close()
+		}
+	}
 }
 
 // errRemoved is the error for what the agent has removed.
@@ -331,7 +326,7 @@ func (end Ending) bringOut(root, made *beneath.Folder, id string) (rel string, e
 			return f.rel, end.putBeside(f)
 		}
 	}
-	err = unix.Renameat2(f.place.FD(), thing, f.parent.FD(), name, unix.RENAME_EXCHANGE)
+	err = f.exchange()
 	if errors.Is(err, unix.ENOENT) { // the agent has removed the thing, and not the link
 		return "", errors.Join(f.parent.Remove(name), errNothing)
 	}

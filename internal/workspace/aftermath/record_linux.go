@@ -38,6 +38,8 @@ type record struct {
 
 	made   []string // git places that the user has made while it ran
 	beside []record // sessions that live while this one is looked after
+	// strange says that sessions live whose records this claudebox cannot read.
+	strange bool
 	// replaced says that another folder lies at the project's path, which is none of this session's.
 	replaced bool
 	since    int64 // when it began, in nanoseconds since 1970: what changed later may be the agent's

@@ -22,9 +22,7 @@ func TestAnotherFormHasAnotherNumber(t *testing.T) {
 		"Tracked []string, Staged []string, Covered []string, Hidden []string, Inodes []uint64, Ignoring []{Rel string, Rules []string, Secret string}, Closed []string, Cut bool, " +
 		"Watched {Named []string, Behind []string, Wholes []{Rel string, Sum string, Means string, Once bool, To string}, Hushed []string}, " +
 		"Instance string, Conversations []string, Filled []{Rel string, Inode uint64}, Places []string, Held string}"
-	if got := formBefore + form(reflect.TypeFor[recordBefore]()); got != before {
-		t.Errorf("got  %s\nwant %s", got, before)
-	}
+	wantForm(t, formBefore+form(reflect.TypeFor[recordBefore]()), before)
 	const want = "claudebox session 20\n" +
 		"{Noted {Began {Wall int64, Up int64}, " +
 		"Scope {Build string, Path string, Common string, Index string, Strip string, Hash int, Places []string, Hide []string, Protect []string, " +
@@ -34,15 +32,18 @@ func TestAnotherFormHasAnotherNumber(t *testing.T) {
 		"Tracked []string, Staged []string, Covered []string, Hidden []string, Inodes []uint64, Ignoring []{Rel string, Rules []string, Secret string}, Closed []string, Cut bool, " +
 		"Watched {Named []string, Behind []string, Wholes []{Rel string, Sum string, Means string, Once bool, To string}, Hushed []string}, " +
 		"Instance string, Conversations []string, Filled []{Rel string, Inode uint64}}, Places []string, Held string}"
-	if got := recordForm + form(reflect.TypeFor[record]()); got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
-	}
+	wantForm(t, recordForm+form(reflect.TypeFor[record]()), want)
 	const report = "claudebox report 2\n" +
 		"{Began int64, Report {Project string, Unfinished bool, Began {}, " +
 		"Changes []{Path string, Change string, Means string, Ordinary bool, Back string}, " +
 		"Cut bool, Beyond int, Closed []string, Failures []string}}"
-	if got := reportForm + form(reflect.TypeFor[kept]()); got != report {
-		t.Errorf("got  %s\nwant %s", got, report)
+	wantForm(t, reportForm+form(reflect.TypeFor[kept]()), report)
+}
+
+func wantForm(t *testing.T, got, want string) {
+	t.Helper()
+	if got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
 

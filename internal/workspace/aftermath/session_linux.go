@@ -35,7 +35,6 @@ import (
 	"claudebox/internal/workspace/guard"
 	"claudebox/internal/workspace/handover"
 	"claudebox/internal/workspace/project"
-	"claudebox/internal/workspace/survey"
 )
 
 // Session is one session that lives.
@@ -128,15 +127,22 @@ func (was record) overlapsAny(others []record) bool {
 
 // IsAlone reports whether no other session lives in the project, above it or below it, now.
 func (s *Session) IsAlone() bool {
-	live, dead, strange := others(s.home)
-	closeAll(dead)
-	return strange.live == 0 && !s.record.overlapsAny(s.without(live))
+	s.lookBeside()
+	return s.record.isAlone()
 }
 
-// without returns the sessions that live without this one.
-func (s *Session) without(live []record) []record {
-	return slices.DeleteFunc(live, func(r record) bool { return r.Began == s.record.Began && r.ID == s.record.ID })
+// lookBeside notes which other sessions live.
+func (s *Session) lookBeside() {
+	live, dead, strange := others(s.home)
+	closeAll(dead)
+	s.record.strange = strange.live > 0
+	s.record.beside = slices.DeleteFunc(live, func(r record) bool {
+		return r.Began == s.record.Began && r.ID == s.record.ID
+	})
 }
+
+// isAlone reports whether no session that lives may be in the project.
+func (was record) isAlone() bool { return !was.strange && !was.overlapsAny(was.beside) }
 
 // Overlaps reports whether another session lived in the project, above it or below it, when this one began; after
 // [Session.End], also whether one does now.
@@ -144,20 +150,20 @@ func (s *Session) Overlaps() bool { return !s.alone }
 
 // Held are the folders with what was held back while the session ran, and while others ran there that have ended.
 func (s *Session) Held() []string {
-	live, dead, _ := others(s.home)
-	closeAll(dead)
-	return s.record.held(s.without(live))
+	s.lookBeside()
+	return s.record.held()
 }
 
-// held lists the folders with what was held back in the session's project, but for those of sessions that live.
-func (was record) held(live []record) (folders []string) {
+// held lists the folders with what was held back in the session's project, but for those of sessions that live, or may.
+func (was record) held() (folders []string) {
 	if was.Held == "" {
 		return nil
 	}
 	all, _ := os.ReadDir(path.Dir(was.Held)) // or there are none
 	for _, e := range all {
 		at := path.Join(path.Dir(was.Held), e.Name())
-		lives := slices.ContainsFunc(live, func(r record) bool { return r.Held == at })
+		lives := slices.ContainsFunc(was.beside, func(r record) bool { return r.Held == at }) ||
+			was.strange && at != was.Held
 		if e.IsDir() && !lives && e.Name() != guard.Kept {
 			_ = os.Chmod(at, privateDir) // an agent may have closed it
 			folders = append(folders, at)
@@ -196,10 +202,7 @@ func (s *Session) End() Report {
 		s.disk.Stop()
 	}
 	defer s.tree.Close()
-	live, dead, strange := others(s.home)
-	closeAll(dead)
-	s.record.beside = s.without(live)
-	s.alone = s.alone && strange.live == 0 && !s.record.overlapsAny(s.record.beside)
+	s.alone = s.IsAlone() && s.alone
 	r := s.record.settle(s.home, s.tree, s)
 	r.finish()
 	r.keep(s.home, s.record.Began) // before the record goes
@@ -217,10 +220,10 @@ func (s *Session) End() Report {
 // near are folders that may lie in a project that was moved.
 func Sweep(home string, near ...string) []Report {
 	reports := untold(home)
-	live, dead, _ := others(home) // what cannot be read is told by Begin, which refuses
+	live, dead, strange := others(home) // what cannot be read is told by Begin, which refuses
 	var waiting []remains
 	for _, was := range dead {
-		was.beside = live
+		was.beside, was.strange = live, strange.live > 0
 		was.begun(was.file)
 		r, tree := Report{Project: was.Scope.Path}, was.find(near)
 		if tree == nil {
@@ -327,46 +330,47 @@ func (was record) disarmOwn(r *Report, home, dir string) {
 		return // there is none, or it is gone
 	}
 	defer root.Close()
-	var seen *survey.Survey
-	survey.OpenUntil(root, func() []string {
-		seen = survey.Walk(root, survey.Question{Limit: mostOwn}, nil)
-		return seen.Closed
-	})
+	inner := record{since: was.since}
+	inner.Began, inner.Scope = was.Began, project.Scope{Build: was.Scope.Build, Path: dir}
+	known := Memory{home: home}.Known(inner.Scope)
+	seen, look := inner.look(root, known)
+	if known == nil || !seen.Same {
+		keep(home, inner.Scope, seen.Seen)
+	}
 	old := func(rel string) bool {
-		return !git.Touched(root, rel, was.since) ||
+		return !git.Touched(root, rel, was.since) && !inner.cameTo(root, rel) ||
 			dir == was.Instance && (pathname.Below(rel, handover.Folder) || // only git in a box opens those
 				pathname.Below(rel, guard.Folder)) // which no tool looks for by its name
 	}
-	found := git.Look{Git: slices.DeleteFunc(seen.Git, old), Bare: slices.DeleteFunc(seen.Bare, old)}
-	after := git.Gather(root, found)
-	after.Deepen(root, git.Snapshot{})
-	strangers := git.Strangers(git.Comparison{
-		After: after, Users: was.isUsers, Fetches: func(string) bool { return true }, // nobody fetches there
-	})
-	if len(strangers) > 0 {
+	look.Git, look.Bare = slices.DeleteFunc(look.Git, old), slices.DeleteFunc(look.Bare, old)
+	anywhere := func(string) bool { return true } // nobody fetches there
+	if strangers := inner.strangers(root, look, anywhere); len(strangers) > 0 {
 		was.mend(r, home, root, strangers)
 	}
 }
 
-// mostOwn is how many entries of such a folder are looked at.
-const mostOwn = 1_000_000
+// strangers returns the repairs of git places. fetches reports whether a remote may be at a path on this machine.
+func (was record) strangers(root *beneath.Folder, look git.Look, fetches func(at string) bool) []git.Repair {
+	look.Skip = was.isUsers
+	after := git.Gather(root, look)
+	after.Deepen(root, was.Before)
+	return git.Strangers(git.Comparison{Before: was.Before, After: after, Users: was.isUsers, Fetches: fetches})
+}
 
 // bringOut brings out what was held back.
 func (was record) bringOut(r *Report, tree *beneath.Folder) {
 	compared := git.Comparison{Before: was.Before, Users: was.isUsers}
 	end := guard.Ending{
-		Alone: !was.overlapsAny(was.beside),
+		Alone: was.isAlone(),
 		Leads: func(rel string, content []byte) bool { return compared.LeadsToPart(tree.Join(rel), string(content)) },
 		Left: func(rel, at string) {
 			const means = "a repository that was made inside is not yours yet: the next session here goes on in it"
 			back := diag.Command("rm -f --", rel) + " && " + wayBack(rel, at)
 			r.Changes = append(r.Changes, Change{rel, HeldBack, means, false, back})
 		},
-		Changed: func(c git.Change) {
-			r.Changes = append(r.Changes, Change{c.Rel, TakenOut, c.Text, false, wayBack(c.Rel, c.To)})
-		},
+		Changed: func(c git.Change) { r.takenOut(c.Rel, c.To, c.Text) },
 	}
-	for _, held := range was.held(was.beside) {
+	for _, held := range was.held() {
 		_, err := guard.BringOut(tree, held, end)
 		r.fail("put back what was held back while the session ran", err)
 	}
@@ -442,14 +446,8 @@ const whyStaged = "it was hidden inside, and is in git's index now: `git commit 
 
 // judge looks at the git places of a folder, reviews it, and does the repairs.
 func (r *Report) judge(home string, root *beneath.Folder, p place, look git.Look) {
-	look.Skip = p.was.isUsers
 	p.was.mendAlternates(root, look.Git)
-	after := git.Gather(root, look)
-	after.Deepen(root, p.was.Before)
-	p.strangers = git.Strangers(git.Comparison{
-		Before: p.was.Before, After: after, Users: p.was.isUsers,
-		Fetches: func(at string) bool { return pathname.Below(at, root.Path()) },
-	})
+	p.strangers = p.was.strangers(root, look, func(at string) bool { return pathname.Below(at, root.Path()) })
 	p.agents, _ = beneath.Canonical(home)
 	told, repairs := review(p)
 	r.Changes = append(r.Changes, told...)
@@ -487,7 +485,11 @@ func (was record) mend(r *Report, home string, root *beneath.Folder, repairs []g
 		r.fail("make "+diag.Name(root.Join(repair.Rel))+" harmless", diag.Cause(m.Apply(repair)))
 	}
 	for _, c := range m.Changes {
-		from, to := at(c.Rel), at(c.To)
-		r.Changes = append(r.Changes, Change{from, TakenOut, c.Text, false, wayBack(from, to)})
+		r.takenOut(at(c.Rel), at(c.To), c.Text)
 	}
+}
+
+// takenOut tells of what has another name now.
+func (r *Report) takenOut(from, to, text string) {
+	r.Changes = append(r.Changes, Change{from, TakenOut, text, false, wayBack(from, to)})
 }

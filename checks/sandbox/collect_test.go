@@ -117,8 +117,7 @@ func (c *collector) session(script string, during func(said string), flags ...st
 	}
 	cmd := c.w.session(`{ own; `+script+`
 		} >up; read -r x <down; own`, flags...)
-	done := make(chan outcome)
-	go func() { done <- run(c.t, cmd) }()
+	done := beside(c.t, cmd)
 	said := make(chan string)
 	go func() {
 		up, err := os.ReadFile(c.w.path("project/up"))

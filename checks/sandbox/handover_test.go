@@ -56,10 +56,7 @@ func TestTheUsersPromptRunsNothingWhileTheAgentPlants(t *testing.T) {
 			w.write(t, ".gitconfig", identity)
 			w.write(t, "rc", "mine\n")
 			w.plain(t, `for d in there gone; do git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),$d; done; git commit -qm links; mkdir there`)
-			session := make(chan outcome)
-			go func() {
-				session <- run(t, w.session(plant+`; rm -f TAKEN; touch planted; for i in $(seq 600); do [ -e seen ] && break; sleep 0.05; done`))
-			}()
+			session := beside(t, w.session(plant+`; rm -f TAKEN; touch planted; for i in $(seq 600); do [ -e seen ] && break; sleep 0.05; done`))
 			until(t, w.path("project/planted"))
 			w.plain(t, `rm -f TAKEN; for i in $(seq 10); do git status >/dev/null; git log --oneline -3 >/dev/null; git diff >/dev/null; done; git commit -qm mine --allow-empty; git stash list`)
 			if exists(w.path("project/TAKEN")) || w.read(t, "rc") != "mine\n" {
@@ -199,10 +196,7 @@ func TestASecondSessionEndsAndTheFirstKeepsItsRepositories(t *testing.T) {
 	w := newWorld(t)
 	w.repository(t)
 	w.write(t, ".gitconfig", identity)
-	first := make(chan outcome)
-	go func() {
-		first <- run(t, w.session(`git init -q a1; mkdir .vscode; echo x >.vscode/s.json; sleep 0.3; git -C a1 commit -qm one --allow-empty; touch begun; for i in $(seq 600); do [ -e seen ] && break; sleep 0.05; done; git -C a1 commit -qm two --allow-empty; cat .vscode/s.json`))
-	}()
+	first := beside(t, w.session(`git init -q a1; mkdir .vscode; echo x >.vscode/s.json; sleep 0.3; git -C a1 commit -qm one --allow-empty; touch begun; for i in $(seq 600); do [ -e seen ] && break; sleep 0.05; done; git -C a1 commit -qm two --allow-empty; cat .vscode/s.json`))
 	until(t, w.path("project/begun"))
 	w.inside(t, "git init -q b1; git -C b1 commit -qm b --allow-empty; sleep 0.3")
 	w.write(t, "project/seen", "")
@@ -220,14 +214,10 @@ func TestTheAgentWritesInARepositoryThatTheUserMakesMeanwhile(t *testing.T) {
 	w := newWorld(t)
 	w.repository(t)
 	w.write(t, ".gitconfig", identity)
-	session := make(chan outcome)
-	go func() {
-		session <- run(t, w.claudebox("shell", "--yes", "--", "bash", "-uc", `touch begun; until [ -e ready ]; do sleep 0.05; done; mv clone moved; sleep 0.3
-			for d in moved/.git; do
-				cat $d/config; printf '[core]\n\tfsmonitor = "touch %s/TAKEN; false"\n' $PWD >>$d/config
+	session := beside(t, w.claudebox("shell", "--yes", "--", "bash", "-uc", `touch begun; until [ -e ready ]; do sleep 0.05; done; mv clone moved; sleep 0.3
+			{ d=moved/.git; cat $d/config; printf '[core]\n\tfsmonitor = "touch %s/TAKEN; false"\n' $PWD >>$d/config
 				mkdir $d/hooks; printf '#!/bin/sh\ntouch %s/TAKEN\n' $PWD >$d/hooks/pre-commit; chmod +x $d/hooks/*
-			done 2>/dev/null; echo gitdir: $PWD/evil 2>/dev/null >tree/.git; mv moved clone`))
-	}()
+			} 2>/dev/null; echo gitdir: $PWD/evil 2>/dev/null >tree/.git; mv moved clone`))
 	until(t, w.path("project/begun"))
 	// A git that clones for longer is at work beside it: a small clone may have ended before it is looked at.
 	w.plain(t, `mkdir ../b; printf '#!/bin/sh\nsleep 3\n' >../b/git; chmod +x ../b/git; ../b/git clone & sleep 0.2
@@ -251,15 +241,20 @@ func TestARepositoryThatCannotBecomeTheUsers(t *testing.T) {
 	w := newWorld(t)
 	w.repository(t)
 	w.write(t, ".gitconfig", identity)
-	session := make(chan outcome)
-	go func() {
-		session <- run(t, w.claudebox("shell", "--yes", "--", "bash", "-uc", `m() { git -C $1 config core.fsmonitor "touch $PWD/TAKEN; false"; git -C $1 status >/dev/null; }
+	session := beside(t, w.claudebox("shell", "--yes", "--", "bash", "-uc", `m() { git -C $1 config core.fsmonitor "touch $PWD/TAKEN; false"; git -C $1 status >/dev/null; }
 			for d in broken borrows mid; do git init -q $d; git -C $d commit -qm one --allow-empty; m $d; done; rm -r broken/.git/objects/??; git init -q /tmp/e; echo /tmp/e/.git/objects >borrows/.git/objects/info/alternates; rm -r borrows/.git/objects/??
-			git init -q --bare bare; git -C bare config core.bare false; git -C bare config core.worktree ..; m bare; mkdir led; echo gitdir: ../bare >led/.git; mkdir -p node_modules/m; git init -q node_modules/m; m node_modules/m; rm -f TAKEN; touch begun; sleep 1`))
-	}()
+			git init -q --bare bare; git -C bare config core.bare false; git -C bare config core.worktree ..; m bare; mkdir led; echo gitdir: ../bare >led/.git; mkdir -p node_modules/m; git init -q node_modules/m; m node_modules/m
+			until [ -L broken/.git -a -L borrows/.git -a -L led/.git -a -L bare ]; do sleep 0.01; done; rm -f TAKEN; touch begun; sleep 1`))
 	until(t, w.path("project/begun"))
-	w.plain(t, `until [ -d node_modules/m ] && ! [ -e /nonexistent ] && [ -z "$(jobs -p)" ] && [ -e bare/HEAD -o -e bare/HEAD.claudebox-aside ]; do for d in broken borrows bare led; do git -C $d status || :; done; done >/dev/null 2>&1`)
-	got := <-session
+	var got outcome
+	for lives := true; lives; {
+		select {
+		case got = <-session:
+			lives = false
+		default:
+			w.plain(t, `for d in broken borrows bare led; do git -C $d status || :; done >/dev/null 2>&1`)
+		}
+	}
 	w.plain(t, `for d in broken borrows mid bare led node_modules/m; do git -C $d status; git -C $d commit -qm x --allow-empty; done >/dev/null 2>&1 || :; [ ! -e TAKEN ]; git -C mid log --format=%s | grep one`)
 	for _, want := range []string{"held back  borrows/.git", "held back  broken/.git", "taken out  bare/HEAD", "taken out  node_modules/m/.git/HEAD"} {
 		if !strings.Contains(got.stderr, want) {

@@ -44,8 +44,7 @@ func TestASecondSessionBuildsForItself(t *testing.T) {
 	// No pipes: the second session would find them in the project, and puts them aside.
 	first := w.session(build + `build first 'echo first >$out' >up; while [ ! -e down ]; do sleep 0.05; done
 		ls -d /nix/store/*-second 2>/dev/null || echo no second`)
-	done := make(chan outcome)
-	go func() { done <- run(t, first) }()
+	done := beside(t, first)
 	path := ""
 	for !strings.HasSuffix(path, "\n") {
 		told, _ := os.ReadFile(w.path("project/up"))

@@ -60,8 +60,7 @@ func TestTwoSessionsOfAProjectRunAtOnce(t *testing.T) {
 		[ "$me" = first ] || for i in $(seq 600); do [ -e gone ] && break; sleep 0.05; done
 		ls /tmp ~/.claude/first ~/.claude/second; echo x >after-$me`
 	script := func(me, other string) string { return strings.NewReplacer("%ME", me, "%OTHER", other).Replace(meet) }
-	second := make(chan outcome)
-	go func() { second <- run(t, w.session(script("second", "first"))) }()
+	second := beside(t, w.session(script("second", "first")))
 	first := run(t, w.session(script("first", "second")))
 	w.write(t, "project/gone", "")
 	for me, got := range map[string]outcome{"first": first, "second": <-second} {

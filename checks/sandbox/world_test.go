@@ -175,6 +175,13 @@ func run(t *testing.T, cmd *exec.Cmd) outcome {
 }
 
 // session runs a script by bash in a sandbox. Flags of claudebox go before.
+// beside runs a command while the test goes on.
+func beside(t *testing.T, cmd *exec.Cmd) <-chan outcome {
+	ended := make(chan outcome)
+	go func() { ended <- run(t, cmd) }()
+	return ended
+}
+
 func (w *world) session(script string, flags ...string) *exec.Cmd {
 	words := slices.Concat([]string{"shell", "--yes", "--no-report"}, flags, []string{"--", "bash", "-euc", script})
 	return w.claudebox(words...)

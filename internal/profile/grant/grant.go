@@ -195,8 +195,8 @@ func (s Sides) seen(at string) (v Verdict, shows string) {
 	return More, has
 }
 
-// nearest returns the path of the host that lies at a place inside, and the rights to it. The mount that lies there or
-// nearest above decides.
+// nearest returns which path of the host is seen at a place inside, and with which rights. The mount at that place
+// decides, or else the one at the nearest folder above it.
 func (s Sides) nearest(set Set, at string) (source, rights string) {
 	longest := 0
 	at = s.absolute(at)

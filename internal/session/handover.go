@@ -187,7 +187,7 @@ func (r *running) adopt(made handover.Made) bool {
 	}
 	if err != nil {
 		r.gitLines = append(r.gitLines, "git, "+diag.Name(filepath.Dir(made.Outer))+": the repository that was made "+
-			"there is as it was made, but for what is taken out: "+diag.Visible(err.Error()))
+			"there did not become yours: "+diag.Visible(err.Error()))
 	}
 	for _, t := range told {
 		r.gitLines = append(r.gitLines, t.Line())

@@ -160,8 +160,9 @@ var elsewhere = regexp.MustCompile(`^(?:https|http|ssh|git)://[A-Za-z0-9]`)
 
 func (c Comparison) isPlain(s gitconfig.Entry) bool {
 	name, at := s.Top()+"."+s.Name, strings.TrimPrefix(s.Value, "file://")
-	isUp := slices.Contains(strings.Split(at, "/"), "..") // behind a link that leads elsewhere than it says
-	isHere := path.IsAbs(at) && !isUp && c.Fetches != nil && c.Fetches(path.Clean(at)) // as /p/. of `git clone .`
+	// `git clone .` writes /p/. there; ".." behind a link leads elsewhere than it says.
+	isUp := slices.Contains(strings.Split(at, "/"), "..")
+	isHere := path.IsAbs(at) && !isUp && c.Fetches != nil && c.Fetches(path.Clean(at))
 	return slices.Contains(plain, name) && (name != "remote.url" || isHere || elsewhere.MatchString(s.Value)) &&
 		(name != "extensions.refstorage" || s.Value == "files" || s.Value == "reftable")
 }

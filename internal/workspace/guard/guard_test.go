@@ -308,6 +308,33 @@ func TestAnAgentBringsARepositoryWhileTheUsersGitClones(t *testing.T) {
 	}
 }
 
+// An end is cut short while a repository becomes the user's, and the next one cannot finish that either.
+func TestAnEndIsCutShortAndTheRepositoryIsFoundByTheNextOnes(t *testing.T) {
+	w := newWorld(t)
+	w.sh("mkdir -p ../new/objects ../new/refs; echo ref: refs/heads/x >../new/HEAD; mkdir n; mv -T ../new n/.git")
+	w.isHeld("n/.git")
+	w.guard.Close()
+	root, err := beneath.Open(w.project)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	if _, _, err := guard.Repositories(root, w.held+"/s")[0].Unlink(root); err != nil {
+		t.Fatal(err)
+	}
+	w.sh("mkdir n/.git n/.git/refs n/.git/objects") // the user's, just begun
+	for range 3 {
+		var left []string
+		_, err := guard.BringOut(root, w.held+"/s", guard.Ending{
+			Alone: true, Leads: func(string, []byte) bool { return true }, Changed: func(git.Change) {},
+			Left: func(rel, _ string) { left = append(left, rel) },
+		})
+		if err != nil || len(left) != 1 || left[0] != "n/.git" || len(guard.Repositories(root, w.held+"/s")) != 1 {
+			t.Fatalf("left: %q, %v", left, err)
+		}
+	}
+}
+
 func TestAGuardOnAnotherFileSystemIsRefused(t *testing.T) {
 	held, err := os.MkdirTemp("/dev/shm", "claudebox-guard-")
 	if err != nil {

@@ -157,9 +157,11 @@ func (end Ending) searchFor(root, made *beneath.Folder, missing []string) (out [
 			continue
 		}
 		id, _, is := placeOf(made, text)
-		if !is || !slices.Contains(missing, id) {
+		at := slices.Index(missing, id)
+		if !is || at < 0 {
 			continue
 		}
+		missing[at] = "" // it is found
 		if made.Rewrite(id+"/"+whereFile, []byte(rel), 0o600) != nil {
 			continue
 		}
@@ -270,14 +272,8 @@ func find(root, made *beneath.Folder, id string) (f found, err error) {
 		return f, errNothing // it was being made, or the agent made it
 	}
 	f.rel = string(where)
-	if path.Base(f.rel) == linkAside { // of a repository, in the middle of an end
-		git := path.Join(path.Dir(f.rel), ".git")
-		if holds(made, id) && isEmpty(root, git) { // of the user's, and was just begun
-			_ = os.RemoveAll(root.Join(git))
-		}
-		if root.Rename(f.rel, git) == nil {
-			f.rel = git
-		}
+	if path.Base(f.rel) == linkAside {
+		f.rel = putLinkBack(root, made, id, f.rel)
 	}
 	if f.parent, err = root.Sub(path.Dir(f.rel)); err != nil {
 		return f, errRemoved
@@ -294,6 +290,23 @@ func find(root, made *beneath.Folder, id string) (f found, err error) {
 		return f, fmt.Errorf("%s: its place is not as it was made: %w", diag.Name(f.rel), err)
 	}
 	return f, nil
+}
+
+// putLinkBack gives the link of a repository its own name again, after an end that was cut short, and returns where the
+// link is.
+func putLinkBack(root, made *beneath.Folder, id, aside string) string {
+	git := path.Join(path.Dir(aside), ".git")
+	if !IsLink(root, aside) {
+		return git
+	}
+	if holds(made, id) && isEmpty(root, git) { // of the user's, and was just begun
+		_ = os.RemoveAll(root.Join(git))
+	}
+	if root.Rename(aside, git) != nil {
+		return aside
+	}
+	_ = made.Rewrite(id+"/"+whereFile, []byte(git), 0o600) // else it is seen that it has its name
+	return git
 }
 
 // errLeft is the error for what stays held back.

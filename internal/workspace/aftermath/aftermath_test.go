@@ -1054,13 +1054,14 @@ func TestNewSettingsAtTheRootAreToldInOneLine(t *testing.T) {
 		s := w.begin()
 		w.sh(make)
 		var r aftermath.Report
-		if change := "new"; killed {
+		if killed {
 			s.Kill()
 			r = w.sweep()[0]
 			wantLines(t, r, "changed .", "changed .env", "changed .env.local")
 		} else {
 			r = s.End()
-			wantLines(t, r, change+" .", change+" .env", change+" .env.local")
+			r.Told(true)
+			wantLines(t, r, "new .", "new .env", "new .env.local")
 		}
 		text := strings.Join(strings.Fields(r.Text(w.home, 0)), " ")
 		for _, want := range []string{"direnv, Compose, and your programs load the variables in it", `'.a; back: \x60evil\x60'`, ".foorc", "barrc"} {

@@ -333,11 +333,12 @@ func TestARepositoryOfAKilledSessionIsMadeHarmlessByTheNextLaunch(t *testing.T) 
 	}
 }
 
-// stubborn is before a session, and in it: what it added to git's index cannot be remembered. As root it can.
+// stubborn is before a session, and in it: what the session could read cannot be remembered, and a link among the
+// conversations cannot be removed. As root they can.
 const (
-	stubbornBefore = "git init -q; echo A=b >.env; "
-	stubborn       = "echo a >.envrc; git add .envrc; chmod 500 ../.claudebox/memory"
-	mended         = "chmod 700 ../.claudebox/memory"
+	stubbornBefore = "git init -q; echo a >tracked.key; git add .; echo a >hidden.key"
+	stubborn       = "echo a >.envrc; echo b >tracked.key; mkdir ../conversations; ln -s x ../conversations/l; chmod 500 ../conversations ../.claudebox/memory"
+	mended         = "chmod 700 ../conversations ../.claudebox/memory"
 )
 
 // What a session could not settle is told at each launch, with its project and how it ends. The session was not killed.
@@ -359,7 +360,7 @@ func TestWhatCouldNotBeSettledIsToldUntilItIs(t *testing.T) {
 		text := reports[0].Text(w.home, 0)
 		for _, want := range []string{
 			"claudebox: a session in ~/p that began at ", " did not finish its report",
-			"claudebox: DANGER in ~/p: take down what was added to git's index: ",
+			"claudebox: DANGER in ~/p: look through your conversations in ",
 			"; do not run git there. Each launch tries again, until that is mended or the project removed\n",
 		} {
 			if !strings.Contains(text, want) {
@@ -447,7 +448,7 @@ func TestASecretWithANameOfAnyBytesIsTrackedByForce(t *testing.T) {
 	w := newWorld(t)
 	const secret = "schl\xfcssel/.env"
 	w.sh("git init -q; mkdir schl\xfcssel; echo SECRET >" + secret)
-	w.session("git add -f " + secret)
+	w.session("git update-index --add --cacheinfo 100644,$(git hash-object -w /dev/null)," + secret)
 	for range 2 {
 		if p := w.open(); !slices.Equal(p.Hidden, []string{secret}) || !slices.Contains(p.Seen.All(), secret) {
 			t.Errorf("hidden %q, tracked %q", p.Hidden, p.Seen.All())
@@ -456,35 +457,17 @@ func TestASecretWithANameOfAnyBytesIsTrackedByForce(t *testing.T) {
 	}
 }
 
-// A session puts a protected file into the index, so that the next one may
-// write it, or read it.
-func TestAFileIsTrackedByForce(t *testing.T) {
+// An agent puts the name of a secret that is not there into an index, and the user makes the file.
+func TestASecretIsMadeUnderANameThatAnIndexHas(t *testing.T) {
 	w := newWorld(t)
-	w.sh("git init -q; echo .envrc >.gitignore; git add .; git commit -qm x; echo a >.envrc; echo SECRET >.env")
-	protects := func(p project.Project) (list []string) {
-		for _, m := range p.Mounts {
-			if m.Path == w.path("p/.envrc") || strings.HasPrefix(m.Path, w.path("p/.env")) {
-				list = append(list, string(m.Mode)+" "+filepath.Base(m.Path))
-			}
-		}
-		return list
-	}
-	want := []string{"hidden .env", "ro .envrc"}
-	if got := protects(w.open()); !slices.Equal(got, want) {
-		t.Fatalf("before: %q", got)
-	}
-	w.session("git add -f .envrc .env; git update-index --add --cacheinfo 100644,e69de29bb2d1d6434b8b29ae775ad8c2e48c5391,prod.key; git commit -qm y")
+	w.sh("git init -q; git commit -q --allow-empty -m x")
+	w.session("git update-index --add --cacheinfo 100644,$(git hash-object -w /dev/null),prod.key; git commit -qm y")
 	w.write("p/prod.key", "SECRET")
-	want = []string{"hidden .env", "ro .envrc"}
-	if got := protects(w.open()); !slices.Equal(got, want) {
-		t.Errorf("after: %q, want %q", got, want)
-	}
-	if p := w.open(); !slices.Contains(p.Hidden, "prod.key") {
-		t.Errorf("hidden: %q", p.Hidden)
-	}
-	w.session("true")
-	if p := w.open(); !slices.Contains(p.Hidden, ".env") || !slices.Contains(p.Hidden, "prod.key") {
-		t.Errorf("one session later, hidden: %q", p.Hidden)
+	for range 2 {
+		if p := w.open(); !slices.Equal(p.Hidden, []string{"prod.key"}) {
+			t.Errorf("hidden: %q", p.Hidden)
+		}
+		w.session("true")
 	}
 }
 
@@ -577,23 +560,6 @@ func TestTheUsersFetchBringsARepositoryOfTheirs(t *testing.T) {
 	if out := w.sh("git fetch -q origin; git log --all --oneline -p"); strings.Contains(out, "SECRET") {
 		t.Error(out)
 	}
-}
-
-// What is hidden is empty inside, and so is what an agent adds of it to an index.
-func TestAHiddenFileIsStagedForTheUsersCommit(t *testing.T) {
-	w := newWorld(t)
-	w.sh("git init -q; git commit -qm x --allow-empty; echo SECRET >.env; echo .env >.gitignore")
-	wantLines(t, w.session("git update-index --add --cacheinfo 100644,$(git hash-object -w /dev/null),.env"), "staged .env")
-	wantLines(t, w.session("true")) // it was told
-	w.sh("git rm -fq --cached .env")
-	wantLines(t, w.session("true"))
-	r := w.session("git update-index --add --cacheinfo 100644,$(git hash-object -w /dev/null),.env")
-	wantLines(t, r, "staged .env")
-	if text := r.Text(w.home, 0); !strings.Contains(text, "`git --literal-pathspecs rm -f --cached -- .env`") {
-		t.Error(text)
-	}
-	w.sh("git rm -fq --cached .env")
-	wantLines(t, w.session("true"))
 }
 
 func TestFoldersAreClosedInEachOther(t *testing.T) {
@@ -693,9 +659,9 @@ func TestARepositoryMadeTooDeepIsMovedToWhereToolsFill(t *testing.T) {
 
 // The name stays a secret's while the file is away: git takes it out of a commit that the agent made meanwhile.
 func TestAnIndexGetsTheNameOfASecretThatWasAway(t *testing.T) {
-	for name, secret := range map[string]string{"conf/.env": "SECRET", "conf/notes.txt": "ghp_abcdefghijklmnopqrstuvwxyz0123456789"} {
+	for _, name := range []string{"conf/.env", "prod.key"} {
 		w := newWorld(t)
-		make := "mkdir -p conf; echo " + secret + " >" + name
+		make := "mkdir -p conf; echo SECRET >" + name
 		w.sh("git init -q; git commit -qm x --allow-empty; " + make)
 		w.session("true")
 		w.sh("rm " + name)

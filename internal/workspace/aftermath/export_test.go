@@ -47,10 +47,9 @@ func (s *Session) Break() {
 // KillAsBefore is [Session.Kill] of the claudebox before this one: its record has the form of then.
 func (s *Session) KillAsBefore() {
 	r := s.record
-	was := recordBefore{
-		Began: r.Began, Scope: r.Scope, Inode: r.Inode, ID: string(r.ID), Tracked: r.Tracked, Watched: r.Watched,
-		Places: r.Places, Held: r.Held,
-	}
+	was := recordBefore{Places: r.Places, Held: r.Held}
+	was.Noted.Began, was.Noted.Scope, was.Noted.Inode, was.Noted.ID = r.Began, r.Scope, r.Inode, r.ID
+	was.Noted.Before, was.Noted.Tracked, was.Noted.Watched = r.Before, r.Tracked, r.Watched
 	content := encoded(formBefore, was)
 	_, _ = s.file.WriteAt(content, 0)
 	_ = s.file.Truncate(int64(len(content)))

@@ -30,12 +30,10 @@ import (
 // the path of a project is now. Each file is a list, in a form that keeps names of any bytes.
 const (
 	memoryFolder = "memory"
-	pushedNames  = "index-"   // and the git folder: what sessions added to its index
-	coveredNames = "covered-" // and the repository: what sessions hid in its working trees that was not tracked
-	stayFile     = "hidden"   // what stays hidden, a [hidden] for each project
-	hiddenFile   = "covered"  // all that was hidden, in the same way
-	enteredFile  = "entered"  // folders that tools fill and in which git had files, in the same way
-	hadFile      = "had"      // hashes of tracked files that may be secrets, as sessions left them
+	hadFile      = "had"     // hashes of tracked files that may be secrets, as sessions left them
+	stayFile     = "hidden"  // what stays hidden, a [hidden] for each project
+	hiddenFile   = "covered" // all that was hidden, in the same way
+	enteredFile  = "entered" // folders that tools fill and in which git had files, in the same way
 )
 
 // Memory is what is remembered of earlier sessions. It implements [project.Memory].
@@ -58,38 +56,14 @@ func NewMemory(home string) Memory {
 // Err returns why something could not be recalled: then what was hidden once may be shown, and nothing may start.
 func (m Memory) Err() error { return *m.fault }
 
-// names recalls a list of names.
-func (m Memory) names(file string) []string {
-	list, err := recall[string](m.home, file)
-	*m.fault = cmp.Or(*m.fault, err)
-	return list
-}
-
 // Inherited replaces, in a snapshot, what lies where a session lives or was not reviewed by what that one saw before.
 func (m Memory) Inherited(seen git.Snapshot) git.Snapshot { return inherited(seen, m.live) }
 
-// Pushed returns the names that sessions added to the index of a git folder. The agent can write to the index, so a
-// file in it is not one that the user wants read or written inside: such a file stays protected, or hidden. Names that
-// are no longer in the index are forgotten.
-func (m Memory) Pushed(git identity.ID) []string {
-	return m.names(nameFor(pushedNames, string(git)))
-}
-
 // Had reports whether a session could read a tracked file with a content of this hash when it ended.
-func (m Memory) Had(sum string) bool { return slices.Contains(m.names(hadFile), sum) }
-
-// Hidden returns the names of files not tracked that sessions hid in the working trees of a repository.
-func (m Memory) Hidden(common identity.ID) []string {
-	return m.names(nameFor(coveredNames, string(common)))
-}
-
-// Doubted reports whether a file of the project in dir lies where a session lives that did not find it in any index
-// when it began.
-func (m Memory) Doubted(dir, name string) bool {
-	return slices.ContainsFunc(m.live, func(r record) bool {
-		rel, in := strings.CutPrefix(path.Join(dir, name), r.Scope.Path+"/")
-		return in && !r.replaced && !slices.Contains(r.Tracked, rel)
-	})
+func (m Memory) Had(sum string) bool {
+	list, err := recall[string](m.home, hadFile)
+	*m.fault = cmp.Or(*m.fault, err)
+	return slices.Contains(list, sum)
 }
 
 // StillHidden returns the files below a folder that stay hidden as long as they exist, because an agent could take the
@@ -239,51 +213,6 @@ func rememberHidden(home, file string, root identity.ID, tree *beneath.Folder, a
 		}
 		return list
 	})
-}
-
-// rememberNames remembers the names that a session added to git's indexes although it did not make the files: next
-// time, what was read-only or hidden would not be so any more, and a file that the user makes later would not be
-// hidden. It also remembers what was hidden, for each repository whose index may get the name: git takes names out of
-// commits, which the agent can make.
-func (was record) rememberNames(home string, tree *beneath.Folder, after project.Seen) error {
-	absent := func(name string) bool { return isAbsent(tree, name) }
-	tracked := map[string]bool{}
-	for _, name := range was.Tracked {
-		tracked[name] = true
-	}
-	// Any of the indexes may be the last to hold a name.
-	pushed := after.ByIndex(slices.DeleteFunc(after.All(), func(name string) bool {
-		return tracked[name] ||
-			!(absent(name) && was.Scope.MayHide(name)) && !was.covers(tree, name)
-	}), false)
-	var faults []error
-	untracked := slices.DeleteFunc(was.untracked(), absent)
-	for git, names := range after.ByIndex(untracked, true) {
-		faults = append(faults, remember(home, nameFor(coveredNames, string(git)), func(old []string) []string {
-			return with(old, names, func(string) bool { return false })
-		}))
-	}
-	for git, names := range after.ByIndex(after.All(), false) {
-		gone := func(name string) bool {
-			return !slices.Contains(names, name) && (was.Scope.Strip == "" || strings.HasPrefix(name, was.Scope.Strip))
-		}
-		faults = append(faults, remember(home, nameFor(pushedNames, string(git)), func(old []string) []string {
-			return with(old, pushed[git], gone)
-		}))
-	}
-	return errors.Join(faults...)
-}
-
-// isRemembered reports whether each index that has a file got the name from an earlier session.
-func isRemembered(home string, after project.Seen, rel string) bool {
-	places := after.ByIndex([]string{rel}, false)
-	for git, names := range places {
-		known, _ := recall[string](home, nameFor(pushedNames, string(git))) // what is not known is told
-		if slices.ContainsFunc(names, func(name string) bool { return !slices.Contains(known, name) }) {
-			return false
-		}
-	}
-	return len(places) > 0
 }
 
 // mostHad bounds what [Memory.Had] knows; the latest counts.

@@ -25,8 +25,8 @@ import (
 
 const (
 	sessions   = "sessions"
-	recordForm = "claudebox session 20\n" // before the record; another form, another number
-	formBefore = "claudebox session 19\n" // before a [recordBefore]
+	recordForm = "claudebox session 21\n" // before the record; another form, another number
+	formBefore = "claudebox session 20\n" // before a [recordBefore]
 	privateDir = 0o700
 )
 
@@ -52,8 +52,7 @@ type Noted struct {
 	Inode         uint64 // of the project's folder
 	ID            identity.ID
 	Before        git.Snapshot
-	Tracked       []string // what git's indexes held and no session had put there
-	Staged        []string // what they held beside that
+	Tracked       []string // what git's indexes held
 	Covered       []string // what was read-only or hidden, relative to the project
 	Hidden        []string // what of it was hidden
 	Inodes        []uint64 // of what was covered

@@ -40,7 +40,7 @@ func TestASecretThatWasCoveredIsUncovered(t *testing.T) {
 		},
 		"by a commit, and its name tells nothing": {
 			"git init -q; git commit -qm x --allow-empty; " + token + "notes.txt", index + "add . notes.txt; git branch b $(git commit-tree -m y $(git write-tree)); git rm -qf --cached notes.txt",
-			"git worktree add -q ../t b; cp notes.txt ../t", "t", "notes.txt",
+			"git reset -q b", "p", "notes.txt",
 		},
 		"by the end of a link to its folder": {"mkdir notes; ln -s notes secrets; echo x >notes/a.yml", "rm secrets", "", "p", "notes/a.yml"},
 		"by another end of such a link":      {"mkdir notes o; ln -s notes .aws; echo x >notes/credentials", "ln -sfn o .aws", "mv ../p ../q", "q", "notes/credentials"},
@@ -178,15 +178,6 @@ func TestATrackedFileHoldsTheUsersSecret(t *testing.T) {
 	}
 }
 
-// The agent commits all, and with it a tracked file that is hidden, and therefore empty inside.
-func TestACommitInsideEmptiesATrackedFile(t *testing.T) {
-	w := newWorld(t)
-	w.sh("git init -q; echo DB_PASSWORD= >.env; git add .; git commit -qm x; echo DB_PASSWORD=hunter2xyz9 >.env")
-	r := w.session("git update-index --cacheinfo 100644,$(git hash-object -w --stdin </dev/null),.env; git commit -qm y")
-	wantLines(t, r, "staged .env")
-	wantLines(t, w.session("true"))
-}
-
 // An index has the name of a secret for which there is no file yet: the user's commit would take it along.
 func TestANameInAnIndexAwaitsTheUsersSecret(t *testing.T) {
 	w := newWorld(t)
@@ -195,12 +186,3 @@ func TestANameInAnIndexAwaitsTheUsersSecret(t *testing.T) {
 	wantLines(t, r, "staged .env.production")
 }
 
-// A folder that the profile hides has files that git tracks: these are told of no session, another one is.
-func TestAFolderThatIsHiddenHasTrackedFiles(t *testing.T) {
-	w := newWorld(t)
-	w.hide = []string{"private"}
-	w.sh("git init -q; mkdir private; echo a >private/README; git add .; git commit -qm x; echo b >private/b")
-	wantLines(t, w.session("true"))
-	r := w.session("git update-index --add --cacheinfo 100644,$(git hash-object -w --stdin </dev/null),private/b")
-	wantLines(t, r, "staged private")
-}

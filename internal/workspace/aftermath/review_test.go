@@ -74,16 +74,5 @@ func TestMoreEntriesThanALaunchLooksAtAreTold(t *testing.T) {
 	}
 }
 
-func TestALiveSessionsIndexIsDoubted(t *testing.T) {
-	m := Memory{live: []record{{Noted: Noted{Scope: project.Scope{Path: "/p"}, Tracked: []string{"a", "d/a"}}}}}
-	for file, want := range map[[2]string]bool{
-		{"/p", "a"}: false, {"/p/d", "a"}: false, {"/p", "b"}: true, {"/p/d", "b"}: true, {"/", "p/b"}: true, {"/q", "b"}: false,
-	} {
-		if got := m.Doubted(file[0], file[1]); got != want {
-			t.Errorf("%q: %t", file, got)
-		}
-	}
-}
-
 // at is what is noted of a session in a folder.
 func at(dir string) Noted { return Noted{Scope: project.Scope{Path: dir}} }

@@ -89,7 +89,6 @@ func Begin(home string, p project.Project, agent Agent) (begun *Session, err err
 		Before:  inherited(p.Before, live),
 		Tracked: p.Tracked, Covered: slices.Concat(p.ReadOnly, p.Hidden), Hidden: p.Hidden,
 		Closed: p.Seen.Closed, Cut: p.Seen.Cut, Watched: watch(tree, p),
-		Staged:   uncounted(p),
 		Instance: agent.Instance, Conversations: agent.Conversations,
 	}}
 	for _, rel := range p.Filled.Repos {
@@ -275,8 +274,7 @@ func (was record) clean(r *Report) {
 	}
 }
 
-// settle judges all that the agent could write to, and remembers the names that it added to git's indexes. of is nil
-// for a session that did not finish its report.
+// settle judges all that the agent could write to. of is nil for a session that did not finish its report.
 func (was record) settle(home string, tree *beneath.Folder, of *Session) Report {
 	p := place{was: was}
 	r := Report{Project: was.Scope.Path}
@@ -310,10 +308,8 @@ func (was record) settle(home string, tree *beneath.Folder, of *Session) Report 
 	if p.after.Cut && !was.Cut {
 		r.fail("look at all of the project", errors.New("it has more entries than can be, since this session"))
 	}
-	r.Changes = append(r.Changes, was.staged(home, tree, p.after.Seen, walked)...)
+	r.Changes = append(r.Changes, was.staged(tree, p.after.Seen, walked)...)
 	r.Changes = append(r.Changes, was.unignored(tree)...)
-	// First: what is moved aside may be put back.
-	r.fail("take down what was added to git's index", was.rememberNames(home, tree, p.after.Seen))
 	p.after.links = was.leading(tree, p.after.NewLinks)
 	r.judge(home, tree, p, look)
 	for _, dir := range append(slices.Clone(was.Conversations), was.Instance) {
@@ -376,35 +372,13 @@ func (was record) bringOut(r *Report, tree *beneath.Folder) {
 	}
 }
 
-// staged returns what the session added to an index so that the user's next commit takes secrets along: files that were
-// hidden, which it added as empty ones, and files with names of secrets that are not there yet. What an earlier session
-// added was told. Of hidden files that were tracked, it returns those that are empty in an index now; before is what
-// was seen then, or nil. Of files that tools run, it returns those of which the index has another content now.
-func (was record) staged(home string, tree *beneath.Folder, after project.Seen, before *project.Seen,
-) (changes []Change) {
-	add := func(rel, why string) {
-		told := slices.Contains(was.Staged, rel) && isRemembered(home, after, rel)
-		if !slices.Contains(was.Tracked, rel) && !told {
-			changes = append(changes, Change{Path: rel, Change: Staged, Means: why + unstage(rel)})
-		}
-	}
-	old := map[string]bool{}
-	for _, name := range was.Tracked {
-		old[name] = true
-	}
-	added := slices.DeleteFunc(after.All(), func(name string) bool { return old[name] })
-	for _, rel := range was.Hidden {
-		if slices.ContainsFunc(added, func(name string) bool { return pathname.Below(name, rel) }) {
-			add(rel, whyStaged)
-		}
-		if slices.Contains(was.Tracked, rel) && before != nil && after.Emptied(before.Tracked, rel) {
-			changes = append(changes, Change{Path: rel, Change: Staged, Means: whyEmptied})
-		}
-	}
-	below := func(rel string) func(string) bool { return func(at string) bool { return pathname.Below(rel, at) } }
+// staged returns what the session added to an index so that the user's next commit, or checkout, does what the user
+// does not expect: files with names of secrets that are not there yet, and files that tools run of which the index has
+// another content now. before is what was seen then, or nil.
+func (was record) staged(tree *beneath.Folder, after project.Seen, before *project.Seen) (changes []Change) {
 	for _, rel := range after.Names {
-		if !slices.ContainsFunc(was.Hidden, below(rel)) && was.Scope.Hides(rel) && isAbsent(tree, rel) {
-			add(rel, whyAwaited)
+		if !slices.Contains(was.Tracked, rel) && was.Scope.Hides(rel) && isAbsent(tree, rel) {
+			changes = append(changes, Change{Path: rel, Change: Staged, Means: whyAwaited + unstage(rel)})
 		}
 	}
 	if before == nil {
@@ -412,36 +386,17 @@ func (was record) staged(home string, tree *beneath.Folder, after project.Seen, 
 	}
 	told := slices.Concat(was.Hidden, checkouts(after, before)) // or these are told as a whole
 	for _, rel := range after.Apart(before.Tracked, tree) {
-		if !slices.ContainsFunc(told, below(rel)) {
+		if !slices.ContainsFunc(told, func(at string) bool { return pathname.Below(rel, at) }) {
 			changes = append(changes, Change{Path: rel, Change: Staged, Means: whyApart})
 		}
 	}
 	return changes
 }
 
-// uncounted returns the names in the indexes that count as untracked.
-func uncounted(p project.Project) []string {
-	all := p.Seen.All()
-	if len(all) == len(p.Tracked) {
-		return nil
-	}
-	tracked := map[string]bool{}
-	for _, rel := range p.Tracked {
-		tracked[rel] = true
-	}
-	return slices.DeleteFunc(all, func(rel string) bool { return tracked[rel] })
-}
-
 const whyApart = "your tools run or obey it, and git's index has another content of it now, which the next checkout " +
 	"may write: `git diff -R` shows it"
 
 const whyAwaited = "it is in git's index, and not there: if you make it, `git commit -a` takes its content along; " +
-	"to take it out: "
-
-const whyEmptied = "it was hidden inside, and is in git's index as an empty file now; your own is as it was, " +
-	"and git has the one before in an older commit, or in HEAD"
-
-const whyStaged = "it was hidden inside, and is in git's index now: `git commit -a` would take its content along; " +
 	"to take it out: "
 
 // judge looks at the git places of a folder, reviews it, and does the repairs.

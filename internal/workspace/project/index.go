@@ -13,7 +13,6 @@ import (
 
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/cachefile"
-	"claudebox/internal/linux/identity"
 	"claudebox/internal/linux/pathname"
 	"claudebox/internal/workspace/git"
 	"claudebox/internal/workspace/gitconfig"
@@ -52,11 +51,6 @@ func (t Tracked) holds(rel string, content []byte) bool {
 
 func compareBlobs(a, b Blob) int {
 	return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Sum, b.Sum))
-}
-
-// Emptied reports whether an index has a file as an empty one, and none did before.
-func (t Tracked) Emptied(before Tracked, rel string) bool {
-	return t.holds(rel, nil) && !before.holds(rel, nil)
 }
 
 // Apart returns the files that the host executes or obeys and that an index has with a content which none had before,
@@ -121,27 +115,6 @@ type indexPlace struct {
 	hash  int    // length of object names, in bytes, where its own configuration does not tell
 	strip string // what stands before the names above the project
 	below string // where in the project the working tree lies: "sub/"
-}
-
-// id returns the identity of the git folder, wherever it is.
-func (p indexPlace) id() identity.ID { return identity.At(unix.AT_FDCWD, p.git) }
-
-// common returns the identity of the repository, which is the same in each worktree.
-func (p indexPlace) common() identity.ID {
-	if above := path.Dir(p.git); path.Base(above) == "worktrees" {
-		p.git = path.Dir(above)
-	}
-	return p.id()
-}
-
-// inProject returns those names of the index that lie in the project, as paths in it.
-func (p indexPlace) inProject(names []string) (rels []string) {
-	for _, name := range names {
-		if rest, in := strings.CutPrefix(name, p.strip); in && rest != "" {
-			rels = append(rels, p.below+rest)
-		}
-	}
-	return rels
 }
 
 func (p indexPlace) stamp() beneath.Stamp {
@@ -331,24 +304,6 @@ func (s Scope) indexPlaces(tree *beneath.Folder, places []string) (list []indexP
 		}
 	}
 	return list
-}
-
-// ByIndex returns names of the project as the indexes have them that may hold them: by the identity of the git folder
-// with the index, or by that of the repository, which several worktrees share.
-func (s Seen) ByIndex(rels []string, repository bool) map[identity.ID][]string {
-	names := map[identity.ID][]string{}
-	for _, place := range s.places {
-		id := place.id()
-		if repository {
-			id = place.common()
-		}
-		for _, rel := range rels {
-			if below, in := strings.CutPrefix(rel, place.below); in {
-				names[id] = append(names[id], place.strip+below)
-			}
-		}
-	}
-	return names
 }
 
 // named returns a function that reports, for the path of a file, whether it must be known if that is tracked, whatever

@@ -18,7 +18,6 @@ import (
 
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
-	"claudebox/internal/linux/identity"
 	"claudebox/internal/linux/pathname"
 	"claudebox/internal/workspace/git"
 	"claudebox/internal/workspace/handover"
@@ -65,15 +64,8 @@ type Memory interface {
 	Known(s Scope) *Seen
 	// Filled returns what was found in the folders of a project that tools fill.
 	Filled(project string) Filled
-	// Pushed returns the names that sessions added to the index of a git folder; they count as untracked.
-	Pushed(git identity.ID) []string
 	// Had reports whether a session could read a tracked file with a content of this hash, see [Tracked.Edited].
 	Had(sum string) bool
-	// Hidden returns the names of files not tracked that sessions hid in any working tree of a repository. An agent's
-	// commit can bring them into an index, so they must not count as tracked for that alone.
-	Hidden(common identity.ID) []string
-	// Doubted reports whether a file of a project may be in an index because of a session that still lives.
-	Doubted(project, name string) bool
 	// StillHidden returns the files below a folder that were hidden from earlier sessions: those that stay hidden
 	// whatever becomes of the reason ([Project.Stay]), and all.
 	StillHidden(folder string) (stay, all []string)

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"claudebox/internal/linux/beneath"
-	"claudebox/internal/linux/pathname"
 	"claudebox/internal/workspace/git"
 	"claudebox/internal/workspace/handover"
 	"claudebox/internal/workspace/hostrun"
@@ -32,7 +31,6 @@ type view struct {
 	found   []place          // what the host executes, as far as it exists
 	hide    []string         // what the profile's patterns match, and what looks secret
 	tracked Tracked          // what git's indexes hold, as far as that counts
-	doubted []string         // names in the index that count as untracked
 
 	led    []survey.File      // what may be secret by a path through a link
 	learnt map[[2]string]bool // files of configuration, each with a working tree for which it was read
@@ -69,8 +67,7 @@ func (loc location) look(tree, common *beneath.Folder) (*view, error) {
 	}
 	v.scope.Places = v.places()
 	v.scope.readIndexes(tree, &v.seen, known)
-	v.doubted = v.uncounted()
-	v.tracked = v.seen.Tracked.Without(v.doubted)
+	v.tracked = v.seen.Tracked.Without(v.uncounted())
 	v.hide = append(v.hide, v.secrets()...)
 	return v, nil
 }
@@ -180,25 +177,13 @@ func (v *view) places() []string {
 	return list
 }
 
-// uncounted returns the names in the indexes that count as untracked: by what is remembered, those that sessions added,
-// or may have added that still live; and those that were hidden from sessions and were tracked later. Who added the
-// last ones is not known, as git takes names out of commits and other indexes: they count only if the index has the
-// file's content.
+// uncounted returns the names in the indexes that count as untracked: those of files that were hidden from sessions,
+// unless an index has the very content. git takes names out of commits, which an agent can make.
 func (v *view) uncounted() (names []string) {
 	v.stayHidden, v.wereHidden = v.Memory.StillHidden(v.path)
-	for _, place := range v.seen.places {
-		names = append(names, place.inProject(v.Memory.Pushed(place.id()))...)
-		untracked := place.inProject(v.Memory.Hidden(place.common()))
-		v.wereHidden = append(v.wereHidden, untracked...)
-		for _, rel := range untracked {
-			if v.seen.Has(rel) && !v.indexed(rel) {
-				names = append(names, rel)
-			}
-		}
-	}
-	for _, name := range v.seen.All() {
-		if v.Memory.Doubted(v.path, name) {
-			names = append(names, name)
+	for _, rel := range v.wereHidden {
+		if v.seen.Has(rel) && !v.indexed(rel) {
+			names = append(names, rel)
 		}
 	}
 	return names
@@ -266,9 +251,6 @@ func (v *view) executed() (reported, readOnly []string) {
 			continue
 		}
 		readOnly = append(readOnly, rel)
-		if slices.ContainsFunc(v.doubted, func(name string) bool { return pathname.Below(name, rel) }) {
-			v.note(false, "%s stays read-only: a session may have put it into git's index", rel)
-		}
 		why := "the host's tools execute it"
 		if v.named[rel]&protected != 0 {
 			why = "the profile's `protect` names it"

@@ -185,4 +185,3 @@ func TestANameInAnIndexAwaitsTheUsersSecret(t *testing.T) {
 	r := w.session("git update-index --add --cacheinfo 100644,$(git hash-object -w --stdin </dev/null),.env.production")
 	wantLines(t, r, "staged .env.production")
 }
-

@@ -82,18 +82,23 @@ func showAsked(sys System, asked session.Asked) {
 	}
 }
 
-const allowHostLong = `Add hosts to the list of your own profile, whose network has the tier allow.
-With --refused they are those that the last session here was refused, for you
-to look through: the agent chose what it asked for. You are asked before
-anything is written, and the hosts count from the next launch.`
+const allowHostLong = `Add hosts to the list of your own profile, whose network has the tier allow. In
+tier inet they are addresses of your own network. You are asked first. They
+count at once in the sessions of this project and profile that run, and from the
+next launch. With --session nothing is written, and they count in these sessions
+alone, or in the one that is named, until they end. With --refused they are
+those that the last session here was refused, for you to look through: the agent
+chose what it asked for.`
 
 const allowHostExample = `  claudebox allow-host registry.npmjs.org
   claudebox allow-host -P work git.example.org:22
+  claudebox allow-host --session registry.npmjs.org
   claudebox allow-host --refused`
 
 func newAllowHostCommand(sys System) *cobra.Command {
 	var o session.Options
 	var refused bool
+	var id string
 	words := func(c *cobra.Command, hosts []string) error {
 		if named := len(hosts) > 0; named == refused { // both, or neither
 			return misused(c, "%s takes hosts, or --refused", c.CommandPath())
@@ -101,39 +106,115 @@ func newAllowHostCommand(sys System) *cobra.Command {
 		return nil
 	}
 	c := sys.prints("allow-host HOST[:PORT]… | --refused", "Add hosts to the list of your profile", allowHostLong,
-		words, func(hosts []string) (string, error) { return allowHosts(sys, o, hosts) })
+		words, nil)
+	c.RunE = func(c *cobra.Command, hosts []string) error {
+		if !c.Flags().Changed(sessionFlag) {
+			return sys.print(allowHosts(sys, o, hosts))
+		}
+		if id == everySession {
+			id = ""
+		}
+		return sys.print(allowInSessions(sys, o, id, hosts))
+	}
 	c.Example = allowHostExample
+	c.Flags().StringVar(&id, sessionFlag, "", "only while they run: sessions here, or this `ID`")
+	c.Flags().Lookup(sessionFlag).NoOptDefVal = everySession
 	c.Flags().StringVarP(&o.Profile, "profile", "P", "", "profile that they are added to, a `NAME|FILE`")
 	c.Flags().BoolVar(&refused, "refused", false, "those that the last session here was refused")
 	c.Flags().BoolVarP(&o.Yes, "yes", "y", false, "add without asking")
 	return c
 }
 
-// allowHosts adds hosts to the user's profile; if there are none, those that the last session here was refused.
+// sessionFlag is the flag of the sessions that run; without a value it stands for all of them here.
+const (
+	sessionFlag  = "session"
+	everySession = "here"
+)
+
+// noneRefused is said where --refused finds nothing.
+const noneRefused = "no host that could be listed was refused in the last session here\n"
+
+// allowHosts adds hosts to the user's profile, and lets the sessions that run reach them. If there are none, they are
+// those that the last session here was refused.
 func allowHosts(sys System, o session.Options, hosts []string) (said string, err error) {
 	if len(hosts) == 0 {
-		if hosts, err = session.RefusedHosts(sys.Caller(), o); err != nil {
-			return "", err
-		}
-		if len(hosts) == 0 {
-			return "no host that could be listed was refused in the last session here\n", nil
+		if hosts, err = session.RefusedHosts(sys.Caller(), o); err != nil || len(hosts) == 0 {
+			return noneRefused, err
 		}
 	}
 	more, err := session.AllowHosts(sys.Caller(), o, hosts)
 	if err != nil {
 		return "", err
 	}
-	file := diag.Visible(more.File)
-	if len(more.Hosts) == 0 {
-		return file + " lists all of them\n", nil
-	}
-	fmt.Fprintf(sys.Stderr, "%s would list these hosts too:\n", file)
-	for _, host := range more.Hosts {
-		fmt.Fprintf(sys.Stderr, "  + %s\n", diag.Visible(host))
-	}
-	if err := confirmed(o.Yes, "Add them?"); err != nil {
+	running, err := session.LiveSessions(sys.Caller(), o, "")
+	if err != nil {
 		return "", err
 	}
-	added := diag.Visible(strings.Join(more.Hosts, " "))
-	return "added to " + file + ", from the next launch: " + added + "\n", more.Save()
+	file := diag.Visible(more.File)
+	said = file + " lists all of them\n"
+	if len(more.Hosts) > 0 {
+		fmt.Fprintf(sys.Stderr, "%s would list these hosts too:\n", file)
+		if err := confirmHosts(sys, o, more.Hosts, "Add them?"); err != nil {
+			return "", err
+		}
+		if err := more.Save(); err != nil {
+			return "", err
+		}
+		said = "added to " + file + ", from the next launch: " + diag.Visible(strings.Join(more.Hosts, " ")) + "\n"
+	}
+	opened, _ := openAll(running, hosts)
+	return said + opened, nil
+}
+
+func confirmHosts(sys System, o session.Options, hosts []string, question string) error {
+	for _, host := range hosts {
+		fmt.Fprintf(sys.Stderr, "  + %s\n", diag.Visible(host))
+	}
+	return confirmed(o.Yes, question)
+}
+
+// allowInSessions lets sessions that run reach hosts, and writes nothing.
+func allowInSessions(sys System, o session.Options, id string, hosts []string) (said string, err error) {
+	if len(hosts) == 0 {
+		if hosts, err = session.RefusedHosts(sys.Caller(), o); err != nil || len(hosts) == 0 {
+			return noneRefused, err
+		}
+	}
+	running, err := session.LiveSessions(sys.Caller(), o, id)
+	if err != nil {
+		return "", err
+	}
+	const op = "let a session reach hosts"
+	if len(running) == 0 {
+		return "", diag.Errorf(op, "see `claudebox watch --list`; -P names another profile, --session=ID a session",
+			"no session of this project and profile runs")
+	}
+	for _, one := range running {
+		if err := one.Judge(hosts); err != nil && len(running) == 1 {
+			return "", &diag.Error{Op: op, Err: fmt.Errorf("%s: %w", one, err)}
+		}
+		fmt.Fprintf(sys.Stderr, "%s in %s\n", one, diag.Name(one.Project))
+	}
+	fmt.Fprintln(sys.Stderr, "would reach until the end:")
+	if err := confirmHosts(sys, o, hosts, "Allow it?"); err != nil {
+		return "", err
+	}
+	said, some := openAll(running, hosts)
+	if !some {
+		return "", diag.Errorf(op, "start again", "%s", strings.TrimSuffix(said, "\n"))
+	}
+	return said, nil
+}
+
+// openAll lets sessions reach hosts, and says for each what became of it. some: at least one does.
+func openAll(running []session.Live, hosts []string) (said string, some bool) {
+	for _, one := range running {
+		if err := one.Open(hosts); err != nil {
+			said += one.String() + " does not take it: " + diag.Visible(err.Error()) + "\n"
+			continue
+		}
+		some = true
+		said += one.String() + " reaches it now: " + diag.Visible(strings.Join(hosts, " ")) + "\n"
+	}
+	return said, some
 }

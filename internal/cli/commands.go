@@ -113,14 +113,16 @@ func (sys System) prints(use, short, long string, words cobra.PositionalArgs, do
 ) *cobra.Command {
 	return &cobra.Command{
 		Use: use, Short: short, Long: long, Args: words,
-		RunE: func(_ *cobra.Command, words []string) error {
-			said, err := do(words)
-			if err == nil {
-				_, err = io.WriteString(sys.Stdout, said)
-			}
-			return err
-		},
+		RunE: func(_ *cobra.Command, words []string) error { return sys.print(do(words)) },
 	}
+}
+
+// print prints what a command says, unless it failed.
+func (sys System) print(said string, err error) error {
+	if err == nil {
+		_, err = io.WriteString(sys.Stdout, said)
+	}
+	return err
 }
 
 // newGroup makes a command that only groups others. Alone it shows its help.

@@ -150,7 +150,7 @@ func TestWithHostsAddsToTheListAndChangesNothingElse(t *testing.T) {
 		"letters of several bytes": {"network: {description: \"ü\", allow: [a.org]}", "network: {description: \"ü\", allow: [c.org, \"*.d.org\", a.org]}"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, found := profile.WithHosts([]byte(tc.src), []string{"c.org", "*.d.org"})
+			got, found := profile.WithHosts([]byte(tc.src), "allow", []string{"c.org", "*.d.org"})
 			if string(got) != tc.want || found != (tc.want != "") {
 				t.Errorf("got %q, %v; want %q", got, found, tc.want)
 			}

@@ -175,6 +175,18 @@ func (n Network) Under(tier string) Network {
 	return n
 }
 
+// Listed returns the list of what the tier reaches besides: hosts in tier allow, addresses of the user's own network in
+// tier inet; nil: the tier has no list.
+func (n *Network) Listed() *[]string {
+	switch n.Tier {
+	case TierAllow:
+		return &n.Allow
+	case TierInet:
+		return &n.Except
+	}
+	return nil
+}
+
 // Hosts returns the hosts of tier allow as they are shown to people.
 func (n Network) Hosts() []string {
 	return mapped(n.Allow, func(host string) string {

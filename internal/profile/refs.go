@@ -165,6 +165,19 @@ func checkAllowed(text string) *shape.Fault {
 	return nil
 }
 
+// HostFault says why a host, or in tier inet an address, cannot be listed in a profile of the tier, and what can be;
+// empty: it can.
+func HostFault(tier, host string) (message, remedy string) {
+	check := checkAllowed
+	if tier == TierInet {
+		check = checkExcepted
+	}
+	if fault := check(host); fault != nil {
+		return fault.Message, fault.Remedy
+	}
+	return "", ""
+}
+
 // checkExcepted checks an entry of network.except: ADDRESS[:PORT] or NETWORK/BITS[:PORT].
 func checkExcepted(text string) *shape.Fault {
 	if _, err := policy.ParseException(text); err != nil {

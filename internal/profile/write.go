@@ -34,12 +34,12 @@ func quoted(name string) string {
 }
 
 // WithHosts returns the text of a profile with hosts inserted at the start of its
-// own network.allow list. Nothing else changes, comments included. It returns
+// own network.allow list, or another of network called key. Nothing else changes, comments included. It returns
 // false if the profile has no such list. The caller must decode the result to check
 // it: YAML can be written in more ways than this function handles.
-func WithHosts(src []byte, hosts []string) ([]byte, bool) {
+func WithHosts(src []byte, key string, hosts []string) ([]byte, bool) {
 	read, _ := shape.Decode(&shape.Document{}, src, schema, "profile")
-	list := read.Get("network").Get("allow").Items
+	list := read.Get("network").Get(key).Items
 	if len(list) == 0 {
 		return nil, false
 	}
@@ -64,9 +64,9 @@ func WithHosts(src []byte, hosts []string) ([]byte, bool) {
 }
 
 // quotedHost returns host in quotes if next, the text of the entry after it, has quotes,
-// or if host begins with *, which YAML would read as an alias.
+// or if host begins with * or [, which YAML would read as an alias or a list.
 func quotedHost(host, next string) string {
-	if strings.HasPrefix(next, `"`) || strings.HasPrefix(host, "*") {
+	if strings.HasPrefix(next, `"`) || host[0] == '*' || host[0] == '[' {
 		return strconv.Quote(host)
 	}
 	return host

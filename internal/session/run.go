@@ -18,6 +18,7 @@ import (
 	"claudebox/internal/linux/within"
 	"claudebox/internal/profile"
 	"claudebox/internal/sandbox/launch"
+	"claudebox/internal/session/live"
 	"claudebox/internal/workspace/aftermath"
 	"claudebox/internal/workspace/branch"
 	"claudebox/internal/workspace/cover"
@@ -45,6 +46,7 @@ type running struct {
 	began   time.Time
 	process int                // process 1 inside
 	git     *handover.Session  // between the user's git folders and the agent's
+	live    live.Server        // answers claudebox's commands
 	held    *branch.Held       // the branch that the agent works on; nil: it works in the user's folder
 	own     *aftermath.Session // of the agent's own folders, if it works on a branch
 
@@ -60,7 +62,7 @@ func (s *Session) Run() (err error) {
 	r := &running{Session: s, runner: launch.Runner{Signals: launch.Listen(s.heeded)}}
 	defer r.close()
 	for _, step := range []func() error{
-		r.openNetwork, s.Instance.Prepare, r.openBranch, r.handOver, r.fillBranch, r.openNix,
+		r.openNetwork, s.Instance.Prepare, r.listen, r.openBranch, r.handOver, r.fillBranch, r.openNix,
 		func() error { return r.broker.start(s) },
 		func() error { return r.keys.start(s.parts.git.keys, s.caller.Stderr) }, r.hold,
 	} {
@@ -91,6 +93,7 @@ func (s *Session) Run() (err error) {
 
 // close lets go of what is open, and waits for the processes that are to end by themselves.
 func (r *running) close() {
+	r.live.Close()
 	r.nix.close()
 	for _, hold := range r.holds {
 		hold.Release()

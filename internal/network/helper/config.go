@@ -2,6 +2,8 @@ package helper
 
 import (
 	"encoding/json"
+	"fmt"
+	"slices"
 
 	"claudebox/internal/network/link"
 	"claudebox/internal/network/policy"
@@ -41,6 +43,52 @@ type attach struct {
 type answer struct {
 	Error string `json:"error,omitempty"`
 }
+
+// Request asks for a [Report].
+type Request struct {
+	Last bool `json:"last,omitempty"` // the session is over
+	// Open are the rules that a session gets besides those of its [Config], from now on.
+	Open *Opening `json:"open,omitempty"`
+}
+
+// Opening is what the user lets a session reach while it runs: hosts in tier allow, addresses in tier inet. They are
+// written as in a profile.
+type Opening struct {
+	Allow  []string `json:"allow,omitempty"`
+	Except []string `json:"except,omitempty"`
+}
+
+// reply is the helper's answer to a [Request].
+type reply struct {
+	Report Report `json:"report"`
+	Error  string `json:"error,omitempty"` // why nothing was opened
+}
+
+// With returns the configuration with an opening. It returns an error if a rule of it is none for the tier.
+func (c Config) With(o Opening) (Config, error) {
+	if len(o.Allow) > 0 && c.Tier != policy.TierAllow || len(o.Except) > 0 && c.Tier != policy.TierInet {
+		return c, fmt.Errorf("tier %s has no such rule", c.Tier)
+	}
+	c.Allow, c.Except = slices.Clone(c.Allow), slices.Clone(c.Except)
+	for _, pattern := range o.Allow {
+		if entry := (Entry{Pattern: pattern}); !slices.Contains(c.Allow, entry) {
+			c.Allow = append(c.Allow, entry)
+		}
+	}
+	for _, text := range o.Except {
+		if !slices.Contains(c.Except, text) {
+			c.Except = append(c.Except, text)
+		}
+	}
+	if len(c.Allow)+len(c.Except) > mostRules {
+		return c, fmt.Errorf("a session has at most %d hosts", mostRules)
+	}
+	_, err := c.Rules()
+	return c, err
+}
+
+// mostRules bounds the rules that openings may add up to: each is compared with each name.
+const mostRules = 1000
 
 // Report has the hosts that were reached, and what was refused.
 type Report struct {

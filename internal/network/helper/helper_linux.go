@@ -57,9 +57,9 @@ type Helper struct {
 type process struct {
 	conn       wire
 	pid        int
-	stderr     *os.File    // see [spawn.Messages]
-	reports    chan Report // closed when the helper has ended
-	configured chan error  // has the result of sending the [Config]
+	stderr     *os.File   // see [spawn.Messages]
+	replies    chan reply // closed when the helper has ended
+	configured chan error // has the result of sending the [Config]
 }
 
 // Settings describe how a helper serves a sandbox.
@@ -119,7 +119,7 @@ func (h *Helper) startProcess() (p process, err error) {
 	if err != nil {
 		return process{}, err
 	}
-	p.conn, p.reports, p.configured = wire{conn.(*net.UnixConn)}, make(chan Report, 1), make(chan error, 1)
+	p.conn, p.replies, p.configured = wire{conn.(*net.UnixConn)}, make(chan reply, 1), make(chan error, 1)
 	if p.stderr, err = spawn.Messages(); err == nil {
 		p.pid, err = h.execute(p.stderr, theirs)
 	}
@@ -289,16 +289,16 @@ func (h *Helper) handOver(p process) error {
 // interface stays as long as this process has its descriptor.
 func (h *Helper) watch(p process) {
 	for {
-		var r Report
+		var r reply
 		if p.conn.receive(&r) != nil {
 			break
 		}
 		select {
-		case p.reports <- r:
+		case p.replies <- r:
 		default: // nobody asked for it, nor for the one before
 		}
 	}
-	close(p.reports)
+	close(p.replies)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
@@ -402,8 +402,9 @@ func (h *Helper) Close() Summary {
 	h.closed = true
 	if len(h.devices) > 0 {
 		var came bool
-		s.Report, came = h.running.report()
-		s.Lost = !came
+		var last reply
+		last, came = h.running.ask(Request{Last: true})
+		s.Report, s.Lost = last.Report, !came
 	}
 	h.release()
 	h.running.close()
@@ -429,21 +430,55 @@ func (h *Helper) Reap() {
 	h.running.pid = 0
 }
 
-// report asks a helper for a report up to now. It returns false if no valid report arrives in time.
-func (p process) report() (r Report, came bool) {
-	if p.conn.send(request{}) != nil {
+// Report asks for a report up to now. It returns false if none comes, as when the network has ended.
+func (h *Helper) Report() (Report, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed || len(h.devices) == 0 {
 		return Report{}, false
 	}
+	r, came := h.running.ask(Request{})
+	return r.Report, came
+}
+
+// Open lets the sandbox reach more from now on, until the session ends.
+func (h *Helper) Open(o Opening) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	config, err := h.config.With(o)
+	switch {
+	case err != nil:
+		return err
+	case h.closed || len(h.devices) == 0:
+		return errors.New("its network is not there")
+	}
+	r, came := h.running.ask(Request{Open: &o})
+	switch {
+	case !came:
+		return errors.New("the network helper does not answer")
+	case r.Error != "":
+		return errors.New(r.Error)
+	}
+	h.config = config // for the next process
+	return nil
+}
+
+// ask asks a helper. It returns false if no valid reply arrives in time.
+func (p process) ask(q Request) (r reply, came bool) {
 	select {
-	case r, came = <-p.reports:
+	case <-p.replies: // that came too late
+	default:
+	}
+	if p.conn.send(q) != nil {
+		return reply{}, false
+	}
+	select {
+	case r, came = <-p.replies:
 		return r, came
-	case <-time.After(reportTime):
-		return Report{}, false
+	case <-time.After(replyTime):
+		return reply{}, false
 	}
 }
 
-// reportTime bounds the wait for a report, which takes less than a millisecond.
-const reportTime = time.Second
-
-// request asks for a [Report].
-type request struct{}
+// replyTime bounds the wait for a reply, which takes less than a millisecond.
+const replyTime = time.Second

@@ -114,9 +114,17 @@ func (p ParentConn) Refuse(err error) error {
 	return err
 }
 
-// Asked waits until claudebox asks for the report. An error means that claudebox has
-// ended.
-func (p ParentConn) Asked() error { return p.conn.receive(&request{}) }
+// Asked waits until claudebox asks for a report. An error means that claudebox has ended.
+func (p ParentConn) Asked() (r Request, err error) {
+	err = p.conn.receive(&r)
+	return r, err
+}
 
-// Tell sends the report.
-func (p ParentConn) Tell(r Report) error { return p.conn.send(r) }
+// Tell sends a report, and why nothing was opened; nil: it was, or nothing was to be.
+func (p ParentConn) Tell(r Report, fault error) error {
+	said := reply{Report: r}
+	if fault != nil {
+		said.Error = fault.Error()
+	}
+	return p.conn.send(said)
+}

@@ -18,16 +18,16 @@ func TestAReportThatDoesNotComeIsLost(t *testing.T) {
 		answers func(wire)
 		came    bool
 	}{
-		"an empty one":  {func(w wire) { w.send(Report{}) }, true},
+		"an empty one":  {func(w wire) { w.send(reply{}) }, true},
 		"a longer one":  {func(w wire) { w.Write([]byte{0xff, 0, 0, 0}) }, false},
 		"its end alone": {func(w wire) { w.Close() }, false},
 	} {
 		ours, theirs := pair(t)
 		h := &Helper{closed: true}
-		p := process{conn: ours, reports: make(chan Report, 1)}
+		p := process{conn: ours, replies: make(chan reply, 1)}
 		go h.watch(p)
-		go func() { theirs.receive(&request{}); tc.answers(theirs) }()
-		if _, came := p.report(); came != tc.came {
+		go func() { theirs.receive(&Request{}); tc.answers(theirs) }()
+		if _, came := p.ask(Request{Last: true}); came != tc.came {
 			t.Errorf("%s: came %t; want %t", name, came, tc.came)
 		}
 	}
@@ -37,10 +37,10 @@ func TestAReportThatDoesNotComeIsLost(t *testing.T) {
 func TestReportsThatNobodyAskedForHideNoEnd(t *testing.T) {
 	ours, theirs := pair(t)
 	h := &Helper{closed: true}
-	p := process{conn: ours, reports: make(chan Report, 1)}
+	p := process{conn: ours, replies: make(chan reply, 1)}
 	go func() {
 		for range 3 {
-			theirs.send(Report{})
+			theirs.send(reply{})
 		}
 		theirs.Close()
 	}()

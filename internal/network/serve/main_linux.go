@@ -101,12 +101,42 @@ func serve(make NewAnswerer) error {
 	if err := parent.Ready(); err != nil {
 		return nil //nolint:nilerr // claudebox has ended
 	}
-	for parent.Asked() == nil { // claudebox asks when the session is over
-		s.stack.Finish()
-		if parent.Tell(s.journal.Report()) != nil {
-			break
+	return s.answer(parent)
+}
+
+// answer answers what claudebox asks until claudebox has ended.
+func (s *server) answer(parent helper.ParentConn) error {
+	for {
+		asked, err := parent.Asked()
+		if err != nil {
+			return nil //nolint:nilerr // claudebox has ended
+		}
+		if asked.Last {
+			s.stack.Finish()
+		}
+		var fault error
+		if asked.Open != nil {
+			fault = s.open(*asked.Open)
+		}
+		if parent.Tell(s.journal.Report(), fault) != nil {
+			return nil //nolint:nilerr // as above
 		}
 	}
+}
+
+// open changes the rules to those with an opening.
+func (s *server) open(o helper.Opening) error {
+	config, err := s.config.With(o)
+	if err != nil {
+		return err
+	}
+	rules, err := config.Rules()
+	if err != nil {
+		return err
+	}
+	rules.Answers = s.answers
+	s.config = config
+	s.stack.SetRules(rules)
 	return nil
 }
 
@@ -115,6 +145,8 @@ const reportTime = time.Second
 
 // server serves one sandbox.
 type server struct {
+	config  helper.Config
+	answers func(name string, port uint16) bool // see [policy.Rules]
 	stack   *stack.Stack
 	journal *journal.Journal
 	dns     *dns.Server   // nil: the sandbox has no DNS server
@@ -126,14 +158,15 @@ func newServer(c helper.Config, newAnswerer NewAnswerer) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &server{journal: &journal.Journal{}, known: make(chan struct{})}
+	s := &server{config: c, journal: &journal.Journal{}, known: make(chan struct{})}
 	var answerer flow.Answerer
 	if len(c.Broker) > 0 {
 		parent := os.NewFile(helper.BrokerSocket, "claudebox")
 		if answerer, err = newAnswerer(c.Broker, c.Roots, parent); err != nil {
 			return nil, err
 		}
-		rules.Answers = answerer.Answers
+		s.answers = answerer.Answers
+		rules.Answers = s.answers
 	}
 	via, err := upstream.Parse(c.Via)
 	if err != nil {
@@ -141,7 +174,8 @@ func newServer(c helper.Config, newAnswerer NewAnswerer) (*server, error) {
 	}
 	if rules.Tier != policy.TierNone {
 		s.dns = &dns.Server{
-			Knows: rules.Knows, Only: rules.Tier == policy.TierAllow, Names: dns.NewNames(c.Generation),
+			Knows: func(name string) bool { return s.stack.Knows(name) }, Only: rules.Tier == policy.TierAllow,
+			Names:     dns.NewNames(c.Generation),
 			Resolvers: dns.NewResolvers(dns.ResolvConf).Now, Unknown: s.journal.Unknown,
 		}
 	}

@@ -26,7 +26,7 @@ import (
 
 // Config describes what a stack serves.
 type Config struct {
-	Rules     policy.Rules
+	Rules     policy.Rules  // at first, see [Stack.SetRules]
 	FirstHost policy.Host   // until [Stack.SetHost] is called
 	DNS       *dns.Server   // nil: the sandbox has none
 	Answerer  flow.Answerer // nil: it answers no connections
@@ -131,11 +131,24 @@ func (s *Stack) tune() error {
 	return nil
 }
 
-// currentHost returns what this machine is connected to at present.
-func (s *Stack) currentHost() policy.Host {
+// current returns the rules, and what this machine is connected to, at present.
+func (s *Stack) current() (policy.Rules, policy.Host) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.host
+	return s.Rules, s.host
+}
+
+// Knows is [policy.Rules.Knows] by the rules at present.
+func (s *Stack) Knows(name string) bool {
+	rules, _ := s.current()
+	return rules.Knows(name)
+}
+
+// SetRules changes the rules to those that allow no less. Flows that are open stay so.
+func (s *Stack) SetRules(r policy.Rules) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.Rules = r
 }
 
 // SetHost changes what this machine is connected to. Open flows are judged again, and ended if they are
@@ -148,12 +161,13 @@ func (s *Stack) SetHost(h policy.Host) {
 	s.host = h
 	close(s.moved)
 	s.moved = make(chan struct{})
+	rules := s.Rules
 	s.mu.Unlock()
 	for _, o := range append(s.flows.all(), s.answererDials.all()...) {
 		if o.flow == (flow.Flow{}) {
 			continue
 		}
-		if v := policy.Judge(s.Rules, h, o.flow); v.Action == flow.Refuse {
+		if v := policy.Judge(rules, h, o.flow); v.Action == flow.Refuse {
 			s.Journal.Refused(o.flow, v.Why)
 			o.end()
 		}
@@ -162,7 +176,8 @@ func (s *Stack) SetHost(h policy.Host) {
 
 // judge decides about a flow, and tells the journal of a refusal.
 func (s *Stack) judge(f flow.Flow) flow.Verdict {
-	v := policy.Judge(s.Rules, s.currentHost(), f)
+	rules, host := s.current()
+	v := policy.Judge(rules, host, f)
 	if v.Action == flow.Refuse {
 		s.Journal.Refused(f, v.Why)
 	}

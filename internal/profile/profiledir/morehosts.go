@@ -2,6 +2,7 @@ package profiledir
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -14,7 +15,8 @@ import (
 	"claudebox/internal/profile"
 )
 
-// MoreHosts is a change of the user's profile that was prepared and not made yet: hosts to add to its network.allow.
+// MoreHosts is a change of the user's profile that was prepared and not made yet: hosts to add to its network.allow, in
+// tier inet addresses to add to its network.except.
 type MoreHosts struct {
 	File  string   // the profile's file, as messages name it
 	Hosts []string // the hosts to add: those that the profile does not list yet
@@ -25,7 +27,7 @@ type MoreHosts struct {
 
 const opAllowHost = "add hosts to the profile"
 
-// AddHosts prepares to add hosts to the network.allow of a profile. It writes nothing: [MoreHosts.Save] does, when the
+// AddHosts prepares to add hosts to the list of a profile. It writes nothing: [MoreHosts.Save] does, when the
 // user has agreed.
 func (f Files) AddHosts(ref string, hosts []string) (m MoreHosts, err error) {
 	if file := f.Plan(ref); file != "" {
@@ -37,14 +39,15 @@ func (f Files) AddHosts(ref string, hosts []string) (m MoreHosts, err error) {
 	if err != nil {
 		return m, err
 	}
-	if before.Network.Tier != profile.TierAllow {
+	list := before.Network.Listed()
+	if list == nil {
 		return m, diag.Errorf(opAllowHost,
 			"a list of hosts is for tier allow: `network: {tier: allow, allow: [anthropic]}`",
 			"profile %s has tier %s, which lists none", before.Name, before.Network.Tier)
 	}
 	for _, host := range hosts {
 		host = strings.ToLower(host)
-		if !slices.Contains(hostpattern.Expand(before.Network.Allow), host) && !slices.Contains(m.Hosts, host) {
+		if !slices.Contains(hostpattern.Expand(*list), host) && !slices.Contains(m.Hosts, host) {
 			m.Hosts = append(m.Hosts, host)
 		}
 	}
@@ -66,10 +69,15 @@ func (f Files) AddHosts(ref string, hosts []string) (m MoreHosts, err error) {
 }
 
 // edit sets m.text to the profile with the hosts. It loads the profile with that text to check it: compared with the
-// profile before, network.allow must have these hosts more, and the rest of network must be the same.
+// profile before, its list must have these hosts more, and the rest of network must be the same.
 func (m *MoreHosts) edit(files Files, ref string, before profile.Profile) error {
-	text, found := profile.WithHosts(m.was, m.Hosts)
-	byHand := "add them by hand: `network: {tier: allow, allow: [" + strings.Join(m.Hosts, ", ") + "]}`"
+	key := "allow"
+	if before.Network.Tier == profile.TierInet {
+		key = "except"
+	}
+	text, found := profile.WithHosts(m.was, key, m.Hosts)
+	byHand := fmt.Sprintf("add them by hand: `network: {tier: %s, %s: [%s]}`; --session needs no profile",
+		before.Network.Tier, key, strings.Join(m.Hosts, ", "))
 	if !found {
 		return diag.Errorf(opAllowHost, byHand, "%s has no list of hosts of its own", m.File)
 	}
@@ -77,10 +85,11 @@ func (m *MoreHosts) edit(files Files, ref string, before profile.Profile) error 
 	if err != nil {
 		return err
 	}
-	want := before.Network
-	want.Allow = slices.Sorted(slices.Values(append(slices.Clone(want.Allow), m.Hosts...)))
-	got := after.Network
-	got.Allow = slices.Sorted(slices.Values(got.Allow))
+	want, got := before.Network, after.Network
+	*want.Listed() = slices.Sorted(slices.Values(append(slices.Clone(*want.Listed()), m.Hosts...)))
+	if list := got.Listed(); list != nil {
+		*list = slices.Sorted(slices.Values(*list))
+	}
 	if !reflect.DeepEqual(got, want) {
 		return diag.Errorf(opAllowHost, byHand, "the list in %s is written in a way that only a person can add to",
 			m.File)

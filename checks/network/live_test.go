@@ -1,0 +1,215 @@
+//go:build lab
+
+package network_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"claudebox/checks/network/world"
+	"claudebox/checks/trial"
+)
+
+// other is the same user in another project.
+func (u *user) other(t *testing.T) *user {
+	t.Helper()
+	other := *u
+	other.project = filepath.Join(u.home, "other")
+	if err := os.Mkdir(other.project, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return &other
+}
+
+// waiting runs a session that asks for a URL, waits for the file "go", and asks again.
+func (u *user) waiting(t *testing.T, url string, flags ...string) <-chan outcome {
+	t.Helper()
+	const script = `ask() { curl -sS --max-time 20 "$1" 2>&1 || true; }
+		echo "before: $(ask $URL)"; touch tried; until [ -e go ]; do sleep 0.05; done; echo "after: $(ask $URL)"`
+	ended := make(chan outcome)
+	cmd := u.session(t, strings.ReplaceAll(script, "$URL", url), flags...)
+	go func() { ended <- run(t, cmd) }()
+	u.await(t, "tried")
+	return ended
+}
+
+// await waits for a file in the project.
+func (u *user) await(t *testing.T, name string) {
+	t.Helper()
+	for began := time.Now(); ; time.Sleep(20 * time.Millisecond) {
+		if _, err := os.Stat(filepath.Join(u.project, name)); err == nil {
+			return
+		}
+		if time.Since(began) > trial.Patience {
+			t.Fatalf("there is no %s", name)
+		}
+	}
+}
+
+// goOn lets a session of [user.waiting] ask again, and returns what it printed.
+func (u *user) goOn(t *testing.T, session <-chan outcome) string {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(u.project, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got := <-session
+	for _, name := range []string{"go", "tried"} {
+		_ = os.Remove(filepath.Join(u.project, name))
+	}
+	return got.stdout + got.stderr
+}
+
+// What the user allows counts at once, in the sessions that were meant, and in no other.
+func TestAHostIsAllowedWhileASessionRuns(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		profile     string
+		url         string
+		words       []string // of allow-host
+		before      string
+		after, said string
+		kept        string // what the profile holds afterwards
+	}{
+		"for the session, tier allow": {
+			"network: {tier: allow, allow: [good.test]}", "http://sub.good.test/",
+			[]string{"--session", "sub.good.test"},
+			"curl: (6)", "internet 6", "(tier allow) reaches it now: sub.good.test", "allow: [good.test]",
+		},
+		"for good, tier allow": {
+			"network: {tier: allow, allow: [good.test]}", "http://sub.good.test/",
+			[]string{"sub.good.test"},
+			"curl: (6)", "internet 6", "(tier allow) reaches it now: sub.good.test", "allow: [sub.good.test, good.test]",
+		},
+		"it is listed since": {
+			"network: {tier: allow, allow: [good.test]}", "http://good.test/",
+			[]string{"good.test"},
+			"internet 6", "internet 6", "lists all of them", "allow: [good.test]",
+		},
+		"for the session, tier inet": {
+			"network: inet", "http://192.168.77.2/",
+			[]string{"--session", "192.168.77.2:80"},
+			"curl: (7)", "LAN", "(tier inet) reaches it now: 192.168.77.2:80", "network: inet",
+		},
+		"for good, tier inet": {
+			"network: {tier: inet, except: [\"192.168.88.2\"]}", "http://192.168.77.2/",
+			[]string{"192.168.77.2:80"},
+			"curl: (7)", "LAN", "(tier inet) reaches it now: 192.168.77.2:80", `except: ["192.168.77.2:80", "192.168.88.2"]`,
+		},
+		"another port, tier inet": {
+			"network: inet", "http://192.168.77.2/", []string{"--session", "192.168.77.2:22"}, "curl: (7)", "curl: (7)", "reaches it now", "network: inet",
+		},
+		"this machine, tier inet": {
+			"network: inet", "http://192.168.77.10:8080/",
+			[]string{"--session", "127.0.0.1:8080"},
+			"curl: (7)", "curl: (7)", "it is this machine itself", "network: inet",
+		},
+		"this machine's address, tier inet": {
+			"network: inet", "http://192.168.77.10:8080/", []string{"--session", "192.168.77.10:8080"}, "curl: (7)", "curl: (7)", "", "network: inet",
+		},
+		"a name that leads home, tier allow": {
+			"network: {tier: allow, allow: [good.test]}", "http://rebind.test/", []string{"--session", "rebind.test"}, "curl: (6)", "curl: (7)", "reaches it now", "",
+		},
+		"an address, tier allow": {
+			"network: {tier: allow, allow: [good.test]}", "http://203.0.113.10/", []string{"--session", "203.0.113.10"}, "curl: (7)", "curl: (7)", "203.0.113.10", "",
+		},
+		"a whole domain, tier allow": {
+			"network: {tier: allow, allow: [good.test]}", "http://other.test/", []string{"--session", "*.test"}, "curl: (6)", "curl: (6)", "top-level domain", "",
+		},
+		"tier none": {
+			"network: none", "http://good.test/", []string{"--session", "good.test"}, "curl: (6)", "curl: (6)", "tier none has no network", "",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			u := newUser(t, world.New(t))
+			flags := u.profile(t, tc.profile+"\nnix: {daemon: off}")
+			other := u.other(t)
+			there := other.waiting(t, tc.url, flags...)
+			here := u.waiting(t, tc.url, flags...)
+			asked := run(t, u.claudebox(t, slices.Concat([]string{"allow-host", "--yes"}, flags, tc.words)...))
+			if said := asked.stdout + asked.stderr; !strings.Contains(said, tc.said) {
+				t.Errorf("allow-host says %q", said)
+			}
+			if got := u.goOn(t, here); !strings.Contains(got, "before: "+tc.before) || !strings.Contains(got, "after: "+tc.after) {
+				t.Errorf("the session: %s", got)
+			}
+			if got := other.goOn(t, there); !strings.Contains(got, "after: "+tc.before) {
+				t.Errorf("the session of another project: %s", got)
+			}
+			if text, err := os.ReadFile(flags[1]); err != nil || !strings.Contains(string(text), tc.kept) {
+				t.Errorf("the profile is %s, %v", text, err)
+			}
+		})
+	}
+}
+
+// A project's own profile lists fewer hosts than the user's. Another host in the user's would not count in a new launch.
+func TestWhatAProjectsProfileTakesAwayIsNotOpened(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct{ own, after, said string }{
+		"it lists fewer":       {"network: {tier: allow, allow: !replace [good.test]}", "curl: (6)", "narrows the network"},
+		"it narrows the tier":  {"network: none", "curl: (6)", "tier none has no network"},
+		"it takes nothing":     {"packages: []", "internet 6", "reaches it now"},
+		"it asks for more":     {"network: {allow: [other.test]}", "internet 6", "reaches it now"},
+		"it is no profile now": {"network: [", "curl: (6)", "does not take it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			u := newUser(t, world.New(t))
+			flags := u.profile(t, "network: {tier: allow, allow: [good.test, rebind.test]}\nnix: {daemon: off}")
+			own := filepath.Join(u.project, ".claudebox.yaml")
+			late := strings.HasSuffix(name, "now") // else the session would not begin
+			if !late {
+				write(t, own, tc.own)
+			}
+			session := u.waiting(t, "http://sub.good.test/", flags...)
+			if late {
+				write(t, own, tc.own)
+			}
+			asked := run(t, u.claudebox(t, slices.Concat([]string{"allow-host", "--yes"}, flags, []string{"sub.good.test"})...))
+			if said := asked.stdout + asked.stderr; !strings.Contains(said, tc.said) {
+				t.Errorf("allow-host says %q", said)
+			}
+			if got := u.goOn(t, session); !strings.Contains(got, "after: "+tc.after) {
+				t.Errorf("the session: %s", got)
+			}
+		})
+	}
+}
+
+// Even a user who lets the agent see claudebox's own folder does not let it open its sandbox.
+func TestNoAgentOpensItsOwnSandbox(t *testing.T) {
+	t.Parallel()
+	u := newUser(t, world.New(t))
+	const script = `place=/opt/own/live; ls $place/* 2>/dev/null || exit 3
+		for file in $place/*; do curl -sS --max-time 5 --unix-socket $file -d '{"open":{"allow":["sub.good.test"]}}' http://x/ 2>&1 || true; done
+		python3 - <<'END'
+import glob, os, socket
+for file in glob.glob("/opt/own/live/*"):
+    s = socket.socket(socket.AF_UNIX)
+    s.connect(file)
+    s.send(b'{"open":{"allow":["sub.good.test"]}}\n')
+    print(s.recv(4096))
+END
+		curl -sS http://sub.good.test/ 2>&1 || true`
+	plain := u.profile(t, "network: {tier: allow, allow: [good.test]}")
+	if got := run(t, u.session(t, script, plain...)); got.status != 3 {
+		t.Errorf("a sandbox sees the place: %+v", got)
+	}
+	lent := u.profile(t, "network: {tier: allow, allow: [good.test]}\nmounts: [{host: ~/.claudebox, sandbox: /opt/own, mode: ro, secret: true}]")
+	got := run(t, u.session(t, script, lent...))
+	if !strings.Contains(got.stdout, "you are not outside of all sandboxes") || !strings.Contains(got.stdout, "curl: (6)") {
+		t.Errorf("%+v", got)
+	}
+}
+
+func write(t *testing.T, file, text string) {
+	t.Helper()
+	if err := os.WriteFile(file, []byte(text+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,185 @@
+package session
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"claudebox/internal/diag"
+	"claudebox/internal/network/helper"
+	"claudebox/internal/network/hostpattern"
+	"claudebox/internal/profile"
+	"claudebox/internal/profile/trust"
+	"claudebox/internal/session/live"
+	"claudebox/internal/workspace/project"
+)
+
+// listen begins to answer claudebox's commands about this session.
+func (r *running) listen() (err error) {
+	r.live, err = live.Serve(r.folders.Home, live.Info{
+		Began: time.Now(), Project: r.project.Path, Dir: r.Facts.Cwd, Kind: r.plan.Project, Profile: r.fullRef(),
+		Plan: r.options.Plan, Network: r.options.Network, Tier: r.Launch.Tier, Branch: r.options.Branch,
+	}, r.answer)
+	return err
+}
+
+// fullRef is [call.ref], of a file its absolute path.
+func (c call) fullRef() string {
+	if ref := c.ref(); !profile.IsFile(ref) {
+		return ref
+	}
+	return canonical(c.files().Absolute(c.ref(), diag.Position{}))
+}
+
+// answer answers a question of a command outside.
+func (r *running) answer(q live.Question) (a live.Answer) {
+	if q.Open == nil {
+		return a
+	}
+	err := errors.New("its network cannot be changed")
+	if r.network.helper != nil {
+		err = r.network.helper.Open(*q.Open)
+	}
+	if err != nil {
+		a.Error = err.Error()
+	}
+	return a
+}
+
+// Live is a session that runs, as a command outside sees it.
+type Live struct {
+	live.Info
+	call call // as the session was called
+}
+
+// LiveSessions lists the sessions that run: the one called id, else those of the caller's project and profile.
+func LiveSessions(c Caller, o Options, id string) (list []Live, err error) {
+	asked, err := newCall(c, o, looking)
+	if err != nil {
+		return nil, err
+	}
+	const op = "find the sessions that run"
+	infos, err := live.List(asked.folders.Home)
+	if err != nil {
+		return nil, &diag.Error{Op: op, Err: err, Remedy: "make that folder yours alone"}
+	}
+	root, err := project.GitRoot(asked.Facts.Cwd, asked.Facts.Home)
+	if err != nil {
+		return nil, &diag.Error{Op: op, Err: err}
+	}
+	here := []string{root, canonical(asked.Facts.Cwd)}
+	for _, info := range infos {
+		if info.ID == id || id == "" && slices.Contains(here, info.Project) && info.Profile == asked.fullRef() {
+			list = append(list, Live{info, asked.like(info)})
+		}
+	}
+	if id != "" && len(list) == 0 {
+		return nil, diag.Errorf(op, "leave the id out for all of this project", "there is no session %s", diag.Name(id))
+	}
+	return list, nil
+}
+
+// like returns the call by which a session was made.
+func (c call) like(info live.Info) call {
+	c.Facts.Cwd = info.Dir
+	c.options = Options{Profile: info.Profile, Plan: info.Plan, Network: info.Network, Branch: info.Branch}
+	return c
+}
+
+// String says which session it is.
+func (l Live) String() string {
+	text := "session " + l.ID + " (tier " + l.Tier
+	if l.Branch != "" {
+		text += ", branch " + diag.Name(l.Branch)
+	}
+	return text + ")"
+}
+
+// Open lets the session reach more hosts until it ends, in tier inet addresses of the user's own network. It returns
+// an error if a new launch like it would not reach them although the user's profile listed them.
+func (l Live) Open(hosts []string) error {
+	if err := l.Judge(hosts); err != nil {
+		return err
+	}
+	o := helper.Opening{Allow: hostpattern.Expand(hosts)}
+	if l.Tier == profile.TierInet {
+		o = helper.Opening{Except: hosts}
+	}
+	_, err := live.Ask(l.call.folders.Home, l.ID, live.Question{Open: &o})
+	return err
+}
+
+// Judge returns an error if the session cannot be let reach hosts.
+func (l Live) Judge(hosts []string) error {
+	switch l.Tier {
+	case profile.TierAllow, profile.TierInet:
+	case profile.TierFull:
+		return errors.New("tier full reaches what this machine reaches")
+	default:
+		return errors.New("tier " + l.Tier + " has no network: start another session with --network inet")
+	}
+	for _, text := range hosts {
+		if message, remedy := profile.HostFault(l.Tier, text); message != "" {
+			if l.Tier == profile.TierInet {
+				message += "; tier inet reaches every host of the internet"
+			}
+			return errors.New(strings.TrimSuffix(message+"; "+remedy, "; "))
+		}
+	}
+	return l.call.judgeProjectList(l.Kind)
+}
+
+// judgeProjectList returns an error if the project's own profile takes away something of the network that the user's
+// grants: what the user's would list besides might not count then.
+func (c call) judgeProjectList(kind string) error {
+	if c.options.Plan != "" {
+		return nil // it does not count
+	}
+	root, err := c.Facts.Cwd, error(nil)
+	if kind == profile.ProjectGitRoot {
+		root, err = project.GitRoot(root, c.Facts.Home)
+	}
+	if err != nil {
+		return err
+	}
+	file, err := trust.Read(root)
+	if file == nil || err != nil {
+		return err
+	}
+	verdict, err := trustStore(c).Find(file.Path)
+	if err != nil {
+		return err
+	}
+	if verdict.On(*file) && !verdict.Allowed {
+		return nil
+	}
+	base, got, err := c.laidOver(*file, verdict)
+	if err != nil {
+		return err
+	}
+	has := func(list []string) func(string) bool { return func(s string) bool { return slices.Contains(list, s) } }
+	lacks := func(got, base []string) bool {
+		got, base = hostpattern.Expand(got), hostpattern.Expand(base)
+		return len(base) == 0 && len(got) > 0 || slices.ContainsFunc(base, not(has(got)))
+	}
+	if got.Tier != base.Tier || lacks(got.Allow, base.Allow) || lacks(got.Except, base.Except) {
+		return errors.New(file.Name() + " of the project narrows the network, and could leave them out: " +
+			"change it, or `claudebox deny` it, and start again")
+	}
+	return nil
+}
+
+func not(is func(string) bool) func(string) bool { return func(s string) bool { return !is(s) } }
+
+// laidOver returns the network of the user's profile, and what a launch makes of it with the project's laid over it.
+func (c call) laidOver(file trust.File, verdict trust.Verdict) (base, got profile.Network, err error) {
+	files := c.files()
+	under, asked, _, err := profile.LoadOver(c.ref(), files.Shown(file.Path), file.Source, files)
+	if err != nil {
+		return base, got, err
+	}
+	under, asked = under.WithTier(c.options.Network), asked.WithTier(c.options.Network)
+	made, _ := verdict.Decide(file, under, asked, place(c.Facts, file))
+	return under.Network.Under(under.Network.Tier), made.Network.Under(made.Network.Tier), nil
+}

@@ -1,0 +1,235 @@
+// Package live is how claudebox's commands reach the sessions that run. Each session listens on a socket in a folder of
+// CLAUDEBOX_HOME, which no sandbox sees, and answers the user's own processes outside of any sandbox.
+package live
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"claudebox/internal/diag"
+	"claudebox/internal/linux/accept"
+	"claudebox/internal/network/helper"
+)
+
+// Info says which session it is.
+type Info struct {
+	ID      string    `json:"id"`
+	Began   time.Time `json:"began"`
+	Project string    `json:"project"`           // its folder
+	Dir     string    `json:"dir"`               // where claudebox was called
+	Kind    string    `json:"kind"`              // the profile's `project`
+	Profile string    `json:"profile"`           // its name, or the absolute path of its file
+	Plan    string    `json:"plan,omitempty"`    // of --plan
+	Network string    `json:"network,omitempty"` // of --network
+	Tier    string    `json:"tier"`
+	Branch  string    `json:"branch,omitempty"`
+}
+
+// Question is what a command asks of a session. The zero Question asks for its [Info] alone.
+type Question struct {
+	Open *helper.Opening `json:"open,omitempty"` // let these be reached from now on
+}
+
+// Answer is the session's answer.
+type Answer struct {
+	Info  Info   `json:"info"`
+	Error string `json:"error,omitempty"` // why it could not be done
+}
+
+const (
+	folder     = "live" // in CLAUDEBOX_HOME
+	unfinished = ".new-"
+	most       = 1 << 20 // bytes of a question or an answer
+	together   = 16      // questions at a time
+	patience   = 5 * time.Second
+)
+
+// Server answers for one session. The zero Server does nothing.
+type Server struct {
+	listener *net.UnixListener
+	file     string
+}
+
+// Serve begins to answer questions about a session, whose ID it sets. home is CLAUDEBOX_HOME. answer is called from
+// many goroutines.
+func Serve(home string, info Info, answer func(Question) Answer) (s Server, err error) {
+	dir, err := open(home, true)
+	if err != nil {
+		return s, diag.Wrap("make "+filepath.Join(home, folder), err, "make its folder writable for you alone")
+	}
+	defer dir.Close()
+	info.ID = strings.ToLower(rand.Text()[:8])
+	// Under another name at first: a socket that nobody listens on yet looks like one that was left behind.
+	at := within(dir, unfinished+info.ID)
+	s.file = filepath.Join(home, folder, info.ID)
+	s.listener, err = net.ListenUnix("unix", &net.UnixAddr{Name: at, Net: "unix"})
+	if err == nil {
+		s.listener.SetUnlinkOnClose(false)
+		err = unix.Renameat(int(dir.Fd()), unfinished+info.ID, int(dir.Fd()), info.ID)
+	}
+	if err != nil {
+		s.Close()
+		return Server{}, diag.Wrap("listen in "+filepath.Join(home, folder), err, "make that folder writable for you")
+	}
+	go accept.Each(s.listener, make(chan struct{}, together), func(c net.Conn) { //nolint:errcheck // it was closed
+		defer c.Close()
+		serve(c.(*net.UnixConn), info, answer)
+	})
+	return s, nil
+}
+
+func serve(c *net.UnixConn, info Info, answer func(Question) Answer) {
+	_ = c.SetDeadline(time.Now().Add(patience))
+	if err := judge(c); err != nil {
+		_ = json.NewEncoder(c).Encode(Answer{Error: err.Error()})
+		_, _ = io.CopyN(io.Discard, c, most) // the question is not read, but its end is waited for
+		return
+	}
+	var q Question
+	if json.NewDecoder(io.LimitReader(c, most)).Decode(&q) != nil {
+		return
+	}
+	said := answer(q)
+	said.Info = info
+	_ = json.NewEncoder(c).Encode(said)
+}
+
+// Close ends the answers.
+func (s Server) Close() {
+	if s.listener != nil {
+		s.listener.Close()
+		_ = os.Remove(s.file)
+	}
+}
+
+// judge returns an error unless the other end is a process of the user's in this process's user namespace. No process
+// of a sandbox is.
+func judge(c *net.UnixConn) error {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var peer *unix.Ucred
+	controlled := raw.Control(func(fd uintptr) {
+		peer, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	})
+	if err := errors.Join(controlled, err); err != nil {
+		return err
+	}
+	ours, err := os.Readlink("/proc/self/ns/user")
+	if err != nil {
+		return err
+	}
+	theirs, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/user", peer.Pid))
+	if err != nil || theirs != ours || int(peer.Uid) != os.Getuid() {
+		return errors.New("you are not outside of all sandboxes and containers, where this session was started")
+	}
+	return nil
+}
+
+// open opens the folder of the sockets, which only the user may enter.
+func open(home string, make bool) (*os.File, error) {
+	at := filepath.Join(home, folder)
+	if make {
+		if err := os.Mkdir(at, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+			return nil, err
+		}
+	}
+	fd, err := unix.Open(at, unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: at, Err: err}
+	}
+	dir := os.NewFile(uintptr(fd), at)
+	var st unix.Stat_t
+	if err = unix.Fstat(fd, &st); err == nil && (st.Mode&0o077 != 0 || int(st.Uid) != os.Getuid()) {
+		err = errors.New("it is not a folder that only you can enter")
+	}
+	if err != nil {
+		dir.Close()
+		return nil, err
+	}
+	return dir, nil
+}
+
+// within returns a path of at most 108 bytes, as sockets need it (unix(7)), of a name in an open folder.
+func within(dir *os.File, name string) string {
+	return fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), name)
+}
+
+// Ask asks the session called id. It returns [ErrGone] if there is none.
+func Ask(home, id string, q Question) (a Answer, err error) {
+	dir, err := open(home, false)
+	if errors.Is(err, fs.ErrNotExist) {
+		return a, ErrGone
+	}
+	if err != nil {
+		return a, err
+	}
+	defer dir.Close()
+	return ask(dir, id, q)
+}
+
+// ErrGone is returned for a session that does not run.
+var ErrGone = errors.New("no such session runs")
+
+func ask(dir *os.File, id string, q Question) (a Answer, err error) {
+	if id != filepath.Base(id) || strings.HasPrefix(id, ".") {
+		return a, ErrGone
+	}
+	c, err := net.DialTimeout("unix", within(dir, id), patience)
+	switch {
+	case errors.Is(err, unix.ECONNREFUSED):
+		_ = unix.Unlinkat(int(dir.Fd()), id, 0) // its claudebox was killed
+		return a, ErrGone
+	case errors.Is(err, fs.ErrNotExist):
+		return a, ErrGone
+	case err != nil:
+		return a, err
+	}
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(patience))
+	if err = json.NewEncoder(c).Encode(q); err == nil {
+		err = json.NewDecoder(io.LimitReader(c, most)).Decode(&a)
+	}
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return a, errors.New("it does not answer: is it suspended?")
+	case errors.Is(err, io.EOF), errors.Is(err, unix.ECONNRESET), errors.Is(err, unix.EPIPE):
+		return a, ErrGone
+	case err == nil && a.Error != "":
+		return a, errors.New(a.Error)
+	}
+	return a, err
+}
+
+// List returns the sessions that run, the oldest first. One that does not answer is left out.
+func List(home string) (list []Info, err error) {
+	dir, err := open(home, false)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
+	for _, name := range names {
+		if a, err := ask(dir, name, Question{}); err == nil {
+			list = append(list, a.Info)
+		}
+	}
+	slices.SortFunc(list, func(a, b Info) int { return a.Began.Compare(b.Began) })
+	return list, err
+}

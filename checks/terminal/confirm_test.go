@@ -79,6 +79,16 @@ func TestWithoutATerminalItIsRefusedWithARemedy(t *testing.T) {
 	}
 }
 
+// An editor that was started in a terminal has pipes for all streams of what it starts: nobody would see a question.
+func TestNothingIsAskedOnATerminalThatNoStreamLeadsTo(t *testing.T) {
+	w := newWorld(t)
+	own := w.claudebox()
+	c := on(t, w.command("bash", "-c", `"$@" </dev/null 2>&1 | cat; exit ${PIPESTATUS[0]}`, "bash", own.Args[0], own.Args[1], own.Args[2]))
+	if got := c.end(t); got != 125 || !strings.Contains(c.text(), "there is no terminal to ask on") || strings.Contains(c.text(), question) {
+		t.Errorf("status %d:\n%s", got, c.text())
+	}
+}
+
 func TestYesAsksNothingAndSaysOneLine(t *testing.T) {
 	w := newWorld(t)
 	c := on(t, w.claudebox("--yes"))

@@ -53,7 +53,9 @@ inside a bubblewrap sandbox. A profile says what the agent may have; its
 packages are pinned store paths; what you are shown is what runs.
 
 Words that are not claudebox's own go to the agent, in order. Behind -- all
-words are the agent's; behind its first word so are -h, -v and their long forms.`
+words are the agent's; behind its first word so are -h, -v and their long forms.
+The path of the agent's program, as editors name it to a process wrapper, says
+that the agent is wanted, and all words behind it are the agent's.`
 
 const rootExample = `  claudebox                          start the agent in this folder
   claudebox -P work --continue       profile work; --continue is the agent's

@@ -90,7 +90,7 @@ func startSeen(sys System, o options, command []string, seen grant.Set) (approve
 	if slices.Equal(seen, about.now) {
 		s.Instance.Approve(about.name, audit.EncodeApproval(seen))
 	} else {
-		if approved, err = approve(sys, s, about, o.Yes); err != nil || approved != nil {
+		if approved, err = approve(sys, s, about, o); err != nil || approved != nil {
 			return approved, err
 		}
 		sys.announce(s)
@@ -208,8 +208,8 @@ func (a subject) grants(s *session.Session) bool {
 // approve shows what will enter and asks, unless a flag, the profile, or an earlier
 // answer makes that needless. It returns what was approved; nil, if nobody was
 // asked. If the flag or the profile says not to ask, it fails where [refuseLinked] does.
-func approve(sys System, s *session.Session, about subject, yes bool) (approved grant.Set, err error) {
-	if yes || s.Confirm() == "never" {
+func approve(sys System, s *session.Session, about subject, o options) (approved grant.Set, err error) {
+	if o.Yes || s.Confirm() == "never" {
 		return nil, refuseLinked(s, about.approved)
 	}
 	if s.Confirm() == "changed" && !about.grants(s) {
@@ -218,11 +218,24 @@ func approve(sys System, s *session.Session, about subject, yes bool) (approved 
 		}
 		return nil, nil
 	}
+	if o.Called != "" {
+		return nil, refuseToAsk(s, o)
+	}
 	var changes []grant.Change
 	if len(about.approved) > 0 {
 		changes = audit.Sides(s.Launch, about.approved, about.now).Changes()
 	}
 	return about.now, sys.question(s, changes)
+}
+
+// refuseToAsk is the error, of one line, of a launch that an editor asked for and that the user must be asked about: an
+// editor shows the last line, and has no terminal, but for one perhaps that it was started from.
+func refuseToAsk(s *session.Session, o options) error {
+	if s.Confirm() == "always" {
+		return errors.New("the profile asks at each start, which an editor cannot: write `confirm: changed` there")
+	}
+	return errors.New("you were not asked yet about what enters: run `" +
+		strings.TrimSpace("claudebox "+o.sandboxWords()) + "` here once in a terminal")
 }
 
 // question shows what will enter, with its changes since the last answer, and asks

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"claudebox/internal/agent"
 	"claudebox/internal/diag"
 	"claudebox/internal/diag/spelling"
 	"claudebox/internal/session"
@@ -100,10 +101,15 @@ func (f launchFlag) values() []string {
 
 // split divides a command line into claudebox's options and the agent's words. A "--"
 // ends claudebox's options; one after a word of the agent is itself a word of the agent.
-// It fails on a flag without its value, and on a widening flag after the agent's first word.
+// An agent's program, as an editor calls a wrapper with it, ends them too. It fails on a flag without its value, and on
+// a widening flag after the agent's first word.
 func split(args []string) (options, error) {
 	var o options
 	for len(args) > 0 {
+		if program, used := agent.Called(args); used > 0 && len(o.Words) == 0 {
+			o.Called, o.Words = program, slices.Clone(args[used:])
+			break
+		}
 		if args[0] == "--" {
 			if len(o.Words) == 0 {
 				args = args[1:]

@@ -69,10 +69,15 @@ func confirm(question, remedy string) error {
 	return err
 }
 
-// ask asks on the terminal itself, whatever the standard streams are, and returns the answer in small letters. Without
-// a terminal it returns an error with remedy: silence is not consent. After Ctrl-D the answer is empty.
+// ask asks on the terminal itself, and returns the answer in small letters. Without a terminal, and where none of the
+// standard streams is one (an editor that was started in a terminal has pipes for all of them), it returns an error
+// with remedy: silence is not consent. After Ctrl-D the answer is empty.
 func ask(question, remedy string) (string, error) {
-	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
+	var tty *os.File
+	err := errors.ErrUnsupported
+	if isTerminal(os.Stdin) || isTerminal(os.Stdout) || isTerminal(os.Stderr) {
+		tty, err = os.OpenFile("/dev/tty", os.O_RDWR, 0)
+	}
 	if err != nil {
 		return "", diag.Errorf("ask for confirmation", remedy, "there is no terminal to ask on")
 	}

@@ -50,6 +50,11 @@ func agentOf(in inputs, k *keeper) (made agentPart, err error) {
 		return made, nil
 	}
 	p := in.plan
+	if called := in.options.Called; called != "" && !agent.Is(called, p.Agent.Name) {
+		return made, diag.Errorf("start "+diag.Name(called), "run another program in the same sandbox with `claudebox "+
+			"shell -- PROGRAM`, or put `--` before its path to give that to the agent",
+			"it is not the agent of profile %s, %s", p.Profile, p.Agent.Name)
+	}
 	program, err := findAgent(in, p.Agent.Name, p.Agent.Command)
 	if err != nil {
 		return made, err

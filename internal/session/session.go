@@ -50,6 +50,7 @@ type Options struct {
 	NoReport               bool     // say nothing when the session ends
 	ReportJSON             string   // file for the report at the end; empty: none
 	Words                  []string // for the agent, in order
+	Called                 string   // the agent's program as an editor named it, see [agent.Called]; empty: none did
 }
 
 // Purpose says what a session is made for.

@@ -26,9 +26,6 @@ func (s *Stack) Attach(fd int, kind link.Kind, lost func(error)) error {
 	if err != nil {
 		return err
 	}
-	if canJoin(kind) {
-		s.together = d.together
-	}
 	return s.attach(d)
 }
 

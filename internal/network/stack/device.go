@@ -3,7 +3,6 @@ package stack
 import (
 	"encoding/binary"
 	"os"
-	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -24,10 +23,6 @@ type device struct {
 	head int // bytes before the IP header
 	to   tcpipstack.NetworkDispatcher
 	lost func(error)
-
-	mu         sync.Mutex
-	collecting int // calls of [device.together]
-	collected
 }
 
 // newDevice takes over the descriptor of an interface. It calls lost when the interface is gone.
@@ -110,14 +105,7 @@ func (d *device) deliver(begin, rest *buffer.View, n int) *buffer.View {
 
 // WritePackets implements [tcpipstack.LinkEndpoint]. Packets that the kernel has no room for are dropped.
 func (d *device) WritePackets(list tcpipstack.PacketBufferList) (int, tcpip.Error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	for i, p := range list.AsSlice() {
-		if d.collecting > 0 && isData(p) {
-			d.collect(p)
-			continue
-		}
-		d.writeCollected() // the order stays
 		if err := d.write(p); err != nil {
 			return i, &tcpip.ErrNoBufferSpace{}
 		}
@@ -126,11 +114,6 @@ func (d *device) WritePackets(list tcpipstack.PacketBufferList) (int, tcpip.Erro
 }
 
 func (d *device) write(p *tcpipstack.PacketBuffer) error {
-	return d.writePieces(p, p.HeaderSize(), p.Data().Size(), p.AsSlices())
-}
-
-// writePieces writes a packet of the same kind as p, which has so many bytes of headers and of content.
-func (d *device) writePieces(p *tcpipstack.PacketBuffer, headers, content int, pieces [][]byte) error {
 	head := make([]byte, d.head)
 	if d.head > virtioHeader {
 		header.Ethernet(head[virtioHeader:]).Encode(&header.EthernetFields{
@@ -139,11 +122,11 @@ func (d *device) writePieces(p *tcpipstack.PacketBuffer, headers, content int, p
 		})
 	}
 	if o := p.GSOOptions; o.Type != tcpipstack.GSONone {
-		describe(head, o, d.head-virtioHeader, headers, content)
+		describe(head, o, d.head-virtioHeader, p.HeaderSize(), p.Data().Size())
 	}
 	all := append(make([][]byte, 0, 32), head)
 	for {
-		if _, err := unix.Writev(d.fd, append(all, pieces...)); err != unix.EINTR {
+		if _, err := unix.Writev(d.fd, append(all, p.AsSlices()...)); err != unix.EINTR {
 			return err
 		}
 	}

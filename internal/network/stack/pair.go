@@ -21,16 +21,15 @@ import (
 // connection. The end of one connection's data ends the data of the other one; a reset
 // of one resets the other.
 type pair struct {
-	inner    *inner
-	outer    *net.TCPConn
-	open     *openFlow
-	together func(send func()) // see [device.together]
-	once     sync.Once
+	inner *inner
+	outer *net.TCPConn
+	open  *openFlow
+	once  sync.Once
 }
 
 // newPair makes a pair that has no inner connection yet.
 func (s *Stack) newPair(outer *net.TCPConn, open *openFlow) *pair {
-	return &pair{outer: outer, open: open, together: s.together}
+	return &pair{outer: outer, open: open}
 }
 
 // lingerTime is how long the rest of the data may take to go out after the sandbox has reset the connection.
@@ -249,11 +248,9 @@ func (p *pair) copyDown() error {
 			if a.count, seen = countUnread(a.fd); seen != nil {
 				return seen != unix.EAGAIN
 			}
-			p.together(func() {
-				var n int64
-				n, failed = p.inner.endpoint.Write(&a, tcpip.WriteOptions{})
-				p.open.received.Add(n)
-			})
+			var n int64
+			n, failed = p.inner.endpoint.Write(&a, tcpip.WriteOptions{})
+			p.open.received.Add(n)
 			return true
 		})
 		switch {

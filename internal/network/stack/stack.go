@@ -60,9 +60,8 @@ type Stack struct {
 	answererDials flows
 	journalled    journalled
 	syns          syns
-	udps          chan struct{}     // has an element for each exchange of datagrams
-	pings         chan struct{}     // has an element for each echo request
-	together      func(send func()) // see [device.together]
+	udps          chan struct{} // has an element for each exchange of datagrams
+	pings         chan struct{} // has an element for each echo request
 	// Tests replace these two functions.
 	dialOut dialFunc
 	pingOut func(to netip.Addr, message []byte) []byte
@@ -89,7 +88,6 @@ func New(ctx context.Context, c Config) (*Stack, error) {
 		moved: make(chan struct{}), waitEnd: time.Now().Add(longestWait),
 	}
 	s.dialOut, s.pingOut = s.dialHost, ping
-	s.together = func(send func()) { send() }
 	s.gvisor = tcpipstack.New(tcpipstack.Options{
 		NetworkProtocols: []tcpipstack.NetworkProtocolFactory{
 			// Published ports are dialled at the sandbox's 127.0.0.1, and answers come from there.

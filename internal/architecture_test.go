@@ -49,8 +49,8 @@ var modules = map[string][]string{
 	"network/serve":   {"gvisor.dev/gvisor/pkg/log"},
 	"network/dns":     {"golang.org/x/net/dns/dnsmessage"},
 	"network/stack": {
-		tcpip, tcpip + "/adapters/gonet", tcpip + "/checksum", tcpip + "/header", tcpip + "/link/fdbased", tcpip + "/link/nested",
-		tcpip + "/network/arp", tcpip + "/network/ipv4", tcpip + "/network/ipv6", tcpip + "/stack",
+		tcpip, tcpip + "/adapters/gonet", tcpip + "/checksum", tcpip + "/header", tcpip + "/link/channel", tcpip + "/link/nested",
+		tcpip + "/network/ipv4", tcpip + "/network/ipv6", tcpip + "/stack",
 		tcpip + "/transport/icmp", tcpip + "/transport/tcp", tcpip + "/transport/udp",
 		"gvisor.dev/gvisor/pkg/buffer", "gvisor.dev/gvisor/pkg/waiter",
 	},

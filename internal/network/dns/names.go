@@ -24,7 +24,8 @@ type Names struct {
 	name   []string // by number less first; name[0] is empty
 }
 
-// Generations is how many Names can exist that have no address in common. It is at least [link.MostHelpers].
+// Generations is how many Names can exist that have no address in common. It is at least the number of
+// helpers that a session may have.
 const Generations = (1 << (32 - 15)) / (2 * mostNames)
 
 // NewNames makes an empty Names for the helper that is started after as many others as generation says. Names whose

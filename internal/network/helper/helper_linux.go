@@ -46,8 +46,7 @@ type Helper struct {
 	config    Config
 	running   process
 	attach    attach
-	devices   []int // of the interface's other end, see [link.Made]; kept for another process
-	sockets   []int // listeners inside and sockets for [::1] inside; kept for another process
+	inside    []int // the interface's other end, listeners and sockets for [::1]; kept for another process
 	closed    bool
 	restarted int         // how often another process was started
 	ending    *time.Timer // calls ended, unless Close is called before; nil: it is not to
@@ -202,7 +201,7 @@ func (h *Helper) Attach() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.attach = attach{Kind: made.Kind, Out: made.Ports, Sockets6: made.Sockets6, In: h.ports.inside, Log: h.log != nil}
-	h.devices, h.sockets = fds[:made.Ends], fds[made.Ends:]
+	h.inside = fds
 	if err := h.handOver(h.running); err != nil {
 		return &diag.Error{Op: op, Err: err, Remedy: "run `claudebox check`"}
 	}
@@ -236,7 +235,7 @@ func (h *Helper) receiveMade() (link.Made, []int, error) {
 		return link.Made{}, nil, &diag.Error{Op: op, Err: err}
 	}
 	fds, err := descriptorsIn(rights[:m])
-	if err != nil || made.Ends < 1 || made.Sockets6 < 0 || len(fds) != made.Ends+len(made.Ports)+made.Sockets6 {
+	if err != nil || made.Sockets6 < 0 || len(fds) != 1+len(made.Ports)+made.Sockets6 {
 		return link.Made{}, nil, diag.Errorf(op, "", "bug: %d descriptors came from the stage, %v", len(fds), err)
 	}
 	for _, fd := range fds {
@@ -261,7 +260,7 @@ const readyTime = 10 * time.Second
 func (h *Helper) handOver(p process) error {
 	_ = p.conn.SetDeadline(time.Now().Add(readyTime))
 	defer p.conn.SetDeadline(time.Time{})
-	fds := slices.Concat(h.devices[:1], h.sockets, h.ports.descriptors())
+	fds := slices.Concat(h.inside, h.ports.descriptors())
 	if h.log != nil {
 		fds = append(fds, int(h.log.Fd()))
 	}
@@ -339,14 +338,13 @@ func (h *Helper) endUnlessClosed(err error) {
 	}
 }
 
+// mostHelpers is how many processes are started for a sandbox, one after the other.
+const mostHelpers = 8
+
 // restart starts another process for the existing network.
 func (h *Helper) restart() (process, error) {
-	if h.config.Generation++; h.config.Generation >= link.MostHelpers {
+	if h.config.Generation++; h.config.Generation >= mostHelpers {
 		return process{}, errors.New("it has ended too often")
-	}
-	if len(h.devices) > 1 {
-		unix.Close(h.devices[0])
-		h.devices = h.devices[1:]
 	}
 	p, err := h.startProcess()
 	if err != nil {
@@ -365,10 +363,10 @@ func (h *Helper) restart() (process, error) {
 // release closes claudebox's descriptors of the sandbox's network. It does so before the helper ends: the last
 // one to close an interface waits milliseconds for the kernel.
 func (h *Helper) release() {
-	for _, fd := range slices.Concat(h.devices, h.sockets) {
+	for _, fd := range h.inside {
 		unix.Close(fd)
 	}
-	h.devices, h.sockets = nil, nil
+	h.inside = nil
 	h.ports.Close()
 	if h.log != nil {
 		h.log.Close()
@@ -400,7 +398,7 @@ func (h *Helper) Close() Summary {
 		return s
 	}
 	h.closed = true
-	if len(h.devices) > 0 {
+	if len(h.inside) > 0 {
 		var came bool
 		var last reply
 		last, came = h.running.ask(Request{Last: true})

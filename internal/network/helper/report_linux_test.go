@@ -9,7 +9,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"claudebox/internal/network/dns"
-	"claudebox/internal/network/link"
 )
 
 // What is no report, or too long to be one, is not taken for an empty one.
@@ -88,7 +87,7 @@ func pair(t *testing.T) (a, b wire) {
 }
 
 func TestEachHelperOfASessionHasNamesOfItsOwn(t *testing.T) {
-	if dns.Generations < link.MostHelpers {
-		t.Fatalf("%d helpers share the addresses of %d generations", link.MostHelpers, dns.Generations)
+	if dns.Generations < mostHelpers {
+		t.Fatalf("%d helpers share the addresses of %d generations", mostHelpers, dns.Generations)
 	}
 }

@@ -28,9 +28,8 @@ var (
 // Kind is how an interface is made.
 type Kind byte
 
-// A tun has one descriptor, which carries the interface's packets. The other end of a veth pair lies in a network
-// namespace of its own, and its descriptors are packet sockets there, with PACKET_VNET_HDR (packet(7)). They receive
-// nothing until a helper binds them.
+// The descriptor of a tun carries the interface's packets. The other end of a veth pair lies in a network namespace of
+// its own, and its descriptor is a packet socket there (packet(7)).
 const (
 	Tun  Kind = 't'
 	Veth Kind = 'v'
@@ -51,16 +50,11 @@ type Options struct {
 // the interface's other end, one listener for each port, and Sockets6 sockets.
 type Made struct {
 	Kind  Kind     `json:"kind"`
-	Ends  int      `json:"ends"`            // descriptors of the other end: see [MostHelpers]
 	Ports []uint16 `json:"ports,omitempty"` // on the sandbox's loopback; one may come twice, for both families
 	// Sockets6 is how many unconnected IPv6 sockets of the sandbox's network are sent along. By them its [::1] is
 	// reached, which packets from the interface cannot reach.
 	Sockets6 int `json:"sockets6,omitempty"`
 }
-
-// MostHelpers is how many helpers can serve an interface, one after the other. Of a veth pair each of them needs
-// a packet socket of its own, of a tun all use the same descriptor.
-const MostHelpers = 8
 
 // Failed begins the message of a stage that has made no network. The reason follows.
 const Failed = "!"

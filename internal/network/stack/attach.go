@@ -2,9 +2,7 @@ package stack
 
 import (
 	"fmt"
-	"os"
 
-	"golang.org/x/sys/unix"
 	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/header"
 	"gvisor.dev/gvisor/pkg/tcpip/link/nested"
@@ -17,26 +15,14 @@ import (
 
 // Attach gives the stack its interface. It calls lost when the interface is gone.
 func (s *Stack) Attach(fd int, kind link.Kind, lost func(error)) error {
-	if kind == link.Veth {
-		if err := receive(fd); err != nil {
-			return err
-		}
+	d, err := newDevice(fd, kind)
+	if err == nil {
+		err = s.attach(d)
 	}
-	d, err := newDevice(fd, kind, lost)
-	if err != nil {
-		return err
+	if err == nil {
+		go func() { lost(d.deliver()) }()
 	}
-	return s.attach(d)
-}
-
-// receive binds a packet socket of a [link.Veth] to all protocols, so that it receives the sandbox's packets.
-func receive(fd int) error {
-	at, err := unix.Getsockname(fd)
-	if device, ok := at.(*unix.SockaddrLinklayer); ok && err == nil {
-		device.Protocol = unix.ETH_P_ALL>>8 | unix.ETH_P_ALL&0xff<<8
-		err = unix.Bind(fd, device)
-	}
-	return os.NewSyscallError("bind", err)
+	return err
 }
 
 func (s *Stack) attach(endpoint tcpipstack.LinkEndpoint) error {

@@ -19,7 +19,7 @@ import (
 // ends are the descriptors by which a sandbox's network is served.
 type ends struct {
 	kind      link.Kind
-	devices   []int    // the interface's other end, see [link.Made]
+	device    int      // the interface's other end
 	listeners []int    // on 127.0.0.1 and, with IPv6, on ::1
 	ports     []uint16 // of each listener
 	inside6   []int    // see [link.Made]
@@ -39,7 +39,7 @@ func makeNetwork(o link.Options) (ends, error) {
 		return ends{}, err
 	}
 	var e ends
-	if e.kind, e.devices, err = makeDevice(h, o.NoTun); err != nil {
+	if e.kind, e.device, err = makeDevice(h, o.NoTun); err != nil {
 		return ends{}, err
 	}
 	if err := configure(h, e.kind, o); err != nil {
@@ -84,20 +84,20 @@ func raise(h *netlink.Handle, name string) error {
 }
 
 // makeDevice makes a tun, or a veth pair if that fails.
-func makeDevice(h *netlink.Handle, noTun bool) (link.Kind, []int, error) {
+func makeDevice(h *netlink.Handle, noTun bool) (link.Kind, int, error) {
 	failed := errors.New("not wanted")
 	if !noTun {
 		fd, err := makeTun()
 		if err == nil {
-			return link.Tun, []int{fd}, nil
+			return link.Tun, fd, nil
 		}
 		failed = err
 	}
-	fds, err := makeVeth(h)
+	fd, err := makeVeth(h)
 	if err != nil {
-		return 0, nil, fmt.Errorf("make a network interface: a tun: %w; a veth pair: %w", failed, err)
+		return 0, -1, fmt.Errorf("make a network interface: a tun: %w; a veth pair: %w", failed, err)
 	}
-	return link.Veth, fds, nil
+	return link.Veth, fd, nil
 }
 
 func makeTun() (int, error) {
@@ -107,15 +107,12 @@ func makeTun() (int, error) {
 	}
 	request, err := unix.NewIfreq(link.Device)
 	if err == nil {
-		request.SetUint16(unix.IFF_TUN | unix.IFF_NO_PI | unix.IFF_VNET_HDR)
+		request.SetUint16(unix.IFF_TUN | unix.IFF_NO_PI)
 		err = unix.IoctlIfreq(fd, unix.TUNSETIFF, request)
-	}
-	if err == nil { // packets from the sandbox need no checksum of their content
-		err = unix.IoctlSetInt(fd, unix.TUNSETOFFLOAD, unix.TUN_F_CSUM)
 	}
 	if err != nil {
 		unix.Close(fd)
-		return -1, os.NewSyscallError("ioctl TUNSETIFF or TUNSETOFFLOAD", err)
+		return -1, os.NewSyscallError("ioctl TUNSETIFF", err)
 	}
 	return fd, nil
 }
@@ -124,19 +121,19 @@ func makeTun() (int, error) {
 const peer = "cb1"
 
 // makeVeth makes a veth pair. Its other end is in a network namespace without a process, which lasts as long
-// as the packet sockets in it are open. These are what makeVeth returns.
-func makeVeth(h *netlink.Handle) ([]int, error) {
+// as the packet socket in it is open. This is what makeVeth returns.
+func makeVeth(h *netlink.Handle) (int, error) {
 	here, err := unix.Open("/proc/thread-self/ns/net", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil, fmt.Errorf("open the network namespace: %w", err)
+		return -1, fmt.Errorf("open the network namespace: %w", err)
 	}
 	defer unix.Close(here)
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-		return nil, fmt.Errorf("make a second network namespace: %w", err)
+		return -1, fmt.Errorf("make a second network namespace: %w", err)
 	}
 	there, err := unix.Open("/proc/thread-self/ns/net", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if back := unix.Setns(here, unix.CLONE_NEWNET); err != nil || back != nil {
-		return nil, errors.Join(err, back)
+		return -1, errors.Join(err, back)
 	}
 	defer unix.Close(there)
 	attrs := netlink.NewLinkAttrs()
@@ -146,24 +143,24 @@ func makeVeth(h *netlink.Handle) ([]int, error) {
 		PeerNamespace: netlink.NsFd(there),
 	}
 	if err := h.LinkAdd(pair); err != nil {
-		return nil, err
+		return -1, err
 	}
 	if err := unix.Setns(there, unix.CLONE_NEWNET); err != nil {
-		return nil, err
+		return -1, err
 	}
-	fds, err := packetSockets()
+	fd, err := packetSocket()
 	if back := unix.Setns(here, unix.CLONE_NEWNET); back != nil {
 		err = errors.Join(err, back)
 	}
-	return fds, err
+	return fd, err
 }
 
-// packetSockets returns [link.MostHelpers] packet sockets on the other end of a veth pair. The calling thread is in
-// the network namespace of that end. The sockets receive only packets of the sandbox.
-func packetSockets() (fds []int, err error) {
+// packetSocket returns a packet socket on the other end of a veth pair. The calling thread is in the network
+// namespace of that end. The socket receives only packets of the sandbox.
+func packetSocket() (int, error) {
 	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
 	if err != nil {
-		return nil, err
+		return -1, err
 	}
 	defer h.Close()
 	l, err := h.LinkByName(peer)
@@ -173,18 +170,9 @@ func packetSockets() (fds []int, err error) {
 	if err == nil {
 		err = h.LinkSetUp(l)
 	}
-	for len(fds) < link.MostHelpers && err == nil {
-		var fd int
-		if fd, err = packetSocket(l.Attrs().Index); err == nil {
-			fds = append(fds, fd)
-		}
+	if err != nil {
+		return -1, err
 	}
-	return fds, err
-}
-
-// packetSocket makes a packet socket of a device. It is bound to no protocol, so it receives nothing until it is
-// bound again.
-func packetSocket(device int) (int, error) {
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return -1, os.NewSyscallError("socket", err)
@@ -193,10 +181,11 @@ func packetSocket(device int) (int, error) {
 	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, bufferSize) // the kernel may allow less
 	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, bufferSize)
 	err = errors.Join(
-		os.NewSyscallError("PACKET_VNET_HDR", unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_VNET_HDR, 1)),
 		os.NewSyscallError("PACKET_IGNORE_OUTGOING",
 			unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_IGNORE_OUTGOING, 1)),
-		os.NewSyscallError("bind", unix.Bind(fd, &unix.SockaddrLinklayer{Ifindex: device})),
+		os.NewSyscallError("bind", unix.Bind(fd, &unix.SockaddrLinklayer{
+			Ifindex: l.Attrs().Index, Protocol: everyProtocol,
+		})),
 	)
 	if err != nil {
 		unix.Close(fd)
@@ -204,6 +193,9 @@ func packetSocket(device int) (int, error) {
 	}
 	return fd, nil
 }
+
+// everyProtocol is ETH_P_ALL in the order of the network (packet(7)).
+const everyProtocol = unix.ETH_P_ALL>>8 | unix.ETH_P_ALL&0xff<<8
 
 // genModeNone keeps the kernel from giving an interface an IPv6 address (IN6_ADDR_GEN_MODE_NONE).
 const genModeNone = 1

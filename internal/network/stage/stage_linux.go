@@ -43,10 +43,10 @@ func run(socket int, options string) error {
 	if err != nil {
 		return err
 	}
-	said, err := json.Marshal(link.Made{Kind: e.kind, Ends: len(e.devices), Ports: e.ports, Sockets6: len(e.inside6)})
+	said, err := json.Marshal(link.Made{Kind: e.kind, Ports: e.ports, Sockets6: len(e.inside6)})
 	if err != nil {
 		return err
 	}
-	rights := unix.UnixRights(slices.Concat(e.devices, e.listeners, e.inside6)...)
+	rights := unix.UnixRights(slices.Concat([]int{e.device}, e.listeners, e.inside6)...)
 	return os.NewSyscallError("sendmsg", unix.Sendmsg(socket, said, rights, nil, 0))
 }

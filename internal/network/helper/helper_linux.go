@@ -432,7 +432,7 @@ func (h *Helper) Reap() {
 func (h *Helper) Report() (Report, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.closed || len(h.devices) == 0 {
+	if h.closed || len(h.inside) == 0 {
 		return Report{}, false
 	}
 	r, came := h.running.ask(Request{})
@@ -447,7 +447,7 @@ func (h *Helper) Open(o Opening) error {
 	switch {
 	case err != nil:
 		return err
-	case h.closed || len(h.devices) == 0:
+	case h.closed || len(h.inside) == 0:
 		return errors.New("its network is not there")
 	}
 	r, came := h.running.ask(Request{Open: &o})

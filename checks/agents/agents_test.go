@@ -116,6 +116,8 @@ var agents = map[string]struct {
 }
 
 // The key of each agent is used at its own host, and inside is a placeholder of it.
+//
+// Promise: no login, no API key, no token of git's.
 func TestTheKeysOfOtherAgentsStayOutside(t *testing.T) {
 	hosts := []string{"api.openai.com", "generativelanguage.googleapis.com"}
 	certificate, roots, err := authority.Certify(hosts)

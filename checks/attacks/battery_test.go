@@ -214,6 +214,7 @@ var inSessions = map[string]func(w *world, s site, script string){
 // waits are plants that run nothing.
 var waits = []string{"a lock on a branch", "alternates by HTTP"}
 
+// Promise: nothing planted for your git.
 func TestWhatGitObeysIsPlanted(t *testing.T) {
 	for n, what := range slices.Sorted(maps.Keys(plants)) {
 		for m, where := range slices.Sorted(maps.Keys(sites)) {
@@ -233,6 +234,7 @@ func TestWhatGitObeysIsPlanted(t *testing.T) {
 	}
 }
 
+// Promise: nothing planted for your git.
 func TestWhatGitObeysIsPlantedBySeveralSessions(t *testing.T) {
 	ways := slices.Sorted(maps.Keys(inSessions))
 	for n, what := range slices.Sorted(maps.Keys(plants)) {

@@ -11,6 +11,8 @@ import (
 const token = "ghp_16C7e42F292c6912E7710c838347Ae178B4a"
 
 // Secrets have any name: what is in a small file tells.
+//
+// Promise: no secret of the project.
 func TestASecretThatIsCalledLikeAnythingElse(t *testing.T) {
 	w := newWorld(t)
 	w.git("project", "init", "-q")

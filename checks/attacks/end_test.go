@@ -122,6 +122,7 @@ func (l *live) kill() {
 	time.Sleep(200 * time.Millisecond)
 }
 
+// Promise: nothing planted for your tools, unsaid.
 func TestTheReportOfASession(t *testing.T) {
 	w := newWorld(t)
 	w.git("project", "init", "-q")
@@ -297,6 +298,8 @@ func TestASocketOfTheHostInTheProject(t *testing.T) {
 }
 
 // hidden are secret files of a project, and others that only look so.
+//
+// Promise: no secret of the project.
 func TestSecretFilesOfTheProject(t *testing.T) {
 	w := newWorld(t)
 	w.git("project", "init", "-q")

@@ -41,6 +41,7 @@ var homeLinks = map[string]struct{ file, link, target, writes string }{
 	"a file that git tracks":     {"tracked", ".profile", "tracked", "tracked"},
 }
 
+// Promise: nothing written that your home leads to.
 func TestAnAgentWritesWhatAHomesLinkLeadsTo(t *testing.T) {
 	for name, tc := range homeLinks {
 		t.Run(name, func(t *testing.T) {
@@ -98,6 +99,7 @@ func (w *world) named(words ...string) {
 	}
 }
 
+// Promise: nothing written that your home leads to.
 func TestAnAgentWritesAHomesFileByItsOtherName(t *testing.T) {
 	w := newWorld(t)
 	w.write(".zshenv", "of the user\n")
@@ -121,6 +123,8 @@ func TestAnAgentWritesAHomesFileByItsOtherName(t *testing.T) {
 }
 
 // What is not there, the agent would make; a link in the project on the way it would lead elsewhere.
+//
+// Promise: nothing written that your home leads to.
 func TestAnAgentMakesWhatAHomesLinkLeadsTo(t *testing.T) {
 	for name, tc := range map[string]struct {
 		link, target string
@@ -148,6 +152,7 @@ func TestAnAgentMakesWhatAHomesLinkLeadsTo(t *testing.T) {
 	}
 }
 
+// Promise: nothing written that your home leads to.
 func TestAnAgentWritesAFolderOfPATH(t *testing.T) {
 	w := newWorld(t)
 	w.write("project/node_modules/.bin/tool", "of the user\n")
@@ -198,6 +203,7 @@ func TestAnAgentWritesBesideWhatAHomesLinkLeadsTo(t *testing.T) {
 	w.wantRefused(w.attack("true", "--mount-ro", "../dots"), ".aws/credentials")
 }
 
+// Promise: nothing written that your home leads to.
 func TestAnAgentReadsASecretByAHomesLink(t *testing.T) {
 	for link, target := range map[string]string{
 		".claude": "cl", ".aws": "aws2", ".aws/credentials": "aws2/x", ".ssh": "keys", ".ssh/id_work": "keys/x",

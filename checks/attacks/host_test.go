@@ -77,6 +77,7 @@ var onStatuses = map[string]onStatus{
 	},
 }
 
+// Promise: nothing planted for your git.
 func TestTheHostsGitStatusRunsTheAgentsOrders(t *testing.T) {
 	for name, a := range onStatuses {
 		t.Run(name, func(t *testing.T) {
@@ -136,6 +137,8 @@ func TestAFolderOfHooksInACheckoutThatTheAgentMakes(t *testing.T) {
 }
 
 // A profile in the project says what its next sandbox may do.
+//
+// Promise: no start unasked by what an agent wrote.
 func TestAProfileInTheProjectIsWidened(t *testing.T) {
 	for name, file := range map[string]string{"at the root": "profile.yaml", "in a folder": "conf/deep/profile.yaml"} {
 		t.Run(name, func(t *testing.T) {
@@ -152,6 +155,8 @@ func TestAProfileInTheProjectIsWidened(t *testing.T) {
 }
 
 // A plan for a team lies in the project. A session without it writes one that lets more in and asks nobody.
+//
+// Promise: no start unasked by what an agent wrote.
 func TestAPlanOrProfileThatTheAgentWroteSaysThatNobodyIsAsked(t *testing.T) {
 	const wide = "name: default\nconfirm: never\nmounts: [{host: ~/documents, mode: rw}, {host: ~/.ssh, mode: ro, secret: true}]\n"
 	for name, flags := range map[string][]string{

@@ -112,6 +112,8 @@ func (w *world) asUser(script string) {
 }
 
 // A secret that was covered once stays covered, wherever the next session is.
+//
+// Promise: no secret of the project.
 func TestACoveredSecretIsReadByTheNextSession(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(secretPushes)) {
 		a := secretPushes[name]

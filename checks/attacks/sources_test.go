@@ -176,6 +176,8 @@ func TestAFileAsInputIsReadAsFarAsTheAgentReads(t *testing.T) {
 }
 
 // So can one that is opened for writing, at its end.
+//
+// Promise: no open file of yours.
 func TestAFileAsOutputIsReadAndWrittenOver(t *testing.T) {
 	for name, to := range map[string]string{"output": ">>$HOME/log 2>$HOME/rest", "errors": "2>>$HOME/log", "both": ">>$HOME/log 2>&1"} {
 		t.Run(name, func(t *testing.T) {

@@ -69,6 +69,7 @@ func (l *live) take(what string) int {
 	return n
 }
 
+// Promise: no watch that fails open.
 func TestAnAgentTakesAllThatAUserHas(t *testing.T) {
 	for what := range takers {
 		t.Run(what, func(t *testing.T) {
@@ -117,6 +118,8 @@ func TestAnAgentTakesTheWatchesOfOtherPrograms(t *testing.T) {
 }
 
 // Where nothing can be watched any more, nothing is covered again: no agent starts.
+//
+// Promise: no watch that fails open.
 func TestALaunchWhereNothingCanBeWatched(t *testing.T) {
 	w := newWorld(t)
 	w.write("project/.env", canary)
@@ -137,6 +140,8 @@ func TestALaunchWhereNothingCanBeWatched(t *testing.T) {
 
 // The agent moves the folder of a covered file, so that the user's editor writes the next secret where nothing covers
 // it: the session went on. (The user does it here: no agent can.)
+//
+// Promise: no watch that fails open.
 func TestASessionWhoseCoverIsLostEnds(t *testing.T) {
 	w := newWorld(t)
 	w.write("project/conf/.env", canary)

@@ -28,6 +28,8 @@ func (w *world) canary(t *testing.T) (program string) {
 // A conversation during which the login is renewed twice, while everything that
 // can be reached inside is searched for the true tokens all the time. It is in
 // tier full; checks/network has the other tiers.
+//
+// Promise: no login, no API key, no token of git's.
 func TestNoTrueTokenIsInsideAtAnyTime(t *testing.T) {
 	w := newWorld(t)
 	a := w.openAccount(t, "code", 8*time.Hour)

@@ -278,6 +278,8 @@ func (w *world) begun(t *testing.T) {
 }
 
 // The words behind the program are the agent's, claudebox's own flags among them, and so is the status.
+//
+// Promise: no program of an editor's choice.
 func TestAnEditorsWordsAreTheAgents(t *testing.T) {
 	w := newWorld(t)
 	for name, tc := range map[string]struct{ words, stdout, stderr string }{
@@ -336,6 +338,8 @@ func TestAnEditorIsToldThatTheUserMustBeAsked(t *testing.T) {
 
 // A project's settings may name another wrapper or program, one that an agent made: it is run nowhere outside, and one
 // that is not named as the agent's is refused.
+//
+// Promise: no program of an editor's choice.
 func TestAProgramThatAnEditorNamesIsNeverRunOutside(t *testing.T) {
 	w := newWorld(t)
 	for name, tc := range map[string]struct {

@@ -126,6 +126,8 @@ func faults(t *testing.T) map[string]fault {
 
 // Each fault is the only one that a check finds, and a launch says the same
 // of it.
+//
+// Promise: what cannot be set up stops the launch.
 func TestEachFaultIsNamedWithItsRemedy(t *testing.T) {
 	for name, f := range faults(t) {
 		t.Run(name, func(t *testing.T) {

@@ -149,6 +149,8 @@ func (u *user) trusting(t *testing.T, bundle []byte) {
 
 // Domain fronting as far as it can be seen: the connection is for a host that is
 // listed, the TLS in it for another one at the same address, or for none.
+//
+// Promise: no more network than the tier.
 func TestTLSForAnotherHost(t *testing.T) {
 	t.Parallel()
 	w := world.New(t)

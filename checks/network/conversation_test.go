@@ -171,6 +171,8 @@ func half(name string, number int) string {
 // A print and an interactive session in each tier, all at once, and one of the
 // user's own outside: what they use of the login is renewed twice, by one of
 // them each time, and it is not there where they are.
+//
+// Promise: no login, no API key, no token of git's.
 func TestAConversationOfAMinuteWithTheLoginOutside(t *testing.T) {
 	t.Parallel()
 	speak(t, minute)

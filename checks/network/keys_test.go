@@ -102,6 +102,8 @@ const signs = `export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=gpg.ssh.program GIT_CO
 
 // What git signs inside, git outside finds to be signed by the user, whose key is
 // nowhere inside, and signs nothing else.
+//
+// Promise: no ssh key.
 func TestGitSignsWithAKeyThatStaysOutside(t *testing.T) {
 	t.Parallel()
 	for name, byAgent := range map[string]bool{"by the user's agent": true, "by a file": false} {
@@ -244,6 +246,7 @@ func abuse(server *ssh.ServerConn) string {
 	return "SIGNED"
 }
 
+// Promise: no ssh key.
 func TestSSHLogsInToListedHostsOnly(t *testing.T) {
 	t.Parallel()
 	w := world.New(t)

@@ -79,6 +79,7 @@ gateway              ..... ...... ++   ..... ...... ++   ..... ...... ++   _____
 gateway 6            ...__ ....__ ++   ...__ ....__ ++   ...__ ....__ ++   _____ ______ __
 `
 
+// Promise: no more network than the tier.
 func TestWhatEachTierReaches(t *testing.T) {
 	t.Parallel()
 	for _, tier := range tiers {

@@ -14,6 +14,8 @@ import (
 var confined = slices.DeleteFunc(slices.Clone(tiers), func(tier string) bool { return tier == "full" })
 
 // Whatever is tried fails, and what is out of bounds stays so after it.
+//
+// Promise: no more network than the tier.
 func TestNothingUndoesOrGoesRoundTheRules(t *testing.T) {
 	t.Parallel()
 	for _, tier := range confined {

@@ -56,6 +56,7 @@ func (w *world) wantNothing(t *testing.T, cmd *exec.Cmd) {
 // tiers that can be launched.
 var tiers = []string{"full", "none"}
 
+// Promise: no variable of yours inside, unless named.
 func TestASecretOfTheCallersEnvironmentIsNowhereInside(t *testing.T) {
 	for _, tier := range tiers {
 		t.Run(tier, func(t *testing.T) {
@@ -73,6 +74,8 @@ func TestASecretOfTheCallersEnvironmentIsNowhereInside(t *testing.T) {
 
 // In tier none, where nothing leads to a broker, none of the secrets that others use
 // enters, and in others placeholders of them do.
+//
+// Promise: no login, no API key, no token of git's.
 func TestASecretThatIsUsedIsNowhereInside(t *testing.T) {
 	for _, tier := range []string{"none", "full"} {
 		t.Run(tier, func(t *testing.T) {
@@ -208,6 +211,8 @@ func (w *world) audit(t *testing.T, flags ...string) string {
 
 // Every path of [profile.SecretPaths] below the home holds the canary, and so do the user's
 // own configuration files that claudebox reads.
+//
+// Promise: no secret place.
 func TestASecretFileOfTheHomeIsNowhereInside(t *testing.T) {
 	for _, tier := range tiers {
 		t.Run(tier, func(t *testing.T) {
@@ -322,6 +327,8 @@ func TestWhatAnotherProjectsAgentKeptIsNowhereInside(t *testing.T) {
 
 // bwrap hands every descriptor that it inherits to the agent: an open
 // /etc/shadow was readable.
+//
+// Promise: no open file of yours.
 func TestAnInheritedDescriptorIsNotThereInside(t *testing.T) {
 	w := newWorld(t)
 	secret := w.write(t, "secret", canary)

@@ -111,6 +111,7 @@ func (w *world) everyVariable() {
 	})
 }
 
+// Promise: no variable of yours inside, unless named.
 func TestTheEnvironmentIsThePlansListByteForByte(t *testing.T) {
 	for name, set := range map[string]func(*world){
 		"with the fewest variables": func(*world) {},

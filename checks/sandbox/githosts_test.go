@@ -68,6 +68,8 @@ func TestPushAndFetchWithATokenForTheHost(t *testing.T) {
 
 // A token goes to its own host, over HTTPS, and nowhere else: not to another
 // name of the same machine, nor where a server sends git on to.
+//
+// Promise: no login, no API key, no token of git's.
 func TestTokenOfOneHostGoesToNoOther(t *testing.T) {
 	w := newWorld(t)
 	s, _ := w.remote(t)

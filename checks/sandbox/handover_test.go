@@ -94,6 +94,8 @@ func plantAll() string {
 }
 
 // While the agent works, and after claudebox was killed, none of it is there for the user's tools. Then it is, and told.
+//
+// Promise: nothing planted for your git.
 func TestNothingThatToolsObeyUnaskedIsThereBeforeTheSessionEnds(t *testing.T) {
 	for name, killed := range map[string]bool{"the session ends": false, "claudebox is killed": true} {
 		t.Run(name, func(t *testing.T) {
@@ -164,6 +166,8 @@ func TestNothingThatToolsObeyUnaskedIsThereBeforeTheSessionEnds(t *testing.T) {
 // A prompt stands in the folder of a repository while the agent makes it, gives it orders, and ends. What the agent
 // committed, staged and tagged there is the user's then; of its orders nothing. It waits until the repository is held
 // back: the prompt's git may have its lock until then.
+//
+// Promise: nothing planted for your git.
 func TestARepositoryThatTheAgentMakesRunsNothingAndIsTheUsers(t *testing.T) {
 	w := newWorld(t)
 	w.repository(t)

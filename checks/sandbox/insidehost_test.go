@@ -138,6 +138,8 @@ const destruction = build + `
 // Whatever the agent does with Nix, as a user whom the daemon trusts, the host's
 // store is as it was: after five sessions, or after thirty with CLAUDEBOX_LONG=1,
 // which are 510 operations.
+//
+// Promise: no rights through Nix.
 func TestTheHostsStoreIsAsItWas(t *testing.T) {
 	h := newOwnHost(t)
 	h.daemon(t, "sid", true)

@@ -43,6 +43,8 @@ func TestLimitsThatDoNotHoldAreSaid(t *testing.T) {
 }
 
 // A limit that was promised and cannot be set up stops the launch.
+//
+// Promise: what cannot be set up stops the launch.
 func TestALimitThatSystemdRefusesStopsTheLaunch(t *testing.T) {
 	w := newWorld(t)
 	w.env["XDG_RUNTIME_DIR"] = t.TempDir()

@@ -202,6 +202,7 @@ func TestASecretFileOfAMountedFolderIsNotInside(t *testing.T) {
 	wantEqual(t, told, "KEY="+canary+"\n")
 }
 
+// Promise: no secret place.
 func TestASecretEntersWhenAProfileSaysSoOfExactlyIt(t *testing.T) {
 	w := newWorld(t)
 	w.write(t, ".aws/credentials", "key\n")
@@ -212,6 +213,7 @@ func TestASecretEntersWhenAProfileSaysSoOfExactlyIt(t *testing.T) {
 		"key\ncredentials\n")
 }
 
+// Promise: no secret place.
 func TestASecretPathIsMountedByAProfileThatDoesNotCallItSecret(t *testing.T) {
 	w := newWorld(t)
 	w.write(t, ".ssh/id_ed25519", "key\n")

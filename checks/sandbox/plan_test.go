@@ -274,6 +274,8 @@ func TestAPlanThatWasTamperedWithIsRefused(t *testing.T) {
 // Anybody can write a plan with a digest that fits. One that says of keys that
 // they belong to every sandbox would have them in no audit.
 // TestAPlanChoosesWhatRunsOnTheHost: a file of the store, too, may be the agent's, who adds to it, or a flake's.
+//
+// Promise: no start unasked by what an agent wrote.
 func TestAPlanChoosesWhatRunsOnTheHost(t *testing.T) {
 	w := newWorld(t)
 	made, err := plan.Decode("made", []byte(succeed(t, w.claudebox("plan", "--pinned"))))
@@ -289,6 +291,7 @@ func TestAPlanChoosesWhatRunsOnTheHost(t *testing.T) {
 	wantEqual(t, succeed(t, w.session("echo inside", "--plan", file)), "inside\n")
 }
 
+// Promise: no start unasked by what an agent wrote.
 func TestAForgedPlanIsRefused(t *testing.T) {
 	for name, forge := range map[string]struct{ mount, tool string }{
 		"that calls keys a part of the base":       {mount: `{"kind":"ro-bind","source":"${home}/.ssh","destination":"/mnt","why":"base"}`},

@@ -26,6 +26,8 @@ func TestTheProcessesOfTheHostAreNotThere(t *testing.T) {
 
 // bwrap's words tell of mounts and variables; the agent and `ps` on the host
 // see none of them (containers/bubblewrap#503).
+//
+// Promise: no variable of yours inside, unless named.
 func TestNoCommandLineTellsOfMountsOrVariables(t *testing.T) {
 	w := newWorld(t)
 	w.env["ANTHROPIC_API_KEY"] = canary
@@ -37,6 +39,7 @@ func TestNoCommandLineTellsOfMountsOrVariables(t *testing.T) {
 	}
 }
 
+// Promise: no rights at all.
 func TestEveryNamespaceIsTheSandboxsOwn(t *testing.T) {
 	for tier, shared := range map[string][]string{"full": {"net", "time"}, "none": {"time"}} {
 		t.Run(tier, func(t *testing.T) {
@@ -56,6 +59,7 @@ func TestEveryNamespaceIsTheSandboxsOwn(t *testing.T) {
 	}
 }
 
+// Promise: no rights at all.
 func TestAnAgentHasNoPrivilegesAndGetsNone(t *testing.T) {
 	w := newWorld(t)
 	got := w.inside(t, `grep -E '^(Cap|NoNewPrivs|Seccomp:|Uid|Gid)' /proc/self/status; awk '{ print $1, $3 }' /proc/self/[ug]id_map; cat /proc/sys/kernel/hostname`)
@@ -104,6 +108,8 @@ var fates = map[string][]string{
 
 // Terminal injection (CVE-2017-5226, CVE-2019-10063, CVE-2023-28100), nested
 // user namespaces, mounts, key rings and families past the tier.
+//
+// Promise: nothing typed into your terminal.
 func TestForbiddenSystemCallsFail(t *testing.T) {
 	for _, tier := range tiers {
 		t.Run(tier, func(t *testing.T) {
@@ -175,6 +181,8 @@ func waiting(t *testing.T, terminal *os.File) int {
 
 // An agent must not find more open than its three streams, whatever the caller
 // and claudebox have.
+//
+// Promise: no open file of yours.
 func TestOnlyTheThreeStreamsAreOpen(t *testing.T) {
 	w := newWorld(t)
 	cmd := w.session(`ls /proc/$$/fd; true`)

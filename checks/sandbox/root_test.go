@@ -111,6 +111,8 @@ func TestTheFoldersAboveTheProjectCannotBeWritten(t *testing.T) {
 
 // Every tmpfs that an agent can write has a size, so that it cannot take the
 // host's memory.
+//
+// Promise: no rights at all.
 func TestEveryWritableTmpfsIsBounded(t *testing.T) {
 	w := newWorld(t)
 	got := w.inside(t, `while read -r _ _ _ _ at options rest; do
@@ -135,6 +137,8 @@ func TestAnAgentFillsTheMemoryByWayOfDev(t *testing.T) {
 }
 
 // A9: a fork bomb ends at a limit that counts what is inside alone.
+//
+// Promise: no rights at all.
 func TestProcessesInsideAreLimited(t *testing.T) {
 	w := newWorld(t)
 	wantEqual(t, w.inside(t, "ulimit -Su; ulimit -Hu; ulimit -Su 1000000 2>/dev/null || echo held"), "16384\n16384\nheld\n")

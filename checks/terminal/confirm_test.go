@@ -147,6 +147,8 @@ func TestConfirmChangedAsksWhenSomethingElseEnters(t *testing.T) {
 }
 
 // The file of a plan for a team is approved as it is. Another in its place is asked about, whatever it says.
+//
+// Promise: no start unasked by what an agent wrote.
 func TestAPlanInTheProjectIsApprovedByItsContent(t *testing.T) {
 	w := newWorld(t)
 	command := w.command(os.Getenv("CLAUDEBOX_BIN"), "shell", "--plan", "plan.json", "--", "true")

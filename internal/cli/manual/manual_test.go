@@ -20,11 +20,11 @@ import (
 	"claudebox/internal/profile"
 )
 
-// TestThePagesAreFresh compares what lies in docs/man with what the program's
+// TestThePagesAreFresh compares what lies in docs with what the program's
 // tables say now.
 func TestThePagesAreFresh(t *testing.T) {
 	for name, want := range pages(t) {
-		golden.Compare(t, filepath.Join("../../../docs/man", name), want)
+		golden.Compare(t, filepath.Join("../../../docs", name), want)
 	}
 }
 
@@ -39,9 +39,10 @@ func pages(t *testing.T) map[string][]byte {
 		t.Fatal(err)
 	}
 	return map[string][]byte{
-		"claudebox.1":         Command(cli.Tree()),
-		"claudebox-profile.5": Profile(profile.Schema(), starter),
-		"claudebox-plan.5":    plans,
+		"man/claudebox.1":         Command(cli.Tree()),
+		"man/claudebox-profile.5": Profile(profile.Schema(), starter),
+		"man/claudebox-plan.5":    plans,
+		"profile.md":              ProfilePage(profile.Schema(), starter),
 	}
 }
 

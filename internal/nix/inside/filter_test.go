@@ -146,6 +146,8 @@ var answered = []int{1, 6, 19, 26, 31, 33, 43}
 
 // All operations that there are or were, and some that there are not yet, in
 // every version of the protocol: none of them reaches the daemon, with no byte.
+//
+// Promise: no rights through Nix.
 func TestNoOtherOperationReachesTheDaemon(t *testing.T) {
 	f := newFiltered(t, nil)
 	for op := range 64 {

@@ -7,6 +7,8 @@ import (
 
 // FuzzFilter holds a law: whatever a client sends, the daemon is asked nothing
 // but the five questions.
+//
+// Promise: no rights through Nix.
 func FuzzFilter(f *testing.F) {
 	f.Add(slices.Concat(greeting(38), message(1, pathA), message(26, pathA), message(31, 2, pathA, pathB, 1)))
 	f.Add(slices.Concat(greeting(35), message(19, make([]byte, 12*8), 1, "a", "b"), message(6, pathA), message(33, pathA)))

@@ -99,6 +99,8 @@ func someOfTheStore(t *testing.T) string {
 }
 
 // An agent may have put folders and whiteouts in place of what the plan uses.
+//
+// Promise: no rights through Nix.
 func TestAHostileUpperChangesNothingOfTheHosts(t *testing.T) {
 	name := someOfTheStore(t)
 	for attack, plant := range map[string]func(upper string) error{

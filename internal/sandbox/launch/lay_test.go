@@ -202,6 +202,8 @@ func TestAllIsLaidWhenTheAgentBegins(t *testing.T) {
 
 // Whoever kills claudebox while the sandbox waits lets nothing run that is not
 // protected.
+//
+// Promise: what cannot be set up stops the launch.
 func TestClaudeboxDiesBeforeTheMountsAreLaid(t *testing.T) {
 	waiting(t, "touch ran", func(t *testing.T, l Launch, dir string, child *sandbox) {
 		if err := child.gate.reached(); err != nil {

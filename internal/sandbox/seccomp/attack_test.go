@@ -88,12 +88,14 @@ const (
 	nullDiscipline  = 27 // N_NULL
 )
 
+// Promise: nothing typed into your terminal.
 func TestAttacks(t *testing.T) {
 	for name, a := range attacks {
 		t.Run(name, func(t *testing.T) { prove(t, name, a.want) })
 	}
 }
 
+// Promise: nothing typed into your terminal.
 func TestAttacksThroughForeignCalls(t *testing.T) {
 	for name, a := range foreign {
 		t.Run(name, func(t *testing.T) {

@@ -132,6 +132,7 @@ func bind(t testing.TB, host ssh.Signer, signedFor, session string, forwarded bo
 	}{host.PublicKey().Marshal(), []byte(session), ssh.Marshal(*proof), forwarded})
 }
 
+// Promise: no ssh key.
 func TestOnlyGitsSignaturesAreMade(t *testing.T) {
 	u := newUser(t)
 	good := signature("git", "sha512", sum[:], "")
@@ -272,6 +273,8 @@ func TestTheAgentIsChangedByNobodyInside(t *testing.T) {
 }
 
 // Whatever is sent, nothing is signed but what git signs.
+//
+// Promise: no ssh key.
 func FuzzRawBytesSignNothing(f *testing.F) {
 	u := newUser(f)
 	ask := func(kind byte, fields any) []byte {

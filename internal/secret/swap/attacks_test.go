@@ -110,6 +110,8 @@ var keyMaking = map[string]string{
 
 // Whoever is let do these has a secret of their own afterwards, or the user has none any more, or somebody else is let
 // in. It is not a list of what is refused: what is not listed is.
+//
+// Promise: no login, no API key, no token of git's.
 func TestAtKnownHostsAPlaceholderWritesWhereWorkNeedsIt(t *testing.T) {
 	for place, want := range map[string]bool{
 		"POST api.github.com/user/keys": false, "POST api.github.com/user/gpg_keys": false, "POST api.github.com/user/ssh_signing_keys": false,
@@ -587,6 +589,7 @@ func hello(host string) string {
 	return "GET /echo HTTP/1.1\r\nHost: " + host + "\r\nAuthorization: Bearer {GH}\r\nConnection: close\r\n\r\n"
 }
 
+// Promise: no login, no API key, no token of git's.
 func TestNoAttemptGetsASecretOutOrDestroysIt(t *testing.T) {
 	count := 0
 	making := map[string]attempt{

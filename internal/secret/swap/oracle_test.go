@@ -209,6 +209,8 @@ func holds(text, secret string) bool {
 
 // Whatever a server is made to send, and wherever it pauses: what is passed on, and when, is the same for the true
 // secret and for another of its length. So nobody learns by it whether a guess is right.
+//
+// Promise: no login, no API key, no token of git's.
 func TestWhatIsPassedOnIsTheSameForAnyOtherSecret(t *testing.T) {
 	const times = 40
 	for name, k := range answerKinds {

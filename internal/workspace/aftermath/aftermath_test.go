@@ -180,6 +180,7 @@ func TestASessionThatChangesNothingSaysNothing(t *testing.T) {
 	}
 }
 
+// Promise: nothing planted for your tools, unsaid.
 func TestTheReportTellsWhatTheHostRuns(t *testing.T) {
 	w := newWorld(t)
 	w.sh(`git init -q; mkdir -p .vscode apps/web; echo a >.envrc; echo a >package.json; echo a >Makefile; echo a >justfile; echo a >run.sh

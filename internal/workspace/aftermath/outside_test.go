@@ -40,6 +40,7 @@ func TestTheUsersEditorWritesThroughALink(t *testing.T) {
 	wantLines(t, w.session("touch x; mv d/relative d/moved; ln -sf $HOME/rc two"), "new d/moved", "new two")
 }
 
+// Promise: nothing planted for your tools, unsaid.
 func TestLinksThatTheAgentFloodsTheReportWithAreCounted(t *testing.T) {
 	w := newWorld(t)
 	r := w.session("for n in $(seq 100); do ln -s $HOME/$n a$n; done; echo x >Makefile")

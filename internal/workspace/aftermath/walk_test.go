@@ -27,6 +27,8 @@ import (
 // every second walk the agent meets the project's mounts, as the kernel would
 // have it; only there can a secret be hidden. In the others they are no
 // hindrance, as after renames by the host.
+//
+// Promise: no secret of the project.
 func TestARandomWalk(t *testing.T) {
 	seeds, sessions, steps := 50, 2, 250 // of each session
 	if os.Getenv("CLAUDEBOX_LONG") != "" {

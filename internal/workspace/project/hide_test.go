@@ -48,6 +48,8 @@ func TestSecretsInTheGitFoldersOfLentFolders(t *testing.T) {
 }
 
 // TestWhatHideNamesIsHidden: tracked or not, a file or a folder (attack f11).
+//
+// Promise: no secret of the project.
 func TestWhatHideNamesIsHidden(t *testing.T) {
 	w := newWorld(t)
 	w.repo("p", "private/README", "sub/private/README", "a.txt", "b/a.txt", "b/x", "same.env")
@@ -115,6 +117,8 @@ func TestWhatProtectNamesIsReadOnly(t *testing.T) {
 }
 
 // TestASecretHasANameThatIsNotFound: deeper than paths go, or outside (attack f4). The remedy works as it is written.
+//
+// Promise: no secret of the project.
 func TestASecretHasANameThatIsNotFound(t *testing.T) {
 	w := newWorld(t)
 	w.repo("p", "x")

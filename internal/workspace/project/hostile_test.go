@@ -315,6 +315,7 @@ func TestASecretThatCameWhileTheSandboxWasSetUp(t *testing.T) {
 	}
 }
 
+// Promise: no secret of the project.
 func TestTokensThatToolsLeftInAGitFolderAreNotInside(t *testing.T) {
 	w := newWorld(t)
 	w.repo("p", "x")

@@ -42,6 +42,8 @@ func TestNames(t *testing.T) {
 }
 
 // What editors, systems and people leave beside a file is judged as it is.
+//
+// Promise: no secret of the project.
 func TestWhatIsLeftBesideASecretFile(t *testing.T) {
 	for original, want := range map[string]secretfile.Verdict{
 		".env": secretfile.Secret, "secrets.yml": secretfile.Secret, "id_rsa": secretfile.Secret, ".netrc": secretfile.Secret,

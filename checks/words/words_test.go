@@ -61,7 +61,7 @@ func user(t *testing.T) (home string, env []string) {
 			t.Fatal(err)
 		}
 	}
-	for _, words := range [][]string{{"init", "-q", "-b", "main"}, {"-c", "user.name=u", "-c", "user.email=u@x", "commit", "-q", "--allow-empty", "-m", "first"}} {
+	for _, words := range [][]string{{"init", "-q", "-b", "main"}, {"add", "."}, {"-c", "user.name=u", "-c", "user.email=u@x", "commit", "-q", "--allow-empty", "-m", "first"}} {
 		git := exec.Command("git", words...)
 		git.Dir, git.Env = filepath.Join(home, "project"), []string{"HOME=" + home, "PATH=" + os.Getenv("PATH")}
 		if said, err := git.CombinedOutput(); err != nil {

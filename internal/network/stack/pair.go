@@ -5,8 +5,10 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -16,20 +18,20 @@ import (
 	"claudebox/internal/network/gate"
 )
 
-// pair is a connection with the sandbox (inner) and the connection outside to which it leads (outer).
-// Data is copied between the stack's memory and the kernel's, without a buffer for each
-// connection. The end of one connection's data ends the data of the other one; a reset
-// of one resets the other.
+// pair is a connection with the sandbox (inner) and the connection outside to which it leads (outer). The end of one
+// connection's data ends the data of the other one; a reset of one resets the other.
 type pair struct {
 	inner *inner
-	outer *net.TCPConn
+	outer outer
 	open  *openFlow
 	once  sync.Once
 }
 
 // newPair makes a pair that has no inner connection yet.
-func (s *Stack) newPair(outer *net.TCPConn, open *openFlow) *pair {
-	return &pair{outer: outer, open: open}
+func newPair(conn *net.TCPConn, open *openFlow) *pair {
+	p := &pair{outer: outer{conn, true}, open: open}
+	open.end = p.breakOff
+	return p
 }
 
 // lingerTime is how long the rest of the data may take to go out after the sandbox has reset the connection.
@@ -38,14 +40,15 @@ const lingerTime = 5 * time.Second
 // breakOff resets both connections.
 func (p *pair) breakOff() {
 	p.once.Do(func() {
-		reset(p.outer)
+		reset(p.outer.Conn.(*net.TCPConn))
 		p.inner.abort()
 	})
 }
 
-// run copies in both directions until both have ended, and closes the connections. With judged, a
-// [gate.Gate] inspects what the client sends; refused is why the gate refused it.
-func (p *pair) run(ctx context.Context, judged bool) (refused error) {
+// run copies in both directions until both have ended, and closes the connections. Each may buffer as many bytes as
+// size says. With judged, a [gate.Gate] inspects what the client sends; refused is why the gate refused it.
+func (p *pair) run(ctx context.Context, size func() int64, judged bool) (refused error) {
+	p.inner.resize(size())
 	vanished := waiter.NewFunctionEntry(waiter.EventHUp|waiter.EventErr, func(waiter.EventMask) {
 		go func() {
 			if p.inner.failed() { // data that came before the reset still goes out
@@ -61,222 +64,184 @@ func (p *pair) run(ctx context.Context, judged bool) (refused error) {
 	if judged {
 		g = gate.New(p.open.flow.Name, p.open.flow.To.Port())
 	}
-	var other sync.WaitGroup
-	other.Go(func() {
-		p.down(g)
-		cancel()
+	inner, outer := p.inner, p.outer.Conn.(*net.TCPConn)
+	piece := func() int { return int(min(size()/2, longestPiece)) }
+	var both sync.WaitGroup
+	both.Go(func() {
+		defer cancel()
+		to, err := counted{inner, &p.open.received}, error(nil)
+		if g != nil {
+			err = g.Server(outer, to)
+		}
+		if err == nil {
+			err = copyPieces(to, p.outer, piece, forEver)
+		}
+		p.ended(err, inner)
 	})
-	if refused = p.up(ctx, g); refused != nil {
-		p.breakOff()
+	to, err := counted{outer, &p.open.sent}, error(nil)
+	if g != nil {
+		err = g.Client(ctx, inner, to)
 	}
-	other.Wait()
+	if err == nil {
+		err = copyPieces(to, inner, piece, forEver)
+	}
+	if no := (*gate.Refused)(nil); errors.As(err, &no) {
+		refused = no
+	}
+	p.ended(err, outer)
+	both.Wait()
 	p.once.Do(func() {
-		p.inner.endpoint.Close()
-		p.outer.Close()
+		inner.endpoint.Close()
+		outer.Close()
 	})
 	return refused
 }
 
-// up copies from the sandbox to the host outside. It returns an error only if the gate refused something.
-func (p *pair) up(ctx context.Context, g *gate.Gate) error {
-	if g != nil {
-		err := g.Client(ctx, p.inner.TCPConn, countedWriter{p.outer, &p.open.sent})
-		var no *gate.Refused
-		switch {
-		case errors.As(err, &no):
-			return no
-		case errors.Is(err, io.EOF):
-			_ = p.outer.CloseWrite()
-			return nil
-		case err != nil:
-			p.breakOff()
-			return nil
-		}
-	}
-	if p.copyUp() != nil {
+// ended ends the data of one connection after that of the other one has ended with an error, usually io.EOF.
+func (p *pair) ended(err error, to interface{ CloseWrite() error }) {
+	if errors.Is(err, io.EOF) {
+		_ = to.CloseWrite()
+	} else {
 		p.breakOff()
-		return nil
 	}
-	_ = p.outer.CloseWrite()
-	return nil
 }
 
-// down copies from the host outside to the sandbox.
-func (p *pair) down(g *gate.Gate) {
-	err := error(nil)
-	if g != nil {
-		err = g.Server(p.outer, countedWriter{p.inner.TCPConn, &p.open.received})
-	}
-	if err == nil {
-		err = p.copyDown()
-	}
-	if err != nil && !errors.Is(err, io.EOF) {
-		p.breakOff()
-		return
-	}
-	p.inner.endpoint.Shutdown(tcpip.ShutdownWrite)
+// source is a connection that is copied from.
+type source interface {
+	// receive reads at most size bytes. It waits for them without holding a buffer, and for no longer than most; 0: for as
+	// long as it takes. The caller gives the bytes back to the pool.
+	receive(size int, most time.Duration) ([]byte, error)
 }
 
-// errEnough is what a writer returns to the stack when it wants no more data at present.
-var errEnough = errors.New("enough has been read")
+// longestPiece is how many bytes are copied at once, at most.
+const longestPiece = 256 << 10
 
-// gatherWriter writes a connection's data to a socket by one call. The stack passes it one piece after the
-// other; the pieces are valid only while the stack reads, so all are written with the last one.
-type gatherWriter struct {
-	fd      int
-	expect  int // bytes that the stack has, at least
-	pieces  [][]byte
-	count   int // bytes in pieces
-	written int // bytes that the socket has accepted
-	err     error
+// pieces is a pool of buffers.
+var pieces sync.Pool
+
+func takePiece(size int) []byte {
+	if b, ok := pieces.Get().(*[]byte); ok && cap(*b) == size {
+		return (*b)[:size]
+	}
+	return make([]byte, size)
 }
 
-// mostGathered bounds the bytes of one call: the stack does nothing else for the connection meanwhile.
-const mostGathered = 256 << 10
+func givePiece(b []byte) { pieces.Put(&b) }
 
-func (t *gatherWriter) Write(b []byte) (int, error) {
-	t.pieces, t.count = append(t.pieces, b), t.count+len(b)
-	if t.count < min(t.expect, mostGathered) && len(t.pieces) < cap(t.pieces) {
-		return len(b), nil
-	}
+// copyPieces copies pieces of at most so many bytes as size says until it fails; the end of the data is io.EOF. It waits
+// for each piece as long as patience says.
+func copyPieces(to io.Writer, from source, size func() int, patience func() time.Duration) error {
 	for {
-		if t.written, t.err = unix.Writev(t.fd, t.pieces); t.err != unix.EINTR {
-			return len(b), errEnough
-		}
-	}
-}
-
-// discarder discards as many bytes as its value says, and accepts no more.
-type discarder int
-
-func (s *discarder) Write(b []byte) (int, error) {
-	n := min(len(b), int(*s))
-	*s -= discarder(n)
-	if n < len(b) {
-		return n, errEnough
-	}
-	return n, nil
-}
-
-// copyUp copies from the stack to the host's socket until the sandbox has ended its data.
-func (p *pair) copyUp() error {
-	entry, readable := waiter.NewChannelEntry(waiter.ReadableEvents | waiter.EventHUp | waiter.EventErr)
-	p.inner.queue.EventRegister(&entry)
-	defer p.inner.queue.EventUnregister(&entry)
-	raw, err := p.outer.SyscallConn()
-	if err != nil {
-		return err
-	}
-	pieces := make([][]byte, 0, mostPieces)
-	for {
-		var failed tcpip.Error
-		t := gatherWriter{pieces: pieces}
-		err := raw.Write(func(fd uintptr) bool {
-			t = gatherWriter{fd: int(fd), pieces: pieces}
-			t.expect, _ = p.inner.endpoint.GetSockOptInt(tcpip.ReceiveQueueSizeOption)
-			_, failed = p.inner.endpoint.Read(&t, tcpip.ReadOptions{Peek: true})
-			return t.err != unix.EAGAIN
-		})
-		clear(pieces[:len(t.pieces)])
-		if err = errors.Join(err, t.err); err != nil {
+		b, err := from.receive(size(), patience())
+		if err != nil {
 			return err
 		}
-		switch failed.(type) {
-		case nil:
-			rest := discarder(t.written)
-			p.inner.endpoint.Read(&rest, tcpip.ReadOptions{})
-			p.open.sent.Add(int64(t.written))
-		case *tcpip.ErrWouldBlock:
-			<-readable
-		case *tcpip.ErrClosedForReceive:
-			return nil
-		default:
-			return errors.New(failed.String())
-		}
-	}
-}
-
-// mostPieces bounds the pieces of one call of a [gatherWriter].
-const mostPieces = 32
-
-// unread is the data that a socket has received and nobody has read yet, as a [tcpip.Payloader].
-type unread struct{ fd, count int }
-
-// Len implements [tcpip.Payloader].
-func (a *unread) Len() int { return a.count }
-
-func (a *unread) Read(b []byte) (int, error) {
-	if len(b) == 0 {
-		return 0, nil
-	}
-	n, err := unix.Read(a.fd, b)
-	if n == 0 && err == nil {
-		err = io.ErrUnexpectedEOF
-	}
-	return max(n, 0), err
-}
-
-// countUnread returns how many bytes of a socket are [unread]. Its error is io.EOF at the end of
-// the data, and unix.EAGAIN if there is none at present.
-func countUnread(fd int) (int, error) {
-	count, err := unix.IoctlGetInt(fd, unix.TIOCINQ)
-	if count > 0 || err != nil {
-		return count, err
-	}
-	var one [1]byte
-	n, _, err := unix.Recvfrom(fd, one[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
-	if err == nil && n == 0 {
-		err = io.EOF
-	}
-	return max(n, 0), err
-}
-
-// copyDown copies from the host's socket to the stack until the host outside has ended its data.
-func (p *pair) copyDown() error {
-	entry, writable := waiter.NewChannelEntry(waiter.WritableEvents | waiter.EventHUp | waiter.EventErr)
-	p.inner.queue.EventRegister(&entry)
-	defer p.inner.queue.EventUnregister(&entry)
-	raw, err := p.outer.SyscallConn()
-	if err != nil {
-		return err
-	}
-	for {
-		var seen error
-		var failed tcpip.Error
-		err := raw.Read(func(fd uintptr) bool {
-			a := unread{fd: int(fd)}
-			if a.count, seen = countUnread(a.fd); seen != nil {
-				return seen != unix.EAGAIN
-			}
-			var n int64
-			n, failed = p.inner.endpoint.Write(&a, tcpip.WriteOptions{})
-			p.open.received.Add(n)
-			return true
-		})
-		switch {
-		case err != nil:
+		_, err = to.Write(b)
+		givePiece(b)
+		if err != nil {
 			return err
-		case seen != nil && seen != unix.EINTR:
-			return seen
-		}
-		switch failed.(type) {
-		case nil:
-		case *tcpip.ErrWouldBlock:
-			<-writable
-		default:
-			return errors.New(failed.String())
 		}
 	}
 }
 
-// countedWriter adds the bytes that it writes to a counter.
-type countedWriter struct {
+func forEver() time.Duration { return 0 }
+
+// counted adds the bytes that it writes to a counter.
+type counted struct {
 	io.Writer
 	count *atomic.Int64
 }
 
-func (w countedWriter) Write(b []byte) (int, error) {
-	n, err := w.Writer.Write(b)
-	w.count.Add(int64(n))
+func (c counted) Write(b []byte) (int, error) {
+	n, err := c.Writer.Write(b)
+	c.count.Add(int64(n))
 	return n, err
+}
+
+// innerEnd is the stack's own part of a connection or an exchange.
+type innerEnd struct {
+	endpoint tcpip.Endpoint
+	queue    *waiter.Queue
+}
+
+// receive implements [source] with a read function of package gonet.
+func (e innerEnd) receive(read func([]byte) (int, error), size int, most time.Duration) ([]byte, error) {
+	if err := e.await(most); err != nil {
+		return nil, err
+	}
+	b := takePiece(size)
+	n, err := read(b)
+	if err != nil {
+		givePiece(b)
+	}
+	return b[:n], err
+}
+
+func (e innerEnd) await(most time.Duration) error {
+	const toRead = waiter.ReadableEvents | waiter.EventHUp | waiter.EventErr
+	entry, readable := waiter.NewChannelEntry(toRead)
+	e.queue.EventRegister(&entry)
+	defer e.queue.EventUnregister(&entry)
+	if e.endpoint.Readiness(toRead) != 0 {
+		return nil
+	}
+	var over <-chan time.Time
+	if most > 0 {
+		timer := time.NewTimer(most)
+		defer timer.Stop()
+		over = timer.C
+	}
+	select {
+	case <-readable:
+		return nil
+	case <-over:
+		return os.ErrDeadlineExceeded
+	}
+}
+
+func (c *inner) receive(size int, most time.Duration) ([]byte, error) {
+	return c.innerEnd.receive(c.TCPConn.Read, size, most)
+}
+
+func (c *innerUDP) receive(size int, most time.Duration) ([]byte, error) {
+	return c.innerEnd.receive(c.UDPConn.Read, size, most)
+}
+
+// outer is a socket of the host.
+type outer struct {
+	net.Conn
+	isStream bool
+}
+
+func (o outer) receive(size int, most time.Duration) (b []byte, err error) {
+	if most > 0 {
+		if err := o.SetReadDeadline(time.Now().Add(most)); err != nil {
+			return nil, err
+		}
+	}
+	raw, err := o.Conn.(syscall.Conn).SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	n, failed := 0, error(nil)
+	err = raw.Read(func(fd uintptr) bool {
+		b = takePiece(size)
+		for n, failed = unix.Read(int(fd), b); failed == unix.EINTR; {
+			n, failed = unix.Read(int(fd), b)
+		}
+		if failed != nil {
+			givePiece(b)
+		}
+		return failed != unix.EAGAIN
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case failed != nil:
+		return nil, failed
+	case n == 0 && o.isStream:
+		givePiece(b)
+		return nil, io.EOF
+	}
+	return b[:n], nil
 }

@@ -23,15 +23,14 @@ func (s *Stack) Publish(outer *net.TCPConn, port uint16) error {
 	if err != nil {
 		return err
 	}
-	p := s.newPair(outer, &openFlow{})
-	p.inner = &inner{gonet.NewTCPConn(queue, endpoint), endpoint, queue}
-	p.open.end = p.breakOff
+	p := newPair(outer, &openFlow{})
+	p.inner = &inner{gonet.NewTCPConn(queue, endpoint), innerEnd{endpoint, queue}}
 	if !s.flows.add(p.open) {
 		p.breakOff()
 		return nil
 	}
 	defer s.flows.remove(p.open)
-	_ = p.run(s.ctx, false) // no gate inspects it, so nothing is refused
+	_ = p.run(s.ctx, s.bufferSize, false) // no gate inspects it, so nothing is refused
 	return nil
 }
 

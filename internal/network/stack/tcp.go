@@ -28,8 +28,9 @@ const (
 	largestBuffer = 2 << 20
 )
 
-// bufferFor returns the bytes that each of so many connections may buffer in each direction.
-func bufferFor(connections int) int64 {
+// bufferSize returns the bytes that a connection may buffer in each direction: the more there are, the fewer.
+func (s *Stack) bufferSize() int64 {
+	connections := s.flows.count()
 	for _, step := range []struct {
 		most int
 		size int64
@@ -137,13 +138,11 @@ func (s *Stack) connect(r *tcp.ForwarderRequest, f flow.Flow, to netip.AddrPort,
 		s.reject(r, err, addrPort(id.RemoteAddress, id.RemotePort), to, sequence)
 		return
 	}
-	outer := conn.(*net.TCPConn)
-	p := s.newPair(outer, &openFlow{flow: dialled})
-	p.open.end = p.breakOff
+	p := newPair(conn.(*net.TCPConn), &openFlow{flow: dialled})
 	s.noteOpened(p.open) // before the connection is accepted: the session may end right after that
 	defer s.noteClosed(p.open)
 	if p.inner = s.complete(r); p.inner == nil {
-		reset(outer)
+		reset(conn.(*net.TCPConn))
 		return
 	}
 	s.flows.replace(pending, p.open)
@@ -158,8 +157,7 @@ func (s *Stack) carry(ctx context.Context, p *pair, judged bool) {
 		p.breakOff()
 		return
 	}
-	p.inner.resize(bufferFor(s.flows.count()))
-	if err := p.run(ctx, judged); err != nil {
+	if err := p.run(ctx, s.bufferSize, judged); err != nil {
 		s.Journal.Refused(p.open.flow, err.Error())
 	}
 }
@@ -176,7 +174,7 @@ func (s *Stack) answer(r *tcp.ForwarderRequest, f flow.Flow) {
 		return
 	}
 	defer s.flows.remove(o)
-	c.resize(bufferFor(s.flows.count()))
+	c.resize(s.bufferSize())
 	s.noteOpened(o)
 	counted := &countedConn{Conn: c.TCPConn, open: o}
 	s.Answerer.Serve(s.ctx, counted, f.Name, f.To.Port(), func(ctx context.Context) (net.Conn, error) {
@@ -248,14 +246,13 @@ func (s *Stack) complete(r *tcp.ForwarderRequest) *inner {
 	idle, interval := tcpip.KeepaliveIdleOption(2*time.Minute), tcpip.KeepaliveIntervalOption(10*time.Second)
 	endpoint.SetSockOpt(&idle)
 	endpoint.SetSockOpt(&interval)
-	return &inner{TCPConn: gonet.NewTCPConn(queue, endpoint), endpoint: endpoint, queue: queue}
+	return &inner{gonet.NewTCPConn(queue, endpoint), innerEnd{endpoint, queue}}
 }
 
 // inner is the sandbox's side of a connection.
 type inner struct {
 	*gonet.TCPConn
-	endpoint tcpip.Endpoint
-	queue    *waiter.Queue
+	innerEnd
 }
 
 func (c *inner) abort() { c.endpoint.Abort() }

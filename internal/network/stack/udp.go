@@ -2,16 +2,12 @@ package stack
 
 import (
 	"errors"
-	"net"
+	"io"
 	"net/netip"
-	"os"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/adapters/gonet"
 	"gvisor.dev/gvisor/pkg/tcpip/header"
 	"gvisor.dev/gvisor/pkg/tcpip/transport/udp"
@@ -54,7 +50,7 @@ func (s *Stack) acceptUDP(r *udp.ForwarderRequest) bool {
 		<-s.udps
 		return true
 	}
-	inner := &innerUDP{gonet.NewUDPConn(queue, endpoint), endpoint, queue}
+	inner := &innerUDP{gonet.NewUDPConn(queue, endpoint), innerEnd{endpoint, queue}}
 	go func() {
 		defer func() { <-s.udps }()
 		if isQuery {
@@ -69,54 +65,7 @@ func (s *Stack) acceptUDP(r *udp.ForwarderRequest) bool {
 // innerUDP is the sandbox's side of an exchange.
 type innerUDP struct {
 	*gonet.UDPConn
-	endpoint tcpip.Endpoint
-	queue    *waiter.Queue
-}
-
-// await waits, for at most the given time, until there is a datagram or an error to read, or the end.
-func (c *innerUDP) await(most time.Duration) error {
-	entry, readable := waiter.NewChannelEntry(waiter.ReadableEvents | waiter.EventHUp | waiter.EventErr)
-	c.queue.EventRegister(&entry)
-	defer c.queue.EventUnregister(&entry)
-	if c.endpoint.Readiness(waiter.ReadableEvents|waiter.EventHUp|waiter.EventErr) != 0 {
-		return nil
-	}
-	over := time.NewTimer(most)
-	defer over.Stop()
-	select {
-	case <-readable:
-		return nil
-	case <-over.C:
-		return os.ErrDeadlineExceeded
-	}
-}
-
-// outerUDP is the host's side of an exchange.
-type outerUDP struct{ *net.UDPConn }
-
-func (c outerUDP) await(most time.Duration) error {
-	if err := c.SetReadDeadline(time.Now().Add(most)); err != nil {
-		return err
-	}
-	raw, err := c.SyscallConn()
-	if err != nil {
-		return err
-	}
-	var seen error // a pending error, such as ECONNREFUSED, is returned by one call only
-	err = raw.Read(func(fd uintptr) bool {
-		_, _, seen = unix.Recvfrom(int(fd), nil, unix.MSG_PEEK|unix.MSG_DONTWAIT)
-		return seen != unix.EAGAIN
-	})
-	if err == nil && seen != unix.EINTR {
-		err = seen
-	}
-	return err
-}
-
-// datagramConn is one side of an exchange. By await a reader waits without holding a buffer.
-type datagramConn interface {
-	net.Conn
-	await(most time.Duration) error
+	innerEnd
 }
 
 // exchange dials the address of a flow and copies datagrams in both directions until they cease.
@@ -127,8 +76,7 @@ func (s *Stack) exchange(inner *innerUDP, f flow.Flow, client netip.AddrPort) {
 		s.unreachable(header.UDPProtocolNumber, client, f.To, 0, noNetwork)
 		return
 	}
-	outer := outerUDP{conn.(*net.UDPConn)}
-	o := &openFlow{flow: f, end: func() { outer.Close(); inner.Close() }}
+	o := &openFlow{flow: f, end: func() { conn.Close(); inner.Close() }}
 	defer o.end()
 	if !s.flows.add(o) {
 		return
@@ -138,14 +86,20 @@ func (s *Stack) exchange(inner *innerUDP, f flow.Flow, client netip.AddrPort) {
 		return
 	}
 	s.noteOpened(o)
-	var answered atomic.Bool
+	patience := func() time.Duration {
+		if o.received.Load() > 0 {
+			return answeredTime
+		}
+		return unansweredTime
+	}
+	outside := outer{conn, false}
 	var both sync.WaitGroup
 	both.Go(func() {
-		copyDatagrams(outer, inner, &o.sent, &answered, false)
+		copyPieces(lossy{counted{conn, &o.sent}}, inner, longestDatagram, patience)
 		o.end()
 	})
 	both.Go(func() {
-		err := copyDatagrams(inner, outer, &o.received, &answered, true)
+		err := copyPieces(lossy{counted{inner, &o.received}}, outside, longestDatagram, patience)
 		if errors.Is(err, syscall.ECONNREFUSED) {
 			s.unreachable(header.UDPProtocolNumber, client, f.To, 0, noPort)
 		}
@@ -155,35 +109,13 @@ func (s *Stack) exchange(inner *innerUDP, f flow.Flow, client netip.AddrPort) {
 	s.noteClosed(o)
 }
 
-// datagrams is a pool of buffers for a datagram of any size.
-var datagrams = sync.Pool{New: func() any { return new([1 << 16]byte) }}
+// longestDatagram returns how many bytes a datagram has, at most.
+func longestDatagram() int { return 64 << 10 }
 
-// copyDatagrams copies in one direction until no datagram has come for a while. answers says that this is the
-// direction of the answers.
-func copyDatagrams(
-	to net.Conn, from datagramConn, count *atomic.Int64, answered *atomic.Bool, answers bool,
-) error {
-	for {
-		wait := unansweredTime
-		if answered.Load() {
-			wait = answeredTime
-		}
-		if err := from.await(wait); err != nil {
-			return err
-		}
-		_ = from.SetReadDeadline(time.Now().Add(wait))
-		buffer := datagrams.Get().(*[1 << 16]byte)
-		n, err := from.Read(buffer[:])
-		if err == nil {
-			if answers {
-				answered.Store(true)
-			}
-			count.Add(int64(n))
-			_, _ = to.Write(buffer[:n]) // a datagram may be lost
-		}
-		datagrams.Put(buffer)
-		if err != nil {
-			return err
-		}
-	}
+// lossy is a writer of datagrams, each of which may be lost.
+type lossy struct{ io.Writer }
+
+func (w lossy) Write(b []byte) (int, error) {
+	_, _ = w.Writer.Write(b)
+	return len(b), nil
 }

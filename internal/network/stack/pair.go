@@ -108,8 +108,8 @@ func (p *pair) ended(err error, to interface{ CloseWrite() error }) {
 
 // source is a connection that is copied from.
 type source interface {
-	// receive reads at most size bytes. It waits for them without holding a buffer, and for no longer than most; 0: for as
-	// long as it takes. The caller gives the bytes back to the pool.
+	// receive reads at most size bytes. It waits for them without holding a buffer, and for no longer than most; 0:
+	// for as long as it takes. The caller gives the bytes back to the pool.
 	receive(size int, most time.Duration) ([]byte, error)
 }
 
@@ -128,8 +128,8 @@ func takePiece(size int) []byte {
 
 func givePiece(b []byte) { pieces.Put(&b) }
 
-// copyPieces copies pieces of at most so many bytes as size says until it fails; the end of the data is io.EOF. It waits
-// for each piece as long as patience says.
+// copyPieces copies pieces of at most so many bytes as size says until it fails; the end of the data is io.EOF. It
+// waits for each piece as long as patience says.
 func copyPieces(to io.Writer, from source, size func() int, patience func() time.Duration) error {
 	for {
 		b, err := from.receive(size(), patience())

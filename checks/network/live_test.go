@@ -3,8 +3,10 @@
 package network_test
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -211,5 +213,178 @@ func write(t *testing.T, file, text string) {
 	t.Helper()
 	if err := os.WriteFile(file, []byte(text+"\n"), 0o600); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// watching runs `claudebox watch --json` until its sessions have ended. Its events come as they are told.
+func (u *user) watching(t *testing.T, words ...string) <-chan event {
+	t.Helper()
+	cmd := u.claudebox(t, append([]string{"watch", "--json"}, words...)...)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	events := make(chan event, 10_000)
+	go func() {
+		defer close(events)
+		for lines := json.NewDecoder(out); ; {
+			var e event
+			if lines.Decode(&e) != nil {
+				_ = cmd.Wait()
+				return
+			}
+			events <- e
+		}
+	}()
+	return events
+}
+
+type event struct {
+	Event, What, Why, Host string
+	Count                  int
+	ForSession             string `json:"for_this_session"`
+	ForGood                string `json:"for_good"`
+}
+
+// next is the next event that has a kind.
+func next(t *testing.T, events <-chan event, kind string) event {
+	t.Helper()
+	for deadline := time.After(trial.Patience); ; {
+		select {
+		case e, more := <-events:
+			if !more {
+				t.Fatalf("the end came before an event %s", kind)
+			}
+			if e.Event == kind {
+				return e
+			}
+		case <-deadline:
+			t.Fatalf("there is no event %s", kind)
+		}
+	}
+}
+
+// As a user works: what is refused is seen in another terminal, and the command that is shown there opens it.
+func TestWatchShowsTheCommandThatOpens(t *testing.T) {
+	t.Parallel()
+	u := newUser(t, world.New(t))
+	flags := u.allowing(t, "good.test")
+	session := u.waiting(t, "http://sub.good.test/", flags...)
+	events := u.watching(t)
+	e := next(t, events, "refused")
+	if e.What != "sub.good.test" || e.Host != "sub.good.test" || e.ForGood != "claudebox allow-host sub.good.test -P "+flags[1] {
+		t.Errorf("%+v", e)
+	}
+	words := strings.Fields(e.ForSession)
+	cmd := u.claudebox(t, append(words[1:], "--yes")...)
+	cmd.Dir = u.home // from anywhere
+	if got := run(t, cmd); got.status != 0 {
+		t.Errorf("%+v", got)
+	}
+	if e := next(t, events, "allowed"); e.What != "sub.good.test" {
+		t.Errorf("%+v", e)
+	}
+	if got := u.goOn(t, session); !strings.Contains(got, "after: internet 6") {
+		t.Errorf("the session: %s", got)
+	}
+	if e := next(t, events, "reached"); e.What != "sub.good.test:80" {
+		t.Errorf("%+v", e)
+	}
+	next(t, events, "ended")
+	if e, more := <-events; more {
+		t.Errorf("after the end: %+v", e)
+	}
+}
+
+// A name of the agent's neither writes on the user's terminal nor begins a line, and offers no command.
+func TestNoNameMakesWatchLie(t *testing.T) {
+	t.Parallel()
+	u := newUser(t, world.New(t))
+	flags := u.allowing(t, "good.test")
+	const script = `touch tried; until [ -e go ]; do sleep 0.05; done
+		curl -s $'http://e\e[31mvil.test/' $'http://x.test\n12:00:00  abcdefgh  allowed    evil.test/' || true
+		python3 - <<'END'
+import socket, struct
+def ask(*labels):
+    name = b"".join(bytes([len(l)]) + l for l in labels) + b"\0"
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    s.settimeout(5)
+    server = [l.split()[1] for l in open("/etc/resolv.conf") if l.startswith("nameserver")][0]
+    s.sendto(struct.pack(">HHHHHH", 1, 0x100, 1, 0, 0, 0) + name + struct.pack(">HH", 1, 1), (server, 53))
+    try: s.recv(1000)
+    except OSError: pass
+ask(b"a\x1b]52;c;AAAA\x07", b"test")
+ask(b"b\n12:00:00  allowed", b"test")
+ask(b"c; rm -rf ~", b"test")
+ask("e\u202egpj".encode(), b"test")
+ask(b"*", b"good", b"test")
+END
+		until [ -e done ]; do sleep 0.05; done`
+	session := make(chan outcome)
+	cmd := u.session(t, script, flags...)
+	go func() { session <- run(t, cmd) }()
+	u.await(t, "tried")
+	watch := make(chan outcome)
+	plain := u.claudebox(t, "watch")
+	go func() { watch <- run(t, plain) }()
+	events := u.watching(t)
+	write(t, filepath.Join(u.project, "go"), "")
+	for range 5 {
+		e := next(t, events, "refused")
+		if e.ForSession != "" || strings.ContainsFunc(e.What+e.Why, func(r rune) bool { return r < ' ' || r > '~' }) {
+			t.Errorf("%+v", e)
+		}
+	}
+	write(t, filepath.Join(u.project, "done"), "")
+	<-session
+	shown := regexp.MustCompile(`^\d\d:\d\d:\d\d  [a-z2-7]{8}  (refused    |ended$)`)
+	for line := range strings.Lines((<-watch).stdout) {
+		if line = strings.TrimSuffix(line, "\n"); !shown.MatchString(line) || strings.ContainsFunc(line, func(r rune) bool { return r < ' ' || r > '~' }) {
+			t.Errorf("watch shows %q", line)
+		}
+	}
+}
+
+// However many names an agent asks for, what it was refused before and reaches after that is seen.
+func TestAFloodHidesNothingFromWatch(t *testing.T) {
+	t.Parallel()
+	u := newUser(t, world.New(t))
+	flags := u.allowing(t, "good.test")
+	const script = `curl -s http://first.test/ || true; touch tried; until [ -e go ]; do sleep 0.05; done
+		python3 -c '
+import socket
+for n in range(3000):
+    try: socket.getaddrinfo(f"x{n}.test", 80)
+    except OSError: pass
+'
+		curl -s http://good.test/; until [ -e done ]; do sleep 0.05; done`
+	session := make(chan outcome)
+	cmd := u.session(t, script, flags...)
+	go func() { session <- run(t, cmd) }()
+	u.await(t, "tried")
+	events := u.watching(t)
+	if e := next(t, events, "refused"); e.What != "first.test" {
+		t.Errorf("%+v", e)
+	}
+	write(t, filepath.Join(u.project, "go"), "")
+	if e := next(t, events, "reached"); e.What != "good.test:80" {
+		t.Errorf("%+v", e)
+	}
+	write(t, filepath.Join(u.project, "done"), "")
+	<-session
+	listed, more := 0, 0
+	for e := range events {
+		switch e.Event {
+		case "refused":
+			listed++
+		case "more":
+			more += e.Count
+		}
+	}
+	if listed > 100 || more == 0 {
+		t.Errorf("%d refusals are listed after the flood, and %d counted", listed, more)
 	}
 }

@@ -186,7 +186,7 @@ func allowInSessions(sys System, o session.Options, id string, hosts []string) (
 	}
 	const op = "let a session reach hosts"
 	if len(running) == 0 {
-		return "", diag.Errorf(op, "see `claudebox watch --list`; -P names another profile, --session=ID a session",
+		return "", diag.Errorf(op, "name its profile with -P, or itself: `claudebox watch` says its id, for --session=ID",
 			"no session of this project and profile runs")
 	}
 	for _, one := range running {

@@ -23,7 +23,7 @@ func ownCommands(sys System) []*cobra.Command {
 		newAllowCommand(sys), newAllowHostCommand(sys), newCheckCommand(sys), newDenyCommand(sys),
 		newDevshellCommand(sys), newBranchCommand(sys), newGitCommand(sys),
 		newInstanceCommand(sys), newLoginCommand(sys), newPlanCommand(sys), newProfileCommand(sys),
-		newShellCommand(sys), newVersionCommand(sys), newWhyCommand(sys),
+		newShellCommand(sys), newVersionCommand(sys), newWatchCommand(sys), newWhyCommand(sys),
 	}
 }
 

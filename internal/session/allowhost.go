@@ -33,9 +33,16 @@ func (c call) AllowHost(hosts string) string {
 	return "`claudebox allow-host " + hosts + "`"
 }
 
-// RefusedHosts lists the hosts that the last session of this project could not reach
-// because its profile does not list them, the most frequent first.
-func RefusedHosts(c Caller, o Options) ([]string, error) {
+// RefusedHosts lists the hosts that the sessions here which run could not reach because their profile does not list
+// them, else those of the last session, the most frequent first.
+func RefusedHosts(c Caller, o Options) (hosts []string, err error) {
+	running, err := LiveSessions(c, o, "")
+	for _, one := range running {
+		hosts = append(hosts, one.refused()...)
+	}
+	if err != nil || len(hosts) > 0 {
+		return hosts, err
+	}
 	dir, err := InstanceDir(c, o)
 	if err != nil {
 		return nil, err
@@ -50,21 +57,29 @@ const mostKept = 20
 // list: with their port, unless that is 443 or 80. It returns at most mostKept.
 func unlisted(r helper.Report) (hosts []string) {
 	for _, one := range r.Refused {
-		if one.Why != policy.NotListed || len(hosts) == mostKept {
-			continue
-		}
-		name, port, _ := strings.Cut(one.What, ":")
-		canonical, err := hostpattern.Canonical(name)
-		if err != nil || !strings.Contains(canonical, ".") {
-			continue
-		}
-		host := canonical
-		if port != "" && port != "443" && port != "80" {
-			host += ":" + port
-		}
-		if _, err := hostpattern.Parse(host); err == nil && !slices.Contains(hosts, host) {
+		host := listable(one)
+		if host != "" && !slices.Contains(hosts, host) && len(hosts) < mostKept {
 			hosts = append(hosts, host)
 		}
 	}
 	return hosts
+}
+
+// listable returns the host of a refusal as a profile could list it; empty: it could not.
+func listable(one helper.Refused) string {
+	if one.Why != policy.NotListed {
+		return ""
+	}
+	name, port, _ := strings.Cut(one.What, ":")
+	host, err := hostpattern.Canonical(name)
+	if err != nil || !strings.Contains(host, ".") {
+		return ""
+	}
+	if port != "" && port != "443" && port != "80" {
+		host += ":" + port
+	}
+	if _, err := hostpattern.Parse(host); err != nil {
+		return ""
+	}
+	return host
 }

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,6 +16,7 @@ import (
 	"claudebox/internal/network/helper"
 	"claudebox/internal/profile"
 	"claudebox/internal/secret/broker"
+	"claudebox/internal/session/live"
 )
 
 // brokering is the broker that swaps secrets while a session runs: a process of its own in tier full, else a part of
@@ -23,6 +25,7 @@ type brokering struct {
 	process  *broker.Process
 	inHelper *inHelper
 	refused  refusals
+	events   *live.Events
 }
 
 // listen opens the port of the broker's proxy, in tier full. It returns nil and 0 if the launch has no such proxy.
@@ -54,7 +57,7 @@ func (b *brokering) settings(s *Session) (network helper.Settings, err error) {
 	network.Config.Roots, config.Roots = config.Roots, nil // long, so they are sent separately
 	network.Config.Broker, err = json.Marshal(config)
 	b.inHelper = &inHelper{}
-	keeper := secretKeeper{&s.Instance, &b.refused}
+	keeper := secretKeeper{&s.Instance, &b.refused, b.events}
 	network.Broker = func(line *os.File) { b.inHelper.attach(line, keeper) }
 	return network, err
 }
@@ -87,7 +90,7 @@ func (b *brokering) start(s *Session) (err error) {
 	s.listener = nil
 	program, err := ownProgram(helperProgram)
 	if err == nil {
-		b.process, err = broker.Start(program, listener, hello, secretKeeper{&s.Instance, &b.refused})
+		b.process, err = broker.Start(program, listener, hello, secretKeeper{&s.Instance, &b.refused, b.events})
 	}
 	if err != nil {
 		return &diag.Error{Op: op, Err: err}
@@ -165,6 +168,18 @@ func (w *inHelper) SetLogin(access, scope string) {
 type secretKeeper struct {
 	instance *state.Instance
 	*refusals
+	events *live.Events
+}
+
+// Used tells that a secret was used.
+func (k secretKeeper) Used(u broker.Use) {
+	k.events.Add(live.Event{Kind: live.Used, What: u.Secret, Why: u.Host})
+}
+
+// Report counts a refusal, and tells it.
+func (k secretKeeper) Report(r broker.Refusal) {
+	k.refusals.Report(r)
+	k.events.Add(live.Event{Kind: live.Stopped, What: cmp.Or(r.Secret, "a request"), Why: r.Host + ": " + r.Why})
 }
 
 var errNoLogin = errors.New("no login is kept here")

@@ -9,6 +9,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -19,6 +20,7 @@ import (
 	"claudebox/internal/plan/resolve"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/sandbox/seccomp"
+	"claudebox/internal/session/live"
 	"claudebox/internal/workspace/aftermath"
 	"claudebox/internal/workspace/cover"
 	"claudebox/internal/workspace/guard"
@@ -74,10 +76,24 @@ func (r *running) handOver() (err error) {
 	if err != nil {
 		return err
 	}
-	request.Places = places
+	request.Places, request.Crossed = places, r.tellCrossed
 	r.git, err = handover.Begin(request)
 	return err
 }
+
+// tellCrossed tells what has crossed to the user's side.
+func (r *running) tellCrossed(outer string, changes []handover.RefChange) {
+	for _, c := range changes {
+		name, commit := strings.TrimPrefix(c.Name, "refs/heads/"), "is gone"
+		if c.New != "" {
+			commit = c.New[:min(len(c.New), shortCommit)]
+		}
+		r.events.Add(live.Event{Kind: live.Commits, What: name, Why: commit + " in " + filepath.Dir(outer)})
+	}
+}
+
+// shortCommit is how many digits name a commit for people.
+const shortCommit = 10
 
 // handoverRequest is what a hand-over needs to know, but for the places.
 func (s *Session) handoverRequest() (handover.Request, error) {
@@ -266,6 +282,7 @@ func (r *running) guardFolder(folder given, session string) (*guard.Guard, error
 			return names
 		},
 		Told: func(rel string) {
+			r.events.Add(live.Event{Kind: live.Held, What: filepath.Join(folder.Path, rel)})
 			if path.Base(rel) != ".git" { // git takes that for a repository as it is
 				r.git.Exclude(filepath.Join(folder.Path, rel))
 			}

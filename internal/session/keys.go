@@ -19,6 +19,7 @@ import (
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/sandbox/view"
 	"claudebox/internal/secret/sshagent"
+	"claudebox/internal/session/live"
 	"claudebox/internal/session/usergit"
 )
 
@@ -212,6 +213,7 @@ type keyAgent struct {
 	process *sshagent.Process
 	mu      sync.Mutex
 	uses    map[sshagent.Use]int
+	events  *live.Events
 }
 
 // start starts the agent, if r has a socket, and removes the sockets of sessions that were killed. An agent that
@@ -246,6 +248,7 @@ func (k *keyAgent) note(u sshagent.Use) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.uses[u]++
+	k.events.Add(live.Event{Kind: live.Used, What: signedText(u)})
 }
 
 // close ends the agent, if there is one.
@@ -260,15 +263,19 @@ func (k *keyAgent) told() (lines []string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for use, times := range k.uses {
-		what := "your SSH key was used to log in to " + use.Host
-		switch {
-		case use.Git:
-			what = "git signed with your SSH key"
-		case use.Refused != "":
-			what = "your SSH key did not sign: " + use.Refused
-		}
-		lines = append(lines, fmt.Sprintf("%s (%d)", what, times))
+		lines = append(lines, fmt.Sprintf("%s (%d)", signedText(use), times))
 	}
 	slices.Sort(lines)
 	return lines
+}
+
+// signedText says what a key was used for, or not.
+func signedText(use sshagent.Use) string {
+	switch {
+	case use.Git:
+		return "git signed with your SSH key"
+	case use.Refused != "":
+		return "your SSH key did not sign: " + use.Refused
+	}
+	return "your SSH key was used to log in to " + use.Host
 }

@@ -2,13 +2,16 @@ package session
 
 import (
 	"errors"
+	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"claudebox/internal/diag"
 	"claudebox/internal/network/helper"
 	"claudebox/internal/network/hostpattern"
+	"claudebox/internal/network/policy"
 	"claudebox/internal/profile"
 	"claudebox/internal/profile/trust"
 	"claudebox/internal/session/live"
@@ -34,17 +37,68 @@ func (c call) fullRef() string {
 
 // answer answers a question of a command outside.
 func (r *running) answer(q live.Question) (a live.Answer) {
-	if q.Open == nil {
-		return a
-	}
-	err := errors.New("its network cannot be changed")
-	if r.network.helper != nil {
-		err = r.network.helper.Open(*q.Open)
-	}
-	if err != nil {
-		a.Error = err.Error()
+	switch {
+	case q.Open != nil:
+		if err := r.openMore(*q.Open); err != nil {
+			a.Error = err.Error()
+		}
+	case q.Refused:
+		a.Refused = unlisted(r.networkReport())
+	case q.After != nil:
+		a.Events = r.events.After(*q.After, func() { r.noteNetwork(r.networkReport()) })
 	}
 	return a
+}
+
+// openMore lets the sandbox reach more, as the user wishes.
+func (r *running) openMore(o helper.Opening) error {
+	if r.network.helper == nil {
+		return errors.New("its network cannot be changed")
+	}
+	if err := r.network.helper.Open(o); err != nil {
+		return err
+	}
+	for _, host := range slices.Concat(o.Allow, o.Except) {
+		r.events.Add(live.Event{Kind: live.Allowed, What: host})
+	}
+	return nil
+}
+
+// networkReport is what was reached and refused by now.
+func (r *running) networkReport() (report helper.Report) {
+	if r.network.helper != nil {
+		report, _ = r.network.helper.Report()
+	}
+	return report
+}
+
+// noteNetwork adds to the events what was reached and refused since.
+func (r *running) noteNetwork(report helper.Report) {
+	for _, h := range report.Hosts {
+		what := h.Name
+		if h.Port != 0 {
+			what = net.JoinHostPort(h.Name, strconv.Itoa(int(h.Port)))
+		}
+		r.events.Add(live.Event{Kind: live.Reached, What: what, Count: 1})
+	}
+	for _, one := range report.Refused {
+		r.events.Add(live.Event{
+			Kind: live.Refused, What: one.What, Why: one.Why, Count: one.Count, Host: r.allowable(one),
+		})
+	}
+}
+
+// allowable is what `claudebox allow-host` would take for something that was refused; empty: nothing.
+func (r *running) allowable(one helper.Refused) string {
+	switch r.Launch.Tier {
+	case profile.TierAllow:
+		return listable(one)
+	case profile.TierInet:
+		if _, err := policy.ParseException(one.What); err == nil {
+			return one.What
+		}
+	}
+	return ""
 }
 
 // Live is a session that runs, as a command outside sees it.
@@ -56,22 +110,35 @@ type Live struct {
 // LiveSessions lists the sessions that run: the one called id, else those of the caller's project and profile.
 func LiveSessions(c Caller, o Options, id string) (list []Live, err error) {
 	asked, err := newCall(c, o, looking)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		list, err = asked.liveHere(id)
 	}
+	return slices.DeleteFunc(list, func(l Live) bool { return id == "" && l.Profile != asked.fullRef() }), err
+}
+
+// LiveHere lists the sessions that run: the one called id, else those of the caller's project.
+func LiveHere(c Caller, id string) (list []Live, err error) {
+	asked, err := newCall(c, Options{}, looking)
+	if err == nil {
+		list, err = asked.liveHere(id)
+	}
+	return list, err
+}
+
+func (c call) liveHere(id string) (list []Live, err error) {
 	const op = "find the sessions that run"
-	infos, err := live.List(asked.folders.Home)
+	infos, err := live.List(c.folders.Home)
 	if err != nil {
 		return nil, &diag.Error{Op: op, Err: err, Remedy: "make that folder yours alone"}
 	}
-	root, err := project.GitRoot(asked.Facts.Cwd, asked.Facts.Home)
+	root, err := project.GitRoot(c.Facts.Cwd, c.Facts.Home)
 	if err != nil {
 		return nil, &diag.Error{Op: op, Err: err}
 	}
-	here := []string{root, canonical(asked.Facts.Cwd)}
+	here := []string{root, canonical(c.Facts.Cwd)}
 	for _, info := range infos {
-		if info.ID == id || id == "" && slices.Contains(here, info.Project) && info.Profile == asked.fullRef() {
-			list = append(list, Live{info, asked.like(info)})
+		if info.ID == id || id == "" && slices.Contains(here, info.Project) {
+			list = append(list, Live{info, c.like(info)})
 		}
 	}
 	if id != "" && len(list) == 0 {
@@ -108,6 +175,28 @@ func (l Live) Open(hosts []string) error {
 	}
 	_, err := live.Ask(l.call.folders.Home, l.ID, live.Question{Open: &o})
 	return err
+}
+
+// Events waits for what happens after the event with number n, for some seconds. It returns [live.ErrGone] when the
+// session has ended.
+func (l Live) Events(n int) ([]live.Event, error) {
+	a, err := live.Ask(l.call.folders.Home, l.ID, live.Question{After: &n})
+	return a.Events, err
+}
+
+// Commands are those by which the user would let the session reach a host, and launches after it.
+func (l Live) Commands(host string) (now, always string) {
+	now = "claudebox allow-host --session=" + l.ID + " " + host
+	if l.Tier == profile.TierAllow {
+		always = strings.Trim(l.call.AllowHost(host), "`")
+	}
+	return now, always
+}
+
+// refused lists the hosts that the session was refused, and that a profile could list.
+func (l Live) refused() []string {
+	a, _ := live.Ask(l.call.folders.Home, l.ID, live.Question{Refused: true})
+	return a.Refused
 }
 
 // Judge returns an error if the session cannot be let reach hosts.

@@ -47,6 +47,7 @@ type running struct {
 	process int                // process 1 inside
 	git     *handover.Session  // between the user's git folders and the agent's
 	live    live.Server        // answers claudebox's commands
+	events  *live.Events       // what happens, for them
 	held    *branch.Held       // the branch that the agent works on; nil: it works in the user's folder
 	own     *aftermath.Session // of the agent's own folders, if it works on a branch
 
@@ -59,7 +60,11 @@ type running struct {
 func (s *Session) Run() (err error) {
 	// Before this line a signal ends claudebox at once: nothing exists yet
 	// that would have to be undone.
-	r := &running{Session: s, runner: launch.Runner{Signals: launch.Listen(s.heeded)}}
+	events := &live.Events{}
+	r := &running{
+		Session: s, runner: launch.Runner{Signals: launch.Listen(s.heeded)},
+		events: events, broker: brokering{events: events}, keys: keyAgent{events: events},
+	}
 	defer r.close()
 	for _, step := range []func() error{
 		r.openNetwork, s.Instance.Prepare, r.listen, r.openBranch, r.handOver, r.fillBranch, r.openNix,
@@ -93,6 +98,7 @@ func (s *Session) Run() (err error) {
 
 // close lets go of what is open, and waits for the processes that are to end by themselves.
 func (r *running) close() {
+	r.events.End()
 	r.live.Close()
 	r.nix.close()
 	for _, hold := range r.holds {
@@ -333,6 +339,7 @@ func (r *running) end() {
 		}
 	}
 	r.network.close()
+	r.noteNetwork(r.network.summary.Report)
 	if r.network.endedEarly != nil {
 		const remedy = "start again: the agent went on without a network"
 		diag.Print(stderr, &diag.Error{Op: "keep the sandbox's network", Err: r.network.endedEarly, Remedy: remedy})

@@ -89,6 +89,14 @@ type Keeper interface {
 	Forget()
 	// Report reports a refusal.
 	Report(Refusal)
+	// Used reports that a host was sent a secret.
+	Used(Use)
+}
+
+// Use is the use of a secret at a host.
+type Use struct {
+	Secret string `json:"secret"` // its name
+	Host   string `json:"host"`
 }
 
 // LoginPlaceholders returns new placeholders for the two tokens of a credentials file.

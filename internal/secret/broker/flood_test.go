@@ -18,6 +18,7 @@ func (k slowKeeper) Renew(context.Context, string) error { k.asked.Add(1); <-k.r
 func (k slowKeeper) Keep(Grant) error                    { return nil }
 func (k slowKeeper) Forget()                             {}
 func (k slowKeeper) Report(Refusal)                      {}
+func (k slowKeeper) Used(Use)                            {}
 
 // Each request of an agent can ask for a renewal: they do not add up in claudebox.
 func TestRenewalsAreNotAskedForWithoutBound(t *testing.T) {

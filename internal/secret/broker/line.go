@@ -32,6 +32,7 @@ type doneWord struct {
 // event is a message from the broker.
 type event struct {
 	Refusal *Refusal `json:"refusal,omitempty"`
+	Used    *Use     `json:"used,omitempty"`
 	Forget  bool     `json:"forget,omitempty"`
 	ID      int      `json:"id,omitempty"` // set for a question: the broker waits for the doneWord with this id
 	Renew   string   `json:"renew,omitempty"`
@@ -81,6 +82,8 @@ func (l *Line) serve(keeper Keeper) {
 		switch {
 		case e.Refusal != nil:
 			keeper.Report(*e.Refusal)
+		case e.Used != nil:
+			keeper.Used(*e.Used)
 		case e.Forget:
 			keeper.Forget()
 		case e.ID != 0:
@@ -126,12 +129,14 @@ type Parent struct {
 	last    int
 	waiting map[int]chan bool
 	told    map[Refusal]int // how often each refusal was reported, regardless of its path
+	used    map[Use]bool    // the uses that were reported
 }
 
 // NewParent returns the broker's end of a connection to its parent.
 func NewParent(conn io.ReadWriter) *Parent {
 	return &Parent{
 		in: json.NewDecoder(conn), out: json.NewEncoder(conn), waiting: map[int]chan bool{}, told: map[Refusal]int{},
+		used: map[Use]bool{},
 	}
 }
 
@@ -225,6 +230,20 @@ func (p *Parent) Report(r Refusal) {
 	p.mu.Unlock()
 	if !enough {
 		p.tell(event{Refusal: &r})
+	}
+}
+
+// Used reports the first use of a secret at a host, of 200 hosts at most.
+func (p *Parent) Used(u Use) {
+	const most = 200
+	p.mu.Lock()
+	known := p.used[u] || len(p.used) >= most
+	if !known {
+		p.used[u] = true
+	}
+	p.mu.Unlock()
+	if !known {
+		p.tell(event{Used: &u})
 	}
 }
 

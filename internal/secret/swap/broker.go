@@ -286,6 +286,9 @@ func (b *Broker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
+	for _, name := range v.used {
+		b.keeper.Used(broker.Use{Secret: name, Host: target.String()})
+	}
 	e := exchange{target: target, swaps: v.swaps}
 	for _, s := range secrets {
 		if s.isFor(target) {

@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -70,6 +71,15 @@ func TestEachFormIsSwapped(t *testing.T) {
 	}
 	if said := w.keeper.said(); said != "[]" {
 		t.Errorf("refused: %s", said)
+	}
+	for _, use := range []broker.Use{
+		{Secret: broker.ClaudeLogin, Host: "api.anthropic.com"},
+		{Secret: "GH_TOKEN", Host: "github.com"},
+		{Secret: "FOO", Host: "foo.example:8443"},
+	} {
+		if !slices.Contains(w.keeper.used, use) {
+			t.Errorf("the use of %v is not told: %v", use, w.keeper.used)
+		}
 	}
 }
 

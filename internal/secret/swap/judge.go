@@ -17,6 +17,7 @@ type verdict struct {
 	status  int            // to answer with; 0: the request is passed on, with swaps
 	refusal broker.Refusal // if it is not passed on
 	swaps   []swap
+	used    []string // the names of the secrets that are swapped in
 }
 
 // swap replaces the value of one header of a request.
@@ -76,6 +77,9 @@ func judge(t broker.Target, secrets []known, r request) verdict {
 			return v
 		}
 		v.swaps = append(v.swaps, swaps...)
+		if len(swaps) > 0 {
+			v.used = append(v.used, s.Name)
+		}
 	}
 	return v
 }

@@ -314,6 +314,7 @@ type keeper struct {
 	renewed  []string
 	next     string // what a renewal gives; empty: it fails
 	refusals []broker.Refusal
+	used     []broker.Use
 }
 
 func (k *keeper) Renew(_ context.Context, refused string) error {
@@ -338,6 +339,12 @@ func (k *keeper) Forget() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.forgot++
+}
+
+func (k *keeper) Used(u broker.Use) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.used = append(k.used, u)
 }
 
 func (k *keeper) Report(r broker.Refusal) {

@@ -39,13 +39,17 @@ type Info struct {
 
 // Question is what a command asks of a session. The zero Question asks for its [Info] alone.
 type Question struct {
-	Open *helper.Opening `json:"open,omitempty"` // let these be reached from now on
+	Open    *helper.Opening `json:"open,omitempty"`    // let these be reached from now on
+	Refused bool            `json:"refused,omitempty"` // the hosts that were refused, and that could be allowed
+	After   *int            `json:"after,omitempty"`   // wait for events after this number
 }
 
 // Answer is the session's answer.
 type Answer struct {
-	Info  Info   `json:"info"`
-	Error string `json:"error,omitempty"` // why it could not be done
+	Info    Info     `json:"info"`
+	Error   string   `json:"error,omitempty"` // why it could not be done
+	Refused []string `json:"refused,omitempty"`
+	Events  []Event  `json:"events,omitempty"`
 }
 
 const (
@@ -54,12 +58,15 @@ const (
 	most       = 1 << 20 // bytes of a question or an answer
 	together   = 16      // questions at a time
 	patience   = 5 * time.Second
+
+	lastAnswers = 200 * time.Millisecond
 )
 
 // Server answers for one session. The zero Server does nothing.
 type Server struct {
 	listener *net.UnixListener
 	file     string
+	room     chan struct{} // has an element for each answer, and one for the next
 }
 
 // Serve begins to answer questions about a session, whose ID it sets. home is CLAUDEBOX_HOME. answer is called from
@@ -73,7 +80,7 @@ func Serve(home string, info Info, answer func(Question) Answer) (s Server, err 
 	info.ID = strings.ToLower(rand.Text()[:8])
 	// Under another name at first: a socket that nobody listens on yet looks like one that was left behind.
 	at := within(dir, unfinished+info.ID)
-	s.file = filepath.Join(home, folder, info.ID)
+	s.file, s.room = filepath.Join(home, folder, info.ID), make(chan struct{}, together)
 	s.listener, err = net.ListenUnix("unix", &net.UnixAddr{Name: at, Net: "unix"})
 	if err == nil {
 		s.listener.SetUnlinkOnClose(false)
@@ -83,7 +90,7 @@ func Serve(home string, info Info, answer func(Question) Answer) (s Server, err 
 		s.Close()
 		return Server{}, diag.Wrap("listen in "+filepath.Join(home, folder), err, "make that folder writable for you")
 	}
-	go accept.Each(s.listener, make(chan struct{}, together), func(c net.Conn) { //nolint:errcheck // it was closed
+	go accept.Each(s.listener, s.room, func(c net.Conn) { //nolint:errcheck // it was closed
 		defer c.Close()
 		serve(c.(*net.UnixConn), info, answer)
 	})
@@ -106,11 +113,15 @@ func serve(c *net.UnixConn, info Info, answer func(Question) Answer) {
 	_ = json.NewEncoder(c).Encode(said)
 }
 
-// Close ends the answers.
+// Close takes no more questions, and waits a moment for the last answers to arrive.
 func (s Server) Close() {
-	if s.listener != nil {
-		s.listener.Close()
-		_ = os.Remove(s.file)
+	if s.listener == nil {
+		return
+	}
+	s.listener.Close()
+	_ = os.Remove(s.file)
+	for began := time.Now(); len(s.room) > 1 && time.Since(began) < lastAnswers; {
+		time.Sleep(time.Millisecond)
 	}
 }
 

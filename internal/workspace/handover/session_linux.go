@@ -30,6 +30,7 @@ type Session struct {
 type live struct {
 	place        Place
 	tools        Tools
+	crossed      func(outer string, changes []RefChange)
 	hidden, held func(at string) bool
 	closed       bool             // git cannot read the outer one: nothing crosses
 	remarks      []Remark         // of the last hand-over
@@ -53,6 +54,8 @@ type Request struct {
 	Tools  Tools
 	Hidden []string // paths on the host that the agent does not see; canonical
 	Held   []string // those that are read-only inside
+	// Crossed is called with what has crossed to a git folder of the user's; nil: nobody asks.
+	Crossed func(outer string, changes []RefChange)
 }
 
 // Begin makes the inner folders that are missing, and brings both sides of each place together. It is called before the
@@ -65,7 +68,7 @@ func Begin(r Request) (*Session, error) {
 	faults := make([]error, len(r.Places))
 	var all sync.WaitGroup
 	for n, p := range r.Places {
-		l := &live{place: p, tools: r.Tools, hidden: under(r.Hidden), held: under(r.Held)}
+		l := &live{place: p, tools: r.Tools, crossed: r.Crossed, hidden: under(r.Hidden), held: under(r.Held)}
 		s.places = append(s.places, l)
 		all.Go(func() { faults[n] = l.begin() })
 	}
@@ -280,6 +283,9 @@ func (l *live) handOver(f facts) (changes bool, err error) {
 	}
 	if err := l.whole(m.Common, in, out, f); err != nil {
 		return false, err
+	}
+	if l.crossed != nil && len(d.out.Refs) > 0 {
+		l.crossed(p.Outer, d.out.Refs)
 	}
 	err = l.inner().apply(d.in, "claudebox: from outside")
 	if err != nil { // else it crosses the next time

@@ -1,0 +1,48 @@
+//go:build lab
+
+package sandbox_test
+
+import (
+	"strings"
+	"testing"
+)
+
+// Commits and held names are told when they happen, in whatever names the agent chooses.
+func TestWatchTellsCommitsAndHeldNames(t *testing.T) {
+	w := newWorld(t)
+	w.repository(t)
+	w.write(t, ".gitconfig", identity)
+	session := beside(t, w.session(`touch tried; for i in $(seq 600); do [ -e seen ] && break; sleep 0.05; done
+		git commit -q --allow-empty -m x; git branch side; git branch $'b\xc3\xa4u'; touch .tool-versions; mkdir $'d\e[31m\nx'; touch $'d\e[31m\nx/.tool-versions'
+		for i in $(seq 600); do [ -e done ] && break; sleep 0.05; done`))
+	until(t, w.path("project/tried"))
+	watch := make(chan outcome)
+	go func() { watch <- run(t, w.claudebox("watch")) }()
+	w.write(t, "project/seen", "")
+	until(t, w.path("project/d\x1b[31m\nx"))
+	w.plain(t, `for i in $(seq 600); do git rev-parse -q --verify $'b\xc3\xa4u' >/dev/null && [ -L .tool-versions ] && [ -L d*/.tool-versions ] && exit; sleep 0.05; done; git branch; ls -la . d*; exit 1`)
+	w.write(t, "project/done", "")
+	<-session
+	got := (<-watch).stdout
+	for _, want := range []string{
+		"commits    main ", "commits    side ", `commits    bäu `,
+		"held back  " + w.project + "/.tool-versions: it comes out", `held back  '` + w.project + `/d\x1b[31m\x0ax/.tool-versions': it`, "  ended\n",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("there is no %q in\n%s", want, got)
+		}
+	}
+	if strings.ContainsAny(got, "\x1b\u202e") {
+		t.Errorf("a name controls the terminal: %q", got)
+	}
+}
+
+func TestNothingIsWatchedWhereNothingRuns(t *testing.T) {
+	w := newWorld(t)
+	for _, words := range [][]string{{"watch"}, {"watch", "abcdefgh"}, {"watch", "../x"}, {"allow-host", "--session", "a.test"}, {"allow-host", "--session=abcdefgh", "a.test"}} {
+		got := run(t, w.claudebox(words...))
+		if got.status != 125 || !strings.Contains(got.stderr, "remedy: ") || got.stdout != "" {
+			t.Errorf("%q: %+v", words, got)
+		}
+	}
+}

@@ -1,0 +1,191 @@
+package live
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Event is something that happened in a session. Its texts may be the agent's: who shows them makes them visible.
+type Event struct {
+	N       int       `json:"n"` // counts from 1
+	Time    time.Time `json:"time"`
+	Session string    `json:"session,omitempty"`
+	Kind    Kind      `json:"event"`
+	What    string    `json:"what,omitempty"`  // a host, a name, a secret's name
+	Why     string    `json:"why,omitempty"`   // more of it
+	Count   int       `json:"count,omitempty"` // how often it happened so far, if more than once
+	Host    string    `json:"host,omitempty"`  // as `claudebox allow-host` takes it; empty: it would not help
+}
+
+// Kind says what happened.
+type Kind string
+
+// The kinds of events.
+const (
+	Refused Kind = "refused" // a connection was
+	Reached Kind = "reached" // a host was, for the first time
+	Allowed Kind = "allowed" // the user let the session reach more
+	Commits Kind = "commits" // crossed to the user's git folder
+	Held    Kind = "held"    // a name is held back
+	Used    Kind = "used"    // a secret was
+	Stopped Kind = "stopped" // a secret was not given where the agent sent its placeholder
+	More    Kind = "more"    // of one kind, that are not listed
+	Ended   Kind = "ended"   // the session
+)
+
+// Bounds of what an agent can make a session remember, and a person read.
+const (
+	mostEvents = 1000
+	mostKnown  = 2000 // of one kind
+	burst      = 20   // events of one kind at once
+	perSecond  = 2    // and after that
+	sumEvery   = 5 * time.Second
+)
+
+// Events are those of one session, as a person can read them: what happens again and again is told when its count has
+// doubled, and of a flood only the number. The zero value is ready. A nil one forgets all.
+type Events struct {
+	mu    sync.Mutex
+	list  []Event
+	count int // of all, also those that are not in list any more
+	kinds map[Kind]*flow
+	ended bool
+	woken chan struct{} // closed at the next event
+}
+
+// flow is what is known of the events of one kind: a flood of one hides no other.
+type flow struct {
+	known  map[[2]string]*tally // by what and why
+	room   float64              // for so many events, when it was counted
+	since  time.Time
+	beyond int       // that were not listed
+	summed time.Time // when their number was told
+}
+
+// tally is how often something happened, and how often it was told to have.
+type tally struct{ times, told int }
+
+// Add notes an event that has happened e.Count times by now; 0: once more.
+func (l *Events) Add(e Event) {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	of := l.kinds[e.Kind]
+	if of == nil {
+		of = &flow{known: map[[2]string]*tally{}, room: burst, since: time.Now()}
+		if l.kinds == nil {
+			l.kinds = map[Kind]*flow{}
+		}
+		l.kinds[e.Kind] = of
+	}
+	key := [2]string{e.What, e.Why}
+	t := of.known[key]
+	if t == nil && len(of.known) >= mostKnown {
+		of.beyond++
+		return
+	}
+	if t == nil {
+		t = &tally{}
+		of.known[key] = t
+	}
+	t.times++
+	if e.Count != 0 {
+		t.times = e.Count
+	}
+	if t.told > 0 && t.times < 2*t.told {
+		return
+	}
+	t.told = t.times
+	if !of.take() {
+		of.beyond++
+		return
+	}
+	e.Count = t.times
+	if e.Count == 1 {
+		e.Count = 0
+	}
+	l.add(e)
+}
+
+// take reports whether one more event may be told now.
+func (f *flow) take() bool {
+	now := time.Now()
+	f.room = min(burst, f.room+now.Sub(f.since).Seconds()*perSecond)
+	f.since = now
+	if f.room < 1 {
+		return false
+	}
+	f.room--
+	return true
+}
+
+// add puts an event into the list. It is called with the lock held.
+func (l *Events) add(e Event) {
+	l.count++
+	e.N, e.Time = l.count, time.Now()
+	l.list = append(l.list, e)
+	if len(l.list) > mostEvents {
+		l.list = slices.Clone(l.list[len(l.list)-mostEvents/2:])
+	}
+	if l.woken != nil {
+		close(l.woken)
+		l.woken = nil
+	}
+}
+
+// told notes the number of the events that were not listed, every few seconds, and at last.
+func (l *Events) told(last bool) {
+	for _, k := range slices.Sorted(maps.Keys(l.kinds)) {
+		of := l.kinds[k]
+		if of.beyond > 0 && (last || time.Since(of.summed) > sumEvery) {
+			l.add(Event{Kind: More, What: string(k), Count: of.beyond})
+			of.beyond, of.summed = 0, time.Now()
+		}
+	}
+}
+
+// End notes that the session has ended.
+func (l *Events) End() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.ended {
+		l.told(true)
+		l.ended = true
+		l.add(Event{Kind: Ended})
+	}
+}
+
+// After waits until there are events after the one with number n, and returns them. refresh is called before each look,
+// as some events are only known to who asks for them. It waits for two seconds at most.
+func (l *Events) After(n int, refresh func()) []Event {
+	for deadline := time.Now().Add(longest); ; {
+		refresh()
+		l.mu.Lock()
+		l.told(false)
+		at, _ := slices.BinarySearchFunc(l.list, n+1, func(e Event, n int) int { return cmp.Compare(e.N, n) })
+		list := slices.Clone(l.list[at:])
+		if l.woken == nil {
+			l.woken = make(chan struct{})
+		}
+		woken, ended := l.woken, l.ended
+		l.mu.Unlock()
+		wait := min(look, time.Until(deadline))
+		if len(list) > 0 || ended || wait <= 0 {
+			return list
+		}
+		select {
+		case <-woken:
+		case <-time.After(wait):
+		}
+	}
+}
+
+const (
+	longest = 2 * time.Second
+	look    = 300 * time.Millisecond // how often After looks, while a person waits for events
+)

@@ -56,16 +56,28 @@ type editor struct {
 	seen  []message
 }
 
-// message is a line of the agent's.
+// message is a line of the agent's: of the extension's protocol, or of the Agent Client Protocol.
 type message struct {
-	Type, Subtype, Result, Text string
-	SessionID                   string `json:"session_id"`
-	IsError                     bool   `json:"is_error"`
-	Response                    struct {
-		Subtype, Error string
-		RequestID      string `json:"request_id"`
+	Type, Subtype string
+	Result        json.RawMessage
+	SessionID     string `json:"session_id"`
+	IsError       bool   `json:"is_error"`
+	Response      struct {
+		Subtype   string
+		RequestID string `json:"request_id"`
 	}
+
+	ID     int
+	Method string
+	Error  json.RawMessage
+
 	line string
+}
+
+// text is a result that is a text.
+func (m message) text() (text string) {
+	_ = json.Unmarshal(m.Result, &text) // empty, where it is another thing
+	return text
 }
 
 // edit starts claudebox with words, in a session without a terminal.
@@ -156,7 +168,7 @@ func (e *editor) await(t *testing.T, want func(message) bool) message {
 			if want(m) {
 				return m
 			}
-			if m.Type == "control_request" {
+			if m.Type == "control_request" || m.Method == "session/request_permission" {
 				t.Errorf("the editor is asked: %s", m.line)
 			}
 		case <-late:
@@ -218,17 +230,17 @@ func TestAnEditorsExtensionDrivesASession(t *testing.T) {
 	e.control(t, "begin", `{"subtype":"initialize","hooks":null}`)
 	e.prompt(t, "please begin")
 	first := e.result(t)
-	if first.Result != "Five." || w.read(t, "project/note.txt") != "two\n" {
+	if first.text() != "Five." || w.read(t, "project/note.txt") != "two\n" {
 		t.Fatalf("%s; note.txt holds %q", first.line, w.read(t, "project/note.txt"))
 	}
 	e.prompt(t, "something long")
 	w.begun(t)
 	e.control(t, "cancel", `{"subtype":"interrupt"}`)
-	if cancelled := e.result(t); cancelled.Result == "After the cancel." {
+	if cancelled := e.result(t); cancelled.text() == "After the cancel." {
 		t.Errorf("it was not cancelled: %s", cancelled.line)
 	}
 	e.prompt(t, "go on")
-	if got := e.result(t); got.Result != "After the cancel." {
+	if got := e.result(t); got.text() != "After the cancel." {
 		t.Errorf("after the cancel: %s", got.line)
 	}
 	if status, stderr := e.leave(t); status != 0 {
@@ -236,7 +248,7 @@ func TestAnEditorsExtensionDrivesASession(t *testing.T) {
 	}
 	again := w.edit(t, w.command(t, append([]string{program, "--resume", first.SessionID}, streamed...)...))
 	again.prompt(t, "and now")
-	if got := again.result(t); got.Result != "Resumed." || got.IsError {
+	if got := again.result(t); got.text() != "Resumed." || got.IsError {
 		t.Errorf("resumed: %s", got.line)
 	}
 	if status, stderr := again.leave(t); status != 0 {
@@ -325,7 +337,7 @@ func TestAnEditorIsToldThatTheUserMustBeAsked(t *testing.T) {
 	asked.Leave(t)
 	e = w.edit(t, w.unasked(t, words...))
 	e.prompt(t, "begin")
-	if got := e.result(t); got.Result != "Now." {
+	if got := e.result(t); got.text() != "Now." {
 		t.Errorf("after the answer: %s", got.line)
 	}
 	e.leave(t)

@@ -172,6 +172,8 @@ func (r Request) howToGet(word string) string {
 	case word != "claude" && packages[word] != "":
 		return "install " + word + ", add it to the profile (`packages: [" + packages[word] + "]`), " +
 			"or give its path in agent: {command: [...]}"
+	case word == "claude-agent-acp":
+		return "npm install -g @agentclientprotocol/claude-agent-acp, or give its path in agent: {command: [...]}"
 	case word != "claude":
 		return "install " + word +
 			", add its package to the profile's packages, or give its path in agent: {command: [...]}"

@@ -245,7 +245,8 @@ func (sys System) question(s *session.Session, changes []grant.Change) error {
 	view := viewOn(sys.Stderr, s.Facts)
 	for {
 		fmt.Fprint(sys.Stderr, view.Brief(s.Launch, changes))
-		answer, err := ask(audit.Question, "pass `--yes`, or set `confirm: never` in a profile of your own")
+		answer, err := ask(audit.Question, "pass `--yes`, set `confirm: never` in a profile of your own, or start it here "+
+			"once in a terminal")
 		if err != nil {
 			return err
 		}

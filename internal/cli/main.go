@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"claudebox/internal/agent"
+	"claudebox/internal/agent/acp"
 	"claudebox/internal/diag"
 	"claudebox/internal/nix/inside"
 	"claudebox/internal/sandbox/launch"
@@ -24,9 +25,10 @@ const (
 )
 
 // Main runs claudebox and returns its exit status. words are os.Args. If they are those of a stage that this program
-// holds (the store's tree, the filter of the Nix daemon, the attacker), it runs that stage and nothing else.
+// holds (the store's tree, the filters of the Nix daemon and of an editor, the attacker), it runs that stage and
+// nothing else.
 func Main(words []string, sys System) int {
-	for _, stage := range []func([]string) (int, bool){storetree.Run, inside.Run, attack.Run} {
+	for _, stage := range []func([]string) (int, bool){storetree.Run, inside.Run, acp.Run, attack.Run} {
 		if status, ran := stage(words); ran {
 			return status
 		}

@@ -191,6 +191,14 @@ var agents = map[string]knownAgent{
 	},
 }
 
+// argsOf are the words that the agent of a profile always gets; an adapter gives them to what it starts.
+func argsOf(a profile.Agent) []string {
+	if profile.IsAdapter(a.Command) {
+		return nil
+	}
+	return AgentArgs(a.Name)
+}
+
 // AgentArgs are the words that a known agent always gets, before the caller's.
 func AgentArgs(name string) []string { return agents[name].args }
 

@@ -34,8 +34,7 @@ func Build(prof profile.Profile, res resolve.Resolution) (Plan, error) {
 		Show:     globs(prof.Show),
 		Protect:  Protect{Mode: prof.ProtectMode, Globs: globs(prof.Protect)},
 		Agent: Agent{
-			Name: prof.Agent.Name, Command: prof.Agent.Command, Args: agents[prof.Agent.Name].args,
-			Home: keptFolders(prof.Agent),
+			Name: prof.Agent.Name, Command: prof.Agent.Command, Args: argsOf(prof.Agent), Home: keptFolders(prof.Agent),
 		},
 		MCP:       prof.MCP,
 		Worktrees: globs(prof.Worktrees),

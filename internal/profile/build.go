@@ -82,11 +82,17 @@ func origin(at shape.Place) Origin { return Origin{at.Doc.Name, at.Doc.File, at.
 
 func buildAgent(v shape.Value) Agent {
 	agent := Agent{Command: v.Get("command").Texts(), Env: sorted(entries(v.Get("env")), entryText)}
-	named := agentShape.Key("name").Default
-	if len(agent.Command) > 0 {
+	claude := agentShape.Key("name").Default
+	named := claude
+	if len(agent.Command) > 0 && !IsAdapter(agent.Command) {
 		named = path.Base(agent.Command[0])
 	}
-	agent.Name = cmp.Or(v.Get("name").Text, named)
+	if agent.Name = cmp.Or(v.Get("name").Text, named); agent.Name == "claude-acp" {
+		agent.Name = claude
+		if len(agent.Command) == 0 {
+			agent.Command = []string{Adapter}
+		}
+	}
 	for _, m := range v.Get("home").Members {
 		if agent.Home == nil {
 			agent.Home = make(map[string]string)

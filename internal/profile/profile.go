@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -85,6 +86,14 @@ type Source struct {
 	Name   string // the profile's name
 	File   string // as shown to a person; "(built in)" for the embedded one
 	SHA256 string // of the file's content, in hex
+}
+
+// Adapter is the program by which an editor drives Claude Code with the Agent Client Protocol.
+const Adapter = "claude-agent-acp"
+
+// IsAdapter reports whether a command is the [Adapter], by its name of today or before. It starts Claude Code itself.
+func IsAdapter(command []string) bool {
+	return len(command) > 0 && slices.Contains([]string{Adapter, "claude-code-acp"}, path.Base(command[0]))
 }
 
 // Agent is the program that runs inside.

@@ -289,3 +289,20 @@ func words[T ~string](constants ...T) []string {
 	}
 	return list
 }
+
+// Each way to name the adapter for editors is Claude Code: its login, its hosts, its home.
+func TestTheAdapterForEditorsIsClaudeCode(t *testing.T) {
+	for text, want := range map[string]profile.Agent{
+		"claude-acp":                                  {Name: "claude", Command: []string{"claude-agent-acp"}},
+		"{command: [claude-agent-acp]}":               {Name: "claude", Command: []string{"claude-agent-acp"}},
+		"{command: [~/bin/claude-code-acp]}":          {Name: "claude", Command: []string{"~/bin/claude-code-acp"}},
+		"{name: claude-acp, command: [/opt/acp, -v]}": {Name: "claude", Command: []string{"/opt/acp", "-v"}},
+		"claude":             {Name: "claude"},
+		"{command: [codex]}": {Name: "codex", Command: []string{"codex"}},
+	} {
+		prof, _, err := readOne("x.yaml", []byte("name: x\nextends: default\nagent: "+text+"\n"))
+		if diff := cmp.Diff(want, prof.Agent); err != nil || diff != "" {
+			t.Errorf("%s: %v\n%s", text, err, diff)
+		}
+	}
+}

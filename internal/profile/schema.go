@@ -119,7 +119,8 @@ var schema = record("What a coding agent may have inside a claudebox sandbox.",
 var agentShape = whole(short("name", record(
 	"The agent: a name, or a mapping. A later profile replaces it as a whole.",
 	key("name", withDefault("claude", text(&programName,
-		"The program, looked up in the manifest and on PATH. The first word of command when that is said."))),
+		"The program, looked up in the manifest and on PATH; claude-acp is Claude Code for editors, by the program "+
+			"claude-agent-acp. The first word of command when that is said."))),
 	key("command", filled(list(text(&commandWord, ""),
 		"The program and the words it always gets: [codex, --yolo]."))),
 	key("home", table(&homeFolder, word("", "persist", "ephemeral"),

@@ -22,6 +22,7 @@ import (
 	"claudebox/internal/linux/cachefile"
 	"claudebox/internal/linux/pathname"
 	"claudebox/internal/linux/smallfile"
+	"claudebox/internal/nix/devshell"
 	"claudebox/internal/nix/storepath"
 	"claudebox/internal/plan"
 	"claudebox/internal/plan/resolve"
@@ -49,25 +50,73 @@ func agentOf(in inputs, k *keeper) (made agentPart, err error) {
 		}
 		return made, nil
 	}
-	p := in.plan
-	if called := in.options.Called; called != "" && !agent.Is(called, p.Agent.Name) {
+	p, adapts := in.plan, profile.IsAdapter(in.plan.Agent.Command)
+	if called := in.options.Called; called != "" && (adapts || !agent.Is(called, p.Agent.Name)) {
 		return made, diag.Errorf("start "+diag.Name(called), "run another program in the same sandbox with `claudebox "+
-			"shell -- PROGRAM`, or put `--` before its path to give that to the agent",
-			"it is not the agent of profile %s, %s", p.Profile, p.Agent.Name)
+			"shell -- PROGRAM`, or put `--` before its path to give that to the agent", "it is not the agent of profile %s, %s",
+			p.Profile, cmp.Or(strings.Join(p.Agent.Command, " "), p.Agent.Name))
 	}
 	program, err := findAgent(in, p.Agent.Name, p.Agent.Command)
 	if err != nil {
 		return made, err
 	}
-	made.wear(in, program.Env)
-	made.Words = slices.Concat([]string{program.Path}, program.Args, p.Agent.Args, made.sandboxOff(in))
-	made.OwnsTerminal, made.Libraries = true, program.Libraries
-	made.note(program.Notes...)
-	made.mount(mountsOfAgent(program)...)
-	if program.Store && p.Nix.Store == "closure" {
-		made.Closure, err = closureOfAgent(in, k, program.Path)
+	made.Words, made.OwnsTerminal = slices.Concat([]string{program.Path}, program.Args, p.Agent.Args), true
+	if err := made.bring(in, k, program); err != nil || !adapts {
+		made.Words = append(made.Words, made.sandboxOff(in)...)
+		return made, err
 	}
-	return made, err
+	if program, err = findAgent(in, "claude", nil); err != nil {
+		return made, err
+	}
+	words := slices.Concat([]string{program.Path}, program.Args, plan.AgentArgs("claude"), made.sandboxOff(in))
+	script := scriptOf(p, "claude", words)
+	made.mount(script)
+	made.set("CLAUDE_CODE_EXECUTABLE", script.Destination, "agent")
+	return made, made.bring(in, k, program)
+}
+
+// speaksToEditor reports whether the agent speaks the Agent Client Protocol: an adapter does, and others by a word.
+func (in inputs) speaksToEditor() bool {
+	of := in.plan.Agent
+	switch {
+	case len(in.why.Command) > 0:
+		return false
+	case profile.IsAdapter(of.Command) || strings.HasSuffix(of.Name, "-acp"):
+		return true
+	}
+	return of.Name != "claude" && slices.ContainsFunc(slices.Concat(of.Command, in.options.Words), func(w string) bool {
+		return slices.Contains([]string{"acp", "--acp", "--experimental-acp"}, w)
+	})
+}
+
+// bring lets a program in, with what its loader needs.
+func (made *agentPart) bring(in inputs, k *keeper, program agent.Program) error {
+	made.wear(in, program.Env)
+	made.note(program.Notes...)
+	for _, m := range mountsOfAgent(program) {
+		if !slices.ContainsFunc(made.Mounts, func(o launch.Mount) bool { return o.Destination == m.Destination }) {
+			made.mount(m)
+		}
+	}
+	made.Libraries = made.Libraries || program.Libraries
+	if !program.Store || in.plan.Nix.Store != "closure" {
+		return nil
+	}
+	paths, err := closureOfAgent(in, k, program.Path)
+	made.Closure = append(made.Closure, paths...)
+	return err
+}
+
+// scriptOf mounts a script on PATH, behind all else, that starts an agent with the words that it always gets.
+func scriptOf(p plan.Plan, name string, words []string) launch.Mount {
+	script := "#!" + plan.ToolPath(p, resolve.ToolBash) + "\nexec"
+	for _, word := range words {
+		script += " " + diag.Quote(word)
+	}
+	return launch.Mount{
+		Kind: plan.File, Source: "agent", Destination: filepath.Join(devshell.Programs, name), Mode: "0555",
+		Data: []byte(script + " \"$@\"\n"), Why: "agent",
+	}
 }
 
 // findAgent looks an agent up, by the name or by the command of a profile.

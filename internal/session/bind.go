@@ -13,6 +13,7 @@ import (
 	"claudebox/internal/nix/devshell"
 	"claudebox/internal/plan"
 	"claudebox/internal/plan/resolve"
+	"claudebox/internal/profile"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/sandbox/seccomp"
 	"claudebox/internal/sandbox/view"
@@ -57,7 +58,11 @@ func look(c call, planned planned, home homelink.Found) (in inputs, err error) {
 		return in, err
 	}
 	if len(c.why.Command) == 0 { // a fault is told by [agentOf]
-		program, _ := findAgent(in, planned.plan.Agent.Name, planned.plan.Agent.Command)
+		name, command := planned.plan.Agent.Name, planned.plan.Agent.Command
+		if profile.IsAdapter(command) {
+			name, command = "claude", nil // what it starts says it
+		}
+		program, _ := findAgent(in, name, command)
 		in.Facts.Env = withEntries(in.Facts.Env, planned.plan, program.Env)
 	}
 	in.gateways = findGateways(in)

@@ -91,6 +91,9 @@ func devshellOf(in inputs, nix nixPart, runs agentPart) (made devshellPart, err 
 // always gets. One that is not found is missed only by who calls it.
 func (p *devshellPart) addAgent(in inputs, runs agentPart) {
 	name, words := in.plan.Agent.Name, runs.Words
+	if len(in.why.Command) == 0 && profile.IsAdapter(in.plan.Agent.Command) {
+		return // it has its own, for what it starts
+	}
 	if len(in.why.Command) > 0 || len(in.plan.Agent.Command) > 0 {
 		name = "claude"
 		program, err := findAgent(in, name, nil)
@@ -104,15 +107,7 @@ func (p *devshellPart) addAgent(in inputs, runs agentPart) {
 			}
 		}
 	}
-	script := "#!" + plan.ToolPath(in.plan, resolve.ToolBash) + "\nexec"
-	for _, word := range words {
-		script += " " + diag.Quote(word)
-	}
-	script += " \"$@\"\n"
-	p.mount(launch.Mount{
-		Kind: plan.File, Source: "agent", Destination: filepath.Join(devshell.Programs, name), Mode: "0555",
-		Data: []byte(script), Why: "agent",
-	})
+	p.mount(scriptOf(in.plan, name, words))
 }
 
 // namesDevshell returns the current folder, or the nearest above it in the project, that has a file which may name a

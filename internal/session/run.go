@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"claudebox/internal/agent/acp"
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/proctree"
 	"claudebox/internal/linux/within"
@@ -89,6 +90,13 @@ func (s *Session) Run() (err error) {
 			diag.Print(s.caller.Stderr, lost) // the agent's status stays claudebox's
 		}
 	}()
+	if r.speaksToEditor() {
+		leave, err := acp.Between()
+		if err != nil {
+			return err
+		}
+		defer leave()
+	}
 	defer func() { r.settle(); r.announce() }()
 	err = r.launch()
 	r.settle() // it may not have been started

@@ -137,7 +137,11 @@ func agentName(l launch.Launch) string {
 	if program, err := storepath.Of(l.Agent.Words[0]); err == nil {
 		return storepath.Name(program)
 	}
-	return strings.TrimSuffix(path.Base(l.Agent.Words[0]), ".exe")
+	name := strings.TrimSuffix(path.Base(l.Agent.Words[0]), ".exe")
+	if of := l.Plan.Agent; name == "node" && l.Agent.OwnsTerminal { // it runs the agent's script
+		return path.Base(slices.Concat(of.Command, []string{of.Name})[0])
+	}
+	return name
 }
 
 // project says what lies at the project's path.

@@ -1,0 +1,102 @@
+package acp
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Promise: nothing done outside by your editor.
+func TestOnlyWhatShowsSomethingGoesToTheEditor(t *testing.T) {
+	for name, tc := range map[string]struct{ said, want, refused string }{
+		"an update":                 {`{"jsonrpc":"2.0","method":"session/update","params":{"a":[1,{"b":2.50}]}}`, `{"jsonrpc":"2.0","method":"session/update","params":{"a":[1,{"b":2.50}]}}`, ""},
+		"a question":                {`{"id":7,"method":"session/request_permission"}`, `{"id":7,"method":"session/request_permission"}`, ""},
+		"an answer":                 {`{"id":"x","result":null}`, `{"id":"x","result":null}`, ""},
+		"an error":                  {`{"id":1,"error":{"code":-32000}}`, `{"error":{"code":-32000},"id":1}`, ""},
+		"a file to read":            {`{"id":1,"method":"fs/read_text_file","params":{"path":"/home/u/.ssh/id"}}`, "", "it asks for fs/read_text_file, which an editor does outside"},
+		"a file to write":           {`{"id":1,"method":"fs/write_text_file"}`, "", "it asks for fs/write_text_file, which an editor does outside"},
+		"a command to run":          {`{"id":1,"method":"terminal/create","params":{"command":"sh"}}`, "", "it asks for terminal/create, which an editor does outside"},
+		"a note of an extension":    {`{"method":"_auth/status_update"}`, "", ""},
+		"a method of an extension":  {`{"id":1,"method":"_x/run"}`, "", "it asks for _x/run, which an editor does outside"},
+		"two methods":               {`{"method":"session/update","method":"terminal/create"}`, "", "it is no message"},
+		"two, one in other letters": {`{"method":"session/update","m\u0065thod":"terminal/create"}`, "", "it is no message"},
+		"a method of another case":  {`{"Method":"terminal/create","id":1}`, `{"id":1}`, ""},
+		"a method that is escaped":  {`{"method":"terminal\u002fcreate"}`, "", "it asks for terminal/create, which an editor does outside"},
+		"a method that is no text":  {`{"method":["terminal/create"]}`, "", "it is no message"},
+		"several messages":          {`[{"method":"terminal/create"}]`, "", "it is no message"},
+		"two on a line":             {`{"method":"session/update"}{"method":"terminal/create"}`, "", "it is no message"},
+		"a line in a line":          {"{\"method\":\"session/update\",\r\"params\":{}}", `{"method":"session/update","params":{}}`, ""},
+		"no message":                {"hello", "", "it is no message"},
+		"no text":                   {"{\"method\":\"session/update\xff\"}", "", "it is no text"},
+		"a command to log in by":    {`{"id":0,"result":{"authMethods":[{"_meta":{"terminal-auth":{"command":"sh"}}}],"v":1}}`, `{"id":0,"result":{"v":1}}`, ""},
+		"the same in an error":      {`{"id":0,"error":{"data":{"authMethods":[]}}}`, `{"error":{"data":{}},"id":0}`, ""},
+		"the same in a list":        {`{"id":0,"result":[[{"terminal-auth":{}}]]}`, `{"id":0,"result":[[{}]]}`, ""},
+		"the same, twice":           {`{"id":0,"result":{"a":1,"a":{"authMethods":[]}}}`, "", "it is no message"},
+		"too deep":                  {`{"result":` + strings.Repeat("[", 200) + strings.Repeat("]", 200) + `}`, "", "it is no message"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			var refused []string
+			err := fromAgent(strings.NewReader(tc.said+"\n\n"), &out, func(what string) { refused = append(refused, what) })
+			if got := strings.TrimSuffix(out.String(), "\n"); err != nil || got != tc.want || strings.Join(refused, "") != tc.refused {
+				t.Errorf("%q, refused %q, %v; want %q, %q", got, refused, err, tc.want, tc.refused)
+			}
+		})
+	}
+}
+
+func TestAnEditorsOffersOfFilesAndTerminalsDoNotReachTheAgent(t *testing.T) {
+	const said = `{"id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{"fs":{"readTextFile":true},"terminal":true,"elicitation":{"form":{}}}}}` + "\n" +
+		`{"id":1,"method":"session/prompt","params":{"text":"\"clientCapabilities\" <x>"}}` + "\n"
+	const want = `{"id":0,"method":"initialize","params":{"clientCapabilities":{"elicitation":{"form":{}}},"protocolVersion":1}}` + "\n" +
+		`{"id":1,"method":"session/prompt","params":{"text":"\"clientCapabilities\" <x>"}}` + "\n"
+	var out bytes.Buffer
+	if err := fromEditor(strings.NewReader(said), &out); err != nil || out.String() != want {
+		t.Errorf("%v\n%s\nwant\n%s", err, out.String(), want)
+	}
+}
+
+func TestARefusalIsToldOnceAndTenAreToldAtAll(t *testing.T) {
+	var said []string
+	say := once(func(what string) { said = append(said, what) })
+	for i := range 100 {
+		say("x")
+		say(strings.Repeat("long ", i))
+	}
+	if len(said) != 10 || slices.ContainsFunc(said, func(s string) bool { return len(s) > 100 }) {
+		t.Errorf("%q", said)
+	}
+}
+
+// What goes on is one line, has each name once, one of the methods or none, and nothing that is barred.
+//
+// Promise: nothing done outside by your editor.
+func FuzzWhatGoesToTheEditor(f *testing.F) {
+	for _, seed := range []string{
+		`{"method":"session/update","params":{"authMethods":[1,{"a":"` + "\u2028" + `"}]}}`, `{"id":1,"result":{"a":[{"terminal-auth":{}}]}}`,
+		`{"method":"fs/read_text_file"}`, `[{}]`, `{"a":1}{"b":2}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, line []byte) {
+		message, _ := judge(line)
+		if message == nil {
+			return
+		}
+		if bytes.ContainsAny(message, "\n\r\u2028\u2029") || bytes.Contains(message, []byte(`"authMethods":`)) || bytes.Contains(message, []byte(`"terminal-auth":`)) {
+			t.Errorf("%q", message)
+		}
+		var read map[string]any
+		if err := json.Unmarshal(message, &read); err != nil {
+			t.Fatal(err)
+		}
+		if method, is := read["method"]; is && !slices.Contains(shown, method.(string)) {
+			t.Errorf("%q", message)
+		}
+		if again, _ := judge(message); !bytes.Equal(again, message) {
+			t.Errorf("%q becomes %q", message, again)
+		}
+	})
+}

@@ -47,7 +47,7 @@ var modules = map[string][]string{
 	"network/hostnet": {"github.com/vishvananda/netlink"},
 	"network/stage":   {"github.com/vishvananda/netlink", "github.com/vishvananda/netlink/nl"},
 	"network/serve":   {"gvisor.dev/gvisor/pkg/log"},
-	"network/dns":     {"golang.org/x/net/dns/dnsmessage"},
+	"network/dns":     {"golang.org/x/net/dns/dnsmessage", "golang.org/x/time/rate"},
 	"network/stack": {
 		tcpip, tcpip + "/adapters/gonet", tcpip + "/checksum", tcpip + "/header", tcpip + "/link/channel", tcpip + "/link/nested",
 		tcpip + "/network/ipv4", tcpip + "/network/ipv6", tcpip + "/stack",

@@ -17,6 +17,7 @@ import (
 	"claudebox/checks/network/target"
 	"claudebox/checks/network/world"
 	"claudebox/checks/trial"
+	"claudebox/internal/network/dns"
 	"claudebox/internal/network/link"
 )
 
@@ -135,9 +136,10 @@ func (f framer) bytes(n int) []byte {
 
 // address is one of all that there are, or any.
 func (f framer) address(v6 bool) netip.Addr {
-	own, server, name := link.Sandbox4, link.Server4, netip.MustParseAddr("198.18.0.1")
+	own, server := link.Sandbox4, link.Server4
+	name, name6, _ := dns.NewNames().Addresses("good.test")
 	if v6 {
-		own, server, name = link.Sandbox6, link.Server6, netip.MustParseAddr("fd00:cb:1::1")
+		own, server, name = link.Sandbox6, link.Server6, name6
 	}
 	for range 20 {
 		a := target.All[f.IntN(len(target.All))].Addr

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"golang.org/x/net/dns/dnsmessage"
+	"golang.org/x/time/rate"
 
 	"claudebox/internal/network/hostpattern"
 )
@@ -44,8 +45,10 @@ type Server struct {
 
 	once  sync.Once
 	slots chan struct{}
-	rate  bucket
+	rate  *rate.Limiter
 }
+
+func newLimiter() *rate.Limiter { return rate.NewLimiter(perSecond, burst) }
 
 // Answer answers a query. It returns nil for one that deserves no answer.
 func (s *Server) Answer(ctx context.Context, query []byte, tcp bool) []byte {
@@ -65,8 +68,8 @@ func (s *Server) Answer(ctx context.Context, query []byte, tcp bool) []byte {
 		s.Unknown(q.name(), q.Type == dnsmessage.TypeAAAA)
 		return q.refused(dnsmessage.RCodeNameError)
 	}
-	s.once.Do(func() { s.slots, s.rate = make(chan struct{}, together), newBucket(perSecond, burst) })
-	if !s.rate.take(time.Now()) {
+	s.once.Do(func() { s.slots, s.rate = make(chan struct{}, together), newLimiter() })
+	if !s.rate.Allow() {
 		return q.refused(dnsmessage.RCodeRefused)
 	}
 	select {
@@ -125,18 +128,14 @@ func (s *Server) forward(ctx context.Context, q question, tcp bool) []byte {
 // Addresses asks all resolvers at once for a name's IPv6 addresses. An error means
 // that none has answered.
 func (s *Server) Addresses(ctx context.Context, name string) ([]netip.Addr, error) {
-	asked, err := dnsmessage.NewName(name)
-	if err != nil {
-		return nil, err
-	}
-	q := question{Question: dnsmessage.Question{Name: asked, Type: dnsmessage.TypeAAAA, Class: dnsmessage.ClassINET}}
 	var mu sync.Mutex
 	var all sync.WaitGroup
 	var list []netip.Addr
+	var err error
 	answered := false
 	for _, to := range s.Resolvers() {
 		all.Go(func() {
-			found, failed := addresses(ctx, to, q)
+			found, failed := addresses(ctx, to, name)
 			mu.Lock()
 			defer mu.Unlock()
 			if failed != nil {
@@ -153,26 +152,18 @@ func (s *Server) Addresses(ctx context.Context, name string) ([]netip.Addr, erro
 	return list, nil
 }
 
-// addresses asks one resolver. None is an answer, a failure of the resolver's is
-// not.
-func addresses(ctx context.Context, to netip.AddrPort, q question) (list []netip.Addr, err error) {
-	text, err := ask(ctx, to, q, false, firstWait)
-	if err != nil {
-		return nil, err
+// addresses asks one resolver. None is an answer, a failure of the resolver's is not.
+func addresses(ctx context.Context, to netip.AddrPort, name string) ([]netip.Addr, error) {
+	ctx, cancel := context.WithTimeout(ctx, firstWait)
+	defer cancel()
+	r := net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, to.String())
+	}}
+	list, err := r.LookupNetIP(ctx, "ip6", name)
+	if no := (*net.DNSError)(nil); errors.As(err, &no) && no.IsNotFound {
+		return nil, nil
 	}
-	var m dnsmessage.Message
-	if err := m.Unpack(text); err != nil {
-		return nil, err
-	}
-	if m.RCode != dnsmessage.RCodeSuccess && m.RCode != dnsmessage.RCodeNameError {
-		return nil, errors.New(m.RCode.String())
-	}
-	for _, r := range m.Answers {
-		if a, ok := r.Body.(*dnsmessage.AAAAResource); ok {
-			list = append(list, netip.AddrFrom16(a.AAAA))
-		}
-	}
-	return list, nil
+	return list, err
 }
 
 // ask sends a question to one resolver, and returns its answer with the client's id.
@@ -202,7 +193,6 @@ func ask(ctx context.Context, to netip.AddrPort, q question, tcp bool, wait time
 		return nil, err
 	}
 	binary.BigEndian.PutUint16(answer, q.header.ID)
-	restoreCase(answer, q)
 	return answer, nil
 }
 
@@ -231,33 +221,6 @@ func exchange(conn net.Conn, query []byte, tcp bool, fits func([]byte) bool) ([]
 			return buffer[:n], nil
 		}
 	}
-}
-
-// restoreCase restores the client's upper and lower case in the question of an answer: by it
-// the client recognises forged answers.
-func restoreCase(answer []byte, q question) {
-	const header = 12
-	at := header
-	for _, label := range labels(q.Name) {
-		if at+1+len(label) > len(answer) || int(answer[at]) != len(label) {
-			return
-		}
-		copy(answer[at+1:], label)
-		at += 1 + len(label)
-	}
-}
-
-func labels(name dnsmessage.Name) (list [][]byte) {
-	begin := 0
-	for i, c := range name.Data[:name.Length] {
-		if c == '.' {
-			if i > begin {
-				list = append(list, name.Data[begin:i])
-			}
-			begin = i + 1
-		}
-	}
-	return list
 }
 
 // ServePacket answers a client's datagrams until it has been silent for a while.

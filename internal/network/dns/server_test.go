@@ -2,6 +2,7 @@ package dns
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"net"
 	"net/netip"
@@ -60,7 +61,7 @@ func newResolver(t *testing.T, at string) *resolver {
 	return r
 }
 
-// answer changes the case of the name, as some resolvers do.
+// answer changes the case of the name, as some resolvers do: clients accept that.
 func (r *resolver) answer(query []byte) []byte {
 	r.mu.Lock()
 	r.asked = append(r.asked, slices.Clone(query))
@@ -119,7 +120,7 @@ func query(t *testing.T, name string, kind dnsmessage.Type, change func(*dnsmess
 
 func server(resolvers ...netip.AddrPort) *Server {
 	return &Server{
-		Knows: func(name string) bool { return name == "known.test" }, Names: NewNames(0), Unknown: func(string, bool) {},
+		Knows: func(name string) bool { return name == "known.test" }, Names: NewNames(), Unknown: func(string, bool) {},
 		Resolvers: func() []netip.AddrPort { return resolvers },
 	}
 }
@@ -138,7 +139,7 @@ func TestQuestionsGoToTheResolverOfEitherFamily(t *testing.T) {
 		for _, tcp := range []bool{false, true} {
 			r := newResolver(t, at)
 			m := parsed(t, server(r.at).Answer(t.Context(), query(t, "Host.Test.", dnsmessage.TypeA, nil), tcp))
-			if m.ID != 7 || len(m.Answers) != 1 || m.Questions[0].Name.String() != "Host.Test." {
+			if m.ID != 7 || len(m.Answers) != 1 || m.Questions[0].Name.String() != "host.test." {
 				t.Errorf("%s, TCP %v: got %+v", at, tcp, m)
 			}
 		}
@@ -240,7 +241,7 @@ func TestAKnownNameHasItsOwnAddressesInEachAnswer(t *testing.T) {
 		}
 		v4 := netip.AddrFrom4(a.Answers[0].Body.(*dnsmessage.AResource).A)
 		v6 := netip.AddrFrom16(aaaa.Answers[0].Body.(*dnsmessage.AAAAResource).AAAA)
-		if v4.String() != "198.18.0.1" || s.Names.Name(v4) != "known.test" || s.Names.Name(v6) != "known.test" {
+		if s.Names.Name(v4) != "known.test" || s.Names.Name(v6) != "known.test" {
 			t.Errorf("%s and %s stand for %q and %q", v4, v6, s.Names.Name(v4), s.Names.Name(v6))
 		}
 	}
@@ -255,7 +256,7 @@ func TestAKnownNameHasItsOwnAddressesInEachAnswer(t *testing.T) {
 }
 
 func TestNobodyCanMakeUsRememberNamesWithoutEnd(t *testing.T) {
-	n := NewNames(0)
+	n := NewNames()
 	for i := range mostNames {
 		if _, _, ok := n.Addresses(strings.Repeat("x", i%50) + netip.AddrFrom4([4]byte{0, 0, byte(i >> 8), byte(i)}).String()); !ok {
 			t.Fatalf("no room for the name %d", i)
@@ -267,25 +268,45 @@ func TestNobodyCanMakeUsRememberNamesWithoutEnd(t *testing.T) {
 	if got := n.Name(netip.MustParseAddr("198.19.255.255")); got != "" {
 		t.Errorf("an address that nobody has stands for %q", got)
 	}
-	if next := NewNames(1); next.Name(netip.MustParseAddr("198.18.0.1")) != "" || n.Name(netip.MustParseAddr("198.18.0.1")) == "" {
-		t.Error("two generations share an address")
+}
+
+// A program may remember an address for longer than the helper runs that it had it from.
+func TestAnotherHelperGivesANameTheSameAddress(t *testing.T) {
+	first, second := NewNames(), NewNames()
+	first.Addresses("other.test")
+	v4, v6, _ := first.Addresses("host.test")
+	if again4, again6, _ := second.Addresses("host.test"); again4 != v4 || again6 != v6 || second.Name(v4) != "host.test" {
+		t.Errorf("%s and %s; want %s and %s", again4, again6, v4, v6)
+	}
+}
+
+// Two names whose numbers would be the same have two addresses.
+func TestNoTwoNamesShareAnAddress(t *testing.T) {
+	n := NewNames()
+	v4, _, _ := n.Addresses("host.test")
+	n = NewNames()
+	a4, first := v4.As4(), range4.Addr().As4()
+	number := binary.BigEndian.Uint32(a4[:]) - binary.BigEndian.Uint32(first[:])
+	n.number["other.test"], n.name[number] = number, "other.test"
+	if other, v6, _ := n.Addresses("host.test"); other == v4 || n.Name(v4) != "other.test" || n.Name(v6) != "host.test" {
+		t.Errorf("%s stands for both", v4)
 	}
 }
 
 func TestAFloodOfQuestionsIsCut(t *testing.T) {
 	now := time.Now()
-	b := newBucket(perSecond, burst)
+	b := newLimiter()
 	passed := 0
 	for range 10 * burst {
-		if b.take(now) {
+		if b.AllowN(now, 1) {
 			passed++
 		}
 	}
 	if passed != burst {
 		t.Errorf("%d pass at once; want %d", passed, burst)
 	}
-	if b.take(now.Add(time.Second)); b.left != perSecond-1 {
-		t.Errorf("%v are left after a second", b.left)
+	if left := b.TokensAt(now.Add(time.Second)); left != perSecond {
+		t.Errorf("%v are left after a second", left)
 	}
 }
 

@@ -15,9 +15,6 @@ type Config struct {
 	Allow  []Entry  `json:"allow,omitempty"`
 	Except []string `json:"except,omitempty"`
 	Via    string   `json:"via,omitempty"` // see package upstream
-	// Generation is how many helpers the session had before this one. Addresses that stand for names depend on it,
-	// so that an address that a program remembers never stands for another name.
-	Generation int `json:"generation"`
 	// Broker configures the answerer, which answers in place of hosts; empty: there is none.
 	Broker json.RawMessage `json:"broker,omitempty"`
 	Roots  []byte          `json:"-"` // PEM: the host's certificate authorities, for Broker

@@ -343,7 +343,7 @@ const mostHelpers = 8
 
 // restart starts another process for the existing network.
 func (h *Helper) restart() (process, error) {
-	if h.config.Generation++; h.config.Generation >= mostHelpers {
+	if h.restarted+1 >= mostHelpers {
 		return process{}, errors.New("it has ended too often")
 	}
 	p, err := h.startProcess()

@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"claudebox/internal/network/dns"
 )
 
 // What is no report, or too long to be one, is not taken for an empty one.
@@ -84,10 +82,4 @@ func pair(t *testing.T) (a, b wire) {
 		ends[i] = wire{conn.(*net.UnixConn)}
 	}
 	return ends[0], ends[1]
-}
-
-func TestEachHelperOfASessionHasNamesOfItsOwn(t *testing.T) {
-	if dns.Generations < mostHelpers {
-		t.Fatalf("%d helpers share the addresses of %d generations", mostHelpers, dns.Generations)
-	}
 }

@@ -93,10 +93,7 @@ func serve(make NewAnswerer) error {
 	if err := s.stack.Attach(given.Interface, given.Kind, lost); err != nil {
 		return parent.Refuse(err)
 	}
-	if err := s.carry(given); err != nil {
-		return parent.Refuse(err)
-	}
-	go s.stack.Sweep()
+	s.carry(given)
 	boundResources()
 	if err := parent.Ready(); err != nil {
 		return nil //nolint:nilerr // claudebox has ended
@@ -175,7 +172,7 @@ func newServer(c helper.Config, newAnswerer NewAnswerer) (*server, error) {
 	if rules.Tier != policy.TierNone {
 		s.dns = &dns.Server{
 			Knows: func(name string) bool { return s.stack.Knows(name) }, Only: rules.Tier == policy.TierAllow,
-			Names:     dns.NewNames(c.Generation),
+			Names:     dns.NewNames(),
 			Resolvers: dns.NewResolvers(dns.ResolvConf).Now, Unknown: s.journal.Unknown,
 		}
 	}

@@ -3,7 +3,6 @@ package stack
 import (
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"claudebox/internal/network/flow"
 )
@@ -15,9 +14,6 @@ type openFlow struct {
 	flow           flow.Flow
 	sent, received atomic.Int64
 	end            func() // resets the connection; may be called more than once
-
-	seen int64 // bytes in both directions at the last sweep
-	idle int   // sweeps since seen has changed
 }
 
 // flows is a set of open flows.
@@ -110,39 +106,5 @@ func (s *Stack) Finish() {
 	s.journalled.finished = true
 	for o := range s.journalled.list {
 		s.noteEnd(o)
-	}
-}
-
-// A connection that carries nothing is ended after two hours, the time after which Linux begins to probe an
-// idle connection.
-const (
-	sweepEvery = 10 * time.Minute
-	idleSweeps = 12
-)
-
-// sweep ends the connections that have been idle for more sweeps than most.
-func (f flows) sweep(most int) {
-	for _, o := range f.all() {
-		if now := o.sent.Load() + o.received.Load(); now != o.seen {
-			o.seen, o.idle = now, 0
-			continue
-		}
-		if o.idle++; o.idle > most {
-			o.end()
-		}
-	}
-}
-
-// Sweep ends idle connections from time to time, until the stack's context ends.
-func (s *Stack) Sweep() {
-	tick := time.NewTicker(sweepEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-			s.flows.sweep(idleSweeps)
-		case <-s.ctx.Done():
-			return
-		}
 	}
 }

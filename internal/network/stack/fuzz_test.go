@@ -15,6 +15,7 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip/link/channel"
 	tcpipstack "gvisor.dev/gvisor/pkg/tcpip/stack"
 
+	"claudebox/internal/network/dns"
 	"claudebox/internal/network/link"
 	"claudebox/internal/network/policy"
 )
@@ -57,7 +58,8 @@ const mostFuzzed = 256 << 20
 // what is held stays bounded. A packet's first byte says what of it is mended, so
 // that it comes far.
 func FuzzPackets(f *testing.F) {
-	for _, to := range []string{"203.0.113.10:80", "198.18.0.1:80", "[fd00:cb:1::1]:443", "192.168.77.2:80", "169.254.1.1:53", "[2001:db8:ffff::10]:80", "[fd00::5]:80"} {
+	v4, v6, _ := dns.NewNames().Addresses("host.test")
+	for _, to := range []string{"203.0.113.10:80", v4.String() + ":80", "[" + v6.String() + "]:443", "192.168.77.2:80", "169.254.1.1:53", "[2001:db8:ffff::10]:80", "[fd00::5]:80"} {
 		at := netip.MustParseAddrPort(to)
 		for _, protocol := range []tcpip.TransportProtocolNumber{header.TCPProtocolNumber, header.UDPProtocolNumber, header.ICMPv4ProtocolNumber, header.ICMPv6ProtocolNumber} {
 			f.Add(byte(3), segment(at, protocol))

@@ -135,7 +135,7 @@ func newStack(t testing.TB, o *outside, rules policy.Rules, answerer flow.Answer
 	s, err := New(ctx, Config{
 		Rules: rules, Journal: o, Answerer: answerer,
 		DNS: &dns.Server{
-			Knows: rules.Knows, Only: rules.Tier == policy.TierAllow, Names: dns.NewNames(0),
+			Knows: rules.Knows, Only: rules.Tier == policy.TierAllow, Names: dns.NewNames(),
 			Unknown: func(string, bool) {}, Resolvers: func() []netip.AddrPort { return nil },
 		},
 	})
@@ -267,35 +267,22 @@ func TestADatagramThatIsRefusedIsAnsweredAtOnce(t *testing.T) {
 	}
 }
 
-// F10, and what the machine comes to be connected to.
+// What the machine comes to be connected to.
 func TestOpenConnectionsAreEnded(t *testing.T) {
-	for name, end := range map[string]func(*Stack){
-		"where the machine has come to": func(s *Stack) {
-			s.SetHost(policy.Host{Networks: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24")}})
-		},
-		"that are idle for long (F10)": func(s *Stack) {
-			s.flows.sweep(1)
-			s.flows.sweep(1)
-			s.flows.sweep(1)
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			o := newOutside(t)
-			s := newStack(t, o, inet, nil)
-			b := newSandbox(t, s)
-			c := b.mustDial(t, "203.0.113.10:80")
-			io.WriteString(c, "x")
-			if _, err := c.Read(make([]byte, 1)); err != nil {
-				t.Fatal(err)
-			}
-			end(s)
-			if _, err := c.Read(make([]byte, 1)); err == nil || errors.Is(err, io.EOF) {
-				t.Errorf("read: %v", err)
-			}
-			for s.flows.count() > 0 {
-				runtime.Gosched()
-			}
-		})
+	o := newOutside(t)
+	s := newStack(t, o, inet, nil)
+	b := newSandbox(t, s)
+	c := b.mustDial(t, "203.0.113.10:80")
+	io.WriteString(c, "x")
+	if _, err := c.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	s.SetHost(policy.Host{Networks: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24")}})
+	if _, err := c.Read(make([]byte, 1)); err == nil || errors.Is(err, io.EOF) {
+		t.Errorf("read: %v", err)
+	}
+	for s.flows.count() > 0 {
+		runtime.Gosched()
 	}
 }
 
@@ -456,19 +443,6 @@ func TestAMoveLeavesAloneWhatIsNotDialled(t *testing.T) {
 	defer o.mu.Unlock()
 	if len(o.refused) > 0 {
 		t.Errorf("refused: %v", o.refused)
-	}
-}
-
-func TestWhatIsBusyIsNotIdle(t *testing.T) {
-	s := newStack(t, newOutside(t), inet, nil)
-	b := newSandbox(t, s)
-	c := b.mustDial(t, "203.0.113.10:80")
-	for range 5 {
-		io.WriteString(c, "x")
-		if _, err := c.Read(make([]byte, 1)); err != nil {
-			t.Fatal(err)
-		}
-		s.flows.sweep(1)
 	}
 }
 

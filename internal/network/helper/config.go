@@ -1,15 +1,19 @@
 package helper
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
+	"os"
 	"slices"
 
-	"claudebox/internal/network/link"
+	"golang.org/x/sys/unix"
+
 	"claudebox/internal/network/policy"
 )
 
-// Config is the first message to a helper.
+// Config is what a helper is to do.
 type Config struct {
 	Tier   string   `json:"tier"`
 	Allow  []Entry  `json:"allow,omitempty"`
@@ -26,19 +30,32 @@ type Entry struct {
 	Private bool   `json:"private,omitempty"`
 }
 
-// attach is the message with the descriptors of a network. Their order is: the interface's other end, the
-// listeners inside, the sockets for [::1] inside, the listeners of the host, the log.
-type attach struct {
-	Kind     link.Kind `json:"kind"`
-	Out      []uint16  `json:"out,omitempty"` // ports of the host, one for each listener inside
-	Sockets6 int       `json:"sockets6,omitempty"`
-	In       []uint16  `json:"in,omitempty"` // ports inside, one for each listener of the host
-	Log      bool      `json:"log,omitempty"`
+// file returns a file in memory with the configuration: a line of JSON, and Roots.
+func (c Config) file() (*os.File, error) {
+	text, err := json.Marshal(c)
+	if err != nil {
+		return nil, err
+	}
+	fd, err := unix.MemfdCreate("configuration", unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, os.NewSyscallError("memfd_create", err)
+	}
+	file := os.NewFile(uintptr(fd), "configuration")
+	if _, err = file.WriteAt(slices.Concat(text, []byte("\n"), c.Roots), 0); err != nil {
+		file.Close()
+	}
+	return file, err
 }
 
-// answer is the helper's answer to [attach].
-type answer struct {
-	Error string `json:"error,omitempty"`
+func readConfig(file *os.File) (c Config, err error) {
+	defer file.Close()
+	text, err := io.ReadAll(file)
+	if err != nil {
+		return c, err
+	}
+	line, roots, _ := bytes.Cut(text, []byte("\n"))
+	c.Roots = roots
+	return c, json.Unmarshal(line, &c)
 }
 
 // Request asks for a [Report].
@@ -55,10 +72,10 @@ type Opening struct {
 	Except []string `json:"except,omitempty"`
 }
 
-// reply is the helper's answer to a [Request].
+// reply is the helper's answer to a network and to a [Request].
 type reply struct {
 	Report Report `json:"report"`
-	Error  string `json:"error,omitempty"` // why nothing was opened
+	Error  string `json:"error,omitempty"` // why the network cannot be served, or nothing was opened
 }
 
 // With returns the configuration with an opening. It returns an error if a rule of it is none for the tier.

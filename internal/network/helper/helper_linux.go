@@ -4,13 +4,11 @@
 package helper
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
+	"io"
 	"os"
 	"slices"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -22,11 +20,12 @@ import (
 	"claudebox/internal/network/link"
 )
 
-// Descriptors that a helper starts with, beside the standard ones: the socket to claudebox and, with
+// Descriptors that a helper starts with, beside the standard ones: the socket to claudebox, the [Config] and, with
 // [Config.Broker], the socket from its answerer to claudebox.
 const (
 	Socket       = 3
-	BrokerSocket = 4
+	ConfigFile   = 4
+	BrokerSocket = 5
 )
 
 // Helper is the network of one sandbox and the process that serves it. [Start] makes one.
@@ -37,16 +36,17 @@ type Helper struct {
 	ended   func(error)
 	broker  func(*os.File)
 
-	stage, toStage *os.File // a socket pair: claudebox's end and the stage's
-	stagePID       int
-	stageEnded     func() error // waits for the stage's end; nil: the stage was not started
-	started        chan error   // has the result of the first start, and is closed then
+	stage      link.Conn
+	toStage    *os.File // the stage's end of it
+	stagePID   int
+	stageEnded func() error // waits for the stage's end; nil: the stage was not started
+	started    chan error   // has the result of the first start, and is closed then
 
 	mu        sync.Mutex
 	config    Config
 	running   process
-	attach    attach
-	inside    []int // the interface's other end, listeners and sockets for [::1]; kept for another process
+	network   link.Network
+	inside    []int // its descriptors; kept for another process
 	closed    bool
 	restarted int         // how often another process was started
 	ending    *time.Timer // calls ended, unless Close is called before; nil: it is not to
@@ -54,11 +54,10 @@ type Helper struct {
 
 // process is a helper that runs.
 type process struct {
-	conn       wire
-	pid        int
-	stderr     *os.File   // see [spawn.Messages]
-	replies    chan reply // closed when the helper has ended
-	configured chan error // has the result of sending the [Config]
+	conn    link.Conn
+	pid     int
+	stderr  *os.File   // see [spawn.Messages]
+	replies chan reply // closed when the helper has ended
 }
 
 // Settings describe how a helper serves a sandbox.
@@ -82,8 +81,12 @@ const op = "connect the sandbox"
 // failed. The sandbox's network need not exist yet.
 func Start(s Settings) (*Helper, error) {
 	h := &Helper{program: s.Program, config: s.Config, ports: s.Ports, log: s.Log, ended: s.Ended, broker: s.Broker}
-	var err error
-	if h.stage, h.toStage, err = socketPair(unix.SOCK_SEQPACKET); err != nil {
+	ours, theirs, err := link.Pair()
+	if err == nil {
+		h.toStage = theirs
+		h.stage, err = link.Open(ours)
+	}
+	if err != nil {
 		return nil, &diag.Error{Op: op, Err: err}
 	}
 	h.started = make(chan error, 1)
@@ -96,58 +99,43 @@ func Start(s Settings) (*Helper, error) {
 	return h, nil
 }
 
-// socketPair returns the two ends of a pair of connected sockets.
-func socketPair(kind int) (ours, theirs *os.File, err error) {
-	pair, err := unix.Socketpair(unix.AF_UNIX, kind|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return nil, nil, os.NewSyscallError("socketpair", err)
-	}
-	return os.NewFile(uintptr(pair[0]), "our socket"), os.NewFile(uintptr(pair[1]), "their socket"), nil
-}
-
-// startProcess starts a process and sends the [Config]. The process gets none of claudebox's standard
-// streams, so that nobody who waits for the end of claudebox's output waits for the process.
+// startProcess starts a process. It gets none of claudebox's standard streams, so that nobody who waits for the end of
+// claudebox's output waits for the process.
 func (h *Helper) startProcess() (p process, err error) {
-	ours, theirs, err := socketPair(unix.SOCK_STREAM)
+	ours, theirs, err := link.Pair()
 	if err != nil {
 		return process{}, err
 	}
 	defer theirs.Close()
-	conn, err := net.FileConn(ours)
-	ours.Close()
-	if err != nil {
+	if p.conn, err = link.Open(ours); err != nil {
 		return process{}, err
 	}
-	p.conn, p.replies, p.configured = wire{conn.(*net.UnixConn)}, make(chan reply, 1), make(chan error, 1)
+	p.replies = make(chan reply, 1)
 	if p.stderr, err = spawn.Messages(); err == nil {
 		p.pid, err = h.execute(p.stderr, theirs)
 	}
 	if err != nil {
 		p.close()
-		return p, err
 	}
-	// In the background, as the Config may be long, and the program needs milliseconds before it reads.
-	go func(c Config) {
-		err := p.conn.send(c)
-		if err == nil {
-			err = p.conn.sendBytes(c.Roots)
-		}
-		p.configured <- err
-	}(h.config)
-	return p, nil
+	return p, err
 }
 
-// execute runs the program with its sockets.
+// execute runs the program with its descriptors.
 func (h *Helper) execute(stderr, socket *os.File) (pid int, err error) {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return 0, err
 	}
 	defer null.Close()
-	files := []uintptr{null.Fd(), null.Fd(), stderr.Fd(), socket.Fd()}
+	config, err := h.config.file()
+	if err != nil {
+		return 0, err
+	}
+	defer config.Close()
+	files := []uintptr{null.Fd(), null.Fd(), stderr.Fd(), socket.Fd(), config.Fd()}
 	var ours, theirs *os.File
 	if len(h.config.Broker) > 0 {
-		if ours, theirs, err = socketPair(unix.SOCK_STREAM); err != nil {
+		if ours, theirs, err = link.Pair(); err != nil {
 			return 0, err
 		}
 		defer theirs.Close()
@@ -194,14 +182,13 @@ func (h *Helper) Attach() error {
 			Remedy: "install claudebox anew: this program belongs to it",
 		}
 	}
-	made, fds, err := h.receiveMade()
+	n, fds, err := h.receiveNetwork()
 	if err != nil {
 		return err
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.attach = attach{Kind: made.Kind, Out: made.Ports, Sockets6: made.Sockets6, In: h.ports.inside, Log: h.log != nil}
-	h.inside = fds
+	h.network, h.inside = n, fds
 	if err := h.handOver(h.running); err != nil {
 		return &diag.Error{Op: op, Err: err, Remedy: "run `claudebox check`"}
 	}
@@ -209,48 +196,29 @@ func (h *Helper) Attach() error {
 	return nil
 }
 
-// receiveMade receives what the stage sends, with the descriptors.
-func (h *Helper) receiveMade() (link.Made, []int, error) {
+// receiveNetwork receives what the stage sends.
+func (h *Helper) receiveNetwork() (n link.Network, fds []int, err error) {
 	defer h.stage.Close()
-	text, rights := make([]byte, 64<<10), make([]byte, unix.CmsgSpace(4*mostDescriptors))
-	wait := unix.NsecToTimeval(int64(readyTime))
-	_ = unix.SetsockoptTimeval(int(h.stage.Fd()), unix.SOL_SOCKET, unix.SO_RCVTIMEO, &wait)
-	n, m, _, _, err := recvmsg(int(h.stage.Fd()), text, rights)
+	_ = h.stage.SetDeadline(time.Now().Add(readyTime))
+	fds, err = h.stage.Receive(&n)
 	switch {
-	case errors.Is(err, unix.EAGAIN):
+	case errors.Is(err, os.ErrDeadlineExceeded):
 		_ = syscall.Kill(h.stagePID, syscall.SIGKILL)
-		return link.Made{}, nil, diag.Errorf(op, "run `claudebox check`", "what makes its network has said nothing for %s", readyTime)
+		err = diag.Errorf(op, "run `claudebox check`", "what makes its network has said nothing for %s", readyTime)
+		return n, fds, err
+	case errors.Is(err, io.EOF):
+		return n, fds, diag.Errorf(op, "", "what makes its network has ended: %v", h.stageEnded())
 	case err != nil:
-		return link.Made{}, nil, &diag.Error{Op: op, Err: err}
-	case n == 0:
-		return link.Made{}, nil, diag.Errorf(op, "", "what makes its network has ended: %v", h.stageEnded())
+		return n, fds, &diag.Error{Op: op, Err: err}
 	}
 	go h.stageEnded()
-	if why, failed := strings.CutPrefix(string(text[:n]), link.Failed); failed {
-		return link.Made{}, nil,
-			&diag.Error{Op: op, Err: errors.New(why), Remedy: "run `claudebox check`, or use `--network none`"}
+	switch {
+	case n.Error != "":
+		err = &diag.Error{Op: op, Err: errors.New(n.Error), Remedy: "run `claudebox check`, or use `--network none`"}
+	case len(fds) == 0 || len(fds) != len(n.Ends):
+		err = diag.Errorf(op, "", "bug: %d descriptors came from the stage", len(fds))
 	}
-	var made link.Made
-	if err := json.Unmarshal(text[:n], &made); err != nil {
-		return link.Made{}, nil, &diag.Error{Op: op, Err: err}
-	}
-	fds, err := descriptorsIn(rights[:m])
-	if err != nil || made.Sockets6 < 0 || len(fds) != 1+len(made.Ports)+made.Sockets6 {
-		return link.Made{}, nil, diag.Errorf(op, "", "bug: %d descriptors came from the stage, %v", len(fds), err)
-	}
-	for _, fd := range fds {
-		unix.CloseOnExec(fd)
-	}
-	return made, fds, nil
-}
-
-func recvmsg(fd int, text, rights []byte) (n, m, flags int, from unix.Sockaddr, err error) {
-	for {
-		n, m, flags, from, err = unix.Recvmsg(fd, text, rights, unix.MSG_CMSG_CLOEXEC)
-		if !errors.Is(err, unix.EINTR) {
-			return n, m, flags, from, err
-		}
-	}
+	return n, fds, err
 }
 
 // readyTime bounds the wait for a helper to be ready, which takes a few milliseconds.
@@ -260,20 +228,17 @@ const readyTime = 10 * time.Second
 func (h *Helper) handOver(p process) error {
 	_ = p.conn.SetDeadline(time.Now().Add(readyTime))
 	defer p.conn.SetDeadline(time.Time{})
-	fds := slices.Concat(h.inside, h.ports.descriptors())
+	n, fds := h.network, slices.Clone(h.inside)
+	for i, l := range h.ports.listeners {
+		fds = n.Add(fds, link.Outside, h.ports.inside[i], int(l.Fd()))
+	}
 	if h.log != nil {
-		fds = append(fds, int(h.log.Fd()))
+		fds = n.Add(fds, link.Log, 0, int(h.log.Fd()))
 	}
-	err := <-p.configured
+	err := p.conn.Send(n, fds...)
+	var a reply
 	if err == nil {
-		err = p.conn.send(h.attach)
-	}
-	if err == nil {
-		err = p.conn.sendDescriptors(fds)
-	}
-	var a answer
-	if err == nil {
-		err = p.conn.receive(&a)
+		_, err = p.conn.Receive(&a)
 	}
 	switch {
 	case err != nil:
@@ -289,7 +254,7 @@ func (h *Helper) handOver(p process) error {
 func (h *Helper) watch(p process) {
 	for {
 		var r reply
-		if p.conn.receive(&r) != nil {
+		if _, err := p.conn.Receive(&r); err != nil {
 			break
 		}
 		select {
@@ -467,7 +432,7 @@ func (p process) ask(q Request) (r reply, came bool) {
 	case <-p.replies: // that came too late
 	default:
 	}
-	if p.conn.send(q) != nil {
+	if p.conn.Send(q) != nil {
 		return reply{}, false
 	}
 	select {

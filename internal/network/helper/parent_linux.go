@@ -11,29 +11,15 @@ import (
 )
 
 // ParentConn is the helper's descriptor of the socket to claudebox.
-type ParentConn struct{ conn wire }
+type ParentConn struct{ conn link.Conn }
 
-// Parent returns the connection to the claudebox that started this process.
-func Parent() (ParentConn, error) {
-	file := os.NewFile(Socket, "claudebox")
-	conn, err := net.FileConn(file)
-	if err != nil {
-		return ParentConn{}, fmt.Errorf("this program is started by claudebox alone: %w", err)
+// Parent returns the connection to the claudebox that started this process, and the [Config].
+func Parent() (p ParentConn, c Config, err error) {
+	if p.conn, err = link.Open(os.NewFile(Socket, "claudebox")); err != nil {
+		return p, c, fmt.Errorf("this program is started by claudebox alone: %w", err)
 	}
-	file.Close()
-	unixConn, ok := conn.(*net.UnixConn)
-	if !ok {
-		return ParentConn{}, fmt.Errorf("this program is started by claudebox alone")
-	}
-	return ParentConn{wire{unixConn}}, nil
-}
-
-// Config reads the first message of claudebox.
-func (p ParentConn) Config() (c Config, err error) {
-	if err = p.conn.receive(&c); err == nil {
-		c.Roots, err = p.conn.receiveBytes()
-	}
-	return c, err
+	c, err = readConfig(os.NewFile(ConfigFile, "configuration"))
+	return p, c, err
 }
 
 // Given is a sandbox's network, as descriptors.
@@ -42,7 +28,7 @@ type Given struct {
 	Interface int
 	Inside    []Listener // on the sandbox's loopback; their ports are the host's
 	Outside   []Listener // on the host's; their ports are the sandbox's
-	Inside6   []int      // sockets of the sandbox's network, see [link.Made]
+	Inside6   []int      // sockets of the sandbox's network, see [link.Socket6]
 	Log       *os.File   // nil: there is no log
 }
 
@@ -54,69 +40,54 @@ type Listener struct {
 
 // Attached receives the sandbox's network. An error means that claudebox has ended, or a bug.
 func (p ParentConn) Attached() (g Given, err error) {
-	var a attach
-	if err := p.conn.receive(&a); err != nil {
-		return g, err
+	var n link.Network
+	fds, err := p.conn.Receive(&n)
+	if err == nil && len(fds) != len(n.Ends) {
+		err = fmt.Errorf("bug: %d descriptors; want %d", len(fds), len(n.Ends))
 	}
-	fds, err := p.conn.receiveDescriptors()
-	if err != nil {
-		return g, err
+	g.Kind = n.Kind
+	for i := 0; i < len(fds) && err == nil; i++ {
+		err = g.take(n.Ends[i], fds[i])
 	}
-	want := 1 + len(a.Out) + a.Sockets6 + len(a.In)
-	if a.Log {
-		want++
-	}
-	if len(fds) != want {
-		return g, fmt.Errorf("bug: %d descriptors; want %d", len(fds), want)
-	}
-	for _, fd := range fds {
-		unix.CloseOnExec(fd)
-	}
-	g.Kind, g.Interface = a.Kind, fds[0]
-	if err := unix.SetNonblock(g.Interface, true); err != nil {
-		return g, err
-	}
-	fds = fds[1:]
-	if g.Inside, err = listeners(fds[:len(a.Out)], a.Out); err != nil {
-		return g, err
-	}
-	fds = fds[len(a.Out):]
-	g.Inside6, fds = fds[:a.Sockets6], fds[a.Sockets6:]
-	if g.Outside, err = listeners(fds[:len(a.In)], a.In); err != nil {
-		return g, err
-	}
-	if a.Log {
-		g.Log = os.NewFile(uintptr(fds[len(a.In)]), "log")
-	}
-	return g, nil
+	return g, err
 }
 
-// listeners returns the listeners of descriptors, each with its port.
-func listeners(fds []int, ports []uint16) (list []Listener, err error) {
-	for i, fd := range fds {
-		file := os.NewFile(uintptr(fd), "listener")
-		l, err := net.FileListener(file)
-		file.Close()
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, Listener{l, ports[i]})
+func (g *Given) take(e link.End, fd int) error {
+	switch e.What {
+	case link.Interface:
+		g.Interface = fd
+		return unix.SetNonblock(fd, true)
+	case link.Socket6:
+		g.Inside6 = append(g.Inside6, fd)
+		return nil
 	}
-	return list, nil
+	file := os.NewFile(uintptr(fd), string(e.What))
+	if e.What == link.Log {
+		g.Log = file
+		return nil
+	}
+	defer file.Close()
+	l, err := net.FileListener(file)
+	if e.What == link.Inside {
+		g.Inside = append(g.Inside, Listener{l, e.Port})
+	} else {
+		g.Outside = append(g.Outside, Listener{l, e.Port})
+	}
+	return err
 }
 
 // Ready tells claudebox that the network is being served.
-func (p ParentConn) Ready() error { return p.conn.send(answer{}) }
+func (p ParentConn) Ready() error { return p.conn.Send(reply{}) }
 
 // Refuse tells claudebox why the network cannot be served, and returns the same error.
 func (p ParentConn) Refuse(err error) error {
-	_ = p.conn.send(answer{Error: err.Error()})
+	_ = p.conn.Send(reply{Error: err.Error()})
 	return err
 }
 
 // Asked waits until claudebox asks for a report. An error means that claudebox has ended.
 func (p ParentConn) Asked() (r Request, err error) {
-	err = p.conn.receive(&r)
+	_, err = p.conn.Receive(&r)
 	return r, err
 }
 
@@ -126,5 +97,5 @@ func (p ParentConn) Tell(r Report, fault error) error {
 	if fault != nil {
 		said.Error = fault.Error()
 	}
-	return p.conn.send(said)
+	return p.conn.Send(said)
 }

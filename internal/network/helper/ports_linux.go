@@ -67,13 +67,6 @@ func explain(port Published, host string, err error) error {
 	return &diag.Error{Op: carry(port), Err: err}
 }
 
-func (p Ports) descriptors() (fds []int) {
-	for _, l := range p.listeners {
-		fds = append(fds, int(l.Fd()))
-	}
-	return fds
-}
-
 // Close stops listening on the ports.
 func (p Ports) Close() {
 	for _, l := range p.listeners {

@@ -1,29 +1,27 @@
 package helper
 
 import (
-	"net"
-	"os"
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"claudebox/internal/network/link"
 )
 
 // What is no report, or too long to be one, is not taken for an empty one.
 func TestAReportThatDoesNotComeIsLost(t *testing.T) {
 	for name, tc := range map[string]struct {
-		answers func(wire)
+		answers func(link.Conn)
 		came    bool
 	}{
-		"an empty one":  {func(w wire) { w.send(reply{}) }, true},
-		"a longer one":  {func(w wire) { w.Write([]byte{0xff, 0, 0, 0}) }, false},
-		"its end alone": {func(w wire) { w.Close() }, false},
+		"an empty one":  {func(w link.Conn) { w.Send(reply{}) }, true},
+		"a longer one":  {func(w link.Conn) { w.Write([]byte{0xff, 0, 0, 0}) }, false},
+		"its end alone": {func(w link.Conn) { w.Close() }, false},
 	} {
 		ours, theirs := pair(t)
 		h := &Helper{closed: true}
 		p := process{conn: ours, replies: make(chan reply, 1)}
 		go h.watch(p)
-		go func() { theirs.receive(&Request{}); tc.answers(theirs) }()
+		go func() { theirs.Receive(&Request{}); tc.answers(theirs) }()
 		if _, came := p.ask(Request{Last: true}); came != tc.came {
 			t.Errorf("%s: came %t; want %t", name, came, tc.came)
 		}
@@ -37,7 +35,7 @@ func TestReportsThatNobodyAskedForHideNoEnd(t *testing.T) {
 	p := process{conn: ours, replies: make(chan reply, 1)}
 	go func() {
 		for range 3 {
-			theirs.send(reply{})
+			theirs.Send(reply{})
 		}
 		theirs.Close()
 	}()
@@ -53,7 +51,8 @@ func TestReportsThatNobodyAskedForHideNoEnd(t *testing.T) {
 // The session reads why its network ended when it has closed it: nothing is written there any more.
 func TestNothingIsSaidToHaveEndedAfterTheClose(t *testing.T) {
 	said := 0
-	h := &Helper{closed: true, started: make(chan error), ended: func(error) { said++ }, ending: time.NewTimer(time.Hour)}
+	stage, _ := pair(t)
+	h := &Helper{stage: stage, closed: true, started: make(chan error), ended: func(error) { said++ }, ending: time.NewTimer(time.Hour)}
 	close(h.started)
 	if h.endUnlessClosed(nil); said != 1 {
 		t.Errorf("said %d times before", said)
@@ -64,22 +63,18 @@ func TestNothingIsSaidToHaveEndedAfterTheClose(t *testing.T) {
 	}
 }
 
-func pair(t *testing.T) (a, b wire) {
+func pair(t *testing.T) (a, b link.Conn) {
 	t.Helper()
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	ours, theirs, err := link.Pair()
+	if err == nil {
+		a, err = link.Open(ours)
+	}
+	if err == nil {
+		b, err = link.Open(theirs)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	var ends [2]wire
-	for i, fd := range fds {
-		file := os.NewFile(uintptr(fd), "end")
-		conn, err := net.FileConn(file)
-		file.Close()
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { conn.Close() })
-		ends[i] = wire{conn.(*net.UnixConn)}
-	}
-	return ends[0], ends[1]
+	t.Cleanup(func() { a.Close(); b.Close() })
+	return a, b
 }

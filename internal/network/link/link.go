@@ -46,15 +46,34 @@ type Options struct {
 	NoTun    bool     `json:"noTun,omitempty"`  // make a veth pair even if a tun is possible
 }
 
-// Made is what the stage says of the network it has made, with the descriptors:
-// the interface's other end, one listener for each port, and Sockets6 sockets.
-type Made struct {
-	Kind  Kind     `json:"kind"`
-	Ports []uint16 `json:"ports,omitempty"` // on the sandbox's loopback; one may come twice, for both families
-	// Sockets6 is how many unconnected IPv6 sockets of the sandbox's network are sent along. By them its [::1] is
-	// reached, which packets from the interface cannot reach.
-	Sockets6 int `json:"sockets6,omitempty"`
+// Network is a sandbox's network, or why there is none. Its message carries a descriptor for each end.
+type Network struct {
+	Kind  Kind   `json:"kind"`
+	Ends  []End  `json:"ends"`
+	Error string `json:"error,omitempty"`
 }
 
-// Failed begins the message of a stage that has made no network. The reason follows.
-const Failed = "!"
+// End is a descriptor by which a network is served.
+type End struct {
+	What What   `json:"what"`
+	Port uint16 `json:"port,omitempty"` // of the other side, to which a listener leads
+}
+
+// What is what a descriptor is.
+type What string
+
+const (
+	Interface What = "interface" // the other end of the sandbox's interface
+	Inside    What = "inside"    // a listener on the sandbox's loopback
+	Outside   What = "outside"   // a listener on the host's
+	Log       What = "log"       // a file for the journal's lines
+	// Socket6 is an unconnected IPv6 socket of the sandbox's network: by it the sandbox's [::1] is reached, which
+	// packets from the interface cannot reach.
+	Socket6 What = "socket6"
+)
+
+// Add adds an end to a network, and its descriptor to those of the other ends.
+func (n *Network) Add(fds []int, what What, port uint16, fd int) []int {
+	n.Ends = append(n.Ends, End{what, port})
+	return append(fds, fd)
+}

@@ -57,11 +57,7 @@ func Main(make NewAnswerer) int {
 }
 
 func serve(make NewAnswerer) error {
-	parent, err := helper.Parent()
-	if err != nil {
-		return err
-	}
-	config, err := parent.Config()
+	parent, config, err := helper.Parent()
 	if err != nil {
 		return err
 	}

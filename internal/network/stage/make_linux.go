@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"runtime"
 	"strconv"
 
 	"github.com/vishvananda/netlink"
@@ -16,60 +15,50 @@ import (
 	"claudebox/internal/network/link"
 )
 
-// ends are the descriptors by which a sandbox's network is served.
-type ends struct {
-	kind      link.Kind
-	device    int      // the interface's other end
-	listeners []int    // on 127.0.0.1 and, with IPv6, on ::1
-	ports     []uint16 // of each listener
-	inside6   []int    // see [link.Made]
+// network is a network with the descriptors of its ends.
+type network struct {
+	link.Network
+	fds []int
 }
 
+func (n *network) add(what link.What, port uint16, fd int) { n.fds = n.Add(n.fds, what, port, fd) }
+
 // makeNetwork makes the network of the network namespace that the calling process is in. The process must
-// have all capabilities over that namespace.
-func makeNetwork(o link.Options) (ends, error) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
+// have all capabilities over that namespace, and keep its thread.
+func makeNetwork(o link.Options) (n network, err error) {
 	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
 	if err != nil {
-		return ends{}, fmt.Errorf("speak to the kernel: %w", err)
+		return n, fmt.Errorf("speak to the kernel: %w", err)
 	}
 	defer h.Close()
 	if err := raise(h, "lo"); err != nil {
-		return ends{}, err
+		return n, err
 	}
-	var e ends
-	if e.kind, e.device, err = makeDevice(h, o.NoTun); err != nil {
-		return ends{}, err
+	device := -1
+	if n.Kind, device, err = makeDevice(h, o.NoTun); err != nil {
+		return n, err
 	}
-	if err := configure(h, e.kind, o); err != nil {
-		return ends{}, err
+	n.add(link.Interface, 0, device)
+	if err := configure(h, n.Kind, o); err != nil {
+		return n, err
 	}
 	for _, port := range o.Listen {
-		if err := e.listen(port); err != nil {
-			return ends{}, err
+		if err := n.listen(port); err != nil {
+			return n, err
 		}
 	}
-	if o.Publish {
-		e.inside6 = sockets6()
+	for i := 0; o.Publish && i < mostInside6; i++ {
+		fd, err := unix.Socket(unix.AF_INET6, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+		if err != nil { // there is no IPv6
+			break
+		}
+		n.add(link.Socket6, 0, fd)
 	}
-	return e, nil
+	return n, nil
 }
 
 // mostInside6 is how many connections to the sandbox's [::1] there can be at the same time.
 const mostInside6 = 64
-
-// sockets6 returns the sockets for these connections; none without IPv6.
-func sockets6() (fds []int) {
-	for range mostInside6 {
-		fd, err := unix.Socket(unix.AF_INET6, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
-		if err != nil {
-			break
-		}
-		fds = append(fds, fd)
-	}
-	return fds
-}
 
 // raise brings an interface up.
 func raise(h *netlink.Handle, name string) error {
@@ -303,15 +292,15 @@ func addFamily(h *netlink.Handle, device int, kind link.Kind, internet bool, own
 const backlog = 4096
 
 // listen listens on a port of the sandbox's loopback, by IPv4 and, if there is any, IPv6.
-func (e *ends) listen(port uint16) error {
+func (n *network) listen(port uint16) error {
 	v4, err := listener(unix.AF_INET, &unix.SockaddrInet4{Port: int(port), Addr: link.Loopback4.As4()})
 	if err != nil {
 		return fmt.Errorf("listen on port %d of the sandbox: %w", port, err)
 	}
-	e.listeners, e.ports = append(e.listeners, v4), append(e.ports, port)
+	n.add(link.Inside, port, v4)
 	v6, err := listener(unix.AF_INET6, &unix.SockaddrInet6{Port: int(port), Addr: netip.IPv6Loopback().As16()})
 	if err == nil {
-		e.listeners, e.ports = append(e.listeners, v6), append(e.ports, port)
+		n.add(link.Inside, port, v6)
 	}
 	return nil
 }

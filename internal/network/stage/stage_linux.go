@@ -7,17 +7,13 @@ import (
 	"encoding/json"
 	"os"
 	"runtime"
-	"slices"
 	"strconv"
-
-	"golang.org/x/sys/unix"
 
 	"claudebox/internal/network/link"
 )
 
 // Main makes a network and returns the exit status. words are SOCKET OPTIONS: the descriptor of the socket to
-// claudebox, and [link.Options] as JSON. It sends a [link.Made] with descriptors to the socket, or
-// [link.Failed] with the reason.
+// claudebox, and [link.Options] as JSON. It sends a [link.Network] with descriptors to the socket.
 func Main(words []string) int {
 	const status = 125
 	if len(words) != 2 {
@@ -27,26 +23,21 @@ func Main(words []string) int {
 	if err != nil {
 		return status
 	}
-	if err := run(socket, words[1]); err != nil {
-		_ = unix.Sendmsg(socket, []byte(link.Failed+err.Error()), nil, nil, 0)
+	conn, err := link.Open(os.NewFile(uintptr(socket), "claudebox"))
+	if err != nil {
+		return status
 	}
-	return 0
-}
-
-func run(socket int, options string) error {
 	runtime.LockOSThread()
 	var o link.Options
-	if err := json.Unmarshal([]byte(options), &o); err != nil {
-		return err
+	var n network
+	if err = json.Unmarshal([]byte(words[1]), &o); err == nil {
+		n, err = makeNetwork(o)
 	}
-	e, err := makeNetwork(o)
 	if err != nil {
-		return err
+		n = network{Network: link.Network{Error: err.Error()}}
 	}
-	said, err := json.Marshal(link.Made{Kind: e.kind, Ports: e.ports, Sockets6: len(e.inside6)})
-	if err != nil {
-		return err
+	if conn.Send(n.Network, n.fds...) != nil {
+		return status
 	}
-	rights := unix.UnixRights(slices.Concat([]int{e.device}, e.listeners, e.inside6)...)
-	return os.NewSyscallError("sendmsg", unix.Sendmsg(socket, said, rights, nil, 0))
+	return 0
 }

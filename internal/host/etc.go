@@ -15,14 +15,12 @@ import (
 // Etc is what the host's system configuration gives a sandbox: paths to
 // mount and contents to copy.
 type Etc struct {
-	Certificates string   // certificate bundle, links resolved; empty: the host has none
-	Resolv       []byte   // resolv.conf, whatever links lead to it
-	Hosts        []byte   // hosts
-	ZoneName     string   // "Europe/Berlin"; empty: UTC
-	Zone         []byte   // its file
-	NixConf      []byte   // nix.conf lines that are public: caches and their keys
-	Managed      []string // policy files of Claude Code, to be mounted as they are
-	ManagedText  []byte   // the host's managed CLAUDE.md
+	Certificates string // certificate bundle, links resolved; empty: the host has none
+	Resolv       []byte // resolv.conf, whatever links lead to it
+	Hosts        []byte // hosts
+	ZoneName     string // "Europe/Berlin"; empty: UTC
+	Zone         []byte // its file
+	NixConf      []byte // nix.conf lines that are public: caches and their keys
 }
 
 // BundleVariables name the user's own certificate bundle; the first that names one counts.
@@ -43,14 +41,8 @@ func ReadEtc(env Environment) Etc {
 		Resolv:       readSmall("/etc/resolv.conf"),
 		Hosts:        readSmall("/etc/hosts"),
 		NixConf:      PublicNixConf(readNixConf(env)),
-		ManagedText:  readSmall("/etc/claude-code/CLAUDE.md"),
 	}
 	e.ZoneName, e.Zone = zone(env)
-	for _, name := range []string{"managed-settings.json", "managed-settings.d"} {
-		if path, err := beneath.Canonical("/etc/claude-code/" + name); err == nil {
-			e.Managed = append(e.Managed, path)
-		}
-	}
 	return e
 }
 

@@ -155,7 +155,7 @@ func (made *agentPart) sandboxOff(in inputs) []string {
 		sandbox := object.Parse(object.Parse(content)["sandbox"])
 		return err == nil && object.As[bool](sandbox["enabled"])
 	}
-	for _, file := range in.etc.Managed {
+	for _, file := range in.policy.Files {
 		if isOn(file) {
 			made.leaveRed("setting", file+" switches Claude Code's own sandbox on, which cannot be made inside "+
 				"claudebox's: where it also says failIfUnavailable, it does not start")

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"claudebox/internal/agent"
 	"claudebox/internal/agent/state"
 	"claudebox/internal/diag"
 	"claudebox/internal/host"
@@ -27,6 +28,7 @@ type inputs struct {
 	call
 	planned
 	etc          host.Etc
+	policy       agent.Policy
 	userGit      userGit
 	placesByLink []string // see the function of that name
 	home         homelink.Found
@@ -43,8 +45,8 @@ type inputs struct {
 // look finds the inputs of a launch by a plan. It changes nothing.
 func look(c call, planned planned, home homelink.Found) (in inputs, err error) {
 	in = inputs{
-		call: c, planned: planned, etc: host.ReadEtc(c.Facts.Env), userGit: readUserGit(c),
-		placesByLink: placesByLink(c), home: home,
+		call: c, planned: planned, etc: host.ReadEtc(c.Facts.Env), policy: agent.ReadPolicy(),
+		userGit: readUserGit(c), placesByLink: placesByLink(c), home: home,
 	}
 	in.Facts.Env, in.settingsLeft = withSettings(c, planned.plan)
 	in.etc.Certificates = cmp.Or(in.etc.Certificates, in.tools[resolve.ToolCacert])
@@ -281,7 +283,7 @@ func hostOf(in inputs, p parts) launch.Host {
 			Limited: p.limited, Seccomp: seccomp.Filter(),
 		},
 		Part: all.Part, Nix: p.nix.Nix, Facts: in.Facts, Etc: in.etc,
-		Gitconfig: p.git.config, ExtraEnv: extraEnv(in.Facts.Env), Bundle: p.brokered.bundle,
+		Gitconfig: p.git.config, Policy: in.policy.Text, ExtraEnv: extraEnv(in.Facts.Env), Bundle: p.brokered.bundle,
 		Overrides: p.brokered.overrides, CanLay: launch.CanLay(),
 	}
 }

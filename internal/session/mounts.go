@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"claudebox/internal/agent"
 	"claudebox/internal/agent/state"
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
@@ -51,9 +52,9 @@ func mountsOf(in inputs) (made part, linked map[string]string, err error) {
 	if err := made.addWorktrees(in); err != nil {
 		return made, nil, err
 	}
-	for _, path := range in.etc.Managed {
+	for _, path := range in.policy.Files {
 		made.mount(launch.Mount{
-			Kind: plan.ROBind, Source: path, Destination: "/etc/claude-code/" + filepath.Base(path),
+			Kind: plan.ROBind, Source: path, Destination: agent.PolicyDir + "/" + filepath.Base(path),
 			Why: "policy of this machine",
 		})
 	}

@@ -4,9 +4,6 @@ import (
 	"bytes"
 	"net/netip"
 	"os"
-	"slices"
-	"sync"
-	"time"
 )
 
 // ResolvConf is the file that names the machine's resolvers.
@@ -38,31 +35,8 @@ func Named(conf []byte) (list []netip.AddrPort) {
 	return list
 }
 
-// Resolvers are the machine's resolvers. Their file is read again when it has changed.
-type Resolvers struct {
-	path string
-
-	mu       sync.Mutex
-	list     []netip.AddrPort
-	modified time.Time
-	size     int64
-}
-
-// NewResolvers reads the resolvers from a file, usually [ResolvConf].
-func NewResolvers(path string) *Resolvers { return &Resolvers{path: path} }
-
-// Now returns the current resolvers.
-func (r *Resolvers) Now() []netip.AddrPort {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	info, err := os.Stat(r.path)
-	if r.list != nil && (err != nil || info.ModTime().Equal(r.modified) && info.Size() == r.size) {
-		return slices.Clone(r.list)
-	}
-	text, _ := os.ReadFile(r.path)
-	r.list = Nameservers(text)
-	if err == nil {
-		r.modified, r.size = info.ModTime(), info.Size()
-	}
-	return slices.Clone(r.list)
+// Resolvers returns the machine's current resolvers.
+func Resolvers() []netip.AddrPort {
+	text, _ := os.ReadFile(ResolvConf)
+	return Nameservers(text)
 }

@@ -169,7 +169,7 @@ func newServer(c helper.Config, newAnswerer NewAnswerer) (*server, error) {
 		s.dns = &dns.Server{
 			Knows: func(name string) bool { return s.stack.Knows(name) }, Only: rules.Tier == policy.TierAllow,
 			Names:     dns.NewNames(),
-			Resolvers: dns.NewResolvers(dns.ResolvConf).Now, Unknown: s.journal.Unknown,
+			Resolvers: dns.Resolvers, Unknown: s.journal.Unknown,
 		}
 	}
 	s.stack, err = stack.New(context.Background(), stack.Config{

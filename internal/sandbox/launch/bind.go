@@ -22,6 +22,7 @@ type Host struct {
 	Facts     host.Facts
 	Etc       host.Etc
 	Gitconfig []byte   // the made .gitconfig
+	Policy    []byte   // what the administrator of this machine tells the agent
 	ExtraEnv  []string // host variables added for this launch
 	Bundle    []byte   // certificate bundle to use instead of the host's; nil: the host's is used
 	Overrides map[string]Override

@@ -86,8 +86,8 @@ func resolvConfInside(p plan.Plan, h Host) []byte {
 // with the host's managed CLAUDE.md, if there is one.
 func sandboxMD(p plan.Plan, h Host) []byte {
 	var b bytes.Buffer
-	if len(h.Etc.ManagedText) > 0 {
-		b.Write(bytes.TrimRight(h.Etc.ManagedText, "\n"))
+	if len(h.Policy) > 0 {
+		b.Write(bytes.TrimRight(h.Policy, "\n"))
 		b.WriteString("\n\n")
 	}
 	_, _ = values("{", map[string]string{

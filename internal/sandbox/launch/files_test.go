@@ -30,7 +30,7 @@ func TestTheHostsOwnNamesEnterInTierFullOnly(t *testing.T) {
 
 func TestSandboxMDTellsWhatIsThere(t *testing.T) {
 	h := aHost()
-	h.Etc.ManagedText = []byte("policy of the company\n\n")
+	h.Policy = []byte("policy of the company\n\n")
 	h.Nix.Daemon = true
 	h.Mounts = []Mount{
 		{Kind: plan.Bind, Destination: "/home/u/src/p/.git", Why: WhyOwnGit},

@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/linux/mountinfo"
 )
 
 // TryStore tests whether a sandbox can have a Nix store of its own on this machine,
@@ -34,7 +35,7 @@ func TryStore(bwrap, env, nix, folder string) error {
 	if err == nil {
 		return tryNix(bwrap, nix)
 	}
-	mounts, _ := os.ReadFile("/proc/self/mountinfo")
+	mounts, _ := mountinfo.Read()
 	return explainStore(folder, mountsBelow(mounts, storeDir), fmt.Errorf("%s", strings.TrimSpace(string(out))))
 }
 
@@ -101,13 +102,11 @@ func explainStore(folder string, below []string, err error) error {
 	}
 }
 
-// mountsBelow returns the mount points strictly below a folder; mountinfo is the
-// content of /proc/self/mountinfo.
-func mountsBelow(mountinfo []byte, folder string) (list []string) {
-	for line := range strings.Lines(string(mountinfo)) {
-		fields := strings.Fields(line)
-		if len(fields) > 4 && strings.HasPrefix(fields[4], folder+"/") {
-			list = append(list, fields[4])
+// mountsBelow returns the mount points strictly below a folder.
+func mountsBelow(all []mountinfo.Mount, folder string) (list []string) {
+	for _, m := range all {
+		if strings.HasPrefix(m.Point, folder+"/") {
+			list = append(list, m.Point)
 		}
 	}
 	return list

@@ -13,6 +13,7 @@ import (
 
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/cachefile"
+	"claudebox/internal/linux/mountinfo"
 	"claudebox/internal/linux/pathname"
 )
 
@@ -117,8 +118,8 @@ func look(q Question, before []folder) Found {
 		w.name(named.Variable, named.Path)
 		w.enter(named.Path, place{rel: named.Variable, deep: 2, file: true, all: true}, 2)
 	}
-	if mountinfo, err := os.ReadFile("/proc/self/mountinfo"); err == nil {
-		w.found.Links = append(w.found.Links, q.bound(string(mountinfo))...)
+	if mounts, err := mountinfo.Read(); err == nil {
+		w.found.Links = append(w.found.Links, q.bound(mounts)...)
 	}
 	for inode, names := range w.names {
 		if uint64(names) >= w.links[inode] {

@@ -5,39 +5,21 @@ import (
 	"slices"
 	"strings"
 
+	"claudebox/internal/linux/mountinfo"
 	"claudebox/internal/linux/pathname"
 )
 
-// mount is a line of /proc/self/mountinfo: what lies at root in a file system is seen at point.
-type mount struct{ device, root, point string }
-
-// parseMounts reads /proc/self/mountinfo (proc_pid_mountinfo(5)).
-func parseMounts(mountinfo string) (list []mount) {
-	for line := range strings.Lines(mountinfo) {
-		if fields := strings.Fields(line); len(fields) > 4 {
-			list = append(list, mount{fields[2], unescape(fields[3]), unescape(fields[4])})
-		}
-	}
-	return list
-}
-
-// unescape undoes the octal escapes of blanks and backslashes.
-func unescape(text string) string {
-	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(text)
-}
-
 // bound returns what is seen in the home, or in a folder of PATH, and at another path, too, by a bind mount. Either of
 // the two may be the mount.
-func (q Question) bound(mountinfo string) (links []Link) {
-	all := parseMounts(mountinfo)
+func (q Question) bound(all []mountinfo.Mount) (links []Link) {
 	for i, m := range all {
 		for j, n := range all {
-			rest, below := pathname.Cut(m.root, n.root)
-			if i == j || m.device != n.device || !below {
+			rest, below := pathname.Cut(m.Root, n.Root)
+			if i == j || m.Device != n.Device || !below {
 				continue
 			}
-			other := path.Join(n.point, rest)
-			for _, pair := range [][2]string{{m.point, other}, {other, m.point}} {
+			other := path.Join(n.Point, rest)
+			for _, pair := range [][2]string{{m.Point, other}, {other, m.Point}} {
 				if pair[0] != pair[1] && q.counts(pair[0]) {
 					links = append(links, Link{Path: pair[0], Leads: pair[1]})
 				}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+
+	"claudebox/internal/linux/mountinfo"
 )
 
 // A bind mount is no link, and shows the same file at two paths: either of them may be in the home.
@@ -24,7 +26,7 @@ func TestWhatIsBoundElsewhere(t *testing.T) {
 		"another file system":             {"30 24 254:9 /u/p/zshenv /home/u/.zshenv rw - x x rw\n", nil},
 	} {
 		var got []string
-		for _, l := range q.bound(host + tc.mounts) {
+		for _, l := range q.bound(mountinfo.Parse(host + tc.mounts)) {
 			got = append(got, l.Path+" > "+l.Leads)
 		}
 		if slices.Sort(got); !slices.Equal(got, tc.want) {

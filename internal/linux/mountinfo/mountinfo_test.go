@@ -1,0 +1,17 @@
+package mountinfo
+
+import (
+	"slices"
+	"testing"
+)
+
+func TestParse(t *testing.T) {
+	got := Parse("22 1 0:21 / /proc rw - proc proc rw\n31 1 8:1 /a\\040b /nix/store/x\\134y rw - ext4 /dev/sda1 rw\nshort line\n")
+	want := []Mount{{"0:21", "/", "/proc"}, {"8:1", "/a b", `/nix/store/x\y`}}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q; want %q", got, want)
+	}
+	if list, err := Read(); err != nil || !slices.ContainsFunc(list, func(m Mount) bool { return m.Point == "/proc" }) {
+		t.Errorf("this process sees %q, %v", list, err)
+	}
+}

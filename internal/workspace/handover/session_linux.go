@@ -342,15 +342,15 @@ func (l *live) note(remarks []Remark) {
 // whole makes sure that all that has crossed is there: the user may have pruned objects a moment before a reference to
 // them was written.
 func (l *live) whole(base, in, out Side, f facts) error {
-	tips, have := newTips(l.place, base, in, out)
-	tips = slices.DeleteFunc(tips, func(tip string) bool { return f.refused[tip] != "" })
-	if l.outer().isWhole(tips, have) == nil {
+	want, have := l.wanted(base, in, out)
+	want = slices.DeleteFunc(want, func(object string) bool { return f.refused[object] != "" })
+	if l.outer().isWhole(want, have) == nil {
 		return nil
 	}
-	if err := fetch(l.inner(), l.outer(), tips, have); err != nil {
+	if err := fetch(l.inner(), l.outer(), want, have); err != nil {
 		return err
 	}
-	if l.outer().isWhole(tips, have) != nil {
+	if l.outer().isWhole(want, have) != nil {
 		return errors.New("objects that had crossed are gone again")
 	}
 	return nil
@@ -381,9 +381,9 @@ func (l *live) readBoth() (in, out Side, err error) {
 	return in, out, errors.Join(ofOut, ofIn)
 }
 
-// judge brings the objects that are new inside to the user's side, and asks there what they are.
-func (l *live) judge(base, in, out Side, f facts) (facts, error) {
-	want, have := newTips(l.place, base, in, out)
+// wanted lists the objects that are new inside and may cross, and what the user has of that history.
+func (l *live) wanted(base, in, out Side) (want, have []string) {
+	want, have = newTips(l.place, base, in, out)
 	if l.place.Branch != "" {
 		in.Stash = nil // it stays inside
 	}
@@ -415,6 +415,13 @@ func (l *live) judge(base, in, out Side, f facts) (facts, error) {
 			want = append(want, s.Object)
 		}
 	}
+	slices.Sort(want)
+	return slices.Compact(want), have
+}
+
+// judge brings the objects that are new inside to the user's side, and asks there what they are.
+func (l *live) judge(base, in, out Side, f facts) (facts, error) {
+	want, have := l.wanted(base, in, out)
 	missing, err := l.outer().missing(want)
 	if err != nil {
 		return f, err
@@ -437,8 +444,6 @@ func (l *live) judge(base, in, out Side, f facts) (facts, error) {
 
 // missing returns those of some objects that a side does not have.
 func (s side) missing(want []string) (list []string, err error) {
-	slices.Sort(want)
-	want = slices.Compact(want)
 	if len(want) == 0 {
 		return nil, nil
 	}

@@ -45,13 +45,15 @@ func TestNoCommitIsLostInARandomSession(t *testing.T) {
 					number++
 					deed := strings.ReplaceAll(deeds[rnd.IntN(len(deeds))], "N", fmt.Sprint(number))
 					if rnd.IntN(2) == 0 {
+						t.Log("user: ", deed)
 						w.user("{ " + deed + "; } >/dev/null 2>&1 || :")
 					} else {
+						t.Log("agent: ", deed)
 						w.agent("{ " + deed + "; } >/dev/null 2>&1 || :")
 					}
 				}
 				told := w.end()
-				if text := w.user("git fsck --strict --no-dangling 2>&1"); text != "" {
+				if text := w.user("git fsck --strict --no-dangling 2>&1 || { git ls-files --stage; git log --all --raw --no-abbrev --oneline; }"); text != "" {
 					t.Errorf("outside, git fsck: %s", text)
 				}
 				if text := w.agent("git fsck --no-dangling 2>&1 | grep -v -e 'empty update token' || :"); text != "" {
@@ -65,7 +67,83 @@ func TestNoCommitIsLostInARandomSession(t *testing.T) {
 						t.Errorf("the user does not have %s; told %q", w.agent("git log -1 --format='%h %s %D' "+commit), told)
 					}
 				}
+				for what, differs := range w.differences() {
+					if !strings.Contains(strings.Join(told, "\n"), what) && !waits {
+						t.Errorf("%s and is not told: %q", differs, told)
+					}
+				}
 			}
+		})
+	}
+}
+
+// differences are the branches, tags, paths of the index, and HEAD that the two sides have otherwise, with both. Those
+// beside (claudebox/, user/) are of one side only, and with another commit at HEAD the index is another one.
+func (w world) differences() map[string]string {
+	const state = `git for-each-ref --format='%(refname:short) %(objectname)' refs/heads refs/tags | grep -v -e ^claudebox/ -e ^user/
+		echo HEAD $(git symbolic-ref -q HEAD || git rev-parse -q --verify HEAD)`
+	const commit, index = "git rev-parse -q --verify HEAD || :", `git ls-files --stage | awk '{ print $4, $2, $3, $1 }'`
+	read := func(text string) map[string]string {
+		of := map[string]string{}
+		for line := range strings.Lines(text) {
+			name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+			of[name] += " " + value
+		}
+		return of
+	}
+	script := state
+	if w.agent(commit) == w.user(commit) {
+		script += "\n" + index
+	}
+	inside, outside := read(w.agent(script)), read(w.user(script))
+	differ := map[string]string{}
+	for name := range outside {
+		if inside[name] != outside[name] {
+			differ[name] = fmt.Sprintf("%s is%s inside and%s outside,", name, inside[name], outside[name])
+		}
+	}
+	for name := range inside {
+		if _, is := outside[name]; !is {
+			differ[name] = fmt.Sprintf("%s is%s inside and nothing outside,", name, inside[name])
+		}
+	}
+	return differ
+}
+
+// The user prunes a moment before what crosses is named by a branch, the index or a stash: it comes again.
+func TestObjectsArePrunedAMomentBeforeTheyAreNamed(t *testing.T) {
+	for what, agent := range map[string]string{
+		"a commit": "echo x >a; git commit -qam two", "a staged file": "echo x >new; git add new", "a stash": "echo x >a; git stash push -q",
+	} {
+		t.Run(what, func(t *testing.T) {
+			w := newWorld(t)
+			w.begin()
+			w.agent(agent)
+			l := w.session.places[0]
+			m, err := l.place.recall()
+			if err != nil {
+				t.Fatal(err)
+			}
+			in, out, err := l.readBoth()
+			if err != nil {
+				t.Fatal(err)
+			}
+			f, err := l.judge(m.Common, in, out, l.facts())
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.user("git prune --expire=now")
+			want, _ := l.wanted(m.Common, in, out)
+			if missing, err := l.outer().missing(want); len(missing) == 0 || err != nil {
+				t.Fatalf("nothing was pruned: %v", err)
+			}
+			if err := l.whole(m.Common, in, out, f); err != nil {
+				t.Error(err)
+			}
+			if missing, err := l.outer().missing(want); len(missing) > 0 || err != nil {
+				t.Errorf("missing: %q, %v", missing, err)
+			}
+			w.end()
 		})
 	}
 }

@@ -1,5 +1,5 @@
 // Command remedies lists what claudebox tells people to do: every remedy in the program, with its place and the test
-// that follows it, by followed.txt beside it.
+// that follows it, by followed.txt and stories.txt beside it.
 //
 //	go run ./checks/remedies
 package main
@@ -38,8 +38,8 @@ func main() {
 		}
 		fmt.Printf("%s: %s\n\t%s\n", r.place, r.text, test)
 	}
-	fmt.Printf("%d remedies, %d followed by a test of their own; what TestRemediesCanBeFollowed follows is not counted\n",
-		len(list), count)
+	fmt.Printf("%d remedies; the texts of %d are followed by a test, %d stories among them; "+
+		"what TestRemediesCanBeFollowed follows is not counted\n", len(list), count, len(stories()))
 }
 
 // remedies reads the remedies in the Go files below a folder, each once.
@@ -54,7 +54,7 @@ func remedies(top string) (list []remedy, err error) {
 			return err
 		}
 		ast.Inspect(file, func(n ast.Node) bool {
-			for _, e := range told(n) {
+			for _, e := range remediesIn(n) {
 				text := textOf(e)
 				if strings.Trim(text, "… ") != "" {
 					list = append(list, remedy{fmt.Sprintf("%s:%d", name, set.Position(e.Pos()).Line), text})
@@ -68,8 +68,8 @@ func remedies(top string) (list []remedy, err error) {
 	return slices.CompactFunc(list, func(a, b remedy) bool { return a.text == b.text }), err
 }
 
-// told returns the expressions in a node that are remedies: an argument, a field, or the value of a variable.
-func told(n ast.Node) []ast.Expr {
+// remediesIn returns the expressions in a node that are remedies: an argument, a field, or the value of a variable.
+func remediesIn(n ast.Node) []ast.Expr {
 	isRemedy := func(e ast.Expr) bool {
 		name, is := e.(*ast.Ident)
 		return is && strings.Contains(strings.ToLower(name.Name), "remedy")
@@ -131,24 +131,79 @@ func textOf(e ast.Expr) string {
 //go:embed followed.txt
 var table string
 
+//go:embed stories.txt
+var told string
+
 // followed says which test follows the remedies that hold a text.
 type followed struct{ test, text string }
 
-// follow reads the table: a test and a text on each line.
+// follow reads the table, a test and a text on each line, and the stories.
 func follow() (list []followed) {
 	for line := range strings.Lines(table) {
 		if test, text, ok := strings.Cut(strings.TrimSpace(line), " "); ok && !strings.HasPrefix(line, "#") {
 			list = append(list, followed{test, text})
 		}
 	}
+	for _, s := range stories() {
+		list = append(list, followed{"TestStoriesOfRemedies", s.says})
+	}
 	return list
 }
 
+// testOf returns the test that follows a remedy; empty: none does.
 func testOf(r remedy, list []followed) string {
 	for _, f := range list {
-		if strings.Contains(r.text, f.text) {
+		if f.isOf(r) {
 			return f.test
 		}
 	}
 	return ""
+}
+
+// isOf reports whether a text is a part of a remedy, or the whole of it with what is only known when it is said.
+func (f followed) isOf(r remedy) bool {
+	if strings.Contains(r.text, f.text) {
+		return true
+	}
+	pieces := strings.FieldsFunc(strings.NewReplacer("%s", "…", "%d", "…").Replace(r.text), func(c rune) bool { return c == '…' })
+	rest, whole := f.text, len(pieces) > 1
+	for _, piece := range pieces {
+		at := strings.Index(rest, piece)
+		if at < 0 {
+			return false
+		}
+		rest = rest[at+len(piece):]
+	}
+	return whole
+}
+
+// story is one of stories.txt: what goes wrong, what is said, and what works then.
+type story struct{ name, given, run, says, do, then string }
+
+// stories reads stories.txt.
+func stories() (list []story) {
+	for line := range strings.Lines(told) {
+		if name, is := strings.CutPrefix(line, "== "); is {
+			list = append(list, story{name: strings.TrimSpace(name), given: ":", do: ":"})
+			continue
+		}
+		key, value, is := strings.Cut(line, ":")
+		if !is || len(list) == 0 {
+			continue
+		}
+		s, value := &list[len(list)-1], strings.TrimSpace(value)
+		switch key {
+		case "given":
+			s.given = value
+		case "run":
+			s.run, s.then = value, value
+		case "says":
+			s.says = value
+		case "do":
+			s.do = value
+		case "then":
+			s.then = value
+		}
+	}
+	return list
 }

@@ -6,6 +6,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path"
 	"slices"
 	"strings"
@@ -218,7 +219,10 @@ func remedyOf(err error) string {
 	if errors.As(err, &missing) {
 		return missing.Remedy()
 	}
-	return diag.Remedy(err)
+	if remedy := diag.Remedy(err); remedy != "" || !errors.Is(err, fs.ErrPermission) {
+		return remedy
+	}
+	return "make it, and the folders on the way to it, readable for you"
 }
 
 // document decodes one file, reads what it extends, and merges the file on top.

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"errors"
 	"os"
 	"path/filepath"
@@ -37,7 +38,7 @@ func gitOf(in inputs) (made gitPart, err error) {
 	identity, err := identityOf(in)
 	if err != nil {
 		const remedy = "mend the file; `git config --list` says the same"
-		return made, &diag.Error{Op: "read the git identity", Err: err, Remedy: remedy}
+		return made, &diag.Error{Op: "read the git identity", Err: err, Remedy: cmp.Or(diag.Remedy(err), remedy)}
 	}
 	if missing := identity.Missing(); missing != "" {
 		made.note("git commits nothing inside: " + missing + " is not set; outside: " +

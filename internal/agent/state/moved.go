@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"os"
 	"path"
 	"strings"
@@ -68,6 +69,9 @@ func Move(home, id, root string) (from string, err error) {
 	at := place{dir: path.Join(home, instances, ID(root))}
 	at.req.Home = home
 	lock, err := at.flock(path.Join(home, instances), unix.LOCK_EX)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", diag.Errorf(op, "see `claudebox instance list`", "nothing is kept yet")
+	}
 	if err != nil {
 		return "", err
 	}

@@ -451,7 +451,8 @@ func (d *decision) head(t Tree, base, inner, outer Side, f facts, out, in *TreeC
 	}
 	together := at(inner, d.in) == at(outer, d.out)
 	if out.Head != "" && !together { // its branch waits
-		d.wait(t.Path, "HEAD waits: inside it is "+short(i)+", which is not the same on both sides; outside it is "+short(o))
+		d.wait(t.Path, "HEAD waits: inside it is "+short(i)+", which is not the same on both sides; outside it is "+
+			short(o))
 		out.Head, next.Head = "", b
 	}
 	return together

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -113,4 +114,24 @@ func (a *agent) count(line string) int {
 // signals are those that were heard of, in order.
 func (a *agent) signals() []string {
 	return slices.DeleteFunc(slices.Clone(a.heard), func(line string) bool { return line[:min(7, len(line))] != "signal " })
+}
+
+// What asks a terminal for the user's attention reaches it byte for byte: the bell, and the sequences that terminals
+// know for notifications (OSC 9, 99 and 777, with either end). So does a title and a progress bar.
+func TestNotificationsReachTheTerminal(t *testing.T) {
+	sequences := []string{
+		"\a", "\x1b]9;done\a", "\x1b]9;4;1;50\a", "\x1b]99;i=1:d=0;done\x1b\\", "\x1b]777;notify;Claude Code;done\a", "\x1b]0;title\a",
+	}
+	w := newWorld(t)
+	for _, sequence := range sequences {
+		octal := ""
+		for _, b := range []byte(sequence) {
+			octal += fmt.Sprintf(`\%03o`, b)
+		}
+		w.profile(t, "probe", `agent: {command: [bash, -c, 'printf "<`+octal+`>"']}`)
+		c := on(t, w.claudebox("--yes"))
+		if got := c.end(t); got != 0 || !strings.Contains(c.text(), "<"+sequence+">") {
+			t.Errorf("status %d, %q became %q", got, sequence, c.text())
+		}
+	}
 }

@@ -3,6 +3,7 @@
 package words_test
 
 import (
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -160,6 +161,14 @@ func TestEveryProfileIsValid(t *testing.T) {
 		cmd.Dir, cmd.Env = home, env
 		if status, stdout, stderr := trial.Run(t, cmd); status != 0 {
 			t.Errorf("%s: status %d\n%s\n%s%s", b.file, status, text, stdout, stderr)
+		}
+	}
+}
+
+func TestEveryPieceOfJSONIsOne(t *testing.T) {
+	for _, b := range blocks(t) {
+		if b.language == "json" && !json.Valid([]byte(b.text)) {
+			t.Errorf("%s:\n%s", b.file, b.text)
 		}
 	}
 }

@@ -29,21 +29,28 @@ const briefLines = 16
 func (v View) Brief(l launch.Launch, changes []grant.Change) string {
 	const most = 8
 	for each := most; ; each-- {
-		text, fits := v.brief(l, changes, each)
-		if fits || each == 1 {
+		text, fits := v.brief(l, changes, each, 0)
+		for told := 1; fits; told++ { // what would be counted is told as long as lines are free
+			more, whole := v.brief(l, changes, each, told)
+			if !whole || more == text {
+				return text
+			}
+			text = more
+		}
+		if each == 1 {
 			return text
 		}
 	}
 }
 
-// brief gives each field that matters at most each lines, and reports whether
-// all warnings found room.
-func (v View) brief(l launch.Launch, changes []grant.Change, each int) (text string, fits bool) {
+// brief gives each field that matters at most each lines, tells so many of what is left out and of the remarks in full,
+// and reports whether all warnings found room.
+func (v View) brief(l launch.Launch, changes []grant.Change, each, told int) (text string, fits bool) {
 	p := page{View: v}
 	all := each // of what is red or left out
 	each = min(each, 3)
 	p.line(p.Paint(layout.Bold, "claudebox: "+diag.Visible(agentName(l))+" in a sandbox, by profile "+l.Plan.Profile))
-	p.few("project", p.given(l, each), "", each)
+	p.few("may edit", p.given(l, each), "", each)
 	own, base := l.Plan.Packages()
 	tail := fmt.Sprintf("%d usual tools", len(base))
 	if l.Plan.Nix.Store == "closure" {
@@ -54,12 +61,7 @@ func (v View) brief(l launch.Launch, changes []grant.Change, each int) (text str
 		p.few("dev shell", l.Devshell.Shown, "", 1)
 	}
 	p.few("hidden", p.hidden(l), "", 1)
-	if len(l.Left) > 0 {
-		p.few("left out", diag.Kinds(l.Left)+"; d shows why", "", all)
-	}
-	if n := len(l.Notes); n > 0 {
-		p.few("remarks", fmt.Sprintf("%d, which d shows", n), "", 1)
-	}
+	p.leftAndRemarks(l, all, told)
 	if len(changes) > 0 {
 		p.few("changed", p.list(unbrokenLines(v.told(changes)), "", p.columns(each)), layout.Yellow, each)
 	}
@@ -67,10 +69,38 @@ func (v View) brief(l launch.Launch, changes []grant.Change, each int) (text str
 	if ownReached(l) || l.Tier != "none" && len(l.Plan.Network.Out) > 0 { // services of this machine, too
 		colour = layout.Red
 	}
-	p.few("network", p.reach(l, each), colour, each)
+	p.few("may reach", p.reach(l, each), colour, each)
 	p.secrets(l, each)
 	fits = p.warnings(reds(l), all, briefLines-1-strings.Count(p.b.String(), "\n"))
 	return p.b.String(), fits
+}
+
+// leftAndRemarks tells the first so many of what is left out, and then of the remarks, and counts the others. What is
+// left out and red is told as a warning.
+func (p *page) leftAndRemarks(l launch.Launch, all, told int) {
+	label, rest := "left out", []diag.Left{}
+	for _, left := range l.Left {
+		switch {
+		case left.Red && told > 0:
+		case told > 0:
+			p.few(label, diag.Visible(left.Text), "", all)
+			label, told = "", told-1
+		default:
+			rest = append(rest, left)
+		}
+	}
+	if len(rest) > 0 {
+		p.few(label, diag.Kinds(rest)+"; d shows why", "", all)
+	}
+	told = min(told, len(l.Notes))
+	label = "remarks"
+	for _, note := range l.Notes[:told] {
+		p.few(label, diag.Visible(note), "", all)
+		label = ""
+	}
+	if n := len(l.Notes) - told; n > 0 {
+		p.few(label, fmt.Sprintf("%d, which d shows", n), "", 1)
+	}
 }
 
 // Line says in one line what starts, where nobody is asked about it.
@@ -173,14 +203,18 @@ func (v View) given(l launch.Launch, lines int) string {
 			given, also = append(given, m), append(also, v.place(m))
 		}
 	}
-	if len(also) == 0 {
+	switch {
+	case len(also) == 0 && l.Branch == "":
+		const tail = ", and no other folder of yours"
+		return layout.Shorten(v.name(l.Project), v.room()-layout.Width(tail)) + tail
+	case len(also) == 0:
 		return layout.Shorten(head, v.room())
 	}
 	name := v.name(l.Project)
 	if l.Branch != "" {
 		name += " on branch " + l.Branch
 	}
-	head = layout.Shorten(name, max(v.room()/2, least)) + "; read-write too: "
+	head = layout.Shorten(name, max(v.room()/2, least)) + "; also "
 	return head + v.list(also, "", v.columns(lines)-layout.Width(head))
 }
 

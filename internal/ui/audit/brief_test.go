@@ -228,3 +228,20 @@ func TestTheQuestionNamesTheDevShell(t *testing.T) {
 		}
 	}
 }
+
+// D20: "remarks 9, which d shows" stood there with 13 lines free.
+func TestARemarkIsToldWhileLinesAreFree(t *testing.T) {
+	l := fiveProfiles()["default"]
+	l.Notes = []string{"git commits nothing inside", "the second"}
+	v := View{View: layout.View{Home: "/home/u", Width: 80}}
+	if got := v.Brief(l, nil); !strings.Contains(got, "  remarks   git commits nothing inside\n            the second\n") {
+		t.Errorf("%s", got)
+	}
+	for range 30 {
+		l.Notes = append(l.Notes, "one more")
+	}
+	got := v.Brief(l, nil)
+	if lines := strings.Count(got+Question+"\n", "\n"); lines != briefLines || !strings.Contains(got, "            24, which d shows\n") {
+		t.Errorf("%d lines:\n%s", lines, got)
+	}
+}

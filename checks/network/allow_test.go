@@ -27,7 +27,13 @@ func (u *user) allowing(t *testing.T, hosts string, lines ...string) []string {
 
 func (u *user) profile(t *testing.T, text string) []string {
 	t.Helper()
-	file := filepath.Join(u.home, "profile.yaml")
+	return u.profileIn(t, "profile.yaml", text)
+}
+
+// profileIn writes a profile, and returns its flag.
+func (u *user) profileIn(t *testing.T, name, text string) []string {
+	t.Helper()
+	file := filepath.Join(u.home, name)
 	if err := os.WriteFile(file, []byte("name: test\nextends: default\n"+text+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}

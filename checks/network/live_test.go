@@ -4,6 +4,7 @@ package network_test
 
 import (
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -386,5 +387,122 @@ for n in range(3000):
 	}
 	if listed > 100 || more == 0 {
 		t.Errorf("%d refusals are listed after the flood, and %d counted", listed, more)
+	}
+}
+
+// asking runs claudebox-why for each word, and returns the answers by word.
+func (u *user) asking(t *testing.T, flags []string, words ...string) map[string]string {
+	t.Helper()
+	var script strings.Builder
+	for _, word := range words {
+		script.WriteString("echo '=== " + word + "'; claudebox-why '" + word + "' 2>&1 || true; sleep 0.05\n")
+	}
+	got := run(t, u.session(t, script.String(), flags...))
+	answers := map[string]string{}
+	for part := range strings.SplitSeq(got.stdout, "=== ") {
+		word, answer, _ := strings.Cut(part, "\n")
+		answers[word] = answer
+	}
+	return answers
+}
+
+// The agent asks by itself why something is not there, and gets the command for the user.
+func TestTheAgentIsToldWhy(t *testing.T) {
+	t.Parallel()
+	u := newUser(t, world.New(t))
+	write(t, filepath.Join(u.project, ".env"), "SECRET=x")
+	write(t, filepath.Join(u.project, "kept.txt"), "x")
+	if err := os.MkdirAll(filepath.Join(u.home, ".aws"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(u.home, ".aws/credentials"), "x")
+	write(t, filepath.Join(u.home, "there.txt"), "x")
+	const session = "outside: claudebox allow-host --session="
+	for tier, tc := range map[string]struct {
+		profile string
+		want    map[string][]string // parts of each answer
+	}{
+		"allow": {"network: {tier: allow, allow: [good.test, \"*.sub.test:8443\"]}\nprotect: [kept.txt]", map[string][]string{
+			"good.test":                {"yes:", "is on the list"},
+			"https://good.test/x":      {"yes:", "is on the list"},
+			"good.test:22":             {"no:", "not on the list", session, " good.test:22\n"},
+			"other.test":               {"no:", "not on the list", "rule:    network: allow", session, " other.test\n", "Stop trying"},
+			"http://other.test/a?b":    {"no:", session, " other.test\n"},
+			"a.sub.test:8443":          {"yes:"},
+			"a.sub.test":               {"no:", session, " a.sub.test\n"},
+			"203.0.113.10":             {"no:", "names only"},
+			"[2001:db8::1]:80":         {"no:", "names only"},
+			"localhost:3000":           {"no:", "is the sandbox itself", "`ports: {out: [3000]}`"},
+			"intranet:80":              {"no:", "not on the list"},
+			"~/.aws/credentials":       {"no:", "~/.aws is where secrets lie"},
+			"~/.aws/nothing":           {"no:", "~/.aws is where secrets lie"},
+			"~/.ssh":                   {"no:", "where secrets lie"},
+			"~/there.txt":              {"no:", "not mounted", "claudebox --mount-ro " + u.home + "/there.txt"},
+			"~/not-there.txt":          {"no:", "not mounted", "claudebox --mount-ro " + u.home + "/not-there.txt"},
+			".env":                     {"no:", "is hidden", "rule:    it looks secret", "`show: [\".env\"]`"},
+			"./kept.txt":               {"yes:", "read-only", "rule:"},
+			"./nothing":                {"yes:", "read-write, if something is there"},
+			"~/.claude/settings.json":  {"yes:"},
+			"/etc/shadow":              {"no:", "not mounted"},
+			"/nix/store":               {"yes:", "read-only"},
+			"/run/claudebox/why":       {"yes:"},
+			"/tmp":                     {"no:", "of the sandbox's own"},
+			"/dev/sda":                 {"yes:", "the sandbox's own"},
+			"bash":                     {"yes:", "is a program here, /nix/store/"},
+			"claudebox-why":            {"yes:", "is a program here, /run/claudebox/bin/"},
+			"terraform":                {"no:", "not installed", "outside: "},
+			"sudo":                     {"no:", "rights"},
+			"GH_TOKEN":                 {"no:", "not installed"},
+			"-x":                       {"usage: claudebox-why"},
+			"good.test; touch x":       {"unknown:"},
+			"https://user@other.test/": {"no:", " other.test\n"},
+		}},
+		"inet": {"network: inet", map[string][]string{
+			"good.test":         {"yes:", "unless its name leads to a private address"},
+			"192.168.77.2:80":   {"no:", "private", session, " 192.168.77.2:80\n"},
+			"192.168.77.10":     {"no:", session},
+			"198.51.100.7":      {"yes:", "own network", "claudebox allow-host --session="},
+			"203.0.113.10":      {"yes:", "unless it is of the user's own network"},
+			"169.254.169.254":   {"no:", "metadata"},
+			"127.0.0.1:5432":    {"no:", "`ports: {out: [5432]}`"},
+			"[fd00:77::5]:8080": {"no:", " [fd00:77::5]:8080\n"},
+		}},
+		"none": {"network: none", map[string][]string{
+			"good.test": {"no:", "no network", "outside: claudebox --network inet"},
+		}},
+	} {
+		t.Run(tier, func(t *testing.T) {
+			t.Parallel()
+			v := *u
+			flags := v.profileIn(t, tier+".yaml", tc.profile+"\nnix: {daemon: off}")
+			answers := v.asking(t, flags, slices.Sorted(maps.Keys(tc.want))...)
+			for word, parts := range tc.want {
+				for _, part := range parts {
+					if !strings.Contains(answers[word], part) {
+						t.Errorf("%s: there is no %q in\n%s", word, part, answers[word])
+					}
+				}
+			}
+		})
+	}
+}
+
+// What the user allowed since counts in the answers, and the status line counts what was refused.
+func TestTheAnswersInsideFollowTheSession(t *testing.T) {
+	t.Parallel()
+	u := newUser(t, world.New(t))
+	flags := u.allowing(t, "good.test")
+	const script = `claudebox-why --refusals; claudebox-why other.test || true; curl -s http://other.test/ || true; claudebox-why --refusals
+		touch tried; until [ -e go ]; do sleep 0.05; done; claudebox-why other.test`
+	session := make(chan outcome)
+	cmd := u.session(t, script, flags...)
+	go func() { session <- run(t, cmd) }()
+	u.await(t, "tried")
+	if got := run(t, u.claudebox(t, append([]string{"allow-host", "--yes", "--session", "other.test"}, flags...)...)); got.status != 0 {
+		t.Errorf("%+v", got)
+	}
+	got := u.goOn(t, session)
+	if !strings.HasPrefix(got, "no:") || !strings.Contains(got, "\n1 refused\nyes:     other.test is on the list") {
+		t.Errorf("inside:\n%s", got)
 	}
 }

@@ -70,6 +70,7 @@ func (w *world) planned(t *testing.T, flags ...string) map[string]string {
 			env[v.Name] = value
 		}
 	}
+	env["PATH"] += ":/run/claudebox/bin" // with claudebox-why
 	if env["ANTHROPIC_API_KEY"] != "" {
 		env["ANTHROPIC_API_KEY"] = "a placeholder"
 	}

@@ -250,5 +250,5 @@ func TestNoSocketIsInsideButTheFilters(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	wantEqual(t, w.inside(t, `find / -path /proc -prune -o -path /nix/store -prune -o -path /sys -prune -o -exec test -S {} \; -print 2>/dev/null || true`), "/run/claudebox/nix-daemon\n")
+	wantEqual(t, w.inside(t, `find / -path /proc -prune -o -path /nix/store -prune -o -path /sys -prune -o -exec test -S {} \; -print 2>/dev/null | sort`), "/run/claudebox/nix-daemon\n/run/claudebox/why\n")
 }

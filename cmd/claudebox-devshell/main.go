@@ -5,13 +5,21 @@
 
 // Claudebox-devshell runs inside a sandbox, before the agent: it makes the environment of the
 // project's dev shell, and becomes the agent. It is a program of its own because a small one
-// begins sooner, and because it trusts nothing.
+// begins sooner, and because it trusts nothing. As claudebox-why it asks why something is
+// refused inside.
 package main
 
 import (
 	"os"
+	"path"
 
 	"claudebox/internal/nix/devshell"
+	"claudebox/internal/sandbox/ask"
 )
 
-func main() { os.Exit(devshell.Main(os.Args[1:])) }
+func main() {
+	if path.Base(os.Args[0]) == ask.Name {
+		os.Exit(ask.Main(os.Args[1:]))
+	}
+	os.Exit(devshell.Main(os.Args[1:]))
+}

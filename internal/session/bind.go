@@ -133,6 +133,7 @@ type parts struct {
 	git      gitPart
 	nix      nixPart
 	devshell devshellPart
+	asking   part // see [askingOf]
 	mounts   part // of the project and of flags, see [mountsOf]
 	home     part
 	limits   part
@@ -159,6 +160,9 @@ func gather(in inputs, k *keeper, port int) (p parts, err error) {
 		return p, err
 	}
 	if p.devshell, err = devshellOf(in, p.nix, p.agent); err != nil {
+		return p, err
+	}
+	if p.asking, err = askingOf(in); err != nil {
 		return p, err
 	}
 	if p.mounts, p.linked, err = mountsOf(in); err != nil {
@@ -271,8 +275,8 @@ const manyMounts = 150
 // hostOf returns the host as a launch sees it, with the mounts of all parts. Those of the plan are not among them yet.
 func hostOf(in inputs, p parts) launch.Host {
 	var all part
-	all.add(p.extra, p.network.part, p.agent.part, p.git.part, p.nix.part, p.devshell.part, p.mounts, branchPart(in),
-		p.home, p.limits, p.remarks, p.brokered.part)
+	all.add(p.extra, p.network.part, p.agent.part, p.git.part, p.nix.part, p.devshell.part, p.asking, p.mounts,
+		branchPart(in), p.home, p.limits, p.remarks, p.brokered.part)
 	return launch.Host{
 		Setting: launch.Setting{
 			Bwrap: in.tools[resolve.ToolBwrap], Env: in.tools[resolve.ToolEnv], Bash: in.tools[resolve.ToolBash],

@@ -234,6 +234,17 @@ func (n *refusals) Report(r broker.Refusal) {
 	}
 }
 
+// count is how often something was refused.
+func (n *refusals) count() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	total := n.more
+	for _, r := range n.list {
+		total += r.times
+	}
+	return total
+}
+
 // told returns the lines for a person about what was refused.
 func (n *refusals) told() (lines []string) {
 	n.mu.Lock()

@@ -222,14 +222,7 @@ func (k *keyAgent) start(r sshagent.Request, tell io.Writer) (err error) {
 	if r.Socket == "" {
 		return nil
 	}
-	left, _ := filepath.Glob(filepath.Join(r.Dir, socketName+"*"))
-	for _, name := range left {
-		if conn, err := net.DialTimeout("unix", name, time.Second); err == nil {
-			conn.Close()
-		} else {
-			_ = os.Remove(name)
-		}
-	}
+	removeLeft(filepath.Join(r.Dir, socketName+"*"))
 	k.uses, r.Tell = map[sshagent.Use]int{}, k.note
 	r.Failed = func(err error) {
 		diag.Note(tell, "the ssh agent of the sandbox cannot be started: "+err.Error())

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"claudebox/internal/diag"
@@ -61,7 +62,22 @@ func (r *running) openMore(o helper.Opening) error {
 	for _, host := range slices.Concat(o.Allow, o.Except) {
 		r.events.Add(live.Event{Kind: live.Allowed, What: host})
 	}
+	r.opened.mu.Lock()
+	defer r.opened.mu.Unlock()
+	r.opened.hosts = slices.Concat(r.opened.hosts, o.Allow, o.Except)
 	return nil
+}
+
+// opened is what the user has let a session reach since it began.
+type opened struct {
+	mu    sync.Mutex
+	hosts []string
+}
+
+func (r *running) openedHosts() []string {
+	r.opened.mu.Lock()
+	defer r.opened.mu.Unlock()
+	return slices.Clone(r.opened.hosts)
 }
 
 // networkReport is what was reached and refused by now.

@@ -45,10 +45,12 @@ type running struct {
 	lost    uncovered              // files whose covers were lost
 	again   func() []homelink.Link // waits for the links of the home that were made meanwhile; nil: nobody looks
 	began   time.Time
-	process int                // process 1 inside
-	git     *handover.Session  // between the user's git folders and the agent's
-	live    live.Server        // answers claudebox's commands
-	events  *live.Events       // what happens, for them
+	process int               // process 1 inside
+	git     *handover.Session // between the user's git folders and the agent's
+	live    live.Server       // answers claudebox's commands
+	events  *live.Events      // what happens, for them
+	opened  opened
+	replies answering
 	held    *branch.Held       // the branch that the agent works on; nil: it works in the user's folder
 	own     *aftermath.Session // of the agent's own folders, if it works on a branch
 
@@ -68,7 +70,7 @@ func (s *Session) Run() (err error) {
 	}
 	defer r.close()
 	for _, step := range []func() error{
-		r.openNetwork, s.Instance.Prepare, r.listen, r.openBranch, r.handOver, r.fillBranch, r.openNix,
+		r.openNetwork, s.Instance.Prepare, r.listen, r.answerInside, r.openBranch, r.handOver, r.fillBranch, r.openNix,
 		func() error { return r.broker.start(s) },
 		func() error { return r.keys.start(s.parts.git.keys, s.caller.Stderr) }, r.hold,
 	} {
@@ -106,6 +108,7 @@ func (s *Session) Run() (err error) {
 
 // close lets go of what is open, and waits for the processes that are to end by themselves.
 func (r *running) close() {
+	r.replies.close()
 	r.events.End()
 	r.live.Close()
 	r.nix.close()

@@ -108,7 +108,7 @@ func TestHooksRunInsideWhereTheirProgramsAre(t *testing.T) {
 					t.Errorf("no %q in %q", what+tc.reason, notes)
 				}
 			}
-			if strings.Contains(s.lies, "PreToolUse") || !strings.Contains(s.lies, `s='claudebox it'\\''s · inet'; echo`) {
+			if strings.Contains(s.lies, "PreToolUse") || !strings.Contains(s.lies, `s='claudebox it'\\''s · inet'; n=`) {
 				t.Errorf("made %s", s.lies)
 			}
 		})

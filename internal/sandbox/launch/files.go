@@ -245,6 +245,8 @@ nothing outside is reachable. Do not try to leave it or to find credentials.
 - {readonly}
 - {git}
 {left}- There is no sudo, docker, man, ssh key or GPG key.
+- A host is refused, a path hidden or read-only, a program missing? ` + "`claudebox-why HOST|PATH|PROGRAM`" + ` says
+  why, and what the user can run outside. Then stop trying, and tell the user that command.
 - A path that the user names but that is not here was not mounted: ask for
   ` + "`claudebox --mount-ro PATH`" + `, or for a copy in the project. Images too.
 - Browsers need ` + "`--no-sandbox`" + `: nested user namespaces are off.

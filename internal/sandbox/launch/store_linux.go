@@ -12,6 +12,7 @@ import (
 
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/spawn"
+	"claudebox/internal/sandbox/ask"
 	"claudebox/internal/sandbox/storetree"
 )
 
@@ -157,8 +158,9 @@ func (l Launch) byWords() Launch {
 		}
 		mounts = append(mounts, m)
 	}
-	l.Mounts = slices.DeleteFunc(mounts,
-		func(m Mount) bool { return upper != "" && strings.HasPrefix(m.Source, upper+"/") })
+	l.Mounts = slices.DeleteFunc(mounts, func(m Mount) bool { // nobody answers there
+		return m.Destination == ask.Socket || upper != "" && strings.HasPrefix(m.Source, upper+"/")
+	})
 	return l
 }
 

@@ -66,6 +66,7 @@ const (
 type Server struct {
 	listener *net.UnixListener
 	file     string
+	id       string
 	room     chan struct{} // has an element for each answer, and one for the next
 }
 
@@ -80,6 +81,7 @@ func Serve(home string, info Info, answer func(Question) Answer) (s Server, err 
 	info.ID = strings.ToLower(rand.Text()[:8])
 	// Under another name at first: a socket that nobody listens on yet looks like one that was left behind.
 	at := within(dir, unfinished+info.ID)
+	s.id = info.ID
 	s.file, s.room = filepath.Join(home, folder, info.ID), make(chan struct{}, together)
 	s.listener, err = net.ListenUnix("unix", &net.UnixAddr{Name: at, Net: "unix"})
 	if err == nil {
@@ -112,6 +114,9 @@ func serve(c *net.UnixConn, info Info, answer func(Question) Answer) {
 	said.Info = info
 	_ = json.NewEncoder(c).Encode(said)
 }
+
+// ID is the session's.
+func (s Server) ID() string { return s.id }
 
 // Close takes no more questions, and waits a moment for the last answers to arrive.
 func (s Server) Close() {

@@ -28,16 +28,19 @@ func no(says, rule, change string) Answer { return Answer{Says: says, Rule: rule
 
 // Text is the answer, for people, in lines of at most width characters where
 // that can be.
-func (a Answer) Text(width int) string {
-	head, column := "no:", 8 // where the words begin
+func (a Answer) Text(width int) string { return a.text(width, "change:") }
+
+// text is [Answer.Text] with a word of eight letters at most for what would change it.
+func (a Answer) text(width int, change string) string {
+	head, column := "no:", len(change)+1 // where the words begin
 	switch {
 	case a.Open:
-		head, column = "unknown:", 9
+		head, column = "unknown:", len("unknown: ")
 	case a.Inside:
 		head = "yes:"
 	}
 	var b strings.Builder
-	for _, part := range []struct{ name, text string }{{head, a.Says}, {"rule:", a.Rule}, {"change:", a.Change}} {
+	for _, part := range []struct{ name, text string }{{head, a.Says}, {"rule:", a.Rule}, {change, a.Change}} {
 		if part.text == "" {
 			continue
 		}

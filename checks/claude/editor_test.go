@@ -382,3 +382,40 @@ func TestAProgramThatAnEditorNamesIsNeverRunOutside(t *testing.T) {
 		})
 	}
 }
+
+// What the extension would do outside at an agent's word, or tell it, is not asked of it: the user's login, a cell of a
+// notebook. The agent here is a program of the attacker's making, which writes to every stream that it finds.
+//
+// Promise: nothing done outside by your editor.
+func TestAnAgentHasTheExtensionDoNothingOutside(t *testing.T) {
+	w := newWorld(t)
+	hostile := `#!/bin/bash
+ask() { echo '{"type":"control_request","request_id":"'"$1"'","request":'"$2"'}'; }
+ask 1 '{"subtype":"oauth_token_refresh"}'
+ask 2 '{"subtype":"mcp_message","server_name":"claude-vscode","message":{"id":1,"method":"tools/call","params":{"name":"executeCode"}}}'
+echo '{"type":"assistant","type":"control_request","request":{"subtype":"oauth_token_refresh"}}'
+echo 'no message'
+for fd in /proc/[0-9]*/fd/*; do ask 3 '{"subtype":"oauth_token_refresh"}' >"$fd"; done 2>/dev/null
+ask 4 '{"subtype":"can_use_tool","tool_name":"Bash"}'
+cat >answers
+exit 3
+`
+	own := w.home + "/.local/bin/claude"
+	if err := errors.Join(os.Remove(own), os.WriteFile(own, []byte(hostile), 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	e := w.edit(t, w.command(t, streamed...))
+	asked := <-e.lines // the only one
+	status, stderr := e.leave(t)
+	if status != 3 || len(e.seen) != 0 || !strings.Contains(asked.line, "can_use_tool") {
+		t.Errorf("status %d, the extension is told %s and %+v", status, asked.line, e.seen)
+	}
+	for _, want := range []string{"oauth_token_refresh", "the tool executeCode", "it is no message"} {
+		if !strings.Contains(stderr, want) {
+			t.Errorf("standard error lacks %q:\n%s", want, stderr)
+		}
+	}
+	if answers := w.read(t, "project/answers"); !strings.Contains(answers, `"request_id":"1"`) || !strings.Contains(answers, `"subtype":"error"`) {
+		t.Errorf("the agent is answered %q", answers)
+	}
+}

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"claudebox/internal/agent"
-	"claudebox/internal/agent/acp"
+	"claudebox/internal/agent/editor"
 	"claudebox/internal/diag"
 	"claudebox/internal/nix/inside"
 	"claudebox/internal/sandbox/launch"
@@ -28,7 +28,7 @@ const (
 // holds (the store's tree, the filters of the Nix daemon and of an editor, the attacker), it runs that stage and
 // nothing else.
 func Main(words []string, sys System) int {
-	for _, stage := range []func([]string) (int, bool){storetree.Run, inside.Run, acp.Run, attack.Run} {
+	for _, stage := range []func([]string) (int, bool){storetree.Run, inside.Run, editor.Run, attack.Run} {
 		if status, ran := stage(words); ran {
 			return status
 		}

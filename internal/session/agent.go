@@ -14,6 +14,7 @@ import (
 
 	"claudebox/internal/agent"
 	"claudebox/internal/agent/agenthome"
+	"claudebox/internal/agent/editor"
 	"claudebox/internal/agent/login"
 	"claudebox/internal/agent/object"
 	"claudebox/internal/agent/state"
@@ -75,18 +76,26 @@ func agentOf(in inputs, k *keeper) (made agentPart, err error) {
 	return made, made.bring(in, k, program)
 }
 
-// speaksToEditor reports whether the agent speaks the Agent Client Protocol: an adapter does, and others by a word.
-func (in inputs) speaksToEditor() bool {
-	of := in.plan.Agent
+// protocol is what the agent speaks with an editor, or another program that has started it: an adapter for editors
+// does, Claude Code and others by their words.
+func (in inputs) protocol() editor.Protocol {
+	of, words := in.plan.Agent, slices.Concat(in.plan.Agent.Command, in.options.Words)
+	says := func(flag string) bool {
+		at := slices.Index(words, flag)
+		return slices.Contains(words, flag+"=stream-json") || at >= 0 && slices.Contains(words[at+1:], "stream-json")
+	}
 	switch {
 	case len(in.why.Command) > 0:
-		return false
 	case profile.IsAdapter(of.Command) || strings.HasSuffix(of.Name, "-acp"):
-		return true
-	}
-	return of.Name != "claude" && slices.ContainsFunc(slices.Concat(of.Command, in.options.Words), func(w string) bool {
+		return editor.ACP
+	case of.Name == "claude" && says("--input-format") && says("--output-format"):
+		return editor.Stream
+	case of.Name != "claude" && slices.ContainsFunc(words, func(w string) bool {
 		return slices.Contains([]string{"acp", "--acp", "--experimental-acp"}, w)
-	})
+	}):
+		return editor.ACP
+	}
+	return ""
 }
 
 // bring lets a program in, with what its loader needs.

@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"claudebox/internal/agent/acp"
+	"claudebox/internal/agent/editor"
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/proctree"
 	"claudebox/internal/linux/within"
@@ -92,8 +92,8 @@ func (s *Session) Run() (err error) {
 			diag.Print(s.caller.Stderr, lost) // the agent's status stays claudebox's
 		}
 	}()
-	if r.speaksToEditor() {
-		leave, err := acp.Between()
+	if spoken := r.protocol(); spoken != "" {
+		leave, err := editor.Between(spoken)
 		if err != nil {
 			return err
 		}

@@ -1,10 +1,11 @@
-package acp
+package editor
 
 import (
 	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
+	"sync"
 	"syscall"
 	"time"
 
@@ -23,9 +24,18 @@ const (
 	agentInput
 )
 
+// Protocol is what an agent and an editor speak; empty: they speak none that is known.
+type Protocol string
+
+// The protocols that are known.
+const (
+	ACP    Protocol = "acp"    // the Agent Client Protocol
+	Stream Protocol = "stream" // of Claude Code's SDK: --input-format and --output-format stream-json
+)
+
 // Between puts a process of its own, without rights, between this process's standard input and output and those that
 // it had. end undoes that, once the agent has ended, and waits until all has arrived.
-func Between() (end func(), err error) {
+func Between(spoken Protocol) (end func(), err error) {
 	var opened []*os.File
 	defer func() {
 		for _, file := range opened {
@@ -49,7 +59,7 @@ func Between() (end func(), err error) {
 		kept[fd] = os.NewFile(uintptr(copied), "the editor")
 	}
 	cmd := exec.Command("/proc/self/exe")
-	cmd.Args, cmd.Env, cmd.Dir = []string{Name}, []string{}, "/"
+	cmd.Args, cmd.Env, cmd.Dir = []string{Name, string(spoken)}, []string{}, "/"
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = kept[0], kept[1], os.Stderr
 	cmd.ExtraFiles = []*os.File{pipes[1][0], pipes[0][1]}
 	if err := cmd.Start(); err != nil {
@@ -83,19 +93,23 @@ func failed(err error) error {
 
 // Run runs that process if words, the program's arguments with argv[0], ask for it. ran is false for any other words.
 func Run(words []string) (status int, ran bool) {
-	if len(words) != 1 || words[0] != Name {
+	if len(words) != 2 || words[0] != Name {
 		return 0, false
+	}
+	judge, change := judgeACP, greet
+	if Protocol(words[1]) == Stream {
+		judge, change = judgeStream, func(line []byte) []byte { return line }
 	}
 	// It stays in the process group, as a terminal is read by that alone, and Ctrl-C is for the agent.
 	signal.Ignore(syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP)
 	err := confine.Self(confine.Options{Keep: []int{agentOutput, agentInput}, Files: agentInput + 8})
 	if err == nil {
+		agent := &shared{to: os.NewFile(agentInput, "agent")}
 		go func() {
-			to := os.NewFile(agentInput, "agent")
-			_ = fromEditor(os.Stdin, to)
-			to.Close() // it learns that the editor has ended
+			_ = fromEditor(os.Stdin, agent, change)
+			agent.Close() // it learns that the editor has ended
 		}()
-		err = fromAgent(os.NewFile(agentOutput, "agent"), os.Stdout, once(func(why string) {
+		err = fromAgent(os.NewFile(agentOutput, "agent"), os.Stdout, agent, judge, once(func(why string) {
 			diag.Note(os.Stderr, "a message of the agent to the editor was not passed on: "+why)
 		}))
 	}
@@ -104,6 +118,29 @@ func Run(words []string) (status int, ran bool) {
 		return 125, true
 	}
 	return 0, true
+}
+
+// shared is the agent's input, which several write to, each a whole line. What it does not take is lost.
+type shared struct {
+	mu sync.Mutex
+	to *os.File // nil: closed
+}
+
+func (s *shared) Write(line []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.to != nil {
+		_, _ = s.to.Write(line)
+	}
+	return len(line), nil
+}
+
+func (s *shared) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	to := s.to
+	s.to = nil
+	return to.Close()
 }
 
 // once calls say for each text once, cut to what fits a line, and for the first few alone: an agent chooses them.

@@ -1,11 +1,13 @@
-package acp
+package editor
 
 import (
 	"bytes"
 	"encoding/json"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 // Promise: nothing done outside by your editor.
@@ -23,13 +25,13 @@ func TestOnlyWhatShowsSomethingGoesToTheEditor(t *testing.T) {
 		"two methods":               {`{"method":"session/update","method":"terminal/create"}`, "", "it is no message"},
 		"two, one in other letters": {`{"method":"session/update","m\u0065thod":"terminal/create"}`, "", "it is no message"},
 		"a method of another case":  {`{"Method":"terminal/create","id":1}`, `{"id":1}`, ""},
-		"a method that is escaped":  {`{"method":"terminal\u002fcreate"}`, "", "it asks for terminal/create, which an editor does outside"},
+		"a method that is escaped":  {`{"id":1,"method":"terminal\u002fcreate"}`, "", "it asks for terminal/create, which an editor does outside"},
 		"a method that is no text":  {`{"method":["terminal/create"]}`, "", "it is no message"},
 		"several messages":          {`[{"method":"terminal/create"}]`, "", "it is no message"},
 		"two on a line":             {`{"method":"session/update"}{"method":"terminal/create"}`, "", "it is no message"},
 		"a line in a line":          {"{\"method\":\"session/update\",\r\"params\":{}}", `{"method":"session/update","params":{}}`, ""},
 		"no message":                {"hello", "", "it is no message"},
-		"no text":                   {"{\"method\":\"session/update\xff\"}", "", "it is no text"},
+		"no text":                   {"{\"method\":\"session/update\xff\"}", "", "it is no message"},
 		"a command to log in by":    {`{"id":0,"result":{"authMethods":[{"_meta":{"terminal-auth":{"command":"sh"}}}],"v":1}}`, `{"id":0,"result":{"v":1}}`, ""},
 		"the same in an error":      {`{"id":0,"error":{"data":{"authMethods":[]}}}`, `{"error":{"data":{}},"id":0}`, ""},
 		"the same in a list":        {`{"id":0,"result":[[{"terminal-auth":{}}]]}`, `{"id":0,"result":[[{}]]}`, ""},
@@ -37,11 +39,14 @@ func TestOnlyWhatShowsSomethingGoesToTheEditor(t *testing.T) {
 		"too deep":                  {`{"result":` + strings.Repeat("[", 200) + strings.Repeat("]", 200) + `}`, "", "it is no message"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var out bytes.Buffer
+			var out, back bytes.Buffer
 			var refused []string
-			err := fromAgent(strings.NewReader(tc.said+"\n\n"), &out, func(what string) { refused = append(refused, what) })
+			err := fromAgent(strings.NewReader(tc.said+"\n\n"), &out, &back, judgeACP, func(why string) { refused = append(refused, why) })
 			if got := strings.TrimSuffix(out.String(), "\n"); err != nil || got != tc.want || strings.Join(refused, "") != tc.refused {
 				t.Errorf("%q, refused %q, %v; want %q, %q", got, refused, err, tc.want, tc.refused)
+			}
+			if asks := strings.Contains(tc.refused, "asks for"); asks != strings.Contains(back.String(), `"code":-32601`) {
+				t.Errorf("answered is %q", back.String())
 			}
 		})
 	}
@@ -53,7 +58,7 @@ func TestAnEditorsOffersOfFilesAndTerminalsDoNotReachTheAgent(t *testing.T) {
 	const want = `{"id":0,"method":"initialize","params":{"clientCapabilities":{"elicitation":{"form":{}}},"protocolVersion":1}}` + "\n" +
 		`{"id":1,"method":"session/prompt","params":{"text":"\"clientCapabilities\" <x>"}}` + "\n"
 	var out bytes.Buffer
-	if err := fromEditor(strings.NewReader(said), &out); err != nil || out.String() != want {
+	if err := fromEditor(strings.NewReader(said), &out, greet); err != nil || out.String() != want {
 		t.Errorf("%v\n%s\nwant\n%s", err, out.String(), want)
 	}
 }
@@ -81,8 +86,8 @@ func FuzzWhatGoesToTheEditor(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, line []byte) {
-		message, _ := judge(line)
-		if message == nil {
+		message := judgeACP(line).message
+		if message == nil || !utf8.Valid(line) {
 			return
 		}
 		if bytes.ContainsAny(message, "\n\r\u2028\u2029") || bytes.Contains(message, []byte(`"authMethods":`)) || bytes.Contains(message, []byte(`"terminal-auth":`)) {
@@ -95,8 +100,49 @@ func FuzzWhatGoesToTheEditor(f *testing.F) {
 		if method, is := read["method"]; is && !slices.Contains(shown, method.(string)) {
 			t.Errorf("%q", message)
 		}
-		if again, _ := judge(message); !bytes.Equal(again, message) {
+		if again := judgeACP(message).message; !bytes.Equal(again, message) {
 			t.Errorf("%q becomes %q", message, again)
 		}
 	})
+}
+
+// Promise: nothing done outside by your editor.
+func TestOnlyWhatAsksTheUserGoesToTheExtension(t *testing.T) {
+	mcp := func(server, message string) string {
+		return `{"type":"control_request","request_id":"1","request":{"subtype":"mcp_message","server_name":"` + server + `","message":` + message + `}}`
+	}
+	for name, tc := range map[string]struct{ said, refused string }{
+		"text":                      {`{"type":"assistant","message":{"content":[]}}`, ""},
+		"a question":                {`{"type":"control_request","request_id":"1","request":{"subtype":"can_use_tool","input":{"a":1}}}`, ""},
+		"a hook":                    {`{"type":"control_request","request_id":"1","request":{"subtype":"hook_callback"}}`, ""},
+		"an answer":                 {`{"type":"control_response","response":{"subtype":"success"}}`, ""},
+		"the login":                 {`{"type":"control_request","request_id":"1","request":{"subtype":"oauth_token_refresh"}}`, "oauth_token_refresh"},
+		"a host's login":            {`{"type":"control_request","request_id":"1","request":{"subtype":"host_auth_token_refresh"}}`, "host_auth_token_refresh"},
+		"what is not known":         {`{"type":"control_request","request_id":"1","request":{"subtype":"x"}}`, "x"},
+		"two of them":               {`{"type":"control_request","request_id":"1","request":{"subtype":"can_use_tool","subtype":"oauth_token_refresh"}}`, "no message"},
+		"two types":                 {`{"type":"assistant","type":"control_request"}`, "no message"},
+		"no type":                   {`{"request":{"subtype":"oauth_token_refresh"}}`, "no message"},
+		"a greeting of a server":    {mcp("claude-vscode", `{"id":1,"method":"initialize"}`), ""},
+		"diagnostics":               {mcp("claude-vscode", `{"id":1,"method":"tools/call","params":{"name":"getDiagnostics"}}`), ""},
+		"a cell of a notebook":      {mcp("claude-vscode", `{"id":1,"method":"tools/call","params":{"name":"executeCode"}}`), "the tool executeCode"},
+		"two names of a tool":       {mcp("ide", `{"id":1,"method":"tools/call","params":{"name":"getDiagnostics","name":"executeCode"}}`), "no message"},
+		"two methods of a server":   {mcp("claude-vscode", `{"method":"initialize","method":"tools/call","params":{"name":"executeCode"}}`), "no message"},
+		"a tool of a program's own": {mcp("mine", `{"id":1,"method":"tools/call","params":{"name":"deploy"}}`), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out, back bytes.Buffer
+			why := ""
+			err := fromAgent(strings.NewReader(tc.said+"\n"), &out, &back, judgeStream, func(said string) { why = said })
+			var was, is any
+			if tc.refused == "" {
+				if json.Unmarshal([]byte(tc.said), &was) != nil || json.Unmarshal(out.Bytes(), &is) != nil || !reflect.DeepEqual(was, is) || back.Len() > 0 {
+					t.Errorf("%q, %q, %v", out.String(), back.String(), err)
+				}
+				return
+			}
+			if err != nil || out.Len() > 0 || !strings.Contains(why, tc.refused) || (tc.refused != "no message") != strings.Contains(back.String(), `"subtype":"error"`) {
+				t.Errorf("%q, answered %q, %q, %v", out.String(), back.String(), why, err)
+			}
+		})
+	}
 }

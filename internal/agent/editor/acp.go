@@ -1,0 +1,136 @@
+package editor
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+)
+
+// shown are the methods by which an agent shows something, or asks the user, and no more.
+var shown = []string{
+	"session/update", "session/request_permission", "elicitation/create", "elicitation/complete", "$/cancel_request",
+}
+
+// Members that a message has, and those that it may have nowhere: they are commands that the editor would run, for a
+// user to log in.
+var (
+	members = []string{"jsonrpc", "id", "method", "params", "result", "error"}
+	barred  = []string{"authMethods", "terminal-auth"}
+)
+
+// deepest is how deep a message may be.
+const deepest = 100
+
+// judgeACP judges a message of the Agent Client Protocol.
+func judgeACP(line []byte) verdict {
+	object, err := readObject(line)
+	if err != nil {
+		return noMessage
+	}
+	for name := range object {
+		if !slices.Contains(members, name) {
+			delete(object, name)
+		}
+	}
+	var method string
+	id, asks := object["id"]
+	switch said, is := object["method"]; {
+	case !is: // it answers the editor
+	case json.Unmarshal(said, &method) != nil:
+		return noMessage
+	case slices.Contains(shown, method):
+	case !asks && strings.HasPrefix(method, "_"): // adapters send such notes to any editor
+		return verdict{}
+	case !asks:
+		return verdict{why: outside(method)}
+	default:
+		return verdict{why: outside(method), reply: mustEncode(map[string]any{
+			"jsonrpc": "2.0", "id": id, "error": map[string]any{"code": methodNotFound, "message": outside(method)},
+		})}
+	}
+	whole, err := encode(object, 0)
+	if err != nil {
+		return noMessage
+	}
+	return verdict{message: whole}
+}
+
+// methodNotFound is the error of JSON-RPC for a method that is not there.
+const methodNotFound = -32601
+
+// encode writes an object of a message without what is barred, at any depth.
+func encode(object map[string]json.RawMessage, depth int) ([]byte, error) {
+	for name, value := range object {
+		if slices.Contains(barred, name) {
+			delete(object, name)
+			continue
+		}
+		clean, err := scrub(value, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		object[name] = clean
+	}
+	return json.Marshal(object)
+}
+
+// scrub is [encode] for any value.
+func scrub(value []byte, depth int) ([]byte, error) {
+	switch {
+	case depth > deepest:
+		return nil, errors.New("it is too deep")
+	case value[0] == '{':
+		object, err := readObject(value)
+		if err != nil {
+			return nil, err
+		}
+		return encode(object, depth)
+	case value[0] != '[':
+		return value, nil
+	}
+	var list []json.RawMessage
+	if err := json.Unmarshal(value, &list); err != nil {
+		return nil, err
+	}
+	for i := range list {
+		clean, err := scrub(list[i], depth+1)
+		if err != nil {
+			return nil, err
+		}
+		list[i] = clean
+	}
+	return json.Marshal(list)
+}
+
+// greet takes the offers of files and terminals out of a message that is an editor's greeting.
+func greet(line []byte) []byte {
+	if !bytes.Contains(line, []byte(`"clientCapabilities"`)) {
+		return line
+	}
+	var message, params, offers map[string]json.RawMessage
+	if json.Unmarshal(line, &message) != nil || json.Unmarshal(message["params"], &params) != nil ||
+		json.Unmarshal(params["clientCapabilities"], &offers) != nil || string(message["method"]) != `"initialize"` {
+		return line
+	}
+	for _, offer := range []string{"fs", "terminal", "auth"} {
+		delete(offers, offer)
+	}
+	for _, change := range []struct {
+		in   map[string]json.RawMessage
+		name string
+		to   any
+	}{{params, "clientCapabilities", offers}, {message, "params", params}} {
+		text, err := json.Marshal(change.to)
+		if err != nil {
+			return line
+		}
+		change.in[change.name] = text
+	}
+	text, err := json.Marshal(message)
+	if err != nil {
+		return line
+	}
+	return text
+}

@@ -1,0 +1,115 @@
+package editor
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"unicode/utf8"
+)
+
+// longest is how long a message may be, in bytes.
+const longest = 64 << 20
+
+// verdict is what becomes of a message of an agent's.
+type verdict struct {
+	message []byte // it goes on as this; nil: it does not
+	reply   []byte // the agent is answered this; nil: nothing
+	why     string // the reason, for the user; empty: that is of no interest
+}
+
+// noMessage is what cannot be read.
+var noMessage = verdict{why: "it is no message"}
+
+// fromAgent copies messages of an agent's to its editor, as judge says, until the first error; the end of in is none.
+// back takes answers to the agent. It calls refused with each reason.
+func fromAgent(in io.Reader, out, back io.Writer, judge func(line []byte) verdict, refused func(why string)) error {
+	return eachLine(in, func(line []byte) error {
+		v := noMessage
+		if utf8.Valid(line) {
+			v = judge(line)
+		}
+		if v.why != "" {
+			refused(v.why)
+		}
+		for _, to := range []struct {
+			stream io.Writer
+			text   []byte
+		}{{out, v.message}, {back, v.reply}} {
+			if to.text == nil {
+				continue
+			}
+			if _, err := to.stream.Write(append(to.text, '\n')); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// fromEditor copies messages of an editor's to its agent, as change makes them, until the first error; the end of in is
+// none.
+func fromEditor(in io.Reader, out io.Writer, change func(line []byte) []byte) error {
+	return eachLine(in, func(line []byte) error {
+		_, err := out.Write(append(change(line), '\n'))
+		return err
+	})
+}
+
+// eachLine calls do for each line that is not blank, which counts until the next one is read.
+func eachLine(in io.Reader, do func(line []byte) error) error {
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, longest)
+	for lines.Scan() {
+		if line := bytes.TrimSpace(lines.Bytes()); len(line) > 0 {
+			if err := do(line); err != nil {
+				return err
+			}
+		}
+	}
+	return lines.Err()
+}
+
+// readObject reads an object. A name that stands there twice is an error: two readers may take each another one.
+func readObject(text []byte) (map[string]json.RawMessage, error) {
+	from, object := json.NewDecoder(bytes.NewReader(text)), map[string]json.RawMessage{}
+	if open, err := from.Token(); err != nil || open != json.Delim('{') {
+		return nil, errors.Join(errors.New("it is no object"), err)
+	}
+	for from.More() {
+		name, err := from.Token()
+		if err != nil {
+			return nil, err
+		}
+		key, is := name.(string)
+		var value json.RawMessage
+		if err := from.Decode(&value); err != nil || !is {
+			return nil, errors.Join(errors.New("it is no object"), err)
+		}
+		if _, twice := object[key]; twice {
+			return nil, fmt.Errorf("%q stands there twice", key)
+		}
+		object[key] = value
+	}
+	if _, err := from.Token(); err != nil {
+		return nil, err
+	}
+	if _, err := from.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("more follows")
+	}
+	return object, nil
+}
+
+// outside is why a message does not go on that asks for a thing by its name.
+func outside(name string) string { return "it asks for " + name + ", which an editor does outside" }
+
+// mustEncode encodes a value of this package's own.
+func mustEncode(value any) []byte {
+	text, err := json.Marshal(value)
+	if err != nil {
+		panic("bug: " + err.Error())
+	}
+	return text
+}

@@ -166,9 +166,6 @@ func packetSocket() (int, error) {
 	if err != nil {
 		return -1, os.NewSyscallError("socket", err)
 	}
-	const bufferSize = 4 << 20
-	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, bufferSize) // the kernel may allow less
-	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, bufferSize)
 	err = errors.Join(
 		os.NewSyscallError("PACKET_IGNORE_OUTGOING",
 			unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_IGNORE_OUTGOING, 1)),
@@ -210,9 +207,6 @@ func configure(h *netlink.Handle, kind link.Kind, o link.Options) error {
 	if err := h.LinkSetMTU(l, link.MTU); err != nil {
 		return fmt.Errorf("set the MTU of %s: %w", link.Device, err)
 	}
-	if err := h.LinkSetTxQLen(l, queue); err != nil {
-		return fmt.Errorf("set the queue of %s: %w", link.Device, err)
-	}
 	if err := h.LinkSetUp(l); err != nil {
 		return fmt.Errorf("bring %s up: %w", link.Device, err)
 	}
@@ -224,9 +218,6 @@ func configure(h *netlink.Handle, kind link.Kind, o link.Options) error {
 	}
 	return addFamily(h, l.Attrs().Index, kind, o.Internet, link.Sandbox6, link.Server6)
 }
-
-// queue is how many packets may wait for the stack.
-const queue = 2000
 
 // routeLocalnet lets a device carry packets for 127.0.0.0/8. It sets net.ipv4.conf.DEVICE.route_localnet, but by
 // netlink, which works if /proc/sys is read-only.

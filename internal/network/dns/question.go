@@ -130,8 +130,8 @@ func (q question) reply(code dnsmessage.RCode) dnsmessage.Builder {
 	return b
 }
 
-// refused returns an answer with only the reason of a refusal.
-func (q question) refused(code dnsmessage.RCode) []byte {
+// refuse returns an answer with only the reason of a refusal.
+func (q question) refuse(code dnsmessage.RCode) []byte {
 	b := q.reply(code)
 	if q.Name.Length > 0 && b.StartQuestions() == nil {
 		_ = b.Question(q.Question)
@@ -143,9 +143,9 @@ func (q question) refused(code dnsmessage.RCode) []byte {
 	return message
 }
 
-// truncated returns an answer that tells a client to ask again by TCP.
-func (q question) truncated() []byte {
-	message := q.refused(dnsmessage.RCodeSuccess)
+// truncate returns an answer that tells a client to ask again by TCP.
+func (q question) truncate() []byte {
+	message := q.refuse(dnsmessage.RCodeSuccess)
 	const flags, tc = 2, 0x02
 	if len(message) > flags {
 		message[flags] |= tc

@@ -56,7 +56,7 @@ func (s *Server) Answer(ctx context.Context, query []byte, tcp bool) []byte {
 	var no refusal
 	switch {
 	case errors.As(err, &no):
-		return q.refused(no.code)
+		return q.refuse(no.code)
 	case err != nil:
 		return nil
 	}
@@ -66,11 +66,11 @@ func (s *Server) Answer(ctx context.Context, query []byte, tcp bool) []byte {
 	}
 	if s.Only {
 		s.Unknown(q.name(), q.Type == dnsmessage.TypeAAAA)
-		return q.refused(dnsmessage.RCodeNameError)
+		return q.refuse(dnsmessage.RCodeNameError)
 	}
 	s.once.Do(func() { s.slots, s.rate = make(chan struct{}, together), newLimiter() })
 	if !s.rate.Allow() {
-		return q.refused(dnsmessage.RCodeRefused)
+		return q.refuse(dnsmessage.RCodeRefused)
 	}
 	select {
 	case s.slots <- struct{}{}:
@@ -86,7 +86,7 @@ func (s *Server) Answer(ctx context.Context, query []byte, tcp bool) []byte {
 func (s *Server) own(q question, name string) []byte {
 	v4, v6, ok := s.Names.Addresses(name)
 	if !ok {
-		return q.refused(dnsmessage.RCodeServerFailure)
+		return q.refuse(dnsmessage.RCodeServerFailure)
 	}
 	b := q.reply(dnsmessage.RCodeSuccess)
 	err := errors.Join(b.StartQuestions(), b.Question(q.Question), b.StartAnswers())
@@ -100,7 +100,7 @@ func (s *Server) own(q question, name string) []byte {
 	}
 	message, failed := b.Finish()
 	if err != nil || failed != nil {
-		return q.refused(dnsmessage.RCodeServerFailure)
+		return q.refuse(dnsmessage.RCodeServerFailure)
 	}
 	return message
 }
@@ -118,11 +118,11 @@ func (s *Server) forward(ctx context.Context, q question, tcp bool) []byte {
 			continue
 		}
 		if !tcp && len(answer) > q.room {
-			return q.truncated()
+			return q.truncate()
 		}
 		return answer
 	}
-	return q.refused(dnsmessage.RCodeServerFailure)
+	return q.refuse(dnsmessage.RCodeServerFailure)
 }
 
 // Addresses asks all resolvers at once for a name's IPv6 addresses. An error means

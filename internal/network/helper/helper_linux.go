@@ -259,7 +259,7 @@ func (h *Helper) watch(p process) {
 		}
 		select {
 		case p.replies <- r:
-		default: // nobody asked for it, nor for the one before
+		default: // neither it nor the one before was asked for
 		}
 	}
 	close(p.replies)

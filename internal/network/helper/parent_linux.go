@@ -38,8 +38,8 @@ type Listener struct {
 	Port uint16
 }
 
-// Attached receives the sandbox's network. An error means that claudebox has ended, or a bug.
-func (p ParentConn) Attached() (g Given, err error) {
+// ReceiveNetwork receives the sandbox's network. An error means that claudebox has ended, or a bug.
+func (p ParentConn) ReceiveNetwork() (g Given, err error) {
 	var n link.Network
 	fds, err := p.conn.Receive(&n)
 	if err == nil && len(fds) != len(n.Ends) {
@@ -85,14 +85,14 @@ func (p ParentConn) Refuse(err error) error {
 	return err
 }
 
-// Asked waits until claudebox asks for a report. An error means that claudebox has ended.
-func (p ParentConn) Asked() (r Request, err error) {
+// ReceiveRequest waits until claudebox asks for a report. An error means that claudebox has ended.
+func (p ParentConn) ReceiveRequest() (r Request, err error) {
 	_, err = p.conn.Receive(&r)
 	return r, err
 }
 
-// Tell sends a report, and why nothing was opened; nil: it was, or nothing was to be.
-func (p ParentConn) Tell(r Report, fault error) error {
+// SendReport sends a report, and why nothing was opened; nil: it was, or nothing was to be.
+func (p ParentConn) SendReport(r Report, fault error) error {
 	said := reply{Report: r}
 	if fault != nil {
 		said.Error = fault.Error()

@@ -28,7 +28,7 @@ const (
 // sign. An internationalised name has to come in its ASCII form (xn--…), as
 // clients send it.
 //
-// Whatever could be read as an IPv4 address is no name, in any notation that
+// A text that could be read as an IPv4 address is no name, in any notation that
 // inet_aton(3) or a browser takes: decimal, hexadecimal, octal, with fewer
 // than four parts. Their last part always begins with a digit and no
 // top-level domain does.

@@ -16,7 +16,7 @@ type Range struct {
 // IPv4 address behind a NAT64 prefix is judged as the IPv4 address, see [Host.NAT64].
 //
 // The documentation networks 198.51.100.0/24, 203.0.113.0/24 and 2001:db8::/32
-// are not among them: nobody uses them, and tests need addresses that count as internet.
+// are not among them: they are not used, and tests need addresses that count as internet.
 var Ranges = []Range{
 	{"0.0.0.0/8", "this network; Linux takes 0.0.0.0 for the loopback", "RFC 791, 3.2"},
 	{"10.0.0.0/8", "private", "RFC 1918"},

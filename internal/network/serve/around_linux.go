@@ -20,9 +20,9 @@ type surroundings struct {
 	cancel func()         // ends the questions for the previous host
 }
 
-// changed calls tell twice for a new host: at once, with the previous prefixes and [policy.Host.Unsure], and when the
+// setHost calls tell twice for a new host: at once, with the previous prefixes and [policy.Host.Unsure], and when the
 // resolvers have answered. It does not wait for the resolvers.
-func (s *surroundings) changed(h policy.Host) {
+func (s *surroundings) setHost(h policy.Host) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.cancel()
@@ -44,7 +44,7 @@ func (s *surroundings) discover(ctx context.Context, h policy.Host) {
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		prefixes, err := s.ask(ctx)
 		if err == nil {
-			s.answered(ctx, h, prefixes)
+			s.setPrefixes(ctx, h, prefixes)
 			return
 		}
 		select {
@@ -55,7 +55,7 @@ func (s *surroundings) discover(ctx context.Context, h policy.Host) {
 	}
 }
 
-func (s *surroundings) answered(ctx context.Context, h policy.Host, prefixes []netip.Prefix) {
+func (s *surroundings) setPrefixes(ctx context.Context, h policy.Host, prefixes []netip.Prefix) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if ctx.Err() != nil {

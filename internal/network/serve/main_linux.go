@@ -73,7 +73,7 @@ func serve(make NewAnswerer) error {
 	} else {
 		go s.follow()
 	}
-	given, err := parent.Attached()
+	given, err := parent.ReceiveNetwork()
 	if err != nil {
 		return nil //nolint:nilerr // claudebox has ended before its sandbox began
 	}
@@ -100,7 +100,7 @@ func serve(make NewAnswerer) error {
 // answer answers what claudebox asks until claudebox has ended.
 func (s *server) answer(parent helper.ParentConn) error {
 	for {
-		asked, err := parent.Asked()
+		asked, err := parent.ReceiveRequest()
 		if err != nil {
 			return nil //nolint:nilerr // claudebox has ended
 		}
@@ -111,7 +111,7 @@ func (s *server) answer(parent helper.ParentConn) error {
 		if asked.Open != nil {
 			fault = s.open(*asked.Open)
 		}
-		if parent.Tell(s.journal.Report(), fault) != nil {
+		if parent.SendReport(s.journal.Report(), fault) != nil {
 			return nil //nolint:nilerr // as above
 		}
 	}
@@ -191,12 +191,12 @@ func (s *server) follow() {
 		if err != nil { // nothing is known, so nothing is allowed
 			host = policy.Host{Networks: everything}
 		}
-		around.changed(host)
+		around.setHost(host)
 		known()
 	}
 	for {
 		if hostnet.Watch(nil, changed) != nil {
-			around.changed(policy.Host{Networks: everything})
+			around.setHost(policy.Host{Networks: everything})
 			known()
 			time.Sleep(watchAgain)
 		}

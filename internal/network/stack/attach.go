@@ -61,7 +61,7 @@ func (f *filter) DeliverNetworkPacket(protocol tcpip.NetworkProtocolNumber, pkt 
 	if !admits(protocol, pkt) {
 		return
 	}
-	// The library would answer every IPv6 echo request, whatever address it is for.
+	// The library would answer IPv6 echo requests for all addresses.
 	if ip, echo := isICMPv6(protocol, pkt); echo {
 		f.stack.echo(addrPort(ip.DestinationAddress(), 0), pkt.Data().AsRange().ToSlice()[header.IPv6MinimumSize:])
 		return

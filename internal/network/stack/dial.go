@@ -63,7 +63,7 @@ func (s *Stack) dial(ctx context.Context, f flow.Flow) (net.Conn, flow.Flow, err
 	case refused.Load():
 		return nil, f, errRefused
 	default:
-		s.failed(ctx, f, err)
+		s.noteFailure(ctx, f, err)
 		return nil, f, err
 	}
 	f.To = answered
@@ -90,14 +90,14 @@ func (s *Stack) dialVia(ctx context.Context, f flow.Flow) (net.Conn, error) {
 	case err == nil:
 		return conn, conn.SetDeadline(time.Time{})
 	default:
-		s.failed(ctx, f, fmt.Errorf("by the proxy: %w", err))
+		s.noteFailure(ctx, f, fmt.Errorf("by the proxy: %w", err))
 	}
 	conn.Close()
 	return nil, err
 }
 
-// failed tells the journal why a dial failed, unless nobody waits for it any more.
-func (s *Stack) failed(ctx context.Context, f flow.Flow, err error) {
+// noteFailure tells the journal why a dial failed, unless the sandbox has given it up.
+func (s *Stack) noteFailure(ctx context.Context, f flow.Flow, err error) {
 	if !errors.Is(ctx.Err(), context.Canceled) {
 		s.Journal.Failed(f, cause(err))
 	}

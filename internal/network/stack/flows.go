@@ -8,7 +8,7 @@ import (
 )
 
 // openFlow is a connection that is being dialled or copied. Its flow has the dialled address as soon
-// as that is known. The flow is zero if the connection leads to nobody outside: a DNS query, or a
+// as that is known. The flow is zero if the connection does not lead outside: a DNS query, or a
 // connection to a published port.
 type openFlow struct {
 	flow           flow.Flow

@@ -127,9 +127,9 @@ func (o obstacle) codes() (v4, v6 byte) {
 	return byte(header.ICMPv4NetUnreachable), byte(header.ICMPv6NetworkUnreachable)
 }
 
-// unreachable sends the sandbox an ICMP error for a packet from client to an address. For TCP, sequence is the
+// sendUnreachable sends the sandbox an ICMP error for a packet from client to an address. For TCP, sequence is the
 // sequence number of the SYN.
-func (s *Stack) unreachable(protocol tcpip.TransportProtocolNumber, client, to netip.AddrPort, sequence uint32,
+func (s *Stack) sendUnreachable(protocol tcpip.TransportProtocolNumber, client, to netip.AddrPort, sequence uint32,
 	why obstacle,
 ) {
 	quoted := []byte{ // the first 8 bytes of the packet's header, by which the client knows its connection

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 	"gvisor.dev/gvisor/pkg/tcpip"
+	"gvisor.dev/gvisor/pkg/tcpip/transport/tcp"
 	"gvisor.dev/gvisor/pkg/waiter"
 
 	"claudebox/internal/network/gate"
@@ -51,7 +52,7 @@ func (p *pair) run(ctx context.Context, size func() int64, judged bool) (refused
 	p.inner.resize(size())
 	vanished := waiter.NewFunctionEntry(waiter.EventHUp|waiter.EventErr, func(waiter.EventMask) {
 		go func() {
-			if p.inner.failed() { // data that came before the reset still goes out
+			if p.inner.isReset() { // data that came before the reset still goes out
 				time.AfterFunc(lingerTime, p.breakOff)
 			}
 		}()
@@ -76,7 +77,7 @@ func (p *pair) run(ctx context.Context, size func() int64, judged bool) (refused
 		if err == nil {
 			err = copyPieces(to, p.outer, piece, forEver)
 		}
-		p.ended(err, inner)
+		p.endOther(err, inner)
 	})
 	to, err := counted{outer, &p.open.sent}, error(nil)
 	if g != nil {
@@ -88,7 +89,7 @@ func (p *pair) run(ctx context.Context, size func() int64, judged bool) (refused
 	if no := (*gate.Refused)(nil); errors.As(err, &no) {
 		refused = no
 	}
-	p.ended(err, outer)
+	p.endOther(err, outer)
 	both.Wait()
 	p.once.Do(func() {
 		inner.endpoint.Close()
@@ -97,8 +98,8 @@ func (p *pair) run(ctx context.Context, size func() int64, judged bool) (refused
 	return refused
 }
 
-// ended ends the data of one connection after that of the other one has ended with an error, usually io.EOF.
-func (p *pair) ended(err error, to interface{ CloseWrite() error }) {
+// endOther ends the data of one connection after that of the other one has ended with an error, usually io.EOF.
+func (p *pair) endOther(err error, to interface{ CloseWrite() error }) {
 	if errors.Is(err, io.EOF) {
 		_ = to.CloseWrite()
 	} else {
@@ -158,31 +159,31 @@ func (c counted) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// innerEnd is the stack's own part of a connection or an exchange.
-type innerEnd struct {
+// inner is the sandbox's side of a connection or an exchange of datagrams.
+type inner struct {
+	net.Conn // of package gonet
 	endpoint tcpip.Endpoint
 	queue    *waiter.Queue
 }
 
-// receive implements [source] with a read function of package gonet.
-func (e innerEnd) receive(read func([]byte) (int, error), size int, most time.Duration) ([]byte, error) {
-	if err := e.await(most); err != nil {
+func (c *inner) receive(size int, most time.Duration) ([]byte, error) {
+	if err := c.await(most); err != nil {
 		return nil, err
 	}
 	b := takePiece(size)
-	n, err := read(b)
+	n, err := c.Read(b)
 	if err != nil {
 		givePiece(b)
 	}
 	return b[:n], err
 }
 
-func (e innerEnd) await(most time.Duration) error {
+func (c *inner) await(most time.Duration) error {
 	const toRead = waiter.ReadableEvents | waiter.EventHUp | waiter.EventErr
 	entry, readable := waiter.NewChannelEntry(toRead)
-	e.queue.EventRegister(&entry)
-	defer e.queue.EventUnregister(&entry)
-	if e.endpoint.Readiness(toRead) != 0 {
+	c.queue.EventRegister(&entry)
+	defer c.queue.EventUnregister(&entry)
+	if c.endpoint.Readiness(toRead) != 0 {
 		return nil
 	}
 	var over <-chan time.Time
@@ -199,13 +200,21 @@ func (e innerEnd) await(most time.Duration) error {
 	}
 }
 
-func (c *inner) receive(size int, most time.Duration) ([]byte, error) {
-	return c.innerEnd.receive(c.TCPConn.Read, size, most)
+// CloseWrite ends the data to the sandbox.
+func (c *inner) CloseWrite() error {
+	c.endpoint.Shutdown(tcpip.ShutdownWrite)
+	return nil
 }
 
-func (c *innerUDP) receive(size int, most time.Duration) ([]byte, error) {
-	return c.innerEnd.receive(c.UDPConn.Read, size, most)
+func (c *inner) abort() { c.endpoint.Abort() }
+
+func (c *inner) resize(size int64) {
+	c.endpoint.SocketOptions().SetReceiveBufferSize(size, true)
+	c.endpoint.SocketOptions().SetSendBufferSize(size, true)
 }
+
+// isReset reports whether the sandbox has reset the connection.
+func (c *inner) isReset() bool { return tcp.EndpointState(c.endpoint.State()) == tcp.StateError }
 
 // outer is a socket of the host.
 type outer struct {

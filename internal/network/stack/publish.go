@@ -24,7 +24,7 @@ func (s *Stack) Publish(outer *net.TCPConn, port uint16) error {
 		return err
 	}
 	p := newPair(outer, &openFlow{})
-	p.inner = &inner{gonet.NewTCPConn(queue, endpoint), innerEnd{endpoint, queue}}
+	p.inner = &inner{gonet.NewTCPConn(queue, endpoint), endpoint, queue}
 	if !s.flows.add(p.open) {
 		p.breakOff()
 		return nil

@@ -52,7 +52,7 @@ type syns struct {
 func (s *syns) note(id tcpipstack.TransportEndpointID, sequence uint32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.list == nil || len(s.list) > 2*mostDialling { // the forwarder ignores some SYNs, so nobody takes their numbers
+	if s.list == nil || len(s.list) > 2*mostDialling { // the numbers of SYNs that the forwarder ignores stay
 		s.list = map[tcpipstack.TransportEndpointID]uint32{}
 	}
 	s.list[id] = sequence
@@ -118,7 +118,7 @@ func (s *Stack) serve(r *tcp.ForwarderRequest, port uint16) {
 			return
 		}
 		defer s.flows.remove(o)
-		s.DNS.ServeStream(s.ctx, c.TCPConn)
+		s.DNS.ServeStream(s.ctx, c)
 	}
 }
 
@@ -176,7 +176,7 @@ func (s *Stack) answer(r *tcp.ForwarderRequest, f flow.Flow) {
 	defer s.flows.remove(o)
 	c.resize(s.bufferSize())
 	s.noteOpened(o)
-	counted := &countedConn{Conn: c.TCPConn, open: o}
+	counted := &countedConn{inner: c, open: o}
 	s.Answerer.Serve(s.ctx, counted, f.Name, f.To.Port(), func(ctx context.Context) (net.Conn, error) {
 		return s.dialUpstream(ctx, f)
 	})
@@ -224,10 +224,10 @@ func (s *Stack) reject(r *tcp.ForwarderRequest, err error, client, to netip.Addr
 		r.Complete(true)
 	case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EADDRNOTAVAIL):
 		r.Complete(false)
-		s.unreachable(header.TCPProtocolNumber, client, to, sequence, noNetwork)
+		s.sendUnreachable(header.TCPProtocolNumber, client, to, sequence, noNetwork)
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.EACCES), errors.As(err, &lookup):
 		r.Complete(false)
-		s.unreachable(header.TCPProtocolNumber, client, to, sequence, noHost)
+		s.sendUnreachable(header.TCPProtocolNumber, client, to, sequence, noHost)
 	default:
 		r.Complete(false) // a timeout: no answer, so that the client's next SYN is a new request
 	}
@@ -246,45 +246,26 @@ func (s *Stack) complete(r *tcp.ForwarderRequest) *inner {
 	idle, interval := tcpip.KeepaliveIdleOption(2*time.Minute), tcpip.KeepaliveIntervalOption(10*time.Second)
 	endpoint.SetSockOpt(&idle)
 	endpoint.SetSockOpt(&interval)
-	return &inner{gonet.NewTCPConn(queue, endpoint), innerEnd{endpoint, queue}}
+	return &inner{gonet.NewTCPConn(queue, endpoint), endpoint, queue}
 }
-
-// inner is the sandbox's side of a connection.
-type inner struct {
-	*gonet.TCPConn
-	innerEnd
-}
-
-func (c *inner) abort() { c.endpoint.Abort() }
-
-func (c *inner) resize(size int64) {
-	c.endpoint.SocketOptions().SetReceiveBufferSize(size, true)
-	c.endpoint.SocketOptions().SetSendBufferSize(size, true)
-}
-
-// failed reports whether the sandbox has reset the connection.
-func (c *inner) failed() bool { return tcp.EndpointState(c.endpoint.State()) == tcp.StateError }
 
 // countedConn counts the bytes that an answerer reads and writes.
 type countedConn struct {
-	net.Conn
+	*inner
 	open *openFlow
 }
 
 func (c *countedConn) Read(b []byte) (int, error) {
-	n, err := c.Conn.Read(b)
+	n, err := c.inner.Read(b)
 	c.open.sent.Add(int64(n))
 	return n, err
 }
 
 func (c *countedConn) Write(b []byte) (int, error) {
-	n, err := c.Conn.Write(b)
+	n, err := c.inner.Write(b)
 	c.open.received.Add(int64(n))
 	return n, err
 }
-
-// CloseWrite ends the data to the sandbox.
-func (c *countedConn) CloseWrite() error { return c.Conn.(*gonet.TCPConn).CloseWrite() }
 
 // reset closes a connection so that its other end sees a reset.
 func reset(c *net.TCPConn) {

@@ -50,7 +50,7 @@ func (s *Stack) acceptUDP(r *udp.ForwarderRequest) bool {
 		<-s.udps
 		return true
 	}
-	inner := &innerUDP{gonet.NewUDPConn(queue, endpoint), innerEnd{endpoint, queue}}
+	inner := &inner{gonet.NewUDPConn(queue, endpoint), endpoint, queue}
 	go func() {
 		defer func() { <-s.udps }()
 		if isQuery {
@@ -62,18 +62,12 @@ func (s *Stack) acceptUDP(r *udp.ForwarderRequest) bool {
 	return true
 }
 
-// innerUDP is the sandbox's side of an exchange.
-type innerUDP struct {
-	*gonet.UDPConn
-	innerEnd
-}
-
 // exchange dials the address of a flow and copies datagrams in both directions until they cease.
-func (s *Stack) exchange(inner *innerUDP, f flow.Flow, client netip.AddrPort) {
+func (s *Stack) exchange(inner *inner, f flow.Flow, client netip.AddrPort) {
 	defer inner.Close()
 	conn, _, err := s.dial(s.ctx, f)
 	if err != nil {
-		s.unreachable(header.UDPProtocolNumber, client, f.To, 0, noNetwork)
+		s.sendUnreachable(header.UDPProtocolNumber, client, f.To, 0, noNetwork)
 		return
 	}
 	o := &openFlow{flow: f, end: func() { conn.Close(); inner.Close() }}
@@ -101,7 +95,7 @@ func (s *Stack) exchange(inner *innerUDP, f flow.Flow, client netip.AddrPort) {
 	both.Go(func() {
 		err := copyPieces(lossy{counted{inner, &o.received}}, outside, longestDatagram, patience)
 		if errors.Is(err, syscall.ECONNREFUSED) {
-			s.unreachable(header.UDPProtocolNumber, client, f.To, 0, noPort)
+			s.sendUnreachable(header.UDPProtocolNumber, client, f.To, 0, noPort)
 		}
 		o.end()
 	})

@@ -44,7 +44,7 @@ var modules = map[string][]string{
 	"nix/nixdaemon":   {nix + "wire"},
 	"nix/gcroot":      {nix + "nixbase32"},
 	"profile/shape":   {"go.yaml.in/yaml/v3"},
-	"network/hostnet": {"github.com/vishvananda/netlink"},
+	"network/hostnet": {"github.com/vishvananda/netlink", "github.com/vishvananda/netlink/nl"},
 	"network/stage":   {"github.com/vishvananda/netlink", "github.com/vishvananda/netlink/nl"},
 	"network/serve":   {"gvisor.dev/gvisor/pkg/log"},
 	"network/dns":     {"golang.org/x/net/dns/dnsmessage", "golang.org/x/time/rate"},

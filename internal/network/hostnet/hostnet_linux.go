@@ -2,10 +2,13 @@
 package hostnet
 
 import (
+	"errors"
 	"net"
 	"net/netip"
+	"time"
 
 	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 
 	"claudebox/internal/diag"
@@ -111,49 +114,28 @@ func prefix(n *net.IPNet) (netip.Prefix, bool) {
 	return netip.PrefixFrom(addr, bits), true
 }
 
-// Watch calls changed at once and then whenever addresses or routes have
-// changed, until done is closed. Several changes together cause one call. An error
-// means that changes are no longer noticed.
-func Watch(done <-chan struct{}, changed func()) error {
-	const waiting = 64
-	failed := make(chan error, 2)
-	addresses, routes := make(chan netlink.AddrUpdate, waiting), make(chan netlink.RouteUpdate, waiting)
-	note := func(err error) {
-		select {
-		case failed <- err:
-		default:
-		}
-	}
-	if err := netlink.AddrSubscribeWithOptions(addresses, done,
-		netlink.AddrSubscribeOptions{ErrorCallback: note}); err != nil {
+// Watch calls changed at once and then whenever addresses or routes have changed. Several changes together cause one
+// call. It returns the error because of which changes are no longer noticed.
+func Watch(changed func()) error {
+	news, err := nl.Subscribe(unix.NETLINK_ROUTE, unix.RTNLGRP_IPV4_IFADDR, unix.RTNLGRP_IPV6_IFADDR,
+		unix.RTNLGRP_IPV4_ROUTE, unix.RTNLGRP_IPV6_ROUTE)
+	if err != nil {
 		return err
 	}
-	if err := netlink.RouteSubscribeWithOptions(routes, done,
-		netlink.RouteSubscribeOptions{ErrorCallback: note}); err != nil {
-		return err
-	}
+	defer news.Close()
 	for {
 		changed()
-		select {
-		case _, open := <-addresses:
-			if !open {
-				return <-failed
-			}
-		case _, open := <-routes:
-			if !open {
-				return <-failed
-			}
-		case err := <-failed:
+		for wait := time.Duration(0); err == nil; wait = together { // 0: for as long as it takes
+			timeout := unix.NsecToTimeval(int64(wait))
+			_ = news.SetReceiveTimeout(&timeout)
+			_, _, err = news.Receive()
+		}
+		if !errors.Is(err, unix.EAGAIN) {
 			return err
-		case <-done:
-			return nil
 		}
-		for len(addresses)+len(routes) > 0 {
-			select {
-			case <-addresses:
-			case <-routes:
-			default:
-			}
-		}
+		err = nil
 	}
 }
+
+// together is how long after a change another one belongs to it.
+const together = time.Millisecond

@@ -195,7 +195,7 @@ func (s *server) follow() {
 		known()
 	}
 	for {
-		if hostnet.Watch(nil, changed) != nil {
+		if hostnet.Watch(changed) != nil {
 			around.setHost(policy.Host{Networks: everything})
 			known()
 			time.Sleep(watchAgain)

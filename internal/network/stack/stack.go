@@ -98,10 +98,12 @@ func New(ctx context.Context, c Config) (*Stack, error) {
 			icmp.NewProtocol6,
 		},
 	})
-	if err := s.tune(); err != nil {
-		return nil, err
+	// Short, as the library drops a new SYN for a connection in TIME_WAIT if there is no listener.
+	wait := tcpip.TCPTimeWaitTimeoutOption(10 * time.Millisecond)
+	if err := s.gvisor.SetTransportProtocolOption(tcp.ProtocolNumber, &wait); err != nil {
+		return nil, fmt.Errorf("set up TCP: %s", err)
 	}
-	forwarder := tcp.NewForwarder(s.gvisor, firstWindow, mostDialling, s.acceptTCP)
+	forwarder := tcp.NewForwarder(s.gvisor, largestBuffer, mostDialling, s.acceptTCP)
 	s.gvisor.SetTransportProtocolHandler(tcp.ProtocolNumber,
 		func(id tcpipstack.TransportEndpointID, p *tcpipstack.PacketBuffer) bool {
 			return s.checkSYN(id, p) || forwarder.HandlePacket(id, p) // an invalid SYN is dropped
@@ -109,24 +111,6 @@ func New(ctx context.Context, c Config) (*Stack, error) {
 	s.gvisor.SetTransportProtocolHandler(udp.ProtocolNumber, udp.NewForwarder(s.gvisor, s.acceptUDP).HandlePacket)
 	s.gvisor.SetTransportProtocolHandler(icmp.ProtocolNumber4, s.acceptICMP)
 	return s, nil
-}
-
-// tune sets the options of TCP. The library does not adapt the sizes of receive buffers: measured, that gains nothing
-// over a link without loss.
-func (s *Stack) tune() error {
-	moderate, sack := tcpip.TCPModerateReceiveBufferOption(false), tcpip.TCPSACKEnabled(true)
-	// Short, as the library drops a new SYN for a connection in TIME_WAIT if there is no listener.
-	wait := tcpip.TCPTimeWaitTimeoutOption(10 * time.Millisecond)
-	for _, option := range []tcpip.SettableTransportProtocolOption{
-		&tcpip.TCPReceiveBufferSizeRangeOption{Min: 4 << 10, Default: firstWindow, Max: largestBuffer},
-		&tcpip.TCPSendBufferSizeRangeOption{Min: 4 << 10, Default: firstWindow, Max: largestBuffer},
-		&moderate, &sack, &wait,
-	} {
-		if err := s.gvisor.SetTransportProtocolOption(tcp.ProtocolNumber, option); err != nil {
-			return fmt.Errorf("set up TCP: %s", err)
-		}
-	}
-	return nil
 }
 
 // current returns the rules, and what this machine is connected to, at present.

@@ -125,17 +125,19 @@ func Watch(changed func()) error {
 	defer news.Close()
 	for {
 		changed()
-		for wait := time.Duration(0); err == nil; wait = together { // 0: for as long as it takes
-			timeout := unix.NsecToTimeval(int64(wait))
-			_ = news.SetReceiveTimeout(&timeout)
+		_ = news.SetReceiveTimeout(&unix.Timeval{}) // the next change may come at any time
+		for n := 0; n < mostTogether && err == nil; n++ {
 			_, _, err = news.Receive()
+			_ = news.SetReceiveTimeout(&together)
 		}
-		if !errors.Is(err, unix.EAGAIN) {
+		if err != nil && !errors.Is(err, unix.EAGAIN) {
 			return err
 		}
 		err = nil
 	}
 }
 
-// together is how long after a change another one belongs to it.
-const together = time.Millisecond
+// together is how long after a change another one may come that belongs to it; there are at most mostTogether.
+var together = unix.NsecToTimeval(int64(time.Millisecond))
+
+const mostTogether = 64

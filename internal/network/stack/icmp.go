@@ -107,25 +107,17 @@ func (s *Stack) answerEcho(from netip.Addr, message []byte) {
 	s.sendICMP(from, message)
 }
 
-// obstacle is why an address cannot be reached.
-type obstacle int
-
-const (
-	noNetwork obstacle = iota
-	noHost
-	noPort
-)
-
-// codes returns the codes of ICMP (RFC 792) and ICMPv6 (RFC 4443, 3.1) for an obstacle.
-func (o obstacle) codes() (v4, v6 byte) {
-	switch o {
-	case noHost:
-		return byte(header.ICMPv4HostUnreachable), byte(header.ICMPv6AddressUnreachable)
-	case noPort:
-		return byte(header.ICMPv4PortUnreachable), byte(header.ICMPv6PortUnreachable)
-	}
-	return byte(header.ICMPv4NetUnreachable), byte(header.ICMPv6NetworkUnreachable)
+// obstacle is why an address cannot be reached, as ICMP (RFC 792) and ICMPv6 (RFC 4443, 3.1) say it.
+type obstacle struct {
+	v4 header.ICMPv4Code
+	v6 header.ICMPv6Code
 }
+
+var (
+	noNetwork = obstacle{header.ICMPv4NetUnreachable, header.ICMPv6NetworkUnreachable}
+	noHost    = obstacle{header.ICMPv4HostUnreachable, header.ICMPv6AddressUnreachable}
+	noPort    = obstacle{header.ICMPv4PortUnreachable, header.ICMPv6PortUnreachable}
+)
 
 // sendUnreachable sends the sandbox an ICMP error for a packet from client to an address. For TCP, sequence is the
 // sequence number of the SYN.
@@ -139,12 +131,11 @@ func (s *Stack) sendUnreachable(protocol tcpip.TransportProtocolNumber, client, 
 	if protocol == header.UDPProtocolNumber {
 		copy(quoted[4:], []byte{0, header.UDPMinimumSize, 0, 0}) // length and checksum
 	}
-	v4, v6 := why.codes()
 	message := make([]byte, header.ICMPv4MinimumSize)
-	message[0], message[1] = byte(header.ICMPv4DstUnreachable), v4
+	message[0], message[1] = byte(header.ICMPv4DstUnreachable), byte(why.v4)
 	ip := encodeIP(client.Addr(), to.Addr(), protocol, len(quoted))
 	if to.Addr().Is6() {
-		message[0], message[1] = byte(header.ICMPv6DstUnreachable), v6
+		message[0], message[1] = byte(header.ICMPv6DstUnreachable), byte(why.v6)
 	}
 	s.sendICMP(to.Addr(), append(append(message, ip...), quoted...))
 }

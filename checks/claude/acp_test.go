@@ -4,6 +4,7 @@ package claude_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path"
 	"path/filepath"
@@ -231,5 +232,40 @@ func TestTheLinesForEditorsStartWhatTheySay(t *testing.T) {
 	}
 	if of["json"] != 3 || of["lua"] != 1 || of["elisp"] != 1 || of["yaml"] != 1 {
 		t.Errorf("%v", of)
+	}
+}
+
+// The process that reads what an agent says to its editor has a filter of system calls, and no file of the host's.
+func TestWhatReadsAnAgentsMessagesHasNoRights(t *testing.T) {
+	w := newWorld(t)
+	w.adapt(t)
+	e := w.edit(t, w.command(t))
+	e.greet(t)
+	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", e.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", e.Process.Pid))
+	for _, task := range tasks {
+		more, _ := os.ReadFile(task)
+		children = append(append(children, ' '), more...)
+	}
+	for _, pid := range slices.Compact(slices.Sorted(slices.Values(strings.Fields(string(children))))) {
+		words, _ := os.ReadFile("/proc/" + pid + "/cmdline")
+		if !strings.HasPrefix(string(words), "claudebox-editor-filter\x00") {
+			continue
+		}
+		found++
+		status, err := os.ReadFile("/proc/" + pid + "/status")
+		if err != nil || !strings.Contains(string(status), "Seccomp:\t2\n") || !strings.Contains(string(status), "NoNewPrivs:\t1\n") {
+			t.Errorf("%v\n%s", err, status)
+		}
+	}
+	if found != 1 {
+		t.Errorf("%d such processes among %s", found, children)
+	}
+	if status, stderr := e.leave(t); status != 0 {
+		t.Errorf("status %d\n%s", status, stderr)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -76,23 +77,29 @@ func agentOf(in inputs, k *keeper) (made agentPart, err error) {
 	return made, made.bring(in, k, program)
 }
 
-// protocol is what the agent speaks with an editor, or another program that has started it: an adapter for editors
-// does, Claude Code and others by their words.
+// acpWord is a word of a command line by which a program speaks the Agent Client Protocol: its own name, a package's,
+// or a flag.
+var acpWord = regexp.MustCompile(`(^|[-/])acp($|[@/])`)
+
+// protocol is what the agent, or the command in its place, speaks with an editor or another program that started it.
+// Whoever wrote the profile and the command line has chosen that: nothing of the project's decides it.
 func (in inputs) protocol() editor.Protocol {
-	of, words := in.plan.Agent, slices.Concat(in.plan.Agent.Command, in.options.Words)
+	program, words := slices.Concat([]string{in.plan.Agent.Name}, in.plan.Agent.Command), in.options.Words
+	if len(in.why.Command) > 0 {
+		program, words = in.why.Command, nil
+	}
+	all := slices.Concat(program, words)
 	says := func(flag string) bool {
-		at := slices.Index(words, flag)
-		return slices.Contains(words, flag+"=stream-json") || at >= 0 && slices.Contains(words[at+1:], "stream-json")
+		at := slices.Index(all, flag)
+		return slices.Contains(all, flag+"=stream-json") || at >= 0 && slices.Contains(all[at+1:], "stream-json")
+	}
+	if in.plan.Agent.Name == "claude" {
+		words = nil // a prompt may speak of it
 	}
 	switch {
-	case len(in.why.Command) > 0:
-	case profile.IsAdapter(of.Command) || strings.HasSuffix(of.Name, "-acp"):
-		return editor.ACP
-	case of.Name == "claude" && says("--input-format") && says("--output-format"):
+	case says("--input-format") && says("--output-format"):
 		return editor.Stream
-	case of.Name != "claude" && slices.ContainsFunc(words, func(w string) bool {
-		return slices.Contains([]string{"acp", "--acp", "--experimental-acp"}, w)
-	}):
+	case slices.ContainsFunc(slices.Concat(program, words), acpWord.MatchString):
 		return editor.ACP
 	}
 	return ""

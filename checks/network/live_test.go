@@ -492,7 +492,7 @@ func TestTheAnswersInsideFollowTheSession(t *testing.T) {
 	t.Parallel()
 	u := newUser(t, world.New(t))
 	flags := u.allowing(t, "good.test")
-	const script = `claudebox-why --refusals; claudebox-why other.test || true; curl -s http://other.test/ || true; claudebox-why --refusals
+	const script = `claudebox-why --refusals; claudebox-why other.test || true; curl -s http://other.test/ || true; sleep 1.1; claudebox-why --refusals
 		touch tried; until [ -e go ]; do sleep 0.05; done; claudebox-why other.test`
 	session := make(chan outcome)
 	cmd := u.session(t, script, flags...)

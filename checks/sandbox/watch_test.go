@@ -13,14 +13,16 @@ func TestWatchTellsCommitsAndHeldNames(t *testing.T) {
 	w.repository(t)
 	w.write(t, ".gitconfig", identity)
 	session := beside(t, w.session(`touch tried; for i in $(seq 600); do [ -e seen ] && break; sleep 0.05; done
-		git commit -q --allow-empty -m x; git branch side; git branch $'b\xc3\xa4u'; touch .tool-versions; mkdir $'d\e[31m\nx'; touch $'d\e[31m\nx/.tool-versions'
+		git commit -q --allow-empty -m x; git branch side; git branch $'b\xc3\xa4u'; touch .tool-versions; mkdir $'d\e[31m\nx'; touch $'d\e[31m\nx/.tool-versions'; mkdir $'e\xc2\x9b\xe2\x80\xae'; touch $'e\xc2\x9b\xe2\x80\xae'/.tool-versions
 		for i in $(seq 600); do [ -e done ] && break; sleep 0.05; done`))
 	until(t, w.path("project/tried"))
 	watch := make(chan outcome)
 	go func() { watch <- run(t, w.claudebox("watch")) }()
+	asJSON := make(chan outcome)
+	go func() { asJSON <- run(t, w.claudebox("watch", "--json")) }()
 	w.write(t, "project/seen", "")
 	until(t, w.path("project/d\x1b[31m\nx"))
-	w.plain(t, `for i in $(seq 600); do git rev-parse -q --verify $'b\xc3\xa4u' >/dev/null && [ -L .tool-versions ] && [ -L d*/.tool-versions ] && exit; sleep 0.05; done; git branch; ls -la . d*; exit 1`)
+	w.plain(t, `for i in $(seq 600); do git rev-parse -q --verify $'b\xc3\xa4u' >/dev/null && [ -L .tool-versions ] && [ -L d*/.tool-versions ] && [ -L e*/.tool-versions ] && exit; sleep 0.05; done; git branch; ls -la . d*; exit 1`)
 	w.write(t, "project/done", "")
 	<-session
 	got := (<-watch).stdout
@@ -30,6 +32,14 @@ func TestWatchTellsCommitsAndHeldNames(t *testing.T) {
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("there is no %q in\n%s", want, got)
+		}
+	}
+	for name, text := range map[string]string{"text": got, "JSON": (<-asJSON).stdout} {
+		if strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && (r < ' ' || r == 0x7f || r == 0x9b || r == 0x202e) }) {
+			t.Errorf("a name controls the terminal, as %s: %q", name, text)
+		}
+		if strings.Count(text, "tool-versions") < 3 {
+			t.Errorf("what is held back is not told, as %s: %q", name, text)
 		}
 	}
 	if strings.ContainsAny(got, "\x1b\u202e") {

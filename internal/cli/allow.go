@@ -186,8 +186,11 @@ func allowInSessions(sys System, o session.Options, id string, hosts []string) (
 	}
 	const op = "let a session reach hosts"
 	if len(running) == 0 {
-		return "", diag.Errorf(op, "name its profile with -P, or itself: `claudebox watch` says its id, for --session=ID",
-			"no session of this project and profile runs")
+		remedy := "start one, or name one of another project: --session=ID"
+		if others, err := session.LiveHere(sys.Caller(), ""); err == nil && len(others) > 0 {
+			remedy = fmt.Sprintf("there is one of another profile: --session=%s", others[0].ID)
+		}
+		return "", diag.Errorf(op, remedy, "no session of this project and profile runs")
 	}
 	for _, one := range running {
 		if err := one.Judge(hosts); err != nil && len(running) == 1 {

@@ -53,6 +53,9 @@ type answering struct {
 	listener net.Listener
 	file     string
 	turn     sync.Mutex // one answer at a time
+
+	count   int // of refusals, when it was counted
+	counted time.Time
 }
 
 // Bounds of what a sandbox can ask: so many questions a second, so long for each.
@@ -60,6 +63,7 @@ const (
 	mostAsking = 4
 	askPause   = 20 * time.Millisecond // before the next one is heard in the same place
 	askTime    = 2 * time.Second
+	countEvery = time.Second // as it asks another process
 )
 
 // answerInside begins to answer questions from inside. They are bounded in size, rate and time, and answered by the
@@ -101,7 +105,10 @@ func (r *running) answerTo(question, home string) string {
 	r.replies.turn.Lock()
 	defer r.replies.turn.Unlock()
 	if question == ask.Refusals {
-		return refusalsText(r.countRefusals())
+		if time.Since(r.replies.counted) > countEvery {
+			r.replies.count, r.replies.counted = r.countRefusals(), time.Now()
+		}
+		return refusalsText(r.replies.count)
 	}
 	within := why.Within{Launch: r.Launch, Home: home, Session: r.live.ID(), Opened: r.openedHosts()}
 	answer, ok := within.Answer(question)

@@ -2,6 +2,7 @@ package session
 
 import (
 	"errors"
+	"maps"
 	"net"
 	"slices"
 	"strconv"
@@ -143,13 +144,18 @@ func LiveHere(c Caller, id string) (list []Live, err error) {
 
 func (c call) liveHere(id string) (list []Live, err error) {
 	const op = "find the sessions that run"
-	infos, err := live.List(c.folders.Home)
+	infos, silent, err := live.List(c.folders.Home)
 	if err != nil {
 		return nil, &diag.Error{Op: op, Err: err, Remedy: "make that folder yours alone"}
 	}
 	root, err := project.GitRoot(c.Facts.Cwd, c.Facts.Home)
 	if err != nil {
 		return nil, &diag.Error{Op: op, Err: err}
+	}
+	for _, of := range slices.Sorted(maps.Keys(silent)) {
+		if id == "" || id == of {
+			diag.Note(c.caller.Stderr, "session "+of+" is left out: "+silent[of].Error())
+		}
 	}
 	here := []string{root, canonical(c.Facts.Cwd)}
 	for _, info := range infos {

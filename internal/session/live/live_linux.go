@@ -230,22 +230,27 @@ func ask(dir *os.File, id string, q Question) (a Answer, err error) {
 	return a, err
 }
 
-// List returns the sessions that run, the oldest first. One that does not answer is left out.
-func List(home string) (list []Info, err error) {
+// List returns the sessions that run, the oldest first, and why some do not answer, by their ids.
+func List(home string) (list []Info, silent map[string]error, err error) {
 	dir, err := open(home, false)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return nil, nil, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer dir.Close()
 	names, err := dir.Readdirnames(-1)
+	silent = map[string]error{}
 	for _, name := range names {
-		if a, err := ask(dir, name, Question{}); err == nil {
+		a, err := ask(dir, name, Question{})
+		switch {
+		case err == nil:
 			list = append(list, a.Info)
+		case !errors.Is(err, ErrGone):
+			silent[name] = err
 		}
 	}
 	slices.SortFunc(list, func(a, b Info) int { return a.Began.Compare(b.Began) })
-	return list, err
+	return list, silent, err
 }

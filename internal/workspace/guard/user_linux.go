@@ -181,6 +181,9 @@ func (v *vcs) look(folder string, now time.Time) bool {
 
 // makesAny reports whether a command line of a version control program makes repositories or files.
 func makesAny(words []string) bool {
+	if i := slices.Index(words, "stash"); i >= 0 && i+1 < len(words) && (words[i+1] == "list" || words[i+1] == "show") {
+		return false // a prompt asks that all the time
+	}
 	return slices.ContainsFunc(words, func(word string) bool {
 		then, makes := makes[word]
 		return slices.Contains(brings, word) || makes && (then == nil ||

@@ -60,7 +60,6 @@ func (w Within) host(word string) (a Answer, ok bool) {
 	case profile.TierInet:
 		n.Except = slices.Concat(n.Except, w.Opened)
 	}
-	n.Via, n.Private = "", nil
 	a = Reach(l, h)
 	address, err := netip.ParseAddr(h.Name)
 	isAddress := err == nil

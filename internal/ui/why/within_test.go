@@ -55,6 +55,9 @@ func TestAnAgentIsToldNothingOfTheHost(t *testing.T) {
 			t.Errorf("%s and %s are told apart:\n%s%s", same[0], same[1], first, second)
 		}
 	}
+	if answer := ask(t, w, "path /home/u/p/keys/x/y"); !strings.Contains(answer, "is hidden") {
+		t.Errorf("in a hidden folder: %s", answer)
+	}
 	for _, question := range []string{
 		"host a.test", "host b.test", "host 10.0.0.1", "path /home/u/.claude/x", "path /home/u/p/keys", "path /home/u/p/.env", "path /home/u",
 		"path /home/u/.claudebox", "path /", "program gh",

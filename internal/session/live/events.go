@@ -149,8 +149,11 @@ func (l *Events) told(last bool) {
 	}
 }
 
-// End notes that the session has ended.
+// End notes that the session has ended. A nil l is that of a session that only rehearses: there is nobody to tell.
 func (l *Events) End() {
+	if l == nil {
+		return
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.ended {

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"claudebox/internal/linux/pathname"
-	"claudebox/internal/sandbox/launch"
 )
 
 // rehearse takes the steps of a launch on the host, with a folder of claudebox's own that is thrown away, to find what
@@ -46,7 +45,7 @@ func (s *Session) rehearse() (err error) {
 		return err
 	}
 	defer s.Close()
-	r := &running{Session: s, runner: launch.Runner{Signals: launch.Listen(s.heeded)}}
+	r := newRunning(s)
 	defer r.close()
 	return r.rehearse()
 }

@@ -58,16 +58,21 @@ type running struct {
 	gitLines []string // what did not cross between git folders, for people
 }
 
+// newRunning begins a session, or a rehearsal of one. From here on signals are claudebox's.
+func newRunning(s *Session) *running {
+	events := &live.Events{}
+	return &running{
+		Session: s, runner: launch.Runner{Signals: launch.Listen(s.heeded)},
+		events: events, broker: brokering{events: events}, keys: keyAgent{events: events},
+	}
+}
+
 // Run sets up what the launch needs on the host, runs it, reports, and undoes the setup, also after an error. Its error
 // is a [launch.ExitError] when the agent's status is not 0.
 func (s *Session) Run() (err error) {
 	// Before this line a signal ends claudebox at once: nothing exists yet
 	// that would have to be undone.
-	events := &live.Events{}
-	r := &running{
-		Session: s, runner: launch.Runner{Signals: launch.Listen(s.heeded)},
-		events: events, broker: brokering{events: events}, keys: keyAgent{events: events},
-	}
+	r := newRunning(s)
 	defer r.close()
 	for _, step := range []func() error{
 		r.openNetwork, s.Instance.Prepare, r.listen, r.answerInside, r.openBranch, r.handOver, r.fillBranch, r.openNix,

@@ -185,7 +185,7 @@ func TestBranchesAreListedReadAndRemoved(t *testing.T) {
 	if got := succeed(t, w.claudebox("branch", "list")); !regexp.MustCompile(`(?s)killed +running +1 +0.*feat +kept +2 +0|feat +kept +2 +0.*killed +running +1 +0`).MatchString(got) {
 		t.Errorf("the list is\n%s", got)
 	}
-	if got := succeed(t, w.claudebox("branch", "diff", "killed")); !strings.Contains(got, "+k\n") || !strings.Contains(got, "new, not added: left\n") {
+	if got := succeed(t, w.claudebox("branch", "diff", "killed")); !strings.Contains(got, "+k\n") || !strings.Contains(got, "new, not added: left\n") || strings.Count(got, "+++ ") != 1 {
 		t.Errorf("the difference is\n%s", got)
 	}
 	wantEqual(t, succeed(t, w.claudebox("branch", "show", "killed", "left")), "left\n")

@@ -117,7 +117,7 @@ cd "$GIT_WORK_TREE" || exit 1
 
 // ask runs a script that looks into the checkout. What it prints is the agent's.
 func (b Branch) askInside(script string) ([]byte, error) {
-	return handover.Ask(b.Repo, b.Tools, lookIn+script, b.Checkout(), "/run/claudebox/work",
+	return handover.Ask(b.Place(), b.Tools, lookIn+script, b.Checkout(), "/run/claudebox/work",
 		b.Place().Inner(), "/run/claudebox/inner")
 }
 

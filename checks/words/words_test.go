@@ -69,7 +69,7 @@ func user(t *testing.T) (home string, env []string) {
 			t.Fatalf("git %q: %v\n%s", words, err, said)
 		}
 	}
-	return home, []string{"HOME=" + home, "USER=u", "TERM=xterm", "LANG=C.UTF-8", "PATH=" + home + "/.local/bin:/usr/bin:/bin", "GH_TOKEN=ghp_x"}
+	return home, []string{"HOME=" + home, "USER=u", "TERM=xterm", "LANG=C.UTF-8", "PATH=" + home + "/.local/bin:/usr/bin:/bin", "GH_TOKEN=ghp_x", "CLAUDEBOX_BIN=" + os.Getenv("CLAUDEBOX_BIN")}
 }
 
 // install writes a profile of the documents where its first line says.
@@ -94,6 +94,12 @@ var elsewhere = []string{"nix run ", "nix profile ", "nix copy ", "git add ", "c
 
 // packages that the lab's nixpkgs lacks are left out of profiles here.
 var lacking = regexp.MustCompile(`(?m)^packages: .*$`)
+
+// ofSession matches the words of commands that are for a session which runs; besideSession begins one that ends soon.
+var ofSession = regexp.MustCompile(`^ (?:watch|allow-host --session)\b`)
+
+const besideSession = `"$CLAUDEBOX_BIN" -y --network allow shell -- sleep 3 & until ls ~/.claudebox/live 2>/dev/null | grep -q .; do sleep 0.1; done
+`
 
 func TestEveryLineForAShellRuns(t *testing.T) {
 	home, env := user(t)
@@ -124,7 +130,11 @@ func TestEveryLineForAShellRuns(t *testing.T) {
 				continue
 			}
 			// -y: nobody is there to be asked. A shell takes the line apart.
-			cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", os.Getenv("CLAUDEBOX_BIN")+" -y"+words)
+			script := os.Getenv("CLAUDEBOX_BIN") + " -y" + words
+			if ofSession.MatchString(words) {
+				script = besideSession + script + " && wait"
+			}
+			cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", script)
 			cmd.Dir, cmd.Env = filepath.Join(home, "project"), env
 			status, stdout, stderr := trial.Run(t, cmd)
 			if strings.HasPrefix(line, "claudebox why ") && status == 1 {

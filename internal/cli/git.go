@@ -25,7 +25,7 @@ func newGitCommand(sys System) *cobra.Command {
 		func([]string) (string, error) { return gitPlaces(sys, o, format) })
 	c.Example = gitExample
 	c.Flags().StringVar(&format, "format", "text", "text or json")
-	c.PersistentFlags().StringVarP(&o.Profile, "profile", "P", "", "profile that says how state is kept, a `NAME|FILE`")
+	c.PersistentFlags().StringVarP(&o.Profile, "profile", "P", "", "the profile `NAME|FILE` that sessions here use")
 	choose := func(use, short string, choice session.Choice) {
 		c.AddCommand(sys.prints(use, short, "", words(1), func(words []string) (string, error) {
 			after, err := session.ChooseBranch(sys.Caller(), o, words[0], choice)
@@ -69,7 +69,7 @@ func placeText(place session.GitPlace) string {
 	case place.Never:
 		said = " no session has worked here"
 	case len(place.Waits) == 0:
-		said = " the agent's is as yours"
+		said = " nothing waits, the agent has what you have"
 	}
 	b.WriteString(diag.Name(strings.TrimSuffix(place.Outer, "/.git")) + ":" + said + "\n")
 	for _, wait := range place.Waits {

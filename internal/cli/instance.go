@@ -54,7 +54,7 @@ func (sys System) asks(use, short, long string, ask func(session.Caller, session
 		said, err := ask(sys.Caller(), o)
 		return said + "\n", err
 	})
-	c.Flags().StringVarP(&o.Profile, "profile", "P", "", "profile that says how state is kept, a `NAME|FILE`")
+	c.Flags().StringVarP(&o.Profile, "profile", "P", "", "the profile `NAME|FILE` that sessions here use")
 	return c
 }
 

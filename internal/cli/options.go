@@ -50,7 +50,7 @@ func (o *options) flags() []launchFlag {
 		{"branch", "", "NAME", "work on this branch, in a checkout of its own", before, &o.Branch},
 		{"no-branch", "", "", "work in the project, whatever the profile says", before, &o.NoBranch},
 		{"from", "", "REF", "where a new branch begins; else where you are", before, &o.From},
-		{"with-changes", "", "", "begin it with what is not committed", before, &o.WithChanges},
+		{"with-changes", "", "", "begin the branch with what is not committed", before, &o.WithChanges},
 		{"with", "", "PATH", "copy what is not in git to the branch, too", before, &o.With},
 		{"plan", "", "FILE", "launch exactly by this plan file", before, &o.Plan},
 		{"mount-ro", "", "HOST[:INSIDE]", "mount a file or folder read-only", before, &o.MountRO},

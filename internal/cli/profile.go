@@ -156,7 +156,7 @@ func initProfile(sys System, files profiledir.Files, ref string) (string, error)
 	if ref == profile.Default {
 		diag.Note(sys.Stderr, "every launch that names no other profile uses it")
 	} else {
-		diag.Note(sys.Stderr, "launch by it: claudebox -P "+ref)
+		diag.Note(sys.Stderr, "start with it: claudebox -P "+ref)
 	}
 	return file + "\n", nil
 }

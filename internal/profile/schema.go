@@ -102,7 +102,8 @@ var schema = record("What a coding agent may have inside a claudebox sandbox.",
 	key("compat", word("Whether prebuilt programs (wheels, npm binaries) find a loader and /bin/bash.",
 		"nix-ld", "off")),
 	key("toolbox", word("The tools that are there without being listed: full adds make, patch, python3, ps, file, "+
-		"tree, xz, bzip2, zstd, zip and unzip to those of base (bash, coreutils, git, curl, jq, ripgrep, fd, nix, …).",
+		"nano, tree, xz, bzip2, zstd, zip and unzip to those of base (bash, coreutils, git, curl, jq, ripgrep, fd, "+
+		"nix, …).",
 		"full", "base")),
 	key("project", word("Which folder is the project: the root of the repository that claudebox is called in, or that "+
 		"folder alone.", "git-root", "cwd")),
@@ -111,7 +112,7 @@ var schema = record("What a coding agent may have inside a claudebox sandbox.",
 		"the agent works in the project.", "project", WorkspaceBranch)),
 	key("worktrees", list(text(&siblingGlob, ""),
 		"Folders beside the project that are mounted read-write where they are there, for git worktrees.")),
-	key("confirm", word("When the audit asks before it launches; changed asks only when more enters than you "+
+	key("confirm", word("When you are asked before a launch; changed asks only when more enters than you "+
 		"approved. never counts in claudebox's own folders only: a file elsewhere an agent could have written.",
 		"changed", "always", "never")),
 )

@@ -136,7 +136,7 @@ func branchPart(in inputs) (made part) {
 		}
 	}
 	if said := b.Said(); said != "" {
-		made.note("of what git ignores: " + said)
+		made.note("files that git ignores: " + said)
 	}
 	made.mount(in.asked...)
 	if in.plan.Network.Tier == profile.TierFull {

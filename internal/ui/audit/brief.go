@@ -178,7 +178,8 @@ func agentName(l launch.Launch) string {
 func (v View) project(l launch.Launch) string {
 	switch {
 	case l.Branch != "" && l.Undone > 0:
-		return fmt.Sprintf("%s, a checkout of branch %s, without %d uncommitted", v.name(l.Project), l.Branch, l.Undone)
+		const text = "%s, a checkout of branch %s, without your uncommitted work (%d)"
+		return fmt.Sprintf(text, v.name(l.Project), l.Branch, l.Undone)
 	case l.Branch != "":
 		return v.name(l.Project) + ", a checkout of its own on branch " + l.Branch
 	}
@@ -242,7 +243,7 @@ var networksShort = map[string]string{
 	"full":  "full: the internet, your LAN, services of this machine",
 	"inet":  "inet: the internet; no LAN, no service of this machine",
 	"allow": "allow: ",
-	"none":  "none",
+	"none":  "none: no network",
 }
 
 // reach says what of the network can be reached, and what reaches inside.

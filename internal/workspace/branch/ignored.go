@@ -115,7 +115,7 @@ func (b Branch) Said() string {
 	for _, kind := range []struct {
 		how  How
 		text string
-	}{{Overlaid, "yours below a layer of the branch's own: "}, {Copied, "copied: "}, {Covered, "empty: "}} {
+	}{{Overlaid, "yours below a layer of the branch's own: "}, {Copied, "copied: "}, {Covered, "empty inside: "}} {
 		if paths := of(b.Parts, kind.how); len(paths) > 0 {
 			texts = append(texts, kind.text+diag.Some(paths, 3))
 		}

@@ -111,7 +111,7 @@ func (v *view) hideAll() error {
 			"%d files look secret, %s among them; %d can be covered", len(all), diag.Name(all[0]), hideLimit)
 	}
 	if len(v.hidden) > 0 {
-		v.note(false, "hidden inside, `show` lets them in: %s", v.hidden)
+		v.note(false, "hidden inside; a profile's `show` opens them: %s", v.hidden)
 	}
 	var had, changed []string
 	for _, rel := range v.hidden {

@@ -250,7 +250,7 @@ var (
 		"with-changes",
 	}
 	shellFlags = append([]string{
-		"yes", "dry-run", "no-report", "report-json", "network-log", "no-devshell",
+		"yes", "dry-run", "no-report", "report-json", "network-log", "record", "no-devshell",
 	}, planFlags...)
 )
 

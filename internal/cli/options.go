@@ -57,6 +57,7 @@ func (o *options) flags() []launchFlag {
 		{"mount-rw", "", "HOST[:INSIDE]", "mount a file or folder read-write", before, &o.MountRW},
 		{"publish", "", "[HOST:]INSIDE", "let this host reach a port inside, at localhost", before, &o.Publish},
 		{"network-log", "", "FILE", "write each connection and refusal to a file", before, &o.NetworkLog},
+		{"record", "", "FILE", "write what happens in the session to a file", before, &o.Record},
 		{"no-devshell", "", "", "without the project's dev shell", anywhere, &o.NoDevshell},
 		{"yes", "y", "", "launch without asking", anywhere, &o.Yes},
 		{"dry-run", "", "", "print the launch, run nothing, change nothing", anywhere, &o.DryRun},

@@ -4,9 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
-	"unicode/utf16"
 
 	"github.com/spf13/cobra"
 
@@ -159,7 +157,7 @@ func (w *watcher) say(e live.Event, now, always string) error {
 			Always string `json:"for_good,omitempty"`
 		}{e, now, always})
 		if err == nil {
-			_, err = fmt.Fprintf(w.Stdout, "%s\n", ascii(text))
+			_, err = fmt.Fprintf(w.Stdout, "%s\n", live.ASCII(text))
 		}
 		return err
 	}
@@ -172,23 +170,6 @@ func (w *watcher) say(e live.Event, now, always string) error {
 	}
 	_, err := fmt.Fprint(w.Stdout, line)
 	return err
-}
-
-// ascii returns JSON with all but ASCII escaped: a terminal obeys some of the rest.
-func ascii(text []byte) string {
-	var b strings.Builder
-	for _, r := range string(text) {
-		switch {
-		case r < 0x7f:
-			b.WriteRune(r)
-		case r > 0xffff:
-			high, low := utf16.EncodeRune(r)
-			fmt.Fprintf(&b, `\u%04x\u%04x`, high, low)
-		default:
-			fmt.Fprintf(&b, `\u%04x`, r)
-		}
-	}
-	return b.String()
 }
 
 // eventText says in one line what has happened.

@@ -65,7 +65,7 @@ func networkOf(in inputs) (made networkPart, err error) {
 		}
 	}
 	if in.options.NetworkLog != "" {
-		made.log, err = logFile(in.absolute(in.options.NetworkLog), in.project.Path)
+		made.log, err = logFile("network log", in.absolute(in.options.NetworkLog), in.project.Path)
 	}
 	return made, err
 }
@@ -99,8 +99,8 @@ func reaches(n plan.Network, name string, port int) bool {
 
 // logFile returns the path of the log, which is absolute, with the links of its folder resolved. It refuses a log
 // in the project: there an agent could read it, or have put a link in its place.
-func logFile(file, project string) (string, error) {
-	op := "write the network log " + file
+func logFile(what, file, project string) (string, error) {
+	op := "write the " + what + " " + file
 	dir, err := filepath.EvalSymlinks(filepath.Dir(file))
 	if err != nil {
 		return "", diag.Wrap(op, err, "name a file in a folder that exists")

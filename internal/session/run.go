@@ -49,6 +49,7 @@ type running struct {
 	git     *handover.Session // between the user's git folders and the agent's
 	live    live.Server       // answers claudebox's commands
 	events  *live.Events      // what happens, for them
+	record  recorder          // of that, for --record
 	opened  opened
 	replies answering
 	held    *branch.Held       // the branch that the agent works on; nil: it works in the user's folder
@@ -75,7 +76,7 @@ func (s *Session) Run() (err error) {
 	r := newRunning(s)
 	defer r.close()
 	for _, step := range []func() error{
-		r.openNetwork, s.Instance.Prepare, r.listen, r.answerInside, r.openBranch, r.handOver, r.fillBranch, r.openNix,
+		r.openRecord, r.openNetwork, s.Instance.Prepare, r.listen, r.answerInside, r.openBranch, r.handOver, r.fillBranch, r.openNix,
 		func() error { return r.broker.start(s) },
 		func() error { return r.keys.start(s.parts.git.keys, s.caller.Stderr) }, r.hold,
 	} {
@@ -104,7 +105,7 @@ func (s *Session) Run() (err error) {
 		}
 		defer leave()
 	}
-	defer func() { r.settle(); r.announce() }()
+	defer func() { r.settle(); r.announce(); r.endRecord() }()
 	err = r.launch()
 	r.settle() // it may not have been started
 	r.end()
@@ -297,6 +298,7 @@ func (r *running) lookAgain(bwrap int) error {
 	if r.process = proctree.Init(bwrap); r.process == 0 {
 		return within.ErrGone
 	}
+	r.record.begin(r.process, r.events, func() { r.noteNetwork(r.networkReport()) })
 	for i, folder := range r.given {
 		if !r.after[i].Overlaps() {
 			continue

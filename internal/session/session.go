@@ -43,6 +43,7 @@ type Options struct {
 	With                   []string // what is copied there besides
 	MountRO, MountRW       []string // HOST[:INSIDE]
 	Publish                []string // ports inside that this host may reach
+	Record                 string   // file for what happens, see [recorder]; empty: none
 	NetworkLog             string   // file for the connections and refusals of tiers inet and allow; empty: none
 	NoDevshell             bool     // without the project's dev shell
 	Refresh                bool     // the dev shell is evaluated again

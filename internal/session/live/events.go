@@ -2,10 +2,12 @@ package live
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
 	"time"
+	"unicode/utf16"
 )
 
 // Event is something that happened in a session. Its texts may be the agent's: who shows them makes them visible.
@@ -35,6 +37,23 @@ const (
 	More    Kind = "more"    // of one kind, that are not listed
 	Ended   Kind = "ended"   // the session
 )
+
+// ASCII returns JSON with all but ASCII escaped: a terminal obeys some of the rest.
+func ASCII(text []byte) []byte {
+	var b []byte
+	for _, r := range string(text) {
+		switch {
+		case r < 0x7f:
+			b = append(b, byte(r))
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			b = fmt.Appendf(b, `\u%04x\u%04x`, high, low)
+		default:
+			b = fmt.Appendf(b, `\u%04x`, r)
+		}
+	}
+	return b
+}
 
 // Bounds of what an agent can make a session remember, and a person read.
 const (

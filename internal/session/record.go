@@ -1,0 +1,170 @@
+package session
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"claudebox/internal/diag"
+	"claudebox/internal/linux/proctree"
+	"claudebox/internal/secret/leak"
+	"claudebox/internal/session/live"
+)
+
+// recorder writes --record: what happens in the session, a line of JSON for each. The zero value writes nothing.
+type recorder struct {
+	file    *os.File
+	secrets []string // values that are not written
+
+	mu     sync.Mutex
+	failed error
+	ended  chan struct{}
+	both   sync.WaitGroup
+}
+
+// recorded is one line: an event, or a program that ran inside.
+type recorded struct {
+	live.Event
+	Words []string `json:"words,omitempty"` // the first ones of the program's command line
+}
+
+const (
+	program live.Kind = "program" // one was seen to run inside
+	changed live.Kind = "changed" // a file, by the report at the end
+
+	// programsEvery is how often the processes inside are looked at. A program that ends sooner may not be seen: the
+	// kernel tells an ordinary user of no program that begins.
+	programsEvery = 50 * time.Millisecond
+	firstWords    = 8
+	longestWord   = 200 // bytes
+)
+
+// openRecord opens the file of --record, outside of what the agent may write to.
+func (r *running) openRecord() error {
+	if r.options.Record == "" {
+		return nil
+	}
+	file, err := logFile("record", r.absolute(r.options.Record), r.project.Path)
+	if err != nil {
+		return err
+	}
+	const refuse = syscall.O_NOFOLLOW | syscall.O_NONBLOCK // a link, and a pipe that nobody reads
+	if r.record.file, err = os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_APPEND|refuse, 0o600); err != nil {
+		return diag.Wrap("write the record "+file, err, "name a file that you can write and that is no link")
+	}
+	for _, v := range r.Launch.Env {
+		if v.Value != "" && v.Masked() != v.Value {
+			r.record.secrets = append(r.record.secrets, v.Value)
+		}
+	}
+	return nil
+}
+
+// begin records what happens from now on. init is process 1 inside.
+func (c *recorder) begin(init int, events *live.Events, refresh func()) {
+	if c.file == nil {
+		return
+	}
+	c.ended = make(chan struct{})
+	c.both.Go(func() {
+		for n := 0; ; {
+			for _, e := range events.After(n, refresh) {
+				if n = e.N; e.Kind == live.Ended {
+					return
+				}
+				c.write(recorded{Event: e})
+			}
+		}
+	})
+	c.both.Go(func() {
+		look, known := time.NewTicker(programsEvery), map[int][]byte{}
+		defer look.Stop()
+		for {
+			c.look(init, known)
+			select {
+			case <-c.ended:
+				return
+			case <-look.C:
+			}
+		}
+	})
+}
+
+// look records the programs inside that are not known yet. known has the command line of each process.
+func (c *recorder) look(init int, known map[int][]byte) {
+	all := proctree.All(init)
+	for pid := range known {
+		if !slices.Contains(all, pid) {
+			delete(known, pid)
+		}
+	}
+	for _, pid := range all {
+		line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		if err != nil || len(line) == 0 || bytes.Equal(line, known[pid]) {
+			continue
+		}
+		known[pid] = line
+		words := strings.Split(strings.TrimSuffix(string(line), "\x00"), "\x00")
+		c.write(recorded{Event: live.Event{Time: time.Now(), Kind: program}, Words: c.masked(words)})
+	}
+}
+
+// masked returns the first words of a command line, without what looks like a secret.
+func (c *recorder) masked(words []string) (list []string) {
+	for _, word := range words[:min(len(words), firstWords)] {
+		if slices.ContainsFunc(c.secrets, func(s string) bool { return strings.Contains(word, s) }) || leak.Text(word) != "" {
+			word = "***"
+		}
+		if len(word) > longestWord {
+			word = strings.ToValidUTF8(word[:longestWord], "") + "…"
+		}
+		list = append(list, word)
+	}
+	return list
+}
+
+// write writes a line.
+func (c *recorder) write(line recorded) {
+	text, err := json.Marshal(line)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err == nil {
+		_, err = c.file.Write(append(live.ASCII(text), '\n'))
+	}
+	c.failed = errors.Join(c.failed, err)
+}
+
+// endRecord ends the record after the events, with what the session changed.
+func (r *running) endRecord() {
+	c := &r.record
+	if c.file == nil {
+		return
+	}
+	r.noteNetwork(r.network.summary.Report)
+	r.events.End()
+	if c.ended != nil {
+		close(c.ended)
+		c.both.Wait()
+	}
+	for _, report := range r.reports {
+		for _, change := range report.Changes {
+			what := live.Event{Time: time.Now(), Kind: changed, What: change.Path, Why: change.Change + ": " + change.Means}
+			c.write(recorded{Event: what})
+		}
+	}
+	c.write(recorded{Event: live.Event{Time: time.Now(), Kind: live.Ended}})
+	if err := errors.Join(c.failed, c.file.Close()); err != nil {
+		diag.Print(r.caller.Stderr, &diag.Error{
+			Op: "write the record " + r.options.Record, Err: err,
+			Remedy: "make room there; this session's record is not complete",
+		})
+	}
+	c.file = nil
+}

@@ -119,7 +119,8 @@ func (c *recorder) look(init int, known map[int][]byte) {
 // masked returns the first words of a command line, without what looks like a secret.
 func (c *recorder) masked(words []string) (list []string) {
 	for _, word := range words[:min(len(words), firstWords)] {
-		if slices.ContainsFunc(c.secrets, func(s string) bool { return strings.Contains(word, s) }) || leak.Text(word) != "" {
+		has := func(secret string) bool { return strings.Contains(word, secret) }
+		if slices.ContainsFunc(c.secrets, has) || leak.Text(word) != "" {
 			word = "***"
 		}
 		if len(word) > longestWord {
@@ -155,8 +156,8 @@ func (r *running) endRecord() {
 	}
 	for _, report := range r.reports {
 		for _, change := range report.Changes {
-			what := live.Event{Time: time.Now(), Kind: changed, What: change.Path, Why: change.Change + ": " + change.Means}
-			c.write(recorded{Event: what})
+			why := change.Change + ": " + change.Means
+			c.write(recorded{Event: live.Event{Time: time.Now(), Kind: changed, What: change.Path, Why: why}})
 		}
 	}
 	c.write(recorded{Event: live.Event{Time: time.Now(), Kind: live.Ended}})

@@ -76,7 +76,8 @@ func (s *Session) Run() (err error) {
 	r := newRunning(s)
 	defer r.close()
 	for _, step := range []func() error{
-		r.openRecord, r.openNetwork, s.Instance.Prepare, r.listen, r.answerInside, r.openBranch, r.handOver, r.fillBranch, r.openNix,
+		r.openRecord, r.openNetwork, s.Instance.Prepare, r.listen, r.answerInside, r.openBranch, r.handOver,
+		r.fillBranch, r.openNix,
 		func() error { return r.broker.start(s) },
 		func() error { return r.keys.start(s.parts.git.keys, s.caller.Stderr) }, r.hold,
 	} {

@@ -28,11 +28,14 @@ func TestWatchTellsCommitsAndHeldNames(t *testing.T) {
 	got := (<-watch).stdout
 	for _, want := range []string{
 		"commits    main ", "commits    side ", `commits    bäu `,
-		"held back  " + w.project + "/.tool-versions: it comes out", `held back  '` + w.project + `/d\x1b[31m\x0ax/.tool-versions': it`, "  ended\n",
+		"held back  .tool-versions: it comes out", `held back  'd\x1b[31m\x0ax/.tool-versions': it`, "  ended\n",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("there is no %q in\n%s", want, got)
 		}
+	}
+	if strings.Contains(got, w.project) {
+		t.Errorf("a line is longer by the path of the project:\n%s", got)
 	}
 	for name, text := range map[string]string{"text": got, "JSON": (<-asJSON).stdout} {
 		if strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && (r < ' ' || r == 0x7f || r == 0x9b || r == 0x202e) }) {

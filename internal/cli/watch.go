@@ -134,6 +134,9 @@ func (w *watcher) print(h heard) error {
 		if e.Kind == live.Refused && e.Host != "" && e.Count == 0 {
 			now, always = h.Commands(e.Host)
 		}
+		if !w.json { // the first line names the project
+			e.What, e.Why = strings.TrimPrefix(e.What, h.Project+"/"), strings.TrimSuffix(e.Why, " in "+h.Project)
+		}
 		if err := w.say(e, now, always); err != nil {
 			return err
 		}

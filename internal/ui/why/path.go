@@ -89,7 +89,8 @@ func unseen(l launch.Launch, asked Asked) Answer {
 	not := asked.shown(asked.Path) + " is not inside"
 	if l.Branch != "" && m != nil && m.Kind == plan.Bind && m.Destination == l.Project {
 		return no(not+": there it is as branch "+l.Branch+" has it", "--branch, or `workspace: branch` in the profile",
-			"commit it, or begin a branch with `--with-changes` or `--with "+asked.shown(asked.Path)+"`")
+			"commit it, or begin a branch with `--with-changes` or `--with "+asked.shown(asked.Path)+"`; "+
+				"what looks secret needs `show` in the profile, too")
 	}
 	a := no(not, "", mountable(m, asked))
 	secret, relation := profile.Exposes(profile.Tilde(asked.Home, asked.Real))

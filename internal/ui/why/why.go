@@ -91,6 +91,7 @@ func Variable(l launch.Launch, name, value string, set bool) Answer {
 		fmt.Sprintf("`extra_env_passthrough: [%[1]s]` in the profile, or CLAUDEBOX_EXTRA_ENV=%[1]s for one launch", name))
 	if !set {
 		a.Says = name + " is not set here, and nothing would let it in"
+		value = "unknown" // what is set later is judged by the name
 	}
 	if reason := leak.Variable(name, value); reason != "" {
 		a.Says += "; it is probably a secret: " + reason

@@ -114,7 +114,8 @@ func TestAPathOfTheProjectOnABranch(t *testing.T) {
 		}
 	}
 	asked := why.Asked{Path: "/home/u/p/src", Real: "/home/u/p/src", Home: "/home/u"}
-	if got := why.Path(l, asked).Text(1000); !strings.HasPrefix(got, "no:     ~/p/src is not inside: there it is as branch feat has it\n") {
+	got := why.Path(l, asked).Text(1000)
+	if !strings.HasPrefix(got, "no:     ~/p/src is not inside: there it is as branch feat has it\n") || !strings.Contains(got, "needs `show`") {
 		t.Errorf("got %s", got)
 	}
 }
@@ -127,6 +128,7 @@ func TestVariables(t *testing.T) {
 		"EDITOR=vim":          "no:     EDITOR (vim) does not enter: that program is not inside\n",
 		"LC_ALL":              "no:     LC_ALL may enter, and is not set here\nrule:   base\nchange: set it\n",
 		"MY_PASSWORD=hunter2": "no:     MY_PASSWORD is set here, and nothing lets it in; it is probably a secret: name holds PASSW\nchange: `secrets: [{env: MY_PASSWORD, hosts: [HOST]}]` in the profile: used on the way to that host, and stays outside; `extra_env_passthrough: [MY_PASSWORD]` lets it in\n",
+		"NPM_TOKEN":           "no:     NPM_TOKEN is not set here, and nothing would let it in; it is probably a secret: name holds TOKEN\nchange: `secrets: [{env: NPM_TOKEN, hosts: [HOST]}]` in the profile: used on the way to that host, and stays outside; `extra_env_passthrough: [NPM_TOKEN]` lets it in\n",
 		"OTHER":               "no:     OTHER is not set here, and nothing would let it in\nchange: `extra_env_passthrough: [OTHER]` in the profile, or CLAUDEBOX_EXTRA_ENV=OTHER for one launch\n",
 	} {
 		name, value, set := strings.Cut(entry, "=")

@@ -21,7 +21,7 @@ func JSONSchema() []byte { return jsonSchema }
 
 var schema = record("What a coding agent may have inside a claudebox sandbox.",
 	key("name", text(&profileName,
-		"The name of the profile, as errors and the audit show it. The name of the file when unsaid.")),
+		"The name of the profile, as errors and the question show it. The name of the file when unsaid.")),
 	key("description", text(&anyLine,
 		"What the profile is for, in one line; `claudebox profile list` shows it.")),
 	key("extends", orOne(list(text(&profileRef, ""),
@@ -90,7 +90,7 @@ var schema = record("What a coding agent may have inside a claudebox sandbox.",
 		key("out", list(number(1, maxPort, ""), "Ports of services on the host that the sandbox may reach.")),
 	)),
 	key("limits", record("What everything inside may use together, held by a scope of your systemd. "+
-		"Where there is none, tasks alone holds, and the audit says so.",
+		"Where there is none, tasks alone holds, and the question says so.",
 		key("memory", text(&memorySize, "Memory, with its unit: K, M, G or T, each 1024 of the one before.")),
 		key("tasks", number(minTasks, maxTasks, "Processes and threads; 16384 when unsaid.")),
 		key("cpu", text(&cpuShare, "Time of processors, in percent of one: 400% is four.")),

@@ -265,6 +265,9 @@ func TestARepositoryThatCannotBecomeTheUsers(t *testing.T) {
 			t.Errorf("%s is not told\n%s", want, got.stderr)
 		}
 	}
+	if said := run(t, w.claudebox("git")); !strings.Contains(said.stdout, "broken: a repository that the agent made is held back") {
+		t.Errorf("claudebox git says %v", said)
+	}
 	ended := run(t, w.claudebox("shell", "--yes", "--", "bash", "-euc", "git -C broken config core.fsmonitor; rm -r broken/.git; git init -q broken; git -C broken commit -qm mended --allow-empty"))
 	if ended.status != 0 || !strings.Contains(ended.stderr, "held back  borrows/.git") {
 		t.Error(ended)

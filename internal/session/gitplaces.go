@@ -2,11 +2,14 @@ package session
 
 import (
 	"errors"
+	"os"
 	"path/filepath"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/linux/beneath"
 	"claudebox/internal/workspace/guard"
 	"claudebox/internal/workspace/handover"
+	"claudebox/internal/workspace/project"
 )
 
 // GitPlace says how a repository of the caller's project and the agent's own git folder for it stand.
@@ -24,17 +27,50 @@ const (
 // GitPlaces hands over what waits between the project's repositories and the agent's, if it can be, and says how they
 // stand then.
 func GitPlaces(c Caller, o Options) ([]GitPlace, error) {
-	request, err := settling(c, o)
+	request, kept, err := settling(c, o)
 	if err != nil {
 		return nil, err
 	}
 	list, err := handover.Settle(request)
+	if len(list) > 0 {
+		list[0].Waits = append(list[0].Waits, heldBack(kept)...)
+	}
 	return list, unsettled(err)
+}
+
+// kept is what is kept for a project, in a folder.
+type kept struct {
+	project project.Project
+	dir     string
+}
+
+// heldBack lists the repositories of the agent's in the project that are not the user's yet.
+func heldBack(k kept) (waits []handover.Wait) {
+	root, err := beneath.Open(k.project.Path)
+	if err != nil {
+		return nil // the project was there a moment ago
+	}
+	defer root.Close()
+	name := handover.Name(k.project.Path)
+	for _, folder := range []string{
+		filepath.Join(k.dir, guard.Folder, name), filepath.Join(k.project.Path, ".git", heldInGit, name),
+	} {
+		sessions, _ := os.ReadDir(folder) // or nothing is held there
+		for _, session := range sessions {
+			for _, r := range guard.Repositories(root, filepath.Join(folder, session.Name())) {
+				waits = append(waits, handover.Wait{
+					About: filepath.Dir(r.Rel),
+					Text:  "a repository that the agent made is held back: it becomes yours when a session here ends",
+				})
+			}
+		}
+	}
+	return waits
 }
 
 // ChooseBranch settles what becomes of a branch that moved on both sides, and returns what still waits there.
 func ChooseBranch(c Caller, o Options, branch string, choice Choice) (GitPlace, error) {
-	request, err := settling(c, o)
+	request, _, err := settling(c, o)
 	if err != nil {
 		return GitPlace{}, err
 	}
@@ -55,23 +91,23 @@ func unsettled(err error) error {
 }
 
 // settling makes the request about the caller's project.
-func settling(c Caller, o Options) (made handover.Request, err error) {
+func settling(c Caller, o Options) (made handover.Request, of kept, err error) {
 	found, dir, err := keptFor(c, o)
 	if err != nil {
-		return made, err
+		return made, of, err
 	}
 	manifest, err := readManifest(c.Manifest)
 	if err != nil {
-		return made, err
+		return made, of, err
 	}
 	if made, err = handoverOf(manifest.Tools, found); err != nil {
-		return made, err
+		return made, of, err
 	}
 	made.Places = found.Places
 	for i := range made.Places {
 		made.Places[i].Folder = filepath.Join(dir, handover.Folder, handover.Name(made.Places[i].Outer))
 	}
-	return made, nil
+	return made, kept{found, dir}, nil
 }
 
 // HasWaiting reports whether commits, repositories or the like wait in an instance, by its folder.

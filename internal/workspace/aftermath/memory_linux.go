@@ -183,32 +183,33 @@ func remember[T any](home, name string, change func([]T) []T) error {
 	return at.Replace(name, cachefile.Encode(list), 0o600)
 }
 
-// with returns a list with more names, sorted, and without those for which gone is true.
-func with(old, added []string, gone func(string) bool) []string {
-	list := slices.Concat(old, added)
-	slices.Sort(list)
-	return slices.DeleteFunc(slices.Compact(list), gone)
-}
-
 // isAbsent reports whether nothing lies at a path. What cannot be looked at counts as there.
 func isAbsent(tree *beneath.Folder, rel string) bool {
 	what, err := tree.Look(rel)
 	return err == nil && what.Kind == beneath.Absent
 }
 
-// rememberHidden writes into a file of the memory what is hidden in a project, and forgets what is not there any more.
-// Folders that tools fill are not forgotten: tools make them again.
+// mostHidden bounds what is remembered of files that are not there any more, in each project.
+const mostHidden = 10_000
+
+// rememberHidden writes into a file of the memory what is hidden in a project. What stays hidden whatever it holds is
+// forgotten when it is not there any more. All else is not: the user may have put it away while a session commits its
+// name, and bring it back; and tools make their folders again.
 func rememberHidden(home, file string, root identity.ID, tree *beneath.Folder, added []string) error {
-	gone := func(rel string) bool { return file != enteredFile && isAbsent(tree, rel) }
 	return remember(home, file, func(list []hidden) []hidden {
-		var names []string
+		names := slices.Clone(added)
 		for _, h := range list {
 			if h.Root == root {
 				names = append(names, h.Names...)
 			}
 		}
 		list = slices.DeleteFunc(slices.Clone(list), func(h hidden) bool { return h.Root == root })
-		if names = with(names, added, gone); len(names) > 0 {
+		slices.Sort(names)
+		names = slices.Compact(names)
+		if file == stayFile || file == hiddenFile && len(names) > mostHidden {
+			names = slices.DeleteFunc(names, func(rel string) bool { return isAbsent(tree, rel) })
+		}
+		if len(names) > 0 {
 			list = append(list, hidden{root, tree.Path(), names})
 		}
 		return list

@@ -74,6 +74,38 @@ func TestASecretThatWasCoveredIsUncovered(t *testing.T) {
 	}
 }
 
+// A secret is away for a session, which commits its name and an empty file. When it is back, it is what it was.
+func TestASecretThatWasAwayIsUncovered(t *testing.T) {
+	const token = "echo ghp_abcdefghijklmnopqrstuvwxyz0123456789 >"
+	const agent = "echo >notes.txt; git add -f notes.txt; git commit -qm notes; rm -f notes.txt"
+	for name, tc := range map[string]struct{ user, away, back string }{
+		"in a stash":        {token + "notes.txt", "git stash -qu", "git stash pop -q"},
+		"elsewhere":         {"echo notes.txt >.gitignore; " + token + "notes.txt", "mv notes.txt ../safe", "mv ../safe notes.txt"},
+		"behind a link":     {"ln -s notes.txt .env; " + token + "notes.txt", "mv notes.txt ../safe", "mv ../safe notes.txt"},
+		"for two sessions":  {token + "notes.txt", "mv notes.txt ../safe", "git reset -q --hard; rm notes.txt"},
+		"and is made again": {token + "notes.txt", "rm notes.txt", token + "notes.txt"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.sh("git init -q; git commit -qm x --allow-empty; " + tc.user)
+			if !w.covered("p", "notes.txt") {
+				t.Fatal("it is not covered at first")
+			}
+			w.session("true")
+			w.sh(tc.away)
+			w.session(agent)
+			w.sh(tc.back)
+			if name == "for two sessions" {
+				w.session("true")
+				w.sh("mv ../safe notes.txt")
+			}
+			if !w.covered("p", "notes.txt") {
+				t.Error("the next session reads it")
+			}
+		})
+	}
+}
+
 // TestATrackedFileBehindALinkToAFolderIsTheAgents goes on with it: it is covered when the user has written to it.
 func TestATrackedFileBehindALinkToAFolderIsTheAgents(t *testing.T) {
 	w := newWorld(t)

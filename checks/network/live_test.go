@@ -439,7 +439,7 @@ func TestTheAgentIsToldWhy(t *testing.T) {
 			"~/.ssh":                   {"no:", "where secrets lie"},
 			"~/there.txt":              {"no:", "not mounted", "claudebox --mount-ro " + u.home + "/there.txt"},
 			"~/not-there.txt":          {"no:", "not mounted", "claudebox --mount-ro " + u.home + "/not-there.txt"},
-			".env":                     {"no:", "is hidden", "rule:    it looks secret", "`show: [\".env\"]`"},
+			".env":                     {"no:", "is hidden", "rule:    it looks secret", "`show: [\"./.env\"]`"},
 			"./kept.txt":               {"yes:", "read-only", "rule:"},
 			"./nothing":                {"yes:", "read-write, if something is there"},
 			"~/.claude/settings.json":  {"yes:"},

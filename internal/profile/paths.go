@@ -123,6 +123,16 @@ func checkGlob(text string) *shape.Fault {
 	return checkSegments(text)
 }
 
+// ExactGlob returns the pattern for one path relative to the project, and what lies below it: a name alone would be one
+// for names at any depth, and an agent may have chosen a name with wildcards.
+func ExactGlob(rel string) string {
+	rel = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, "!", `\!`).Replace(rel)
+	if strings.Contains(rel, "/") {
+		return rel
+	}
+	return "./" + rel
+}
+
 func checkSegments(text string) *shape.Fault {
 	for segment := range strings.SplitSeq(text, "/") {
 		if _, err := path.Match(segment, ""); err != nil {

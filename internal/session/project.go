@@ -310,7 +310,8 @@ func coverSecretsIn(in inputs, source, destination string) (made part, links []s
 			made.StandIns = append(made.StandIns, launch.StandIn{Path: cover.Source, Dir: true})
 		}
 		made.mount(cover)
-		made.note(diag.Name(at) + " looks secret and does not enter; `show: [" + diag.Name(pattern(in, at)) + "]` lets it in")
+		made.note(fmt.Sprintf("%s looks secret and does not enter; `show: [%q]` lets it in", diag.Name(at),
+			profile.ExactGlob(pattern(in, at))))
 	}
 	return made, links, !cut, nil
 }

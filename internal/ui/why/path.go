@@ -128,7 +128,7 @@ func unseen(l launch.Launch, asked Asked) Answer {
 			a.Change = ""
 			covers := m.Kind == plan.ROBind || len(m.Data) == 0 // and hides what the host has
 			if covers && !strings.HasSuffix(m.Why, launch.OtherName) {
-				a.Change = fmt.Sprintf("`show: [%q]` in the profile", rel)
+				a.Change = fmt.Sprintf("`show: [%q]` in the profile", profile.ExactGlob(rel))
 			}
 		}
 	}
@@ -145,6 +145,9 @@ func mountable(m *launch.Mount, asked Asked) string {
 		return "`packages` in the profile, or `nix: {store: full}`"
 	}
 	shown := asked.shown(asked.Path)
+	if strings.Contains(shown, ":") {
+		return "an entry in the profile's mounts: in a flag a colon begins the path inside"
+	}
 	fault, _ := profile.DestinationFault(profile.Tilde(asked.Home, asked.Path))
 	if fault != "" || m != nil && m.Destination == asked.Path {
 		return "`--mount-ro " + shown + ":INSIDE` shows it at another path"

@@ -49,7 +49,7 @@ func (w Within) Answer(question string) (a Answer, ok bool) {
 // host answers for a host. It tells neither the proxy of the user's network nor what this machine is connected to.
 func (w Within) host(word string) (a Answer, ok bool) {
 	h, ok := ParseHost(word)
-	if !ok || len(h.Name) > longestHost || strings.ContainsAny(h.Name, " `'\"\\") {
+	if !ok || len(h.Name) > longestHost || strings.ContainsAny(h.Name, " `'\"\\%") { // % begins a zone, of any text
 		return a, false
 	}
 	l := w.Launch
@@ -129,7 +129,7 @@ func (w Within) path(name string) Answer {
 		a := no(shown+" is hidden, and empty here: its content stays outside. Ask the user for what you need of it",
 			m.Why, "")
 		if rel, below := pathname.Cut(m.Destination, l.Project); below {
-			a.Change = fmt.Sprintf("`show: [%q]` in the profile, from the next session", rel)
+			a.Change = fmt.Sprintf("`show: [%q]` in the profile, from the next session", profile.ExactGlob(rel))
 		}
 		return a
 	case m.Kind == plan.Bind && l.Branch != "" && m.Destination == l.Project:
@@ -169,11 +169,11 @@ func (w Within) unmounted(m *launch.Mount, asked Asked, shown string) Answer {
 	return a
 }
 
-// mayMount reports whether a path could be mounted at its own place.
+// mayMount reports whether a path could be mounted at its own place. In a flag a colon begins another place.
 func mayMount(asked Asked) bool {
 	source, _ := profile.SourceFault(asked.Path)
 	destination, _ := profile.DestinationFault(asked.shown(asked.Path))
-	return source+destination == ""
+	return source+destination == "" && !strings.Contains(asked.Path, ":")
 }
 
 // rights are programs that would need rights which nothing inside has.

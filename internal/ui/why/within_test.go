@@ -1,12 +1,14 @@
 package why_test
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
 	"claudebox/internal/plan"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/ui/why"
+	"claudebox/internal/workspace/project"
 )
 
 func within(tier string) why.Within {
@@ -89,6 +91,29 @@ func TestACommandForTheUserHoldsNothingElse(t *testing.T) {
 			if a, _ := w.Answer(question); a.Change != "" && !strings.Contains(a.Change, odd) {
 				t.Errorf("tier %s, %q: %s", tier, question, a.Change)
 			}
+		}
+	}
+}
+
+// What a user could paste shows, mounts or opens no more than what the question names.
+func TestACommandForTheUserWidensNoMoreThanItSays(t *testing.T) {
+	w := within("inet")
+	for _, name := range []string{".env", "*/.env", "**/.env", "?/[a-z]", "!a/x", `\\*`, "[!a]/k"} {
+		w.Launch.Mounts = append(w.Launch.Mounts, launch.Mount{Kind: plan.ROData, Source: "/x", Destination: "/home/u/p/" + name, Why: launch.WhyHidden})
+		a, _ := w.Answer("path /home/u/p/" + name)
+		text, _, _ := strings.Cut(strings.TrimPrefix(a.Change, "`show: ["), "]` in the profile")
+		pattern, err := strconv.Unquote(text)
+		if err != nil {
+			t.Errorf("%s: %q", name, a.Change)
+		}
+		if !project.Matches([]string{pattern}, name, true) || project.Matches([]string{pattern}, "a/b/.env", true) ||
+			project.Matches([]string{pattern}, "b/.env", true) || project.Matches([]string{pattern}, "b/k", true) {
+			t.Errorf("%s: %q", name, pattern)
+		}
+	}
+	for _, question := range []string{"path /home/u/.ssh:/mnt/x", "path /srv/a:/mnt/b", "host 2606:4700::1%;{id,/x}", "host [fe80::1%$(id)]:443"} {
+		if a, _ := w.Answer(question); strings.Contains(a.Change, "--mount") || strings.Contains(a.Answered(), "%") {
+			t.Errorf("%q: %s", question, a.Answered())
 		}
 	}
 }

@@ -261,16 +261,19 @@ func bothWays(sent, received int64) string {
 	return amount(sent) + " sent, " + amount(received) + " received"
 }
 
-// refused says in one line what was refused, the most frequent first.
+// refused says in one line what was refused, the most frequent first. The same reason of several in a row is said once.
 func refused(r helper.Report) string {
 	var parts []string
-	others := r.More
-	for i, one := range r.Refused {
-		if i < shown {
-			parts = append(parts, fmt.Sprintf("%d × %s (%s)", one.Count, escaped(one.What), escaped(one.Why)))
-		} else {
-			others += one.Count
+	others, listed := r.More, r.Refused[:min(len(r.Refused), shown)]
+	for i, one := range listed {
+		text := fmt.Sprintf("%d × %s", one.Count, escaped(one.What))
+		if i == len(listed)-1 || listed[i+1].Why != one.Why {
+			text += " (" + escaped(one.Why) + ")"
 		}
+		parts = append(parts, text)
+	}
+	for _, one := range r.Refused[len(listed):] {
+		others += one.Count
 	}
 	if others > 0 {
 		parts = append(parts, fmt.Sprintf("%d × others", others))

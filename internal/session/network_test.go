@@ -40,6 +40,23 @@ func TestWhatIsToldOfTheNetworkIsPrintable(t *testing.T) {
 	}
 }
 
+func TestTheReasonOfSeveralRefusalsIsSaidOnce(t *testing.T) {
+	r := helper.Report{Refused: []helper.Refused{
+		{What: "a.test", Why: "not listed", Count: 2}, {What: "b.test", Why: "not listed", Count: 1},
+		{What: "c.test", Why: "private", Count: 1}, {What: "d.test", Why: "not listed", Count: 1},
+	}}
+	const want = "2 × a.test, 1 × b.test (not listed), 1 × c.test (private), 1 × d.test (not listed)"
+	if got := refused(r); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	for range shown {
+		r.Refused = append(r.Refused, helper.Refused{What: "e.test", Why: "not listed", Count: 1})
+	}
+	if got := refused(r); !strings.HasSuffix(got, "1 × e.test (not listed), 4 × others") {
+		t.Errorf("got %q", got)
+	}
+}
+
 // A log that is a pipe would hold the launch until somebody reads it.
 func TestALogThatIsAPipeWithoutAReaderIsRefused(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "log")

@@ -42,8 +42,10 @@ func TestWhatIsToldOfTheNetworkIsPrintable(t *testing.T) {
 
 func TestTheReasonOfSeveralRefusalsIsSaidOnce(t *testing.T) {
 	r := helper.Report{Refused: []helper.Refused{
-		{What: "a.test", Why: "not listed", Count: 2}, {What: "b.test", Why: "not listed", Count: 1},
-		{What: "c.test", Why: "private", Count: 1}, {What: "d.test", Why: "not listed", Count: 1},
+		{What: "a.test", Why: "not listed", Count: 2},
+		{What: "b.test", Why: "not listed", Count: 1},
+		{What: "c.test", Why: "private", Count: 1},
+		{What: "d.test", Why: "not listed", Count: 1},
 	}}
 	const want = "2 × a.test, 1 × b.test (not listed), 1 × c.test (private), 1 × d.test (not listed)"
 	if got := refused(r); got != want {

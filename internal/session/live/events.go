@@ -62,6 +62,8 @@ const (
 	burst      = 20   // events of one kind at once
 	perSecond  = 2    // and after that
 	sumEvery   = 5 * time.Second
+	mostText   = 5000    // bytes of a text: no path is longer
+	mostAtOnce = 1 << 19 // bytes of the events in an answer, about
 )
 
 // Events are those of one session, as a person can read them: what happens again and again is told when its count has
@@ -146,6 +148,7 @@ func (f *flow) take() bool {
 // add puts an event into the list. It is called with the lock held.
 func (l *Events) add(e Event) {
 	l.count++
+	e.What, e.Why = e.What[:min(len(e.What), mostText)], e.Why[:min(len(e.Why), mostText)]
 	e.N, e.Time = l.count, time.Now()
 	l.list = append(l.list, e)
 	if len(l.list) > mostEvents {
@@ -182,7 +185,7 @@ func (l *Events) End() {
 	}
 }
 
-// After waits until there are events after the one with number n, and returns them. refresh is called before each look,
+// After waits until there are events after the one with number n, and returns as many as an answer holds. refresh is called before each look,
 // as some events are only known to who asks for them. It waits for two seconds at most.
 func (l *Events) After(n int, refresh func()) []Event {
 	for deadline := time.Now().Add(longest); ; {
@@ -190,7 +193,7 @@ func (l *Events) After(n int, refresh func()) []Event {
 		l.mu.Lock()
 		l.told(false)
 		at, _ := slices.BinarySearchFunc(l.list, n+1, func(e Event, n int) int { return cmp.Compare(e.N, n) })
-		list := slices.Clone(l.list[at:])
+		list := slices.Clone(fitting(l.list[at:]))
 		if l.woken == nil {
 			l.woken = make(chan struct{})
 		}
@@ -205,6 +208,18 @@ func (l *Events) After(n int, refresh func()) []Event {
 		case <-time.After(wait):
 		}
 	}
+}
+
+// fitting returns the first events, as many as an answer holds. JSON has six bytes for what is no text.
+func fitting(list []Event) []Event {
+	const others, escaped = 500, 6
+	room := mostAtOnce
+	for n, e := range list {
+		if room -= others + escaped*(len(e.What)+len(e.Why)); room < 0 {
+			return list[:n]
+		}
+	}
+	return list
 }
 
 const (

@@ -2,6 +2,7 @@ package live
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -82,5 +83,29 @@ func TestAFolderThatOthersMayEnterIsRefused(t *testing.T) {
 		if _, _, err := List(home); err == nil {
 			t.Errorf("%s: it lists", name)
 		}
+	}
+}
+
+// An agent's names are as long as a path can be, and of any bytes: who began to watch late read no answer.
+func TestLongNamesHideNoEvents(t *testing.T) {
+	home := t.TempDir()
+	var events Events
+	for n := range burst {
+		for _, kind := range []Kind{Held, Commits, Used, Stopped, Reached} {
+			events.Add(Event{Kind: kind, What: fmt.Sprint(n, strings.Repeat("/\xff", 2000)), Why: strings.Repeat("\xff", 1<<20)})
+		}
+	}
+	events.End()
+	s, err := Serve(home, Info{}, func(q Question) Answer { return Answer{Events: events.After(*q.After, func() {})} })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for last, kind := 0, Kind(""); kind != Ended; {
+		a, err := Ask(home, s.ID(), Question{After: &last})
+		if err != nil || len(a.Events) == 0 || a.Events[0].N != last+1 {
+			t.Fatalf("after %d: %d events, %v", last, len(a.Events), err)
+		}
+		last, kind = a.Events[len(a.Events)-1].N, a.Events[len(a.Events)-1].Kind
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -44,6 +45,7 @@ const (
 	programsEvery = 50 * time.Millisecond
 	firstWords    = 8
 	longestWord   = 200 // bytes
+	longestLine   = 16 << 10
 )
 
 // openRecord opens the file of --record, outside of what the agent may write to.
@@ -106,7 +108,7 @@ func (c *recorder) look(init int, known map[int][]byte) {
 		}
 	}
 	for _, pid := range all {
-		line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		line, err := commandLine(pid)
 		if err != nil || len(line) == 0 || bytes.Equal(line, known[pid]) {
 			continue
 		}
@@ -114,6 +116,16 @@ func (c *recorder) look(init int, known map[int][]byte) {
 		words := strings.Split(strings.TrimSuffix(string(line), "\x00"), "\x00")
 		c.write(recorded{Event: live.Event{Time: time.Now(), Kind: program}, Words: c.masked(words)})
 	}
+}
+
+// commandLine reads the beginning of a process's command line. All of it has megabytes, of each process inside.
+func commandLine(pid int) ([]byte, error) {
+	file, err := os.Open(fmt.Sprintf("/proc/%d/cmdline", pid))
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return io.ReadAll(io.LimitReader(file, longestLine))
 }
 
 // masked returns the first words of a command line, without what looks like a secret.

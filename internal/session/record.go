@@ -118,14 +118,19 @@ func (c *recorder) look(init int, known map[int][]byte) {
 	}
 }
 
-// commandLine reads the beginning of a process's command line. All of it has megabytes, of each process inside.
+// commandLine reads the beginning of a process's command line, in whole words, as a part of a secret is not known for
+// one. All of it can be megabytes, of each process inside.
 func commandLine(pid int) ([]byte, error) {
 	file, err := os.Open(fmt.Sprintf("/proc/%d/cmdline", pid))
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	return io.ReadAll(io.LimitReader(file, longestLine))
+	line, err := io.ReadAll(io.LimitReader(file, longestLine))
+	if end := bytes.LastIndexByte(line, 0); len(line) == longestLine && end > 0 {
+		line = line[:end]
+	}
+	return line, err
 }
 
 // masked returns the first words of a command line, without what looks like a secret.

@@ -185,8 +185,8 @@ func (l *Events) End() {
 	}
 }
 
-// After waits until there are events after the one with number n, and returns as many as an answer holds. refresh is called before each look,
-// as some events are only known to who asks for them. It waits for two seconds at most.
+// After waits until there are events after the one with number n, and returns as many as an answer holds. refresh is
+// called before each look, as some events are only known to who asks for them. It waits for two seconds at most.
 func (l *Events) After(n int, refresh func()) []Event {
 	for deadline := time.Now().Add(longest); ; {
 		refresh()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -14,7 +15,9 @@ import (
 	"time"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/linux/pathname"
 	"claudebox/internal/linux/proctree"
+	"claudebox/internal/plan"
 	"claudebox/internal/secret/leak"
 	"claudebox/internal/session/live"
 )
@@ -50,8 +53,12 @@ const (
 
 // openRecord opens the file of --record, outside of what the agent may write to.
 func (r *running) openRecord() error {
-	if r.options.Record == "" {
-		return nil
+	err := r.judgeLog("network log", r.options.NetworkLog)
+	if r.options.Record == "" || err != nil {
+		return err
+	}
+	if err := r.judgeLog("record", r.options.Record); err != nil {
+		return err
 	}
 	file, err := logFile("record", r.absolute(r.options.Record), r.project.Path)
 	if err != nil {
@@ -64,6 +71,21 @@ func (r *running) openRecord() error {
 	for _, v := range r.Launch.Env {
 		if v.Value != "" && v.Masked() != v.Value {
 			r.record.secrets = append(r.record.secrets, v.Value)
+		}
+	}
+	return nil
+}
+
+// judgeLog refuses a log, if there is one, in what the agent may write to: it could write there, too.
+func (r *running) judgeLog(what, file string) error {
+	if file == "" {
+		return nil
+	}
+	file = r.absolute(file)
+	for _, m := range r.Launch.Mounts {
+		if m.Kind == plan.Bind && pathname.Below(canonical(filepath.Dir(file)), canonical(m.Source)) {
+			return diag.Errorf("write the "+what+" "+file, "write it to a place that the agent cannot write to",
+				"the agent can change what is in %s (%s)", diag.Name(m.Source), m.Why)
 		}
 	}
 	return nil

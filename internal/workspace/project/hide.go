@@ -110,6 +110,9 @@ func (v *view) hideAll() error {
 			"remove those that you did not make, name their folder in `hide`, or in `show` what is none",
 			"%d files look secret, %s among them; %d can be covered", len(all), diag.Name(all[0]), hideLimit)
 	}
+	if len(v.committed) > 0 {
+		v.note(false, "git has %s, so the agent can read it; to hide it all the same, name it in `hide`", v.committed)
+	}
 	if len(v.hidden) > 0 {
 		v.note(false, "hidden inside; a profile's `show` opens them: %s", v.hidden)
 	}
@@ -165,7 +168,14 @@ func (v *view) isSecret(f survey.File, looked *int) bool {
 // repository's common folder. What the profile's `hide` names is hidden although git has it.
 func (v *view) hideOne(rel string) error {
 	asked := Matches(v.Hide, rel, true)
-	if v.shown(rel) || !asked && v.known(rel) {
+	if v.shown(rel) {
+		return nil
+	}
+	if !asked && v.known(rel) {
+		content, err := v.tree.Read(rel, secretfile.Limit)
+		if err == nil && secretfile.Holds(content) && !slices.Contains(v.committed, rel) {
+			v.committed = append(v.committed, rel)
+		}
 		return nil
 	}
 	if parts := strings.Split(rel, "/"); len(parts) > hideDepth {

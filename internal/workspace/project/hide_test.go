@@ -96,6 +96,20 @@ func TestWhatHideNamesIsHidden(t *testing.T) {
 	}
 }
 
+// A secret that git has stays readable, and is named.
+func TestASecretThatGitHasIsNamed(t *testing.T) {
+	const note = "git has .env, so the agent can read it"
+	for content, named := range map[string]bool{"DB_PASSWORD=hunter2xyz9\n": true, "PORT=3000\n": false} {
+		w := newWorld(t)
+		w.repo("p", "x")
+		w.write("p/.env", content)
+		w.git("p", "add", ".env")
+		if p := w.open("p"); strings.Contains(notes(p), note) != named || len(p.Hidden) > 0 {
+			t.Errorf("%q: hidden %q, notes %q", content, p.Hidden, notes(p))
+		}
+	}
+}
+
 // TestWhatProtectNamesIsReadOnly though git tracks it, and is not said to be named by git (attack f12).
 func TestWhatProtectNamesIsReadOnly(t *testing.T) {
 	w := newWorld(t)

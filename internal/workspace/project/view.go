@@ -36,6 +36,7 @@ type view struct {
 	learnt map[[2]string]bool // files of configuration, each with a working tree for which it was read
 
 	stayHidden, wereHidden []string // by earlier sessions, see [Memory]
+	committed              []string // secrets that git has
 }
 
 // look walks the project, reads its git folders and indexes, and lists what is to be protected or hidden. Each step

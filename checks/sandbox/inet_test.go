@@ -80,6 +80,7 @@ func TestAKilledClaudeboxLeavesNoNetworkBehind(t *testing.T) {
 		killAfter(t, cmd, delay)
 		wantNobodyLeft(t, cmd, delay)
 	}
+	succeed(t, w.session("true")) // it removes what they left
 	err := filepath.WalkDir(w.home, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil && (strings.Contains(path, "/.nix-trial-") || strings.HasSuffix(path, "/nix/main/work/work")) {
 			return nil // folders of overlays, which the kernel closed

@@ -34,9 +34,10 @@ var (
 var brokerProxy = regexp.MustCompile(`http://claudebox:[A-Z0-9]+@127\.0\.0\.1:\d+`)
 
 // ofALaunch is what each launch makes anew: placeholders of secrets, folders for
-// what is held back, and the certificates of its broker, which a script by hand
-// does not have.
-var ofALaunch = regexp.MustCompile(`cbx[a-z2-7]{30}|(?m)^d\S+ \d+ \d+ /run/claudebox/held/\S+ .*\n|^-r--r--r-- \d+ \d+ /etc/ssl/certs/(claudebox|ca-certificates)\.crt .*\n`)
+// what is held back, the socket for the agent's questions, and the certificates
+// of its broker, which a script by hand does not have.
+var ofALaunch = regexp.MustCompile(`cbx[a-z2-7]{30}|(?m)^d\S+ \d+ \d+ /run/claudebox/held/\S+ .*\n|^-r--r--r-- \d+ \d+ /etc/ssl/certs/(claudebox|ca-certificates)\.crt .*\n|` +
+	`^.* /run/claudebox/why\b.*\n|^(d\S+ \d+) \d+ (?:/run/claudebox) .*\n`)
 
 func comparable(text string) string {
 	for _, of := range []*regexp.Regexp{ids, resolver, ofALaunch} {

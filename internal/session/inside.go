@@ -30,6 +30,9 @@ func askingOf(in inputs) (made part, err error) {
 	if err != nil {
 		return made, err
 	}
+	if _, err := os.Stat(program); err != nil {
+		return made, nil //nolint:nilerr // claudebox stands alone, without what belongs to it: the agent cannot ask
+	}
 	made.mount(
 		launch.Mount{Kind: plan.ROBind, Source: program, Destination: ask.Program, Why: plan.Base},
 		launch.Mount{

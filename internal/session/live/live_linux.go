@@ -60,6 +60,7 @@ const (
 	patience   = 5 * time.Second
 
 	lastAnswers = 200 * time.Millisecond
+	beginning   = 2 * time.Second // within which a socket under the name of an unfinished one is listened on
 )
 
 // Server answers for one session. The zero Server does nothing.
@@ -78,6 +79,7 @@ func Serve(home string, info Info, answer func(Question) Answer) (s Server, err 
 		return s, diag.Wrap("make "+filepath.Join(home, folder), err, "make its folder writable for you alone")
 	}
 	defer dir.Close()
+	sweep(dir)
 	info.ID = strings.ToLower(rand.Text()[:8])
 	// Under another name at first: a socket that nobody listens on yet looks like one that was left behind.
 	at := within(dir, unfinished+info.ID)
@@ -97,6 +99,24 @@ func Serve(home string, info Info, answer func(Question) Answer) (s Server, err 
 		serve(c.(*net.UnixConn), info, answer)
 	})
 	return s, nil
+}
+
+// sweep removes the sockets of sessions that were killed.
+func sweep(dir *os.File) {
+	names, _ := dir.Readdirnames(-1)
+	for _, name := range names {
+		c, err := net.DialTimeout("unix", within(dir, name), patience)
+		if err == nil {
+			c.Close()
+			continue
+		}
+		var st unix.Stat_t
+		_ = unix.Fstatat(int(dir.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW)
+		isNew := strings.HasPrefix(name, unfinished) && time.Since(time.Unix(st.Mtim.Unix())) < beginning
+		if errors.Is(err, unix.ECONNREFUSED) && !isNew {
+			_ = unix.Unlinkat(int(dir.Fd()), name, 0)
+		}
+	}
 }
 
 func serve(c *net.UnixConn, info Info, answer func(Question) Answer) {

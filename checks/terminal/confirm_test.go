@@ -3,12 +3,14 @@
 package terminal_test
 
 import (
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"claudebox/internal/ui/audit"
 )

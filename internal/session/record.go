@@ -28,6 +28,7 @@ type recorder struct {
 	secrets []string // values that are not written
 
 	mu     sync.Mutex
+	size   int // in bytes
 	failed error
 	ended  chan struct{}
 	both   sync.WaitGroup
@@ -46,6 +47,7 @@ const (
 	// programsEvery is how often the processes inside are looked at. A program that ends sooner may not be seen: the
 	// kernel tells an ordinary user of no program that begins.
 	programsEvery = 50 * time.Millisecond
+	mostRecord    = 64 << 20 // bytes
 	firstWords    = 8
 	longestWord   = 200 // bytes
 	longestLine   = 16 << 10
@@ -175,10 +177,18 @@ func (c *recorder) write(line recorded) {
 	text, err := json.Marshal(line)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err == nil {
-		_, err = c.file.Write(append(live.ASCII(text), '\n'))
+	if c.size > mostRecord && line.Kind != live.Ended || c.failed != nil {
+		return
 	}
-	c.failed = errors.Join(c.failed, err)
+	if c.size > mostRecord {
+		text = []byte(`{"event":"more","why":"the record has its full size: the rest was left out"}`)
+	}
+	if err == nil {
+		text = append(live.ASCII(text), '\n')
+		c.size += len(text)
+		_, err = c.file.Write(text)
+	}
+	c.failed = err
 }
 
 // endRecord ends the record after the events, with what the session changed.

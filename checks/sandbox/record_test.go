@@ -54,7 +54,7 @@ func TestARecordTellsWhatHappened(t *testing.T) {
 		t.Errorf("the last line is %s", kinds[len(kinds)-1])
 	}
 	refused := run(t, w.session("true", "--record", "here"))
-	if refused.status == 0 || !strings.Contains(refused.stderr, "write it to a place outside of the project") {
+	if refused.status == 0 || !strings.Contains(refused.stderr, "write it to a place that the agent cannot write to") {
 		t.Errorf("in the project: %v", refused)
 	}
 }

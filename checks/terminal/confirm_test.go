@@ -3,14 +3,12 @@
 package terminal_test
 
 import (
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"claudebox/internal/ui/audit"
 )
@@ -55,17 +53,16 @@ func TestTheAnswerDecides(t *testing.T) {
 // The user fills in a file while being asked, or another agent makes one.
 func TestASecretFileIsMadeWhileTheQuestionIsAsked(t *testing.T) {
 	w := newWorld(t)
-	w.profile(t, "probe", `agent: {command: [bash, -c, "printf \"in%s: %s\" side $(cat .env)", `+w.home+`]}`)
+	w.profile(t, "probe", `agent: {command: [bash, -c, "printf \"sa%s: %s\" w $(cat .env)", `+w.home+`]}`)
 	c := on(t, w.claudebox())
 	c.await(t, question)
 	write(t, filepath.Join(w.project, ".env"), "NEW-SECRET")
 	c.press(t, "y\n")
-	if !eventually(func() bool { return strings.Contains(c.text(), "inside:") || strings.Count(c.text(), question) == 2 }) {
+	if !eventually(func() bool { return strings.Contains(c.text(), "saw:") || strings.Count(c.text(), question) == 2 }) {
 		t.Fatal(c.text())
 	}
-	// What it says has changed. What is typed before it listens is thrown away.
-	for end := time.Now().Add(patience); !strings.Contains(c.text(), "inside:") && time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
-		_, _ = io.WriteString(c.master, "y\n") // it may have ended
+	if !strings.Contains(c.text(), "saw:") {
+		c.press(t, "y\n") // what it says has changed
 	}
 	if got := c.end(t); got != 0 || strings.Contains(c.text(), "NEW-SECRET") {
 		t.Errorf("status %d\n%s", got, c.text())

@@ -103,17 +103,13 @@ func TestAnEditorDrivesASessionByTheAgentClientProtocol(t *testing.T) {
 	if got := e.answer(t, 4); !strings.Contains(string(got), "cancelled") {
 		t.Errorf("the cancelled turn ends with %s", got)
 	}
-	if status, stderr := e.leave(t); status != 0 {
-		t.Errorf("status %d\n%s", status, stderr)
-	}
+	e.leaves(t)
 	again := w.edit(t, w.command(t))
 	again.greet(t)
 	again.call(t, 2, "session/load", map[string]any{"sessionId": session.SessionID, "cwd": w.project, "mcpServers": []any{}})
 	again.say(t, 3, session.SessionID, "and now")
 	again.answer(t, 3)
-	if status, stderr := again.leave(t); status != 0 {
-		t.Errorf("status %d\n%s", status, stderr)
-	}
+	again.leaves(t)
 	requests := w.model.Requests()
 	if last := requests[len(requests)-1].Text(); !strings.Contains(last, "Five.") || !strings.Contains(last, "and now") {
 		t.Error("the loaded conversation lacks what was said")
@@ -265,7 +261,5 @@ func TestWhatReadsAnAgentsMessagesHasNoRights(t *testing.T) {
 	if found != 1 {
 		t.Errorf("%d such processes among %s", found, children)
 	}
-	if status, stderr := e.leave(t); status != 0 {
-		t.Errorf("status %d\n%s", status, stderr)
-	}
+	e.leaves(t)
 }

@@ -190,6 +190,14 @@ func (e *editor) leave(t *testing.T) (status int, stderr string) {
 	return e.end(t)
 }
 
+// leaves is [editor.leave] where the status must be 0.
+func (e *editor) leaves(t *testing.T) {
+	t.Helper()
+	if status, stderr := e.leave(t); status != 0 {
+		t.Errorf("status %d\n%s", status, stderr)
+	}
+}
+
 // end waits for the end, after which nothing may come on standard output but messages.
 func (e *editor) end(t *testing.T) (status int, stderr string) {
 	t.Helper()
@@ -243,17 +251,13 @@ func TestAnEditorsExtensionDrivesASession(t *testing.T) {
 	if got := e.result(t); got.text() != "After the cancel." {
 		t.Errorf("after the cancel: %s", got.line)
 	}
-	if status, stderr := e.leave(t); status != 0 {
-		t.Errorf("status %d\n%s", status, stderr)
-	}
+	e.leaves(t)
 	again := w.edit(t, w.command(t, append([]string{program, "--resume", first.SessionID}, streamed...)...))
 	again.prompt(t, "and now")
 	if got := again.result(t); got.text() != "Resumed." || got.IsError {
 		t.Errorf("resumed: %s", got.line)
 	}
-	if status, stderr := again.leave(t); status != 0 {
-		t.Errorf("status %d\n%s", status, stderr)
-	}
+	again.leaves(t)
 	requests := w.model.Requests()
 	if last := requests[len(requests)-1].Text(); !strings.Contains(last, "Five.") || !strings.Contains(last, "go on") {
 		t.Error("the resumed conversation lacks what was said")

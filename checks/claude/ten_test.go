@@ -5,8 +5,8 @@ package claude_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http/httptest"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -39,10 +39,10 @@ func TestTenAgentsWorkOnTenBranchesAtOnce(t *testing.T) {
 		)
 		server := httptest.NewServer(model)
 		t.Cleanup(server.Close)
-		profile := w.onBranch(t, n, server.URL)
-		branch := fmt.Sprintf("b%d", n)
+		cmd := w.onBranch(n, server.URL).command(t, "--branch", fmt.Sprintf("b%d", n), "-p", "please begin")
 		all.Go(func() {
-			results[n] = w.printBy(t, profile, "--branch", branch)
+			status, stdout, stderr := trial.Run(t, cmd)
+			results[n] = outcome{stdout, stderr, status}
 			if err := model.Err(); err != nil {
 				t.Errorf("agent %d: %v", n, err)
 			}
@@ -71,37 +71,17 @@ func TestTenAgentsWorkOnTenBranchesAtOnce(t *testing.T) {
 	}
 }
 
-// onBranch writes the profile of one agent, whose model is a gateway of this machine, in a network of its own.
-func (w *world) onBranch(t *testing.T, n int, address string) (file string) {
-	t.Helper()
+// onBranch is the user with a profile for one of several agents, whose model is a gateway of this machine, in a network
+// of its own.
+func (w *world) onBranch(n int, address string) *world {
+	one := *w
+	one.profile, one.network = fmt.Sprintf(".config/claudebox/profiles/agent%d.yaml", n), "inet"
 	_, port, _ := strings.Cut(strings.TrimPrefix(address, "http://"), ":")
-	said := map[string]any{
-		"name": fmt.Sprintf("agent%d", n), "extends": "default", "network": "inet", "nix": map[string]string{"daemon": "off"},
-		"ports": map[string]any{"out": []json.Number{json.Number(port)}},
-		"env": map[string]string{
-			"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "CLAUDE_CODE_DISABLE_OFFICIAL_MARKETPLACE_AUTOINSTALL": "1",
-		},
+	one.more = map[string]any{"name": fmt.Sprintf("agent%d", n), "ports": map[string]any{"out": []json.Number{json.Number(port)}}}
+	one.env, one.constants = maps.Clone(w.env), maps.Clone(w.constants)
+	one.env["ANTHROPIC_BASE_URL"] = address
+	for _, name := range []string{"ANTHROPIC_BASE_URL", "NO_PROXY", "HTTP_PROXY", "HTTPS_PROXY"} {
+		delete(one.constants, name)
 	}
-	text, err := json.Marshal(said)
-	if err != nil {
-		t.Fatal(err)
-	}
-	name := fmt.Sprintf(".config/claudebox/profiles/agent%d.yaml", n)
-	w.write(t, name, string(text))
-	w.write(t, fmt.Sprintf("gateway%d", n), address)
-	return filepath.Join(w.home, name)
-}
-
-// printBy runs the agent of a profile on one prompt.
-func (w *world) printBy(t *testing.T, profile string, words ...string) outcome {
-	own := []string{"--profile", profile, "--yes"}
-	cmd := exec.CommandContext(t.Context(), program(t, "CLAUDEBOX_BIN"), append(append(own, words...), "-p", "please begin")...)
-	cmd.Dir, cmd.WaitDelay = w.project, patience
-	for name, value := range w.env {
-		cmd.Env = append(cmd.Env, name+"="+value)
-	}
-	gateway := w.read(t, "gateway"+strings.TrimSuffix(strings.TrimPrefix(filepath.Base(profile), "agent"), ".yaml"))
-	cmd.Env = append(cmd.Env, "ANTHROPIC_BASE_URL="+gateway)
-	status, stdout, stderr := trial.Run(t, cmd)
-	return outcome{stdout, stderr, status}
+	return &one
 }

@@ -35,7 +35,8 @@ type world struct {
 	home, project string
 	model         *script.Server
 	env           map[string]string
-	network       string            // the profile's tier
+	profile       string            // its file, below the home
+	network       string            // the tier of it
 	constants     map[string]string // the profile's env
 	more          map[string]any    // what else the profile says
 }
@@ -47,7 +48,7 @@ type world struct {
 func newWorld(t *testing.T, turns ...script.Turn) *world {
 	t.Helper()
 	home := trial.Home(t, "claudebox-e2e-")
-	w := &world{home: home, project: filepath.Join(home, "project"), model: script.New(turns...)}
+	w := &world{home: home, project: filepath.Join(home, "project"), model: script.New(turns...), profile: ownProfile}
 	server := httptest.NewServer(w.model)
 	t.Cleanup(func() {
 		server.Close()
@@ -148,7 +149,7 @@ func (w *world) writeProfile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.write(t, ownProfile, string(profile))
+	w.write(t, w.profile, string(profile))
 }
 
 // git runs git in the project, with nothing of the machine's configuration,
@@ -180,7 +181,7 @@ func (w *world) command(t *testing.T, words ...string) *exec.Cmd {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
 	w.writeProfile(t)
-	own := []string{"--profile", filepath.Join(w.home, ownProfile), "--yes"}
+	own := []string{"--profile", filepath.Join(w.home, w.profile), "--yes"}
 	cmd := exec.CommandContext(ctx, program(t, "CLAUDEBOX_BIN"), append(own, words...)...)
 	cmd.Dir, cmd.WaitDelay = w.project, patience
 	for name, value := range w.env {

@@ -9,16 +9,21 @@ import (
 	"testing"
 )
 
-// userPages are read by people who use claudebox: README and docs/, but for what is written for developers and auditors.
-func userPages(t *testing.T) (files []string) {
+// documents are what a person reads first.
+func documents(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob("../../docs/*.md")
 	if err != nil || len(files) < 8 {
 		t.Fatal(files, err)
 	}
-	others := []string{"architecture.md", "assurance.md", "glossary.md"}
-	files = slices.DeleteFunc(files, func(file string) bool { return slices.Contains(others, filepath.Base(file)) })
 	return append(files, "../../README.md")
+}
+
+// userPages are those of the documents that are for people who use claudebox, not for developers and auditors.
+func userPages(t *testing.T) []string {
+	t.Helper()
+	others := []string{"architecture.md", "assurance.md", "glossary.md"}
+	return slices.DeleteFunc(documents(t), func(file string) bool { return slices.Contains(others, filepath.Base(file)) })
 }
 
 var (

@@ -20,16 +20,6 @@ type block struct {
 	file, language, text string
 }
 
-// documents are what a person reads first.
-func documents(t *testing.T) []string {
-	t.Helper()
-	files, err := filepath.Glob("../../docs/*.md")
-	if err != nil || len(files) < 8 {
-		t.Fatal(files, err)
-	}
-	return append(files, "../../README.md")
-}
-
 var fence = regexp.MustCompile("(?ms)^```([a-z]*)\n(.*?)^```$")
 
 func blocks(t *testing.T) []block {

@@ -107,7 +107,12 @@ func newAllowHostCommand(sys System) *cobra.Command {
 	}
 	c := sys.prints("allow-host HOST[:PORT]… | --refused", "Add hosts to the list of your profile", allowHostLong,
 		words, nil)
-	c.RunE = func(c *cobra.Command, hosts []string) error {
+	c.RunE = func(c *cobra.Command, hosts []string) (err error) {
+		if refused {
+			if hosts, err = session.RefusedHosts(sys.Caller(), o); err != nil || len(hosts) == 0 {
+				return sys.print("no host that could be listed was refused in the last session here\n", err)
+			}
+		}
 		if !c.Flags().Changed(sessionFlag) {
 			return sys.print(allowHosts(sys, o, hosts))
 		}
@@ -131,17 +136,8 @@ const (
 	everySession = "here"
 )
 
-// noneRefused is said where --refused finds nothing.
-const noneRefused = "no host that could be listed was refused in the last session here\n"
-
-// allowHosts adds hosts to the user's profile, and lets the sessions that run reach them. If there are none, they are
-// those that the last session here was refused.
+// allowHosts adds hosts to the user's profile, and lets the sessions that run reach them.
 func allowHosts(sys System, o session.Options, hosts []string) (said string, err error) {
-	if len(hosts) == 0 {
-		if hosts, err = session.RefusedHosts(sys.Caller(), o); err != nil || len(hosts) == 0 {
-			return noneRefused, err
-		}
-	}
 	more, err := session.AllowHosts(sys.Caller(), o, hosts)
 	if err != nil {
 		return "", err
@@ -175,11 +171,6 @@ func confirmHosts(sys System, o session.Options, hosts []string, question string
 
 // allowInSessions lets sessions that run reach hosts, and writes nothing.
 func allowInSessions(sys System, o session.Options, id string, hosts []string) (said string, err error) {
-	if len(hosts) == 0 {
-		if hosts, err = session.RefusedHosts(sys.Caller(), o); err != nil || len(hosts) == 0 {
-			return noneRefused, err
-		}
-	}
 	running, err := session.LiveSessions(sys.Caller(), o, id)
 	if err != nil {
 		return "", err

@@ -29,6 +29,7 @@ import (
 	"claudebox/internal/plan"
 	"claudebox/internal/plan/resolve"
 	"claudebox/internal/profile"
+	"claudebox/internal/sandbox/ask"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/secret/leak"
 	"claudebox/internal/workspace/handover"
@@ -260,6 +261,7 @@ func lookAtState(in inputs) (state.Instance, error) {
 			Home: in.folders.Home, UserHome: in.Facts.Home, Config: in.movedConfig(),
 			Trusted: slices.Compact([]string{in.project.Path, in.project.Dir}),
 			Status:  "claudebox " + p.Profile + " · " + p.Network.Tier, Servers: p.MCP,
+			Refusals: ask.Program + " --" + ask.Refusals,
 		},
 		Later: true, UID: in.Facts.UID, Kind: state.Kind(p.State), Root: in.project.InstanceRoot,
 		Caches: plan.CacheFolders(),

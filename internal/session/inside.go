@@ -14,6 +14,7 @@ import (
 
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/accept"
+	"claudebox/internal/linux/sockets"
 	"claudebox/internal/nix/devshell"
 	"claudebox/internal/plan"
 	"claudebox/internal/sandbox/ask"
@@ -72,26 +73,23 @@ const (
 // answerInside begins to answer questions from inside. They are bounded in size, rate and time, and answered by the
 // launch alone.
 func (r *running) answerInside() error {
-	removeLeft(filepath.Join(r.Instance.Dir, whyPrefix+"*"))
 	dir, err := os.Open(r.Instance.Dir)
 	if err != nil {
 		return err
 	}
 	defer dir.Close()
-	at := fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), whyName(false)) // short, as sockets need it (unix(7))
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: at, Net: "unix"})
+	removeLeft(dir, whyPrefix)
+	l, err := sockets.Listen(dir, whyName(false))
 	if err != nil {
 		return diag.Wrap("answer questions from inside, in "+r.Instance.Dir, err, "make that folder writable for you")
 	}
-	l.SetUnlinkOnClose(false)
 	r.replies.listener, r.replies.file = l, filepath.Join(r.Instance.Dir, whyName(false))
 	const owners = 0o600
-	if err := os.Chmod(at, owners); err != nil {
+	if err := os.Chmod(sockets.At(dir, whyName(false)), owners); err != nil {
 		return err
 	}
 	home := canonical(r.Facts.Home)
 	go accept.Each(l, make(chan struct{}, mostAsking), func(c net.Conn) { //nolint:errcheck // it was closed
-		defer c.Close()
 		_ = c.SetDeadline(time.Now().Add(askTime))
 		question, err := bufio.NewReader(io.LimitReader(c, ask.Longest)).ReadString('\n')
 		if err == nil {
@@ -146,14 +144,7 @@ func (a *answering) close() {
 	}
 }
 
-// removeLeft removes the sockets of a pattern that belong to sessions which were killed.
-func removeLeft(pattern string) {
-	left, _ := filepath.Glob(pattern)
-	for _, name := range left {
-		if conn, err := net.DialTimeout("unix", name, time.Second); err == nil {
-			conn.Close()
-		} else {
-			_ = os.Remove(name)
-		}
-	}
+// removeLeft removes the sockets with a prefix in a folder that belong to sessions which were killed.
+func removeLeft(dir *os.File, prefix string) {
+	sockets.RemoveLeft(dir, func(name string, _ time.Duration) bool { return strings.HasPrefix(name, prefix) })
 }

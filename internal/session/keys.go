@@ -222,7 +222,10 @@ func (k *keyAgent) start(r sshagent.Request, tell io.Writer) (err error) {
 	if r.Socket == "" {
 		return nil
 	}
-	removeLeft(filepath.Join(r.Dir, socketName+"*"))
+	if dir, err := os.Open(r.Dir); err == nil { // else it cannot be listened there, which is told
+		removeLeft(dir, socketName)
+		dir.Close()
+	}
 	k.uses, r.Tell = map[sshagent.Use]int{}, k.note
 	r.Failed = func(err error) {
 		diag.Note(tell, "the ssh agent of the sandbox cannot be started: "+err.Error())

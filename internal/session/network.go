@@ -112,6 +112,16 @@ func logFile(what, file, project string) (string, error) {
 	return filepath.Join(dir, filepath.Base(file)), nil
 }
 
+// openLog opens a log, whose path [logFile] returned, to write more to it.
+func openLog(what, file string) (*os.File, error) {
+	const refuse = syscall.O_NOFOLLOW | syscall.O_NONBLOCK // a link, and a pipe that nobody reads
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_APPEND|refuse, 0o600)
+	if err != nil {
+		return nil, diag.Wrap("write the "+what+" "+file, err, "name a file that you can write and that is no link")
+	}
+	return f, nil
+}
+
 // runningNetwork is what serves the sandbox's network while it runs. The zero value is none.
 type runningNetwork struct {
 	helper     *helper.Helper // nil: there was none
@@ -130,12 +140,9 @@ func (n *runningNetwork) open(l launch.Launch, wanted networkPart, s helper.Sett
 	if s.Program, err = ownProgram(networkProgram); err != nil {
 		return nil, err
 	}
-	if file := wanted.log; file != "" {
-		const refuse = syscall.O_NOFOLLOW | syscall.O_NONBLOCK // a link, and a pipe that nobody reads
-		const flags = os.O_WRONLY | os.O_CREATE | os.O_APPEND | syscall.O_CLOEXEC | refuse
-		if s.Log, err = os.OpenFile(file, flags, 0o600); err != nil {
-			const remedy = "name a file that you can write and that is no link"
-			return nil, diag.Wrap("write the network log "+file, err, remedy)
+	if wanted.log != "" {
+		if s.Log, err = openLog("network log", wanted.log); err != nil {
+			return nil, err
 		}
 	}
 	var out []uint16

@@ -2,6 +2,7 @@ package session
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"claudebox/internal/diag"
@@ -53,22 +53,19 @@ const (
 	longestLine   = 16 << 10
 )
 
-// openRecord opens the file of --record, outside of what the agent may write to.
+// openRecord opens the file of --record. It refuses that file, and the one of --network-log, in what the agent may
+// write to.
 func (r *running) openRecord() error {
-	err := r.judgeLog("network log", r.options.NetworkLog)
+	err := cmp.Or(r.judgeLog("network log", r.options.NetworkLog), r.judgeLog("record", r.options.Record))
 	if r.options.Record == "" || err != nil {
-		return err
-	}
-	if err := r.judgeLog("record", r.options.Record); err != nil {
 		return err
 	}
 	file, err := logFile("record", r.absolute(r.options.Record), r.project.Path)
 	if err != nil {
 		return err
 	}
-	const refuse = syscall.O_NOFOLLOW | syscall.O_NONBLOCK // a link, and a pipe that nobody reads
-	if r.record.file, err = os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_APPEND|refuse, 0o600); err != nil {
-		return diag.Wrap("write the record "+file, err, "name a file that you can write and that is no link")
+	if r.record.file, err = openLog("record", file); err != nil {
+		return err
 	}
 	for _, v := range r.Launch.Env {
 		if v.Value != "" && v.Masked() != v.Value {
@@ -197,7 +194,6 @@ func (r *running) endRecord() {
 	if c.file == nil {
 		return
 	}
-	r.noteNetwork(r.network.summary.Report)
 	r.events.End()
 	if c.ended != nil {
 		close(c.ended)

@@ -17,6 +17,7 @@ type Request struct {
 	APIKey   string   // the ANTHROPIC_API_KEY that enters; empty: none
 	Host     bool     // the agent works in the user's own state
 	Status   string   // what the agent's status line says; empty: nothing
+	Refusals string   // the command inside that prints how often something was refused, if it was; empty: there is none
 	Servers  []string // MCP servers of the user that enter, by name
 	// Runs says why a program cannot be run inside, and Sees why a file cannot be read there; empty: it can, or that is
 	// not known.
@@ -41,7 +42,7 @@ const answersName = ".claude.json"
 // Runs and Sees. It holds no more of the API key than Claude Code itself keeps.
 func (r Request) Key() string {
 	return strings.Join(r.Trusted, "\x00") + "\x00\x00" + approvedSuffix(r.APIKey) + "\x00" + r.Status + "\x00" +
-		strings.Join(r.Servers, " ")
+		r.Refusals + "\x00" + strings.Join(r.Servers, " ")
 }
 
 // From is what a file is made of.

@@ -297,9 +297,6 @@ func (r Request) hooks(raw json.RawMessage) (kept map[string][]object.Object, le
 // StatusVariable is the variable with what the status line says in one session, instead of what all sessions have.
 const StatusVariable = "CLAUDEBOX_STATUS"
 
-// asker is the program inside that prints how often something was refused, if it was.
-const asker = "/run/claudebox/bin/claudebox-why"
-
 // statusLine returns the user's own status line if it can run inside, else one that shows r.Status; nil if that is
 // empty.
 func (r Request) statusLine(raw json.RawMessage) (line json.RawMessage, left []diag.Left) {
@@ -313,7 +310,7 @@ func (r Request) statusLine(raw json.RawMessage) (line json.RawMessage, left []d
 	if r.Status == "" {
 		return nil, left
 	}
-	says := "s=" + diag.Quote(r.Status) + `; n=$(` + asker + ` --refusals 2>/dev/null); ` +
+	says := "s=" + diag.Quote(r.Status) + `; n=$(` + r.Refusals + ` 2>/dev/null); ` +
 		`echo "${` + StatusVariable + `:-$s}${n:+ · $n}"`
 	return object.Encode(map[string]string{"type": "command", "command": says}), left
 }

@@ -21,6 +21,7 @@ import (
 
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/proctree"
+	"claudebox/internal/linux/sockets"
 	"claudebox/internal/nix/storepath"
 )
 
@@ -96,8 +97,7 @@ func Listen(r Request) (*Filter, error) {
 	return f, nil
 }
 
-// listen makes the socket. The path may be too long for a socket address, so the
-// address goes through the descriptor of its folder.
+// listen makes the socket.
 func (f *Filter) listen() error {
 	dir := f.request.Dir
 	var err error
@@ -107,14 +107,12 @@ func (f *Filter) listen() error {
 	if err := os.Remove(filepath.Join(dir, Socket)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	address := fmt.Sprintf("/proc/self/fd/%d/%s", f.dir.Fd(), Socket)
-	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: address})
+	listener, err := sockets.Listen(f.dir, Socket)
 	if err != nil {
 		return err
 	}
 	defer listener.Close()
-	listener.SetUnlinkOnClose(false)
-	if err := os.Chmod(address, 0o600); err != nil { // whatever the caller's umask
+	if err := os.Chmod(sockets.At(f.dir, Socket), 0o600); err != nil { // whatever the caller's umask
 		return err
 	}
 	f.listener, err = listener.File()

@@ -3,12 +3,12 @@ package sshagent
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net"
 	"os"
 	"path/filepath"
 
 	"claudebox/internal/linux/ondemand"
+	"claudebox/internal/linux/sockets"
 )
 
 // Name is the argv[0] of an agent's process, see package sign.
@@ -59,20 +59,18 @@ func Start(r Request) (*Process, error) {
 	return p, nil
 }
 
-// listen listens on a socket in a folder whose path may be too long for a socket address.
+// listen listens on a socket in a folder.
 func listen(folder, name string) (*os.File, error) {
 	dir, err := os.Open(folder)
 	if err != nil {
 		return nil, err
 	}
 	defer dir.Close()
-	short := fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), name)
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: short, Net: "unix"})
+	l, err := sockets.Listen(dir, name)
 	if err != nil {
 		return nil, err
 	}
 	defer l.Close()
-	l.SetUnlinkOnClose(false)
 	return l.File()
 }
 

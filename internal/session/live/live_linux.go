@@ -20,6 +20,7 @@ import (
 
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/accept"
+	"claudebox/internal/linux/sockets"
 	"claudebox/internal/network/helper"
 )
 
@@ -79,15 +80,15 @@ func Serve(home string, info Info, answer func(Question) Answer) (s Server, err 
 		return s, diag.Wrap("make "+filepath.Join(home, folder), err, "make its folder writable for you alone")
 	}
 	defer dir.Close()
-	sweep(dir)
+	sockets.RemoveLeft(dir, func(name string, age time.Duration) bool {
+		return !strings.HasPrefix(name, unfinished) || age > beginning
+	})
 	info.ID = strings.ToLower(rand.Text()[:8])
 	// Under another name at first: a socket that nobody listens on yet looks like one that was left behind.
-	at := within(dir, unfinished+info.ID)
 	s.id = info.ID
 	s.file, s.room = filepath.Join(home, folder, info.ID), make(chan struct{}, together)
-	s.listener, err = net.ListenUnix("unix", &net.UnixAddr{Name: at, Net: "unix"})
+	s.listener, err = sockets.Listen(dir, unfinished+info.ID)
 	if err == nil {
-		s.listener.SetUnlinkOnClose(false)
 		err = unix.Renameat(int(dir.Fd()), unfinished+info.ID, int(dir.Fd()), info.ID)
 	}
 	if err != nil {
@@ -99,24 +100,6 @@ func Serve(home string, info Info, answer func(Question) Answer) (s Server, err 
 		serve(c.(*net.UnixConn), info, answer)
 	})
 	return s, nil
-}
-
-// sweep removes the sockets of sessions that were killed.
-func sweep(dir *os.File) {
-	names, _ := dir.Readdirnames(-1)
-	for _, name := range names {
-		c, err := net.DialTimeout("unix", within(dir, name), patience)
-		if err == nil {
-			c.Close()
-			continue
-		}
-		var st unix.Stat_t
-		_ = unix.Fstatat(int(dir.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW)
-		isNew := strings.HasPrefix(name, unfinished) && time.Since(time.Unix(st.Mtim.Unix())) < beginning
-		if errors.Is(err, unix.ECONNREFUSED) && !isNew {
-			_ = unix.Unlinkat(int(dir.Fd()), name, 0)
-		}
-	}
 }
 
 func serve(c *net.UnixConn, info Info, answer func(Question) Answer) {
@@ -199,11 +182,6 @@ func open(home string, make bool) (*os.File, error) {
 	return dir, nil
 }
 
-// within returns a path of at most 108 bytes, as sockets need it (unix(7)), of a name in an open folder.
-func within(dir *os.File, name string) string {
-	return fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), name)
-}
-
 // Ask asks the session called id. It returns [ErrGone] if there is none.
 func Ask(home, id string, q Question) (a Answer, err error) {
 	dir, err := open(home, false)
@@ -224,7 +202,7 @@ func ask(dir *os.File, id string, q Question) (a Answer, err error) {
 	if id != filepath.Base(id) || strings.HasPrefix(id, ".") {
 		return a, ErrGone
 	}
-	c, err := net.DialTimeout("unix", within(dir, id), patience)
+	c, err := sockets.Dial(dir, id)
 	switch {
 	case errors.Is(err, unix.ECONNREFUSED):
 		_ = unix.Unlinkat(int(dir.Fd()), id, 0) // its claudebox was killed

@@ -172,9 +172,6 @@ func (s Scope) Hides(rel string) bool {
 	return v == secretfile.Secret || v == secretfile.Suspect
 }
 
-// MayHide is [Scope.Hides], but also true if the content of the file would decide.
-func (s Scope) MayHide(rel string) bool { return s.verdict(rel) != secretfile.Plain }
-
 // split returns the folder of a path, and its last component.
 func split(name string) (folder, last string) {
 	at := strings.LastIndexByte(name, '/')

@@ -1,0 +1,53 @@
+// Package sockets makes sockets in folders, and removes those that were left behind. A folder's path may be too long
+// for the address of a socket (108 bytes, unix(7)), so each is reached through the folder's descriptor.
+package sockets
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// patience is how long a program that listens may take to answer.
+const patience = 5 * time.Second
+
+// Listen makes a socket in an open folder, and listens there. The socket stays when the listener is closed.
+func Listen(dir *os.File, name string) (*net.UnixListener, error) {
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: At(dir, name), Net: "unix"})
+	if err == nil {
+		l.SetUnlinkOnClose(false)
+	}
+	return l, err
+}
+
+// Dial connects to a socket in an open folder.
+func Dial(dir *os.File, name string) (net.Conn, error) {
+	return net.DialTimeout("unix", At(dir, name), patience)
+}
+
+// At is a path of a name in an open folder that is short enough for the address of a socket.
+func At(dir *os.File, name string) string { return fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), name) }
+
+// RemoveLeft removes the sockets in a folder that which chooses, by their names and ages, and to which no program
+// listens: their sessions were killed.
+func RemoveLeft(dir *os.File, which func(name string, age time.Duration) bool) {
+	names, _ := dir.Readdirnames(-1)
+	for _, name := range names {
+		var st unix.Stat_t
+		err := unix.Fstatat(int(dir.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW)
+		if err != nil || st.Mode&unix.S_IFMT != unix.S_IFSOCK || !which(name, time.Since(time.Unix(st.Mtim.Unix()))) {
+			continue
+		}
+		c, err := Dial(dir, name)
+		switch {
+		case err == nil:
+			c.Close()
+		case errors.Is(err, unix.ECONNREFUSED):
+			_ = unix.Unlinkat(int(dir.Fd()), name, 0)
+		}
+	}
+}

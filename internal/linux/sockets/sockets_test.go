@@ -1,0 +1,46 @@
+package sockets
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// In a folder whose path is too long for an address, the socket of a program that lives stays, and so does what is none.
+func TestOnlySocketsThatWereLeftAreRemoved(t *testing.T) {
+	long := filepath.Join(t.TempDir(), strings.Repeat("x", 120))
+	if err := os.Mkdir(long, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	open := func() *os.File {
+		dir, err := os.Open(long)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { dir.Close() })
+		return dir
+	}
+	for _, name := range []string{"s.lives", "s.left", "other"} {
+		l, err := Listen(open(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name == "s.lives" {
+			defer l.Close()
+		} else {
+			l.Close()
+		}
+	}
+	if err := os.WriteFile(filepath.Join(long, "s.file"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	RemoveLeft(open(), func(name string, age time.Duration) bool { return strings.HasPrefix(name, "s.") && age < time.Hour })
+	names, err := open().Readdirnames(-1)
+	slices.Sort(names)
+	if want := []string{"other", "s.file", "s.lives"}; err != nil || !slices.Equal(names, want) {
+		t.Errorf("%q, %v; want %q", names, err, want)
+	}
+}

@@ -223,6 +223,22 @@ head -c 21000000 /dev/zero >packages/app/node_modules/large; echo small >small/i
 git init -q own; echo l >l.log; printf 'node_modules/\n.env\n*.log\nsmall/\ndata/\nlink\nown/\n' >.gitignore
 mkdir -p packages/app; echo app >packages/app/index; git add .gitignore packages/app/index; git commit -qm ignored`
 
+// A git of the user's that switches branches takes .gitignore away for a moment: a session that starts then waits for
+// it, as else nothing were ignored.
+func TestASessionOnABranchStartsWhileTheUserSwitches(t *testing.T) {
+	w := onBranch(t)
+	w.plain(t, fill+`; touch .git/index.lock; mv .gitignore taken`)
+	var switched sync.WaitGroup
+	switched.Go(func() {
+		time.Sleep(time.Second)
+		w.plain(t, "mv taken .gitignore; rm .git/index.lock")
+	})
+	defer switched.Wait()
+	if got := w.branchOf(t, "feat", "cat node_modules/m7"); got.stdout != "7\n" {
+		t.Error(got.stdout, got.stderr)
+	}
+}
+
 // Big ignored folders are seen below a layer of the branch's own, small ones are copied, secrets are empty. Nothing of
 // the user's changes.
 func TestIgnoredFoldersOfABranch(t *testing.T) {

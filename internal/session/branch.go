@@ -2,7 +2,9 @@ package session
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -213,8 +215,9 @@ func (r *running) openBranch() (err error) {
 		return err
 	}
 	defer home.Close()
-	if what, err := home.Look("projects"); err == nil && what.Kind == beneath.Absent {
-		return home.Mkdir("projects", 0o700) // the mount point
+	// The mount point.
+	if err := home.Mkdir("projects", 0o700); !errors.Is(err, os.ErrExist) {
+		return err
 	}
 	return nil
 }

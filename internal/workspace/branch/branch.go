@@ -5,10 +5,12 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"os"
 	"path"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -155,7 +157,7 @@ func (b *Branch) ask(op string) error {
 		diag.Quote("refs/remotes/*/"+b.Name)
 	script := b.excludes() + fmt.Sprintf(askScript, diag.Quote(path.Join(b.Repo.Outer, b.rel())), diag.Quote(from),
 		diag.Quote(b.Tree), called, diag.Quote(b.Place().Checkout()))
-	answer, err := handover.Ask(b.Repo, b.Tools, script, b.Tree, b.Tree)
+	answer, err := b.askStill(script)
 	if err != nil {
 		return diag.Wrap(op, err, "see whether `git status` works here")
 	}
@@ -183,6 +185,30 @@ func (b *Branch) ask(op string) error {
 		}
 	}
 	return b.lookIgnored(ignored)
+}
+
+// longestSwitch is how long a git of the user's may be at work before its project is looked at as it is.
+const longestSwitch = 5 * time.Second
+
+// askStill asks again while a git of the user's is at work on the index. One that switches branches takes .gitignore
+// away and writes another: between them nothing is ignored.
+func (b *Branch) askStill(script string) (answer []byte, err error) {
+	index := path.Join(b.Repo.Outer, b.rel(), "index")
+	look := func() (os.FileInfo, bool) {
+		_, err := os.Lstat(index + ".lock")
+		what, _ := os.Lstat(index)
+		return what, err == nil
+	}
+	for end := time.Now().Add(longestSwitch); ; time.Sleep(10 * time.Millisecond) {
+		before, locked := look()
+		answer, err = handover.Ask(b.Repo, b.Tools, script, b.Tree, b.Tree)
+		after, stillLocked := look()
+		isSame := before == nil && after == nil ||
+			before != nil && after != nil && os.SameFile(before, after) && before.ModTime().Equal(after.ModTime())
+		if err != nil || !locked && !stillLocked && isSame || time.Now().After(end) {
+			return answer, err
+		}
+	}
 }
 
 // lookAtRefs refuses a name that the user's branches, as git lists them with the checkouts, do not allow, or that git

@@ -346,7 +346,7 @@ func (g *Guard) hold(dir, name string) {
 			}
 		}
 		if what, err := g.root.Look(rel); err == nil && what.Kind == beneath.Dir && isDotGit(name) && !g.isBare(rel) {
-			g.watch.queue(rel) // it is none yet, or is being removed
+			g.watch.queue(fresh{rel, true}) // it is none yet, or is being removed
 			return
 		}
 		switch err := g.exchange(dir, name); {

@@ -6,7 +6,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -26,6 +28,11 @@ type world struct {
 
 func newWorld(t *testing.T, known ...string) *world {
 	t.Helper()
+	return newWorldOf(t, func(rel string) bool { return slices.Contains(known, rel) })
+}
+
+func newWorldOf(t *testing.T, known func(rel string) bool) *world {
+	t.Helper()
 	top, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -35,18 +42,11 @@ func newWorld(t *testing.T, known ...string) *world {
 	w.guard, err = guard.Open(guard.Request{
 		Path: w.project, Held: w.held, Inside: guard.Inside("x"), Session: "s", Folders: []string{".", "d", "d/deep"},
 		Skipped: []string{"node_modules"},
-		Known: func(rel string) bool {
-			for _, name := range known {
-				if rel == name {
-					return true
-				}
-			}
-			return false
-		},
-		Told:  func(string) {},
-		Cover: func(rel string) error { w.covered <- rel; return nil },
-		Apart: func(rel string) { w.lost <- errors.New(rel) },
-		Lost:  func(err error) { w.lost <- err },
+		Known:   known,
+		Told:    func(string) {},
+		Cover:   func(rel string) error { w.covered <- rel; return nil },
+		Apart:   func(rel string) { w.lost <- errors.New(rel) },
+		Lost:    func(err error) { w.lost <- err },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -112,6 +112,19 @@ func (w *world) out() []string {
 	return names
 }
 
+// An agent makes a deep tree, so that each folder of it is walked once for each one above it: the session's end took
+// minutes.
+func TestADeepTreeIsWalkedOnce(t *testing.T) {
+	var looks atomic.Int32
+	w := newWorldOf(t, func(string) bool { looks.Add(1); return true })
+	deep := "d/" + strings.Repeat("a/", 300)
+	w.sh("mkdir -p " + deep + "; echo x >" + deep + ".git")
+	w.out()
+	if n := looks.Load(); n == 0 || n > 10 {
+		t.Errorf("the deepest folder was looked at %d times", n)
+	}
+}
+
 func TestNothingThatToolsObeyUnaskedStandsThereWhileTheAgentWorks(t *testing.T) {
 	const repo = "mkdir -p ../new/objects ../new/refs; echo 'ref: refs/heads/x' >../new/HEAD; echo planted >../new/config; "
 	for name, tc := range map[string]struct{ plant, rel, file string }{
@@ -120,6 +133,7 @@ func TestNothingThatToolsObeyUnaskedStandsThereWhileTheAgentWorks(t *testing.T) 
 		"a repository in a known folder": {repo + "mv -T ../new d/deep/.git", "d/deep/.git", "d/deep/.git/config"},
 		"one in a new folder":            {"mkdir -p n/e/w; " + repo + "mv -T ../new n/e/w/.git", "n/e/w/.git", "n/e/w/.git/config"},
 		"one in a tree that is moved":    {"mkdir -p ../t/e; " + repo + "mv -T ../new ../t/e/.git; mv ../t .", "t/e/.git", "t/e/.git/config"},
+		"in a folder that was away":      {"mv d/deep ..; mkdir ../deep/n; echo planted >../deep/n/.git; sleep 0.1; mv ../deep d", "d/deep/n/.git", "d/deep/n/.git"},
 		"one in capitals":                {repo + "mv -T ../new d/.GIT", "d/.GIT", "d/.GIT/config"},
 		"a file that leads to one":       {"echo planted >d/.git", "d/.git", "d/.git"},
 		"a file with another name":       {"echo planted >f; ln f d/.git", "d/.git", "d/.git"},

@@ -23,12 +23,20 @@ type watch struct {
 
 	mu    sync.Mutex
 	dirs  map[int32]string // by watch descriptor
-	fresh []string         // folders to be watched
+	fresh []fresh          // folders to be watched
 	more  *sync.Cond       // there are some, or closed
 	done  bool             // nothing runs inside any more
 	// serves says that somebody reads.
 	serves bool
 	ended  sync.WaitGroup
+}
+
+// fresh is a folder to be watched, with all below it.
+type fresh struct {
+	rel string
+	// again says that what is watched below it is looked at once more, as names may have come that were looked for
+	// elsewhere: it was moved, was closed, or events were lost.
+	again bool
 }
 
 // appears are the events by which a name appears in a folder.
@@ -42,7 +50,7 @@ func openWatch(g *Guard) (*watch, error) {
 	w := &watch{guard: g, fd: fd, events: os.NewFile(uintptr(fd), "inotify"), dirs: map[int32]string{}}
 	w.more = sync.NewCond(&w.mu)
 	for _, rel := range g.Folders {
-		if err := w.add(rel); err != nil {
+		if _, err := w.add(rel); err != nil {
 			w.events.Close()
 			return nil, fmt.Errorf("watch %s: %w", g.root.Join(rel), err)
 		}
@@ -51,32 +59,34 @@ func openWatch(g *Guard) (*watch, error) {
 }
 
 // add watches a folder, if there is one at rel. No link is followed. Of one that the agent has closed it watches the
-// folder above it, for when it is opened: until then no tool comes there either.
-func (w *watch) add(rel string) error {
-	err := w.addFor(rel, appears)
+// folder above it, for when it is opened: until then no tool comes there either. known says that it was watched there
+// already.
+func (w *watch) add(rel string) (known bool, err error) {
+	known, err = w.addFor(rel, appears)
 	if errors.Is(err, unix.EACCES) {
-		if err = w.addFor(path.Dir(rel), appears|unix.IN_ATTRIB); err == nil {
-			if err = w.addFor(rel, appears); errors.Is(err, unix.EACCES) { // it was not opened meanwhile
-				return nil
+		if _, err = w.addFor(path.Dir(rel), appears|unix.IN_ATTRIB); err == nil {
+			if known, err = w.addFor(rel, appears); errors.Is(err, unix.EACCES) { // it was not opened meanwhile
+				return false, nil
 			}
 		}
 	}
-	return err
+	return known, err
 }
 
-func (w *watch) addFor(rel string, events uint32) error {
+func (w *watch) addFor(rel string, events uint32) (known bool, err error) {
 	folder, err := w.guard.root.Sub(rel)
 	if err != nil {
-		return nil // it went, or is no folder
+		return false, nil // it went, or is no folder
 	}
 	defer folder.Close()
 	wd, err := unix.InotifyAddWatch(w.fd, fmt.Sprintf("/proc/self/fd/%d", folder.FD()), events|unix.IN_MASK_ADD)
 	if err == nil {
 		w.mu.Lock()
+		known = w.dirs[int32(wd)] == rel
 		w.dirs[int32(wd)] = rel
 		w.mu.Unlock()
 	}
-	return err
+	return known, err
 }
 
 func (w *watch) serve() {
@@ -112,8 +122,8 @@ func (w *watch) close() {
 	for len(w.fresh) > 0 {
 		list := w.fresh
 		w.fresh = nil
-		for _, rel := range list {
-			w.tree(rel)
+		for _, f := range list {
+			w.tree(f)
 		}
 	}
 }
@@ -149,7 +159,7 @@ func (w *watch) report(list []byte) {
 		w.mu.Unlock()
 		switch {
 		case e.Mask&unix.IN_Q_OVERFLOW != 0:
-			w.queue(".")
+			w.queue(fresh{".", true})
 		case !known || e.Name == "":
 		default:
 			if e.Mask&unix.IN_ATTRIB == 0 {
@@ -162,7 +172,7 @@ func (w *watch) report(list []byte) {
 				w.guard.appeared(path.Join(dir, e.Name))
 			}
 			if e.Mask&unix.IN_ISDIR != 0 && w.enters(e.Name) {
-				w.queue(path.Join(dir, e.Name))
+				w.queue(fresh{path.Join(dir, e.Name), e.Mask&unix.IN_CREATE == 0})
 			}
 		}
 	}
@@ -174,9 +184,9 @@ func (w *watch) enters(name string) bool {
 }
 
 // queue has a folder watched, with all below it.
-func (w *watch) queue(rel string) {
+func (w *watch) queue(f fresh) {
 	w.mu.Lock()
-	w.fresh = append(w.fresh, rel)
+	w.fresh = append(w.fresh, f)
 	w.more.Signal()
 	w.mu.Unlock()
 }
@@ -195,8 +205,8 @@ func (w *watch) follow() {
 		list := w.fresh
 		w.fresh = nil
 		w.mu.Unlock()
-		for _, rel := range list {
-			w.tree(rel)
+		for _, f := range list {
+			w.tree(f)
 		}
 	}
 }
@@ -204,13 +214,18 @@ func (w *watch) follow() {
 // mostNames is how many names in one folder are looked at.
 const mostNames = 1 << 20
 
-// tree watches a folder and all below it, and looks at the names that are there already.
-func (w *watch) tree(top string) {
-	for level := []string{top}; len(level) > 0; level = level[1:] {
+// tree watches a folder and all below it, and looks at the names that are there already. Of a folder that was watched
+// before, the events tell: in a deep tree each folder would be looked at once for each one above it.
+func (w *watch) tree(top fresh) {
+	for level := []string{top.rel}; len(level) > 0; level = level[1:] {
 		rel := level[0]
-		if err := w.add(rel); err != nil {
+		known, err := w.add(rel)
+		if err != nil {
 			w.guard.Lost(fmt.Errorf("watch %s: %w", w.guard.root.Join(rel), err))
 			return
+		}
+		if known && !top.again {
+			continue
 		}
 		dir, err := w.guard.root.OpenDir(rel)
 		if err != nil {

@@ -64,12 +64,48 @@ done`
 		"http://loopback.test/": "curl: (7)", "http://house.test/": "curl: (7)",
 		"http://203.0.113.10/": "curl: (7)", "http://[2001:db8:ffff::10]/": "curl: (7)", "http://3405803786/": "curl: (7)",
 		"http://192.168.77.2/": "curl: (7)", "http://good.test:8080/": "curl: (7)",
-		"-H Host:other.test http://good.test/": "curl: (56)", "--connect-to other.test:80:good.test:80 http://other.test/": "curl: (56)",
-		"http://good.test/ --next http://good.test/ -H Host:other.test": "internet 6 curl: (56)",
+		"-H Host:other.test http://good.test/": "claudebox refused", "--connect-to other.test:80:good.test:80 http://other.test/": "claudebox refused",
+		"http://good.test/ --next http://good.test/ -H Host:other.test": "internet 6 claudebox refused", // curl tries a second connection
 		"http://198.18.77.77/": "curl: (7)", "http://169.254.1.1/": "curl: (7)",
 	} {
 		if !strings.Contains(got.stdout, words+": "+want) {
 			t.Errorf("there is no %q in\n%s", words+": "+want, got.stdout)
+		}
+	}
+}
+
+// An error that a program shows its user names the command which says more, and what would help.
+func TestARefusalNamesTheCommandThatSaysMore(t *testing.T) {
+	t.Parallel()
+	u := newUser(t, world.New(t))
+	const script = `curl -sS -w '%{http_code}\n' -H Host:Other.test. http://good.test/
+		curl -sS -H Host:house.test http://good.test/
+		curl -sS --data-binary @/etc/services -H Content-Length:+1 http://good.test/
+		curl -s --http0.9 telnet://good.test:80 <<<"SSH-2.0" || echo "no HTTP: $?"
+		python3 -c '
+import re, socket, struct
+server = re.search(r"nameserver (\S+)", open("/etc/resolv.conf").read())[1]
+for additional in b"", b"\0" + struct.pack(">HHLH", 41, 1232, 0, 0):
+    s = socket.socket(socket.AF_INET6 if ":" in server else socket.AF_INET, socket.SOCK_DGRAM)
+    s.sendto(struct.pack(">6H", 7, 256, 1, 0, 0, len(additional) and 1) + b"\5other\4test\0" + struct.pack(">2H", 1, 1) + additional, (server, 53))
+    answer = s.recv(2000)
+    print("DNS", answer[3] & 15, answer[28:])
+'`
+	got := run(t, u.session(t, script, u.allowing(t, "good.test, house.test")...))
+	for _, want := range []string{
+		"claudebox refused a request for another host: Other.test..\n" +
+			"This connection is to good.test. Inside, `claudebox-why other.test` says more.\n" +
+			"The user can let it in, outside: claudebox allow-host --session other.test\n403\n",
+		"claudebox refused a request for another host: house.test.\n" +
+			"This connection is to good.test. Inside, `claudebox-why house.test` says more.\n" +
+			"claudebox refused a request whose length is no number.\n" +
+			"no HTTP: 56\n",
+		"DNS 3 b''\n",
+		`DNS 3 b'\x00\x00)\x04\xd0\x00\x00\x00\x00`,
+		"\\x00\\x0fclaudebox: not on the list of hosts; `claudebox-why HOST` says",
+	} {
+		if !strings.Contains(got.stdout, want) {
+			t.Errorf("there is no %q in\n%s%s", want, got.stdout, got.stderr)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package dns
 
 import (
+	"encoding/binary"
 	"errors"
 	"strings"
 
@@ -130,17 +131,31 @@ func (q question) reply(code dnsmessage.RCode) dnsmessage.Builder {
 	return b
 }
 
-// refuse returns an answer with only the reason of a refusal.
-func (q question) refuse(code dnsmessage.RCode) []byte {
+// refuse returns an answer with only the reason of a refusal. Options are for a client that understands EDNS.
+func (q question) refuse(code dnsmessage.RCode, options ...dnsmessage.Option) []byte {
 	b := q.reply(code)
 	if q.Name.Length > 0 && b.StartQuestions() == nil {
 		_ = b.Question(q.Question)
+	}
+	var opt dnsmessage.ResourceHeader
+	if q.edns && b.StartAdditionals() == nil && opt.SetEDNS0(ours, code, q.do) == nil {
+		_ = b.OPTResource(opt, dnsmessage.OPTResource{Options: options})
 	}
 	message, err := b.Finish()
 	if err != nil {
 		return nil
 	}
 	return message
+}
+
+// unlisted is why a name that is not on the list of hosts does not exist (RFC 8914): the code Blocked, and a text.
+func unlisted() dnsmessage.Option {
+	const extendedError, blocked = 15, 15
+	data := binary.BigEndian.AppendUint16(nil, blocked)
+	return dnsmessage.Option{
+		Code: extendedError,
+		Data: append(data, "claudebox: not on the list of hosts; `claudebox-why HOST` says what the user can run"...),
+	}
 }
 
 // truncate returns an answer that tells a client to ask again by TCP.

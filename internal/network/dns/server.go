@@ -66,7 +66,7 @@ func (s *Server) Answer(ctx context.Context, query []byte, tcp bool) []byte {
 	}
 	if s.Only {
 		s.Unknown(q.name(), q.Type == dnsmessage.TypeAAAA)
-		return q.refuse(dnsmessage.RCodeNameError)
+		return q.refuse(dnsmessage.RCodeNameError, unlisted())
 	}
 	s.once.Do(func() { s.slots, s.rate = make(chan struct{}, together), newLimiter() })
 	if !s.rate.Allow() {

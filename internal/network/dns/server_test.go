@@ -250,7 +250,15 @@ func TestAKnownNameHasItsOwnAddressesInEachAnswer(t *testing.T) {
 			t.Errorf("%v of another name: %+v", kind, m.Header)
 		}
 	}
-	if !slices.Equal(unknown, []string{"evil.testfalse", "evil.testtrue", "evil.testfalse"}) {
+	m := parsed(t, s.Answer(t.Context(), query(t, "evil.test.", dnsmessage.TypeA, func(m *dnsmessage.Message) {
+		m.Additionals = []dnsmessage.Resource{{
+			Header: dnsmessage.ResourceHeader{Name: dnsmessage.MustNewName("."), Type: dnsmessage.TypeOPT, Class: ours}, Body: &dnsmessage.OPTResource{},
+		}}
+	}), false))
+	if o := m.Additionals[0].Body.(*dnsmessage.OPTResource).Options; len(o) != 1 || !strings.Contains(string(o[0].Data), "not on the list of hosts") {
+		t.Errorf("one that understands reasons reads %+v", o)
+	}
+	if !slices.Equal(unknown, []string{"evil.testfalse", "evil.testtrue", "evil.testfalse", "evil.testfalse"}) {
 		t.Errorf("told of %q", unknown)
 	}
 }

@@ -14,11 +14,32 @@ import (
 )
 
 // Refused says why the gate refused what a client sent.
-type Refused struct{ why string }
+type Refused struct {
+	why  string
+	host string // canonical: the other host that it was for; empty: it was for none
+}
 
 func (r *Refused) Error() string { return r.why }
 
-func refusef(format string, args ...any) error { return &Refused{fmt.Sprintf(format, args...)} }
+func refusef(format string, args ...any) error { return &Refused{why: fmt.Sprintf(format, args...)} }
+
+// Answer is what a client that speaks HTTP reads when it was refused before anything reached the host; nil for other
+// clients. opens is the command by which the user lets the sandbox reach another host; empty: none does.
+// [Gate.Client] has returned.
+func (g *Gate) Answer(no *Refused, opens func(host string) string) []byte {
+	if !g.speaksHTTP {
+		return nil
+	}
+	text := "claudebox refused " + no.why + ".\n"
+	if no.host != "" {
+		text += "This connection is to " + g.name + ". Inside, `claudebox-why " + no.host + "` says more.\n"
+		if command := opens(no.host); command != "" {
+			text += "The user can let it in, outside: " + command + "\n"
+		}
+	}
+	return fmt.Appendf(nil, "HTTP/1.1 403 Forbidden\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n"+
+		"Connection: close\r\n\r\n%s", len(text), text)
+}
 
 // The ports of the web. Only their usual protocol is allowed there.
 const (
@@ -37,6 +58,8 @@ type Gate struct {
 	begun chan struct{} // closed when first is set
 	once  sync.Once
 	first answer
+
+	speaksHTTP bool // the client does
 }
 
 // answer is how a server's answer begins.
@@ -77,6 +100,7 @@ func (g *Gate) Client(ctx context.Context, client io.Reader, host io.Writer) err
 	case g.port == portHTTPS:
 		return refusef("what is no TLS")
 	case http:
+		c.gate.speaksHTTP = true
 		return c.http()
 	case g.port == portHTTP:
 		return refusef("what is no HTTP")

@@ -412,3 +412,26 @@ func FuzzClient(f *testing.F) {
 		}
 	})
 }
+
+// A client of another protocol gets no answer, and one that was refused without another host reads of none.
+func TestARefusalIsAnsweredInTheClear(t *testing.T) {
+	for name, tc := range map[string]struct{ text, want, without string }{
+		"another host":      {"GET / HTTP/1.1\r\nHost: Evil.test:80\r\n\r\n", "`claudebox-why evil.test` says more.\nThe user can let it in, outside: allow evil.test\n", "\x00"},
+		"what is no host":   {"GET / HTTP/1.1\r\nHost: e vil\r\n\r\n", "another host: \"e vil\"", "claudebox-why"},
+		"a bad request":     {"GET / HTTP/1.1\r\n\r\n", "HTTP/1.1 403 ", "claudebox-why"},
+		"something else":    {"SSH-2.0-x\r\n", "", "HTTP"},
+		"TLS for another's": {string(hello(t, "evil.test")), "", "HTTP"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := New("good.test", 80)
+			var no *Refused
+			if err := g.Client(t.Context(), strings.NewReader(tc.text), io.Discard); !errors.As(err, &no) {
+				t.Fatal(err)
+			}
+			got := string(g.Answer(no, func(host string) string { return "allow " + host }))
+			if !strings.Contains(got, tc.want) || strings.Contains(got, tc.without) {
+				t.Errorf("got %q", got)
+			}
+		})
+	}
+}

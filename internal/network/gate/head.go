@@ -93,7 +93,7 @@ func (h head) judge(name string) error {
 		host = host[:i]
 	}
 	if said, err := hostpattern.Canonical(host); err != nil || said != name {
-		return refusef("a request for another host: %s", hostpattern.Shown(hosts[0]))
+		return &Refused{"a request for another host: " + hostpattern.Shown(hosts[0]), said}
 	}
 	return nil
 }

@@ -25,6 +25,7 @@ type pair struct {
 	inner *inner
 	outer outer
 	open  *openFlow
+	opens func(host string) string // see [gate.Gate.Answer]
 	once  sync.Once
 }
 
@@ -47,8 +48,8 @@ func (p *pair) breakOff() {
 }
 
 // run copies in both directions until both have ended, and closes the connections. Each may buffer as many bytes as
-// size says. With judged, a [gate.Gate] inspects what the client sends; refused is why the gate refused it.
-func (p *pair) run(ctx context.Context, size func() int64, judged bool) (refused error) {
+// size says. A gate, unless it is nil, inspects what the client sends; refused is why it refused that.
+func (p *pair) run(ctx context.Context, size func() int64, g *gate.Gate) (refused *gate.Refused) {
 	p.inner.resize(size())
 	vanished := waiter.NewFunctionEntry(waiter.EventHUp|waiter.EventErr, func(waiter.EventMask) {
 		go func() {
@@ -61,10 +62,6 @@ func (p *pair) run(ctx context.Context, size func() int64, judged bool) (refused
 	defer p.inner.queue.EventUnregister(&vanished)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	var g *gate.Gate
-	if judged {
-		g = gate.New(p.open.flow.Name, p.open.flow.To.Port())
-	}
 	inner, outer := p.inner, p.outer.Conn.(*net.TCPConn)
 	piece := func() int { return int(min(size()/2, longestPiece)) }
 	var both sync.WaitGroup
@@ -86,8 +83,8 @@ func (p *pair) run(ctx context.Context, size func() int64, judged bool) (refused
 	if err == nil {
 		err = copyPieces(to, inner, piece, forEver)
 	}
-	if no := (*gate.Refused)(nil); errors.As(err, &no) {
-		refused = no
+	if errors.As(err, &refused) && p.open.sent.Load()+p.open.received.Load() == 0 {
+		p.answer(g.Answer(refused, p.opens))
 	}
 	p.endOther(err, outer)
 	both.Wait()
@@ -96,6 +93,18 @@ func (p *pair) run(ctx context.Context, size func() int64, judged bool) (refused
 		outer.Close()
 	})
 	return refused
+}
+
+// answer ends a connection with an answer of ours, if there is one.
+func (p *pair) answer(text []byte) {
+	if len(text) == 0 {
+		return
+	}
+	p.once.Do(func() {
+		reset(p.outer.Conn.(*net.TCPConn))
+		_, _ = p.inner.Write(text)
+		p.inner.endpoint.Close()
+	})
 }
 
 // endOther ends the data of one connection after that of the other one has ended with an error, usually io.EOF.

@@ -30,7 +30,7 @@ func (s *Stack) Publish(outer *net.TCPConn, port uint16) error {
 		return nil
 	}
 	defer s.flows.remove(p.open)
-	_ = p.run(s.ctx, s.bufferSize, false) // no gate inspects it, so nothing is refused
+	_ = p.run(s.ctx, s.bufferSize, nil) // no gate inspects it, so nothing is refused
 	return nil
 }
 

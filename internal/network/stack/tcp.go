@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -17,6 +18,8 @@ import (
 	"gvisor.dev/gvisor/pkg/waiter"
 
 	"claudebox/internal/network/flow"
+	"claudebox/internal/network/gate"
+	"claudebox/internal/network/policy"
 )
 
 // Bounds of connections: how many are dialled at the same time, and the bytes of their buffers.
@@ -146,6 +149,7 @@ func (s *Stack) connect(r *tcp.ForwarderRequest, f flow.Flow, to netip.AddrPort,
 		return
 	}
 	p := newPair(conn.(*net.TCPConn), &openFlow{flow: dialled})
+	p.opens = s.opens
 	s.noteOpened(p.open) // before the connection is accepted: the session may end right after that
 	defer s.noteClosed(p.open)
 	if p.inner = s.complete(r); p.inner == nil {
@@ -164,9 +168,21 @@ func (s *Stack) carry(ctx context.Context, p *pair, judged bool) {
 		p.breakOff()
 		return
 	}
-	if err := p.run(ctx, s.bufferSize, judged); err != nil {
-		s.Journal.Refused(p.open.flow, err.Error())
+	var g *gate.Gate
+	if judged {
+		g = gate.New(p.open.flow.Name, p.open.flow.To.Port())
 	}
+	if no := p.run(ctx, s.bufferSize, g); no != nil {
+		s.Journal.Refused(p.open.flow, no.Error())
+	}
+}
+
+// opens is the command by which the user lets the sandbox reach a host, in its canonical form; empty: none does.
+func (s *Stack) opens(host string) string {
+	if rules, _ := s.current(); rules.Tier != policy.TierAllow || rules.Knows(host) || !strings.Contains(host, ".") {
+		return ""
+	}
+	return "claudebox allow-host --session " + host
 }
 
 // answer accepts a connection and has the answerer serve it.

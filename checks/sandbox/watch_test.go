@@ -3,6 +3,7 @@
 package sandbox_test
 
 import (
+	"bufio"
 	"strings"
 	"testing"
 )
@@ -52,10 +53,44 @@ func TestWatchTellsCommitsAndHeldNames(t *testing.T) {
 
 func TestNothingIsWatchedWhereNothingRuns(t *testing.T) {
 	w := newWorld(t)
-	for _, words := range [][]string{{"watch"}, {"watch", "abcdefgh"}, {"watch", "../x"}, {"allow-host", "--session", "a.test"}, {"allow-host", "--session=abcdefgh", "a.test"}} {
+	for _, words := range [][]string{{"watch", "abcdefgh"}, {"watch", "../x"}, {"allow-host", "--session", "a.test"}, {"allow-host", "--session=abcdefgh", "a.test"}} {
 		got := run(t, w.claudebox(words...))
 		if got.status != 125 || !strings.Contains(got.stderr, "remedy: ") || got.stdout != "" {
 			t.Errorf("%q: %+v", words, got)
 		}
+	}
+}
+
+// Whoever begins to watch before there is a session sees the first from its beginning on.
+func TestWatchWaitsForASession(t *testing.T) {
+	for name, flags := range map[string][]string{"text": nil, "JSON": {"--json"}} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.repository(t)
+			watch := w.claudebox(append([]string{"watch"}, flags...)...)
+			said, err := watch.StderrPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var told strings.Builder
+			watch.Stdout = &told
+			if err := watch.Start(); err != nil {
+				t.Fatal(err)
+			}
+			lines := bufio.NewScanner(said)
+			if !lines.Scan() || !strings.Contains(lines.Text(), "waiting for one") {
+				t.Fatalf("%q: it says %q", flags, lines.Text())
+			}
+			session := beside(t, w.session(`touch .tool-versions tried; until [ -e go ]; do sleep 0.05; done`))
+			until(t, w.path("project/tried"))
+			if !lines.Scan() || !strings.HasPrefix(lines.Text(), "session ") {
+				t.Errorf("%q: it says %q", flags, lines.Text())
+			}
+			w.write(t, "project/go", "")
+			<-session
+			if err := watch.Wait(); err != nil || !strings.Contains(told.String(), ".tool-versions") || !strings.Contains(told.String(), "ended") {
+				t.Errorf("%q: %v, %q", flags, err, told.String())
+			}
+		})
 	}
 }

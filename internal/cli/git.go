@@ -77,8 +77,9 @@ func placeText(place session.GitPlace) string {
 		if wait.Branch == "" {
 			continue
 		}
-		fmt.Fprintf(&b, "    both         `%s`, or have the agent rebase onto user/%s\n",
-			diag.Command("git merge", wait.Branch), diag.Visible(wait.About))
+		about := diag.Visible(wait.About)
+		fmt.Fprintf(&b, "    both         on your %s, `%s`; or have the agent rebase onto user/%s\n",
+			about, diag.Command("git merge", wait.Branch), about)
 		fmt.Fprintf(&b, "    the agent's  `%s`\n", diag.Command("claudebox git take", wait.About))
 		fmt.Fprintf(&b, "    yours        `%s`\n", diag.Command("claudebox git drop", wait.About))
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -17,8 +18,8 @@ import (
 const watchLong = `Say line by line what happens in a session while it runs: hosts that were
 refused, with the command that would allow them, and hosts that were reached;
 commits that crossed, names that are held back until its end, secrets that were
-used. Without an id these are all sessions of this project. It ends with them.
-With --json each line is a JSON object.
+used. Without an id these are all sessions of this project: it waits for the
+first, and ends with the last. With --json each line is a JSON object.
 
 What the agent does again and again is said when its count has doubled, and of a
 flood you read the number.`
@@ -47,11 +48,12 @@ func newWatchCommand(sys System) *cobra.Command {
 // watcher prints what sessions tell.
 type watcher struct {
 	System
-	id    string // of the only session; empty: all here
-	json  bool
-	known map[string]bool // sessions that are listened to, or were
-	count int             // how many are
-	heard chan heard
+	id     string // of the only session; empty: all here
+	json   bool
+	looked bool            // for sessions, before
+	known  map[string]bool // sessions that are listened to, or were
+	count  int             // how many are
+	heard  chan heard
 }
 
 // heard is what a session tells.
@@ -69,12 +71,11 @@ func (w *watcher) run() error {
 		return err
 	}
 	if w.count == 0 {
-		return diag.Errorf("watch", "start one, or go to its project; `claudebox watch ID` takes any",
-			"no session of this project runs")
+		diag.Note(w.Stderr, "no session of this project runs yet: waiting for one, until Ctrl-C")
 	}
 	tick := time.NewTicker(lookAgain)
 	defer tick.Stop()
-	for w.count > 0 {
+	for w.count > 0 || len(w.known) == 0 {
 		select {
 		case h := <-w.heard:
 			if err := w.print(h); err != nil {
@@ -94,7 +95,12 @@ func (w *watcher) listen() error {
 	if w.id != "" && w.known[w.id] {
 		return nil
 	}
-	running, err := session.LiveHere(w.Caller(), w.id)
+	caller := w.Caller()
+	if w.looked { // which sessions do not answer is said once
+		caller.Stderr = io.Discard
+	}
+	w.looked = true
+	running, err := session.LiveHere(caller, w.id)
 	for _, one := range running {
 		if w.known[one.ID] {
 			continue

@@ -113,7 +113,7 @@ func branchPart(in inputs) (made part) {
 		Kind: plan.Bind, Source: place.Inner(), Destination: b.Tree + "/.git", Open: true, Why: launch.WhyOwnGit,
 	}, launch.Mount{
 		Kind: plan.ROBind, Source: place.Mounts()[1].Source, Destination: place.Mounts()[1].Destination, Open: true,
-		Why: whyObjects,
+		Why: launch.WhyObjects,
 	})
 	if claudesHome(in) {
 		made.mount(launch.Mount{

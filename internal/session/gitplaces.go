@@ -31,11 +31,11 @@ func GitPlaces(c Caller, o Options) ([]GitPlace, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, err := handover.Settle(request)
+	list, _ := handover.Settle(request) // what failed is among what waits
 	if len(list) > 0 {
 		list[0].Waits = append(list[0].Waits, heldBack(kept)...)
 	}
-	return list, unsettled(err)
+	return list, nil
 }
 
 // kept is what is kept for a project, in a folder.
@@ -87,7 +87,7 @@ func unsettled(err error) error {
 	if err == nil {
 		return nil
 	}
-	return diag.Wrap("hand over between your git folder and the agent's", err, "see whether `git fsck` and `git status` work")
+	return diag.Wrap("hand over between your git folder and the agent's", err, "see `claudebox git`, and whether `git status` works")
 }
 
 // settling makes the request about the caller's project.

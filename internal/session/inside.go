@@ -32,7 +32,8 @@ func askingOf(in inputs) (made part, err error) {
 		return made, err
 	}
 	if _, err := os.Stat(program); err != nil {
-		return made, nil //nolint:nilerr // claudebox stands alone, without what belongs to it: the agent cannot ask
+		made.note("the agent cannot ask why something is refused: claudebox stands alone, without " + program)
+		return made, nil
 	}
 	made.mount(
 		launch.Mount{Kind: plan.ROBind, Source: program, Destination: ask.Program, Why: plan.Base},

@@ -114,14 +114,12 @@ func objectsOf(folder project.Project) (list []launch.Mount) {
 	for _, place := range folder.Places {
 		objects := place.Mounts()[1]
 		list = append(list, launch.Mount{
-			Kind: plan.ROBind, Source: objects.Source, Destination: objects.Destination, Open: true, Why: whyObjects,
+			Kind: plan.ROBind, Source: objects.Source, Destination: objects.Destination, Open: true,
+			Why: launch.WhyObjects,
 		})
 	}
 	return list
 }
-
-// whyObjects is the rule behind the mount of a repository's objects.
-const whyObjects = "git: your commits and files, as git stores them"
 
 // placeFolder is claudebox's folder for what belongs to a git folder of the user's.
 func placeFolder(in inputs, outer string) string {

@@ -37,7 +37,7 @@ func networkOf(in inputs) (made networkPart, err error) {
 			"there is nothing to log: the tier is %s", tier)
 	}
 	if tier == profile.TierFull && len(in.options.Publish) > 0 {
-		made.note("--publish changes nothing in tier full: every port inside is a port of this host")
+		made.warn("--publish changes nothing in tier full: every port inside is a port of this host")
 	}
 	if tier == profile.TierAllow {
 		if err := judgeList(in.plan); err != nil {

@@ -3,11 +3,13 @@ package launch
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 
 	"claudebox/internal/diag"
 	"claudebox/internal/network/link"
 	"claudebox/internal/plan"
+	"claudebox/internal/sandbox/ask"
 )
 
 // madeFiles returns the contents of the files that claudebox makes at launch.
@@ -100,6 +102,7 @@ func sandboxMD(p plan.Plan, h Host) []byte {
 		"readonly": readOnlyWords(h),
 		"git":      accessWords(p.Git),
 		"left":     leftWords(h.Left),
+		"why":      whyWords(h.Mounts),
 	}).WriteString(&b, sandboxText)
 	return b.Bytes()
 }
@@ -163,6 +166,9 @@ func readOnlyWords(h Host) string {
 // WhyOwnGit is the Why of a mount that has a git folder of the agent's own in the place of the user's.
 const WhyOwnGit = "the agent's own git folder"
 
+// WhyObjects is the Why of a mount of a repository's objects.
+const WhyObjects = "git: your commits and files, as git stores them"
+
 // WhyTalk is the Why of a mount of the conversations on a branch.
 const WhyTalk = "the conversations on this branch"
 
@@ -225,6 +231,15 @@ func accessWords(g plan.Git) string {
 	return words
 }
 
+// whyWords tells the agent whom it can ask, where there is somebody.
+func whyWords(mounts []Mount) string {
+	if !slices.ContainsFunc(mounts, func(m Mount) bool { return m.Destination == ask.Program }) {
+		return ""
+	}
+	return "- A host is refused, a path hidden or read-only, a program missing? `" + ask.Name + " HOST|PATH|PROGRAM` says\n" +
+		"  why, and what the user can run outside. Then stop trying, and tell the user that command.\n"
+}
+
 // leftWords tells the agent what of the user's set-up it does not have, in a line.
 func leftWords(left []diag.Left) string {
 	if len(left) == 0 {
@@ -245,9 +260,7 @@ nothing outside is reachable. Do not try to leave it or to find credentials.
 - {readonly}
 - {git}
 {left}- There is no sudo, docker, man, ssh key or GPG key.
-- A host is refused, a path hidden or read-only, a program missing? ` + "`claudebox-why HOST|PATH|PROGRAM`" + ` says
-  why, and what the user can run outside. Then stop trying, and tell the user that command.
-- A path that the user names but that is not here was not mounted: ask for
+{why}- A path that the user names but that is not here was not mounted: ask for
   ` + "`claudebox --mount-ro PATH`" + `, or for a copy in the project. Images too.
 - Browsers need ` + "`--no-sandbox`" + `: nested user namespaces are off.
 `

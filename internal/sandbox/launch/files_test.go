@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"claudebox/internal/plan"
+	"claudebox/internal/sandbox/ask"
 )
 
 func TestPasswdAndGroupNameRootTheUserAndNobodyOnly(t *testing.T) {
@@ -37,10 +38,16 @@ func TestSandboxMDTellsWhatIsThere(t *testing.T) {
 		{Kind: plan.ROBind, Destination: "/home/u/src/p/.envrc"},
 		{Kind: plan.ROBind, Destination: "/elsewhere"},
 	}
-	got := string(sandboxMD(plan.Plan{Profile: "work", Network: plan.Network{Tier: "none"}}, h))
+	work := plan.Plan{Profile: "work", Network: plan.Network{Tier: "none"}}
+	if got := string(sandboxMD(work, h)); strings.Contains(got, ask.Name) {
+		t.Errorf("it names a program that is not there:\n%s", got)
+	}
+	h.Mounts = append(h.Mounts, Mount{Kind: plan.ROBind, Destination: ask.Program})
+	got := string(sandboxMD(work, h))
 	for _, want := range []string{
 		"policy of the company\n\n# You are in a sandbox", `profile "work"`, "Project: /home/u/src/p, read-write",
 		"Network: none: none; only the loopback", "nix shell nixpkgs#NAME", "them: `.envrc`.", "`.git` is your own",
+		"`claudebox-why HOST|PATH|PROGRAM` says",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is not in\n%s", want, got)

@@ -305,6 +305,30 @@ func TestOnlyWhatIsGrantedIsAskedAbout(t *testing.T) {
 	}
 }
 
+// A repository that the user makes in the project lets in nothing: nobody is asked, and who is asked for another reason
+// does not read of its mounts. One whose objects lie elsewhere shows what was not there.
+func TestARepositoryInTheProjectIsNoChange(t *testing.T) {
+	p := example().Project
+	for objects, asked := range map[string]bool{p + "/sub/.git/objects": false, "/home/u/other/.git/objects": true} {
+		before, after := example(), example()
+		before.Mounts = append(before.Mounts, launch.Mount{Kind: plan.Bind, Source: p, Destination: p, Why: plan.Base})
+		after.Mounts = append(slices.Clone(before.Mounts),
+			launch.Mount{Kind: plan.Bind, Source: p + "/sub", Destination: p + "/sub", Why: "it is kept in its place"},
+			launch.Mount{Kind: plan.Bind, Source: "/state/git/inner", Destination: p + "/sub/.git", Why: launch.WhyOwnGit},
+			launch.Mount{Kind: plan.ROBind, Source: objects, Destination: "/run/claudebox/git/x/objects", Why: launch.WhyObjects})
+		sides := Sides(after, Grants(before, ""), Grants(after, ""))
+		if got := !sides.Within(func(string) bool { return false }); got != asked {
+			t.Errorf("%s: asked: %v", objects, got)
+		}
+		if got := (View{}).told(sides.Changes()); len(got) > 1 || asked != (len(got) == 1 && strings.Contains(got[0], "/other/")) {
+			t.Errorf("%s: %q", objects, got)
+		}
+		if changes := Sides(after, Grants(after, ""), Grants(after, "")).Changes(); len(changes) > 0 {
+			t.Errorf("the next time: %q", View{}.told(changes))
+		}
+	}
+}
+
 func TestAChangeIsShort(t *testing.T) {
 	v := View{View: layout.View{Home: "/home/u", Width: 80}}
 	for line, want := range map[string]string{

@@ -30,8 +30,11 @@ var weightiest = []string{
 }
 
 // told says each change to a person, in a line: first what is new, after "+ ", then what is gone, after "- ", each with
-// the weightiest first.
+// the weightiest first. A mount that shows what is there anyway, as it keeps a folder in its place, is none.
 func (v View) told(changes []grant.Change) (lines []string) {
+	changes = slices.DeleteFunc(slices.Clone(changes), func(c grant.Change) bool {
+		return c.Came() && c.Verdict == grant.Less && c.After.Level == "rw" && c.After.Of == c.After.Name
+	})
 	for _, side := range []struct {
 		mark string
 		of   func(grant.Change) grant.Grant

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"claudebox/internal/linux/pathname"
 	"claudebox/internal/plan"
 	"claudebox/internal/profile/grant"
 	"claudebox/internal/sandbox/launch"
@@ -58,12 +59,20 @@ func MountGrant(m launch.Mount) grant.Grant {
 	return g
 }
 
-// Sides are what was approved and what a launch lets in. Both have the mounts of the base.
+// Sides are what was approved and what a launch lets in. Both have the mounts of the base, and what comes with a
+// repository in the project: a git folder of the agent's own, and objects that the project has anyway.
 func Sides(l launch.Launch, approved, now grant.Set) grant.Sides {
 	sides := grant.Sides{Before: approved, After: now}
 	for _, m := range l.Mounts {
-		if m.Why == plan.Base && accesses[m.Kind] != "" {
-			sides.Shared = append(sides.Shared, MountGrant(m))
+		g := MountGrant(m)
+		switch {
+		case m.Why == plan.Base && accesses[m.Kind] != "":
+			sides.Shared = append(sides.Shared, g)
+		case isAgents(l, m) || m.Why == launch.WhyObjects && pathname.Below(m.Source, l.Project):
+			if came := !slices.ContainsFunc(approved, func(of grant.Grant) bool { return of.Name == g.Name }); came {
+				sides.Shared = append(sides.Shared, g)
+				sides.After = slices.DeleteFunc(slices.Clone(sides.After), func(of grant.Grant) bool { return of == g })
+			}
 		}
 	}
 	return sides

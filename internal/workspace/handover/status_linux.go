@@ -1,6 +1,7 @@
 package handover
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -26,16 +27,21 @@ type Wait struct {
 	Branch string `json:"branch,omitempty"` // which has the agent's commits, where both sides moved one
 }
 
-// Settle hands over in each place what waits, if it can be, and says how its sides stand then. Sessions may live.
+// Settle hands over in each place what waits, if it can be, and says how its sides stand then. An error of one place
+// is among what waits there, too. Sessions may live.
 func Settle(r Request) (list []Status, err error) {
 	for _, p := range r.Places {
-		s, err := settlePlace(r, p, nil)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", p.Outer, err)
+		s, failed := settlePlace(r, p, nil)
+		if failed != nil {
+			err = errors.Join(err, fmt.Errorf("%s: %w", p.Outer, failed))
+			s.Waits = append(s.Waits, Wait{
+				About: "all of it", Text: "git cannot read one of both sides: " + failed.Error() +
+					"; where it is the agent's, the next session sets it aside and makes a new one",
+			})
 		}
 		list = append(list, s)
 	}
-	return list, nil
+	return list, err
 }
 
 // ErrNoChoice is the error of [Choose] for a branch that did not move on both sides.
@@ -44,15 +50,12 @@ var ErrNoChoice = errors.New("no session has moved a branch of this name away fr
 // Choose settles what is to become of a branch that moved on both sides. It returns what still waits in its place.
 func Choose(r Request, branch string, choice Choice) (after Status, err error) {
 	before, err := Settle(r)
-	if err != nil {
-		return after, err
-	}
 	for i, s := range before {
 		if slices.ContainsFunc(s.Waits, func(w Wait) bool { return w.Branch != "" && w.About == branch }) {
 			return settlePlace(r, r.Places[i], map[string]Choice{"refs/heads/" + branch: choice})
 		}
 	}
-	return after, ErrNoChoice
+	return after, cmp.Or(err, ErrNoChoice)
 }
 
 func settlePlace(r Request, p Place, chosen map[string]Choice) (s Status, err error) {

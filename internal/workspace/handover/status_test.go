@@ -86,3 +86,18 @@ func TestTheUserTakesOrDropsWhatTheAgentDid(t *testing.T) {
 		t.Errorf("then waits\n%s", got)
 	}
 }
+
+// A git folder that the agent broke does not keep the user from reading how the others stand.
+func TestABrokenGitFolderOfTheAgentsIsAmongWhatWaits(t *testing.T) {
+	w := newWorld(t)
+	w.begin()
+	w.end()
+	w.agent("git commit -q --allow-empty -m x; rm .git/HEAD")
+	list, err := Settle(Request{Places: w.places, Tools: w.tools})
+	if err == nil || len(list) != 1 || len(list[0].Waits) != 1 || !strings.Contains(list[0].Waits[0].Text, "the next session sets it aside") {
+		t.Errorf("%+v, %v", list, err)
+	}
+	if _, err := Choose(Request{Places: w.places, Tools: w.tools}, "main", Take); err == nil || errors.Is(err, ErrNoChoice) {
+		t.Errorf("a choice: %v", err)
+	}
+}

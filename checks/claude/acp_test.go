@@ -10,7 +10,9 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -181,6 +183,26 @@ exit 3
 	}
 }
 
+// What reads an agent's messages to its editor is killed, as by a kernel without memory. The agent, of the attacker's
+// making, ignores that nobody reads it. The session ends, and says why.
+func TestASessionWhoseEditorsFilterIsLostEnds(t *testing.T) {
+	w := newWorld(t)
+	w.more = map[string]any{"agent": "claude-acp"}
+	w.write(t, ".local/bin/claude-agent-acp", "#!/bin/bash\ntrap '' PIPE\necho '{\"id\":1,\"result\":{}}'\nsleep 1000\n")
+	if err := os.Chmod(w.home+"/.local/bin/claude-agent-acp", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	e := w.edit(t, w.command(t))
+	e.answer(t, 1)
+	pid := e.filter(t)[0]
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if status, stderr := e.end(t); status == 0 || !strings.Contains(stderr, "messages to the editor has ended (signal: killed); the session ends") {
+		t.Errorf("status %d\n%s", status, stderr)
+	}
+}
+
 // Each editor's lines of docs/editors.md start what speaks its protocol. Words of claudebox stand there between quotes, in
 // the order of a command line, whatever the language is.
 func TestTheLinesForEditorsStartWhatTheySay(t *testing.T) {
@@ -237,29 +259,31 @@ func TestWhatReadsAnAgentsMessagesHasNoRights(t *testing.T) {
 	w.adapt(t)
 	e := w.edit(t, w.command(t))
 	e.greet(t)
-	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", e.Process.Pid))
-	if err != nil {
-		t.Fatal(err)
-	}
-	found := 0
-	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", e.Process.Pid))
-	for _, task := range tasks {
-		more, _ := os.ReadFile(task)
-		children = append(append(children, ' '), more...)
-	}
-	for _, pid := range slices.Compact(slices.Sorted(slices.Values(strings.Fields(string(children))))) {
-		words, _ := os.ReadFile("/proc/" + pid + "/cmdline")
-		if !strings.HasPrefix(string(words), "claudebox-editor-filter\x00") {
-			continue
-		}
-		found++
-		status, err := os.ReadFile("/proc/" + pid + "/status")
+	found := e.filter(t)
+	for _, pid := range found {
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 		if err != nil || !strings.Contains(string(status), "Seccomp:\t2\n") || !strings.Contains(string(status), "NoNewPrivs:\t1\n") {
 			t.Errorf("%v\n%s", err, status)
 		}
 	}
-	if found != 1 {
-		t.Errorf("%d such processes among %s", found, children)
+	if len(found) != 1 {
+		t.Errorf("%d such processes", len(found))
 	}
 	e.leaves(t)
+}
+
+// filter finds the processes that read the agent's messages.
+func (e *editor) filter(t *testing.T) (pids []int) {
+	t.Helper()
+	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", e.Process.Pid))
+	for _, task := range tasks {
+		children, _ := os.ReadFile(task) // a thread may have ended
+		for _, child := range strings.Fields(string(children)) {
+			words, _ := os.ReadFile("/proc/" + child + "/cmdline")
+			if pid, err := strconv.Atoi(child); err == nil && strings.HasPrefix(string(words), "claudebox-editor-filter\x00") {
+				pids = append(pids, pid)
+			}
+		}
+	}
+	return pids
 }

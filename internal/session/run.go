@@ -100,7 +100,7 @@ func (s *Session) Run() (err error) {
 		}
 	}()
 	if spoken := r.protocol(); spoken != "" {
-		leave, err := editor.Between(spoken)
+		leave, err := editor.Between(spoken, r.runner.Signals.End)
 		if err != nil {
 			return err
 		}

@@ -162,18 +162,26 @@ func (r Request) server(o object.Object) (kept object.Object, secrets []string, 
 	if len(env) > 0 {
 		kept.Set("env", env)
 	}
-	for _, text := range kept {
-		if what := leak.Text(string(text)); what != "" {
-			return nil, nil, "it holds what looks like " + what
-		}
-	}
-	if where := secretIn(kept); where != "" {
-		return nil, nil, where + " is probably a secret; ${NAME} in its place takes it from the environment"
+	if reason := SecretOf(kept); reason != "" {
+		return nil, nil, reason
 	}
 	if command != "" {
 		reason = cmp.Or(ask(r.Runs, command), r.unseen(object.As[[]string](o["args"])))
 	}
 	return kept, secrets, reason
+}
+
+// SecretOf says which part of an MCP server is probably a secret, besides its environment; empty: none is.
+func SecretOf(server object.Object) (reason string) {
+	for _, text := range server {
+		if what := leak.Text(string(text)); what != "" {
+			return "it holds what looks like " + what
+		}
+	}
+	if where := secretIn(server); where != "" {
+		return where + " is probably a secret; ${NAME} in its place takes it from the environment"
+	}
+	return ""
 }
 
 // secretIn names a word, a header or a part of the address of a server that is

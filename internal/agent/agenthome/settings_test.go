@@ -150,6 +150,7 @@ func TestMemoryWrittenInsideIsKept(t *testing.T) {
 func TestAnMCPServersSecretIsNotOnlyInItsEnvironment(t *testing.T) {
 	for server, want := range map[string]string{
 		`{"type":"http","url":"https://x.example/mcp","headers":{"X-Api-Key":"hunter2horse9"}}`:                                  "its header X-Api-Key",
+		`{"type":"http","url":"https://x.example/mcp","headers":{"Authorization":"Bearer hunter2horse9"}}`:                       "its header Authorization",
 		`{"type":"http","url":"https://x.example/mcp","headers":{"X-Api-Key":"${MY_KEY}","X-V":"1"}}`:                            "",
 		`{"type":"sse","url":"https://x.example/sse?api_key=hunter2horse9&v=1"}`:                                                 "a part of its address",
 		`{"type":"sse","url":"https://x.example/s/QZ4m1v9Kc7xT2bNn8wRs5AuY/mcp"}`:                                                "a part of its address",

@@ -1,11 +1,12 @@
 package editor
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
+
+	"claudebox/internal/agent/object"
 )
 
 // shown are the methods by which an agent shows something, or asks the user, and no more.
@@ -25,18 +26,18 @@ const deepest = 100
 
 // judgeACP judges a message of the Agent Client Protocol.
 func judgeACP(line []byte) verdict {
-	object, err := readObject(line)
+	message, err := readObject(line)
 	if err != nil {
 		return noMessage
 	}
-	for name := range object {
+	for name := range message {
 		if !slices.Contains(members, name) {
-			delete(object, name)
+			delete(message, name)
 		}
 	}
 	var method string
-	id, asks := object["id"]
-	switch said, is := object["method"]; {
+	id, asks := message["id"]
+	switch said, is := message["method"]; {
 	case !is: // it answers the editor
 	case json.Unmarshal(said, &method) != nil:
 		return noMessage
@@ -50,7 +51,7 @@ func judgeACP(line []byte) verdict {
 			"jsonrpc": "2.0", "id": id, "error": map[string]any{"code": methodNotFound, "message": outside(method)},
 		})}
 	}
-	whole, err := encode(object, 0)
+	whole, err := encode(message, 0)
 	if err != nil {
 		return noMessage
 	}
@@ -104,33 +105,25 @@ func scrub(value []byte, depth int) ([]byte, error) {
 	return json.Marshal(list)
 }
 
-// greet takes the offers of files and terminals out of a message that is an editor's greeting.
-func greet(line []byte) []byte {
-	if !bytes.Contains(line, []byte(`"clientCapabilities"`)) {
+// greet takes the offers of files and terminals out of an editor's greeting, and secrets out of all that it sends but
+// the user's words.
+func greet(line []byte, tell func(string)) []byte {
+	message := object.Parse(line)
+	method, params := object.As[string](message["method"]), object.Parse(message["params"])
+	switch {
+	case params == nil || method == "session/prompt":
 		return line
-	}
-	var message, params, offers map[string]json.RawMessage
-	if json.Unmarshal(line, &message) != nil || json.Unmarshal(message["params"], &params) != nil ||
-		json.Unmarshal(params["clientCapabilities"], &offers) != nil || string(message["method"]) != `"initialize"` {
-		return line
-	}
-	for _, offer := range []string{"fs", "terminal", "auth"} {
-		delete(offers, offer)
-	}
-	for _, change := range []struct {
-		in   map[string]json.RawMessage
-		name string
-		to   any
-	}{{params, "clientCapabilities", offers}, {message, "params", params}} {
-		text, err := json.Marshal(change.to)
-		if err != nil {
-			return line
+	case method == "initialize":
+		offers := object.Parse(params["clientCapabilities"])
+		for _, offer := range []string{"fs", "terminal", "auth"} {
+			delete(offers, offer)
 		}
-		change.in[change.name] = text
-	}
-	text, err := json.Marshal(message)
-	if err != nil {
+		if offers != nil {
+			params["clientCapabilities"] = mustEncode(offers)
+		}
+	case !hasOffers(line):
 		return line
 	}
-	return text
+	message["params"] = withoutSecrets("", mustEncode(params), tell)
+	return mustEncode(message)
 }

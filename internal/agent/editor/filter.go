@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"unicode/utf8"
+
+	"claudebox/internal/diag"
 )
 
 // longest is how long a message may be, in bytes.
@@ -23,12 +25,20 @@ type verdict struct {
 // noMessage is what cannot be read.
 var noMessage = verdict{why: "it is no message"}
 
+// tooLong is why a message does not go on.
+const tooLong = "it is longer than 64 MiB"
+
+// change makes of an editor's message what reaches the agent. It calls tell with what it leaves out.
+type change func(line []byte, tell func(string)) []byte
+
 // fromAgent copies messages of an agent's to its editor, as judge says, until the first error; the end of in is none.
 // back takes answers to the agent. It calls refused with each reason.
 func fromAgent(in io.Reader, out, back io.Writer, judge func(line []byte) verdict, refused func(why string)) error {
 	return eachLine(in, func(line []byte) error {
 		v := noMessage
-		if utf8.Valid(line) {
+		if line == nil {
+			v.why = tooLong
+		} else if utf8.Valid(line) {
 			v = judge(line)
 		}
 		if v.why != "" {
@@ -49,27 +59,45 @@ func fromAgent(in io.Reader, out, back io.Writer, judge func(line []byte) verdic
 	})
 }
 
-// fromEditor copies messages of an editor's to its agent, as change makes them, until the first error; the end of in is
-// none.
-func fromEditor(in io.Reader, out io.Writer, change func(line []byte) []byte) error {
+// fromEditor copies messages of an editor's to its agent, as made makes them, until the first error; the end of in is
+// none. It calls tell with what does not reach the agent.
+func fromEditor(in io.Reader, out io.Writer, made change, tell func(string)) error {
 	return eachLine(in, func(line []byte) error {
-		_, err := out.Write(append(change(line), '\n'))
+		if line == nil {
+			tell("a message of the editor to the agent was not passed on: " + tooLong)
+			return nil
+		}
+		_, err := out.Write(append(made(line, tell), '\n'))
 		return err
 	})
 }
 
-// eachLine calls do for each line that is not blank, which counts until the next one is read.
+// eachLine calls do for each line that is not blank, which counts until the next one is read. In the place of one that
+// is too long it is nil: nobody ends what reads by a line without an end.
 func eachLine(in io.Reader, do func(line []byte) error) error {
-	lines := bufio.NewScanner(in)
-	lines.Buffer(nil, longest)
-	for lines.Scan() {
-		if line := bytes.TrimSpace(lines.Bytes()); len(line) > 0 {
+	from, line, long := bufio.NewReaderSize(in, 64<<10), []byte{}, false
+	for {
+		part, err := from.ReadSlice('\n')
+		if long = long || len(line)+len(part) > longest; !long {
+			line = append(line, part...)
+		}
+		if errors.Is(err, bufio.ErrBufferFull) {
+			continue
+		}
+		if line = bytes.TrimSpace(line); long {
+			line = nil
+		}
+		if long || len(line) > 0 {
 			if err := do(line); err != nil {
 				return err
 			}
 		}
+		if line, long = line[:0], false; errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
 	}
-	return lines.Err()
 }
 
 // readObject reads an object. A name that stands there twice is an error: two readers may take each another one.
@@ -103,7 +131,9 @@ func readObject(text []byte) (map[string]json.RawMessage, error) {
 }
 
 // outside is why a message does not go on that asks for a thing by its name.
-func outside(name string) string { return "it asks for " + name + ", which an editor does outside" }
+func outside(name string) string {
+	return "it asks for " + diag.Name(name) + ", which an editor does outside"
+}
 
 // mustEncode encodes a value of this package's own.
 func mustEncode(value any) []byte {

@@ -58,14 +58,14 @@ func TestAnEditorsOffersOfFilesAndTerminalsDoNotReachTheAgent(t *testing.T) {
 	const want = `{"id":0,"method":"initialize","params":{"clientCapabilities":{"elicitation":{"form":{}}},"protocolVersion":1}}` + "\n" +
 		`{"id":1,"method":"session/prompt","params":{"text":"\"clientCapabilities\" <x>"}}` + "\n"
 	var out bytes.Buffer
-	if err := fromEditor(strings.NewReader(said), &out, greet); err != nil || out.String() != want {
+	if err := fromEditor(strings.NewReader(said), &out, greet, func(string) {}); err != nil || out.String() != want {
 		t.Errorf("%v\n%s\nwant\n%s", err, out.String(), want)
 	}
 }
 
 func TestARefusalIsToldOnceAndTenAreToldAtAll(t *testing.T) {
 	var said []string
-	say := once(func(what string) { said = append(said, what) })
+	say := once(100, func(what string) { said = append(said, what) })
 	for i := range 100 {
 		say("x")
 		say(strings.Repeat("long ", i))

@@ -34,8 +34,9 @@ const (
 )
 
 // Between puts a process of its own, without rights, between this process's standard input and output and those that
-// it had. end undoes that, once the agent has ended, and waits until all has arrived.
-func Between(spoken Protocol) (end func(), err error) {
+// it had. lost is called if that process fails before the end. end undoes all, once the agent has ended, and waits
+// until everything has arrived.
+func Between(spoken Protocol, lost func()) (end func(), err error) {
 	var opened []*os.File
 	defer func() {
 		for _, file := range opened {
@@ -65,7 +66,13 @@ func Between(spoken Protocol) (end func(), err error) {
 	if err := cmd.Start(); err != nil {
 		return nil, failed(err)
 	}
+	over, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		watch(cmd, over, lost)
+	}()
 	stop := func() {
+		close(over)
 		for fd, file := range kept {
 			_ = unix.Dup3(int(file.Fd()), fd, 0)
 			file.Close()
@@ -73,7 +80,7 @@ func Between(spoken Protocol) (end func(), err error) {
 		// It ends by itself when nobody can write to it any more.
 		late := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
 		defer late.Stop()
-		_ = cmd.Wait()
+		<-ended
 	}
 	for fd, file := range []*os.File{pipes[0][0], pipes[1][1]} {
 		if err := unix.Dup3(int(file.Fd()), fd, 0); err != nil {
@@ -82,6 +89,20 @@ func Between(spoken Protocol) (end func(), err error) {
 		}
 	}
 	return stop, nil
+}
+
+// watch waits until the process has ended. It calls lost if that failed before it is over.
+func watch(cmd *exec.Cmd, over <-chan struct{}, lost func()) {
+	err := cmd.Wait()
+	select {
+	case <-over:
+	default:
+		if err != nil {
+			diag.Note(os.Stderr,
+				"what reads the agent's messages to the editor has ended ("+err.Error()+"); the session ends")
+			lost()
+		}
+	}
 }
 
 // patience is how long the end waits, at most, for what has not arrived at the editor.
@@ -96,9 +117,9 @@ func Run(words []string) (status int, ran bool) {
 	if len(words) != 2 || words[0] != Name {
 		return 0, false
 	}
-	judge, change := judgeACP, greet
+	judge, made := judgeACP, greet
 	if Protocol(words[1]) == Stream {
-		judge, change = judgeStream, func(line []byte) []byte { return line }
+		judge, made = judgeStream, greetStream
 	}
 	// It stays in the process group, as a terminal is read by that alone, and Ctrl-C is for the agent.
 	signal.Ignore(syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP)
@@ -106,10 +127,10 @@ func Run(words []string) (status int, ran bool) {
 	if err == nil {
 		agent := &shared{to: os.NewFile(agentInput, "agent")}
 		go func() {
-			_ = fromEditor(os.Stdin, agent, change)
+			_ = fromEditor(os.Stdin, agent, made, once(200, func(why string) { diag.Note(os.Stderr, why) }))
 			agent.Close() // it learns that the editor has ended
 		}()
-		err = fromAgent(os.NewFile(agentOutput, "agent"), os.Stdout, agent, judge, once(func(why string) {
+		err = fromAgent(os.NewFile(agentOutput, "agent"), os.Stdout, agent, judge, once(100, func(why string) {
 			diag.Note(os.Stderr, "a message of the agent to the editor was not passed on: "+why)
 		}))
 	}
@@ -143,9 +164,9 @@ func (s *shared) Close() error {
 	return to.Close()
 }
 
-// once calls say for each text once, cut to what fits a line, and for the first few alone: an agent chooses them.
-func once(say func(string)) func(string) {
-	const most, columns = 10, 100
+// once calls say for each text once, cut to so many columns, and for the first few alone: an agent chooses them.
+func once(columns int, say func(string)) func(string) {
+	const most = 10
 	said := map[string]bool{}
 	return func(why string) {
 		why = fmt.Sprintf("%.*s", columns, why)

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+
+	"claudebox/internal/agent/object"
 )
 
 // asked are the requests of Claude Code's that ask the user, or a hook of the editor's own. Others ask for the login.
@@ -11,18 +13,18 @@ var asked = []string{"can_use_tool", "elicitation", "hook_callback", "mcp_messag
 
 // judgeStream judges a message of Claude Code's SDK.
 func judgeStream(line []byte) verdict {
-	object, err := readObject(line)
+	message, err := readObject(line)
 	if err != nil {
 		return noMessage
 	}
 	var kind string
-	if json.Unmarshal(object["type"], &kind) != nil {
+	if json.Unmarshal(message["type"], &kind) != nil {
 		return noMessage
 	}
 	if kind != "control_request" {
-		return remade(object)
+		return remade(message)
 	}
-	request, err := readObject(object["request"])
+	request, err := readObject(message["request"])
 	if err != nil {
 		return noMessage
 	}
@@ -37,13 +39,13 @@ func judgeStream(line []byte) verdict {
 		}
 	}
 	if what == "" || what != "mcp_message" && slices.Contains(asked, what) {
-		object["request"] = mustEncode(request)
-		return remade(object)
+		message["request"] = mustEncode(request)
+		return remade(message)
 	}
 	return verdict{why: outside(what), reply: mustEncode(map[string]any{
 		"type": "control_response",
 		"response": map[string]any{
-			"subtype": "error", "request_id": object["request_id"], "error": outside(what),
+			"subtype": "error", "request_id": message["request_id"], "error": outside(what),
 		},
 	})}
 }
@@ -81,5 +83,15 @@ func tool(request map[string]json.RawMessage) (name string, err error) {
 	return "the tool " + name, nil
 }
 
+// greetStream takes secrets out of what Claude Code's SDK sends, but for the user's words and answers.
+func greetStream(line []byte, tell func(string)) []byte {
+	message := object.Parse(line)
+	kind := object.As[string](message["type"])
+	if !hasOffers(line) || kind != "control_request" && kind != "update_environment_variables" {
+		return line
+	}
+	return withoutSecrets("", line, tell)
+}
+
 // remade passes a message on.
-func remade(object map[string]json.RawMessage) verdict { return verdict{message: mustEncode(object)} }
+func remade(message map[string]json.RawMessage) verdict { return verdict{message: mustEncode(message)} }

@@ -99,12 +99,12 @@ func TestVariablesAreJudgedByNameAndValue(t *testing.T) {
 
 func TestNames(t *testing.T) {
 	for _, name := range strings.Fields("GH_TOKEN ANTHROPIC_API_KEY aws_secret_access_key DB_PASSWORD PGPASSWORD MYSQL_PWD MYSQL_PWD_PASS " +
-		"GOOGLE_APPLICATION_CREDENTIALS_JSON SESSION_COOKIE NPM_AUTH GITLAB_PAT SENTRY_DSN APIKEY MY_JWT SSH_PRIVATE SLACK_WEBHOOK_URL") {
+		"GOOGLE_APPLICATION_CREDENTIALS_JSON SESSION_COOKIE NPM_AUTH GITLAB_PAT SENTRY_DSN APIKEY MY_JWT SSH_PRIVATE SLACK_WEBHOOK_URL Authorization HTTP_PROXY_AUTHORISATION") {
 		if leak.Name(name) == "" {
 			t.Errorf("%s does not look secret", name)
 		}
 	}
-	for _, name := range strings.Fields("PATH HOME EDITOR LANG TERM AWS_PROFILE GIT_AUTHOR_NAME KEYBOARD_LAYOUT NODE_ENV MONKEY_PATCH " +
+	for _, name := range strings.Fields("PATH HOME EDITOR LANG TERM AWS_PROFILE GIT_AUTHOR_NAME OIDC_AUTHORITY KEYBOARD_LAYOUT NODE_ENV MONKEY_PATCH " +
 		"TOKENIZERS_PARALLELISM PORT XDG_CONFIG_HOME CI PWD OLDPWD") {
 		if part := leak.Name(name); part != "" {
 			t.Errorf("%s looks secret: %s", name, part)

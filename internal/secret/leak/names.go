@@ -13,10 +13,13 @@ var plainParts = []string{
 	"KEYBOARD", "KEYMAP", "KEYSERVER", "MONKEY", "TURKEY", "AUTHOR", "_PATH", "_PATTERN", "_PATCH", "TOKENIZER",
 }
 
+// authorization shortens a header's name, which is no author's.
+var authorization = strings.NewReplacer("AUTHORIZ", "AUTH", "AUTHORIS", "AUTH")
+
 // Name returns the part of a variable's name that is usual for secrets ("TOKEN"), or "".
 // When in doubt it takes a name for a secret's.
 func Name(name string) string {
-	name = strings.ToUpper(name)
+	name = authorization.Replace(strings.ToUpper(name))
 	for _, plain := range plainParts {
 		name = strings.ReplaceAll(name, plain, "")
 	}

@@ -161,3 +161,25 @@ func TestCloudsThatServeClaude(t *testing.T) {
 		}
 	}
 }
+
+// The address of a gateway can have a password in it, which came inside with it.
+//
+// Promise: no login, no API key, no token of git's.
+func TestAPasswordInAGatewaysAddressStaysOutside(t *testing.T) {
+	for set, want := range map[string]string{
+		"https://u:" + canary + "@gw.example/x":      "https://gw.example/x",
+		"https://" + canary + "@gw.example":          "https://gw.example",
+		"http://u:" + canary + "@127.0.0.1:9/x":      "http://127.0.0.1:9/x",
+		"https://u:%zz" + canary + "@gw.example":     "https://gw.example",
+		"https://gw.example/x?v=1&api_key=" + canary: "https://gw.example/x",
+		"https://gw.example/x?v=1":                   "https://gw.example/x?v=1",
+	} {
+		w := newWorldHere(t)
+		w.env["ANTHROPIC_BASE_URL"] = set
+		got := run(t, w.session(`echo "$ANTHROPIC_BASE_URL"`))
+		wantEqual(t, got.stdout, want+"\n")
+		if told := strings.Contains(got.stderr, "in the address of ANTHROPIC_BASE_URL stays outside"); told != strings.Contains(set, canary) {
+			t.Errorf("%s: told %v\n%s", want, told, got.stderr)
+		}
+	}
+}

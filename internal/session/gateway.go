@@ -20,6 +20,7 @@ import (
 	"claudebox/internal/plan"
 	"claudebox/internal/profile"
 	"claudebox/internal/secret/broker"
+	"claudebox/internal/secret/leak"
 	"claudebox/internal/workspace/gitconfig"
 )
 
@@ -142,12 +143,29 @@ func (b *brokeredPart) carryGateways(in inputs) {
 		case g.why != "":
 			b.leaveRed("gateway", g.why)
 		}
-		b.set(variable, g.inside, "your gateway")
+		address := addressOnly(g.inside)
+		if address != g.inside {
+			b.leaveRed("gateway", "what is probably a secret in the address of "+variable+" stays outside: give the "+
+				"gateway a key in a variable of its own")
+		}
+		b.set(variable, address, "your gateway")
 		if l := in.Instance.Login; variable == broker.ClaudeBase && l.Outside && !brokered {
 			b.leaveRed("login", "your Claude login is not sent to "+variable+
 				": set ANTHROPIC_AUTH_TOKEN to what that takes")
 		}
 	}
+}
+
+// addressOnly is an address without user, password, and a query that has what is probably a secret.
+func addressOnly(address string) string {
+	address = gitconfig.StripUserinfo(address)
+	bare, query, _ := strings.Cut(address, "?")
+	for pair := range strings.FieldsFuncSeq(query, func(r rune) bool { return strings.ContainsRune("&;#", r) }) {
+		if name, value, _ := strings.Cut(pair, "="); leak.Variable(name, value) != "" {
+			return bare
+		}
+	}
+	return address
 }
 
 // shownHosts are the hosts of a secret for people: a name that was made for a service of this machine is that service.

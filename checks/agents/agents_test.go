@@ -243,3 +243,84 @@ func TestOtherAgentsAnswerFromInside(t *testing.T) {
 		})
 	}
 }
+
+// own is what the user of each agent has set up: a model, who is asked for it, what the agent is always told, and an
+// MCP server that makes a file.
+var own = map[string]struct{ settings, content, memory string }{
+	"codex": {".codex/config.toml", `
+model = "own-model" # of the user
+model_provider = "script"
+notify = ["notify-send", "done"]
+
+[model_providers.script]
+name = "script"
+base_url = "AT/v1"
+env_key = "OPENAI_API_KEY"
+wire_api = "responses"
+
+[mcp_servers.mine]
+command = "bash"
+args = ["-c", "touch began; exec cat"]
+`, ".codex/AGENTS.md"},
+	"gemini": {".gemini/settings.json", `{ // of the user
+		"model": {"name": "own-model"}, "security": {"auth": {"selectedType": "gemini-api-key"}}, "privacy": {"usageStatisticsEnabled": false},
+		"tools": {"discoveryCommand": "notify-send"},
+		"mcpServers": {"mine": {"command": "bash", "args": ["-c", "touch began; exec cat"]}},
+	}`, ".gemini/GEMINI.md"},
+	"opencode": {".config/opencode/opencode.jsonc", `{ // of the user
+		"model": "script/own-model", "small_model": "script/own-model", "plugin": ["notify-send"],
+		"provider": {"script": {"npm": "@ai-sdk/openai-compatible", "options": {"baseURL": "AT/v1", "apiKey": "{env:OPENAI_API_KEY}"},
+			"models": {"own-model": {"name": "m"}}}},
+		"mcp": {"mine": {"type": "local", "command": ["bash", "-c", "touch began; exec cat"]}},
+	}`, ".config/opencode/AGENTS.md"},
+}
+
+// What the user has set up for another agent than Claude Code was not inside, without a word: the model, the gateway,
+// the instructions, the MCP servers.
+func TestWhatIsSetUpForOtherAgentsEnters(t *testing.T) {
+	for name, agent := range agents {
+		t.Run(name, func(t *testing.T) {
+			home := trial.Home(t, "cb-agent-")
+			model := &api{}
+			server := httptest.NewServer(model)
+			t.Cleanup(server.Close)
+			constants := map[string]string{"HTTPS_PROXY": server.URL, "NO_PROXY": "127.0.0.1"}
+			if agent.env != nil {
+				maps.Copy(constants, agent.env(server.URL))
+			}
+			delete(constants, "OPENCODE_CONFIG_CONTENT")
+			profile, err := json.Marshal(map[string]any{
+				"name": "x", "extends": "default", "agent": name, "env": constants, "nix": map[string]string{"daemon": "off"},
+				"secrets": []map[string]any{{"env": agent.keyName, "hosts": []string{"api.example.org"}, "secret": "inside"}},
+				"mcp":     map[string]any{"import": []string{"mine"}},
+			})
+			set := own[name]
+			if err := errors.Join(err, os.Mkdir(home+"/p", 0o755), os.WriteFile(home+"/x.json", profile, 0o600),
+				os.MkdirAll(filepath.Dir(filepath.Join(home, set.settings)), 0o755),
+				os.WriteFile(filepath.Join(home, set.settings), []byte(strings.ReplaceAll(set.content, "AT/v1", server.URL+"/v1")), 0o600),
+				os.WriteFile(filepath.Join(home, set.memory), []byte("Always say zebra.\n"), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			words := map[string][]string{
+				"codex": {"exec", "--skip-git-repo-check", "please begin"}, "gemini": {"-p", "please begin"}, "opencode": {"run", "please begin"},
+			}[name]
+			status, stdout, stderr := start(t, home, home+"/p", append([]string{"--"}, words...), agent.keyName+"="+key)
+			if status != 0 || !strings.Contains(stdout, answer) || !model.keyed {
+				t.Fatalf("status %d, said %q\n%s\nasked: %q", status, stdout, stderr, model.asked)
+			}
+			sent := strings.Join(model.asked, " ") + strings.Join(model.bodies, "\n")
+			for _, want := range []string{"own-model", "Always say zebra.", "/etc/claude-code/CLAUDE.md"} {
+				if !strings.Contains(sent, want) {
+					t.Errorf("the model was not told %q: %s", want, sent)
+				}
+			}
+			if _, err := os.Lstat(home + "/p/began"); err != nil {
+				t.Errorf("the MCP server did not begin: %v\n%s", err, stderr)
+			}
+			_, stdout, stderr = start(t, home, home+"/p", []string{"plan"}, agent.keyName+"="+key)
+			if _, left, _ := strings.Cut(stdout, "left out: 1 setting\n"); !strings.Contains(left, "your setting ") {
+				t.Errorf("what is left out is not named: %s%s", stdout, stderr)
+			}
+		})
+	}
+}

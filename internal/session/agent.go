@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -31,6 +32,7 @@ import (
 	"claudebox/internal/profile"
 	"claudebox/internal/sandbox/ask"
 	"claudebox/internal/sandbox/launch"
+	"claudebox/internal/secret/broker"
 	"claudebox/internal/secret/leak"
 	"claudebox/internal/workspace/handover"
 	"claudebox/internal/workspace/project"
@@ -269,6 +271,12 @@ func lookAtState(in inputs) (state.Instance, error) {
 	for _, folder := range p.Agent.Home { // that is kept beside ~/.claude
 		req.Folders = append(req.Folders, plan.KeptFolder(folder))
 	}
+	if of, is := agenthome.Others[p.Agent.Name]; is {
+		req.Other, req.Theirs = p.Agent.Name, filepath.Join(in.Facts.Home, of.Folder)
+		if moved := in.Facts.Env.Value(of.Moved, ""); filepath.IsAbs(moved) {
+			req.Theirs = filepath.Clean(moved)
+		}
+	}
 	if slices.ContainsFunc(in.project.Mounts, func(m project.Mount) bool { return isDirenv(in.project, m) }) {
 		req.Folders = append(req.Folders, direnvFolder(in.project))
 	}
@@ -349,10 +357,39 @@ func furnish(in inputs) (found state.Instance, said part, err error) {
 	if found.ID == "" { // it could not be found, see [Checkup]
 		return found, said, nil
 	}
-	err = found.Furnish(in.inside.Program, in.seesFile)
+	err = found.Furnish(in.inside.Program, in.seesFile, in.keyed)
 	said.note(found.Notes...)
 	said.Left = found.Left
+	if of := agenthome.Others[in.plan.Agent.Name]; of.Login != "" {
+		_, outside := os.Stat(filepath.Join(in.Facts.Home, of.Login))
+		_, inside := os.Lstat(filepath.Join(found.Dir, plan.KeptFolder(of.Login)))
+		if outside == nil && inside != nil {
+			said.leave("login", "your login of "+in.plan.Agent.Name+" stays outside: log in inside, once for each "+
+				"project")
+		}
+	}
 	return found, said, err
+}
+
+// keyed says why the key in a variable does not come to an address, "VARIABLE ADDRESS"; empty: it does, or there is
+// none.
+func (in inputs) keyed(word string) string {
+	variable, text, _ := strings.Cut(word, " ")
+	address, err := url.Parse(text)
+	if err != nil || in.Facts.Env.Value(variable, "") == "" {
+		return ""
+	}
+	at := slices.IndexFunc(in.secrets.list, func(s namedSecret) bool { return s.Name == variable })
+	isSecure := address.Scheme == "https"
+	if at < 0 && insideValue(in, variable) != "" ||
+		at >= 0 && isSecure && slices.Contains(in.secrets.list[at].Hosts, strings.ToLower(address.Host)) {
+		return ""
+	}
+	if _, err := broker.ParseTarget(address.Hostname()); err != nil || !isSecure {
+		return fmt.Sprintf("%s is not inside; `extra_env_passthrough: [%[1]s]` lets it in as it is", variable)
+	}
+	return fmt.Sprintf("%s is not sent to %s; `secrets: [{env: %[1]s, hosts: [%[2]s]}]` does that", variable,
+		address.Host)
 }
 
 // seesFile is [view.View.File], by which the files that claudebox makes in the agent's home are there.

@@ -25,7 +25,7 @@ func makeAnswers(r Request, f From) Made {
 	host := object.Parse(f.Sources[0])
 	made := Made{Content: f.Old, Given: strings.Join(r.Servers, " ")}
 	var servers object.Object
-	servers, made.Left = r.servers(host)
+	servers, made.Left = r.servers(host, r.Own(answersName))
 	if host == nil && len(f.Sources[0]) > 0 {
 		text := "your " + r.Own(answersName) + " is no JSON object: nothing of it enters"
 		made.Left = []diag.Left{{Kind: "file", Text: text}}
@@ -108,7 +108,7 @@ func approvedSuffix(key string) string {
 // servers returns the user's own MCP servers that the profile names and that can run inside; out says why the others
 // do not enter. Secrets in a server's environment stay out: if the profile lets in a variable of that name, the
 // server finds that.
-func (r Request) servers(host object.Object) (kept object.Object, out []diag.Left) {
+func (r Request) servers(host object.Object, where string) (kept object.Object, out []diag.Left) {
 	kept = object.Object{}
 	all := object.Parse(host["mcpServers"])
 	var left []string
@@ -131,7 +131,7 @@ func (r Request) servers(host object.Object) (kept object.Object, out []diag.Lef
 	}
 	for _, name := range r.Servers {
 		if all[name] == nil {
-			leave("MCP server", "you have no MCP server "+name+" in "+r.Own(answersName))
+			leave("MCP server", "you have no MCP server "+name+" in "+where)
 		}
 	}
 	if len(left) > 0 {
@@ -187,16 +187,19 @@ func SecretOf(server object.Object) (reason string) {
 // secretIn names a word, a header or a part of the address of a server that is
 // probably a secret; empty: there is none.
 func secretIn(o object.Object) string {
-	headers, address := object.As[map[string]string](o["headers"]), object.As[string](o["url"])
-	for _, name := range slices.Sorted(maps.Keys(headers)) {
-		if isSecret(name, headers[name]) {
-			return "its header " + name
+	for _, key := range []string{"headers", "http_headers"} { // the other is Codex's
+		headers := object.As[map[string]string](o[key])
+		for _, name := range slices.Sorted(maps.Keys(headers)) {
+			if isSecret(name, headers[name]) {
+				return "its header " + name
+			}
 		}
 	}
 	if i := secretWord(object.As[[]string](o["args"])); i > 0 {
 		return fmt.Sprintf("word %d of its command", i)
 	}
-	for _, part := range strings.FieldsFunc(address, func(r rune) bool { return strings.ContainsRune("/?&#", r) }) {
+	isBetween := func(r rune) bool { return strings.ContainsRune("/?&#", r) }
+	for _, part := range strings.FieldsFunc(object.As[string](o["url"]), isBetween) {
 		if name, value, ok := strings.Cut(part, "="); isSecret(name, value) || !ok && isSecret("", part) {
 			return "a part of its address"
 		}

@@ -2,6 +2,7 @@ package agenthome
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	"claudebox/internal/diag"
@@ -19,9 +20,14 @@ type Request struct {
 	Status   string   // what the agent's status line says; empty: nothing
 	Refusals string   // the command inside that prints how often something was refused, if it was; empty: there is none
 	Servers  []string // MCP servers of the user that enter, by name
+	Other    string   // the agent, if it is one of [Others]
+	Theirs   string   // the folder of the user's own set-up for that
 	// Runs says why a program cannot be run inside, and Sees why a file cannot be read there; empty: it can, or that is
 	// not known.
 	Runs, Sees func(word string) (reason string)
+	// Keyed says why the key in a variable does not come to an address, "VARIABLE ADDRESS"; empty: it does, or there
+	// is none.
+	Keyed func(word string) (reason string)
 }
 
 // Own returns the path of a file or folder of the user's own Claude Code.
@@ -42,7 +48,7 @@ const answersName = ".claude.json"
 // Runs and Sees. It holds no more of the API key than Claude Code itself keeps.
 func (r Request) Key() string {
 	return strings.Join(r.Trusted, "\x00") + "\x00\x00" + approvedSuffix(r.APIKey) + "\x00" + r.Status + "\x00" +
-		r.Refusals + "\x00" + strings.Join(r.Servers, " ")
+		r.Refusals + "\x00" + strings.Join(r.Servers, " ") + "\x00" + r.Theirs
 }
 
 // From is what a file is made of.
@@ -70,13 +76,21 @@ type File struct {
 	Make    func(r Request, f From) Made
 }
 
-// Files are all files that are made in an agent's home.
+// Files are those that are made in the home of every agent.
 var Files = []File{
 	{answersName, ofUser(answersName), makeAnswers},
 	{"settings.json", ofUser("settings.json"), makeSettings},
 	{"keybindings.json", ofUser("keybindings.json"), copyFirst},
 	{"CLAUDE.md", MemoryFiles, makeMemory},
 	{"history.jsonl", historyFiles, makeHistory},
+}
+
+// Files are all files that are made in the home of an agent.
+func (r Request) Files() []File {
+	if of, is := Others[r.Other]; is {
+		return slices.Concat(Files, of.made())
+	}
+	return Files
 }
 
 // Folders are the folders of ~/.claude that hold the user's own additions to Claude Code. They are not copied: the

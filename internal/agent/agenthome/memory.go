@@ -16,9 +16,7 @@ func MemoryFiles(r Request) []string {
 	return []string{r.Own("CLAUDE.md"), path.Join(r.Home, MemoryName)}
 }
 
-// makeMemory takes the first source that exists, else [FirstMemory]. If only the file inside has changed since the
-// last launch, that is kept. If the user's has changed, too, text that was added at the end inside is added to it;
-// after any other change inside the user's is used, and the file inside is kept under another name.
+// makeMemory takes the first source that exists, else [FirstMemory].
 func makeMemory(_ Request, f From) Made {
 	host := []byte(FirstMemory)
 	for _, content := range f.Sources {
@@ -27,7 +25,14 @@ func makeMemory(_ Request, f From) Made {
 			break
 		}
 	}
-	made := Made{Content: host, Given: sign(host), Notes: leakNotes("CLAUDE.md", host)}
+	return remember(host, "CLAUDE.md", f)
+}
+
+// remember takes the user's memory, called name. If only the file inside has changed since the last launch, that is
+// kept. If the user's has changed, too, text that was added at the end inside is added to it; after any other change
+// inside the user's is used, and the file inside is kept under another name.
+func remember(host []byte, name string, f From) Made {
+	made := Made{Content: host, Given: sign(host), Notes: leakNotes(name, host)}
 	if f.Old == nil || bytes.Equal(f.Old, host) {
 		return made
 	}
@@ -40,7 +45,7 @@ func makeMemory(_ Request, f From) Made {
 	default:
 		made.Aside = true
 		made.Once = []string{
-			"your CLAUDE.md has changed, and so has the one inside: yours counts, the other is kept beside it",
+			"your " + name + " has changed, and so has the one inside: yours counts, the other is kept beside it",
 		}
 	}
 	return made

@@ -95,8 +95,7 @@ func makeSettings(r Request, f From) Made {
 	settings[bypassAnswer] = yes
 	made := Made{Content: object.Indented(settings, "  "), Given: string(record), Left: left, Notes: notes}
 	if len(clashes) > 0 {
-		made.Once = []string{"you changed these settings, and so did somebody inside; yours count: " +
-			strings.Join(clashes, ", ")}
+		made.Once = []string{changedTwice + strings.Join(clashes, ", ")}
 	}
 	if host == nil && len(f.Sources[0]) > 0 {
 		made.Notes = []string{"your ~/.claude/settings.json is no JSON object: nothing of it enters"}
@@ -105,6 +104,8 @@ func makeSettings(r Request, f From) Made {
 	made.Notes = append(made.Notes, leakNotes("settings.json", record)...)
 	return made
 }
+
+const changedTwice = "you changed these settings, and so did somebody inside; yours count: "
 
 // given returns the user's settings that enter, and those that are left out.
 func (r Request) given(host object.Object) (object.Object, []diag.Left) {

@@ -50,3 +50,40 @@ func Indented(value any, indent string) []byte {
 	}
 	return b.Bytes()
 }
+
+// Plain takes the comments, and the commas behind the last item, out of a JSON text with such.
+func Plain(src []byte) []byte {
+	var plain []byte
+	for i := 0; i < len(src); i++ {
+		switch rest := src[i:]; {
+		case rest[0] == '"':
+			end := 1
+			for end < len(rest) && rest[end] != '"' {
+				if rest[end] == '\\' {
+					end++
+				}
+				end++
+			}
+			end = min(end, len(rest)-1)
+			plain = append(plain, rest[:end+1]...)
+			i += end
+		case bytes.HasPrefix(rest, []byte("//")):
+			end := bytes.IndexByte(rest, '\n')
+			if end < 0 {
+				return plain
+			}
+			i += end - 1
+		case bytes.HasPrefix(rest, []byte("/*")):
+			end := bytes.Index(rest, []byte("*/"))
+			if end < 0 {
+				return plain
+			}
+			i += end + 1
+		case rest[0] == '}' || rest[0] == ']':
+			plain = append(bytes.TrimSuffix(bytes.TrimRight(plain, " \t\r\n"), []byte(",")), rest[0])
+		default:
+			plain = append(plain, rest[0])
+		}
+	}
+	return plain
+}

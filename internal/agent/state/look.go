@@ -137,7 +137,7 @@ func (c *comparison) files() error {
 		return nil
 	}
 	key := recordForm + c.req.Request.Key() + "\n" // what they are made of beside the user's files
-	for _, f := range agenthome.Files {
+	for _, f := range c.req.Files() {
 		rel := path.Join(agentHome, f.Name)
 		inputs := hashInputs(key, f.Sources(c.req.Request))
 		what, err := c.there(rel)
@@ -150,7 +150,7 @@ func (c *comparison) files() error {
 		}
 		was := c.known.Files[f.Name]
 		if was.Inputs == inputs && was.Output == what.Stamp && c.req.answersAs(was.Asked) {
-			c.Notes, c.Left = append(c.Notes, was.Notes...), append(c.Left, was.Left...)
+			c.say(f, was.Notes, was.Left)
 		} else if err := c.remake(f, rel, inputs, what); err != nil {
 			return err
 		}
@@ -179,9 +179,10 @@ func (c *comparison) remake(f agenthome.File, rel, inputs string, what beneath.E
 	}
 	asking, asked := c.req.Request, map[string]string{}
 	asking.Runs, asking.Sees = noted(asking.Runs, asked, askedRuns), noted(asking.Sees, asked, askedSees)
+	asking.Keyed = noted(asking.Keyed, asked, askedKeyed)
 	made := f.Make(asking, agenthome.From{Old: old, Given: c.known.Files[f.Name].Given, Sources: sources})
 	left := slices.Concat(foreign, made.Left)
-	c.Notes, c.Left = slices.Concat(c.Notes, made.Notes, made.Once), append(c.Left, left...)
+	c.say(f, slices.Concat(made.Notes, made.Once), left)
 	s := step{rel: rel, file: f.Name, record: fileRecord{
 		Inputs: inputs, Asked: asked, Left: left, Notes: made.Notes, Given: made.Given,
 	}}
@@ -193,8 +194,15 @@ func (c *comparison) remake(f agenthome.File, rel, inputs string, what beneath.E
 	return nil
 }
 
-// askedRuns and askedSees begin the name of a question in [fileRecord.Asked].
-const askedRuns, askedSees = "runs ", "sees "
+// say tells what is to be said of a file. Who uses another agent misses nothing of Claude Code's.
+func (c *comparison) say(f agenthome.File, notes []string, left []diag.Left) {
+	if c.req.Other == "" || strings.HasPrefix(f.Name, agenthome.Beside) {
+		c.Notes, c.Left = append(c.Notes, notes...), append(c.Left, left...)
+	}
+}
+
+// These begin the name of a question in [fileRecord.Asked].
+const askedRuns, askedSees, askedKeyed = "runs ", "sees ", "keyed "
 
 // noted returns a function that asks about, and notes the answer in asked.
 func noted(about func(string) string, asked map[string]string, kind string) func(string) string {
@@ -210,14 +218,10 @@ func noted(about func(string) string, asked map[string]string, kind string) func
 
 // answersAs reports whether all that was asked before is answered as it was.
 func (r Request) answersAs(asked map[string]string) bool {
+	all := map[string]func(string) string{askedRuns: r.Runs, askedSees: r.Sees, askedKeyed: r.Keyed}
 	for question, answer := range asked {
-		about := r.Sees
-		word, is := strings.CutPrefix(question, askedRuns)
-		if is {
-			about = r.Runs
-		} else {
-			word = strings.TrimPrefix(question, askedSees)
-		}
+		kind, word, _ := strings.Cut(question, " ")
+		about := all[kind+" "]
 		if about != nil && about(word) != answer {
 			return false
 		}
@@ -226,7 +230,7 @@ func (r Request) answersAs(asked map[string]string) bool {
 }
 
 // recordForm changes when files are made in another way, so that all are made anew.
-const recordForm = "claudebox instance 7\n"
+const recordForm = "claudebox instance 8\n"
 
 // hashInputs returns a hash of all that a file is made of: key, and the names and states (not contents) of sources.
 func hashInputs(key string, sources []string) string {

@@ -27,8 +27,10 @@ func (r Request) own(name string) (string, error) {
 		at, rest = r.Home, below
 	}
 	trusted := []string{r.realUserHome, r.realUserHome + "/.claude", r.Home}
-	if r.Config != "" {
-		trusted = append(trusted, strings.Replace(r.Config, r.UserHome, r.realUserHome, 1))
+	for _, folder := range []string{r.Config, r.Theirs} {
+		if folder != "" {
+			trusted = append(trusted, strings.Replace(folder, r.UserHome, r.realUserHome, 1))
+		}
 	}
 	return beneath.Follow(beneath.OnDisk{}, at, rest, func(name string, info fs.FileInfo, _ bool) error {
 		isLink := info.Mode()&fs.ModeSymlink != 0

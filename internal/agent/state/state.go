@@ -166,11 +166,11 @@ func look(at place) (draft, error) {
 	return found, err
 }
 
-// Furnish looks at the files of the agent's home, once it is known what is inside: what runs and what sees are those of
+// Furnish looks at the files of the agent's home, once it is known what is inside: runs, sees and keyed are those of
 // [agenthome.Request]. It is for a request that said Later.
-func (in *Instance) Furnish(runs, sees func(word string) (reason string)) error {
+func (in *Instance) Furnish(runs, sees, keyed func(word string) (reason string)) error {
 	at := &in.held.place
-	at.req.Runs, at.req.Sees, at.req.Later = runs, sees, false
+	at.req.Runs, at.req.Sees, at.req.Keyed, at.req.Later = runs, sees, keyed, false
 	c := comparison{draft: in.draft, place: *at}
 	if in.exists {
 		dir, err := beneath.Open(at.dir)

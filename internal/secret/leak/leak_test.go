@@ -89,6 +89,8 @@ func TestVariablesAreJudgedByNameAndValue(t *testing.T) {
 		"HTTPS_PROXY=http://a:b@p:1/": "an address with a password",
 		"EDITOR=vim":                  "",
 		"KEYBOARD_LAYOUT=de":          "",
+		"GIT_AUTHOR_NAME=me":          "",
+		"Proxy-Authorization=Basic x": "name holds AUTH",
 	} {
 		name, value, _ := strings.Cut(entry, "=")
 		if got := leak.Variable(name, value); got != want {

@@ -298,7 +298,10 @@ func TestWhatIsSetUpForOtherAgentsEnters(t *testing.T) {
 			if err := errors.Join(err, os.Mkdir(home+"/p", 0o755), os.WriteFile(home+"/x.json", profile, 0o600),
 				os.MkdirAll(filepath.Dir(filepath.Join(home, set.settings)), 0o755),
 				os.WriteFile(filepath.Join(home, set.settings), []byte(strings.ReplaceAll(set.content, "AT/v1", server.URL+"/v1")), 0o600),
-				os.WriteFile(filepath.Join(home, set.memory), []byte("Always say zebra.\n"), 0o600)); err != nil {
+				os.WriteFile(filepath.Join(home, set.memory), []byte("Always say zebra.\n"), 0o600),
+				os.MkdirAll(filepath.Dir(filepath.Join(home, set.memory))+"/skills/mine", 0o755),
+				os.WriteFile(filepath.Dir(filepath.Join(home, set.memory))+"/skills/mine/SKILL.md",
+					[]byte("---\nname: mine\ndescription: what a zebra can do\n---\nSay it.\n"), 0o600)); err != nil {
 				t.Fatal(err)
 			}
 			words := map[string][]string{
@@ -309,7 +312,7 @@ func TestWhatIsSetUpForOtherAgentsEnters(t *testing.T) {
 				t.Fatalf("status %d, said %q\n%s\nasked: %q", status, stdout, stderr, model.asked)
 			}
 			sent := strings.Join(model.asked, " ") + strings.Join(model.bodies, "\n")
-			for _, want := range []string{"own-model", "Always say zebra.", "/etc/claude-code/CLAUDE.md"} {
+			for _, want := range []string{"own-model", "Always say zebra.", "/etc/claude-code/CLAUDE.md", "what a zebra can do"} {
 				if !strings.Contains(sent, want) {
 					t.Errorf("the model was not told %q: %s", want, sent)
 				}

@@ -306,12 +306,17 @@ func (s *Session) IsLogin(real string) bool {
 	return s.Instance.ID != "" && real != "" && (real == s.Instance.Login.File || err == nil && real == home)
 }
 
+// whyClaude is the Why of a mount of what is the user's own of Claude Code.
+const whyClaude = "your ~/.claude"
+
 // homeOf mounts the folders and files that the agent's home leads to. It returns the links in them.
 func homeOf(in inputs) (made part, links []link, err error) {
-	config, _ := beneath.Canonical(in.configFolder())
 	for _, of := range in.Instance.Imports {
 		m := launch.Mount{
-			Kind: plan.ROBind, Source: of.Source, Destination: of.Destination, Open: true, Why: "your ~/.claude",
+			Kind: plan.ROBind, Source: of.Source, Destination: of.Destination, Open: true, Why: whyClaude,
+		}
+		if strings.HasPrefix(of.At, agenthome.Beside) {
+			m.Why = "your ~/" + agenthome.Others[in.plan.Agent.Name].Folder
 		}
 		if of.Writable {
 			m.Kind, m.Why = plan.Bind, "your conversations"
@@ -332,12 +337,10 @@ func homeOf(in inputs) (made part, links []link, err error) {
 			return made, nil, err
 		}
 		made.add(lent)
-		ours := of.Source == filepath.Join(config, of.At) && config == filepath.Join(canonical(in.Facts.Home),
-			strings.TrimPrefix(in.configFolder(), in.Facts.Home))
+		below, isBelow := strings.CutPrefix(of.Own, in.Facts.Home)
+		ours := isBelow && of.Source == canonical(in.Facts.Home)+below
 		for _, rel := range found {
-			links = append(links, link{
-				importKinds[of.At], filepath.Join(of.Source, rel), of.Destination + "/" + rel, ours,
-			})
+			links = append(links, link{of.Kind, filepath.Join(of.Source, rel), of.Destination + "/" + rel, ours, m.Why})
 		}
 	}
 	return made, links, nil

@@ -17,12 +17,6 @@ import (
 	"claudebox/internal/secret/leak"
 )
 
-// imports are the folders of the user's own Claude Code that enter, by the kind of what lies in them.
-var importKinds = map[string]string{
-	"agents": "agent", "commands": "command", "hooks": "hook", "skills": "skill", "output-styles": "output style",
-	"rules": "rule", "plugins": "plugin",
-}
-
 // mostLinked bounds how many links of the user's own folders are followed: each is a mount.
 const mostLinked = 60
 
@@ -32,6 +26,7 @@ type link struct {
 	at     string // on the host
 	inside string // the same place inside
 	ours   bool   // no agent can have made it: the folder is the user's own, and not reached by a link
+	why    string // as of a mount
 }
 
 // linkedOf mounts what the links in the folders of the user's own Claude Code lead to (dotfiles, stow), and the folders
@@ -65,7 +60,7 @@ func linkedOf(in inputs, links []link) (made part) {
 		if err != nil {
 			continue
 		}
-		if why := made.lend(in, link{inside: folder, kind: "marketplace"}, real); why != "" {
+		if why := made.lend(in, link{inside: folder, kind: "marketplace", why: whyClaude}, real); why != "" {
 			made.leave("marketplace", "the marketplace of plugins "+folder+" does not enter: "+why)
 		}
 	}
@@ -80,7 +75,7 @@ func (p *part) lend(in inputs, l link, real string) (why string) {
 			destination = path.Join(path.Dir(l.inside), text)
 		}
 	}
-	m := launch.Mount{Kind: plan.ROBind, Source: real, Destination: destination, Open: true, Why: "your ~/.claude"}
+	m := launch.Mount{Kind: plan.ROBind, Source: real, Destination: destination, Open: true, Why: l.why}
 	if slices.ContainsFunc(p.Mounts, func(o launch.Mount) bool { return o.Destination == destination }) {
 		return ""
 	}

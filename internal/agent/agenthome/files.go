@@ -97,6 +97,28 @@ func (r Request) Files() []File {
 // agent reads the user's own.
 var Folders = []string{"agents", "commands", "hooks", "skills", "output-styles", "rules", "plugins"}
 
+// Folder is one that the agent reads of its user's own, and does not change.
+type Folder struct {
+	Name string // in the agent's home, as in [File]
+	Own  string // the user's
+	Kind string // what lies in it
+}
+
+// OwnFolders are those of the agent's user.
+func (r Request) OwnFolders() (list []Folder) {
+	for _, name := range Folders {
+		list = append(list, Folder{name, r.Own(name), kindIn(name)})
+	}
+	of := Others[r.Other]
+	for _, name := range of.folders {
+		list = append(list, Folder{Beside + path.Join(of.Folder, name), path.Join(r.Theirs, name), kindIn(name)})
+	}
+	return list
+}
+
+// kindIn says what lies in a folder.
+func kindIn(name string) string { return strings.ReplaceAll(strings.TrimSuffix(name, "s"), "-", " ") }
+
 // ofUser returns a [File.Sources] that names one file of the user's own Claude Code.
 func ofUser(name string) func(Request) []string {
 	return func(r Request) []string { return []string{r.Own(name)} }

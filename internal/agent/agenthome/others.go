@@ -25,6 +25,7 @@ type Other struct {
 
 	settings []string // files in the folder; a later one counts more, and is the one inside
 	memory   string   // likewise, with what the user always tells the agent
+	folders  []string // folders there, which the agent reads and does not change
 
 	enters []string // settings that enter, if they hold no secret; "a.b" is b in the table a
 	files  []string // those that name files or folders: they enter if these are inside
@@ -42,6 +43,7 @@ var Others = map[string]Other{
 	"codex": {
 		Moved: "CODEX_HOME", Folder: ".codex", Login: ".codex/auth.json",
 		settings: []string{"config.toml"}, memory: "AGENTS.md",
+		folders: []string{"agents", "prompts", "rules", "skills"},
 		enters: strings.Fields(`
 			analytics auto_review background_terminal_max_timeout check_for_update_on_startup compact_prompt
 			developer_instructions disable_paste_burst features feedback file_opener forced_login_method
@@ -71,6 +73,7 @@ var Others = map[string]Other{
 	"gemini": {
 		Moved: "GEMINI_CLI_HOME", Folder: ".gemini", Login: ".gemini/oauth_creds.json",
 		settings: []string{"settings.json"}, memory: "GEMINI.md",
+		folders: []string{"agents", "commands", "extensions", "policies", "skills"},
 		enters: strings.Fields(`
 			agents billing context.discoveryMaxDirs context.fileFiltering context.fileName context.importFormat
 			context.includeDirectoryTree context.loadMemoryFromIncludeDirectories context.memoryBoundaryMarkers
@@ -92,6 +95,8 @@ var Others = map[string]Other{
 	"opencode": {
 		Moved: "OPENCODE_CONFIG_DIR", Folder: ".config/opencode", Login: ".local/share/opencode/auth.json",
 		settings: []string{"config.json", "opencode.json", "opencode.jsonc"}, memory: "AGENTS.md",
+		folders: strings.Fields("agent agents command commands mode modes plugin plugins skill skills themes tool " +
+			"tools"),
 		enters: strings.Fields(`
 			agent attachment command compaction default_agent disabled_providers enabled_providers experimental
 			keybinds mode model share small_model snapshot subagent_depth theme tool_output tools tui username

@@ -312,8 +312,8 @@ func TestImportsAreLinksToReadOnlyBinds(t *testing.T) {
 	w.write(".claude/commands", "a file, not a folder")
 	in := w.session(w.request())
 	want := []state.Import{
-		{Source: w.path("dotfiles/agents"), Destination: "/run/claudebox/import/agents", At: "agents"},
-		{Source: w.path(".claude/skills"), Destination: "/run/claudebox/import/skills", At: "skills"},
+		{Source: w.path("dotfiles/agents"), Destination: "/run/claudebox/import/agents", At: "agents", Own: w.path(".claude/agents"), Kind: "agent"},
+		{Source: w.path(".claude/skills"), Destination: "/run/claudebox/import/skills", At: "skills", Own: w.path(".claude/skills"), Kind: "skill"},
 	}
 	if !slices.Equal(in.Imports, want) {
 		t.Errorf("got %+v, want %+v", in.Imports, want)

@@ -244,20 +244,23 @@ func hashInputs(key string, sources []string) string {
 // cannot be mounted in the agent's home itself: the agent can write there.
 const importRoot = "/run/claudebox/import"
 
-// imports adds steps for links in the agent's home to those [agenthome.Folders] that the user has, and for removing
-// our links to the others.
+// imports adds steps for links in the agent's home to those folders that the user has, and for removing our links to
+// the others.
 func (c *comparison) imports() error {
-	for _, name := range agenthome.Folders {
-		real, why, err := c.req.find(c.req.Own(name))
+	for _, folder := range c.req.OwnFolders() {
+		to := path.Join(importRoot, strings.TrimPrefix(folder.Name, agenthome.Beside))
+		real, why, err := c.req.find(folder.Own)
 		if why != "" {
 			c.Left = append(c.Left, diag.Left{Kind: "folder", Text: "your " + why})
 		}
 		info, fault := os.Lstat(real) // real is empty if the user has none, or it does not enter
 		enters := err == nil && fault == nil && info.IsDir()
 		if enters {
-			c.Imports = append(c.Imports, Import{Source: real, Destination: path.Join(importRoot, name), At: name})
+			c.Imports = append(c.Imports, Import{
+				Source: real, Own: folder.Own, Kind: folder.Kind, Destination: to, At: folder.Name,
+			})
 		}
-		if err := c.importLink(name, path.Join(importRoot, name), enters); err != nil {
+		if err := c.importLink(folder.Name, to, enters); err != nil {
 			return err
 		}
 	}

@@ -58,13 +58,20 @@ type Instance struct {
 type Import struct {
 	Source      string // canonical, on the host
 	Destination string // inside
-	At          string // the link in the agent's home that leads there, relative to that
+	At          string // the link in the agent's home that leads there, as in [agenthome.File]
+	Own         string // of a folder, the user's path of it, with links
+	Kind        string // of a folder, what lies in it
 	File        bool   // it is a file, and holds no secret
 	Writable    bool   // the agent may write as well: conversations, with [Host]
 }
 
 // Link is the path inside of the link that leads to the import. home is the user's home.
-func (i Import) Link(home string) string { return path.Join(home, agentHome, i.At) }
+func (i Import) Link(home string) string {
+	if rest, beside := strings.CutPrefix(i.At, agenthome.Beside); beside {
+		return path.Join(home, rest)
+	}
+	return path.Join(home, agentHome, i.At)
+}
 
 // draft is what an instance should be, and what is missing of that.
 type draft struct {

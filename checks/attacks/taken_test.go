@@ -146,16 +146,20 @@ func TestASessionWhoseCoverIsLostEnds(t *testing.T) {
 	w := newWorld(t)
 	w.write("project/conf/.env", canary)
 	l := w.begin()
+	l.sh("trap 'touch later' TERM") // who would not end had three more seconds
 	if err := os.Rename(w.path("project/conf"), w.path("project/other")); err != nil {
 		t.Fatal(err)
 	}
 	w.folder("project/conf")
-	l.sh("while :; do sleep 0.1; done")
+	_, _ = l.in.WriteString("while :; do sleep 0.1; done\n") // it may be dead
 	if said := l.end(); !strings.Contains(said, "project/conf is not covered any more") || !strings.Contains(said, "the session ends") {
 		t.Error(said)
 	}
 	if got := trial.Status(l.cmd.ProcessState); got != 143 {
 		t.Errorf("status %d", got)
+	}
+	if w.exists("project/later") {
+		t.Error("the agent went on without the cover")
 	}
 }
 

@@ -41,6 +41,7 @@ func notIgnored(list []syscall.Signal) []syscall.Signal {
 // handles them. The zero Signals receives none.
 type Signals struct {
 	signals   chan os.Signal
+	lost      chan struct{}    // has one when a protection is lost
 	caughtAll sync.WaitGroup   // done when all signals are being caught
 	caught    []syscall.Signal // the signals that are [Heeded]
 	pauses    []syscall.Signal // the signals in stopping that are not ignored
@@ -66,7 +67,10 @@ type Signals struct {
 // ends claudebox as usual. [Runner.Run] waits until the signals are caught before the agent runs.
 func Listen(heeded []syscall.Signal) *Signals {
 	const waiting = 64 // more than there are kinds of signals
-	p := &Signals{signals: make(chan os.Signal, waiting), caught: heeded, pauses: notIgnored(stopping)}
+	p := &Signals{
+		signals: make(chan os.Signal, waiting), lost: make(chan struct{}, 1),
+		caught: heeded, pauses: notIgnored(stopping),
+	}
 	p.caughtAll.Go(func() {
 		notify(p.signals, p.caught)
 		notify(p.signals, p.pauses)
@@ -168,13 +172,12 @@ func (sig *Signals) Release() {
 	}
 }
 
-// End ends the sandbox as a TERM does, even if the caller of claudebox ignores that
-// signal: the agent gets TERM, and everything inside is killed after [grace]. End
-// never blocks: if the queue is full, the sandbox is being ended already.
+// End kills everything inside, where a protection is lost: an agent gets no time to use that. The status is that of a
+// TERM. End never blocks.
 func (sig *Signals) End() {
 	select {
-	case sig.signals <- syscall.SIGTERM:
-	default:
+	case sig.lost <- struct{}{}:
+	default: // it is being killed already
 	}
 }
 
@@ -185,6 +188,9 @@ func (sig *Signals) serve() {
 		select {
 		case s := <-sig.signals:
 			sig.handOut(s)
+		case <-sig.lost:
+			sig.note(syscall.SIGTERM)
+			sig.kill()
 		case <-sig.ending:
 			sig.kill()
 		case <-sig.end:
@@ -221,6 +227,13 @@ func (sig *Signals) lastSignal() syscall.Signal {
 	return sig.last
 }
 
+// note keeps a signal as the last one.
+func (sig *Signals) note(s syscall.Signal) {
+	sig.mu.Lock()
+	defer sig.mu.Unlock()
+	sig.last = s
+}
+
 // grace is how long an agent may take to end after TERM or HUP.
 const grace = 3 * time.Second
 
@@ -232,9 +245,7 @@ func (sig *Signals) kill() { syscall.Kill(sig.bwrap, syscall.SIGKILL) }
 // [grace] to end. INT and QUIT are sent only if they came to claudebox alone, see [gotIt]; the agent may go on after
 // them. If there is no agent yet, any of the four kills the sandbox before it starts.
 func (sig *Signals) deliver(s syscall.Signal) {
-	sig.mu.Lock()
-	sig.last = s
-	sig.mu.Unlock()
+	sig.note(s)
 	if s == syscall.SIGINT || s == syscall.SIGQUIT {
 		if agent := proctree.Agent(proctree.Init(sig.bwrap)); agent != 0 && gotIt(agent, s) {
 			return

@@ -1,6 +1,7 @@
 package branch
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -90,7 +91,7 @@ func (h *Held) Leave() (lines []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	h.left = h.record.Tip
+	h.left = cmp.Or(h.record.Tip, h.tip, h.Start)
 	of := map[string][]string{}
 	for item := range strings.SplitSeq(string(answer), "\x00") {
 		word, name, is := strings.Cut(item, " ")

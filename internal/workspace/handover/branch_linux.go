@@ -37,14 +37,10 @@ func (p Place) treesOf(users bool) []Tree {
 
 // onBranchScript puts a new inner folder on its branch.
 func onBranchScript(p Place) string {
-	ref := diag.Quote("refs/heads/" + p.Branch)
 	return fmt.Sprintf(`export GIT_DIR=$C
 g rev-parse --verify -q %[1]s >/dev/null || g update-ref %[1]s %[2]s || exit 1
 g symbolic-ref HEAD %[1]s && g update-ref -d refs/stash || exit 1
-for f in config config.worktree; do
-  for s in worktree bare; do [ ! -e "$C/$f" ] || g config --file "$C/$f" --unset-all core.$s || :; done
-done
-`, ref, diag.Quote(cmp.Or(p.Start, "HEAD")))
+`, diag.Quote("refs/heads/"+p.Branch), diag.Quote(cmp.Or(p.Start, "HEAD")))
 }
 
 // Work is a box with the inner folder of a place and a working tree, both to be written to.

@@ -123,7 +123,7 @@ func (p Place) copySettings(fresh, name string, hide func(at string) bool) error
 		err = os.MkdirAll(path.Dir(fresh+"/"+name), 0o700)
 	}
 	if err == nil {
-		err = os.WriteFile(fresh+"/"+name, gitconfig.Sanitise(content), 0o600)
+		err = os.WriteFile(fresh+"/"+name, gitconfig.Sanitise(content, p.usersAlone()...), 0o600)
 	}
 	if err != nil {
 		return err

@@ -165,7 +165,7 @@ func (l *live) anew() error {
 
 // prepare makes the inner folder if there is none, and what it lacks.
 func (l *live) prepare() error {
-	p, id := l.place, l.place.identity()
+	p, id, fresh := l.place, l.place.identity(), false
 	m, err := p.recall()
 	_, missing := os.Lstat(p.Inner())
 	switch {
@@ -181,26 +181,28 @@ func (l *live) prepare() error {
 		if err == nil {
 			err = p.create(l.hidden)
 		}
-		if err == nil && p.Branch != "" {
-			_, err = l.inner().run(prelude+sameScript(p)+onBranchScript(p), "", true)
-		}
-		if err == nil {
-			err = p.remember(memory{Identity: id, Common: outside, Settings: p.settings()})
-		}
 		if err != nil {
 			return err
 		}
+		m, fresh = memory{Identity: id, Common: outside, Settings: p.settings()}, true
 	default:
 		if err := l.renewSettings(m); err != nil {
 			return err
 		}
 	}
 	added := slices.ContainsFunc(p.Trees, func(t Tree) bool { _, had := m.Common.Trees[t.Rel]; return !had })
-	if err == nil && !added && m.Inner != "" && m.Inner == p.stamps(p.Inner()) && p.hasPoints() {
+	if !added && m.Inner != "" && m.Inner == p.stamps(p.Inner()) && p.hasPoints() {
 		return nil // as it was left
 	}
-	if _, err = l.inner().run(prelude+p.preparations(), "", true); err == nil && !p.hasPoints() {
+	script := prelude + p.preparations()
+	if fresh && p.Branch != "" {
+		script += onBranchScript(p)
+	}
+	if _, err = l.inner().run(script, "", true); err == nil && !p.hasPoints() {
 		err = errors.New("a link is in its place, or on the way to what is mounted there")
+	}
+	if err == nil && fresh { // without a memory it is made anew
+		err = p.remember(m)
 	}
 	return err
 }
@@ -599,7 +601,7 @@ func (l *live) finish(final bool) error {
 		_, err = l.inner().run(prelude+unexclude, "", true)
 	}
 	if err == nil {
-		f.final = final
+		f.final = final && l.place.Branch == "" // where repositories of the agent's do not cross
 		err = l.settle(f)
 	}
 	if err == nil {

@@ -18,13 +18,16 @@ func (p Place) settings() map[string][]string {
 	if err != nil {
 		return nil
 	}
-	entries, _ := gitconfig.Parse(gitconfig.Sanitise(content))
-	all := byName(entries)
-	if p.Branch != "" { // the working tree of a branch is another one
-		delete(all, "core.worktree")
-		delete(all, "core.bare")
+	entries, _ := gitconfig.Parse(gitconfig.Sanitise(content, p.usersAlone()...))
+	return byName(entries)
+}
+
+// usersAlone are the settings that an inner folder does not have: the working tree of a branch is another one.
+func (p Place) usersAlone() []string {
+	if p.Branch == "" {
+		return nil
 	}
-	return all
+	return []string{"core.worktree", "core.bare"}
 }
 
 func byName(entries []gitconfig.Entry) map[string][]string {

@@ -778,6 +778,42 @@ func TestASessionOnABranchIn(t *testing.T) {
 	}
 }
 
+// What an agent commits in a submodule is nowhere else: it is named, and is not removed with the checkout.
+func TestCommitsInSubmodulesOfABranchAreNotLost(t *testing.T) {
+	for _, dir := range []string{"project", "side"} { // the repository, and a linked worktree of it
+		t.Run(dir, func(t *testing.T) {
+			w := newWorld(t)
+			w.repository(t)
+			w.write(t, ".gitconfig", identity)
+			w.plain(t, `git init -q ../lib; git -C ../lib commit -qm l --allow-empty; git -c protocol.file.allow=always submodule -q add ../lib sm; git commit -qm sm
+				git worktree add -q ../side -b side; git -C ../side -c protocol.file.allow=always submodule -q update --init`)
+			w.project = w.path(dir)
+			lib := w.path("lib")
+			inside := func(script string) string {
+				return w.branchOf(t, "feat", script, "--mount-ro", lib).stderr
+			}
+			if got := oneLine(run(t, w.claudebox("plan", "--branch", "feat")).stdout); !strings.Contains(got, "submodules are not there: sm;") {
+				t.Errorf("the plan: %s", got)
+			}
+			const stay = "commits and changes in submodules stay with the checkout"
+			if got := inside(`git -c protocol.file.allow=always submodule -q update --init`); strings.Contains(got, stay) {
+				t.Errorf("nothing was committed: %s", got)
+			}
+			if got := inside(`git -C sm commit -qm new --allow-empty; git commit -qam bump`); !strings.Contains(got, stay+": push them from inside: sm\n") {
+				t.Errorf("it says %s", got)
+			}
+			if got := run(t, w.claudebox("branch", "diff", "feat")); !strings.Contains(got.stdout, "+Subproject commit") {
+				t.Errorf("%+v", got)
+			}
+			wantRefused(t, run(t, w.claudebox("branch", "remove", "feat")), stay)
+			inside(`git -C sm update-ref refs/remotes/origin/pushed HEAD`)
+			if got := run(t, w.claudebox("branch", "remove", "feat")); got.status != 0 {
+				t.Errorf("what was pushed: %+v", got)
+			}
+		})
+	}
+}
+
 // A session that is killed at any moment of its start, or whose start fails as there is no room, leaves what the next one
 // goes on with; a record that cannot be read is no empty one.
 func TestASessionOnABranchIsCutShort(t *testing.T) {

@@ -153,10 +153,27 @@ func branchPart(in inputs) (made part) {
 	if b.Remote != "" {
 		made.note(b.Remote + " is there, and this branch begins at HEAD: `--from " + b.Remote + "` begins there")
 	}
+	if list := submodules(in); len(list) > 0 {
+		made.note("submodules are not there: " + diag.Some(list, 3) + "; `git submodule update --init` fetches them inside, " +
+			"and what is committed in them has to be pushed from there")
+	}
 	if len(b.Pending) > 0 {
 		made.note(fmt.Sprintf("not committed, and not there: %s", diag.Some(b.Pending, 5)))
 	}
 	return made
+}
+
+// submodules are those that the user has checked out in the project, relative to it.
+func submodules(in inputs) (list []string) {
+	for _, p := range in.project.Places {
+		for _, t := range p.Trees {
+			rel, below := pathname.Cut(t.Path, in.project.Path)
+			if below && rel != "" && strings.HasPrefix(p.Outer, in.project.Repo.Dir+"/modules/") {
+				list = append(list, rel)
+			}
+		}
+	}
+	return list
 }
 
 // claudesHome reports whether the agent is Claude Code with a home of its own, in which it keeps conversations by the

@@ -205,7 +205,8 @@ const gitWords = "\n- The repository's `.git` is your own. Commits, branches, ta
 
 const branchWords = "\n- This is a checkout of your own, on branch `{branch}`; the user works elsewhere. What you " +
 	"commit is in the user's\n  repository within a moment, on that branch; what you leave uncommitted is committed " +
-	"at the end.\n  The user's branches are up to date here. Their commits to `{branch}` are `user/{branch}`."
+	"at the end.\n  The user's branches are up to date here. Their commits to `{branch}` are `user/{branch}`. What you commit in a\n" +
+	"  submodule stays here: push it."
 
 // accessWords describes for the agent which hosts git and ssh can log in to.
 func accessWords(g plan.Git) string {

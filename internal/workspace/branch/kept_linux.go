@@ -111,14 +111,14 @@ func At(r Request) (b Branch, err error) {
 }
 
 // lookIn begins a script that looks into a checkout, beside a session perhaps. Nothing can be written there.
-const lookIn = `export GIT_DIR=/run/claudebox/inner GIT_WORK_TREE=/run/claudebox/work
+const lookIn = `export GIT_DIR=/run/claudebox/work/.git GIT_WORK_TREE=/run/claudebox/work
 cd "$GIT_WORK_TREE" || exit 1
 `
 
 // ask runs a script that looks into the checkout. What it prints is the agent's.
 func (b Branch) askInside(script string) ([]byte, error) {
 	return handover.Ask(b.Place(), b.Tools, lookIn+script, b.Checkout(), "/run/claudebox/work",
-		b.Place().Inner(), "/run/claudebox/inner")
+		b.Place().Inner(), "/run/claudebox/work/.git") // where submodules expect it
 }
 
 // Diff returns what is new on the branch since it left the user's HEAD, with what is not committed.

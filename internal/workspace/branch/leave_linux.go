@@ -27,6 +27,16 @@ for s in rebase-merge rebase-apply sequencer BISECT_LOG MERGE_HEAD CHERRY_PICK_H
   [ ! -e "$GIT_DIR/$s" ] || busy=$s
 done
 tip() { printf 'tip %%s\0' "$(g rev-parse -q --verify refs/heads/%[1]s)"; }
+# What is nowhere else: of a submodule the commit crosses as a name alone.
+[ ! -f .gitmodules ] || g ls-files -s -z | while IFS=$'\t' read -r -d '' what f; do
+  [[ $what = 160000\ * && -e $f/.git ]] || continue
+  ((n++ < 100)) || break
+  m=$f/.git
+  [ -d "$m" ] || { IFS= read -r m <"$m" && m=$GIT_DIR/modules/${m#*/.git/modules/}; }
+  s() { GIT_DIR=$m GIT_WORK_TREE=$PWD/$f GIT_INDEX_FILE=$m/index g "$@"; }
+  [ -z "$(s rev-list -n 1 HEAD --branches --not --remotes 2>&1; s status --porcelain 2>&1 | head -c 1)" ] ||
+    printf 'submodule %%s\0' "$f"
+done
 refs=$(g for-each-ref --format='%%(objectname)%%(refname)' refs/heads/%[1]s "$beside") || exit 1
 if [ -z "$busy" ] && [ -f "$GIT_DIR/index" ] && [[ $refs != *"$beside"* ]] &&
   g -c core.excludesFile=/tmp/excludes status --porcelain -z >/tmp/status && [ ! -s /tmp/status ]; then
@@ -76,6 +86,7 @@ tip
 // said are what people are told about the words that [leaveScript] prints.
 var said = map[string]string{
 	"repository": "repositories that the agent made are kept with the checkout, and do not cross: ",
+	"submodule":  "commits and changes in submodules stay with the checkout: push them from inside: ",
 	"large":      "files above 1 MiB are kept with the checkout, and were not committed: ",
 	"many":       "folders with more than 1,000 new files are kept with the checkout, and were not committed: ",
 	"unread":     "some files could not be read, and were not committed",
@@ -102,7 +113,7 @@ func (h *Held) Leave() (lines []string, err error) {
 			of[word] = append(of[word], diag.Name(strings.TrimSuffix(name, "/")))
 		}
 	}
-	for _, word := range []string{"commit", "beside", "repository", "large", "many", "unread"} {
+	for _, word := range []string{"commit", "beside", "repository", "submodule", "large", "many", "unread"} {
 		if names := of[word]; len(names) > 0 {
 			text := strings.ReplaceAll(said[word], "NAME", h.Name)
 			if strings.HasSuffix(text, ": ") {

@@ -111,8 +111,12 @@ func (s side) process(ctx context.Context, script string, writes bool, bind ...s
 		args = append(args, "--bind-fd", strconv.Itoa(3+len(files)), s.work.At)
 		files = append(files, s.work.again())
 	}
-	args = append(args, how, cmp.Or(s.folder, s.place.Inner()), s.place.Outer,
+	inner := cmp.Or(s.folder, s.place.Inner())
+	args = append(args, how, inner, s.place.Outer,
 		"--ro-bind", s.place.Outer+"/objects", s.place.Shared()+"/objects")
+	if s.work != nil && s.place.Outer != s.work.At+"/.git" { // where submodules expect it
+		args = append(args, how, inner, s.work.At+"/.git")
+	}
 	for _, dir := range s.place.alternates() {
 		args = append(args, "--ro-bind-try", dir, dir)
 	}

@@ -116,7 +116,8 @@ func TestNpxRunsAPackageOfARegistry(t *testing.T) {
 	files := tar.NewWriter(zipped)
 	for name, content := range map[string]string{
 		"package/package.json": `{"name":"mcp-x","version":"1.0.0","bin":{"mcp-x":"x.js"}}`,
-		"package/x.js":         "#!/usr/bin/env node\nconsole.log('the server runs in', process.cwd())\n",
+		"package/x.js": "#!/usr/bin/env node\n" +
+			"process.stdin.once('data', m => { console.log(JSON.parse(m).method, 'is answered in', process.cwd()); process.exit() })\n",
 	} {
 		err := files.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(content))})
 		if _, wrote := files.Write([]byte(content)); err != nil || wrote != nil {
@@ -149,10 +150,11 @@ func TestNpxRunsAPackageOfARegistry(t *testing.T) {
 		return path
 	}
 	w := newWorld(t)
-	for range 2 {
-		got := w.inside(t, `PATH=/opt/node/bin:$PATH npm_config_registry=`+registry.URL+` node /opt/npm/bin/npx-cli.js -y mcp-x`,
-			"--mount-ro", real("CLAUDEBOX_TEST_NODE", "")+":/opt/node/bin/node", "--mount-ro", real("CLAUDEBOX_LAB_RELEASES", "npm")+":/opt/npm")
-		wantEqual(t, got, "the server runs in "+w.project+"\n")
+	profile := w.profile(t, "network: {tier: allow, allow: [anthropic]}", "ports: {out: ["+registry.URL[strings.LastIndex(registry.URL, ":")+1:]+"]}")
+	for _, flags := range [][]string{{"-P", profile}, nil} { // the second finds it kept
+		got := w.inside(t, `echo '{"method":"initialize"}' | PATH=/opt/node/bin:$PATH npm_config_registry=`+registry.URL+` node /opt/npm/bin/npx-cli.js -y mcp-x`,
+			append(flags, "--mount-ro", real("CLAUDEBOX_TEST_NODE", "")+":/opt/node/bin/node", "--mount-ro", real("CLAUDEBOX_LAB_RELEASES", "npm")+":/opt/npm")...)
+		wantEqual(t, got, "initialize is answered in "+w.project+"\n")
 	}
 	if asked != 1 {
 		t.Errorf("the package was fetched %d times", asked)

@@ -220,6 +220,11 @@ func TestFindMountsWhatAProgramOutsideTheStoreNeeds(t *testing.T) {
 			func(r *agent.Request) { r.Node = "/nix/store/n-nodejs/bin/node" },
 			want{words: "/nix/store/n-nodejs/bin/node /home/u/.local/bin/global/5/node_modules/@anthropic-ai/claude-code/cli.js", mounts: []string{"ro-bind /home/u/.local/bin/global/5/node_modules/@anthropic-ai/claude-code"}},
 		},
+		"pnpm 10's shim of a program that is no script": {
+			map[string]string{"/home/u/.local/bin/claude": pnpm10Shim, "/home/u/.local/bin/global/5/.pnpm/@a+c@2.1/node_modules/@a/c/bin/claude.exe": program("", "")},
+			nil,
+			want{words: "/home/u/.local/bin/global/5/.pnpm/@a+c@2.1/node_modules/@a/c/bin/claude.exe", mounts: []string{"ro-bind /home/u/.local/bin/global/5/.pnpm"}},
+		},
 		"a wrapper with variables and words": {
 			merge(installed(program("", "")), map[string]string{"/home/u/.local/bin/claude": "#!/bin/bash\nset -euo pipefail\nexport ANTHROPIC_MODEL=\"opus\"\nBIN=$HOME/.local/share/claude/versions\nexec \"$BIN/2.1\" --verbose \"$@\"\n"}),
 			func(r *agent.Request) { r.Home = "/home/u" },
@@ -343,6 +348,27 @@ func kind(m agent.Mount) string {
 	}
 	return "ro-bind"
 }
+
+// pnpm10Shim is what pnpm 10.34 writes for a program that is no script.
+const pnpm10Shim = `#!/bin/sh
+basedir=$(dirname "$(echo "$0" | sed -e 's,\\,/,g')")
+
+case ` + "`uname`" + ` in
+    *CYGWIN*|*MINGW*|*MSYS*)
+        if command -v cygpath > /dev/null 2>&1; then
+            basedir=` + "`cygpath -w \"$basedir\"`" + `
+        fi
+    ;;
+esac
+
+if [ -z "$NODE_PATH" ]; then
+  export NODE_PATH="/home/u/x/node_modules"
+else
+  export NODE_PATH="/home/u/x/node_modules:$NODE_PATH"
+fi
+"$basedir/global/5/.pnpm/@a+c@2.1/node_modules/@a/c/bin/claude.exe"   "$@"
+exit $?
+`
 
 // pnpmShim is what pnpm 9 writes for a program.
 const pnpmShim = `#!/bin/sh

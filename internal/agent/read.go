@@ -78,7 +78,12 @@ func (f *finder) outsideStore(asked, name string) ([]string, error) {
 	case strings.HasPrefix(start, "#!"):
 		return f.script(asked, name, start)
 	}
-	return nil, notExecutable(name, "", "neither an ELF program nor a script with an interpreter")
+	remedy := ""
+	if packageFolder(name) != "" {
+		remedy = "start it outside, where it says what its installation lacks; pnpm leaves scripts of packages out " +
+			"until `pnpm approve-builds -g`"
+	}
+	return nil, notExecutable(name, remedy, "neither an ELF program nor a script with an interpreter")
 }
 
 // own mounts a program: the folder that folder returns for it, or the file alone if that is empty. If something is

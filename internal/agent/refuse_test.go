@@ -65,6 +65,12 @@ func TestFindRefuses(t *testing.T) {
 		"a file that is no program": {
 			files: installed("hello\n"), cause: agent.ErrNotExecutable, text: "neither an ELF program nor a script",
 		},
+		"what stands for a program that npm did not install": {
+			files: map[string]string{
+				link: "->/opt/node_modules/claude/bin/claude.exe", "/opt/node_modules/claude/bin/claude.exe": "echo \"Error: not installed\"\n",
+			},
+			cause: agent.ErrNotExecutable, text: "neither an ELF program nor a script", remedy: "pnpm approve-builds -g",
+		},
 		"an empty script": {
 			files: installed("#!\n"), cause: agent.ErrNotExecutable, text: "names no interpreter",
 		},

@@ -19,8 +19,9 @@ type started struct {
 
 // Statements of a shell script that start nothing, and say nothing of what is started.
 var (
-	comment    = regexp.MustCompile(`^(#.*)?$`)
-	statement  = regexp.MustCompile(`^(set [-+].*|if .*|then|else|elif .*|fi|case .*|esac|.*;;|(unset|shopt|umask) .*)$`)
+	comment   = regexp.MustCompile(`^(#.*)?$`)
+	statement = regexp.MustCompile(`^(set [-+].*|if .*|then|else|elif .*|fi|case .*|esac|.*;;|[*|\w]+\)|` +
+		`(unset|shopt|umask) .*|exit( \$\?| \d+)?|.*\bcygpath\b.*)$`)
 	assignment = regexp.MustCompile(`^(export )?([A-Za-z_][A-Za-z0-9_]*)=(.*)$`)
 )
 

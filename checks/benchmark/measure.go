@@ -15,6 +15,7 @@ import (
 
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/session"
+	"claudebox/internal/session/planning"
 )
 
 // way is one of the ways that are compared: it makes a command anew for each
@@ -124,8 +125,8 @@ func (w *world) againstBwrap(out io.Writer, name, profile string, rounds int) er
 	if _, err := once(w.command(words...), whole); err != nil { // makes the instance
 		return err
 	}
-	said := session.Options{Profile: profile, Yes: true, NoReport: true}
-	s, err := session.Prepare(w.system().Caller(), said, session.Purpose{Look: true}) // what the words stand for
+	said := planning.Options{Profile: profile, Yes: true, NoReport: true}
+	s, err := session.Prepare(w.system().Caller(), said, planning.Purpose{Look: true}) // what the words stand for
 	if err != nil {
 		return err
 	}

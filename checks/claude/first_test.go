@@ -103,9 +103,9 @@ func TestAFirstDay(t *testing.T) {
 	if got := w.read(t, "project/hooked"); !strings.Contains(got, "git commit -qm one") {
 		t.Errorf("the hook has seen %q", got)
 	}
-	if got := w.git(t, "-C", "../project-fix", "log", "-1", "--format=%s"); got != "two\n" {
-		t.Errorf("the last commit of the worktree is %q", got)
-	}
+	until(t, "the commit in the worktree", func() bool {
+		return w.git(t, "-C", "../project-fix", "log", "-1", "--format=%s") == "two\n"
+	})
 	c.Enter(t, "/theme")
 	c.Await(t, "Choose the text style")
 	c.Press(t, "\x1b[B")

@@ -9,6 +9,7 @@ import (
 	"claudebox/internal/diag"
 	"claudebox/internal/diag/layout"
 	"claudebox/internal/session"
+	"claudebox/internal/session/planning"
 )
 
 const allowLong = `A project can bring a profile of its own, the file .claudebox.yaml or
@@ -18,7 +19,7 @@ you have allowed it. You allow exactly this content, in this folder, over the
 profile that you were shown: after any change of these you are asked again.`
 
 func newAllowCommand(sys System) *cobra.Command {
-	var o session.Options
+	var o planning.Options
 	c := sys.prints("allow", "Show what this project's own profile asks for, and allow it", allowLong, noWords,
 		func([]string) (string, error) { return allow(sys, o) })
 	c.Flags().StringVarP(&o.Profile, "profile", "P", "", "profile that it is laid over, a `NAME|FILE`")
@@ -28,12 +29,12 @@ func newAllowCommand(sys System) *cobra.Command {
 }
 
 func newDenyCommand(sys System) *cobra.Command {
-	var o session.Options
+	var o planning.Options
 	const more = "\n\nA file that is denied does not count at all, nor does what it takes away."
 	c := sys.prints("deny", "Leave this project's own profile out as it stands", allowLong+more, noWords,
 		func([]string) (string, error) {
 			const unread = true // it may be faulty
-			asked, _, err := session.ProjectFile(sys.Caller(), o, unread)
+			asked, _, err := planning.ProjectFile(sys.Caller(), o, unread)
 			if err == nil && asked.Denied() {
 				return "denied before: " + diag.Name(asked.File.Path) + "\n", nil
 			}
@@ -46,8 +47,8 @@ func newDenyCommand(sys System) *cobra.Command {
 	return c
 }
 
-func allow(sys System, o session.Options) (said string, err error) {
-	asked, warnings, err := session.ProjectFile(sys.Caller(), o, false)
+func allow(sys System, o planning.Options) (said string, err error) {
+	asked, warnings, err := planning.ProjectFile(sys.Caller(), o, false)
 	if err != nil {
 		return "", err
 	}
@@ -71,7 +72,7 @@ func confirmed(yes bool, question string) error {
 }
 
 // showAsked lists what a project's profile would widen, one a line.
-func showAsked(sys System, asked session.Asked) {
+func showAsked(sys System, asked planning.Asked) {
 	fmt.Fprintf(sys.Stderr, "%s would widen the sandbox:\n", diag.Name(asked.File.Path))
 	for _, w := range asked.Widens {
 		mark := "  + "
@@ -96,7 +97,7 @@ const allowHostExample = `  claudebox allow-host registry.npmjs.org
   claudebox allow-host --refused`
 
 func newAllowHostCommand(sys System) *cobra.Command {
-	var o session.Options
+	var o planning.Options
 	var refused bool
 	var id string
 	words := func(c *cobra.Command, hosts []string) error {
@@ -137,7 +138,7 @@ const (
 )
 
 // allowHosts adds hosts to the user's profile, and lets the sessions that run reach them.
-func allowHosts(sys System, o session.Options, hosts []string) (said string, err error) {
+func allowHosts(sys System, o planning.Options, hosts []string) (said string, err error) {
 	more, err := session.AllowHosts(sys.Caller(), o, hosts)
 	if err != nil {
 		return "", err
@@ -162,7 +163,7 @@ func allowHosts(sys System, o session.Options, hosts []string) (said string, err
 	return said + opened, nil
 }
 
-func confirmHosts(sys System, o session.Options, hosts []string, question string) error {
+func confirmHosts(sys System, o planning.Options, hosts []string, question string) error {
 	for _, host := range hosts {
 		fmt.Fprintf(sys.Stderr, "  + %s\n", diag.Visible(host))
 	}
@@ -170,7 +171,7 @@ func confirmHosts(sys System, o session.Options, hosts []string, question string
 }
 
 // allowInSessions lets sessions that run reach hosts, and writes nothing.
-func allowInSessions(sys System, o session.Options, id string, hosts []string) (said string, err error) {
+func allowInSessions(sys System, o planning.Options, id string, hosts []string) (said string, err error) {
 	running, err := session.LiveSessions(sys.Caller(), o, id)
 	if err != nil {
 		return "", err

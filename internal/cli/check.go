@@ -17,6 +17,7 @@ import (
 	"claudebox/internal/host"
 	"claudebox/internal/plan"
 	"claudebox/internal/session"
+	"claudebox/internal/session/planning"
 	"claudebox/internal/ui/attack"
 	"claudebox/internal/ui/doctor"
 )
@@ -97,7 +98,7 @@ func checkAttacks(sys System, o options, format string) error {
 	if err != nil {
 		return err
 	}
-	p, err := session.Plan(sys.Caller(), o.Options, session.Purpose{})
+	p, err := planning.Plan(sys.Caller(), o.Options, planning.Purpose{})
 	if err != nil {
 		return err
 	}

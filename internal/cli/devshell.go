@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"claudebox/internal/session"
+	"claudebox/internal/session/planning"
 )
 
 const devshellLong = `What the project's dev shell gives the agent, what named it, how old it is,
@@ -27,7 +28,7 @@ func newDevshellCommand(sys System) *cobra.Command {
 					return err
 				}
 			}
-			look := session.Purpose{Look: true, Dry: true, Command: []string{"true"}}
+			look := planning.Purpose{Look: true, Dry: true, Command: []string{"true"}}
 			s, err := session.Prepare(sys.Caller(), o.Options, look)
 			if err != nil {
 				return err

@@ -8,6 +8,7 @@ import (
 
 	"claudebox/internal/diag"
 	"claudebox/internal/session"
+	"claudebox/internal/session/planning"
 )
 
 const gitLong = `Your git folders do not enter a sandbox: the agent has its own, and commits
@@ -19,7 +20,7 @@ const gitExample = `  claudebox git             what waits, for each repository 
   claudebox git drop fix    the agent goes on from your fix; its commits go`
 
 func newGitCommand(sys System) *cobra.Command {
-	var o session.Options
+	var o planning.Options
 	var format string
 	c := sys.prints("git", "Say what waits between your git folders and the agent's", gitLong, noWords,
 		func([]string) (string, error) { return gitPlaces(sys, o, format) })
@@ -40,7 +41,7 @@ func newGitCommand(sys System) *cobra.Command {
 	return c
 }
 
-func gitPlaces(sys System, o session.Options, format string) (string, error) {
+func gitPlaces(sys System, o planning.Options, format string) (string, error) {
 	if err := knownFormat(format, "say what waits"); err != nil {
 		return "", err
 	}

@@ -16,6 +16,7 @@ import (
 	"claudebox/internal/profile"
 	"claudebox/internal/profile/profiledir"
 	"claudebox/internal/session"
+	"claudebox/internal/session/planning"
 )
 
 const instanceLong = `An instance is what claudebox keeps for a project between sessions: the agent's
@@ -31,7 +32,7 @@ func newInstanceCommand(sys System) *cobra.Command {
 		sys.asks("path", "Print the folder that is kept for this project", "", session.InstanceDir),
 		sys.prints("move ID", "Give this project what was kept for it where it was before", moveLong,
 			cobra.ExactArgs(1), func(words []string) (string, error) {
-				said, err := session.MoveInstance(sys.Caller(), session.Options{}, words[0])
+				said, err := session.MoveInstance(sys.Caller(), planning.Options{}, words[0])
 				return said + "\n", err
 			}),
 		newInstancePruneCommand(sys),
@@ -47,9 +48,9 @@ const collectLong = `Remove from the Nix store inside of this project what was b
 and no link in the project refers to. The host's store stays as it is.`
 
 // asks makes a command that prints what ask returns about the project.
-func (sys System) asks(use, short, long string, ask func(session.Caller, session.Options) (string, error),
+func (sys System) asks(use, short, long string, ask func(planning.Caller, planning.Options) (string, error),
 ) *cobra.Command {
-	var o session.Options
+	var o planning.Options
 	c := sys.prints(use, short, long, noWords, func([]string) (string, error) {
 		said, err := ask(sys.Caller(), o)
 		return said + "\n", err

@@ -16,6 +16,8 @@ import (
 	"claudebox/internal/profile/grant"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/session"
+	"claudebox/internal/session/brokering"
+	"claudebox/internal/session/planning"
 	"claudebox/internal/ui/audit"
 )
 
@@ -59,7 +61,7 @@ func runLaunch(sys System, o options, command []string) error {
 	var seen grant.Set
 	for tries := 0; ; {
 		approved, err := startSeen(sys, o, command, seen)
-		if errors.Is(err, session.ErrAgain) && tries < 3 { // as several that are the first ones here
+		if errors.Is(err, brokering.ErrAgain) && tries < 3 { // as several that are the first ones here
 			tries++
 			continue
 		}
@@ -75,7 +77,8 @@ func runLaunch(sys System, o options, command []string) error {
 // seen the next time: while the user thought, files may have been made that have to be hidden. What was approved is
 // kept, so that the next question can say what changed.
 func startSeen(sys System, o options, command []string, seen grant.Set) (approved grant.Set, err error) {
-	s, err := session.Prepare(sys.Caller(), o.Options, session.Purpose{Look: o.DryRun, Dry: o.DryRun, Command: command})
+	why := planning.Purpose{Look: o.DryRun, Dry: o.DryRun, Command: command}
+	s, err := session.Prepare(sys.Caller(), o.Options, why)
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 
 	"claudebox/internal/diag"
 	"claudebox/internal/session"
+	"claudebox/internal/session/planning"
 )
 
 const loginLong = `A login that was made inside, with /login, is kept outside of what the agent
@@ -14,11 +15,11 @@ login keep makes it yours: your own Claude Code outside and your other projects
 use it from then on, in the place of the login that they had.`
 
 func newLoginCommand(sys System) *cobra.Command {
-	var o session.Options
+	var o planning.Options
 	keep := sys.prints("keep", "Use this project's login outside, too", loginLong, noWords,
 		func([]string) (string, error) {
 			// Only the session's instance is needed, so nothing is made for a launch.
-			s, err := session.Prepare(sys.Caller(), o, session.Purpose{Look: true})
+			s, err := session.Prepare(sys.Caller(), o, planning.Purpose{Look: true})
 			if err != nil {
 				return "", err
 			}

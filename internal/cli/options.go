@@ -13,12 +13,12 @@ import (
 	"claudebox/internal/agent"
 	"claudebox/internal/diag"
 	"claudebox/internal/diag/spelling"
-	"claudebox/internal/session"
+	"claudebox/internal/session/planning"
 )
 
 // options are claudebox's own flags of a command line, and the agent's words.
 type options struct {
-	session.Options
+	planning.Options
 	Check, DryRun, Help, Version bool
 }
 

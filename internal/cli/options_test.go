@@ -5,10 +5,10 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/internal/session/planning"
+
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
-
-	"claudebox/internal/session"
 )
 
 func TestSplit(t *testing.T) {
@@ -17,32 +17,32 @@ func TestSplit(t *testing.T) {
 		want options
 	}{
 		"no words": {"", options{}},
-		"an unknown flag and its value are the agent's": {"--model opus", options{Options: session.Options{Words: []string{"--model", "opus"}}}},
+		"an unknown flag and its value are the agent's": {"--model opus", options{Options: planning.Options{Words: []string{"--model", "opus"}}}},
 		"own flags stand before the agent's words": {
 			"--profile work --network none fix it",
-			options{Options: session.Options{Profile: "work", Network: "none", Words: []string{"fix", "it"}}},
+			options{Options: planning.Options{Profile: "work", Network: "none", Words: []string{"fix", "it"}}},
 		},
-		"a value may follow an equals sign": {"--profile=work -c", options{Options: session.Options{Profile: "work", Words: []string{"-c"}}}},
-		"a short flag takes the next word":  {"-P work", options{Options: session.Options{Profile: "work"}}},
-		"-p is the agent's, unlike -P":      {"-p hello", options{Options: session.Options{Words: []string{"-p", "hello"}}}},
+		"a value may follow an equals sign": {"--profile=work -c", options{Options: planning.Options{Profile: "work", Words: []string{"-c"}}}},
+		"a short flag takes the next word":  {"-P work", options{Options: planning.Options{Profile: "work"}}},
+		"-p is the agent's, unlike -P":      {"-p hello", options{Options: planning.Options{Words: []string{"-p", "hello"}}}},
 		"--yes is claimed behind the agent's words": {
-			"-p fix --model opus -y", options{Options: session.Options{Yes: true, Words: []string{"-p", "fix", "--model", "opus"}}},
+			"-p fix --model opus -y", options{Options: planning.Options{Yes: true, Words: []string{"-p", "fix", "--model", "opus"}}},
 		},
 		"--dry-run and --check are claimed anywhere": {
-			"-c --dry-run --check", options{Options: session.Options{Words: []string{"-c"}}, DryRun: true, Check: true},
+			"-c --dry-run --check", options{Options: planning.Options{Words: []string{"-c"}}, DryRun: true, Check: true},
 		},
-		"behind -- nothing is claimed":           {"-y -- -y --network none --", options{Options: session.Options{Yes: true, Words: []string{"-y", "--network", "none", "--"}}}},
-		"-- behind the agent's words is its own": {"-p fix -- -y", options{Options: session.Options{Words: []string{"-p", "fix", "--", "-y"}}}},
-		"mounts add up":                          {"--mount-ro a --mount-ro=b --mount-rw c", options{Options: session.Options{MountRO: []string{"a", "b"}, MountRW: []string{"c"}}}},
+		"behind -- nothing is claimed":           {"-y -- -y --network none --", options{Options: planning.Options{Yes: true, Words: []string{"-y", "--network", "none", "--"}}}},
+		"-- behind the agent's words is its own": {"-p fix -- -y", options{Options: planning.Options{Words: []string{"-p", "fix", "--", "-y"}}}},
+		"mounts add up":                          {"--mount-ro a --mount-ro=b --mount-rw c", options{Options: planning.Options{MountRO: []string{"a", "b"}, MountRW: []string{"c"}}}},
 		"-h alone is claudebox's":                {"-h", options{Help: true}},
 		"--version alone is claudebox's":         {"--version", options{Version: true}},
-		"so is it behind claudebox's own flags":  {"-y --version", options{Options: session.Options{Yes: true}, Version: true}},
-		"-v is --version":                        {"-P work -v", options{Options: session.Options{Profile: "work"}, Version: true}},
-		"-v behind -- is the agent's":            {"-- -v", options{Options: session.Options{Words: []string{"-v"}}}},
-		"-v behind its words is the agent's":     {"-p x -v", options{Options: session.Options{Words: []string{"-p", "x", "-v"}}}},
-		"-verbose is the agent's":                {"-verbose", options{Options: session.Options{Words: []string{"-verbose"}}}},
-		"--help among words is the agent's":      {"mcp --help", options{Options: session.Options{Words: []string{"mcp", "--help"}}}},
-		"a lone dash is the agent's":             {"-", options{Options: session.Options{Words: []string{"-"}}}},
+		"so is it behind claudebox's own flags":  {"-y --version", options{Options: planning.Options{Yes: true}, Version: true}},
+		"-v is --version":                        {"-P work -v", options{Options: planning.Options{Profile: "work"}, Version: true}},
+		"-v behind -- is the agent's":            {"-- -v", options{Options: planning.Options{Words: []string{"-v"}}}},
+		"-v behind its words is the agent's":     {"-p x -v", options{Options: planning.Options{Words: []string{"-p", "x", "-v"}}}},
+		"-verbose is the agent's":                {"-verbose", options{Options: planning.Options{Words: []string{"-verbose"}}}},
+		"--help among words is the agent's":      {"mcp --help", options{Options: planning.Options{Words: []string{"mcp", "--help"}}}},
+		"a lone dash is the agent's":             {"-", options{Options: planning.Options{Words: []string{"-"}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := split(strings.Fields(tc.args))
@@ -131,7 +131,7 @@ func TestEverySpellingOfAFlagIsOne(t *testing.T) {
 		{"--profile=tight", "--yes"},
 		{"-P", "tight", "-Ptight", "-yP=tight", "--profile=tight"},
 	} {
-		want := session.Options{Profile: "tight", Yes: true}
+		want := planning.Options{Profile: "tight", Yes: true}
 		o, err := split(append(spelling, "go"))
 		if err != nil || !slices.Equal(o.Words, []string{"go"}) {
 			t.Errorf("claudebox %q go: words %q, %v", spelling, o.Words, err)

@@ -16,6 +16,7 @@ import (
 	"claudebox/internal/profile/shape"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/session"
+	"claudebox/internal/session/planning"
 )
 
 const planLong = `Print what a launch in this folder would be, without launching.
@@ -99,7 +100,7 @@ func planText(sys System, o planOptions) (string, error) {
 }
 
 func (o planOptions) plan(sys System) (plan.Plan, error) {
-	return session.Plan(sys.Caller(), o.Options, session.Purpose{Look: !o.pinned, Keep: o.pinned})
+	return planning.Plan(sys.Caller(), o.Options, planning.Purpose{Look: !o.pinned, Keep: o.pinned})
 }
 
 // storePaths lists what to give to `nix copy` for a machine that is to launch the plan: these paths, with
@@ -109,13 +110,13 @@ func storePaths(sys System, o planOptions) (string, error) {
 		return "", diag.Errorf("print the plan's store paths", "leave the other flags out",
 			"--store-paths has a form of its own")
 	}
-	p, err := session.Plan(sys.Caller(), o.Options, session.Purpose{})
+	p, err := planning.Plan(sys.Caller(), o.Options, planning.Purpose{})
 	return strings.Join(p.Roots(), "\n") + "\n", err
 }
 
 // bound returns the launch as text, as bwrap's words, or as a script.
 func bound(sys System, o planOptions) (string, error) {
-	s, err := session.Prepare(sys.Caller(), o.Options, session.Purpose{Look: true})
+	s, err := session.Prepare(sys.Caller(), o.Options, planning.Purpose{Look: true})
 	if err != nil {
 		return "", err
 	}

@@ -14,7 +14,7 @@ import (
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/profile"
 	"claudebox/internal/profile/profiledir"
-	"claudebox/internal/session"
+	"claudebox/internal/session/planning"
 )
 
 const profileLong = `A profile says what the agent may have: packages, network, variables, mounts.
@@ -121,7 +121,7 @@ func validateProfiles(sys System, files profiledir.Files, refs []string) error {
 // lookUp returns [diag.Problems] for the packages of a valid profile that do not exist.
 // If they cannot be looked up, it prints that and returns nil.
 func lookUp(sys System, ref string, prof profile.Profile) error {
-	err := session.CheckPackages(sys.Caller(), prof)
+	err := planning.CheckPackages(sys.Caller(), prof)
 	var problems diag.Problems
 	if err == nil || errors.As(err, &problems) {
 		return err

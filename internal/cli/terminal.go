@@ -18,13 +18,13 @@ import (
 	"claudebox/internal/diag"
 	"claudebox/internal/diag/layout"
 	"claudebox/internal/host"
-	"claudebox/internal/session"
+	"claudebox/internal/session/planning"
 	"claudebox/internal/ui/audit"
 )
 
 // Caller returns what a session must know of this process: its error stream, manifest and version.
-func (sys System) Caller() session.Caller {
-	return session.Caller{
+func (sys System) Caller() planning.Caller {
+	return planning.Caller{
 		Stderr: sys.Stderr, Terminal: isTerminal(sys.Stderr), Columns: func() int { return columns(sys.Stderr) },
 		Manifest: sys.Manifest, Version: Version,
 	}

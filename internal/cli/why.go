@@ -14,6 +14,7 @@ import (
 	"claudebox/internal/profile"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/session"
+	"claudebox/internal/session/planning"
 	"claudebox/internal/ui/why"
 )
 
@@ -49,8 +50,8 @@ func newWhyCommand(sys System) *cobra.Command {
 	return c
 }
 
-func explain(sys System, o session.Options, word string) error {
-	s, err := session.Prepare(sys.Caller(), o, session.Purpose{Look: true})
+func explain(sys System, o planning.Options, word string) error {
+	s, err := session.Prepare(sys.Caller(), o, planning.Purpose{Look: true})
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -158,6 +159,17 @@ func Visible(s string) string {
 		}
 	}
 	return b.String()
+}
+
+// ASCII returns a text that a sandbox may have chosen in printable ASCII, cut after 200 characters.
+func ASCII(text string) string {
+	const longest = 200
+	q := strconv.QuoteToASCII(text)
+	q = strings.ReplaceAll(q[1:len(q)-1], `\"`, `"`) // backslash and quote: read by people
+	if len(q) > longest {
+		q = q[:longest] + "..."
+	}
+	return q
 }
 
 // Name returns the name of a file for messages, where an agent may have chosen it: as it is if it is plain, else in

@@ -23,6 +23,18 @@ type Facts struct {
 	Env   Environment
 }
 
+// Absolute makes a path of the command line absolute and clean. "~" and "~/" stand for the user's home; any other
+// relative path starts at the current folder.
+func (f Facts) Absolute(path string) string {
+	switch rest, tilde := strings.CutPrefix(path, "~"); {
+	case tilde && (rest == "" || rest[0] == '/'):
+		return filepath.Join(f.Home, rest)
+	case filepath.IsAbs(path):
+		return filepath.Clean(path)
+	}
+	return filepath.Join(f.Cwd, path)
+}
+
 // Environment is a process environment, "NAME=value" each, as execve(2)
 // takes it.
 type Environment []string

@@ -5,14 +5,11 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
-	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
-
-	"golang.org/x/sys/unix"
 
 	"claudebox/internal/agent"
 	"claudebox/internal/agent/agenthome"
@@ -32,31 +29,33 @@ import (
 	"claudebox/internal/profile"
 	"claudebox/internal/sandbox/ask"
 	"claudebox/internal/sandbox/launch"
-	"claudebox/internal/secret/broker"
 	"claudebox/internal/secret/leak"
+	"claudebox/internal/session/gituse"
+	"claudebox/internal/session/lending"
+	"claudebox/internal/session/planning"
 	"claudebox/internal/workspace/handover"
 	"claudebox/internal/workspace/project"
 )
 
 // agentPart is the program that runs inside, and what its loader needs.
 type agentPart struct {
-	part
+	launch.Part
 	launch.Agent
 }
 
-func agentOf(in inputs, k *keeper) (made agentPart, err error) {
-	if len(in.why.Command) > 0 {
-		made.Agent = launch.Agent{Words: in.why.Command, LookUp: true}
-		if slices.Equal(in.why.Command, launch.Shell) {
-			made.mount(launch.Mount{
+func agentOf(in inputs, k *planning.Keeper) (made agentPart, err error) {
+	if len(in.Purpose.Command) > 0 {
+		made.Agent = launch.Agent{Words: in.Purpose.Command, LookUp: true}
+		if slices.Equal(in.Purpose.Command, launch.Shell) {
+			made.Mount(launch.Mount{
 				Kind: plan.File, Source: "bashrc", Destination: launch.ShellFile, Mode: "0444",
 				Data: []byte(launch.ShellText), Why: plan.Base,
 			})
 		}
 		return made, nil
 	}
-	p, adapts := in.plan, profile.IsAdapter(in.plan.Agent.Command)
-	if called := in.options.Called; called != "" && (adapts || !agent.Is(called, p.Agent.Name)) {
+	p, adapts := in.Plan, profile.IsAdapter(in.Plan.Agent.Command)
+	if called := in.Options.Called; called != "" && (adapts || !agent.Is(called, p.Agent.Name)) {
 		return made, diag.Errorf("start "+diag.Name(called), "run another program in the same sandbox with `claudebox "+
 			"shell -- PROGRAM`, or put `--` before its path to give that to the agent", "it is not the agent of profile %s, %s",
 			p.Profile, cmp.Or(strings.Join(p.Agent.Command, " "), p.Agent.Name))
@@ -75,8 +74,8 @@ func agentOf(in inputs, k *keeper) (made agentPart, err error) {
 	}
 	words := slices.Concat([]string{program.Path}, program.Args, plan.AgentArgs("claude"), made.sandboxOff(in))
 	script := scriptOf(p, "claude", words)
-	made.mount(script)
-	made.set("CLAUDE_CODE_EXECUTABLE", script.Destination, "agent")
+	made.Mount(script)
+	made.Set("CLAUDE_CODE_EXECUTABLE", script.Destination, "agent")
 	return made, made.bring(in, k, program)
 }
 
@@ -87,16 +86,16 @@ var acpWord = regexp.MustCompile(`(^|[-/])acp($|[@/])`)
 // protocol is what the agent, or the command in its place, speaks with an editor or another program that started it.
 // Whoever wrote the profile and the command line has chosen that: nothing of the project's decides it.
 func (in inputs) protocol() editor.Protocol {
-	program, words := slices.Concat([]string{in.plan.Agent.Name}, in.plan.Agent.Command), in.options.Words
-	if len(in.why.Command) > 0 {
-		program, words = in.why.Command, nil
+	program, words := slices.Concat([]string{in.Plan.Agent.Name}, in.Plan.Agent.Command), in.Options.Words
+	if len(in.Purpose.Command) > 0 {
+		program, words = in.Purpose.Command, nil
 	}
 	all := slices.Concat(program, words)
 	says := func(flag string) bool {
 		at := slices.Index(all, flag)
 		return slices.Contains(all, flag+"=stream-json") || at >= 0 && slices.Contains(all[at+1:], "stream-json")
 	}
-	if in.plan.Agent.Name == "claude" {
+	if in.Plan.Agent.Name == "claude" {
 		words = nil // a prompt may speak of it
 	}
 	switch {
@@ -109,16 +108,16 @@ func (in inputs) protocol() editor.Protocol {
 }
 
 // bring lets a program in, with what its loader needs.
-func (made *agentPart) bring(in inputs, k *keeper, program agent.Program) error {
+func (made *agentPart) bring(in inputs, k *planning.Keeper, program agent.Program) error {
 	made.wear(in, program.Env)
-	made.note(program.Notes...)
+	made.Note(program.Notes...)
 	for _, m := range mountsOfAgent(program) {
 		if !slices.ContainsFunc(made.Mounts, func(o launch.Mount) bool { return o.Destination == m.Destination }) {
-			made.mount(m)
+			made.Mount(m)
 		}
 	}
 	made.Libraries = made.Libraries || program.Libraries
-	if !program.Store || in.plan.Nix.Store != "closure" {
+	if !program.Store || in.Plan.Nix.Store != "closure" {
 		return nil
 	}
 	paths, err := closureOfAgent(in, k, program.Path)
@@ -140,13 +139,13 @@ func scriptOf(p plan.Plan, name string, words []string) launch.Mount {
 
 // findAgent looks an agent up, by the name or by the command of a profile.
 func findAgent(in inputs, name string, command []string) (agent.Program, error) {
-	p := in.plan
+	p := in.Plan
 	return agent.Find(agent.Request{
 		Name: name, Command: command,
 		Pinned: plan.ToolPath(p, resolve.ToolAgent), Node: plan.ToolPath(p, resolve.ToolNode),
 		PlanHasLoader: plan.ToolPath(p, resolve.ToolLoader) != "" && p.Compat == "nix-ld", Inside: p.Path,
 		Path: in.Facts.Env.Value("PATH", ""), Project: in.project.Path, Home: in.Facts.Home, UID: in.Facts.UID,
-		GID: in.Facts.GID, Flake: in.caller.flake(),
+		GID: in.Facts.GID, Flake: in.Caller.Flake(),
 	})
 }
 
@@ -165,7 +164,7 @@ func mountsOfAgent(program agent.Program) (list []launch.Mount) {
 // sandboxOff returns the words that switch off Claude Code's own sandbox where the project's settings switch it on:
 // none can be made inside this one. What a policy of this machine says cannot be switched off, and is named.
 func (made *agentPart) sandboxOff(in inputs) []string {
-	if in.plan.Agent.Name != "claude" {
+	if in.Plan.Agent.Name != "claude" {
 		return nil
 	}
 	const limit = 1 << 20
@@ -176,14 +175,14 @@ func (made *agentPart) sandboxOff(in inputs) []string {
 	}
 	for _, file := range in.policy.Files {
 		if isOn(file) {
-			made.leaveRed("setting", file+" switches Claude Code's own sandbox on, which cannot be made inside "+
+			made.LeaveRed("setting", file+" switches Claude Code's own sandbox on, which cannot be made inside "+
 				"claudebox's: where it also says failIfUnavailable, it does not start")
 		}
 	}
 	for _, name := range []string{"settings.json", "settings.local.json"} {
 		if rel := filepath.Join(".claude", name); isOn(filepath.Join(in.project.Path, rel)) ||
 			isOn(filepath.Join(in.project.Dir, rel)) {
-			made.leave("setting", "the project's "+rel+" switches Claude Code's own sandbox on, and --settings "+
+			made.Leave("setting", "the project's "+rel+" switches Claude Code's own sandbox on, and --settings "+
 				"switches it off: claudebox is the sandbox")
 			return []string{"--settings", `{"sandbox":{"enabled":false}}`}
 		}
@@ -196,46 +195,32 @@ func (made *agentPart) wear(in inputs, exported []string) {
 	for _, entry := range exported {
 		name, value, _ := strings.Cut(entry, "=")
 		switch what := leak.Variable(name, value); {
-		case entersFromSettings(in.plan, name):
+		case entersFromSettings(in.Plan, name):
 		case what != "":
-			made.leave("variable", name+" of your wrapper of "+in.plan.Agent.Name+
+			made.Leave("variable", name+" of your wrapper of "+in.Plan.Agent.Name+
 				" does not enter: it is probably a secret; `secrets: [{env: "+name+", hosts: [HOST]}]` uses it from outside")
 		case profile.Effect(name) == "":
-			made.set(name, value, "your wrapper")
+			made.Set(name, value, "your wrapper")
 		}
 	}
 }
 
-// flake returns the store path that claudebox was built from; empty if it is not known or no longer there.
-func (c Caller) flake() string {
-	const longest = 4 << 10
-	text, err := smallfile.Read(filepath.Join(filepath.Dir(c.Manifest), "flake"), longest)
-	if err != nil {
-		return ""
-	}
-	flake := strings.TrimSpace(string(text))
-	if storepath.Check(flake) != nil || unix.Access(filepath.Join(flake, "flake.nix"), unix.R_OK) != nil {
-		return ""
-	}
-	return flake
-}
-
 // closureOfAgent returns the closure of a program of the store; nil if the plan's own closure has the program. The
 // daemon is asked once for as long as the path is the same one: a valid path loses nothing that it refers to.
-func closureOfAgent(in inputs, k *keeper, program string) (paths []string, err error) {
+func closureOfAgent(in inputs, k *planning.Keeper, program string) (paths []string, err error) {
 	root, err := storepath.Of(program)
-	if err != nil || slices.Contains(in.plan.Pins.Closure, root) {
+	if err != nil || slices.Contains(in.Plan.Pins.Closure, root) {
 		return nil, err
 	}
-	file, key := filepath.Join(in.folders.Cache, "agent-closure"), root+" "+cachefile.State(root)
+	file, key := filepath.Join(in.Folders.Cache, "agent-closure"), root+" "+cachefile.State(root)
 	if paths, ok := keptClosure(file, key); ok {
 		return paths, nil
 	}
-	err = interruptible(in.heeded, func(ctx context.Context) (err error) {
-		paths, err = closure(ctx, k.store(), []string{root})
+	err = planning.Interruptible(in.Heeded, func(ctx context.Context) (err error) {
+		paths, err = planning.Closure(ctx, k.Store(), []string{root})
 		return err
 	})
-	if err == nil && !in.why.Dry {
+	if err == nil && !in.Purpose.Dry {
 		cachefile.Write(file, []byte(key+"\n"+strings.Join(paths, "\n")))
 	}
 	return paths, err
@@ -257,10 +242,10 @@ const apiKey = "ANTHROPIC_API_KEY"
 
 // lookAtState finds the instance of this project, and what is to be made of it, see [state.Look].
 func lookAtState(in inputs) (state.Instance, error) {
-	p := in.plan
+	p := in.Plan
 	req := state.Request{
 		Request: agenthome.Request{
-			Home: in.folders.Home, UserHome: in.Facts.Home, Config: in.movedConfig(),
+			Home: in.Folders.Home, UserHome: in.Facts.Home, Config: movedConfig(in.Facts),
 			Trusted: slices.Compact([]string{in.project.Path, in.project.Dir}),
 			Status:  "claudebox " + p.Profile + " · " + p.Network.Tier, Servers: p.MCP,
 			Refusals: ask.Program + " --" + ask.Refusals,
@@ -286,15 +271,15 @@ func lookAtState(in inputs) (state.Instance, error) {
 	if p.Network.Tier == profile.TierNone {
 		req.APIKey = ""
 	}
-	if in.secrets.used {
-		req.APIKey = cmp.Or(in.secrets.placeholder(apiKey), req.APIKey)
+	if in.secrets.Used {
+		req.APIKey = cmp.Or(in.secrets.Placeholder(apiKey), req.APIKey)
 		if p.Agent.Name == "claude" {
-			req.AskTokens, req.Key = tokenAsker(in), in.secrets.hello.Config.Key
+			req.AskTokens, req.Key = in.secrets.AskTokens(in.Caller.Version), in.secrets.Key()
 		}
 	}
 	found, err := state.Look(req)
 	for _, line := range found.Mended {
-		diag.Note(in.caller.Stderr, line)
+		diag.Note(in.Caller.Stderr, line)
 	}
 	return found, err
 }
@@ -302,33 +287,30 @@ func lookAtState(in inputs) (state.Instance, error) {
 // IsLogin reports whether a canonical path is that of the user's Claude login, or
 // of the agent's inside, which has the same.
 func (s *Session) IsLogin(real string) bool {
-	home, err := beneath.Leads(filepath.Join(s.configFolder(), login.FileName))
+	home, err := beneath.Leads(filepath.Join(configFolder(s.Facts), login.FileName))
 	return s.Instance.ID != "" && real != "" && (real == s.Instance.Login.File || err == nil && real == home)
 }
 
-// whyClaude is the Why of a mount of what is the user's own of Claude Code.
-const whyClaude = "your ~/.claude"
-
 // homeOf mounts the folders and files that the agent's home leads to. It returns the links in them.
-func homeOf(in inputs) (made part, links []link, err error) {
+func homeOf(in inputs) (made launch.Part, links []lending.Link, err error) {
 	for _, of := range in.Instance.Imports {
 		m := launch.Mount{
-			Kind: plan.ROBind, Source: of.Source, Destination: of.Destination, Open: true, Why: whyClaude,
+			Kind: plan.ROBind, Source: of.Source, Destination: of.Destination, Open: true, Why: lending.WhyClaude,
 		}
 		if strings.HasPrefix(of.At, agenthome.Beside) {
-			m.Why = "your ~/" + agenthome.Others[in.plan.Agent.Name].Folder
+			m.Why = "your ~/" + agenthome.Others[in.Plan.Agent.Name].Folder
 		}
 		if of.Writable {
 			m.Kind, m.Why = plan.Bind, "your conversations"
-			made.mount(m)
+			made.Mount(m)
 			continue
 		}
-		made.mount(m)
+		made.Mount(m)
 		if of.File {
 			continue
 		}
-		lent, found, whole, err := coverSecretsIn(in, of.Source, of.Destination)
-		if err == nil && !whole && !slices.Contains(in.plan.Show, "**") {
+		lent, found, whole, err := in.lending().Cover(of.Source, of.Destination)
+		if err == nil && !whole && !slices.Contains(in.Plan.Show, "**") {
 			err = diag.Errorf("look for secrets in "+of.Source,
 				"take away what you do not need, or say `show: [\"**\"]` in the profile",
 				"it has more than %d entries", project.LentLimit)
@@ -336,63 +318,37 @@ func homeOf(in inputs) (made part, links []link, err error) {
 		if err != nil {
 			return made, nil, err
 		}
-		made.add(lent)
+		made.Add(lent)
 		below, isBelow := strings.CutPrefix(of.Own, in.Facts.Home)
-		ours := isBelow && of.Source == canonical(in.Facts.Home)+below
+		ours := isBelow && of.Source == beneath.Real(in.Facts.Home)+below
 		for _, rel := range found {
-			links = append(links, link{of.Kind, filepath.Join(of.Source, rel), of.Destination + "/" + rel, ours, m.Why})
+			links = append(links, lending.Link{
+				Kind: of.Kind, At: filepath.Join(of.Source, rel), Inside: of.Destination + "/" + rel, Ours: ours,
+				Why: m.Why,
+			})
 		}
 	}
 	return made, links, nil
 }
 
-// canonical resolves all links of a path; if that fails it returns the path.
-func canonical(name string) string {
-	if real, err := beneath.Canonical(name); err == nil {
-		return real
-	}
-	return name
-}
-
 // furnish looks at the files of the agent's home by what is inside, and says what of the user's does not enter.
-func furnish(in inputs) (found state.Instance, said part, err error) {
+func furnish(in inputs) (found state.Instance, said launch.Part, err error) {
 	found = in.Instance
 	if found.ID == "" { // it could not be found, see [Checkup]
 		return found, said, nil
 	}
-	err = found.Furnish(in.inside.Program, in.seesFile, in.keyed)
-	said.note(found.Notes...)
+	err = found.Furnish(in.inside.Program, in.seesFile, in.secrets.NotSent)
+	said.Note(found.Notes...)
 	said.Left = found.Left
-	if of := agenthome.Others[in.plan.Agent.Name]; of.Login != "" {
+	if of := agenthome.Others[in.Plan.Agent.Name]; of.Login != "" {
 		_, outside := os.Stat(filepath.Join(in.Facts.Home, of.Login))
 		_, inside := os.Lstat(filepath.Join(found.Dir, plan.KeptFolder(of.Login)))
 		if outside == nil && inside != nil {
-			said.leave("login", "your login of "+in.plan.Agent.Name+" stays outside: log in inside, once for each "+
+			said.Leave("login", "your login of "+in.Plan.Agent.Name+" stays outside: log in inside, once for each "+
 				"project")
 		}
 	}
 	return found, said, err
-}
-
-// keyed says why the key in a variable does not come to an address, "VARIABLE ADDRESS"; empty: it does, or there is
-// none.
-func (in inputs) keyed(word string) string {
-	variable, text, _ := strings.Cut(word, " ")
-	address, err := url.Parse(text)
-	if err != nil || in.Facts.Env.Value(variable, "") == "" {
-		return ""
-	}
-	at := slices.IndexFunc(in.secrets.list, func(s namedSecret) bool { return s.Name == variable })
-	isSecure := address.Scheme == "https"
-	if at < 0 && insideValue(in, variable) != "" ||
-		at >= 0 && isSecure && slices.Contains(in.secrets.list[at].Hosts, strings.ToLower(address.Host)) {
-		return ""
-	}
-	if _, err := broker.ParseTarget(address.Hostname()); err != nil || !isSecure {
-		return fmt.Sprintf("%s is not inside; `extra_env_passthrough: [%[1]s]` lets it in as it is", variable)
-	}
-	return fmt.Sprintf("%s is not sent to %s; `secrets: [{env: %[1]s, hosts: [%[2]s]}]` does that", variable,
-		address.Host)
 }
 
 // seesFile is [view.View.File], by which the files that claudebox makes in the agent's home are there.
@@ -445,18 +401,18 @@ func (s *Session) JudgeImports() {
 }
 
 // noteMoved says where what was kept for a project is that was moved.
-func (p *part) noteMoved(in inputs) {
-	if in.plan.State != string(state.Project) {
+func noteMoved(p *launch.Part, in inputs) {
+	if in.Plan.State != string(state.Project) {
 		return
 	}
-	if id, from := state.Moved(in.folders.Home, in.project.InstanceRoot); id != "" {
-		p.warn("nothing is kept for this project yet; if it was at " + diag.Name(from) + " before, " +
+	if id, from := state.Moved(in.Folders.Home, in.project.InstanceRoot); id != "" {
+		p.Warn("nothing is kept for this project yet; if it was at " + diag.Name(from) + " before, " +
 			"`claudebox instance move " + id + "` brings its conversations along")
 	}
 }
 
 // MoveInstance gives the project that the caller stands in what was kept for it where it was before.
-func MoveInstance(c Caller, o Options, id string) (said string, err error) {
+func MoveInstance(c planning.Caller, o planning.Options, id string) (said string, err error) {
 	found, dir, err := keptFor(c, o)
 	if err != nil {
 		return "", err
@@ -473,22 +429,22 @@ func MoveInstance(c Caller, o Options, id string) (said string, err error) {
 }
 
 // InstanceDir is the folder that is kept for the project the caller stands in, whether it is there yet or not.
-func InstanceDir(c Caller, o Options) (string, error) {
+func InstanceDir(c planning.Caller, o planning.Options) (string, error) {
 	_, dir, err := keptFor(c, o)
 	return dir, err
 }
 
 // keptFor is the project that the caller stands in, and the folder that is kept for it.
-func keptFor(c Caller, o Options) (found project.Project, dir string, err error) {
-	asked, prof, err := lookUpProfile(c, o)
+func keptFor(c planning.Caller, o planning.Options) (found project.Project, dir string, err error) {
+	asked, prof, err := planning.LookUpProfile(c, o)
 	if err != nil {
 		return found, "", err
 	}
-	of := planned{plan: plan.Plan{Project: string(prof.Project)}}
-	found, err = openProject(inputs{call: asked, planned: of, userGit: readUserGit(asked)})
+	of := planning.Planned{Plan: plan.Plan{Project: string(prof.Project)}}
+	found, err = openProject(inputs{Call: asked, Planned: of, userGit: gituse.ReadConfig(asked.Facts)})
 	if err != nil {
 		return found, "", err
 	}
-	dir, err = state.Dir(asked.folders.Home, state.Kind(prof.State), found.InstanceRoot)
+	dir, err = state.Dir(asked.Folders.Home, state.Kind(prof.State), found.InstanceRoot)
 	return found, dir, err
 }

@@ -6,6 +6,7 @@ import (
 
 	"claudebox/internal/agent/editor"
 	"claudebox/internal/plan"
+	"claudebox/internal/session/planning"
 )
 
 func TestWhatSpeaksWithAnEditor(t *testing.T) {
@@ -35,8 +36,8 @@ func TestWhatSpeaksWithAnEditor(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := inputs{
-				call:    call{options: Options{Words: strings.Fields(tc.words)}, why: Purpose{Command: strings.Fields(tc.shell)}},
-				planned: planned{plan: plan.Plan{Agent: plan.Agent{Name: tc.agent, Command: strings.Fields(tc.command)}}},
+				Call:    planning.Call{Options: planning.Options{Words: strings.Fields(tc.words)}, Purpose: planning.Purpose{Command: strings.Fields(tc.shell)}},
+				Planned: planning.Planned{Plan: plan.Plan{Agent: plan.Agent{Name: tc.agent, Command: strings.Fields(tc.command)}}},
 			}
 			if got := in.protocol(); got != tc.want {
 				t.Errorf("it speaks %q; want %q", got, tc.want)

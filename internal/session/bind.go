@@ -9,7 +9,6 @@ import (
 
 	"claudebox/internal/agent"
 	"claudebox/internal/agent/state"
-	"claudebox/internal/diag"
 	"claudebox/internal/host"
 	"claudebox/internal/nix/devshell"
 	"claudebox/internal/plan"
@@ -18,6 +17,13 @@ import (
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/sandbox/seccomp"
 	"claudebox/internal/sandbox/view"
+	"claudebox/internal/session/asking"
+	"claudebox/internal/session/brokering"
+	"claudebox/internal/session/gituse"
+	"claudebox/internal/session/lending"
+	"claudebox/internal/session/networking"
+	"claudebox/internal/session/nixuse"
+	"claudebox/internal/session/planning"
 	"claudebox/internal/workspace/branch"
 	"claudebox/internal/workspace/homelink"
 	"claudebox/internal/workspace/project"
@@ -25,120 +31,96 @@ import (
 
 // inputs is all that the parts of a launch are made from: the call, its plan, and what is found on the host.
 type inputs struct {
-	call
-	planned
+	planning.Call
+	planning.Planned
 	etc          host.Etc
 	policy       agent.Policy
-	userGit      userGit
+	userGit      gituse.Config
 	placesByLink []string // see the function of that name
 	home         homelink.Found
 	project      project.Project
-	branch       *branch.Branch     // nil: the agent works in the user's folder
-	gateways     map[string]gateway // by variable
-	settingsLeft []string           // variables that the user's settings of Claude Code set, and that do not enter
-	asked        []launch.Mount     // on a branch: what hides what the profile's `hide` names
-	secrets      secrets
+	branch       *branch.Branch // nil: the agent works in the user's folder
+	settingsLeft []string       // variables that the user's settings of Claude Code set, and that do not enter
+	asked        []launch.Mount // on a branch: what hides what the profile's `hide` names
+	secrets      brokering.Secrets
 	Instance     state.Instance
 	inside       *view.View // see [viewOf]; nil: not known yet
 }
 
 // look finds the inputs of a launch by a plan. It changes nothing.
-func look(c call, planned planned, home homelink.Found) (in inputs, err error) {
+func look(c planning.Call, planned planning.Planned, home homelink.Found) (in inputs, err error) {
 	in = inputs{
-		call: c, planned: planned, etc: host.ReadEtc(c.Facts.Env), policy: agent.ReadPolicy(),
-		userGit: readUserGit(c), placesByLink: placesByLink(c), home: home,
+		Call: c, Planned: planned, etc: host.ReadEtc(c.Facts.Env), policy: agent.ReadPolicy(),
+		userGit: gituse.ReadConfig(c.Facts), placesByLink: placesByLink(c), home: home,
 	}
-	in.Facts.Env, in.settingsLeft = withSettings(c, planned.plan)
-	in.etc.Certificates = cmp.Or(in.etc.Certificates, in.tools[resolve.ToolCacert])
+	in.Facts.Env, in.settingsLeft = withSettings(c, planned.Plan)
+	in.etc.Certificates = cmp.Or(in.etc.Certificates, in.Tools[resolve.ToolCacert])
 	if in.project, err = openProject(in); err != nil {
 		return in, err
 	}
 	if err = lookAtBranch(&in); err != nil {
 		return in, err
 	}
-	if err = judgeConfig(c, in.project.Path); err != nil {
+	if err = judgeConfig(in.Facts, in.project.Path); err != nil {
 		return in, err
 	}
-	if len(c.why.Command) == 0 { // a fault is told by [agentOf]
-		name, command := planned.plan.Agent.Name, planned.plan.Agent.Command
+	if len(c.Purpose.Command) == 0 { // a fault is told by [agentOf]
+		name, command := planned.Plan.Agent.Name, planned.Plan.Agent.Command
 		if profile.IsAdapter(command) {
 			name, command = "claude", nil // what it starts says it
 		}
 		program, _ := findAgent(in, name, command)
-		in.Facts.Env = withEntries(in.Facts.Env, planned.plan, program.Env)
+		in.Facts.Env = withEntries(in.Facts.Env, planned.Plan, program.Env)
 	}
-	in.gateways = findGateways(in)
-	if in.secrets, err = findSecrets(in); err != nil {
+	if in.secrets, err = brokering.Find(secretsOf(in)); err != nil {
 		return in, err
 	}
 	in.Instance, err = lookAtState(in)
 	return in, err
 }
 
-// part is what one subject, such as git or Nix, adds to a launch.
-type part struct{ launch.Part }
-
-func (p *part) mount(list ...launch.Mount) { p.Mounts = append(p.Mounts, list...) }
-func (p *part) note(texts ...string)       { p.Notes = append(p.Notes, texts...) }
-func (p *part) warn(texts ...string)       { p.Warnings = append(p.Warnings, texts...) }
-func (p *part) leave(kind, text string) {
-	p.Left = append(p.Left, diag.Left{Kind: kind, Text: text})
-}
-
-// leaveAll leaves out several of a kind, by their names. text has ALL for them, and FIRST for the first.
-func (p *part) leaveAll(kind, text string, names []string) {
-	if len(names) > 0 {
-		text = strings.NewReplacer("ALL", diag.Visible(strings.Join(names, ", ")), "FIRST", names[0]).Replace(text)
-		p.Left = append(p.Left, diag.Left{Kind: kind, Text: text, Also: len(names) - 1})
+// lending is this host as what the user lends is judged by.
+func (in inputs) lending() lending.Host {
+	h := lending.Host{
+		Facts: in.Facts, Project: in.project.Path, Config: configFolder(in.Facts), Own: in.Folders.Home,
+		Instance: in.Instance.Dir, Imports: in.Instance.Imports, Show: in.Plan.Show,
 	}
+	if in.branch != nil {
+		h.Branch = in.branch.Dir
+	}
+	return h
 }
 
-// leaveRed leaves out what a commit's content, or the way of a secret, depends on.
-func (p *part) leaveRed(kind, text string) {
-	p.Left = append(p.Left, diag.Left{Kind: kind, Text: text, Red: true})
+// projectsOf are given folders, as they were opened.
+func projectsOf(list []given) (opened []project.Project) {
+	for _, folder := range list {
+		opened = append(opened, folder.Project)
+	}
+	return opened
 }
 
-// set gives the sandbox a variable; why is the rule behind it.
-func (p *part) set(name, value, why string) {
-	entry := plan.Env{Name: name, From: plan.FromMade, Why: why}
-	p.Made = append(p.Made, launch.Variable{Env: entry, Value: value})
-}
-
-// listOutside lists a secret as one that the agent uses and that stays outside.
-func (p *part) listOutside(name string, hosts []string, why string) {
-	p.Outside = append(p.Outside, launch.Outside{Name: name, Hosts: hosts, Why: why})
-}
-
-// add appends all that other parts add, in their order.
-func (p *part) add(others ...part) {
-	for _, o := range others {
-		p.mount(o.Mounts...)
-		p.note(o.Notes...)
-		p.warn(o.Warnings...)
-		p.Left = append(p.Left, o.Left...)
-		p.Made, p.Outside = append(p.Made, o.Made...), append(p.Outside, o.Outside...)
-		for _, s := range o.StandIns {
-			if !slices.Contains(p.StandIns, s) { // parts may share a stand-in
-				p.StandIns = append(p.StandIns, s)
-			}
-		}
+// secretsOf is what decides on the secrets.
+func secretsOf(in inputs) brokering.Request {
+	return brokering.Request{
+		Plan: in.Plan, Facts: in.Facts, Extra: extraEnv(in.Facts.Env), ExtraWhy: extraVariable, Home: in.Folders.Home,
+		InstanceRoot: in.project.InstanceRoot, Certificates: in.etc.Certificates, Look: in.Purpose.Look,
 	}
 }
 
 // parts are the parts of a launch, one for each subject.
 type parts struct {
-	extra    part // see [judgeExtraEnv]
-	network  networkPart
+	extra    launch.Part // see [judgeExtraEnv]
+	network  networking.Part
 	agent    agentPart
-	git      gitPart
-	nix      nixPart
+	git      gituse.Part
+	nix      nixuse.Part
 	devshell devshellPart
-	asking   part // see [askingOf]
-	mounts   part // of the project and of flags, see [mountsOf]
-	home     part
-	limits   part
-	remarks  part
-	brokered brokeredPart
+	asking   launch.Part // see [asking.Of]
+	mounts   launch.Part // of the project and of flags, see [mountsOf]
+	home     launch.Part
+	limits   launch.Part
+	remarks  launch.Part
+	brokered brokering.Part
 	limited  bool              // systemd enforces the limits
 	linked   map[string]string // which of mounts were reached by a link, see [bound]
 	inside   *view.View
@@ -146,37 +128,45 @@ type parts struct {
 }
 
 // gather makes all parts of a launch. port is the port of the broker's proxy, see [listen].
-func gather(in inputs, k *keeper, port int) (p parts, err error) {
+func gather(in inputs, k *planning.Keeper, port int) (p parts, err error) {
 	if p.extra, err = judgeExtraEnv(in.Facts.Env); err != nil {
 		return p, err
 	}
-	if p.network, err = networkOf(in); err != nil {
+	p.network, err = networking.Of(networking.Request{
+		Plan: in.Plan, Facts: in.Facts, Project: in.project.Path,
+		Publish: in.Options.Publish, Log: in.Options.NetworkLog,
+	})
+	if err != nil {
 		return p, err
 	}
 	if p.agent, err = agentOf(in, k); err != nil {
 		return p, err
 	}
-	if p.nix, err = nixOf(in); err != nil {
+	p.nix, err = nixuse.Of(nixuse.Request{
+		Plan: in.Plan, Tools: in.Tools, Host: in.etc.NixConf, Home: in.Facts.Home, Folders: in.Folders,
+		Instance: in.Instance.Dir, Look: in.Purpose.Look || in.Purpose.Dry,
+	})
+	if err != nil {
 		return p, err
 	}
 	if p.devshell, err = devshellOf(in, p.nix, p.agent); err != nil {
 		return p, err
 	}
-	if p.asking, err = askingOf(in); err != nil {
+	if p.asking, err = asking.Of(in.Instance.Dir, in.Plan.Path, in.Purpose.Look); err != nil {
 		return p, err
 	}
 	if p.mounts, p.linked, err = mountsOf(in); err != nil {
 		return p, err
 	}
-	var links []link
+	var links []lending.Link
 	if p.home, links, err = homeOf(in); err != nil {
 		return p, err
 	}
 	if in.inside, err = viewOf(in, p); err != nil {
 		return p, err
 	}
-	if linked := linkedOf(in, links); len(linked.Mounts)+len(linked.Left) > 0 {
-		p.home.add(linked)
+	if linked := in.lending().Linked(links, in.inside); len(linked.Mounts)+len(linked.Left) > 0 {
+		p.home.Add(linked)
 		if in.inside, err = viewOf(in, p); err != nil {
 			return p, err
 		}
@@ -185,29 +175,29 @@ func gather(in inputs, k *keeper, port int) (p parts, err error) {
 	if p.git, err = gitOf(in); err != nil {
 		return p, err
 	}
-	var said part
+	var said launch.Part
 	if p.instance, said, err = furnish(in); err != nil {
 		return p, err
 	}
-	p.home.add(said)
+	p.home.Add(said)
 	p.limits, p.limited = limitsOf(in)
 	var overrides map[string]launch.Override
 	p.remarks, overrides = remarksOf(in)
-	p.brokered, err = brokeredOf(in, overrides, port)
+	p.brokered, err = in.secrets.Part(in.Instance.Login, overrides, port)
 	return p, err
 }
 
 // viewOf says what is inside, once all parts are made that bring programs and files of the host there.
 func viewOf(in inputs, p parts) (*view.View, error) {
-	mounts, err := launch.Mounts(in.plan, hostOf(in, p), func(path string) (string, error) {
-		at, _, err := follow(in, path)
+	mounts, err := launch.Mounts(in.Plan, hostOf(in, p), func(path string) (string, error) {
+		at, _, err := in.lending().Follow(path)
 		return at, err
 	})
 	if err != nil {
 		return nil, err
 	}
-	v := view.Of(mounts, slices.Concat(in.plan.Pins.Closure, p.agent.Closure))
-	v.Path, v.Home, v.Project, v.Dir = in.plan.Path, in.Facts.Home, in.project.Path, in.project.Dir
+	v := view.Of(mounts, slices.Concat(in.Plan.Pins.Closure, p.agent.Closure))
+	v.Path, v.Home, v.Project, v.Dir = in.Plan.Path, in.Facts.Home, in.project.Path, in.project.Dir
 	if p.devshell.stage != nil {
 		record, known := devshell.Look(p.devshell.state, p.devshell.folder)
 		v.Brings = func(program string) bool { // what it has is not known before it was made once
@@ -231,8 +221,8 @@ type bound struct {
 func bind(in inputs, p parts) (b bound, err error) {
 	b.linked = maps.Clone(p.linked)
 	h := hostOf(in, p)
-	h.Mounts, err = launch.Mounts(in.plan, h, func(path string) (string, error) {
-		at, link, err := follow(in, path)
+	h.Mounts, err = launch.Mounts(in.Plan, h, func(path string) (string, error) {
+		at, link, err := in.lending().Follow(path)
 		if link != "" {
 			b.linked[at] = link
 		}
@@ -252,10 +242,8 @@ func bind(in inputs, p parts) (b bound, err error) {
 	if err := cmp.Or(judgeSearchPlaces(in.placesByLink, b.given), judgeHomeSecrets(in, h.Mounts)); err != nil {
 		return b, err
 	}
-	all := part{h.Part}
-	all.add(guarded.part)
-	h.Part = all.Part
-	if b.Launch, err = launch.Bind(in.plan, h); err != nil {
+	h.Part.Add(guarded.Part)
+	if b.Launch, err = launch.Bind(in.Plan, h); err != nil {
 		return b, err
 	}
 	if n := b.Launch.ByBwrap(); n > manyMounts {
@@ -266,7 +254,7 @@ func bind(in inputs, p parts) (b bound, err error) {
 		b.Launch.Warnings = append(b.Launch.Warnings,
 			m.Source+" ("+m.Why+") is reached by the link "+m.Link+", which an agent could have made")
 	}
-	return b, cmp.Or(judgeSecretFiles(in, b.Launch.Mounts), judgeSources(in, b.Launch.Mounts, b.given))
+	return b, cmp.Or(in.secrets.JudgeFiles(b.Launch.Mounts), in.lending().Judge(b.Launch.Mounts, projectsOf(b.given)))
 }
 
 // manyMounts is how many mounts bwrap may make before the user is told that they delay the start: 200 take 40 ms.
@@ -274,21 +262,21 @@ const manyMounts = 150
 
 // hostOf returns the host as a launch sees it, with the mounts of all parts. Those of the plan are not among them yet.
 func hostOf(in inputs, p parts) launch.Host {
-	var all part
-	all.add(p.extra, p.network.part, p.agent.part, p.git.part, p.nix.part, p.devshell.part, p.asking, p.mounts,
-		branchPart(in), p.home, p.limits, p.remarks, p.brokered.part)
+	var all launch.Part
+	all.Add(p.extra, p.network.Part, p.agent.Part, p.git.Part, p.nix.Part, p.devshell.Part, p.asking, p.mounts,
+		branchPart(in), p.home, p.limits, p.remarks, p.brokered.Part)
 	return launch.Host{
 		Setting: launch.Setting{
-			Bwrap: in.tools[resolve.ToolBwrap], Env: in.tools[resolve.ToolEnv], Bash: in.tools[resolve.ToolBash],
-			Shim:    plan.ToolPath(in.plan, resolve.ToolEnv),
-			Project: in.project.Path, Branch: in.options.Branch, Undone: in.undone(),
+			Bwrap: in.Tools[resolve.ToolBwrap], Env: in.Tools[resolve.ToolEnv], Bash: in.Tools[resolve.ToolBash],
+			Shim:    plan.ToolPath(in.Plan, resolve.ToolEnv),
+			Project: in.project.Path, Branch: in.Options.Branch, Undone: in.undone(),
 			Dir: in.project.Dir, State: in.Instance.Dir,
-			Agent: p.agent.Agent, Devshell: p.devshell.stage, Request: in.options.Words,
+			Agent: p.agent.Agent, Devshell: p.devshell.stage, Request: in.Options.Words,
 			Limited: p.limited, Seccomp: seccomp.Filter(),
 		},
-		Part: all.Part, Nix: p.nix.Nix, Facts: in.Facts, Etc: in.etc,
-		Gitconfig: p.git.config, Policy: in.policy.Text, ExtraEnv: extraEnv(in.Facts.Env), Bundle: p.brokered.bundle,
-		Overrides: p.brokered.overrides, CanLay: launch.CanLay(),
+		Part: all, Nix: p.nix.Nix, Facts: in.Facts, Etc: in.etc,
+		Gitconfig: p.git.Config, Policy: in.policy.Text, ExtraEnv: extraEnv(in.Facts.Env), Bundle: p.brokered.Bundle,
+		Overrides: p.brokered.Overrides, CanLay: launch.CanLay(),
 	}
 }
 
@@ -303,7 +291,7 @@ type LinkedMount struct {
 func (b bound) Linked() []LinkedMount {
 	var list []LinkedMount
 	for _, m := range b.Launch.Mounts {
-		if link := b.linked[m.Source]; link != "" && userNamed(m) {
+		if link := b.linked[m.Source]; link != "" && lending.UserNamed(m) {
 			list = append(list, LinkedMount{m, link})
 		}
 	}

@@ -18,16 +18,13 @@ import (
 	"claudebox/internal/plan"
 	"claudebox/internal/profile"
 	"claudebox/internal/sandbox/launch"
+	"claudebox/internal/session/gituse"
+	"claudebox/internal/session/lending"
 	"claudebox/internal/workspace/aftermath"
 	"claudebox/internal/workspace/branch"
 	"claudebox/internal/workspace/handover"
 	"claudebox/internal/workspace/project"
 )
-
-// onBranch reports whether the agent works on a branch, in a checkout of its own.
-func (o Options) onBranch(p plan.Plan) bool {
-	return o.Branch != "" || p.Workspace == profile.WorkspaceBranch && !o.NoBranch
-}
 
 // agents begins the name of a branch that the user has not named.
 const agents = "agent/"
@@ -40,26 +37,26 @@ func defaultBranch(r project.Repo) string {
 // lookAtBranch looks at the branch that the session is to work on. The project is only where its checkout lies inside
 // then: nothing of the user's folder is given to the agent but what the branch says.
 func lookAtBranch(in *inputs) error {
-	if !in.options.onBranch(in.plan) {
+	if !in.Options.OnBranch(in.Plan) {
 		return nil
 	}
-	if in.options.Branch == "" {
-		in.options.Branch = defaultBranch(in.project.Repo)
+	if in.Options.Branch == "" {
+		in.Options.Branch = defaultBranch(in.project.Repo)
 	}
-	tools, err := handoverTools(in.tools)
+	tools, err := handoverTools(in.Tools)
 	if err != nil {
 		return err
 	}
 	req := branch.Request{
-		Home: in.folders.Home, Tree: in.project.Path, Name: in.options.Branch, From: in.options.From, Tools: tools,
-		Hidden: in.project.Hidden, Ignore: ignoredEverywhere(*in),
-		Changes: in.options.WithChanges,
+		Home: in.Folders.Home, Tree: in.project.Path, Name: in.Options.Branch, From: in.Options.From, Tools: tools,
+		Hidden: in.project.Hidden, Ignore: gituse.Ignored(in.Facts, in.userGit, in.project),
+		Changes: in.Options.WithChanges,
 	}
-	for _, at := range in.options.With {
-		if real, err := beneath.Canonical(in.absolute(at)); err == nil {
+	for _, at := range in.Options.With {
+		if real, err := beneath.Canonical(in.Facts.Absolute(at)); err == nil {
 			at = real
 		}
-		req.With = append(req.With, in.absolute(at))
+		req.With = append(req.With, in.Facts.Absolute(at))
 	}
 	own := slices.IndexFunc(in.project.Places, func(p handover.Place) bool { return p.Own })
 	if own >= 0 && in.project.Path == in.project.Repo.Worktree {
@@ -72,59 +69,36 @@ func lookAtBranch(in *inputs) error {
 	in.branch = &found
 	for _, m := range in.project.Mounts {
 		if m.Mode == project.Hidden && strings.HasPrefix(m.Why, launch.WhyAsked) { // also where it is committed
-			in.asked = append(in.asked, projectMount(m, emptyFolder(in.call), ""))
+			in.asked = append(in.asked, projectMount(m, lending.EmptyFolder(in.Folders.Home), ""))
 		}
 	}
 	in.project.Mounts, in.project.StandIns, in.project.Notes = nil, nil, nil
 	return nil
 }
 
-// ignoredEverywhere is the content of the user's core.excludesFile, as far as it enters.
-func ignoredEverywhere(in inputs) []byte {
-	identity, err := identityOf(in)
-	if err != nil {
-		return nil // which stops the launch later
-	}
-	file := xdgGit(in.Facts) + "/ignore"
-	if identity.Excludes != "" {
-		file = in.absolute(identity.Excludes)
-	}
-	content, _ := habitFile(file, in.Facts.Home, in.project.Path) // [gitHabits] says why not
-	return content
-}
-
-// tierOnBranch is the network tier of a session on a branch whose plan has the host's network, and which no flag gives
-// one: each has a network of its own, so that servers of several do not collide.
-func tierOnBranch(o Options, p plan.Plan) plan.Plan {
-	if !o.onBranch(p) || o.Network != "" || p.Network.Tier != profile.TierFull {
-		return p
-	}
-	return p.WithTier(launch.InternetTier)
-}
-
 // branchPart mounts the checkout's own folders, and says what the user has that is not there.
-func branchPart(in inputs) (made part) {
+func branchPart(in inputs) (made launch.Part) {
 	b := in.branch
 	if b == nil {
 		return made
 	}
 	place := b.Place()
-	made.mount(launch.Mount{
+	made.Mount(launch.Mount{
 		Kind: plan.Bind, Source: place.Inner(), Destination: b.Tree + "/.git", Open: true, Why: launch.WhyOwnGit,
 	}, launch.Mount{
 		Kind: plan.ROBind, Source: place.Mounts()[1].Source, Destination: place.Mounts()[1].Destination, Open: true,
 		Why: launch.WhyObjects,
 	})
 	if claudesHome(in) {
-		made.mount(launch.Mount{
+		made.Mount(launch.Mount{
 			Kind: plan.Bind, Source: b.Conversations(), Destination: in.Facts.Home + "/.claude/projects", Open: true,
 			Why: launch.WhyTalk,
 		})
 	}
-	made.set(agenthome.StatusVariable, "claudebox "+in.plan.Profile+" · "+in.plan.Network.Tier+" · "+b.Name,
+	made.Set(agenthome.StatusVariable, "claudebox "+in.Plan.Profile+" · "+in.Plan.Network.Tier+" · "+b.Name,
 		"the status line says the branch")
 	for _, l := range b.Layers() {
-		made.mount(launch.Mount{
+		made.Mount(launch.Mount{
 			Kind: plan.Bind, Source: b.Tree + "/" + l.Path, Destination: b.Tree + "/" + l.Path, Layer: l.Above,
 			Why: launch.WhyLayer,
 		})
@@ -132,33 +106,33 @@ func branchPart(in inputs) (made part) {
 	for why, paths := range b.Left() {
 		text := fmt.Sprintf("not there: %s: %s", diag.Some(paths, 3), why)
 		if why == b.NoLayers {
-			made.warn(text)
+			made.Warn(text)
 		} else {
-			made.note(text)
+			made.Note(text)
 		}
 	}
 	if said := b.Said(); said != "" {
-		made.note("files that git ignores: " + said)
+		made.Note("files that git ignores: " + said)
 	}
-	made.mount(in.asked...)
-	if in.plan.Network.Tier == profile.TierFull {
-		made.note("in tier full a port is taken once on this machine, by one session; " +
+	made.Mount(in.asked...)
+	if in.Plan.Network.Tier == profile.TierFull {
+		made.Note("in tier full a port is taken once on this machine, by one session; " +
 			"`--network inet --publish PORT` gives each its own")
 	}
 	begins := "goes on where it was"
 	if b.Fresh {
 		begins = "a new checkout of what is committed"
 	}
-	made.note(fmt.Sprintf("branch %s: %s; nothing of it is in your folder before you merge it", b.Name, begins))
+	made.Note(fmt.Sprintf("branch %s: %s; nothing of it is in your folder before you merge it", b.Name, begins))
 	if b.Remote != "" {
-		made.note(b.Remote + " is there, and this branch begins at HEAD: `--from " + b.Remote + "` begins there")
+		made.Note(b.Remote + " is there, and this branch begins at HEAD: `--from " + b.Remote + "` begins there")
 	}
 	if list := submodules(in); len(list) > 0 {
-		made.note("submodules are not there: " + diag.Some(list, 3) + "; `git submodule update --init` fetches them inside, " +
+		made.Note("submodules are not there: " + diag.Some(list, 3) + "; `git submodule update --init` fetches them inside, " +
 			"and what is committed in them has to be pushed from there")
 	}
 	if len(b.Pending) > 0 {
-		made.note(fmt.Sprintf("not committed, and not there: %s", diag.Some(b.Pending, 5)))
+		made.Note(fmt.Sprintf("not committed, and not there: %s", diag.Some(b.Pending, 5)))
 	}
 	return made
 }
@@ -178,12 +152,7 @@ func submodules(in inputs) (list []string) {
 
 // claudesHome reports whether the agent is Claude Code with a home of its own, in which it keeps conversations by the
 // path of the project: all branches have the same.
-func claudesHome(in inputs) bool { return in.plan.Agent.Name == "claude" && in.plan.State != "host" }
-
-// isOfBranch reports whether a path of the host is one of the branch's own.
-func (in inputs) isOfBranch(at string) bool {
-	return in.branch != nil && pathname.Below(at, in.branch.Dir)
-}
+func claudesHome(in inputs) bool { return in.Plan.Agent.Name == "claude" && in.Plan.State != "host" }
 
 // undone is how much the user has not committed, where that is not on the branch that the session works on.
 func (in inputs) undone() int {
@@ -203,7 +172,7 @@ func putBranch(in inputs, mounts []launch.Mount) error {
 			mounts[i].Source = in.branch.Checkout()
 		}
 		meets := pathname.Below(m.Source, in.project.Path) || pathname.Below(in.project.Path, m.Source)
-		if userNamed(m) && m.Kind == plan.Bind && meets {
+		if lending.UserNamed(m) && m.Kind == plan.Bind && meets {
 			return diag.Errorf("mount "+diag.Name(m.Source)+" ("+m.Why+")", "mount it read-only, or leave --branch out",
 				"it is in your project, of which a session on a branch changes nothing")
 		}
@@ -262,7 +231,7 @@ func (r *running) fillBranch() error {
 	}
 	r.Launch = r.Launch.WithoutMounts(without)
 	for _, line := range lines {
-		diag.Note(r.caller.Stderr, line)
+		diag.Note(r.Caller.Stderr, line)
 	}
 	if rel, below := pathname.Cut(r.Launch.Dir, r.Launch.Project); below && !r.held.Has(rel, true) {
 		r.Launch.Dir = r.Launch.Project
@@ -277,7 +246,7 @@ func (r *running) beginBranch(agent aftermath.Agent) error {
 	}
 	empty, err := openRemembered(r.inputs, besideRequest(r.inputs, r.held.Dir+"/git/tree"))
 	if err == nil {
-		r.own, err = aftermath.Begin(r.folders.Home, empty, agent)
+		r.own, err = aftermath.Begin(r.Folders.Home, empty, agent)
 	}
 	return err
 }

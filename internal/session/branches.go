@@ -7,6 +7,8 @@ import (
 	"claudebox/internal/diag"
 	"claudebox/internal/plan"
 	"claudebox/internal/profile"
+	"claudebox/internal/session/gituse"
+	"claudebox/internal/session/planning"
 	"claudebox/internal/workspace/branch"
 	"claudebox/internal/workspace/handover"
 	"claudebox/internal/workspace/project"
@@ -19,12 +21,12 @@ type KeptBranch = branch.Kept
 type Branches struct{ request branch.Request }
 
 // FindBranches finds the caller's repository.
-func FindBranches(c Caller) (b Branches, err error) {
-	asked, err := newCall(c, Options{}, looking)
+func FindBranches(c planning.Caller) (b Branches, err error) {
+	asked, err := planning.NewCall(c, planning.Options{}, planning.Looking)
 	if err != nil {
 		return b, err
 	}
-	manifest, err := readManifest(c.Manifest)
+	manifest, err := planning.ReadManifest(c.Manifest)
 	if err != nil {
 		return b, err
 	}
@@ -33,7 +35,8 @@ func FindBranches(c Caller) (b Branches, err error) {
 		return b, err
 	}
 	found, err := openProject(inputs{
-		call: asked, planned: planned{plan: plan.Plan{Project: profile.ProjectGitRoot}}, userGit: readUserGit(asked),
+		Call: asked, Planned: planning.Planned{Plan: plan.Plan{Project: profile.ProjectGitRoot}},
+		userGit: gituse.ReadConfig(asked.Facts),
 	})
 	if err != nil {
 		return b, err
@@ -42,13 +45,13 @@ func FindBranches(c Caller) (b Branches, err error) {
 	if own < 0 {
 		return b, diag.Errorf("find the branches", "go to a project with a git repository", "there is none here")
 	}
-	b.request = branch.Request{Home: asked.folders.Home, Tree: found.Path, Repo: found.Places[own], Tools: tools}
+	b.request = branch.Request{Home: asked.Folders.Home, Tree: found.Path, Repo: found.Places[own], Tools: tools}
 	return b, nil
 }
 
 // BranchNames are the names of the branches that are kept for the caller's project, for completion.
-func BranchNames(c Caller) []string {
-	asked, err := newCall(c, Options{}, looking)
+func BranchNames(c planning.Caller) []string {
+	asked, err := planning.NewCall(c, planning.Options{}, planning.Looking)
 	if err != nil {
 		return nil
 	}
@@ -56,7 +59,7 @@ func BranchNames(c Caller) []string {
 	if err != nil {
 		return nil
 	}
-	return branch.Names(asked.folders.Home, tree)
+	return branch.Names(asked.Folders.Home, tree)
 }
 
 // List lists the branches that are kept. What sessions that were killed have not handed over crosses first; lines says

@@ -9,12 +9,14 @@ import (
 	"claudebox/internal/host"
 	"claudebox/internal/plan"
 	"claudebox/internal/profile/profiledir"
+	"claudebox/internal/session/lending"
+	"claudebox/internal/session/planning"
 	"claudebox/internal/workspace/project"
 )
 
 // at is a call by the user of a home, in its folder "project".
-func at(home string) call {
-	return callOf(Caller{}, Options{}, Purpose{}, host.Facts{
+func at(home string) planning.Call {
+	return planning.CallOf(planning.Caller{}, planning.Options{}, planning.Purpose{}, host.Facts{
 		Home: home, Cwd: home + "/project",
 		Env: host.Environment{"HOME=" + home, "CLAUDEBOX_HOME=" + home + "/.claudebox", "XDG_CONFIG_HOME=" + home + "/.config"},
 	})
@@ -25,16 +27,9 @@ func TestAPathOfTheCommandLineIsFromTheFolderTheHomeOrTheRoot(t *testing.T) {
 	for path, want := range map[string]string{
 		"x/../y": "/home/u/project/y", "~": "/home/u", "~/x": "/home/u/x", "~x": "/home/u/project/~x", "/a//b/": "/a/b",
 	} {
-		if got := c.absolute(path); got != want {
+		if got := c.Facts.Absolute(path); got != want {
 			t.Errorf("%s: got %s, want %s", path, got, want)
 		}
-	}
-}
-
-func TestPathsInACommandOfGitsConfigurationAreFound(t *testing.T) {
-	got := pathsIn(at("/home/u"), `!sh -c 'x=/opt/a; ~/bin/b "$@" | c/d >/tmp/e'`)
-	if want := []string{"/opt/a", "/home/u/bin/b", "/tmp/e"}; !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
@@ -62,7 +57,7 @@ func TestAProfileThatALinkLeadsElsewhereIsFound(t *testing.T) {
 }
 
 func TestWhatIsHiddenIsMountedFromClaudeboxsOwnEmptyFolder(t *testing.T) {
-	empty := emptyFolder(at("/home/u"))
+	empty := lending.EmptyFolder(at("/home/u").Folders.Home)
 	folder := projectMount(project.Mount{Path: "/p/secrets", Mode: project.Hidden, Dir: true}, empty, "")
 	if folder.Kind != plan.ROBind || folder.Source != empty || folder.Destination != "/p/secrets" {
 		t.Errorf("a folder: %+v", folder)

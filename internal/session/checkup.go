@@ -1,18 +1,24 @@
 package session
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 
 	"claudebox/internal/host"
+	"claudebox/internal/linux/aside"
+	"claudebox/internal/network/policy"
 	"claudebox/internal/nix/inside"
 	"claudebox/internal/plan"
 	"claudebox/internal/plan/resolve"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/sandbox/seccomp"
 	"claudebox/internal/secret/broker"
+	"claudebox/internal/session/gituse"
+	"claudebox/internal/session/nixuse"
+	"claudebox/internal/session/planning"
 	"claudebox/internal/ui/doctor"
 )
 
@@ -26,18 +32,18 @@ type Checkup struct {
 
 // Check looks at everything that a launch with these options needs, first of
 // the session, then of the machine. It changes nothing.
-func Check(caller Caller, o Options) (c Checkup) {
-	asked, err := newCall(caller, o, asking)
+func Check(caller planning.Caller, o planning.Options) (c Checkup) {
+	asked, err := planning.NewCall(caller, o, planning.Asking)
 	if err != nil {
 		c.judge("caller", err, "")
 		c.Findings = append(c.Findings, doctor.Examine(doctor.Machine{})...)
 		return c
 	}
 	c.Facts = asked.Facts
-	k := &keeper{call: asked}
+	k := &planning.Keeper{Call: asked}
 	defer k.Close()
-	g := inputs{call: asked, userGit: readUserGit(asked)}
-	g.planned = c.plan(planner{asked, k})
+	g := inputs{Call: asked, userGit: gituse.ReadConfig(asked.Facts)}
+	g.Planned = c.plan(planning.Planner{Call: asked, Keeper: k})
 	c.parts(g, k)
 	s := c.launch(caller, o)
 	found := doctor.Examine(machine(g))
@@ -51,45 +57,42 @@ func Check(caller Caller, o Options) (c Checkup) {
 	return c
 }
 
-// looking is the Purpose of who starts nothing, asking that of a check.
-var looking, asking = Purpose{Look: true}, Purpose{Look: true, Ask: true}
-
 // plan finds the plan of the launch. If there is none it takes that of the default
 // profile, so that the rest can be looked at all the same; if there is none of that
 // either, the plan is empty.
-func (c *Checkup) plan(p planner) planned {
+func (c *Checkup) plan(p planning.Planner) planning.Planned {
 	name := "profile"
-	if p.options.Plan != "" {
+	if p.Options.Plan != "" {
 		name = "plan"
 	}
-	found, err := p.plan()
+	found, err := p.Plan()
 	if err == nil {
-		p := found.plan
+		p := found.Plan
 		c.judge(name, nil, fmt.Sprintf("%s, network %s, %d packages", p.Profile, p.Network.Tier, len(p.Pins.Packages)))
 		return found
 	}
 	c.judge(name, err, "")
 	// where what is missing cannot be had, the rest is looked at for the same plan; it was warned of
-	p.why, p.caller.Stderr = looking, io.Discard
-	if found, err = p.plan(); err == nil {
+	p.Purpose, p.Caller.Stderr = planning.Looking, io.Discard
+	if found, err = p.Plan(); err == nil {
 		return found
 	}
-	p.options = Options{Profile: "default"}
-	if found, err = p.plan(); err != nil {
+	p.Options = planning.Options{Profile: "default"}
+	if found, err = p.Plan(); err != nil {
 		c.judge("default profile", err, "")
-		return planned{}
+		return planning.Planned{}
 	}
 	c.add(name, doctor.Info, "what follows was looked at for the profile default")
-	found.plan.Agent = plan.Agent{} // whether its agent is there says nothing of the other's
+	found.Plan.Agent = plan.Agent{} // whether its agent is there says nothing of the other's
 	return found
 }
 
 // parts makes the parts of a launch, each by itself.
-func (c *Checkup) parts(in inputs, k *keeper) {
+func (c *Checkup) parts(in inputs, k *planning.Keeper) {
 	located := c.project(&in)
 	var p parts
 	var err error
-	if in.plan.Agent.Name != "" {
+	if in.Plan.Agent.Name != "" {
 		p.agent, err = agentOf(in, k)
 		c.judge("agent", err, strings.Join(p.agent.Words, " "))
 	}
@@ -102,7 +105,7 @@ func (c *Checkup) parts(in inputs, k *keeper) {
 		c.judge("mounts", err, "")
 		return
 	}
-	if in.plan.Nix.Daemon == "own" {
+	if in.Plan.Nix.Daemon == "own" {
 		c.caches(in)
 	}
 	_, err = gitOf(in)
@@ -111,7 +114,7 @@ func (c *Checkup) parts(in inputs, k *keeper) {
 
 // caches says which binary caches of the host Nix inside uses, and which not.
 func (c *Checkup) caches(in inputs) {
-	used := cachesInside(in).Substituters
+	used := nixuse.Caches(in.etc.NixConf, in.Plan.Network).Substituters
 	detail := "Nix inside uses none"
 	if len(used) > 0 {
 		detail = "Nix inside uses " + strings.Join(used, ", ")
@@ -129,12 +132,12 @@ func (c *Checkup) caches(in inputs) {
 
 // launch prepares the whole launch, to find every fault that keeps it from starting, even one that no part knows of. It
 // returns the launch or, where the agent is what is wrong, that of a program of the sandbox's own; nil: none can be.
-func (c *Checkup) launch(caller Caller, o Options) *Session {
+func (c *Checkup) launch(caller planning.Caller, o planning.Options) *Session {
 	caller.Stderr = io.Discard // the same warnings were printed before
-	s, err := Prepare(caller, o, asking)
+	s, err := Prepare(caller, o, planning.Asking)
 	if err != nil {
 		c.judge("launch", err, "")
-		other := asking
+		other := planning.Asking
 		other.Command = []string{"true"}
 		s, _ = Prepare(caller, o, other)
 		return s
@@ -201,7 +204,7 @@ func (c *Checkup) project(in *inputs) bool {
 			c.add("project", doctor.Warning, n.Text)
 		}
 	}
-	if in.plan.State != "" {
+	if in.Plan.State != "" {
 		in.Instance, err = lookAtState(*in)
 		detail := in.Instance.Dir
 		if len(in.Instance.Makes) > 0 {
@@ -214,20 +217,20 @@ func (c *Checkup) project(in *inputs) bool {
 
 // machine returns what the launch would use of this machine.
 func machine(in inputs) doctor.Machine {
-	p := in.plan
+	p := in.Plan
 	// paths of packages that a launch fetches first are left out
 	present := p
 	present.Pins.Packages = slices.DeleteFunc(slices.Clone(p.Pins.Packages), func(pkg plan.Package) bool {
-		return slices.Contains(in.missing, pkg.Attr)
+		return slices.Contains(in.Missing, pkg.Attr)
 	})
-	socket, local := daemon(in.call)
+	socket, local := planning.Daemon(in.Call)
 	m := doctor.Machine{
-		Bwrap: in.tools[resolve.ToolBwrap], Env: in.tools[resolve.ToolEnv], Seccomp: seccomp.Filter(),
-		Tier: p.Network.Tier, Paths: present.StorePaths(), Fetched: in.missing, Socket: socket, Local: local,
-		Nix: p.Nix.Daemon, OwnNix: in.tools[resolve.ToolNix], AgentHomes: in.folders.Home,
-		Asks: !in.options.Yes && in.Confirm() != "never",
+		Bwrap: in.Tools[resolve.ToolBwrap], Env: in.Tools[resolve.ToolEnv], Seccomp: seccomp.Filter(),
+		Tier: p.Network.Tier, Paths: present.StorePaths(), Fetched: in.Missing, Socket: socket, Local: local,
+		Nix: p.Nix.Daemon, OwnNix: in.Tools[resolve.ToolNix], AgentHomes: in.Folders.Home,
+		Asks: !in.Options.Yes && in.Confirm() != "never",
 	}
-	if program, err := ownProgram(networkProgram); err == nil && launch.OwnNetwork(p.Network) {
+	if program, err := aside.Program(aside.NetworkProgram); err == nil && launch.OwnNetwork(p.Network) {
 		m.Network = program
 	}
 	return m
@@ -247,4 +250,10 @@ func (c *Checkup) judge(name string, err error, detail string) {
 // add adds a finding.
 func (c *Checkup) add(name string, level doctor.Level, detail string) {
 	c.Findings = append(c.Findings, doctor.Finding{Name: name, Level: level, Detail: detail})
+}
+
+// Addresses asks claudebox's helper for this machine's networks and addresses.
+func Addresses() (here policy.Host, err error) {
+	err = aside.AskHelper(context.Background(), policy.StageName, struct{}{}, &here)
+	return here, err
 }

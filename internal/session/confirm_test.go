@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"claudebox/internal/plan"
+	"claudebox/internal/session/planning"
 )
 
 func TestWhatAnAgentCouldHaveWrittenCannotSayThatNobodyIsAsked(t *testing.T) {
@@ -19,10 +20,10 @@ func TestWhatAnAgentCouldHaveWrittenCannotSayThatNobodyIsAsked(t *testing.T) {
 		"one of the configuration":    {".config/claudebox/plans/p.json", "never", "never"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := aCall(t, Options{})
-			in := inputs{call: c, planned: planned{
-				plan:     plan.Plan{Confirm: tc.says},
-				ownFiles: []string{filepath.Join(c.folders.Home, "profiles/base.yaml"), filepath.Join(c.Facts.Home, tc.file)},
+			c := at(t.TempDir())
+			in := inputs{Call: c, Planned: planning.Planned{
+				Plan:     plan.Plan{Confirm: tc.says},
+				OwnFiles: []string{filepath.Join(c.Folders.Home, "profiles/base.yaml"), filepath.Join(c.Facts.Home, tc.file)},
 			}}
 			if got := in.Confirm(); got != tc.want {
 				t.Errorf("the user is asked: %s; want %s", got, tc.want)
@@ -34,9 +35,9 @@ func TestWhatAnAgentCouldHaveWrittenCannotSayThatNobodyIsAsked(t *testing.T) {
 // The audit names a secret and not its file, so only the digest tells such plans apart.
 func TestAnAgentPutsAnotherFileInThePlaceOfAnApprovedSecret(t *testing.T) {
 	line := func(file, secret string) string {
-		c := aCall(t, Options{})
+		c := at(t.TempDir())
 		p := plan.Plan{Secrets: []plan.Secret{{Variable: "TOKEN", File: secret, Hosts: []string{"example.org"}}}}
-		return inputs{call: c, planned: planned{plan: p, ownFiles: []string{filepath.Join(c.Facts.Home, file)}}}.PlanDigest()
+		return inputs{Call: c, Planned: planning.Planned{Plan: p, OwnFiles: []string{filepath.Join(c.Facts.Home, file)}}}.PlanDigest()
 	}
 	if was := line("project/plan.json", "~/token"); was == "" || was == line("project/plan.json", "~/.ssh/id") {
 		t.Errorf("both plans are approved by %q", was)

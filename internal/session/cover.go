@@ -113,10 +113,10 @@ func (r *running) tellUncovered(file string, err error) {
 	switch {
 	case err == nil:
 		if r.lost.note(&r.lost.again, file, 1) && strict {
-			r.lost.say(r.caller.Stderr, diag.Name(file)+" was replaced outside"+end)
+			r.lost.say(r.Caller.Stderr, diag.Name(file)+" was replaced outside"+end)
 		}
 	case r.lost.note(&r.lost.times, file, mostUncovered):
-		r.lost.say(r.caller.Stderr, diag.Name(file)+
+		r.lost.say(r.Caller.Stderr, diag.Name(file)+
 			" is not covered any more, and the agent can read or change it: "+diag.Visible(err.Error())+end)
 	}
 }

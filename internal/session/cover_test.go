@@ -9,13 +9,14 @@ import (
 	"testing"
 
 	"claudebox/internal/sandbox/launch"
+	"claudebox/internal/session/planning"
 )
 
 // A1: an agent that uncovers files again and again filled the terminal.
 func TestUncoveredFilesAreNamedOnceAndCounted(t *testing.T) {
 	var said bytes.Buffer
 	r := &running{
-		Session: &Session{inputs: inputs{call: call{caller: Caller{Stderr: &said}}}},
+		Session: &Session{inputs: inputs{Call: planning.Call{Caller: planning.Caller{Stderr: &said}}}},
 		runner:  launch.Runner{Signals: &launch.Signals{}},
 	}
 	for range 1000 {

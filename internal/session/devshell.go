@@ -10,17 +10,19 @@ import (
 	"time"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/linux/aside"
 	"claudebox/internal/nix/devshell"
 	"claudebox/internal/nix/inside"
 	"claudebox/internal/plan"
 	"claudebox/internal/plan/resolve"
 	"claudebox/internal/profile"
 	"claudebox/internal/sandbox/launch"
+	"claudebox/internal/session/nixuse"
 )
 
 // devshellPart is the stage that makes the environment of the project's dev shell inside, and what is known of it.
 type devshellPart struct {
-	part
+	launch.Part
 	stage  *launch.Devshell // nil: none is looked for
 	state  string           // the folder on the host where Nix inside keeps its state
 	folder string           // the folder of the dev shell, below state
@@ -28,11 +30,11 @@ type devshellPart struct {
 
 // devshellOf decides whether the sandbox looks for a dev shell. What it is, and whether there is one, is found out
 // inside: here only the names of files count, so a project without any of them costs nothing.
-func devshellOf(in inputs, nix nixPart, runs agentPart) (made devshellPart, err error) {
-	want := in.plan.Devshell
-	if want.Flake == "" && want.File == "" || in.options.NoDevshell {
+func devshellOf(in inputs, nix nixuse.Part, runs agentPart) (made devshellPart, err error) {
+	want := in.Plan.Devshell
+	if want.Flake == "" && want.File == "" || in.Options.NoDevshell {
 		if in.Facts.Env.Value("IN_NIX_SHELL", "")+in.Facts.Env.Value("DIRENV_DIR", "") != "" {
-			made.note("the dev shell that you are in does not enter; `devshell: auto` gives the agent the project's")
+			made.Note("the dev shell that you are in does not enter; `devshell: auto` gives the agent the project's")
 		}
 		return made, nil
 	}
@@ -47,21 +49,21 @@ func devshellOf(in inputs, nix nixPart, runs agentPart) (made devshellPart, err 
 		if want.Require {
 			return made, diag.Errorf("enter the project's dev shell", "leave it out with --no-devshell", why)
 		}
-		made.note("no dev shell: " + why)
+		made.Note("no dev shell: " + why)
 		return made, nil
 	}
-	program, err := ownProgram(devshell.Program)
+	program, err := aside.Program(devshell.Program)
 	if err != nil {
 		return made, err
 	}
 	made.state, made.folder = inside.Var(nix.Store), devshell.FolderOf(dir+"\x00"+want.File+"\x00"+want.Flake)
 	request := devshell.Request{
-		Flake: want.Flake, File: want.File, Project: in.project.Path, Dir: in.project.Dir, System: in.plan.System,
-		Nix: plan.ToolPath(in.plan, resolve.ToolNix), Bash: plan.ToolPath(in.plan, resolve.ToolBash),
-		Env: plan.ToolPath(in.plan, resolve.ToolEnv), State: filepath.Join(inside.StateInner, made.folder),
+		Flake: want.Flake, File: want.File, Project: in.project.Path, Dir: in.project.Dir, System: in.Plan.System,
+		Nix: plan.ToolPath(in.Plan, resolve.ToolNix), Bash: plan.ToolPath(in.Plan, resolve.ToolBash),
+		Env: plan.ToolPath(in.Plan, resolve.ToolEnv), State: filepath.Join(inside.StateInner, made.folder),
 		Hook: !want.NoHook, Require: want.Require, Wait: want.Wait, Vars: want.Vars, Watch: want.Watch,
-		Refused: plan.AgentVariables(), Packages: ownFolders(in.plan), Network: in.plan.Network.Tier,
-		Refresh: in.options.Refresh, Typed: slices.Equal(in.why.Command, launch.Shell),
+		Refused: plan.AgentVariables(), Packages: ownFolders(in.Plan), Network: in.Plan.Network.Tier,
+		Refresh: in.Options.Refresh, Typed: slices.Equal(in.Purpose.Command, launch.Shell),
 	}
 	text, err := json.Marshal(request)
 	if err != nil {
@@ -73,7 +75,7 @@ func devshellOf(in inputs, nix nixPart, runs agentPart) (made devshellPart, err 
 	if record, known := devshell.Look(made.state, made.folder); known {
 		made.stage.Shown = record.Brief()
 	}
-	made.mount(
+	made.Mount(
 		launch.Mount{Kind: plan.ROBind, Source: program, Destination: devshell.ProgramInner, Why: plan.Base},
 		// Claude Code reads what is written there as it does the notes on the sandbox, which are made before.
 		launch.Mount{
@@ -90,11 +92,11 @@ func devshellOf(in inputs, nix nixPart, runs agentPart) (made devshellPart, err 
 // addAgent puts the agent on PATH, behind all else, so that `nix develop -c claude` finds it; with the words that it
 // always gets. One that is not found is missed only by who calls it.
 func (p *devshellPart) addAgent(in inputs, runs agentPart) {
-	name, words := in.plan.Agent.Name, runs.Words
-	if len(in.why.Command) == 0 && profile.IsAdapter(in.plan.Agent.Command) {
+	name, words := in.Plan.Agent.Name, runs.Words
+	if len(in.Purpose.Command) == 0 && profile.IsAdapter(in.Plan.Agent.Command) {
 		return // it has its own, for what it starts
 	}
-	if len(in.why.Command) > 0 || len(in.plan.Agent.Command) > 0 {
+	if len(in.Purpose.Command) > 0 || len(in.Plan.Agent.Command) > 0 {
 		name = "claude"
 		program, err := findAgent(in, name, nil)
 		if err != nil || program.Libraries {
@@ -103,11 +105,11 @@ func (p *devshellPart) addAgent(in inputs, runs agentPart) {
 		words = slices.Concat([]string{program.Path}, program.Args, plan.AgentArgs(name))
 		for _, m := range mountsOfAgent(program) {
 			if !slices.ContainsFunc(runs.Mounts, func(o launch.Mount) bool { return o.Destination == m.Destination }) {
-				p.mount(m)
+				p.Mount(m)
 			}
 		}
 	}
-	p.mount(scriptOf(in.plan, name, words))
+	p.Mount(scriptOf(in.Plan, name, words))
 }
 
 // namesDevshell returns the current folder, or the nearest above it in the project, that has a file which may name a
@@ -132,7 +134,7 @@ func (s *Session) Devshell() string {
 		why := "the project has no flake.nix and no .envrc, and the profile names none"
 		if len(part.Notes) > 0 {
 			why = strings.Join(part.Notes, "; ")
-		} else if d := s.plan.Devshell; d.Flake == "" && d.File == "" {
+		} else if d := s.Plan.Devshell; d.Flake == "" && d.File == "" {
 			why = "the profile says `devshell: off`"
 		}
 		return "no dev shell: " + why + "\n"

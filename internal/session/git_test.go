@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"claudebox/internal/session/gituse"
 	"claudebox/internal/workspace/aftermath"
 	"claudebox/internal/workspace/project"
 )
@@ -26,7 +27,7 @@ func TestTheUsersOwnIgnoreFileLiesInTheProject(t *testing.T) {
 		must(os.Symlink("../../project/"+name, home+"/.config/git/"+name))
 	}
 	p, err := project.Open(project.Request{
-		Dir: home + "/project", Home: home, UID: os.Getuid(), UserGit: readUserGit(at(home)).files,
+		Dir: home + "/project", Home: home, UID: os.Getuid(), UserGit: gituse.ReadConfig(at(home).Facts).Files,
 		Memory: aftermath.NewMemory(home + "/.claudebox"),
 	})
 	must(err)

@@ -7,6 +7,7 @@ import (
 
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
+	"claudebox/internal/session/planning"
 	"claudebox/internal/workspace/guard"
 	"claudebox/internal/workspace/handover"
 	"claudebox/internal/workspace/project"
@@ -26,7 +27,7 @@ const (
 
 // GitPlaces hands over what waits between the project's repositories and the agent's, if it can be, and says how they
 // stand then.
-func GitPlaces(c Caller, o Options) ([]GitPlace, error) {
+func GitPlaces(c planning.Caller, o planning.Options) ([]GitPlace, error) {
 	request, kept, err := settling(c, o)
 	if err != nil {
 		return nil, err
@@ -69,7 +70,7 @@ func heldBack(k kept) (waits []handover.Wait) {
 }
 
 // ChooseBranch settles what becomes of a branch that moved on both sides, and returns what still waits there.
-func ChooseBranch(c Caller, o Options, branch string, choice Choice) (GitPlace, error) {
+func ChooseBranch(c planning.Caller, o planning.Options, branch string, choice Choice) (GitPlace, error) {
 	request, _, err := settling(c, o)
 	if err != nil {
 		return GitPlace{}, err
@@ -91,12 +92,12 @@ func unsettled(err error) error {
 }
 
 // settling makes the request about the caller's project.
-func settling(c Caller, o Options) (made handover.Request, of kept, err error) {
+func settling(c planning.Caller, o planning.Options) (made handover.Request, of kept, err error) {
 	found, dir, err := keptFor(c, o)
 	if err != nil {
 		return made, of, err
 	}
-	manifest, err := readManifest(c.Manifest)
+	manifest, err := planning.ReadManifest(c.Manifest)
 	if err != nil {
 		return made, of, err
 	}

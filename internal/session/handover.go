@@ -20,6 +20,7 @@ import (
 	"claudebox/internal/plan/resolve"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/sandbox/seccomp"
+	"claudebox/internal/session/lending"
 	"claudebox/internal/session/live"
 	"claudebox/internal/workspace/aftermath"
 	"claudebox/internal/workspace/cover"
@@ -101,7 +102,7 @@ func (s *Session) handoverRequest() (handover.Request, error) {
 	for _, folder := range s.given {
 		folders = append(folders, folder.Project)
 	}
-	return handoverOf(s.tools, folders...)
+	return handoverOf(s.Tools, folders...)
 }
 
 // handoverOf is [Session.handoverRequest] for the manifest's tools and the folders that an agent may change.
@@ -157,7 +158,7 @@ func (r *running) bringSubmodules() {
 		// A repository there becomes one of the user's before it is where the user's git looks.
 		made := handover.Made{Outer: own.Destination + "/.git", At: filepath.Dir(own.Source) + "/made"}
 		made.Folder = placeFolder(r.inputs, made.Outer)
-		whole := isFolder(own.Source+"/.git") && r.isAlone() && os.Rename(own.Source+"/.git", made.At) == nil
+		whole := lending.IsFolder(own.Source+"/.git") && r.isAlone() && os.Rename(own.Source+"/.git", made.At) == nil
 		if err := r.moveFolder(own.Source, own.Destination); err != nil {
 			r.gitLines = append(r.gitLines, "git, "+diag.Name(own.Destination)+": what was made in it is inside only: "+
 				diag.Cause(err).Error())
@@ -181,7 +182,7 @@ func (r *running) moveFolder(from, to string) error {
 	if there, err := os.ReadDir(to); err != nil || len(there) > 0 {
 		return cmp.Or(err, error(unix.ENOTEMPTY))
 	}
-	cp := exec.Command(filepath.Join(filepath.Dir(r.tools[resolve.ToolEnv]), "cp"), "-aT", "--", from, to)
+	cp := exec.Command(filepath.Join(filepath.Dir(r.Tools[resolve.ToolEnv]), "cp"), "-aT", "--", from, to)
 	if said, err := cp.CombinedOutput(); err != nil {
 		return fmt.Errorf("%w: %s", err, said)
 	}
@@ -230,8 +231,8 @@ func (r *running) endGit() {
 func heldFolder(in inputs, folder project.Project) string {
 	name := handover.Name(folder.Path)
 	inGit := filepath.Join(folder.Path, ".git")
-	apart := !guard.Together(filepath.Dir(in.folders.Home), folder.Path)
-	if apart && isFolder(inGit) && guard.Together(inGit, folder.Path) {
+	apart := !guard.Together(filepath.Dir(in.Folders.Home), folder.Path)
+	if apart && lending.IsFolder(inGit) && guard.Together(inGit, folder.Path) {
 		return filepath.Join(inGit, heldInGit, name)
 	}
 	return filepath.Join(in.Instance.Dir, guard.Folder, name)
@@ -271,7 +272,7 @@ func (r *running) guardFolder(folder given, session string) (*guard.Guard, error
 				slices.ContainsFunc(seen.Files, func(f survey.File) bool { return below(f.Rel) }) ||
 				slices.ContainsFunc(seen.Skipped, below)
 		},
-		Copy: copyWith(r.tools),
+		Copy: copyWith(r.Tools),
 		Ask: func() map[string]bool {
 			names := map[string]bool{}
 			for _, at := range r.git.Listed(hostrun.Unasked) {
@@ -289,14 +290,14 @@ func (r *running) guardFolder(folder given, session string) (*guard.Guard, error
 		},
 		Cover: func(rel string) error {
 			at := folder.inside(filepath.Join(folder.Path, rel))
-			if isFolder(filepath.Join(folder.Path, rel)) {
+			if lending.IsFolder(filepath.Join(folder.Path, rel)) {
 				return cover.Now(r.process, cover.File{Path: at, Folder: true, Remake: remakes[project.Hidden]})
 			}
 			return cover.Now(r.process, cover.File{Path: at}) // it only says where the repository is
 		},
 		Apart: func(rel string) {
 			if r.lost.note(&r.lost.apart, rel, mostUncovered) {
-				r.lost.say(r.caller.Stderr, diag.Name(rel)+
+				r.lost.say(r.Caller.Stderr, diag.Name(rel)+
 					" cannot be held back, as it is on a file system of its own: your tools may obey it")
 			}
 		},
@@ -359,7 +360,7 @@ func copyWith(tools map[string]string) func(from, to string) error {
 func (r *running) tellUnguarded(err error) {
 	r.runner.Signals.End()
 	if r.lost.note(&r.lost.times, "", mostUncovered) {
-		r.lost.say(r.caller.Stderr, "what your tools would obey unasked cannot be held back any more: "+
+		r.lost.say(r.Caller.Stderr, "what your tools would obey unasked cannot be held back any more: "+
 			diag.Visible(err.Error())+"; the session ends")
 	}
 }

@@ -15,19 +15,21 @@ import (
 	"claudebox/internal/plan"
 	"claudebox/internal/profile"
 	"claudebox/internal/sandbox/launch"
+	"claudebox/internal/session/lending"
+	"claudebox/internal/session/planning"
 	"claudebox/internal/workspace/homelink"
 	"claudebox/internal/workspace/secretfile"
 )
 
 // lookAtHome begins to look at the links of the user's home and of PATH, beside what else a launch prepares. The
 // function that it returns waits for what is found.
-func lookAtHome(c call) func() homelink.Found {
-	q := homelink.Question{Home: c.Facts.Home, Cache: filepath.Join(c.folders.Cache, "home-links"), Build: c.build}
-	if c.build == "" {
+func lookAtHome(c planning.Call) func() homelink.Found {
+	q := homelink.Question{Home: c.Facts.Home, Cache: filepath.Join(c.Folders.Cache, "home-links"), Build: c.Build}
+	if c.Build == "" {
 		q.Cache = ""
 	}
 	for _, dir := range filepath.SplitList(c.Facts.Env.Value("PATH", "")) {
-		if dir = c.fromCwd(dir); !pathname.Below(dir, "/nix/store") && !slices.Contains(q.Folders, dir) {
+		if dir = fromCwd(c, dir); !pathname.Below(dir, "/nix/store") && !slices.Contains(q.Folders, dir) {
 			q.Folders = append(q.Folders, dir)
 		}
 	}
@@ -48,7 +50,7 @@ var obeyedVariables = []string{
 }
 
 // fromCwd makes a folder of PATH absolute: an empty one stands for the current folder.
-func (c call) fromCwd(dir string) string {
+func fromCwd(c planning.Call, dir string) string {
 	if filepath.IsAbs(dir) {
 		return filepath.Clean(dir)
 	}
@@ -61,7 +63,7 @@ func (c call) fromCwd(dir string) string {
 func judgeHomeSecrets(in inputs, mounts []launch.Mount) error {
 	folders := []string{in.project.Path}
 	for _, m := range mounts {
-		if userNamed(m) && !m.Secret && (m.Kind == plan.Bind || m.Kind == plan.ROBind) {
+		if lending.UserNamed(m) && !m.Secret && (m.Kind == plan.Bind || m.Kind == plan.ROBind) {
 			folders = append(folders, m.Source)
 		}
 	}

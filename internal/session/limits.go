@@ -8,6 +8,7 @@ import (
 
 	"claudebox/internal/diag"
 	"claudebox/internal/host"
+	"claudebox/internal/linux/aside"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/sandbox/scope"
 )
@@ -15,17 +16,17 @@ import (
 // limitsOf warns of the limits in the profile that cannot be enforced here. limited reports whether systemd enforces
 // those on memory and cpu; it is asked only if there are any. The limit on processes needs no systemd, if the kernel
 // counts the sandbox's processes apart.
-func limitsOf(in inputs) (made part, limited bool) {
-	limits := in.plan.Limits
+func limitsOf(in inputs) (made launch.Part, limited bool) {
+	limits := in.Plan.Limits
 	if limits.Memory <= 0 && limits.CPU <= 0 {
 		if limits.Tasks > 0 && !launch.CountsProcesses() {
-			made.warn("limits: tasks does not hold: here the kernel does not count the sandbox's processes apart")
+			made.Warn("limits: tasks does not hold: here the kernel does not count the sandbox's processes apart")
 		}
 		return made, false
 	}
 	err := askSystemd(in.Facts.Env, scope.Request{})
 	if err != nil {
-		made.warn("limits: memory and cpu do not hold: " + err.Error())
+		made.Warn("limits: memory and cpu do not hold: " + err.Error())
 	}
 	return made, err == nil
 }
@@ -36,7 +37,7 @@ func askSystemd(env host.Environment, r scope.Request) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	r.Socket = scope.Socket(env.Get)
-	return askProgram(ctx, scope.StageName, r, &struct{}{})
+	return aside.AskHelper(ctx, scope.StageName, r, &struct{}{})
 }
 
 // setLimits puts the sandbox's processes into a scope of systemd.

@@ -11,30 +11,33 @@ import (
 	"time"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/linux/beneath"
 	"claudebox/internal/network/helper"
 	"claudebox/internal/network/hostpattern"
 	"claudebox/internal/network/policy"
 	"claudebox/internal/profile"
 	"claudebox/internal/profile/trust"
 	"claudebox/internal/session/live"
+	"claudebox/internal/session/networking"
+	"claudebox/internal/session/planning"
 	"claudebox/internal/workspace/project"
 )
 
 // listen begins to answer claudebox's commands about this session.
 func (r *running) listen() (err error) {
-	r.live, err = live.Serve(r.folders.Home, live.Info{
-		Began: time.Now(), Project: r.project.Path, Dir: r.Facts.Cwd, Kind: r.plan.Project, Profile: r.fullRef(),
-		Plan: r.options.Plan, Network: r.options.Network, Tier: r.Launch.Tier, Branch: r.options.Branch,
+	r.live, err = live.Serve(r.Folders.Home, live.Info{
+		Began: time.Now(), Project: r.project.Path, Dir: r.Facts.Cwd, Kind: r.Plan.Project, Profile: fullRef(r.Call),
+		Plan: r.Options.Plan, Network: r.Options.Network, Tier: r.Launch.Tier, Branch: r.Options.Branch,
 	}, r.answer)
 	return err
 }
 
-// fullRef is [call.ref], of a file its absolute path.
-func (c call) fullRef() string {
-	if ref := c.ref(); !profile.IsFile(ref) {
+// fullRef is [Call.Ref], of a file its absolute path.
+func fullRef(c planning.Call) string {
+	if ref := c.Ref(); !profile.IsFile(ref) {
 		return ref
 	}
-	return canonical(c.files().Absolute(c.ref(), diag.Position{}))
+	return beneath.Real(c.Files().Absolute(c.Ref(), diag.Position{}))
 }
 
 // answer answers a question of a command outside.
@@ -45,7 +48,7 @@ func (r *running) answer(q live.Question) (a live.Answer) {
 			a.Error = err.Error()
 		}
 	case q.Refused:
-		a.Refused = unlisted(r.networkReport())
+		a.Refused = networking.Unlisted(r.networkReport())
 	case q.After != nil:
 		a.Events = r.events.After(*q.After, func() { r.noteNetwork(r.networkReport()) })
 	}
@@ -54,10 +57,10 @@ func (r *running) answer(q live.Question) (a live.Answer) {
 
 // openMore lets the sandbox reach more, as the user wishes.
 func (r *running) openMore(o helper.Opening) error {
-	if r.network.helper == nil {
+	if r.network.Helper == nil {
 		return errors.New("its network cannot be changed")
 	}
-	if err := r.network.helper.Open(o); err != nil {
+	if err := r.network.Helper.Open(o); err != nil {
 		return err
 	}
 	for _, host := range slices.Concat(o.Allow, o.Except) {
@@ -83,8 +86,8 @@ func (r *running) openedHosts() []string {
 
 // networkReport is what was reached and refused by now.
 func (r *running) networkReport() (report helper.Report) {
-	if r.network.helper != nil {
-		report, _ = r.network.helper.Report()
+	if r.network.Helper != nil {
+		report, _ = r.network.Helper.Report()
 	}
 	return report
 }
@@ -109,7 +112,7 @@ func (r *running) noteNetwork(report helper.Report) {
 func (r *running) allowable(one helper.Refused) string {
 	switch r.Launch.Tier {
 	case profile.TierAllow:
-		return listable(one)
+		return networking.Listable(one)
 	case profile.TierInet:
 		if _, err := policy.ParseException(one.What); err == nil {
 			return one.What
@@ -121,30 +124,30 @@ func (r *running) allowable(one helper.Refused) string {
 // Live is a session that runs, as a command outside sees it.
 type Live struct {
 	live.Info
-	call call // as the session was called
+	call planning.Call // as the session was called
 }
 
 // LiveSessions lists the sessions that run: the one called id, else those of the caller's project and profile.
-func LiveSessions(c Caller, o Options, id string) (list []Live, err error) {
-	asked, err := newCall(c, o, looking)
+func LiveSessions(c planning.Caller, o planning.Options, id string) (list []Live, err error) {
+	asked, err := planning.NewCall(c, o, planning.Looking)
 	if err == nil {
-		list, err = asked.liveHere(id)
+		list, err = liveHere(asked, id)
 	}
-	return slices.DeleteFunc(list, func(l Live) bool { return id == "" && l.Profile != asked.fullRef() }), err
+	return slices.DeleteFunc(list, func(l Live) bool { return id == "" && l.Profile != fullRef(asked) }), err
 }
 
 // LiveHere lists the sessions that run: the one called id, else those of the caller's project.
-func LiveHere(c Caller, id string) (list []Live, err error) {
-	asked, err := newCall(c, Options{}, looking)
+func LiveHere(c planning.Caller, id string) (list []Live, err error) {
+	asked, err := planning.NewCall(c, planning.Options{}, planning.Looking)
 	if err == nil {
-		list, err = asked.liveHere(id)
+		list, err = liveHere(asked, id)
 	}
 	return list, err
 }
 
-func (c call) liveHere(id string) (list []Live, err error) {
+func liveHere(c planning.Call, id string) (list []Live, err error) {
 	const op = "find the sessions that run"
-	infos, silent, err := live.List(c.folders.Home)
+	infos, silent, err := live.List(c.Folders.Home)
 	if err != nil {
 		return nil, &diag.Error{Op: op, Err: err, Remedy: "make that folder yours alone"}
 	}
@@ -154,13 +157,13 @@ func (c call) liveHere(id string) (list []Live, err error) {
 	}
 	for _, of := range slices.Sorted(maps.Keys(silent)) {
 		if id == "" || id == of {
-			diag.Note(c.caller.Stderr, "session "+of+" is left out: "+silent[of].Error())
+			diag.Note(c.Caller.Stderr, "session "+of+" is left out: "+silent[of].Error())
 		}
 	}
-	here := []string{root, canonical(c.Facts.Cwd)}
+	here := []string{root, beneath.Real(c.Facts.Cwd)}
 	for _, info := range infos {
 		if info.ID == id || id == "" && slices.Contains(here, info.Project) {
-			list = append(list, Live{info, c.like(info)})
+			list = append(list, Live{info, like(c, info)})
 		}
 	}
 	if id != "" && len(list) == 0 {
@@ -170,9 +173,9 @@ func (c call) liveHere(id string) (list []Live, err error) {
 }
 
 // like returns the call by which a session was made.
-func (c call) like(info live.Info) call {
+func like(c planning.Call, info live.Info) planning.Call {
 	c.Facts.Cwd = info.Dir
-	c.options = Options{Profile: info.Profile, Plan: info.Plan, Network: info.Network, Branch: info.Branch}
+	c.Options = planning.Options{Profile: info.Profile, Plan: info.Plan, Network: info.Network, Branch: info.Branch}
 	return c
 }
 
@@ -195,14 +198,14 @@ func (l Live) Open(hosts []string) error {
 	if l.Tier == profile.TierInet {
 		o = helper.Opening{Except: hosts}
 	}
-	_, err := live.Ask(l.call.folders.Home, l.ID, live.Question{Open: &o})
+	_, err := live.Ask(l.call.Folders.Home, l.ID, live.Question{Open: &o})
 	return err
 }
 
 // Events waits for what happens after the event with number n, for some seconds. It returns [live.ErrGone] when the
 // session has ended.
 func (l Live) Events(n int) ([]live.Event, error) {
-	a, err := live.Ask(l.call.folders.Home, l.ID, live.Question{After: &n})
+	a, err := live.Ask(l.call.Folders.Home, l.ID, live.Question{After: &n})
 	return a.Events, err
 }
 
@@ -217,7 +220,7 @@ func (l Live) Commands(host string) (now, always string) {
 
 // refused lists the hosts that the session was refused, and that a profile could list.
 func (l Live) refused() []string {
-	a, _ := live.Ask(l.call.folders.Home, l.ID, live.Question{Refused: true})
+	a, _ := live.Ask(l.call.Folders.Home, l.ID, live.Question{Refused: true})
 	return a.Refused
 }
 
@@ -238,13 +241,13 @@ func (l Live) Judge(hosts []string) error {
 			return errors.New(strings.TrimSuffix(message+"; "+remedy, "; "))
 		}
 	}
-	return l.call.judgeProjectList(l.Kind)
+	return judgeProjectList(l.call, l.Kind)
 }
 
 // judgeProjectList returns an error if the project's own profile takes away something of the network that the user's
 // grants: what the user's would list besides might not count then.
-func (c call) judgeProjectList(kind string) error {
-	if c.options.Plan != "" {
+func judgeProjectList(c planning.Call, kind string) error {
+	if c.Options.Plan != "" {
 		return nil // it does not count
 	}
 	root, err := c.Facts.Cwd, error(nil)
@@ -258,14 +261,14 @@ func (c call) judgeProjectList(kind string) error {
 	if file == nil || err != nil {
 		return err
 	}
-	verdict, err := trustStore(c).Find(file.Path)
+	verdict, err := planning.TrustStore(c).Find(file.Path)
 	if err != nil {
 		return err
 	}
 	if verdict.On(*file) && !verdict.Allowed {
 		return nil
 	}
-	base, got, err := c.laidOver(*file, verdict)
+	base, got, err := laidOver(c, *file, verdict)
 	if err != nil {
 		return err
 	}
@@ -284,13 +287,13 @@ func (c call) judgeProjectList(kind string) error {
 func not(is func(string) bool) func(string) bool { return func(s string) bool { return !is(s) } }
 
 // laidOver returns the network of the user's profile, and what a launch makes of it with the project's laid over it.
-func (c call) laidOver(file trust.File, verdict trust.Verdict) (base, got profile.Network, err error) {
-	files := c.files()
-	under, asked, _, err := profile.LoadOver(c.ref(), files.Shown(file.Path), file.Source, files)
+func laidOver(c planning.Call, file trust.File, verdict trust.Verdict) (base, got profile.Network, err error) {
+	files := c.Files()
+	under, asked, _, err := profile.LoadOver(c.Ref(), files.Shown(file.Path), file.Source, files)
 	if err != nil {
 		return base, got, err
 	}
-	under, asked = under.WithTier(c.options.Network), asked.WithTier(c.options.Network)
-	made, _ := verdict.Decide(file, under, asked, place(c.Facts, file))
+	under, asked = under.WithTier(c.Options.Network), asked.WithTier(c.Options.Network)
+	made, _ := verdict.Decide(file, under, asked, planning.Place(c.Facts, file))
 	return under.Network.Under(under.Network.Tier), made.Network.Under(made.Network.Tier), nil
 }

@@ -16,6 +16,8 @@ import (
 	"claudebox/internal/profile"
 	"claudebox/internal/profile/profiledir"
 	"claudebox/internal/sandbox/launch"
+	"claudebox/internal/session/lending"
+	"claudebox/internal/session/planning"
 	"claudebox/internal/session/usergit"
 	"claudebox/internal/workspace/aftermath"
 	"claudebox/internal/workspace/handover"
@@ -26,8 +28,8 @@ import (
 // asked before the start.
 func openProject(in inputs) (project.Project, error) {
 	opened, err := openRemembered(in, projectRequest(in))
-	unseen := opened.Cut && !slices.Contains(in.plan.Show, "**")
-	if err == nil && unseen && !in.why.Look && (in.options.Yes || in.Confirm() == "never") {
+	unseen := opened.Cut && !slices.Contains(in.Plan.Show, "**")
+	if err == nil && unseen && !in.Purpose.Look && (in.Options.Yes || in.Confirm() == "never") {
 		err = diag.Errorf("hide the project's secret files",
 			"start without --yes, in a subfolder, or say `show: [\"**\"]` in the profile to hide nothing",
 			"it has more entries than are looked at, and nobody is asked")
@@ -37,7 +39,7 @@ func openProject(in inputs) (project.Project, error) {
 
 // openRemembered opens a project. It returns an error if what is remembered of earlier sessions cannot be read.
 func openRemembered(in inputs, req project.Request) (project.Project, error) {
-	memory := aftermath.NewMemory(in.folders.Home)
+	memory := aftermath.NewMemory(in.Folders.Home)
 	req.Memory = memory
 	opened, err := project.Open(req)
 	return opened, cmp.Or(err, memory.Err())
@@ -45,18 +47,18 @@ func openRemembered(in inputs, req project.Request) (project.Project, error) {
 
 // projectRequest makes the request for [project.Open] about the caller's project.
 func projectRequest(in inputs) project.Request {
-	p := in.plan
+	p := in.Plan
 	var never []string // no sandbox may see them
 	for _, s := range profile.SecretPaths {
 		never = append(never, s.Path)
 	}
 	return project.Request{
-		Dir: in.Facts.Cwd, Home: in.Facts.Home, UID: in.Facts.UID, Own: in.folders.Own(), Never: never,
-		Build: in.build, WritableConfig: p.Git.Config == "writable",
-		GitRoot: p.Project == "git-root" || in.options.onBranch(p),
+		Dir: in.Facts.Cwd, Home: in.Facts.Home, UID: in.Facts.UID, Own: in.Folders.Own(), Never: never,
+		Build: in.Build, WritableConfig: p.Git.Config == "writable",
+		GitRoot: p.Project == "git-root" || in.Options.OnBranch(p),
 		Strict:  p.Protect.Mode == "strict", Worktrees: p.Worktrees,
 		Protect: p.Protect.Globs, Hide: p.Hide, Show: p.Show,
-		OwnFiles: slices.Concat(in.ownFiles, in.placesByLink), UserGit: in.userGit.files,
+		OwnFiles: slices.Concat(in.OwnFiles, in.placesByLink), UserGit: in.userGit.Files,
 		HomeLinks: in.home.Links, HomeFiles: in.home.Named,
 	}
 }
@@ -92,8 +94,8 @@ func searchPlaces(folders profiledir.Folders, manifest string) []string {
 
 // placesByLink lists the paths that are reached by a link, of the search places and of
 // the user's git configuration. A link can lead into a folder that the agent may change.
-func placesByLink(c call) []string {
-	places := append(searchPlaces(c.folders, c.caller.Manifest), usergit.Files(c.Facts.Home, c.Facts.Env.Get)...)
+func placesByLink(c planning.Call) []string {
+	places := append(searchPlaces(c.Folders, c.Caller.Manifest), usergit.Files(c.Facts.Home, c.Facts.Env.Get)...)
 	return slices.DeleteFunc(places, func(place string) bool {
 		real, err := beneath.Leads(place)
 		return err != nil || real == place
@@ -125,7 +127,7 @@ func judgeSearchPlaces(byLink []string, list []given) error {
 // which the agent would reach what git or claudebox obeys on the host.
 func judgeWritable(in inputs, mounts []launch.Mount) error {
 	for _, m := range mounts {
-		if m.Kind != plan.Bind || !userNamed(m) {
+		if m.Kind != plan.Bind || !lending.UserNamed(m) {
 			continue
 		}
 		op := "mount " + diag.Name(m.Source) + " (" + m.Why + ")"
@@ -134,15 +136,15 @@ func judgeWritable(in inputs, mounts []launch.Mount) error {
 				"mount it read-only, or mount the working tree: what git obeys in there is protected",
 				"it lies in %s, where this host's git obeys what an agent writes", git)
 		}
-		for _, dir := range slices.Concat(in.folders.Own(), searchPlaces(in.folders, in.caller.Manifest)) {
+		for _, dir := range slices.Concat(in.Folders.Own(), searchPlaces(in.Folders, in.Caller.Manifest)) {
 			real, err := beneath.Leads(dir)
 			if err == nil && (pathname.Below(m.Source, real) ||
-				slices.Contains(in.folders.Own(), dir) && pathname.Below(real, m.Source)) {
+				slices.Contains(in.Folders.Own(), dir) && pathname.Below(real, m.Source)) {
 				return diag.Errorf(op, "mount it read-only, or what is needed of it",
 					"it would open %s: what is there says what a sandbox may do", dir)
 			}
 		}
-		for _, name := range in.userGit.obeyed(in.call) {
+		for _, name := range in.userGit.Obeyed(in.Facts) {
 			if real, err := beneath.Leads(name); err == nil && pathname.Below(m.Source, real) {
 				return diag.Errorf(op, "mount it read-only",
 					"it would open %s, which your git's configuration names: this host's git obeys what is there",
@@ -166,7 +168,7 @@ func gitFolderAround(name string) string {
 
 // guardPart is what it takes to guard the folders that are mounted beside the project.
 type guardPart struct {
-	part
+	launch.Part
 	given []given // see [bound]
 }
 
@@ -178,7 +180,8 @@ func guardGiven(in inputs, mounts []launch.Mount) (made guardPart, err error) {
 	}
 	for _, m := range mounts {
 		switch {
-		case !userNamed(m) || !isFolder(m.Source) || in.branch == nil && pathname.Below(m.Source, in.project.Path):
+		case !lending.UserNamed(m) || !lending.IsFolder(m.Source),
+			in.branch == nil && pathname.Below(m.Source, in.project.Path):
 		case m.Kind == plan.Bind:
 			err = made.addBeside(in, m, mounts)
 		case m.Kind != plan.ROBind || m.Secret || pathname.Below(m.Source, "/nix/store") ||
@@ -210,30 +213,31 @@ func (p *guardPart) addBeside(in inputs, m launch.Mount, mounts []launch.Mount) 
 	}
 	folder := given{opened, m.Destination}
 	p.given = append(p.given, folder)
-	p.mount(heldMount(in, opened))
+	p.Mount(heldMount(in, opened))
 	p.StandIns = append(p.StandIns, p.cover(in, folder, m, mounts).StandIns...)
-	p.noteProject(m.Source+": ", opened)
+	noteProject(&p.Part, m.Source+": ", opened)
 	if folder.moved() {
-		p.note(m.Source + " lies elsewhere inside: what you replace there while the session runs is not covered again")
+		p.Note(m.Source + " lies elsewhere inside: what you replace there while the session runs is not covered again")
 	}
 	return nil
 }
 
 // cover mounts what protects a folder in its mount m, and returns all that does: of a read-only mount, what hides
 // something. What has a mount of its own is left out.
-func (p *guardPart) cover(in inputs, folder given, m launch.Mount, mounts []launch.Mount) part {
+func (p *guardPart) cover(in inputs, folder given, m launch.Mount, mounts []launch.Mount) launch.Part {
 	kept := protection(in, folder.Project)
-	p.mount(objectsOf(folder.Project)...)
+	p.Mount(objectsOf(folder.Project)...)
 	for i, at := range folder.Mounts {
 		made := kept.Mounts[i]
 		made.Destination, made.Secret = folder.inside(at.Path), m.Secret
 		taken := func(m launch.Mount) bool { return m.Destination == made.Destination }
+		hides := (at.Mode == project.Hidden || at.Mode == project.Made) && !in.lending().IsShown(at.Path)
 		if slices.ContainsFunc(mounts, taken) || slices.ContainsFunc(p.Mounts, taken) ||
 			!pathname.Below(at.Path, m.Source) || in.branch == nil && pathname.Below(at.Path, in.project.Path) ||
-			m.Kind == plan.ROBind && (at.Mode != project.Hidden && at.Mode != project.Made || isShown(in, at.Path)) {
+			m.Kind == plan.ROBind && !hides {
 			continue
 		}
-		p.mount(made)
+		p.Mount(made)
 	}
 	return kept
 }
@@ -241,13 +245,13 @@ func (p *guardPart) cover(in inputs, folder given, m launch.Mount, mounts []laun
 // addReadable covers what looks secret in a folder that is mounted read-only: by its name or content anywhere; and in a
 // folder that may be a project, what a session there would not see.
 func (p *guardPart) addReadable(in inputs, m launch.Mount, mounts []launch.Mount) error {
-	lent, _, whole, err := coverSecretsIn(in, m.Source, m.Destination)
-	p.add(lent)
+	lent, _, whole, err := in.lending().Cover(m.Source, m.Destination)
+	p.Add(lent)
 	if err != nil {
 		return err
 	}
 	if !whole {
-		p.warn(fmt.Sprintf("%s has more than %d entries: further secret files in it are not hidden",
+		p.Warn(fmt.Sprintf("%s has more than %d entries: further secret files in it are not hidden",
 			m.Source, project.LentLimit))
 		return nil
 	}
@@ -267,51 +271,12 @@ func (p *guardPart) addReadable(in inputs, m launch.Mount, mounts []launch.Mount
 }
 
 // noteProject adds the notes on a folder: red ones as warnings, the others as notes that begin with about.
-func (p *part) noteProject(about string, folder project.Project) {
+func noteProject(p *launch.Part, about string, folder project.Project) {
 	for _, n := range folder.Notes {
 		if n.Red {
-			p.warn(n.Text)
+			p.Warn(n.Text)
 		} else {
-			p.note(about + n.Text)
+			p.Note(about + n.Text)
 		}
 	}
-}
-
-// pattern returns a path as `show` in a profile names it outside of the project: from the user's home, or from the root.
-func pattern(in inputs, path string) string {
-	if rest, ok := strings.CutPrefix(path, in.Facts.Home+"/"); ok {
-		return rest
-	}
-	return strings.TrimPrefix(path, "/")
-}
-
-// isShown reports whether the profile shows a path outside of the project.
-func isShown(in inputs, path string) bool {
-	return project.Matches(in.plan.Show, pattern(in, path), true)
-}
-
-// coverSecretsIn covers what looks secret in a folder of the user's own that the agent can read. It returns the links
-// in it, and whether all of it was looked at.
-func coverSecretsIn(in inputs, source, destination string) (made part, links []string, whole bool, err error) {
-	shown := func(rel string) bool { return isShown(in, filepath.Join(source, rel)) }
-	covers, links, cut, err := project.LookLent(source, shown)
-	if err != nil {
-		return made, nil, false, diag.Wrap("look for secrets in "+source, err,
-			"make it readable for you, or take it away")
-	}
-	for _, c := range covers {
-		at := filepath.Join(source, c.Rel)
-		cover := launch.Mount{
-			Kind: plan.ROData, Source: at, Destination: destination + "/" + c.Rel, Data: c.Content,
-			Why: launch.WhyHidden,
-		}
-		if c.Dir {
-			cover.Kind, cover.Source = plan.ROBind, emptyFolder(in.call)
-			made.StandIns = append(made.StandIns, launch.StandIn{Path: cover.Source, Dir: true})
-		}
-		made.mount(cover)
-		made.note(fmt.Sprintf("%s looks secret and does not enter; `show: [%q]` lets it in", diag.Name(at),
-			profile.ExactGlob(pattern(in, at))))
-	}
-	return made, links, !cut, nil
 }

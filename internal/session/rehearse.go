@@ -6,36 +6,39 @@ import (
 	"strings"
 
 	"claudebox/internal/linux/pathname"
+	"claudebox/internal/session/brokering"
+	"claudebox/internal/session/planning"
 )
 
 // rehearse takes the steps of a launch on the host, with a folder of claudebox's own that is thrown away, to find what
 // would keep it from starting. It neither makes the agent's home nor touches the project. What a launch would fetch
 // first is not there to take them with.
 func (c *Checkup) rehearse(s *Session) {
-	if len(s.missing) > 0 || os.MkdirAll(s.folders.Cache, 0o700) != nil { // no launch needs a cache
+	if len(s.Missing) > 0 || os.MkdirAll(s.Folders.Cache, 0o700) != nil { // no launch needs a cache
 		return
 	}
-	scratch, err := os.MkdirTemp(s.folders.Cache, "check-")
+	scratch, err := os.MkdirTemp(s.Folders.Cache, "check-")
 	if err != nil {
 		return
 	}
 	defer os.RemoveAll(scratch)
-	again := &Session{inputs: s.inputs, keeper: &keeper{call: s.call}}
-	again.why, again.caller.Stderr, again.folders.Home = Purpose{Dry: true, Command: s.why.Command}, io.Discard, scratch
+	again := &Session{inputs: s.inputs, keeper: &planning.Keeper{Call: s.Call}}
+	again.Purpose = planning.Purpose{Dry: true, Command: s.Purpose.Command}
+	again.Caller.Stderr, again.Folders.Home = io.Discard, scratch
 	before := len(c.Findings)
 	if err = again.rehearse(); err != nil {
 		c.judge("launch", err, "")
 	}
 	for i := range c.Findings[before:] {
 		f := &c.Findings[before+i]
-		f.Detail = strings.ReplaceAll(f.Detail, scratch, s.folders.Home)
-		f.Remedy = strings.ReplaceAll(f.Remedy, scratch, s.folders.Home)
+		f.Detail = strings.ReplaceAll(f.Detail, scratch, s.Folders.Home)
+		f.Remedy = strings.ReplaceAll(f.Remedy, scratch, s.Folders.Home)
 	}
 }
 
 // rehearse makes the launch again, and takes its steps.
 func (s *Session) rehearse() (err error) {
-	if s.secrets, err = findSecrets(s.inputs); err == nil {
+	if s.secrets, err = brokering.Find(secretsOf(s.inputs)); err == nil {
 		s.Instance, err = lookAtState(s.inputs)
 	}
 	if err == nil {
@@ -56,13 +59,13 @@ func (r *running) rehearse() error {
 	steps := []func() error{
 		func() error { return os.MkdirAll(r.Instance.Dir, 0o700) },
 		r.openNetwork, r.handOver, r.openNix,
-		func() error { return r.broker.start(r.Session) },
-		func() error { return r.keys.start(r.parts.git.keys, io.Discard) },
+		r.startBroker,
+		func() error { return r.keys.Start(r.parts.git.Keys, io.Discard) },
 		r.watchCovers,
 	}
 	for _, folder := range r.given {
 		held := heldFolder(r.inputs, folder.Project)
-		if !pathname.Below(held, r.folders.Home) {
+		if !pathname.Below(held, r.Folders.Home) {
 			continue // it would be made in a git folder of the user's
 		}
 		steps = append(steps, func() error { return os.MkdirAll(held, 0o700) },

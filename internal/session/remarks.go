@@ -2,7 +2,6 @@ package session
 
 import (
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,6 +9,7 @@ import (
 
 	"claudebox/internal/diag"
 	"claudebox/internal/host"
+	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/pathname"
 	"claudebox/internal/network/dns"
 	"claudebox/internal/plan"
@@ -21,44 +21,44 @@ import (
 
 // remarksOf notes what a person should know before the start. overrides are for
 // variables of the host that the sandbox cannot use as they are.
-func remarksOf(in inputs) (made part, overrides map[string]launch.Override) {
-	if len(in.missing) > 0 {
-		made.note("not in the store yet, to be fetched or built: " + strings.Join(in.missing, ", "))
+func remarksOf(in inputs) (made launch.Part, overrides map[string]launch.Override) {
+	if len(in.Missing) > 0 {
+		made.Note("not in the store yet, to be fetched or built: " + strings.Join(in.Missing, ", "))
 	}
-	changed, overrides := overridesOf(in.plan, in.Facts.Env, in.inside)
-	made.add(changed)
-	entering := slices.Concat(extraEnv(in.Facts.Env), slices.Collect(maps.Keys(in.gateways)))
-	for _, e := range in.plan.Env {
+	changed, overrides := overridesOf(in.Plan, in.Facts.Env, in.inside)
+	made.Add(changed)
+	entering := slices.Concat(extraEnv(in.Facts.Env), in.secrets.Gateways())
+	for _, e := range in.Plan.Env {
 		entering = append(entering, e.Name)
 	}
-	made.leaveAll("variable", "set here and not inside: ALL; `extra_env_passthrough: [FIRST]` lets one in",
-		notPassed(in.Facts.Env, entering, in.plan.Network.Tier))
-	made.leaveAll("variable", "of `env` in your settings.json these are not inside: ALL; `extra_env_passthrough: [FIRST]` "+
+	made.LeaveAll("variable", "set here and not inside: ALL; `extra_env_passthrough: [FIRST]` lets one in",
+		notPassed(in.Facts.Env, entering, in.Plan.Network.Tier))
+	made.LeaveAll("variable", "of `env` in your settings.json these are not inside: ALL; `extra_env_passthrough: [FIRST]` "+
 		"lets one in", in.settingsLeft)
 	for _, folder := range []string{".venv", "venv"} {
 		_, err := os.Stat(filepath.Join(in.project.Path, folder, "pyvenv.cfg"))
 		python := filepath.Join(in.project.Path, folder, "bin/python")
 		if reason := in.inside.Program(python); err == nil && reason != "" {
-			made.leave("virtual environment", reason+"; inside, `python3 -m venv` makes one for its own Python, elsewhere")
+			made.Leave("virtual environment", reason+"; inside, `python3 -m venv` makes one for its own Python, elsewhere")
 		}
 	}
-	made.noteProject("", in.project)
-	if in.plan.Network.Tier == profile.TierFull && !launch.ClosesAbstractSockets() {
-		made.warn("this kernel cannot close abstract sockets: X11 and D-Bus of this machine are within reach")
+	noteProject(&made, "", in.project)
+	if in.Plan.Network.Tier == profile.TierFull && !launch.ClosesAbstractSockets() {
+		made.Warn("this kernel cannot close abstract sockets: X11 and D-Bus of this machine are within reach")
 	}
-	made.noteNetwork(in)
-	made.noteMoved(in)
-	made.note(in.remarks...)
-	if in.Confirm() != in.plan.Confirm {
-		made.note("`confirm: never` does not count: an agent could have written the plan, or what it was made of")
+	noteNetwork(&made, in)
+	noteMoved(&made, in)
+	made.Note(in.Remarks...)
+	if in.Confirm() != in.Plan.Confirm {
+		made.Note("`confirm: never` does not count: an agent could have written the plan, or what it was made of")
 	}
-	made.warn(unseenWords(in.options.Words, in.project.Path)...)
+	made.Warn(unseenWords(in.Options.Words, in.project.Path)...)
 	return made, overrides
 }
 
 // noteNetwork says what of this machine's network set-up is missing, and so inside.
-func (p *part) noteNetwork(in inputs) {
-	if in.plan.Network.Tier == profile.TierNone {
+func noteNetwork(p *launch.Part, in inputs) {
+	if in.Plan.Network.Tier == profile.TierNone {
 		return
 	}
 	if len(dns.Named(in.etc.Resolv)) == 0 {
@@ -66,20 +66,20 @@ func (p *part) noteNetwork(in inputs) {
 		if in.etc.Resolv == nil {
 			why = "it is not there, or leads nowhere"
 		}
-		p.warn("no name can be looked up inside, unless a resolver listens on 127.0.0.1: " + dns.ResolvConf + ": " +
+		p.Warn("no name can be looked up inside, unless a resolver listens on 127.0.0.1: " + dns.ResolvConf + ": " +
 			why + "; start what writes it (`sudo systemctl start systemd-resolved`), or name a nameserver in it")
 	}
 	for _, name := range host.BundleVariables {
 		switch file := in.Facts.Env.Value(name, ""); {
 		case file == "":
 			continue
-		case canonical(file) != in.etc.Certificates:
-			p.warn(name + " (" + file + ") names no certificate bundle that can be read, and does not count inside")
+		case beneath.Real(file) != in.etc.Certificates:
+			p.Warn(name + " (" + file + ") names no certificate bundle that can be read, and does not count inside")
 		}
 		return
 	}
-	if in.etc.Certificates == in.tools[resolve.ToolCacert] {
-		p.note("this machine has no certificate bundle: inside is that of claudebox's nixpkgs; SSL_CERT_FILE=FILE, " +
+	if in.etc.Certificates == in.Tools[resolve.ToolCacert] {
+		p.Note("this machine has no certificate bundle: inside is that of claudebox's nixpkgs; SSL_CERT_FILE=FILE, " +
 			"set outside, names one of your own")
 	}
 }
@@ -105,7 +105,7 @@ func notPassed(env host.Environment, entering []string, tier string) []string {
 
 // overridesOf decides which host variables enter with another value or not at all,
 // because what they name is not inside.
-func overridesOf(p plan.Plan, env host.Environment, inside *view.View) (made part,
+func overridesOf(p plan.Plan, env host.Environment, inside *view.View) (made launch.Part,
 	overrides map[string]launch.Override,
 ) {
 	// every description database has it, and terminals of today can serve it
@@ -113,14 +113,14 @@ func overridesOf(p plan.Plan, env host.Environment, inside *view.View) (made par
 	overrides = map[string]launch.Override{}
 	if name := env.Value("TERM", ""); name != "" && !knowsTerminal(p, name) {
 		overrides["TERM"] = launch.Override{Value: commonTerminal, Why: name + " is not known inside"}
-		made.note(fmt.Sprintf("TERM is %s inside: %s has no description there", commonTerminal, name))
+		made.Note(fmt.Sprintf("TERM is %s inside: %s has no description there", commonTerminal, name))
 	}
 	for _, name := range []string{"EDITOR", "VISUAL"} {
 		editor := env.Value(name, "")
 		program, _, _ := strings.Cut(strings.TrimSpace(editor), " ")
 		if reason := inside.Program(program); reason != "" {
 			overrides[name] = launch.Override{Drop: true}
-			made.leave("variable", fmt.Sprintf("%s (%s) does not enter: %s", name, editor, reason))
+			made.Leave("variable", fmt.Sprintf("%s (%s) does not enter: %s", name, editor, reason))
 		}
 	}
 	return made, overrides
@@ -181,7 +181,7 @@ const extraVariable = "CLAUDEBOX_EXTRA_ENV"
 
 // judgeExtraEnv returns an error if a word is not the name of a variable, and notes on those that are not set or that
 // have an effect of their own: nothing that was asked for is left out in silence.
-func judgeExtraEnv(env host.Environment) (made part, err error) {
+func judgeExtraEnv(env host.Environment) (made launch.Part, err error) {
 	for _, name := range extraEnv(env) {
 		if !launch.IsName(name) {
 			return made, diag.Errorf("read "+extraVariable,
@@ -189,10 +189,10 @@ func judgeExtraEnv(env host.Environment) (made part, err error) {
 				"%q is not the name of a variable", name)
 		}
 		if _, set := env.Get(name); !set {
-			made.note(name + " of " + extraVariable + " is not set here")
+			made.Note(name + " of " + extraVariable + " is not set here")
 		}
 		if what := profile.Effect(name); what != "" {
-			made.note(name + " of " + extraVariable + " " + what)
+			made.Note(name + " of " + extraVariable + " " + what)
 		}
 	}
 	return made, nil

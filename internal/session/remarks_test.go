@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"claudebox/internal/host"
+	"claudebox/internal/sandbox/launch"
 )
 
 // U9: what is set outside and not inside is named, where that is felt.
@@ -41,15 +42,15 @@ func TestWhatIsMissingOfTheNetworkIsSaid(t *testing.T) {
 		"nothing without a network":    {"", "/nix/store/own", "/absent", "none", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := inputs{call: at("/home/u")}
+			in := inputs{Call: at("/home/u")}
 			in.Facts.Env = host.Environment{"SSL_CERT_FILE=" + tc.variable}
-			in.plan.Network.Tier, in.tools = tc.tier, map[string]string{"cacert": "/nix/store/own"}
+			in.Plan.Network.Tier, in.Tools = tc.tier, map[string]string{"cacert": "/nix/store/own"}
 			in.etc.Certificates = tc.bundle
 			if tc.resolv != "" {
 				in.etc.Resolv = []byte(tc.resolv)
 			}
-			var made part
-			made.noteNetwork(in)
+			var made launch.Part
+			noteNetwork(&made, in)
 			said := strings.Join(slices.Concat(made.Warnings, made.Notes), "\n")
 			if tc.says == "" && said != "" || !strings.Contains(said, tc.says) {
 				t.Errorf("it says %q; want %q", said, tc.says)

@@ -7,7 +7,9 @@ import (
 
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
+	"claudebox/internal/linux/pathname"
 	"claudebox/internal/network/helper"
+	"claudebox/internal/session/planning"
 	"claudebox/internal/workspace/aftermath"
 )
 
@@ -18,27 +20,27 @@ type report struct {
 }
 
 // openReport ends the sessions that did not finish their reports, prints those, and opens the folder of --report-json.
-func openReport(c call) (to report, err error) {
+func openReport(c planning.Call) (to report, err error) {
 	near := []string{c.Facts.Cwd}
-	for _, word := range c.options.MountRW {
-		outside, _ := sides(word)
-		if real, err := beneath.Canonical(c.absolute(outside)); err == nil {
+	for _, word := range c.Options.MountRW {
+		outside, _ := pathname.Sides(word)
+		if real, err := beneath.Canonical(c.Facts.Absolute(outside)); err == nil {
 			near = append(near, real)
 		}
 	}
-	for _, r := range aftermath.Sweep(c.folders.Home, near...) {
-		r.Told(c.show(r)) // with --no-report a later launch tells: this one may be `claudebox check`'s
+	for _, r := range aftermath.Sweep(c.Folders.Home, near...) {
+		r.Told(show(c, r)) // with --no-report a later launch tells: this one may be `claudebox check`'s
 	}
-	if c.options.ReportJSON == "" {
+	if c.Options.ReportJSON == "" {
 		return to, nil
 	}
-	file := c.absolute(c.options.ReportJSON)
+	file := c.Facts.Absolute(c.Options.ReportJSON)
 	dir, err := filepath.EvalSymlinks(filepath.Dir(file))
 	if err == nil {
 		to.folder, err = beneath.Open(dir)
 	}
 	if err != nil {
-		op := "write " + c.options.ReportJSON + " (--report-json)"
+		op := "write " + c.Options.ReportJSON + " (--report-json)"
 		return report{}, diag.Wrap(op, err, "name a file in a folder that exists")
 	}
 	to.name = filepath.Base(file)
@@ -47,11 +49,11 @@ func openReport(c call) (to report, err error) {
 
 // show prints a report, with --no-report only one of failures, and reports whether it did: where the terminal is closed
 // it did not.
-func (c call) show(r aftermath.Report) bool {
-	if len(r.Failures) == 0 && (c.options.NoReport || r.Silent()) {
+func show(c planning.Call, r aftermath.Report) bool {
+	if len(r.Failures) == 0 && (c.Options.NoReport || r.Silent()) {
 		return false
 	}
-	_, err := io.WriteString(c.caller.Stderr, r.Text(c.Facts.Home, c.caller.Columns()))
+	_, err := io.WriteString(c.Caller.Stderr, r.Text(c.Facts.Home, c.Caller.Columns()))
 	return err == nil
 }
 
@@ -60,11 +62,11 @@ func (c call) show(r aftermath.Report) bool {
 func (r *running) announce() {
 	shown := make([]bool, len(r.reports))
 	for i, one := range r.reports {
-		shown[i] = r.show(one)
+		shown[i] = show(r.Call, one)
 	}
 	written := r.writeReport()
 	for i, one := range r.reports {
-		one.Told(shown[i] || written || r.options.NoReport)
+		one.Told(shown[i] || written || r.Options.NoReport)
 	}
 }
 
@@ -79,15 +81,15 @@ func (r *running) writeReport() bool {
 		Network *helper.Summary    `json:"network,omitempty"` // what was reached and refused
 	}
 	told.Report, told.Beside = r.reports[0], r.reports[1:]
-	if r.network.helper != nil {
-		told.Network = &r.network.summary
+	if r.network.Helper != nil {
+		told.Network = &r.network.Summary
 	}
 	content, err := json.MarshalIndent(told, "", "  ")
 	if err == nil {
 		err = r.report.folder.Replace(r.report.name, append(content, '\n'), 0o644)
 	}
 	if err != nil {
-		diag.Print(r.caller.Stderr, &diag.Error{Op: "write the report", Err: err})
+		diag.Print(r.Caller.Stderr, &diag.Error{Op: "write the report", Err: err})
 	}
 	return err == nil
 }

@@ -2,6 +2,7 @@ package session
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"io"
 	"os"
@@ -10,6 +11,9 @@ import (
 	"testing"
 
 	"claudebox/internal/linux/beneath"
+	"claudebox/internal/network/helper"
+	"claudebox/internal/session/networking"
+	"claudebox/internal/session/planning"
 	"claudebox/internal/workspace/aftermath"
 	"claudebox/internal/workspace/project"
 )
@@ -20,9 +24,9 @@ type closed struct{}
 func (closed) Write([]byte) (int, error) { return 0, errors.New("input/output error") }
 
 // launching is a call that prints to somebody.
-func launching(home string, to io.Writer) call {
+func launching(home string, to io.Writer) planning.Call {
 	c := at(home)
-	c.caller.Stderr, c.caller.Columns = to, func() int { return 0 }
+	c.Caller.Stderr, c.Caller.Columns = to, func() int { return 0 }
 	return c
 }
 
@@ -38,19 +42,19 @@ func ended(t *testing.T, to io.Writer) (home string, r *running) {
 	}
 	c := launching(home, to)
 	p, err := project.Open(project.Request{
-		Dir: c.Facts.Cwd, Home: home, UID: os.Getuid(), Memory: aftermath.NewMemory(c.folders.Home),
+		Dir: c.Facts.Cwd, Home: home, UID: os.Getuid(), Memory: aftermath.NewMemory(c.Folders.Home),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	begun, err := aftermath.Begin(c.folders.Home, p, aftermath.Agent{})
+	begun, err := aftermath.Begin(c.Folders.Home, p, aftermath.Agent{})
 	if err == nil {
 		err = os.WriteFile(home+"/project/.envrc", nil, 0o600)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	r = &running{Session: &Session{inputs: inputs{call: c}}, after: []*aftermath.Session{begun}}
+	r = &running{Session: &Session{inputs: inputs{Call: c}}, after: []*aftermath.Session{begun}}
 	r.settle()
 	return home, r
 }
@@ -89,7 +93,7 @@ func TestAKilledSessionsFolderWasMovedToAnotherFolder(t *testing.T) {
 	must(errors.Join(os.WriteFile(home+"/a/lib/.envrc", nil, 0o600), os.Rename(home+"/a/lib", home+"/b/lib")))
 	var out bytes.Buffer
 	c := launching(home, &out)
-	c.options.MountRW = []string{home + "/b/lib:/mnt"}
+	c.Options.MountRW = []string{home + "/b/lib:/mnt"}
 	_, err = openReport(c)
 	must(err)
 	if !strings.Contains(out.String(), ".envrc") {
@@ -104,7 +108,7 @@ func TestWhatCouldNotBePrintedIsPrintedByTheNextLaunch(t *testing.T) {
 		t.Fatal(err)
 	}
 	quiet := launching(home, io.Discard) // as `claudebox check` makes one
-	quiet.options.NoReport = true
+	quiet.Options.NoReport = true
 	if _, err := openReport(quiet); err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +123,7 @@ func TestWhatCouldNotBePrintedIsPrintedByTheNextLaunch(t *testing.T) {
 
 func TestWhatWasToldOnceIsNotToldAgain(t *testing.T) {
 	for name, prepare := range map[string]func(t *testing.T, home string, r *running){
-		"as it was printed": func(_ *testing.T, _ string, r *running) { r.caller.Stderr = io.Discard },
+		"as it was printed": func(_ *testing.T, _ string, r *running) { r.Caller.Stderr = io.Discard },
 		"as it was written": func(t *testing.T, home string, r *running) {
 			folder, err := beneath.Open(home)
 			if err != nil {
@@ -128,7 +132,7 @@ func TestWhatWasToldOnceIsNotToldAgain(t *testing.T) {
 			t.Cleanup(func() { folder.Close() })
 			r.report = report{folder: folder, name: "report"}
 		},
-		"as nobody wants it": func(_ *testing.T, _ string, r *running) { r.options.NoReport = true },
+		"as nobody wants it": func(_ *testing.T, _ string, r *running) { r.Options.NoReport = true },
 	} {
 		t.Run(name, func(t *testing.T) {
 			home, r := ended(t, closed{})
@@ -145,11 +149,34 @@ func TestWhatWasToldOnceIsNotToldAgain(t *testing.T) {
 func TestAKilledSessionThatLeftNothingIsNotTold(t *testing.T) {
 	var said bytes.Buffer
 	c := launching(t.TempDir(), &said)
-	c.show(aftermath.Report{Project: "/p", Unfinished: true})
+	show(c, aftermath.Report{Project: "/p", Unfinished: true})
 	if said.Len() > 0 {
 		t.Errorf("it says %q", &said)
 	}
-	if !c.show(aftermath.Report{Project: "/p", Unfinished: true, Cut: true}) || !strings.Contains(said.String(), "did not finish") {
+	if !show(c, aftermath.Report{Project: "/p", Unfinished: true, Cut: true}) || !strings.Contains(said.String(), "did not finish") {
 		t.Errorf("of one that is not known whole it says %q", &said)
+	}
+}
+
+func TestALostSummaryIsInTheReport(t *testing.T) {
+	dir := t.TempDir()
+	folder, err := beneath.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer folder.Close()
+	r := running{
+		Session: &Session{report: report{folder: folder, name: "report"}}, reports: []aftermath.Report{{}},
+		network: networking.Running{Helper: new(helper.Helper), Summary: helper.Summary{Lost: true, Restarted: 2}},
+	}
+	r.Options.NoReport = true
+	r.announce()
+	var told struct{ Network helper.Summary }
+	text, err := os.ReadFile(filepath.Join(dir, "report"))
+	if err == nil {
+		err = json.Unmarshal(text, &told)
+	}
+	if err != nil || !told.Network.Lost || told.Network.Restarted != 2 {
+		t.Errorf("%v: %s", err, text)
 	}
 }

@@ -2,6 +2,7 @@ package session
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"io/fs"
@@ -19,7 +20,17 @@ import (
 	"claudebox/internal/linux/within"
 	"claudebox/internal/profile"
 	"claudebox/internal/sandbox/launch"
+	"claudebox/internal/sandbox/modes"
+	"claudebox/internal/sandbox/streams"
+	"claudebox/internal/session/asking"
+	"claudebox/internal/session/brokering"
+	"claudebox/internal/session/gituse"
+	"claudebox/internal/session/lending"
 	"claudebox/internal/session/live"
+	"claudebox/internal/session/logfile"
+	"claudebox/internal/session/networking"
+	"claudebox/internal/session/nixuse"
+	"claudebox/internal/session/record"
 	"claudebox/internal/workspace/aftermath"
 	"claudebox/internal/workspace/branch"
 	"claudebox/internal/workspace/cover"
@@ -33,10 +44,10 @@ import (
 type running struct {
 	*Session
 	runner  launch.Runner
-	network runningNetwork
-	broker  brokering
-	keys    keyAgent
-	nix     nixStore
+	network networking.Running
+	broker  *brokering.Broker
+	keys    gituse.Agent
+	nix     nixuse.Store
 	holds   []*project.Hold        // the stand-ins, see [running.hold]
 	after   []*aftermath.Session   // of the folders that the agent may change
 	reports []aftermath.Report     // about those folders, once they are settled
@@ -49,9 +60,9 @@ type running struct {
 	git     *handover.Session // between the user's git folders and the agent's
 	live    live.Server       // answers claudebox's commands
 	events  *live.Events      // what happens, for them
-	record  recorder          // of that, for --record
+	record  *record.Recorder  // of that, for --record
 	opened  opened
-	replies answering
+	replies *asking.Server
 	held    *branch.Held       // the branch that the agent works on; nil: it works in the user's folder
 	own     *aftermath.Session // of the agent's own folders, if it works on a branch
 
@@ -63,8 +74,8 @@ type running struct {
 func newRunning(s *Session) *running {
 	events := &live.Events{}
 	return &running{
-		Session: s, runner: launch.Runner{Signals: launch.Listen(s.heeded)},
-		events: events, broker: brokering{events: events}, keys: keyAgent{events: events},
+		Session: s, runner: launch.Runner{Signals: launch.Listen(s.Heeded)},
+		events: events, broker: s.parts.brokered.For(&s.Instance, events), keys: gituse.Agent{Events: events},
 	}
 }
 
@@ -78,8 +89,8 @@ func (s *Session) Run() (err error) {
 	for _, step := range []func() error{
 		r.openRecord, r.openNetwork, s.Instance.Prepare, r.listen, r.answerInside, r.openBranch, r.handOver,
 		r.fillBranch, r.openNix,
-		func() error { return r.broker.start(s) },
-		func() error { return r.keys.start(s.parts.git.keys, s.caller.Stderr) }, r.hold,
+		r.startBroker,
+		func() error { return r.keys.Start(s.parts.git.Keys, s.Caller.Stderr) }, r.hold,
 	} {
 		if err := r.runner.Signals.Interrupted(); err != nil {
 			return err
@@ -88,7 +99,7 @@ func (s *Session) Run() (err error) {
 			return err
 		}
 	}
-	giveBack, err := takeFiles()
+	giveBack, err := streams.Take()
 	if err != nil {
 		return err
 	}
@@ -96,7 +107,7 @@ func (s *Session) Run() (err error) {
 		if lost := giveBack(); err == nil {
 			err = lost
 		} else if lost != nil {
-			diag.Print(s.caller.Stderr, lost) // the agent's status stays claudebox's
+			diag.Print(s.Caller.Stderr, lost) // the agent's status stays claudebox's
 		}
 	}()
 	if spoken := r.protocol(); spoken != "" {
@@ -115,36 +126,67 @@ func (s *Session) Run() (err error) {
 
 // close lets go of what is open, and waits for the processes that are to end by themselves.
 func (r *running) close() {
-	r.replies.close()
+	r.replies.Close()
 	r.events.End()
 	r.live.Close()
-	r.nix.close()
+	r.nix.Close()
 	for _, hold := range r.holds {
 		hold.Release()
 	}
-	r.network.close()
-	r.network.reap()
-	r.broker.close()
-	r.keys.close()
+	r.network.Close()
+	r.network.Reap()
+	r.broker.Close()
+	r.keys.Close()
 	r.closeBranch()
 	_ = r.Instance.Close()     // if end was not called: no signal ends us while a home is removed
 	r.runner.Signals.Release() // the user may still be asked something
 }
 
+// openRecord opens the file of --record. It refuses that file, and the one of --network-log, in what the agent may
+// write to.
+func (r *running) openRecord() (err error) {
+	file := func(option string) string {
+		if option == "" {
+			return ""
+		}
+		return r.Facts.Absolute(option)
+	}
+	if err := cmp.Or(logfile.Judge("network log", file(r.Options.NetworkLog), r.Launch.Mounts),
+		logfile.Judge("record", file(r.Options.Record), r.Launch.Mounts)); err != nil {
+		return err
+	}
+	r.record, err = record.Open(file(r.Options.Record), r.project.Path, r.Launch)
+	return err
+}
+
+// endRecord ends the record.
+func (r *running) endRecord() {
+	if err := r.record.End(r.events, r.reports); err != nil {
+		diag.Print(r.Caller.Stderr, err)
+	}
+}
+
 // openNetwork starts what serves the sandbox's network, with the broker in it.
 func (r *running) openNetwork() error {
-	secrets, err := r.broker.settings(r.Session)
+	secrets, err := r.broker.Settings()
 	if err == nil {
-		r.runner.Network, err = r.network.open(r.Launch, r.parts.network, secrets)
+		r.runner.Network, err = r.network.Open(r.Launch, r.parts.network, secrets)
 	}
 	return err
+}
+
+// startBroker starts what swaps the secrets.
+func (r *running) startBroker() error {
+	listener := r.listener
+	r.listener = nil // it is the broker's
+	return r.broker.Start(listener)
 }
 
 // openNix opens the sandbox's own Nix store, if it has one.
 func (r *running) openNix() (err error) {
 	if r.parts.nix.Store != "" {
-		r.Launch, err = r.nix.open(r.Launch, r.parts.nix.Store, r.keeper.store(), r.caller.Stderr,
-			func(line string) { r.lost.say(r.caller.Stderr, line) })
+		r.Launch, err = r.nix.Open(r.Launch, r.parts.nix.Store, r.keeper.Store(), r.Caller.Stderr,
+			func(line string) { r.lost.say(r.Caller.Stderr, line) })
 	}
 	return err
 }
@@ -163,7 +205,7 @@ func (r *running) hold() error {
 			return diag.Wrap("make "+held, err, "make its folder writable for you")
 		}
 	}
-	empty := emptyFolder(r.call)
+	empty := lending.EmptyFolder(r.Folders.Home)
 	if slices.ContainsFunc(r.Launch.Mounts, func(m launch.Mount) bool { return m.Source == empty }) {
 		if err := os.Mkdir(empty, 0o555); err != nil && !errors.Is(err, fs.ErrExist) {
 			return diag.Wrap("make "+empty, err, "make its folder writable for you")
@@ -176,14 +218,14 @@ func (r *running) hold() error {
 // take all that the kernel gives a user, and nothing that protects is opened after it.
 func (r *running) launch() error {
 	var faults bytes.Buffer
-	modes, lent := noteModes(r.Launch), r.noteLent()
+	given, lent := modes.Note(r.Launch), r.noteLent()
 	r.runner.Launch, r.runner.Limit = r.Launch, r.setLimits
 	r.runner.Before, r.runner.Laid = r.begin, r.lookAgain
 	defer r.closeWatches() // a launch that fails has not ended
 	r.runner.Started = func(bwrap int) {
 		r.began = time.Now()
-		r.broker.follow(r.Instance.Guard())
-		r.nix.begin(bwrap, r.caller.Stderr)
+		r.broker.Follow(r.Instance.Guard())
+		r.nix.Begin(bwrap, r.Caller.Stderr)
 		for _, session := range r.after {
 			session.Follow()
 		}
@@ -191,20 +233,20 @@ func (r *running) launch() error {
 			guarding.Serve()
 		}
 		r.git.Follow()
-		r.keeper.writeNow()
+		r.keeper.WriteNow()
 	}
 	r.runner.Ended = func() { // nothing is printed here, see [launch.Runner]
 		r.closeWatches()
 		r.lookAgainAtHome()
-		mendModes(modes, &faults)
+		modes.Mend(given, &faults)
 		r.settle()
 		r.tellLent(lent)
 	}
 	err := r.runner.Run()
 	r.lost.saying.Wait()
-	_, _ = faults.WriteTo(r.caller.Stderr)
+	_, _ = faults.WriteTo(r.Caller.Stderr)
 	for _, line := range r.lost.rest() {
-		diag.Note(r.caller.Stderr, line)
+		diag.Note(r.Caller.Stderr, line)
 	}
 	return err
 }
@@ -222,7 +264,7 @@ func (r *running) begin() error {
 	for _, folder := range r.given {
 		session := rand.Text()[:16]
 		agent.Held = filepath.Join(heldFolder(r.inputs, folder.Project), session)
-		begun, err := aftermath.Begin(r.folders.Home, folder.Project, agent)
+		begun, err := aftermath.Begin(r.Folders.Home, folder.Project, agent)
 		if err != nil {
 			return err
 		}
@@ -240,8 +282,8 @@ func (r *running) beginGuard(folder given, session string) error {
 	guarding, err := r.guardFolder(folder, session)
 	switch {
 	case errors.Is(err, guard.ErrApart):
-		r.lost.say(r.caller.Stderr, "what your tools obey unasked is not held back in "+diag.Name(folder.Path)+": "+
-			"it is on another file system than "+diag.Name(r.folders.Home))
+		r.lost.say(r.Caller.Stderr, "what your tools obey unasked is not held back in "+diag.Name(folder.Path)+": "+
+			"it is on another file system than "+diag.Name(r.Folders.Home))
 	case err != nil:
 		return unwatched(folder.Path, err)
 	default:
@@ -299,7 +341,7 @@ func (r *running) lookAgain(bwrap int) error {
 	if r.process = proctree.Init(bwrap); r.process == 0 {
 		return within.ErrGone
 	}
-	r.record.begin(r.process, r.events, func() { r.noteNetwork(r.networkReport()) })
+	r.record.Begin(r.process, r.events, func() { r.noteNetwork(r.networkReport()) })
 	for i, folder := range r.given {
 		if !r.after[i].Overlaps() {
 			continue
@@ -349,36 +391,36 @@ func (r *running) settle() {
 // nobody writes any more, and prints what became of the login. It only prints its errors: the agent's status stays
 // claudebox's, whatever fails.
 func (r *running) end() {
-	stderr := r.caller.Stderr
+	stderr := r.Caller.Stderr
 	tell := func(lines []string) {
 		for _, line := range lines {
-			if !r.options.NoReport {
+			if !r.Options.NoReport {
 				diag.Note(stderr, line)
 			}
 		}
 	}
-	r.network.close()
-	r.noteNetwork(r.network.summary.Report)
-	if r.network.endedEarly != nil {
+	r.network.Close()
+	r.noteNetwork(r.network.Summary.Report)
+	if r.network.EndedEarly != nil {
 		const remedy = "start again: the agent went on without a network"
-		diag.Print(stderr, &diag.Error{Op: "keep the sandbox's network", Err: r.network.endedEarly, Remedy: remedy})
+		diag.Print(stderr, &diag.Error{Op: "keep the sandbox's network", Err: r.network.EndedEarly, Remedy: remedy})
 	}
-	if lost := r.network.summary.LogLost; lost != "" {
+	if lost := r.network.Summary.LogLost; lost != "" {
 		const remedy = "write it to a disk with room; this session's log is not complete"
 		diag.Print(stderr, &diag.Error{
-			Op: "write the network log " + r.parts.network.log, Err: errors.New(lost), Remedy: remedy,
+			Op: "write the network log " + r.parts.network.Log, Err: errors.New(lost), Remedy: remedy,
 		})
 	}
-	tell(networkLines(r.network.summary, r.AllowHost("--refused")))
-	if r.network.helper != nil && r.Launch.Tier == string(profile.TierAllow) { // for `claudebox allow-host --refused`
-		if err := r.Instance.KeepRefused(unlisted(r.network.summary.Report)); err != nil {
+	tell(networking.Lines(r.network.Summary, r.AllowHost("--refused")))
+	if r.network.Helper != nil && r.Launch.Tier == string(profile.TierAllow) { // for `claudebox allow-host --refused`
+		if err := r.Instance.KeepRefused(networking.Unlisted(r.network.Summary.Report)); err != nil {
 			diag.Print(stderr, err)
 		}
 	}
-	r.broker.close()
-	tell(r.broker.refused.told())
-	r.keys.close()
-	tell(r.keys.told())
+	r.broker.Close()
+	tell(r.broker.Refused.Told())
+	r.keys.Close()
+	tell(r.keys.Told())
 	if err := r.Instance.Close(); err != nil {
 		diag.Print(stderr, err)
 	}

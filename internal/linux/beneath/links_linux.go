@@ -125,3 +125,11 @@ func OfRoot(name string, info fs.FileInfo) bool {
 func components(name string) []string {
 	return strings.FieldsFunc(name, func(r rune) bool { return r == '/' })
 }
+
+// Real resolves all links of a path; if that fails it returns the path.
+func Real(name string) string {
+	if real, err := Canonical(name); err == nil {
+		return real
+	}
+	return name
+}

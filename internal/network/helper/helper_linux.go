@@ -408,6 +408,11 @@ func (h *Helper) Report() (Report, bool) {
 func (h *Helper) Open(o Opening) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	for end := time.Now().Add(startTime); !h.closed && len(h.inside) == 0 && time.Now().Before(end); {
+		h.mu.Unlock() // the sandbox is about to start
+		time.Sleep(startTime / 100)
+		h.mu.Lock()
+	}
 	config, err := h.config.With(o)
 	switch {
 	case err != nil:
@@ -425,6 +430,9 @@ func (h *Helper) Open(o Opening) error {
 	h.config = config // for the next process
 	return nil
 }
+
+// startTime is how long a sandbox's network may take to be there, once the session is known outside.
+const startTime = 3 * time.Second
 
 // ask asks a helper. It returns false if no valid reply arrives in time.
 func (p process) ask(q Request) (r reply, came bool) {

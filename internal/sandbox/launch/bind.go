@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"strings"
 
-	"claudebox/internal/diag"
 	"claudebox/internal/host"
 	"claudebox/internal/plan"
 )
@@ -27,17 +26,6 @@ type Host struct {
 	Bundle    []byte   // certificate bundle to use instead of the host's; nil: the host's is used
 	Overrides map[string]Override
 	CanLay    bool // claudebox can make mounts itself, see [CanLay]
-}
-
-// Part is what one subject adds to a launch.
-type Part struct {
-	Mounts   []Mount
-	StandIns []StandIn
-	Made     []Variable // variables set for this launch; they override the plan's
-	Outside  []Outside
-	Left     []diag.Left // what of the user's does not enter
-	Notes    []string    // messages for the user before the start
-	Warnings []string    // the same, shown in red
 }
 
 // Nix says which daemon, store and configuration Nix uses inside.

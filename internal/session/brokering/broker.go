@@ -1,4 +1,4 @@
-package session
+package brokering
 
 import (
 	"cmp"
@@ -13,24 +13,32 @@ import (
 	"claudebox/internal/agent/login"
 	"claudebox/internal/agent/state"
 	"claudebox/internal/diag"
+	"claudebox/internal/linux/aside"
 	"claudebox/internal/network/helper"
 	"claudebox/internal/profile"
 	"claudebox/internal/secret/broker"
 	"claudebox/internal/session/live"
 )
 
-// brokering is the broker that swaps secrets while a session runs: a process of its own in tier full, else a part of
-// the network helper. The zero value has no broker.
-type brokering struct {
+// Broker is what swaps secrets while a session runs: a process of its own in tier full, else a part of
+// the network helper. The zero value has none.
+type Broker struct {
+	part     Part
+	instance *state.Instance
 	process  *broker.Process
 	inHelper *inHelper
-	refused  refusals
+	Refused  Refusals
 	events   *live.Events
 }
 
-// listen opens the port of the broker's proxy, in tier full. It returns nil and 0 if the launch has no such proxy.
-func listen(in inputs) (listener *os.File, port int, err error) {
-	if !in.secrets.used || in.why.Look || in.plan.Network.Tier != profile.TierFull {
+// For makes the broker of a launch, whose agent has an instance. events gets each use and refusal.
+func (b Part) For(instance *state.Instance, events *live.Events) *Broker {
+	return &Broker{part: b, instance: instance, events: events}
+}
+
+// Listen opens the port of the broker's proxy, in tier full. It returns nil and 0 if the launch has no such proxy.
+func (s Secrets) Listen() (listener *os.File, port int, err error) {
+	if !s.Used || s.Look || s.Plan.Network.Tier != profile.TierFull {
 		return nil, 0, nil
 	}
 	if listener, port, err = broker.Listen(); err != nil {
@@ -39,17 +47,17 @@ func listen(in inputs) (listener *os.File, port int, err error) {
 	return listener, port, err
 }
 
-// settings returns what the network helper needs to swap secrets; empty if no helper serves the network, or no secrets
-// are used. The login is not among it: start gives it to the helper later.
-func (b *brokering) settings(s *Session) (network helper.Settings, err error) {
-	if !s.secrets.used || s.Launch.Tier == profile.TierFull {
+// Settings returns what the network helper needs to swap secrets; empty if no helper serves the network, or no secrets
+// are used. The login is not among it: [Broker.Start] gives it to the helper later.
+func (b *Broker) Settings() (network helper.Settings, err error) {
+	if !b.part.used || b.part.tier == profile.TierFull {
 		return network, nil
 	}
-	config := s.parts.brokered.hello.Config
+	config := b.part.hello.Config
 	if config.Login != nil {
 		config.Login = &broker.Login{Key: config.Key, Pending: true}
 	}
-	if s.Launch.Tier == profile.TierAllow {
+	if b.part.tier == profile.TierAllow {
 		for name := range config.Gateways {
 			network.Config.Allow = append(network.Config.Allow, helper.Entry{Pattern: name})
 		}
@@ -57,22 +65,23 @@ func (b *brokering) settings(s *Session) (network helper.Settings, err error) {
 	network.Config.Roots, config.Roots = config.Roots, nil // long, so they are sent separately
 	network.Config.Broker, err = json.Marshal(config)
 	b.inHelper = &inHelper{}
-	keeper := secretKeeper{&s.Instance, &b.refused, b.events}
+	keeper := secretKeeper{b.instance, &b.Refused, b.events}
 	network.Broker = func(line *os.File) { b.inHelper.attach(line, keeper) }
 	return network, err
 }
 
-// ErrAgain is returned by [Session.Run] if nothing has run, and the next try finds what another session has just made.
+// ErrAgain is returned if nothing has run, and the next try finds what another session has just made.
 var ErrAgain = errors.New("another session has just made the home of this project's agent")
 
-// start starts the broker's process, or gives the login to the broker in the network helper.
-func (b *brokering) start(s *Session) (err error) {
+// Start starts the broker's process, or gives the login to the broker in the network helper. It takes the
+// listener of [Secrets.Listen].
+func (b *Broker) Start(listener *os.File) (err error) {
 	const op = "keep your secrets outside"
-	if !s.secrets.used {
+	if !b.part.used {
 		return nil
 	}
-	hello, now := s.parts.brokered.hello, broker.Login{}
-	if guard := s.Instance.Guard(); guard != nil {
+	hello, now := b.part.hello, broker.Login{}
+	if guard := b.instance.Guard(); guard != nil {
 		now.Key = guard.Key()
 		now.Access, now.Scope, now.Pending = guard.Current()
 		hello.Config.Login = &now
@@ -86,11 +95,9 @@ func (b *brokering) start(s *Session) (err error) {
 		}
 		return nil
 	}
-	listener := s.listener
-	s.listener = nil
-	program, err := ownProgram(helperProgram)
+	program, err := aside.Program(aside.HelperProgram)
 	if err == nil {
-		b.process, err = broker.Start(program, listener, hello, secretKeeper{&s.Instance, &b.refused, b.events})
+		b.process, err = broker.Start(program, listener, hello, secretKeeper{b.instance, &b.Refused, b.events})
 	}
 	if err != nil {
 		return &diag.Error{Op: op, Err: err}
@@ -98,8 +105,8 @@ func (b *brokering) start(s *Session) (err error) {
 	return nil
 }
 
-// follow keeps the broker up to date with the login, once the sandbox runs.
-func (b *brokering) follow(guard *login.Guard) {
+// Follow keeps the broker up to date with the login, once the sandbox runs.
+func (b *Broker) Follow(guard *login.Guard) {
 	switch {
 	case guard == nil:
 	case b.process != nil:
@@ -109,24 +116,24 @@ func (b *brokering) follow(guard *login.Guard) {
 	}
 }
 
-// close ends the broker's process, if there is one.
-func (b *brokering) close() {
+// Close ends the broker's process, if there is one.
+func (b *Broker) Close() {
 	if b.process != nil {
 		b.process.Close()
 	}
 }
 
-// tokenAsker returns a function that posts to the token endpoint, through claudebox's helper.
-func tokenAsker(in inputs) login.AskTokens {
+// AskTokens returns a function that posts to the token endpoint, through claudebox's helper.
+func (s Secrets) AskTokens(version string) login.AskTokens {
 	return func(ctx context.Context, body []byte) (status int, answer []byte, err error) {
-		roots, err := readBundle(in.etc.Certificates)
+		roots, err := readBundle(s.Certificates)
 		if err != nil {
 			return 0, nil, err
 		}
 		var said broker.TokenAnswer
-		err = askProgram(ctx, broker.TokensWord, broker.TokenRequest{
-			Address: login.TokenEndpoint, Agent: "claudebox/" + in.caller.Version, Body: body,
-			Roots: roots, Proxies: in.secrets.hello.Proxies,
+		err = aside.AskHelper(ctx, broker.TokensWord, broker.TokenRequest{
+			Address: login.TokenEndpoint, Agent: "claudebox/" + version, Body: body,
+			Roots: roots, Proxies: s.hello.Proxies,
 		}, &said)
 		return said.Status, said.Body, err
 	}
@@ -167,7 +174,7 @@ func (w *inHelper) SetLogin(access, scope string) {
 // secretKeeper does for the broker what only this process can, as its [broker.Keeper].
 type secretKeeper struct {
 	instance *state.Instance
-	*refusals
+	*Refusals
 	events *live.Events
 }
 
@@ -178,7 +185,7 @@ func (k secretKeeper) Used(u broker.Use) {
 
 // Report counts a refusal, and tells it.
 func (k secretKeeper) Report(r broker.Refusal) {
-	k.refusals.Report(r)
+	k.Refusals.Report(r)
 	k.events.Add(live.Event{Kind: live.Stopped, What: cmp.Or(r.Secret, "a request"), Why: r.Host + ": " + r.Why})
 }
 
@@ -207,8 +214,8 @@ func (k secretKeeper) Forget() {
 	}
 }
 
-// refusals are what a broker refused, and how often.
-type refusals struct {
+// Refusals are what a broker refused, and how often.
+type Refusals struct {
 	mu   sync.Mutex
 	list []refusal // each once: the same secret, host and reason
 	more int       // that are in no list
@@ -220,7 +227,7 @@ type refusal struct {
 }
 
 // Report counts a refusal. It keeps at most 50 different ones.
-func (n *refusals) Report(r broker.Refusal) {
+func (n *Refusals) Report(r broker.Refusal) {
 	const most = 50
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -234,8 +241,8 @@ func (n *refusals) Report(r broker.Refusal) {
 	}
 }
 
-// count is how often something was refused.
-func (n *refusals) count() int {
+// Count is how often something was refused.
+func (n *Refusals) Count() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	total := n.more
@@ -245,8 +252,8 @@ func (n *refusals) count() int {
 	return total
 }
 
-// told returns the lines for a person about what was refused.
-func (n *refusals) told() (lines []string) {
+// Told returns the lines for a person about what was refused.
+func (n *Refusals) Told() (lines []string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, r := range n.list {
@@ -254,7 +261,7 @@ func (n *refusals) told() (lines []string) {
 		if r.Secret != "" {
 			what = "the placeholder of " + r.Secret
 		}
-		text := what + " was sent to " + r.Host + escaped(r.Path) + ", " + r.Why + ": stopped"
+		text := what + " was sent to " + r.Host + diag.ASCII(r.Path) + ", " + r.Why + ": stopped"
 		if r.Host == "" {
 			text = r.Why
 		}

@@ -1,4 +1,4 @@
-package session
+package modes
 
 import (
 	"bytes"
@@ -32,7 +32,7 @@ func TestModesOfWhatIsMountedInAFolderAreGivenBackAndNeedNoDescriptors(t *testin
 		l.Mounts = append(l.Mounts, launch.Mount{Kind: plan.Bind, Source: dir})
 	}
 	before := open()
-	modes := noteModes(l)
+	modes := Note(l)
 	if more := open() - before; len(modes) != many+2 || more > 4 {
 		t.Errorf("%d modes, %d more descriptors", len(modes), more)
 	}
@@ -43,7 +43,7 @@ func TestModesOfWhatIsMountedInAFolderAreGivenBackAndNeedNoDescriptors(t *testin
 		}
 	}
 	var said bytes.Buffer
-	mendModes(modes, &said)
+	Mend(modes, &said)
 	for dir := range changed {
 		if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o755 || said.Len() > 0 {
 			t.Errorf("%s: %v, %v; %s", dir, info, err, &said)

@@ -1,4 +1,4 @@
-package session
+package planning
 
 import (
 	"fmt"
@@ -9,6 +9,7 @@ import (
 	"claudebox/internal/diag"
 	"claudebox/internal/diag/layout"
 	"claudebox/internal/host"
+	"claudebox/internal/linux/pathname"
 	"claudebox/internal/plan"
 	"claudebox/internal/profile"
 	"claudebox/internal/profile/grant"
@@ -19,39 +20,39 @@ import (
 
 // overlay lays the project's own profile over that of the plan: what narrows the sandbox always counts, the rest only
 // as far as the user allowed it. In a project without one this costs one system call.
-func (p planner) overlay(base planned) (planned, error) {
-	file, err := projectFile(p.Facts, base.plan.Project)
+func (p Planner) overlay(base Planned) (Planned, error) {
+	file, err := projectFile(p.Facts, base.Plan.Project)
 	if err != nil || file == nil {
 		return base, err
 	}
-	if p.options.Plan != "" {
-		base.remarks = append(base.remarks, file.Name()+" does not count: --plan launches exactly its plan")
+	if p.Options.Plan != "" {
+		base.Remarks = append(base.Remarks, file.Name()+" does not count: --plan launches exactly its plan")
 		return base, nil
 	}
-	verdict, err := trustStore(p.call).Find(file.Path)
+	verdict, err := TrustStore(p.Call).Find(file.Path)
 	if err != nil {
-		diag.Print(p.caller.Stderr, err)
+		diag.Print(p.Caller.Stderr, err)
 	}
 	if verdict.On(*file) && !verdict.Allowed {
-		base.remarks = append(base.remarks, file.Name()+" does not count: you denied it")
+		base.Remarks = append(base.Remarks, file.Name()+" does not count: you denied it")
 		return base, nil
 	}
-	made, err := p.makeOver(base.plan, *file, verdict)
-	made.ownFiles = append(base.ownFiles, made.ownFiles...)
+	made, err := p.makeOver(base.Plan, *file, verdict)
+	made.OwnFiles = append(base.OwnFiles, made.OwnFiles...)
 	return made, err
 }
 
 // makeOver makes the plan of the user's profile with the project's laid over it. The flags are applied first: the
 // project's profile is compared with what they leave of the user's.
-func (p planner) makeOver(under plan.Plan, file trust.File, verdict trust.Verdict) (planned, error) {
-	ref, at := p.ref(), place(p.Facts, file)
-	for _, word := range slices.Concat(p.options.MountRO, p.options.MountRW) {
-		_, inside := sides(word)
-		at.Mounted = append(at.Mounted, p.absolute(inside))
+func (p Planner) makeOver(under plan.Plan, file trust.File, verdict trust.Verdict) (Planned, error) {
+	ref, at := p.Ref(), Place(p.Facts, file)
+	for _, word := range slices.Concat(p.Options.MountRO, p.Options.MountRW) {
+		_, inside := pathname.Sides(word)
+		at.Mounted = append(at.Mounted, p.Facts.Absolute(inside))
 	}
 	var flags []string // that change what the project's profile is judged by
-	if p.options.Network != "" {
-		flags = []string{"--network " + p.options.Network}
+	if p.Options.Network != "" {
+		flags = []string{"--network " + p.Options.Network}
 	}
 	cache := p.cache(ref, fmt.Sprintf("%q %q", flags, at.Mounted), file.Path, file.SHA256(),
 		fmt.Sprint(verdict.Allowed && verdict.On(file)), fmt.Sprintf("%q %q", verdict.Changes, verdict.Widens))
@@ -67,7 +68,7 @@ func (p planner) makeOver(under plan.Plan, file trust.File, verdict trust.Verdic
 			return base, nil, diag.Errorf("lay "+file.Path+" over profile "+under.Profile,
 				"name a profile with -P, or `claudebox deny`", "its plan was made of other files than there are now")
 		}
-		base, asked = base.WithTier(p.options.Network), asked.WithTier(p.options.Network)
+		base, asked = base.WithTier(p.Options.Network), asked.WithTier(p.Options.Network)
 		base, left = verdict.Decide(file, base, asked, at)
 		// the warnings on other files were printed before
 		warnings = slices.DeleteFunc(warnings, func(w diag.Problem) bool { return w.File != shown })
@@ -81,7 +82,7 @@ func (p planner) makeOver(under plan.Plan, file trust.File, verdict trust.Verdic
 		if verdict.Allowed && verdict.On(file) {
 			counts = " counts, as you allowed it"
 		}
-		made.remarks = []string{file.Name() + counts}
+		made.Remarks = []string{file.Name() + counts}
 	}
 	return made, err
 }
@@ -123,14 +124,14 @@ func projectFile(f host.Facts, kind string) (file *trust.File, err error) {
 	return trust.Read(root)
 }
 
-// place returns the folders that paths in a project's profile are relative to.
-func place(f host.Facts, file trust.File) grant.Place {
+// Place returns the folders that paths in a project's profile are relative to.
+func Place(f host.Facts, file trust.File) grant.Place {
 	return grant.Place{Home: f.Home, Project: file.Root}
 }
 
-// trustStore returns where the user's verdicts on projects' profiles are kept.
-func trustStore(c call) trust.Store {
-	return trust.Store{Dir: filepath.Join(c.folders.Home, "trusted"), UID: c.Facts.UID}
+// TrustStore returns where the user's verdicts on projects' profiles are kept.
+func TrustStore(c Call) trust.Store {
+	return trust.Store{Dir: filepath.Join(c.Folders.Home, "trusted"), UID: c.Facts.UID}
 }
 
 // Asked is a project's own profile that its user is asked to judge.
@@ -143,11 +144,11 @@ type Asked struct {
 // ProjectFile finds the project's own profile for the user to judge. With
 // unread its content is not parsed: a file that is denied may be faulty.
 func ProjectFile(c Caller, o Options, unread bool) (Asked, diag.Problems, error) {
-	call, own, err := lookUpProfile(c, o)
+	call, own, err := LookUpProfile(c, o)
 	if err != nil {
 		return Asked{}, nil, err
 	}
-	a, files := Asked{Store: trustStore(call)}, call.files()
+	a, files := Asked{Store: TrustStore(call)}, call.Files()
 	file, err := projectFile(call.Facts, own.Project)
 	if err != nil {
 		return a, nil, err
@@ -160,11 +161,11 @@ func ProjectFile(c Caller, o Options, unread bool) (Asked, diag.Problems, error)
 	if unread {
 		return a, nil, nil
 	}
-	base, asked, warnings, err := profile.LoadOver(call.ref(), files.Shown(file.Path), file.Source, files)
+	base, asked, warnings, err := profile.LoadOver(call.Ref(), files.Shown(file.Path), file.Source, files)
 	if err != nil {
 		return a, warnings, err
 	}
-	_, a.Widens = grant.Narrow(base.WithTier(o.Network), asked.WithTier(o.Network), place(call.Facts, *file))
+	_, a.Widens = grant.Narrow(base.WithTier(o.Network), asked.WithTier(o.Network), Place(call.Facts, *file))
 	return a, warnings, nil
 }
 

@@ -1,7 +1,6 @@
-package session
+package networking
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,13 +10,12 @@ import (
 	"testing"
 	"time"
 
-	"claudebox/internal/linux/beneath"
+	"claudebox/internal/host"
 	"claudebox/internal/network/helper"
 	"claudebox/internal/network/policy"
 	"claudebox/internal/plan"
 	"claudebox/internal/profile"
 	"claudebox/internal/sandbox/launch"
-	"claudebox/internal/workspace/aftermath"
 )
 
 // F8: what a sandbox wrote is told in printable ASCII.
@@ -27,7 +25,7 @@ func TestWhatIsToldOfTheNetworkIsPrintable(t *testing.T) {
 		Refused: []helper.Refused{{What: "evil\r.test", Why: "not on the list of hosts", Count: 3}},
 		More:    7,
 	}}
-	got := strings.Join(networkLines(s, ""), "\n")
+	got := strings.Join(Lines(s, ""), "\n")
 	for _, want := range []string{
 		"started again, 1 times", "network: good.test (1.5 MB sent, 20 B received), a\\x1b[2J.test:80 (0 B sent, 0 B received)", "refused: 3 × evil\\r.test (not on the list of hosts), 7 × others",
 	} {
@@ -68,7 +66,7 @@ func TestALogThatIsAPipeWithoutAReaderIsRefused(t *testing.T) {
 	refused := make(chan error)
 	go func() {
 		l := launch.Launch{Plan: plan.Plan{Network: plan.Network{Tier: profile.TierAllow}}}
-		_, err := new(runningNetwork).open(l, networkPart{log: pipe}, helper.Settings{})
+		_, err := new(Running).Open(l, Part{Log: pipe}, helper.Settings{})
 		refused <- err
 	}()
 	select {
@@ -83,53 +81,8 @@ func TestALogThatIsAPipeWithoutAReaderIsRefused(t *testing.T) {
 
 // A summary that did not come is not one of a session that reached nothing.
 func TestALostSummaryIsTold(t *testing.T) {
-	if got := fmt.Sprint(networkLines(helper.Summary{Lost: true}, "")); got != "[network: the helper did not tell what was reached and refused]" {
+	if got := fmt.Sprint(Lines(helper.Summary{Lost: true}, "")); got != "[network: the helper did not tell what was reached and refused]" {
 		t.Error(got)
-	}
-}
-
-func TestALostSummaryIsInTheReport(t *testing.T) {
-	dir := t.TempDir()
-	folder, err := beneath.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer folder.Close()
-	r := running{
-		Session: &Session{report: report{folder: folder, name: "report"}}, reports: []aftermath.Report{{}},
-		network: runningNetwork{helper: new(helper.Helper), summary: helper.Summary{Lost: true, Restarted: 2}},
-	}
-	r.options.NoReport = true
-	r.announce()
-	var told struct{ Network helper.Summary }
-	text, err := os.ReadFile(filepath.Join(dir, "report"))
-	if err == nil {
-		err = json.Unmarshal(text, &told)
-	}
-	if err != nil || !told.Network.Lost || told.Network.Restarted != 2 {
-		t.Errorf("%v: %s", err, text)
-	}
-}
-
-func TestTheLogIsNamedLikeOtherPathsOfTheCommandLine(t *testing.T) {
-	home := t.TempDir()
-	g := inputs{call: at(home)}
-	g.plan.Network.Tier = profile.TierInet
-	for _, dir := range []string{"/project/logs", "/other"} {
-		if err := os.MkdirAll(home+dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
-	g.project.Path = home + "/other"
-	for name, want := range map[string]string{"~/x": "/x", "logs/x": "/project/logs/x", "../x": "/x"} {
-		g.options.NetworkLog = name
-		if made, err := networkOf(g); err != nil || made.log != home+want {
-			t.Errorf("%s: %q, %v", name, made.log, err)
-		}
-	}
-	g.options.NetworkLog = "~/other/x"
-	if _, err := networkOf(g); err == nil || !strings.Contains(err.Error(), "can change what is in the project") {
-		t.Errorf("in the project: %v", err)
 	}
 }
 
@@ -153,42 +106,46 @@ func TestWhatCanBeListedOfARefusal(t *testing.T) {
 		r.Refused = append(r.Refused, helper.Refused{What: what, Why: policy.NotListed, Count: 1})
 	}
 	r.Refused = append(r.Refused, helper.Refused{What: "h.test:443", Why: "private", Count: 9})
-	if got := fmt.Sprint(unlisted(r)); got != "[a.test b.test:22 c.test]" {
+	if got := fmt.Sprint(Unlisted(r)); got != "[a.test b.test:22 c.test]" {
 		t.Errorf("got %s", got)
 	}
 }
 
-// The remedy for a refused host works as it is written.
-func TestTheRemedyForARefusedHostNamesTheProfile(t *testing.T) {
-	for name, tc := range map[string]struct {
-		options Options
-		want    string
-	}{
-		"the usual profile":   {Options{}, "`claudebox allow-host a.test`"},
-		"another":             {Options{Profile: "my own.yaml"}, "`claudebox allow-host a.test -P 'my own.yaml'`"},
-		"a tier by a flag":    {Options{Network: "allow"}, ""},
-		"a plan that is kept": {Options{Plan: "plan.json"}, ""},
-	} {
-		if got := (call{options: tc.options}).AllowHost("a.test"); got != tc.want {
-			t.Errorf("%s: got %q, want %q", name, got, tc.want)
+func TestTheLogIsNamedLikeOtherPathsOfTheCommandLine(t *testing.T) {
+	home := t.TempDir()
+	r := Request{Facts: host.Facts{Home: home, Cwd: home + "/project"}, Project: home + "/other"}
+	r.Plan.Network.Tier = profile.TierInet
+	for _, dir := range []string{"/project/logs", "/other"} {
+		if err := os.MkdirAll(home+dir, 0o700); err != nil {
+			t.Fatal(err)
 		}
+	}
+	for name, want := range map[string]string{"~/x": "/x", "logs/x": "/project/logs/x", "../x": "/x"} {
+		r.Log = name
+		if made, err := Of(r); err != nil || made.Log != home+want {
+			t.Errorf("%s: %q, %v", name, made.Log, err)
+		}
+	}
+	r.Log = "~/other/x"
+	if _, err := Of(r); err == nil || !strings.Contains(err.Error(), "can change what is in the project") {
+		t.Errorf("in the project: %v", err)
 	}
 }
 
 // In tier full no port can have another number outside.
 func TestAPortIsNotMovedInTierFull(t *testing.T) {
-	var in inputs
-	in.plan.Network = plan.Network{Tier: profile.TierFull, In: []int{13000}}
-	in.options.Publish = []string{"18080:13000"}
-	if _, err := networkOf(in); err == nil || !strings.Contains(err.Error(), "port 13000 inside is this machine's") {
+	var r Request
+	r.Plan.Network = plan.Network{Tier: profile.TierFull, In: []int{13000}}
+	r.Publish = []string{"18080:13000"}
+	if _, err := Of(r); err == nil || !strings.Contains(err.Error(), "port 13000 inside is this machine's") {
 		t.Errorf("got %v", err)
 	}
-	in.options.Publish = []string{"13000"}
-	if _, err := networkOf(in); err != nil {
+	r.Publish = []string{"13000"}
+	if _, err := Of(r); err != nil {
 		t.Error(err)
 	}
-	in.plan.Network.Tier, in.options.Publish = profile.TierNone, []string{"18080:13000"}
-	made, err := networkOf(in)
+	r.Plan.Network.Tier, r.Publish = profile.TierNone, []string{"18080:13000"}
+	made, err := Of(r)
 	if err != nil || !slices.Equal(made.Warnings, []string{"127.0.0.1:18080 and [::1]:18080 lead to port 13000 inside"}) {
 		t.Errorf("got %q, %v", made.Warnings, err)
 	}

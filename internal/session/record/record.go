@@ -1,29 +1,30 @@
-package session
+// Package record writes what happens in a session to a file, for --record.
+package record
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"claudebox/internal/diag"
-	"claudebox/internal/linux/pathname"
 	"claudebox/internal/linux/proctree"
-	"claudebox/internal/plan"
+	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/secret/leak"
 	"claudebox/internal/session/live"
+	"claudebox/internal/session/logfile"
+	"claudebox/internal/workspace/aftermath"
 )
 
-// recorder writes --record: what happens in the session, a line of JSON for each. The zero value writes nothing.
-type recorder struct {
+// Recorder writes what happens in a session, a line of JSON for each. A nil one writes nothing.
+type Recorder struct {
+	name    string
 	file    *os.File
 	secrets []string // values that are not written
 
@@ -53,46 +54,30 @@ const (
 	longestLine   = 16 << 10
 )
 
-// openRecord opens the file of --record. It refuses that file, and the one of --network-log, in what the agent may
-// write to.
-func (r *running) openRecord() error {
-	err := cmp.Or(r.judgeLog("network log", r.options.NetworkLog), r.judgeLog("record", r.options.Record))
-	if r.options.Record == "" || err != nil {
-		return err
+// Open opens the file of --record; an empty name is none. Secrets that the launch lets in are not written.
+func Open(name, project string, l launch.Launch) (*Recorder, error) {
+	if name == "" {
+		return nil, nil
 	}
-	file, err := logFile("record", r.absolute(r.options.Record), r.project.Path)
+	at, err := logfile.Path("record", name, project)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if r.record.file, err = openLog("record", file); err != nil {
-		return err
+	c := &Recorder{name: name}
+	if c.file, err = logfile.Open("record", at); err != nil {
+		return nil, err
 	}
-	for _, v := range r.Launch.Env {
+	for _, v := range l.Env {
 		if v.Value != "" && v.Masked() != v.Value {
-			r.record.secrets = append(r.record.secrets, v.Value)
+			c.secrets = append(c.secrets, v.Value)
 		}
 	}
-	return nil
+	return c, nil
 }
 
-// judgeLog refuses a log, if there is one, in what the agent may write to: it could write there, too.
-func (r *running) judgeLog(what, file string) error {
-	if file == "" {
-		return nil
-	}
-	file = r.absolute(file)
-	for _, m := range r.Launch.Mounts {
-		if m.Kind == plan.Bind && pathname.Below(canonical(filepath.Dir(file)), canonical(m.Source)) {
-			return diag.Errorf("write the "+what+" "+file, "write it to a place that the agent cannot write to",
-				"the agent can change what is in %s (%s)", diag.Name(m.Source), m.Why)
-		}
-	}
-	return nil
-}
-
-// begin records what happens from now on. init is process 1 inside.
-func (c *recorder) begin(init int, events *live.Events, refresh func()) {
-	if c.file == nil {
+// Begin records what happens from now on. init is process 1 inside.
+func (c *Recorder) Begin(init int, events *live.Events, refresh func()) {
+	if c == nil {
 		return
 	}
 	c.ended = make(chan struct{})
@@ -121,7 +106,7 @@ func (c *recorder) begin(init int, events *live.Events, refresh func()) {
 }
 
 // look records the programs inside that are not known yet. known has the command line of each process.
-func (c *recorder) look(init int, known map[int][]byte) {
+func (c *Recorder) look(init int, known map[int][]byte) {
 	all := proctree.All(init)
 	for pid := range known {
 		if !slices.Contains(all, pid) {
@@ -155,7 +140,7 @@ func commandLine(pid int) ([]byte, error) {
 }
 
 // masked returns the first words of a command line, without what looks like a secret.
-func (c *recorder) masked(words []string) (list []string) {
+func (c *Recorder) masked(words []string) (list []string) {
 	for _, word := range words[:min(len(words), firstWords)] {
 		has := func(secret string) bool { return strings.Contains(word, secret) }
 		if slices.ContainsFunc(c.secrets, has) || leak.Text(word) != "" {
@@ -170,7 +155,7 @@ func (c *recorder) masked(words []string) (list []string) {
 }
 
 // write writes a line.
-func (c *recorder) write(line recorded) {
+func (c *Recorder) write(line recorded) {
 	text, err := json.Marshal(line)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -188,18 +173,17 @@ func (c *recorder) write(line recorded) {
 	c.failed = err
 }
 
-// endRecord ends the record after the events, with what the session changed.
-func (r *running) endRecord() {
-	c := &r.record
-	if c.file == nil {
-		return
+// End ends the record after the events, with what the session changed.
+func (c *Recorder) End(events *live.Events, reports []aftermath.Report) error {
+	if c == nil {
+		return nil
 	}
-	r.events.End()
+	events.End()
 	if c.ended != nil {
 		close(c.ended)
 		c.both.Wait()
 	}
-	for _, report := range r.reports {
+	for _, report := range reports {
 		for _, change := range report.Changes {
 			why := change.Change + ": " + change.Means
 			c.write(recorded{Event: live.Event{Time: time.Now(), Kind: changed, What: change.Path, Why: why}})
@@ -207,10 +191,10 @@ func (r *running) endRecord() {
 	}
 	c.write(recorded{Event: live.Event{Time: time.Now(), Kind: live.Ended}})
 	if err := errors.Join(c.failed, c.file.Close()); err != nil {
-		diag.Print(r.caller.Stderr, &diag.Error{
-			Op: "write the record " + r.options.Record, Err: err,
+		return &diag.Error{
+			Op: "write the record " + c.name, Err: err,
 			Remedy: "make room there; this session's record is not complete",
-		})
+		}
 	}
-	c.file = nil
+	return nil
 }

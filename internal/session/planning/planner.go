@@ -1,4 +1,4 @@
-package session
+package planning
 
 import (
 	"context"
@@ -19,32 +19,33 @@ import (
 	"claudebox/internal/plan/resolve"
 	"claudebox/internal/profile"
 	"claudebox/internal/profile/profiledir"
+	"claudebox/internal/session/networking"
 	"claudebox/internal/ui/progress"
 )
 
-// planner finds or makes the plan of a launch. The keeper protects the plan's store paths from garbage collection.
-type planner struct {
-	call
-	keeper *keeper
+// Planner finds or makes the plan of a launch. The keeper protects the plan's store paths from garbage collection.
+type Planner struct {
+	Call
+	Keeper *Keeper
 }
 
-// planned is the plan of a launch, with facts that are not in the plan itself.
-type planned struct {
-	plan     plan.Plan
-	ownFiles []string // profiles and plans that claudebox obeys: they say what the next sandbox may do
-	missing  []string // packages that are not in the store yet, if nothing may be fetched
-	remarks  []string // for the user, on the project's own profile
+// Planned is the plan of a launch, with facts that are not in the plan itself.
+type Planned struct {
+	Plan     plan.Plan
+	OwnFiles []string // profiles and plans that claudebox obeys: they say what the next sandbox may do
+	Missing  []string // packages that are not in the store yet, if nothing may be fetched
+	Remarks  []string // for the user, on the project's own profile
 
-	// tools are the manifest's, by their names: what runs on this host is claudebox's own, whatever a plan file says.
-	tools map[string]string
+	// Tools are the manifest's, by their names: what runs on this host is claudebox's own, whatever a plan file says.
+	Tools map[string]string
 }
 
-// plan returns the plan of a launch: the file of --plan, a plan that a Nix module made, or one made now from the
+// Plan returns the plan of a launch: the file of --plan, a plan that a Nix module made, or one made now from the
 // user's profile. The project's own profile and the flags are applied to it.
-func (p planner) plan() (found planned, err error) {
-	ref, file := p.ref(), p.options.Plan
+func (p Planner) Plan() (found Planned, err error) {
+	ref, file := p.Ref(), p.Options.Plan
 	if file == "" {
-		file = p.files().Plan(ref)
+		file = p.Files().Plan(ref)
 	}
 	if file != "" {
 		found, err = p.read(file)
@@ -57,64 +58,62 @@ func (p planner) plan() (found planned, err error) {
 		found, err = p.overlay(found)
 	}
 	if err != nil {
-		return planned{}, err
+		return Planned{}, err
 	}
-	found.ownFiles = append(namedFiles(p.call), found.ownFiles...)
-	if p.options.Network != "" {
-		found.plan = found.plan.WithTier(p.options.Network)
+	found.OwnFiles = append(namedFiles(p.Call), found.OwnFiles...)
+	if p.Options.Network != "" {
+		found.Plan = found.Plan.WithTier(p.Options.Network)
 	}
-	found.plan = tierOnBranch(p.options, found.plan)
-	ports, err := parsePublish(p.options.Publish)
+	found.Plan = tierOnBranch(p.Options, found.Plan)
+	ports, err := networking.ParsePublish(p.Options.Publish)
 	for _, port := range ports {
-		found.plan = found.plan.WithPorts(int(port.Inside))
+		found.Plan = found.Plan.WithPorts(int(port.Inside))
 	}
 	return found, err
 }
 
-// lookUpProfile loads the profile that the options ask for. It is for callers that start nothing.
-func lookUpProfile(c Caller, o Options) (asked call, prof profile.Profile, err error) {
-	if asked, err = newCall(c, o, looking); err == nil {
-		prof, _, err = profile.Load(asked.ref(), asked.files())
+// Plan makes a plan, and no launch. It neither opens the project nor looks for the agent, so it works in a Nix
+// build, too. It refuses --mount-ro and --mount-rw, which belong to a launch, not to a plan.
+func Plan(c Caller, o Options, why Purpose) (plan.Plan, error) {
+	asked, err := NewCall(c, o, why)
+	if err != nil {
+		return plan.Plan{}, err
+	}
+	if len(o.MountRO)+len(o.MountRW) > 0 {
+		return plan.Plan{}, diag.Errorf("make a plan", "name the folder in the profile's `mounts`",
+			"--mount-ro and --mount-rw stand in no plan")
+	}
+	k := &Keeper{Call: asked}
+	found, err := Planner{asked, k}.Plan()
+	if !why.Look {
+		k.WriteNow()
+	}
+	return found.Plan, errors.Join(err, k.Close())
+}
+
+// LookUpProfile loads the profile that the options ask for. It is for callers that start nothing.
+func LookUpProfile(c Caller, o Options) (asked Call, prof profile.Profile, err error) {
+	if asked, err = NewCall(c, o, Looking); err == nil {
+		prof, _, err = profile.Load(asked.Ref(), asked.Files())
 	}
 	return asked, prof, err
 }
 
 // namedFiles lists the files, of a profile and a plan, that the call names by their paths.
-func namedFiles(c call) (list []string) {
-	if profile.IsFile(c.ref()) {
-		list = append(list, c.files().Absolute(c.ref(), diag.Position{}))
+func namedFiles(c Call) (list []string) {
+	if profile.IsFile(c.Ref()) {
+		list = append(list, c.Files().Absolute(c.Ref(), diag.Position{}))
 	}
-	if c.options.Plan != "" {
-		list = append(list, c.files().Absolute(c.options.Plan, diag.Position{}))
+	if c.Options.Plan != "" {
+		list = append(list, c.Files().Absolute(c.Options.Plan, diag.Position{}))
 	}
 	return list
-}
-
-// judge returns an error if --network names an unknown tier, or if one flag would silently take the place of another,
-// which could be the narrower wish.
-func (o Options) judge() error {
-	if o.Plan != "" && o.Profile != "" {
-		return diag.Errorf("launch by --plan "+o.Plan+" and --profile "+o.Profile,
-			"leave one of them out; a plan is made by a profile with `claudebox plan --pinned -P "+o.Profile+"`",
-			"a plan says all that a profile does, so only one of them could count")
-	}
-	if o.Branch == "" && (o.From != "" || o.WithChanges || len(o.With) > 0) {
-		return diag.Errorf("read --from, --with and --with-changes", "name the branch with --branch", "there is none")
-	}
-	if o.Branch != "" && o.NoBranch {
-		return diag.Errorf("read --branch and --no-branch", "leave one of them out", "only one of them could count")
-	}
-	switch o.Network {
-	case "", profile.TierFull, profile.TierInet, profile.TierAllow, profile.TierNone:
-		return nil
-	}
-	return diag.Errorf("read --network", "use full, inet, allow or none", "there is no tier %q", o.Network)
 }
 
 // read reads a plan file, checks that it is for this machine, and has the keeper fetch and protect its store paths.
 // With [Purpose.Look] it fetches nothing, and lists what is missing. A file that has not changed since the last time
 // is not decoded again.
-func (p planner) read(file string) (planned, error) {
+func (p Planner) read(file string) (Planned, error) {
 	cache := p.cache("plan file", file)
 	kept, found := cache.Find()
 	if !found {
@@ -122,22 +121,22 @@ func (p planner) read(file string) (planned, error) {
 		seen.Add(file)
 		var err error
 		if kept.Plan, err = decodePlan(file); err != nil {
-			return planned{}, err
+			return Planned{}, err
 		}
-		p.keeper.writeLater(func() { cache.Keep(kept.Plan, nil, seen) })
+		p.Keeper.WriteLater(func() { cache.Keep(kept.Plan, nil, seen) })
 	}
-	manifest, err := readManifest(p.caller.Manifest)
+	manifest, err := ReadManifest(p.Caller.Manifest)
 	if err != nil {
-		return planned{}, err
+		return Planned{}, err
 	}
-	read := planned{plan: kept.Plan, tools: manifest.Tools}
-	if p.why.Look {
-		read.missing = namesOf(read.plan, absent(read.plan.Roots()))
-		if !p.why.Ask {
+	read := Planned{Plan: kept.Plan, Tools: manifest.Tools}
+	if p.Purpose.Look {
+		read.Missing = namesOf(read.Plan, absent(read.Plan.Roots()))
+		if !p.Purpose.Ask {
 			return read, nil
 		}
 	}
-	return read, p.keeper.holdFile(file, read.plan)
+	return read, p.Keeper.holdFile(file, read.Plan)
 }
 
 // decodePlan reads a plan file. It returns an error if the plan is for another kind of machine.
@@ -159,46 +158,46 @@ func decodePlan(file string) (plan.Plan, error) {
 }
 
 // make returns the plan from the cache if it is still valid, else one made from the profile that load returns.
-func (p planner) make(cache plancache.Cache,
+func (p Planner) make(cache plancache.Cache,
 	load func(profiledir.Files) (profile.Profile, diag.Problems, error),
-) (planned, error) {
-	if kept, found := cache.Find(); found && p.keeper.holdRoots(cache.File(), kept.Roots) {
-		return planned{plan: kept.Plan, tools: kept.Plan.Tools(), ownFiles: filesOf(kept.Inputs)}, nil
+) (Planned, error) {
+	if kept, found := cache.Find(); found && p.Keeper.holdRoots(cache.File(), kept.Roots) {
+		return Planned{Plan: kept.Plan, Tools: kept.Plan.Tools(), OwnFiles: filesOf(kept.Inputs)}, nil
 	}
-	files, seen := p.files(), plancache.FileStates{}
+	files, seen := p.Files(), plancache.FileStates{}
 	files.Seen = seen.Add
-	seen.Add(p.caller.Manifest)
+	seen.Add(p.Caller.Manifest)
 	prof, warnings, err := load(files)
 	if err != nil {
-		return planned{}, err
+		return Planned{}, err
 	}
-	diag.Warn(p.caller.Stderr, warnings...)
+	diag.Warn(p.Caller.Stderr, warnings...)
 	made, paths, err := p.planOf(prof)
-	made.ownFiles = filesOf(seen)
-	if err == nil && !p.why.Look && len(warnings) == 0 {
-		p.keeper.writeLater(func() { p.keeper.keepPlan(cache, made.plan, paths, seen) })
+	made.OwnFiles = filesOf(seen)
+	if err == nil && !p.Purpose.Look && len(warnings) == 0 {
+		p.Keeper.WriteLater(func() { p.Keeper.keepPlan(cache, made.Plan, paths, seen) })
 	}
 	return made, err
 }
 
 // planOf makes the plan of a profile. paths are the plan's store paths that are not claudebox's own: until roots are
 // made for them, only this session's connection to the daemon protects them from garbage collection.
-func (p planner) planOf(prof profile.Profile) (made planned, paths []string, err error) {
-	manifest, err := readManifest(p.caller.Manifest)
+func (p Planner) planOf(prof profile.Profile) (made Planned, paths []string, err error) {
+	manifest, err := ReadManifest(p.Caller.Manifest)
 	if err != nil {
-		return planned{}, nil, err
+		return Planned{}, nil, err
 	}
 	var res resolve.Resolution
-	err = p.keeper.waiting(func(ctx context.Context, _ *progress.Line) (err error) {
+	err = p.Keeper.waiting(func(ctx context.Context, _ *progress.Line) (err error) {
 		res, err = p.resolve(ctx, manifest, prof)
 		return err
 	})
 	if err != nil {
-		return planned{}, nil, err
+		return Planned{}, nil, err
 	}
-	made.missing = res.Missing
-	made.tools = res.Tools
-	made.plan, err = plan.Build(prof, res)
+	made.Missing = res.Missing
+	made.Tools = res.Tools
+	made.Plan, err = plan.Build(prof, res)
 	return made, beyondManifest(manifest, res), err
 }
 
@@ -208,12 +207,12 @@ func CheckPackages(c Caller, prof profile.Profile) error {
 	if _, err := os.Stat(c.Manifest); err != nil {
 		return nil //nolint:nilerr // the manifest says which nixpkgs to look in
 	}
-	asked, err := newCall(c, Options{}, Purpose{Look: true, Keep: true})
+	asked, err := NewCall(c, Options{}, Purpose{Look: true, Keep: true})
 	if err != nil {
 		return err
 	}
-	k := &keeper{call: asked}
-	_, _, err = planner{asked, k}.planOf(prof)
+	k := &Keeper{Call: asked}
+	_, _, err = Planner{asked, k}.planOf(prof)
 	return errors.Join(err, k.Close())
 }
 
@@ -230,18 +229,18 @@ func filesOf(made plancache.FileStates) []string {
 
 // cache returns the place of a plan in the cache. Its key is made of inputs, which say what the plan is made of, and of
 // everything that decides which files are read then.
-func (p planner) cache(inputs ...string) plancache.Cache {
+func (p Planner) cache(inputs ...string) plancache.Cache {
 	f := p.Facts
-	inputs = slices.Concat(inputs, []string{p.caller.Version, p.caller.Manifest, f.Cwd, f.Home}, p.folders.Search())
+	inputs = slices.Concat(inputs, []string{p.Caller.Version, p.Caller.Manifest, f.Cwd, f.Home}, p.Folders.Search())
 	for _, name := range nixVariables {
 		inputs = append(inputs, f.Env.Value(name, ""))
 	}
-	return plancache.For(filepath.Join(p.folders.Home, "plan-cache"), f.UID, p.build, inputs...)
+	return plancache.For(filepath.Join(p.Folders.Home, "plan-cache"), f.UID, p.Build, inputs...)
 }
 
-// readManifest reads the manifest, which Nix wrote when it built claudebox: the store paths of tools and packages.
+// ReadManifest reads the manifest, which Nix wrote when it built claudebox: the store paths of tools and packages.
 // Without it there is no shell and no tool to give to a sandbox.
-func readManifest(file string) (*resolve.Manifest, error) {
+func ReadManifest(file string) (*resolve.Manifest, error) {
 	f, err := os.Open(file)
 	if err != nil {
 		return nil, diag.Errorf("read claudebox's manifest",
@@ -253,13 +252,13 @@ func readManifest(file string) (*resolve.Manifest, error) {
 
 // resolve finds the store paths of a profile's packages, and fetches or builds what is missing unless this is only a
 // look. If the sandbox is to see no more of the store than it needs, the resolution has that closure, too.
-func (p planner) resolve(ctx context.Context, m *resolve.Manifest, prof profile.Profile) (resolve.Resolution, error) {
-	store, cache := p.keeper.store(), filepath.Join(p.folders.Cache, "resolve")
+func (p Planner) resolve(ctx context.Context, m *resolve.Manifest, prof profile.Profile) (resolve.Resolution, error) {
+	store, cache := p.Keeper.Store(), filepath.Join(p.Folders.Cache, "resolve")
 	var foresees resolve.Store
-	if p.why.Ask {
+	if p.Purpose.Ask {
 		foresees = foresight{store}
 	}
-	if p.why.Dry {
+	if p.Purpose.Dry {
 		cache = ""
 	}
 	evaluator := nixeval.Evaluator{Program: instantiate(m.Tools)}
@@ -269,12 +268,12 @@ func (p planner) resolve(ctx context.Context, m *resolve.Manifest, prof profile.
 		}
 	}
 	system := nixSystem()
-	if p.why.Keep {
+	if p.Purpose.Keep {
 		system = "" // the manifest's: the plan may be for another kind of machine
 	}
 	res, err := resolve.Packages(ctx, resolve.Request{
 		Manifest: m, System: system, Packages: prof.Packages, Toolbox: prof.Toolbox, Nixpkgs: prof.Nixpkgs,
-		Store: store, Evaluator: evaluator, Cache: cache, DryRun: p.why.Look, Foresees: foresees,
+		Store: store, Evaluator: evaluator, Cache: cache, DryRun: p.Purpose.Look, Foresees: foresees,
 	})
 	if prof.Nix.Daemon == profile.DaemonOff {
 		res.Nixpkgs.Path = "" // the packages are resolved by now, and nothing inside reads the source
@@ -283,7 +282,7 @@ func (p planner) resolve(ctx context.Context, m *resolve.Manifest, prof profile.
 		return res, err
 	}
 	res.Closure, err = m.ClosureOf(res, storePathsOf(prof), func(roots []string) ([]string, error) {
-		return closure(ctx, store, roots)
+		return Closure(ctx, store, roots)
 	})
 	return res, err
 }
@@ -311,8 +310,8 @@ func storePathsOf(prof profile.Profile) []string {
 	return slices.DeleteFunc(paths, isAbsent)
 }
 
-// closure asks the daemon for the closure of roots and returns its paths, sorted.
-func closure(ctx context.Context, store *nixdaemon.Client, roots []string) ([]string, error) {
+// Closure asks the daemon for the closure of roots and returns its paths, sorted.
+func Closure(ctx context.Context, store *nixdaemon.Client, roots []string) ([]string, error) {
 	slices.Sort(roots)
 	infos, err := store.Closure(ctx, slices.Compact(roots))
 	return slices.Sorted(maps.Keys(infos)), err

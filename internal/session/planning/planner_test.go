@@ -1,4 +1,4 @@
-package session
+package planning
 
 import (
 	"io"
@@ -14,14 +14,14 @@ import (
 )
 
 // aCall is a call from a home of its own that looks at what would be.
-func aCall(t *testing.T, o Options) call {
+func aCall(t *testing.T, o Options) Call {
 	t.Helper()
 	home := t.TempDir()
 	facts := host.Facts{Home: home, Cwd: home, UID: os.Getuid()}
 	manifest := keepFile(t, filepath.Join(home, "manifest.json"), []byte(`{"version": 1, "system": "x86_64-linux"}`))
-	return call{
-		Facts: facts, caller: Caller{Stderr: io.Discard, Manifest: manifest}, options: o, why: Purpose{Look: true},
-		folders: profiledir.Folders{Home: filepath.Join(home, ".claudebox"), Config: filepath.Join(home, ".config/claudebox")},
+	return Call{
+		Facts: facts, Caller: Caller{Stderr: io.Discard, Manifest: manifest}, Options: o, Purpose: Purpose{Look: true},
+		Folders: profiledir.Folders{Home: filepath.Join(home, ".claudebox"), Config: filepath.Join(home, ".config/claudebox")},
 	}
 }
 
@@ -43,16 +43,16 @@ func planFor(system string) []byte {
 
 func TestAPlanFileIsFollowedAsTheFlagsChangeIt(t *testing.T) {
 	c := aCall(t, Options{Network: "allow", Publish: []string{"3000"}})
-	c.options.Plan = keepFile(t, filepath.Join(c.Facts.Home, "plan.json"), planFor(nixSystem()))
-	got, err := planner{c, &keeper{call: c}}.plan()
+	c.Options.Plan = keepFile(t, filepath.Join(c.Facts.Home, "plan.json"), planFor(nixSystem()))
+	got, err := Planner{c, &Keeper{Call: c}}.Plan()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.plan.Profile != "p" || got.plan.Network.Tier != "allow" || !slices.Equal(got.plan.Network.In, []int{3000}) {
-		t.Errorf("got %+v", got.plan)
+	if got.Plan.Profile != "p" || got.Plan.Network.Tier != "allow" || !slices.Equal(got.Plan.Network.In, []int{3000}) {
+		t.Errorf("got %+v", got.Plan)
 	}
-	if !slices.Equal(got.ownFiles, []string{c.options.Plan}) {
-		t.Errorf("it was made of %q", got.ownFiles)
+	if !slices.Equal(got.OwnFiles, []string{c.Options.Plan}) {
+		t.Errorf("it was made of %q", got.OwnFiles)
 	}
 }
 
@@ -65,12 +65,12 @@ func TestFlagsOfWhichOneWouldNotCountAreRefused(t *testing.T) {
 		"a tier that is none":  {Options{Network: "wide"}, `there is no tier "wide"`},
 		"a plan and a profile": {Options{Plan: "open.json", Profile: "tight"}, "a plan says all that a profile does"},
 	} {
-		if _, err := newCall(Caller{}, tc.options, looking); err == nil || !strings.Contains(err.Error(), tc.want) {
+		if _, err := NewCall(Caller{}, tc.options, Looking); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: got %v; want %q in it", name, err, tc.want)
 		}
 	}
 	t.Setenv("CLAUDEBOX_HOME", "box")
-	if _, err := newCall(Caller{}, Options{}, looking); err == nil || !strings.Contains(err.Error(), `"box" is relative`) {
+	if _, err := NewCall(Caller{}, Options{}, Looking); err == nil || !strings.Contains(err.Error(), `"box" is relative`) {
 		t.Errorf("a relative CLAUDEBOX_HOME: %v", err)
 	}
 }
@@ -89,11 +89,11 @@ func TestWhatCannotBePlannedIsRefused(t *testing.T) {
 			c := aCall(t, tc.options)
 			keepFile(t, filepath.Join(c.Facts.Home, "other.json"), planFor("pdp11-linux"))
 			usual := keepFile(t, filepath.Join(c.Facts.Home, "plan.json"), planFor(nixSystem()))
-			if c.options.Plan == "" {
-				c.options.Plan = usual
+			if c.Options.Plan == "" {
+				c.Options.Plan = usual
 			}
-			c.options.Plan = c.absolute(c.options.Plan)
-			if _, err := (planner{c, &keeper{call: c}}).plan(); err == nil || !strings.Contains(err.Error(), tc.want) {
+			c.Options.Plan = c.Facts.Absolute(c.Options.Plan)
+			if _, err := (Planner{c, &Keeper{Call: c}}).Plan(); err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("got %v; want %q in it", err, tc.want)
 			}
 		})

@@ -1,4 +1,5 @@
-package session
+// Package streams keeps the files that are claudebox's standard streams from the agent.
+package streams
 
 import (
 	"errors"
@@ -11,10 +12,10 @@ import (
 	"claudebox/internal/diag"
 )
 
-// takeFiles replaces standard input by a copy, and standard output and error by pipes, where they are regular files.
+// Take replaces standard input by a copy, and standard output and error by pipes, where they are regular files.
 // The agent could open the file itself again, through /proc/self/fd: read what was in it, write over that, or change
 // its mode. giveBack undoes it; its error says which output was lost.
-func takeFiles() (giveBack func() error, err error) {
+func Take() (giveBack func() error, err error) {
 	restore, err := copyInput()
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package session
+package planning
 
 import (
 	"cmp"
@@ -20,7 +20,6 @@ import (
 	"claudebox/internal/plan"
 	"claudebox/internal/plan/plancache"
 	"claudebox/internal/plan/resolve"
-	"claudebox/internal/ui/audit"
 	"claudebox/internal/ui/progress"
 )
 
@@ -30,17 +29,17 @@ import (
 // connection to the daemon that resolved it, a set of durable roots, or an
 // open file of a plan that is in the store itself.
 
-// keeper protects store paths from garbage collection while a session lives, and writes the caches that the next
+// Keeper protects store paths from garbage collection while a session lives, and writes the caches that the next
 // launch reads. The caller closes it.
-type keeper struct {
-	call
+type Keeper struct {
+	Call
 	connection *nixdaemon.Client // to the daemon; nil: none was needed yet
 	open       []io.Closer       // roots and open files that protect store paths
-	writes     []func()          // see [keeper.writeLater]
+	writes     []func()          // see [Keeper.WriteLater]
 }
 
 // Close ends the protection of all store paths, but for durable roots.
-func (k *keeper) Close() error {
+func (k *Keeper) Close() error {
 	var err error
 	if k.connection != nil {
 		err = k.connection.Close()
@@ -51,23 +50,23 @@ func (k *keeper) Close() error {
 	return err
 }
 
-// store returns the connection to the Nix daemon. It is made when it is first used, and
+// Store returns the connection to the Nix daemon. It is made when it is first used, and
 // stays open until the end: as long, the daemon protects the paths that it was asked for.
-func (k *keeper) store() *nixdaemon.Client {
+func (k *Keeper) Store() *nixdaemon.Client {
 	if k.connection == nil {
 		k.connection = &nixdaemon.Client{}
-		k.connection.Socket, k.connection.Options.Local = daemon(k.call)
+		k.connection.Socket, k.connection.Options.Local = Daemon(k.Call)
 	}
 	return k.connection
 }
 
-// daemon returns the socket of the host's Nix daemon. If there is none, local is
+// Daemon returns the socket of the host's Nix daemon. If there is none, local is
 // the nix-daemon program, which serves a store that the user owns.
-func daemon(c call) (socket, local string) {
+func Daemon(c Call) (socket, local string) {
 	env := c.Facts.Env
 	socket = nixdaemon.SocketPath(env.Value("NIX_DAEMON_SOCKET_PATH", ""), env.Value("NIX_STATE_DIR", ""))
 	if isAbsent(socket) {
-		if m, err := readManifest(c.caller.Manifest); err == nil {
+		if m, err := ReadManifest(c.Caller.Manifest); err == nil {
 			local = filepath.Join(filepath.Dir(m.Tools[resolve.ToolNix]), "nix-daemon")
 		}
 	}
@@ -75,13 +74,13 @@ func daemon(c call) (socket, local string) {
 }
 
 // roots returns the folder of the roots that outlast a session.
-func (k *keeper) roots() gcroot.Folder {
-	return gcroot.Folder{Dir: filepath.Join(k.folders.Home, "roots"), Auto: gcroot.AutoDir}
+func (k *Keeper) roots() gcroot.Folder {
+	return gcroot.Folder{Dir: filepath.Join(k.Folders.Home, "roots"), Auto: gcroot.AutoDir}
 }
 
 // holdRoots keeps the roots that an earlier launch made for the paths of file, a plan, and reports whether they are all
 // there.
-func (k *keeper) holdRoots(file string, paths []string) bool {
+func (k *Keeper) holdRoots(file string, paths []string) bool {
 	if len(paths) == 0 {
 		return true
 	}
@@ -92,19 +91,19 @@ func (k *keeper) holdRoots(file string, paths []string) bool {
 	return ok
 }
 
-// writeLater leaves a function to [keeper.writeNow]: one that writes what the next launch reads.
-func (k *keeper) writeLater(write func()) { k.writes = append(k.writes, write) }
+// WriteLater leaves a function to [Keeper.WriteNow]: one that writes what the next launch reads.
+func (k *Keeper) WriteLater(write func()) { k.writes = append(k.writes, write) }
 
-// writeNow calls the functions that [keeper.writeLater] was given. A launch does so once bwrap
+// WriteNow calls the functions that [Keeper.WriteLater] was given. A launch does so once bwrap
 // runs: then they do not delay the start, and claudebox's folder exists.
-func (k *keeper) writeNow() {
+func (k *Keeper) WriteNow() {
 	for _, write := range k.writes {
 		write()
 	}
 }
 
 // keepPlan caches a plan for the next launch, if its store paths can be protected as well.
-func (k *keeper) keepPlan(cache plancache.Cache, p plan.Plan, paths []string, seen plancache.FileStates) {
+func (k *Keeper) keepPlan(cache plancache.Cache, p plan.Plan, paths []string, seen plancache.FileStates) {
 	if cache.File() == "" {
 		return
 	}
@@ -115,8 +114,8 @@ func (k *keeper) keepPlan(cache plancache.Cache, p plan.Plan, paths []string, se
 }
 
 // makeRoots makes durable roots for paths. of is the file that refers to them: a plan file, or one of the cache.
-func (k *keeper) makeRoots(of string, paths []string) error {
-	set, err := k.roots().Make(context.Background(), k.store(), of, paths)
+func (k *Keeper) makeRoots(of string, paths []string) error {
+	set, err := k.roots().Make(context.Background(), k.Store(), of, paths)
 	if err == nil {
 		k.open = append(k.open, set)
 	}
@@ -144,8 +143,8 @@ func beyondManifest(m *resolve.Manifest, res resolve.Resolution) []string {
 // holdFile makes sure that the store paths of a plan file are in the store, and stay there while the session lives.
 // A plan that a module made is in the store itself, and refers to them all: it is enough to have it open, as the
 // garbage collector looks for the open files of every process.
-func (k *keeper) holdFile(file string, p plan.Plan) error {
-	real, err := filepath.EvalSymlinks(k.absolute(file))
+func (k *Keeper) holdFile(file string, p plan.Plan) error {
+	real, err := filepath.EvalSymlinks(k.Facts.Absolute(file))
 	if err != nil {
 		return diag.Wrap("read plan "+file, err, "")
 	}
@@ -165,7 +164,7 @@ func (k *keeper) holdFile(file string, p plan.Plan) error {
 		return err
 	}
 	// if no roots can be made, the connection protects the paths, and the next launch needs one as well
-	k.writeLater(func() { _ = k.makeRoots(real, paths) })
+	k.WriteLater(func() { _ = k.makeRoots(real, paths) })
 	return nil
 }
 
@@ -187,9 +186,9 @@ func (f foresight) Realise(ctx context.Context, targets []string) (map[string]er
 
 // fetch has the daemon protect the paths that a plan file names, and fetch those that
 // are not in the store. It prints first how much that is.
-func (k *keeper) fetch(file string, paths []string) error {
+func (k *Keeper) fetch(file string, paths []string) error {
 	return k.waiting(func(ctx context.Context, p *progress.Line) error {
-		valid, err := k.store().Pin(ctx, paths)
+		valid, err := k.Store().Pin(ctx, paths)
 		if err != nil {
 			return err
 		}
@@ -197,13 +196,13 @@ func (k *keeper) fetch(file string, paths []string) error {
 		if len(gone) == 0 {
 			return nil
 		}
-		missing, err := k.store().QueryMissing(ctx, gone)
+		missing, err := k.Store().QueryMissing(ctx, gone)
 		if err != nil {
 			return err
 		}
-		realise := k.store().Realise
-		if k.why.Look {
-			realise = foresight{k.store()}.Realise
+		realise := k.Store().Realise
+		if k.Purpose.Look {
+			realise = foresight{k.Store()}.Realise
 		} else if n := len(missing.WillSubstitute); n > 0 {
 			p.Say(fmt.Sprintf("%s: %d store paths are to be fetched, %d MiB, unpacked %d MiB",
 				file, n, mebibytes(missing.DownloadSize), mebibytes(missing.NARSize)))
@@ -265,23 +264,4 @@ func namesOf(p plan.Plan, paths []string) []string {
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
-}
-
-// Sizes asks the Nix daemon how much of the store the launch refers to. What is not there yet has no size.
-func (s *Session) Sizes() (sizes audit.Sizes, err error) {
-	err = interruptible(s.heeded, func(ctx context.Context) error {
-		valid, err := s.keeper.store().Pin(ctx, s.Launch.Plan.Roots())
-		if err != nil {
-			return err
-		}
-		infos, err := s.keeper.store().Closure(ctx, valid)
-		sizes = audit.Sizes{Paths: len(infos), Total: nixdaemon.Size(infos, valid), Of: map[string]uint64{}}
-		for _, pkg := range s.Launch.Plan.Pins.Packages {
-			for _, output := range pkg.Outputs {
-				sizes.Of[output.Path] = nixdaemon.Size(infos, []string{output.Path})
-			}
-		}
-		return err
-	})
-	return sizes, err
 }

@@ -1,4 +1,4 @@
-package session
+package lending
 
 import (
 	"encoding/json"
@@ -14,77 +14,84 @@ import (
 	"claudebox/internal/linux/smallfile"
 	"claudebox/internal/plan"
 	"claudebox/internal/sandbox/launch"
+	"claudebox/internal/sandbox/view"
 	"claudebox/internal/secret/leak"
 )
+
+// WhyClaude is the rule behind a mount of what is the user's own of Claude Code.
+const WhyClaude = "your ~/.claude"
+
+// mostLent is how many bytes a file has, at most, that is looked at for a secret before it enters.
+const mostLent = 64 << 10
 
 // mostLinked bounds how many links of the user's own folders are followed: each is a mount.
 const mostLinked = 60
 
-// link is a link in a folder of the user's own Claude Code.
-type link struct {
-	kind   string
-	at     string // on the host
-	inside string // the same place inside
-	ours   bool   // no agent can have made it: the folder is the user's own, and not reached by a link
-	why    string // as of a mount
+// Link is a link in a folder of the user's own Claude Code.
+type Link struct {
+	Kind   string
+	At     string // on the host
+	Inside string // the same place inside
+	Ours   bool   // no agent can have made it: the folder is the user's own, and not reached by a link
+	Why    string // as of a mount
 }
 
-// linkedOf mounts what the links in the folders of the user's own Claude Code lead to (dotfiles, stow), and the folders
+// Linked mounts what the links in the folders of the user's own Claude Code lead to (dotfiles, stow), and the folders
 // of marketplaces that plugins are from; what does not enter is named.
-func linkedOf(in inputs, links []link) (made part) {
+func (h Host) Linked(links []Link, inside *view.View) (made launch.Part) {
 	for _, l := range links {
-		real, err := beneath.Canonical(l.at)
-		if err != nil || in.inside.Has(l.inside) {
+		real, err := beneath.Canonical(l.At)
+		if err != nil || inside.Has(l.Inside) {
 			continue // it leads nowhere outside, either, or is inside anyway
 		}
 		reason := "it is a link to " + real
 		switch {
-		case !l.ours:
+		case !l.Ours:
 			reason += ", which an agent could have made, as its folder is reached by a link: --mount-ro " + real
 		case len(made.Mounts) >= mostLinked:
 			reason += ", and there are too many: put it there itself"
 		default:
-			why := made.lend(in, l, real)
+			why := h.lend(&made, l, real)
 			if why == "" {
 				continue
 			}
 			reason += ", and " + why
 		}
-		made.leave(l.kind, "your "+l.kind+" "+path.Base(l.at)+" does not enter: "+reason)
+		made.Leave(l.Kind, "your "+l.Kind+" "+path.Base(l.At)+" does not enter: "+reason)
 	}
-	for _, folder := range marketplaces(in) {
-		if in.inside.Has(folder) {
+	for _, folder := range marketplaces(h.Config) {
+		if inside.Has(folder) {
 			continue
 		}
 		real, err := beneath.Canonical(folder)
 		if err != nil {
 			continue
 		}
-		if why := made.lend(in, link{inside: folder, kind: "marketplace", why: whyClaude}, real); why != "" {
-			made.leave("marketplace", "the marketplace of plugins "+folder+" does not enter: "+why)
+		if why := h.lend(&made, Link{Inside: folder, Kind: "marketplace", Why: WhyClaude}, real); why != "" {
+			made.Leave("marketplace", "the marketplace of plugins "+folder+" does not enter: "+why)
 		}
 	}
 	return made
 }
 
 // lend mounts a file or folder of the user's, read-only, so that a link leads to it. It returns why not.
-func (p *part) lend(in inputs, l link, real string) (why string) {
-	destination := l.inside
-	if text, err := os.Readlink(l.at); err == nil {
+func (h Host) lend(p *launch.Part, l Link, real string) (why string) {
+	destination := l.Inside
+	if text, err := os.Readlink(l.At); err == nil {
 		if destination = text; !filepath.IsAbs(text) {
-			destination = path.Join(path.Dir(l.inside), text)
+			destination = path.Join(path.Dir(l.Inside), text)
 		}
 	}
-	m := launch.Mount{Kind: plan.ROBind, Source: real, Destination: destination, Open: true, Why: l.why}
+	m := launch.Mount{Kind: plan.ROBind, Source: real, Destination: destination, Open: true, Why: l.Why}
 	if slices.ContainsFunc(p.Mounts, func(o launch.Mount) bool { return o.Destination == destination }) {
 		return ""
 	}
-	for _, taken := range []string{"/proc", "/sys", "/dev", "/nix", in.Facts.Home + "/.claude", in.project.Path} {
+	for _, taken := range []string{"/proc", "/sys", "/dev", "/nix", h.Facts.Home + "/.claude", h.Project} {
 		if pathname.Below(destination, taken) {
 			return "nothing can be mounted at " + destination
 		}
 	}
-	if err := judgeSource(in, m); err != nil {
+	if err := h.judgeSource(m); err != nil {
 		return diag.Cause(err).Error()
 	}
 	info, err := os.Stat(real)
@@ -92,26 +99,26 @@ func (p *part) lend(in inputs, l link, real string) (why string) {
 	case err != nil:
 		return diag.Cause(err).Error()
 	case info.IsDir():
-		lent, _, whole, err := coverSecretsIn(in, real, destination)
+		lent, _, whole, err := h.Cover(real, destination)
 		if err != nil || !whole {
 			return "it has too many files"
 		}
-		p.add(lent)
+		p.Add(lent)
 	default:
-		content, err := smallfile.Read(real, mostBytes)
+		content, err := smallfile.Read(real, mostLent)
 		if what := leak.Text(string(content)); err != nil || what != "" {
 			return "it is no small file without a secret"
 		}
 	}
-	p.mount(m)
+	p.Mount(m)
 	return ""
 }
 
 // marketplaces are the folders of the marketplaces that the user's plugins are from, where these are folders of this
 // machine.
-func marketplaces(in inputs) (folders []string) {
+func marketplaces(config string) (folders []string) {
 	const limit = 1 << 20
-	content, err := smallfile.Read(filepath.Join(in.configFolder(), "plugins/known_marketplaces.json"), limit)
+	content, err := smallfile.Read(filepath.Join(config, "plugins/known_marketplaces.json"), limit)
 	if err != nil {
 		return nil
 	}
@@ -128,7 +135,7 @@ func marketplaces(in inputs) (folders []string) {
 		for _, folder := range []string{m.Source.Path, m.InstallLocation} {
 			folder = strings.TrimSuffix(folder, "/.claude-plugin/marketplace.json")
 			if m.Source.Source != "github" && filepath.IsAbs(folder) && filepath.Clean(folder) == folder &&
-				!slices.Contains(folders, folder) && !pathname.Below(folder, in.configFolder()) {
+				!slices.Contains(folders, folder) && !pathname.Below(folder, config) {
 				folders = append(folders, folder)
 			}
 		}

@@ -1,4 +1,4 @@
-package session
+package planning
 
 import (
 	"context"
@@ -11,18 +11,18 @@ import (
 )
 
 // waiting calls do, which may wait long for the Nix daemon, and shows a line of progress meanwhile. A signal cancels
-// do's context and then ends this program; see [interruptible].
-func (k *keeper) waiting(do func(context.Context, *progress.Line) error) error {
-	p := progress.Begin(k.caller.Stderr, k.caller.Terminal, "looking packages up")
+// do's context and then ends this program; see [Interruptible].
+func (k *Keeper) waiting(do func(context.Context, *progress.Line) error) error {
+	p := progress.Begin(k.Caller.Stderr, k.Caller.Terminal, "looking packages up")
 	defer p.Done()
-	k.store().Options.Log = p.Hear
-	return interruptible(k.heeded, func(ctx context.Context) error { return do(ctx, p) })
+	k.Store().Options.Log = p.Hear
+	return Interruptible(k.Heeded, func(ctx context.Context) error { return do(ctx, p) })
 }
 
-// interruptible calls do, which may take long and has to clean up. When Ctrl-C or another heeded signal comes, do's
+// Interruptible calls do, which may take long and has to clean up. When Ctrl-C or another heeded signal comes, do's
 // context is cancelled; after do has returned, the process ends by that signal, as it would have without us. A
 // signal that comes in the last moment is not lost.
-func interruptible(heeded []syscall.Signal, do func(context.Context) error) error {
+func Interruptible(heeded []syscall.Signal, do func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	received := make(chan os.Signal, 1)

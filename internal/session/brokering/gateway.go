@@ -1,26 +1,20 @@
-package session
+package brokering
 
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"net"
 	"net/url"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
-	"claudebox/internal/agent/object"
-	"claudebox/internal/diag"
-	"claudebox/internal/host"
-	"claudebox/internal/linux/beneath"
-	"claudebox/internal/linux/pathname"
-	"claudebox/internal/linux/smallfile"
+	"claudebox/internal/agent/state"
 	"claudebox/internal/plan"
 	"claudebox/internal/profile"
 	"claudebox/internal/secret/broker"
 	"claudebox/internal/secret/leak"
+	"claudebox/internal/session/networking"
 	"claudebox/internal/workspace/gitconfig"
 )
 
@@ -33,19 +27,18 @@ type gateway struct {
 	why    string   // why it, or a secret for it, is of no use inside; empty: it is reached
 }
 
-// findGateways returns the gateways of the user, by variable.
-func findGateways(in inputs) map[string]gateway {
+// findGateways finds the gateways of the user.
+func (s *Secrets) findGateways() {
 	bases := []string{"ANTHROPIC_VERTEX_BASE_URL"} // no key goes with it
 	for _, secret := range broker.Usual {
 		bases = append(bases, secret.Base)
 	}
-	found := map[string]gateway{}
+	s.gateways = map[string]gateway{}
 	for _, base := range bases {
-		if set := cmp.Or(insideValue(in, base), in.Facts.Env.Value(base, "")); set != "" {
-			found[base] = gatewayOf(in.plan.Network, base, set)
+		if set := cmp.Or(s.insideValue(base), s.Facts.Env.Value(base, "")); set != "" {
+			s.gateways[base] = gatewayOf(s.Plan.Network, base, set)
 		}
 	}
-	return found
 }
 
 // gatewayOf says how the address in a variable is reached. An https address is the secrets' host. A service of this
@@ -65,7 +58,7 @@ func gatewayOf(n plan.Network, variable, set string) gateway {
 			g.why = variable + ": " + err.Error()
 			return g
 		}
-		if g.hosts = []string{target.String()}; !reaches(n, target.Host, target.Port) {
+		if g.hosts = []string{target.String()}; !networking.Reaches(n, target.Host, target.Port) {
 			g.why = fmt.Sprintf("%s leads to %s, which is not on the list: `network: {allow: [%[2]s]}`", variable, target)
 		}
 	case address.Scheme != "http" || !isLoopback(address.Hostname()):
@@ -83,8 +76,8 @@ func gatewayOf(n plan.Network, variable, set string) gateway {
 }
 
 // providerHosts are the hosts of a cloud that serves Claude, for the key in a variable.
-func providerHosts(in inputs, key string) []string {
-	env := in.Facts.Env
+func (s Secrets) providerHosts(key string) []string {
+	env := s.Facts.Env
 	switch key {
 	case "AWS_BEARER_TOKEN_BEDROCK":
 		region := strings.ToLower(cmp.Or(env.Value("AWS_REGION", ""), env.Value("AWS_DEFAULT_REGION", ""), "us-east-1"))
@@ -104,20 +97,20 @@ func named(hosts ...string) []string {
 }
 
 // noteProviders says which clouds Claude Code cannot be used by inside: their logins stay outside.
-func (b *brokeredPart) noteProviders(in inputs) {
-	env := in.Facts.Env
+func (b *Part) noteProviders(s Secrets) {
+	env := s.Facts.Env
 	isOn := func(name string) bool { return gitconfig.IsTrue(env.Value(name, "")) }
 	switch {
-	case in.plan.Agent.Name != "claude":
+	case s.Plan.Agent.Name != "claude":
 	case isOn("CLAUDE_CODE_USE_BEDROCK") && env.Value("AWS_BEARER_TOKEN_BEDROCK", "") == "" &&
 		!isOn("CLAUDE_CODE_SKIP_BEDROCK_AUTH"):
-		b.leaveRed("login", "Claude Code cannot log in to Bedrock inside: your AWS keys stay outside; a Bedrock API "+
+		b.LeaveRed("login", "Claude Code cannot log in to Bedrock inside: your AWS keys stay outside; a Bedrock API "+
 			"key in AWS_BEARER_TOKEN_BEDROCK is used from there")
 	case isOn("CLAUDE_CODE_USE_VERTEX") && !isOn("CLAUDE_CODE_SKIP_VERTEX_AUTH"):
-		b.leaveRed("login", "Claude Code cannot log in to Vertex inside: your Google login stays outside; a gateway "+
+		b.LeaveRed("login", "Claude Code cannot log in to Vertex inside: your Google login stays outside; a gateway "+
 			"in ANTHROPIC_VERTEX_BASE_URL, with CLAUDE_CODE_SKIP_VERTEX_AUTH=1, has it")
 	case isOn("CLAUDE_CODE_USE_FOUNDRY") && env.Value("ANTHROPIC_FOUNDRY_API_KEY", "") == "":
-		b.leaveRed("login", "Claude Code cannot log in to Foundry inside: your Azure login stays outside; a key in "+
+		b.LeaveRed("login", "Claude Code cannot log in to Foundry inside: your Azure login stays outside; a key in "+
 			"ANTHROPIC_FOUNDRY_API_KEY is used from there")
 	}
 }
@@ -128,29 +121,29 @@ func isLoopback(name string) bool {
 }
 
 // carryGateways sets the variables of gateways inside, and says which are of no use.
-func (b *brokeredPart) carryGateways(in inputs) {
-	if in.plan.Network.Tier == profile.TierNone {
+func (b *Part) carryGateways(s Secrets, l state.Login) {
+	if s.Plan.Network.Tier == profile.TierNone {
 		return
 	}
-	for _, variable := range slices.Sorted(maps.Keys(in.gateways)) {
-		g := in.gateways[variable]
-		brokered := slices.ContainsFunc(in.secrets.list, func(s namedSecret) bool {
-			return broker.Usual[s.Name].Base == variable
+	for _, variable := range s.Gateways() {
+		g := s.gateways[variable]
+		brokered := slices.ContainsFunc(s.list, func(one namedSecret) bool {
+			return broker.Usual[one.Name].Base == variable
 		})
 		switch {
 		case g.local != "" && !brokered:
-			g.inside = cmp.Or(insideValue(in, variable), in.Facts.Env.Value(variable, ""))
+			g.inside = cmp.Or(s.insideValue(variable), s.Facts.Env.Value(variable, ""))
 		case g.why != "":
-			b.leaveRed("gateway", g.why)
+			b.LeaveRed("gateway", g.why)
 		}
 		address := addressOnly(g.inside)
 		if address != g.inside {
-			b.leaveRed("gateway", "what is probably a secret in the address of "+variable+" stays outside: give the "+
+			b.LeaveRed("gateway", "what is probably a secret in the address of "+variable+" stays outside: give the "+
 				"gateway a key in a variable of its own")
 		}
-		b.set(variable, address, "your gateway")
-		if l := in.Instance.Login; variable == broker.ClaudeBase && l.Outside && !brokered {
-			b.leaveRed("login", "your Claude login is not sent to "+variable+
+		b.Set(variable, address, "your gateway")
+		if variable == broker.ClaudeBase && l.Outside && !brokered {
+			b.LeaveRed("login", "your Claude login is not sent to "+variable+
 				": set ANTHROPIC_AUTH_TOKEN to what that takes")
 		}
 	}
@@ -168,10 +161,31 @@ func addressOnly(address string) string {
 	return address
 }
 
+// NotSent says why the key in a variable does not come to an address, "VARIABLE ADDRESS"; empty: it does, or there is
+// none.
+func (s Secrets) NotSent(word string) string {
+	variable, text, _ := strings.Cut(word, " ")
+	address, err := url.Parse(text)
+	if err != nil || s.Facts.Env.Value(variable, "") == "" {
+		return ""
+	}
+	at := slices.IndexFunc(s.list, func(one namedSecret) bool { return one.Name == variable })
+	isSecure := address.Scheme == "https"
+	if at < 0 && s.insideValue(variable) != "" ||
+		at >= 0 && isSecure && slices.Contains(s.list[at].Hosts, strings.ToLower(address.Host)) {
+		return ""
+	}
+	if _, err := broker.ParseTarget(address.Hostname()); err != nil || !isSecure {
+		return fmt.Sprintf("%s is not inside; `extra_env_passthrough: [%[1]s]` lets it in as it is", variable)
+	}
+	return fmt.Sprintf("%s is not sent to %s; `secrets: [{env: %[1]s, hosts: [%[2]s]}]` does that", variable,
+		address.Host)
+}
+
 // shownHosts are the hosts of a secret for people: a name that was made for a service of this machine is that service.
-func (in inputs) shownHosts(hosts []string) (shown []string) {
+func (s Secrets) shownHosts(hosts []string) (shown []string) {
 	for _, name := range hosts {
-		for _, g := range in.gateways {
+		for _, g := range s.gateways {
 			if g.local != "" && g.hosts[0] == name {
 				name = g.local
 			}
@@ -179,78 +193,4 @@ func (in inputs) shownHosts(hosts []string) (shown []string) {
 		shown = append(shown, name)
 	}
 	return shown
-}
-
-// withSettings is the environment of the host, with those variables that the user's settings of Claude Code set and
-// that may enter: for Claude Code they count more than the environment. left are the names of the others.
-func withSettings(c call, p plan.Plan) (env host.Environment, left []string) {
-	const limit = 1 << 20
-	if p.Agent.Name != "claude" {
-		return c.Facts.Env, nil
-	}
-	content, err := smallfile.Read(filepath.Join(c.configFolder(), "settings.json"), limit)
-	if err != nil {
-		return c.Facts.Env, nil
-	}
-	var entries []string
-	set := object.As[map[string]string](object.Parse(content)["env"])
-	for _, name := range slices.Sorted(maps.Keys(set)) {
-		entries = append(entries, name+"="+set[name])
-		if !entersFromSettings(p, name) {
-			left = append(left, name)
-		}
-	}
-	return withEntries(c.Facts.Env, p, entries), left
-}
-
-// withEntries is an environment with those of entries, NAME=VALUE, that enter from elsewhere than the environment.
-func withEntries(env host.Environment, p plan.Plan, entries []string) host.Environment {
-	env = slices.Clone(env)
-	for _, entry := range entries {
-		name, _, _ := strings.Cut(entry, "=")
-		if entersFromSettings(p, name) {
-			env = slices.DeleteFunc(env, func(old string) bool { return strings.HasPrefix(old, name+"=") })
-			env = append(env, entry)
-		}
-	}
-	return env
-}
-
-// entersFromSettings reports whether a variable enters where the user's settings of Claude Code, or a wrapper, set it:
-// as it would from the environment.
-func entersFromSettings(p plan.Plan, name string) bool {
-	for _, secret := range broker.Usual {
-		if secret.Base == name {
-			return true
-		}
-	}
-	_, known := broker.Usual[name]
-	return known || slices.ContainsFunc(p.Env, func(e plan.Env) bool {
-		return e.Name == name && e.From == plan.FromHost && name != "USER"
-	})
-}
-
-// configFolder is the folder of the user's own Claude Code.
-func (c call) configFolder() string {
-	return cmp.Or(c.movedConfig(), filepath.Join(c.Facts.Home, ".claude"))
-}
-
-// judgeConfig returns an error if the project would show the folder of the user's own Claude Code, where that is not
-// the usual one.
-func judgeConfig(c call, project string) error {
-	config, err := beneath.Canonical(c.movedConfig())
-	if c.movedConfig() == "" || err != nil || !pathname.Below(config, project) && !pathname.Below(project, config) {
-		return nil //nolint:nilerr // it is not there
-	}
-	return diag.Errorf("take "+diag.Name(project)+" as the project", "start claudebox in the folder of one project",
-		"CLAUDE_CONFIG_DIR leads to %s: your own Claude Code's login, configuration and history", config)
-}
-
-// movedConfig is the folder that CLAUDE_CONFIG_DIR names; empty: it is the usual one.
-func (c call) movedConfig() string {
-	at := c.Facts.Env.Value("CLAUDE_CONFIG_DIR", "")
-	if at = filepath.Clean(at); !filepath.IsAbs(at) || at == filepath.Join(c.Facts.Home, ".claude") {
-		return ""
-	}
-	return at
 }

@@ -1,4 +1,6 @@
-package session
+// Package modes gives what a sandbox may write to its mode back: an agent can close a file to its user, or open it to
+// others.
+package modes
 
 import (
 	"fmt"
@@ -15,10 +17,8 @@ import (
 	"claudebox/internal/sandbox/launch"
 )
 
-// givenMode is the mode of a file or folder that is mounted read-write, as it was
-// before the session: the agent can close it to its user, or open it to
-// others.
-type givenMode struct {
+// File is a file or folder that is mounted read-write, with its mode as it was before the session.
+type File struct {
 	path string
 	fd   int // O_PATH: it stays this file, whatever becomes of its name
 	mode uint32
@@ -28,8 +28,8 @@ type givenMode struct {
 	ino uint64 // else it was replaced outside
 }
 
-// noteModes records the modes of what the launch mounts read-write.
-func noteModes(l launch.Launch) (list []givenMode) {
+// Note records the modes of what the launch mounts read-write.
+func Note(l launch.Launch) (list []File) {
 	var folders []*beneath.Folder
 	for _, m := range l.Mounts {
 		if m.Kind != plan.Bind {
@@ -40,7 +40,7 @@ func noteModes(l launch.Launch) (list []givenMode) {
 			rel, _ := pathname.Cut(m.Source, folders[i].Path())
 			if what, err := folders[i].Look(rel); err == nil {
 				list = append(list,
-					givenMode{path: m.Source, mode: what.Perm, in: folders[i], rel: rel, ino: what.Stamp.Ino})
+					File{path: m.Source, mode: what.Perm, in: folders[i], rel: rel, ino: what.Stamp.Ino})
 			}
 			continue
 		}
@@ -53,7 +53,7 @@ func noteModes(l launch.Launch) (list []givenMode) {
 			unix.Close(fd)
 			continue
 		}
-		list = append(list, givenMode{path: m.Source, fd: fd, mode: st.Mode & modeBits})
+		list = append(list, File{path: m.Source, fd: fd, mode: st.Mode & modeBits})
 		if in, err := beneath.Open(m.Source); err == nil {
 			folders = append(folders, in) // open as long as claudebox
 		}
@@ -67,9 +67,9 @@ const (
 	othersWrite = 0o022
 )
 
-// mendModes restores the modes of what was closed to its user, or opened for others to write; of a folder before those
+// Mend restores the modes of what was closed to its user, or opened for others to write; of a folder before those
 // of what is mounted in it.
-func mendModes(list []givenMode, tell io.Writer) {
+func Mend(list []File, tell io.Writer) {
 	for _, was := range list {
 		now, err := was.now()
 		closed, opened := was.mode&^now&ownersBits, now&^was.mode&othersWrite
@@ -89,7 +89,7 @@ func mendModes(list []givenMode, tell io.Writer) {
 }
 
 // now returns the mode that the file has now; of one that was replaced outside, that of before.
-func (was givenMode) now() (uint32, error) {
+func (was File) now() (uint32, error) {
 	if was.in != nil {
 		what, err := was.in.Look(was.rel)
 		if err == nil && what.Stamp.Ino != was.ino {
@@ -102,7 +102,7 @@ func (was givenMode) now() (uint32, error) {
 	return st.Mode & modeBits, err
 }
 
-func (was givenMode) restore() error {
+func (was File) restore() error {
 	if was.in != nil {
 		return was.in.Chmod(was.rel, was.mode)
 	}

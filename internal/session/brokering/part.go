@@ -1,0 +1,203 @@
+package brokering
+
+import (
+	"bytes"
+	"maps"
+	"net/netip"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"claudebox/internal/agent/state"
+	"claudebox/internal/diag"
+	"claudebox/internal/plan"
+	"claudebox/internal/profile"
+	"claudebox/internal/sandbox/launch"
+	"claudebox/internal/secret/broker"
+)
+
+// ownAuthority is the file inside with the certificate authority that was made for this launch alone.
+const ownAuthority = "/etc/ssl/certs/claudebox.crt"
+
+// Part is what leads the sandbox to the broker, and what the broker is told.
+type Part struct {
+	launch.Part
+	Overrides map[string]launch.Override // with those of other parts
+	Bundle    []byte                     // see [launch.Host]
+	hello     broker.Hello
+	used      bool   // see [Secrets]
+	tier      string // of the network
+}
+
+// Part replaces secrets with placeholders, leads the sandbox to the broker, and adds to overrides, which other
+// parts have begun. l is the login of the
+// agent. port is that of the broker's proxy, see [Secrets.Listen].
+func (s Secrets) Part(l state.Login, overrides map[string]launch.Override, port int) (made Part, err error) {
+	made = Part{Overrides: overrides, used: s.Used, tier: s.Plan.Network.Tier}
+	if s.Used {
+		made.replace(s, l)
+		err = made.lead(s, port)
+	}
+	made.carryGateways(s, l)
+	made.noteProviders(s)
+	made.hideCopies(s)
+	made.noteUnprotected(s)
+	return made, err
+}
+
+// lead makes the broker's configuration, and the files and variables by which the sandbox finds the broker.
+func (b *Part) lead(s Secrets, port int) (err error) {
+	b.hello = s.hello
+	config := &b.hello.Config
+	targets, err := config.Targets()
+	if err != nil {
+		return &diag.Error{Op: "broker the secrets", Err: err, Remedy: "write their hosts as names, in lower case"}
+	}
+	if !s.Look {
+		if config.Authority, err = broker.NewAuthority(broker.Names(targets), time.Now()); err != nil {
+			return &diag.Error{Op: "make the certificates of this launch", Err: err}
+		}
+	}
+	if config.Roots, err = readBundle(s.Certificates); err != nil {
+		return diag.Wrap("read the certificates of this host", err, "")
+	}
+	b.Bundle = slices.Concat(bytes.TrimRight(config.Roots, "\n"), []byte("\n"), config.Authority.Certificate)
+	b.Mount(launch.Mount{
+		Kind: plan.File, Source: "authority", Destination: ownAuthority, Mode: "0444",
+		Data: config.Authority.Certificate, Why: brokerRule,
+	})
+	for _, name := range broker.BundleVariables {
+		b.Set(name, plan.CertificateBundle, brokerRule)
+	}
+	for name, value := range broker.AuthorityVariables(ownAuthority) {
+		b.Set(name, value, brokerRule)
+	}
+	if s.Plan.Network.Tier == profile.TierFull {
+		b.setProxy(port, broker.Names(targets))
+	}
+	return nil
+}
+
+// replace sets the variables of secrets to their placeholders, and lists the secrets as staying outside.
+func (b *Part) replace(s Secrets, l state.Login) {
+	for _, secret := range s.list {
+		why := placeholderWhy(secret.Secret)
+		b.Overrides[secret.Name] = launch.Override{Value: secret.placeholder, Why: why, Public: true}
+		if isNamed(s.Plan, secret.Name) {
+			b.Set(secret.Name, secret.placeholder, why)
+		}
+		if len(secret.Hosts) > 0 {
+			b.ListOutside(secret.Name, s.shownHosts(secret.Hosts), secret.why)
+		} else {
+			reason := s.gateways[broker.Usual[secret.Name].Base].why
+			b.LeaveRed("key", secret.Name+" does not enter, and nothing uses it: "+reason)
+		}
+	}
+	if l.Outside || l.Made {
+		b.ListOutside(broker.ClaudeLogin, broker.ClaudeHosts, "agent claude")
+	}
+}
+
+// hideCopies puts placeholders into variables that hold the same secret under another name, as GITHUB_TOKEN beside
+// GH_TOKEN. Where there is no placeholder, it keeps out the secret itself, too: it is of no use.
+func (b *Part) hideCopies(s Secrets) {
+	for _, v := range s.entering() {
+		if _, judged := b.Overrides[v.Name]; judged {
+			continue
+		}
+		for _, secret := range slices.Concat(s.list, s.idle()) {
+			copied := broker.CheckValue(secret.Value) == nil && strings.Contains(v.Value, secret.Value)
+			switch {
+			case v.Name == secret.Name:
+				b.Overrides[v.Name] = launch.Override{Drop: true, Why: v.Why}
+				b.Note(v.Name + " does not enter: there is no network to use it")
+			case copied && secret.placeholder == "":
+				b.Overrides[v.Name] = launch.Override{Drop: true, Why: v.Why}
+				b.Note(v.Name + " does not enter: it holds the same secret as " + secret.Name)
+			case copied:
+				v.Value = strings.ReplaceAll(v.Value, secret.Value, secret.placeholder)
+				b.Overrides[v.Name] = launch.Override{Value: v.Value, Why: placeholderWhy(secret.Secret), Public: true}
+				b.Note(v.Name + " holds the same secret as " + secret.Name + ", and enters with its placeholder")
+			}
+		}
+	}
+}
+
+// idle lists Claude's secrets of this host, which stay outside although nothing lets them in.
+func (s Secrets) idle() (list []namedSecret) {
+	for _, name := range slices.Sorted(maps.Keys(broker.Usual)) {
+		value := s.Facts.Env.Value(name, "")
+		if value != "" && broker.Usual[name].Base == broker.ClaudeBase && s.insideValue(name) == "" {
+			list = append(list, namedSecret{Secret: broker.Secret{Name: name, Value: value}})
+		}
+	}
+	return list
+}
+
+// noteUnprotected says which variables that enter as they are could stay outside.
+func (b *Part) noteUnprotected(s Secrets) {
+	for _, v := range s.entering() {
+		_, outside := b.Overrides[v.Name]
+		if hosts := broker.HostsOf[v.Name]; hosts != "" && !outside {
+			b.Note(v.Name + " enters as it is; `secrets: [{env: " + v.Name + ", hosts: [" + hosts + "]}]` keeps it outside")
+		}
+	}
+	for _, named := range s.Plan.Secrets {
+		switch {
+		case !s.Used:
+			b.Note(named.Variable + " does not enter: in tier " + s.Plan.Network.Tier + " nothing leads to a broker")
+		case s.Placeholder(named.Variable) == "":
+			b.Warn(named.Variable + " is not set: there is no placeholder of it inside")
+		}
+	}
+}
+
+// brokerRule is shown as the rule by which the broker's variables and files enter.
+const brokerRule = "broker"
+
+// placeholderWhy is shown as the rule by which a placeholder enters.
+func placeholderWhy(s broker.Secret) string {
+	if len(s.Hosts) == 0 {
+		return "a placeholder, for no host"
+	}
+	return "a placeholder, for " + strings.Join(s.Hosts, ", ")
+}
+
+// readBundle reads a bundle of certificates; nil if there is none.
+func readBundle(name string) ([]byte, error) {
+	if name == "" {
+		return nil, nil
+	}
+	return os.ReadFile(name)
+}
+
+// setProxy sets the variables by which programs find the broker's proxy.
+func (b *Part) setProxy(port int, names []string) {
+	user := url.UserPassword(broker.ProxyUser, b.hello.Password)
+	proxy := (&url.URL{Scheme: "http", User: user, Host: "127.0.0.1:" + strconv.Itoa(port)}).String()
+	direct := exceptionsWithout("localhost,127.0.0.1,::1,"+launch.Hostname+","+b.hello.Proxies.No, names)
+	for name, value := range map[string]string{
+		"HTTPS_PROXY": proxy, "HTTP_PROXY": proxy, "NO_PROXY": strings.Join(direct, ","),
+	} {
+		b.Set(name, value, brokerRule)
+		b.Set(strings.ToLower(name), value, brokerRule)
+	}
+}
+
+// exceptionsWithout returns the entries of a NO_PROXY list, without those that would make
+// programs connect to one of names past the broker.
+func exceptionsWithout(list string, names []string) []string {
+	return slices.DeleteFunc(strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' }),
+		func(entry string) bool {
+			host := strings.TrimLeft(strings.ToLower(entry), "*.")
+			if _, err := netip.ParseAddr(host); err != nil {
+				host, _, _ = strings.Cut(host, ":")
+			}
+			return slices.ContainsFunc(names, func(name string) bool {
+				return host == "" || name == host || strings.HasSuffix(name, "."+host)
+			})
+		})
+}

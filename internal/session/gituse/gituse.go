@@ -1,0 +1,270 @@
+// Package gituse is git as the agent uses it: the sandbox's .gitconfig, made of what the user's own git would obey, and
+// the keys that sign and log in, which stay outside.
+package gituse
+
+import (
+	"cmp"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"claudebox/internal/agent/agenthome"
+	"claudebox/internal/diag"
+	"claudebox/internal/host"
+	"claudebox/internal/linux/pathname"
+	"claudebox/internal/linux/smallfile"
+	"claudebox/internal/plan"
+	"claudebox/internal/profile"
+	"claudebox/internal/sandbox/launch"
+	"claudebox/internal/sandbox/view"
+	"claudebox/internal/secret/leak"
+	"claudebox/internal/secret/sshagent"
+	"claudebox/internal/session/usergit"
+	"claudebox/internal/workspace/gitconfig"
+	"claudebox/internal/workspace/project"
+)
+
+// Request is what git inside depends on.
+type Request struct {
+	Plan     plan.Plan
+	Facts    host.Facts
+	Project  project.Project
+	User     Config
+	Inside   *view.View
+	Instance string                   // the instance's folder
+	Sees     func(word string) string // says of a file of the user's that a setting names why it is not inside
+	// Lend mounts a folder of the user's, read-only; fault says why not.
+	Lend func(folder, why string) (lent launch.Part, fault error)
+}
+
+// Part is the sandbox's .gitconfig, and what it takes to sign and to log in.
+type Part struct {
+	launch.Part
+	Config []byte           // the file
+	Keys   sshagent.Request // Socket is empty if none are used
+	access usergit.Access   // what Config says of them
+}
+
+// Of makes the sandbox's .gitconfig from the identity that git would pick
+// for this folder. No git is run: it would obey the project's configuration.
+func Of(r Request) (made Part, err error) {
+	env := r.Facts.Env
+	identity, err := identityOf(r.Facts, r.User, r.Project)
+	if err != nil {
+		const remedy = "mend the file; `git config --list` says the same"
+		return made, &diag.Error{Op: "read the git identity", Err: err, Remedy: cmp.Or(diag.Remedy(err), remedy)}
+	}
+	if missing := identity.Missing(); missing != "" {
+		made.Note("git commits nothing inside: " + missing + " is not set; outside: " +
+			"git config --global " + missing + " …")
+	}
+	made.access = usergit.Access{
+		Hosts: r.Plan.Git.Hosts, SSHToHTTPS: r.Plan.Git.SSHToHTTPS, NoSSH: r.Inside.Find("ssh") == "",
+	}
+	for _, host := range r.Plan.Git.Hosts {
+		if token, _ := env.Get(host.Variable); token == "" {
+			made.Warn("git cannot log in to " + host.Host + ": " + host.Variable + " is not set")
+		}
+	}
+	habits, settings := habitsOf(r, identity)
+	made.Add(habits)
+	own := usergit.Carry(identity, repositorySettings(r.Project),
+		agenthome.Request{Runs: r.Inside.Program, Sees: r.Sees}.Missing)
+	made.LeaveAll("git setting", "set in your git configuration and not inside: ALL", own.Left)
+	for _, refused := range own.Refuses {
+		text := "git refuses what needs " + refused.Why
+		if asksFor(r, identity, refused.Attribute) {
+			made.LeaveRed("git filter", text)
+		} else {
+			made.Leave("git filter", text)
+		}
+	}
+	hooks := hooksOf(r, identity.Hooks)
+	made.Add(hooks)
+	if identity.Hooks != "" && len(hooks.Left) == 0 {
+		settings = append(settings, gitconfig.Entry{Section: "core", Name: "hookspath", Value: identity.Hooks})
+	}
+	own.Entries = append(own.Entries, settings...)
+	made.letKeys(r, identity)
+	made.Config = usergit.Make(identity, own, safeDirectories(r.Project), made.access)
+	return made, nil
+}
+
+// identityOf is what git would pick of the user's configuration for this folder.
+func identityOf(facts host.Facts, user Config, p project.Project) (usergit.Identity, error) {
+	home, env := facts.Home, facts.Env
+	return usergit.Pick(usergit.Sources{
+		Files: usergit.Files(home, env.Get), Home: home, Repo: repoOf(p, facts.Cwd),
+		ReadFile: user.read, Canonical: filepath.EvalSymlinks,
+	}, env.Get)
+}
+
+// Ignored is the content of the user's core.excludesFile, if it may enter.
+func Ignored(facts host.Facts, user Config, p project.Project) []byte {
+	identity, err := identityOf(facts, user, p)
+	if err != nil {
+		return nil // which stops the launch later
+	}
+	file := xdgGit(facts) + "/ignore"
+	if identity.Excludes != "" {
+		file = facts.Absolute(identity.Excludes)
+	}
+	content, _ := habitFile(file, facts.Home, p.Path) // [habitsOf] says why not
+	return content
+}
+
+// asksFor reports whether the attributes of the project, or those of the user, name a filter or driver. Those deeper in
+// the project are not looked for: git refuses in any case.
+func asksFor(r Request, id usergit.Identity, attribute string) bool {
+	const limit = 1 << 20
+	files := []string{filepath.Join(r.Project.Path, ".gitattributes"), xdgGit(r.Facts) + "/attributes"}
+	if id.Attributes != "" {
+		files = append(files, r.Facts.Absolute(id.Attributes))
+	}
+	for _, place := range r.Project.Places {
+		files = append(files, place.Outer+"/info/attributes")
+	}
+	return slices.ContainsFunc(files, func(file string) bool {
+		content, _ := smallfile.Read(file, limit)
+		return slices.Contains(strings.Fields(string(content)), attribute)
+	})
+}
+
+// repositorySettings are the settings of the project's repositories, which git inside has as well.
+func repositorySettings(p project.Project) (all []gitconfig.Entry) {
+	const limit = 1 << 20
+	for _, place := range p.Places {
+		content, _ := smallfile.Read(place.Outer+"/config", limit) // most have one; without it there are none
+		entries, _ := gitconfig.Parse(content)
+		all = append(all, entries...)
+	}
+	return all
+}
+
+// hooksOf brings the folder of the user's own hooks, which decide what a commit holds, to its place inside. It may be
+// there already: one of the project or the store.
+func hooksOf(r Request, named string) (made launch.Part) {
+	if named == "" || named == os.DevNull || !filepath.IsAbs(named) && !strings.HasPrefix(named, "~/") {
+		return made // none, or those of each working tree
+	}
+	at := r.Facts.Absolute(named)
+	if info, err := os.Stat(at); err != nil || !info.IsDir() || r.Inside.Has(at) {
+		return made // git does without it outside, too
+	}
+	lent, fault := r.Lend(at, "your core.hooksPath")
+	if fault != nil {
+		made.LeaveRed("git hook", "your core.hooksPath "+named+
+			" does not enter, and commits inside are made without its hooks: "+diag.Cause(fault).Error())
+		return made
+	}
+	return lent
+}
+
+// habitsOf carries over what the user would miss of their own git configuration: the file that says what git
+// ignores, without which `git add -A` adds such files, and the attributes of files. It notes that commits are not
+// signed.
+func habitsOf(r Request, id usergit.Identity) (habits launch.Part, settings []gitconfig.Entry) {
+	switch {
+	case id.Signs != "true" || r.Plan.Git.Sign != "":
+	case id.SignsBy == "ssh":
+		habits.LeaveRed("git setting", "commits are not signed inside: "+
+			"`git: {sign: ssh}` in the profile signs them with your key, which stays outside")
+	default:
+		habits.LeaveRed("git setting", "commits are not signed inside: your key is not there; "+
+			"`git: {sign: ssh}` in the profile signs with an SSH key")
+	}
+	for _, habit := range []struct{ setting, file, consequence string }{
+		{id.Excludes, "excludes", "git adds inside what it says to ignore"},
+		{id.Attributes, "attributes", "git commits inside as if it were not there"},
+	} {
+		name := strings.Replace(habit.file, "excludes", "ignore", 1) // as git has it
+		file := xdgGit(r.Facts) + "/" + name
+		if habit.setting != "" {
+			file = r.Facts.Absolute(habit.setting)
+		}
+		if r.Inside.Has(file) {
+			settings = append(settings, gitconfig.Entry{Section: "core", Name: habit.file + "file", Value: file})
+			continue
+		}
+		content, reason := habitFile(file, r.Facts.Home, r.Project.Path)
+		if reason != "" {
+			habits.LeaveRed("git setting", file+" of your git configuration does not enter, and "+habit.consequence+
+				": "+reason)
+		}
+		if habit.file == "attributes" {
+			content = slices.Concat(systemAttributes(r.Facts.Env), content)
+		}
+		if len(content) > 0 {
+			habits.Mount(launch.Mount{
+				Kind: plan.ROData, Source: file, Destination: r.Facts.Home + "/.config/git/" + name,
+				Data: content, Why: "your git configuration",
+			})
+		}
+	}
+	return habits, settings
+}
+
+// systemAttributes are the attributes that git has for all users of this machine; nil: none.
+func systemAttributes(env host.Environment) []byte {
+	const limit = 1 << 20
+	if env.Value("GIT_ATTR_NOSYSTEM", "") != "" {
+		return nil
+	}
+	content, err := smallfile.Read("/etc/gitattributes", limit)
+	if err != nil || len(content) == 0 {
+		return nil
+	}
+	return append(content, '\n')
+}
+
+// habitFile returns the content of a file that says what git ignores, or how it treats files; nil if there is none.
+// reason says why an existing one may not enter. An agent must not be able to put another file in its place: only links
+// into the store are followed, and nothing in the project is read.
+func habitFile(file, home, project string) (content []byte, reason string) {
+	const limit = 1 << 20
+	real, err := filepath.EvalSymlinks(file)
+	if err != nil {
+		return nil, "" // not there
+	}
+	_, relation := profile.Exposes(profile.Tilde(home, real))
+	if content, err = smallfile.Read(real, limit); err != nil {
+		return nil, diag.Cause(err).Error()
+	}
+	what := leak.Text(string(content))
+	switch {
+	case relation != profile.Apart:
+		return nil, "it lies in a secret place"
+	case pathname.Below(real, project):
+		return nil, "it lies in the project"
+	case real != file && !pathname.Below(real, "/nix/store"):
+		return nil, "it is reached by a link"
+	case what != "":
+		return nil, "it holds what looks like " + what
+	}
+	return content, ""
+}
+
+// repoOf is what conditional includes of the user's git configuration may ask
+// about a project. shown is the folder as the caller came to it, with
+// links not resolved.
+func repoOf(p project.Project, shown string) usergit.Repo {
+	r := usergit.Repo{Branch: p.Repo.Branch, Remotes: p.Repo.Remotes}
+	if p.Repo.Dir == "" {
+		return r
+	}
+	r.Dirs = []string{p.Repo.Dir}
+	below := strings.TrimPrefix(p.Dir, p.Repo.Worktree)
+	if came, ok := strings.CutSuffix(shown, below); ok && p.Repo.Dir == p.Repo.Worktree+"/.git" {
+		r.Dirs = append(r.Dirs, came+"/.git")
+	}
+	return r
+}
+
+// safeDirectories are the folders that git inside may trust: the
+// project, the worktree it lies in, and the repository's common folder.
+func safeDirectories(p project.Project) []string {
+	others := slices.DeleteFunc([]string{p.Repo.Worktree, p.Repo.Common},
+		func(dir string) bool { return dir == "" || dir == p.Path })
+	return append([]string{p.Path}, others...)
+}

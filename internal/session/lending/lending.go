@@ -1,0 +1,293 @@
+// Package lending mounts what of this host the user has lent to the agent: folders and files that flags, a profile, or
+// their own set-up name. It judges each source first.
+package lending
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"claudebox/internal/agent/state"
+	"claudebox/internal/diag"
+	"claudebox/internal/host"
+	"claudebox/internal/linux/beneath"
+	"claudebox/internal/linux/pathname"
+	"claudebox/internal/plan"
+	"claudebox/internal/profile"
+	"claudebox/internal/sandbox/launch"
+	"claudebox/internal/workspace/handover"
+	"claudebox/internal/workspace/project"
+)
+
+// Host is this host as its folders and files are judged by.
+type Host struct {
+	Facts    host.Facts
+	Project  string         // the project's folder
+	Config   string         // folder of the user's own Claude Code
+	Own      string         // claudebox's own folder
+	Instance string         // the instance's folder
+	Imports  []state.Import // what enters of the user's own Claude Code
+	Branch   string         // folder of what a branch has of its own; empty: the session is on none
+	Show     []string       // patterns of what the profile shows
+}
+
+// EmptyFolder is the folder that is mounted over hidden folders. No sandbox can reach it in any other way.
+func EmptyFolder(own string) string { return filepath.Join(own, "empty") }
+
+// FlagMount makes the mount of a flag's word, HOST[:INSIDE]. Both are relative to the current folder,
+// or absolute, or begin with "~/". link is what [Host.Follow] returns as foreign.
+func (h Host) FlagMount(word string, kind plan.MountKind, flag string) (m launch.Mount, link string, err error) {
+	source, inside := pathname.Sides(word)
+	op := "mount " + word + " (" + flag + ")"
+	if source == "" || inside == "" {
+		return m, "", diag.Errorf(op, "write "+flag+" HOST or "+flag+" HOST:INSIDE", "a side of the colon is empty")
+	}
+	real, link, err := h.Follow(h.Facts.Absolute(source))
+	if err != nil {
+		const remedy = "name a file or folder that exists, by its own path"
+		return m, "", &diag.Error{Op: op, Err: err, Remedy: remedy}
+	}
+	m = launch.Mount{Kind: kind, Source: real, Destination: h.Facts.Absolute(inside), Open: true, Why: flag}
+	return m, link, h.judgeNamed(op, m)
+}
+
+// Worktrees mounts the folders beside the project that patterns of the profile name, read-write, where p has none of
+// theirs. Links are left out: they lead elsewhere.
+func (h Host) Worktrees(p *launch.Part, patterns []string) error {
+	for _, pattern := range patterns {
+		found, err := filepath.Glob(filepath.Join(h.Project, pattern))
+		if err != nil {
+			const remedy = "mend the pattern in the profile"
+			return &diag.Error{Op: "look for worktrees by " + pattern, Err: err, Remedy: remedy}
+		}
+		for _, folder := range found {
+			m := launch.Mount{Kind: plan.Bind, Source: folder, Destination: folder, Open: true, Why: whyWorktree}
+			known := slices.ContainsFunc(p.Mounts, func(o launch.Mount) bool { return o.Destination == folder })
+			if !IsFolder(folder) || known || folder == h.Project {
+				continue
+			}
+			if err := h.judgeNamed("mount "+diag.Name(folder)+" (worktrees)", m); err != nil {
+				return err
+			}
+			p.Mount(m)
+		}
+	}
+	return nil
+}
+
+// whyWorktree is the rule behind a mount of `worktrees`.
+const whyWorktree = "worktrees"
+
+// IsFolder reports whether a folder, not a link to one, is at a path.
+func IsFolder(name string) bool {
+	info, err := os.Lstat(name)
+	return err == nil && info.IsDir()
+}
+
+// judgeNamed returns an error for a mount that a profile could not ask for either.
+func (h Host) judgeNamed(op string, m launch.Mount) error {
+	message, remedy := profile.SourceFault(m.Source)
+	if message == "" {
+		if err := h.judgeSource(m); err != nil {
+			return err
+		}
+		message, remedy = profile.DestinationFault(profile.Tilde(h.Facts.Home, m.Destination))
+	}
+	if message != "" {
+		return diag.Errorf(op, remedy, "%s", message)
+	}
+	return nil
+}
+
+// errLedOut refuses a source that is reached by a link in the project that leads out of it: an agent may have turned a
+// folder of the project into a link, to whatever it would like to have mounted next time.
+var errLedOut = errors.New("a link in the project leads out of it, where an agent could have put it")
+
+// Follow resolves every link on the way to a source that a user named. The way may lead through the project, but no
+// link in the project may lead out of it ([errLedOut]). The links are judged as they are followed, in one walk: a
+// live session may change them between two looks. foreign is the last link on the way that an agent could have made,
+// in a folder that it was given once; empty if there is none, or if the source lies in the project, which is the
+// agent's anyway.
+func (h Host) Follow(path string) (at, foreign string, err error) {
+	if free, err := beneath.Canonical(path); err == nil && free == path {
+		return path, "", nil // no link on the way
+	}
+	passed := false
+	at, err = beneath.Follow(beneath.OnDisk{}, "/", path, func(name string, info fs.FileInfo, _ bool) error {
+		if info.Mode()&fs.ModeSymlink == 0 {
+			return nil
+		}
+		passed = passed || pathname.Below(name, h.Project)
+		// the user's home itself is never mounted
+		if !beneath.OfRoot(name, info) && filepath.Dir(name) != filepath.Clean(h.Facts.Home) {
+			foreign = name
+		}
+		return nil
+	})
+	switch inside := pathname.Below(at, h.Project); {
+	case err != nil:
+		return "", "", diag.Cause(err)
+	case inside:
+		foreign = ""
+	case passed:
+		return "", "", errLedOut
+	}
+	return at, foreign, nil
+}
+
+// Judge returns an error for a mount that the user named and that shows a secret path of the host, unless a
+// profile allows exactly this mount, or that opens what is protected or hidden in the project. It looks
+// at the final sources: a link may have led anywhere.
+func (h Host) Judge(mounts []launch.Mount, list []project.Project) error {
+	for _, m := range mounts {
+		if err := cmp.Or(h.judgeSource(m), judgeOverlap(m, list)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// judgeSource returns an error for a mount that shows a secret path of the host, see [Host.Judge].
+func (h Host) judgeSource(m launch.Mount) error {
+	if m.Secret || !m.Open || m.Why == plan.Base || m.Why == launch.WhyHeld ||
+		pathname.Below(m.Source, h.Project) || m.Source == EmptyFolder(h.Own) || !UserNamed(m) &&
+		(pathname.Below(m.Source, filepath.Join(h.Instance, handover.Folder)) ||
+			h.Branch != "" && pathname.Below(m.Source, h.Branch)) {
+		return nil
+	}
+	home, err := beneath.Canonical(h.Facts.Home)
+	if err != nil {
+		home = h.Facts.Home
+	}
+	secret, relation := profile.Exposes(profile.Tilde(home, m.Source))
+	isImport := func(of state.Import) bool { return of.Source == m.Source }
+	chosen := slices.ContainsFunc(h.Imports, isImport) // by state: these folders of it, and these only
+	if secret.Path == "~/.claude" && chosen {
+		return nil
+	}
+	if config, err := beneath.Canonical(h.Config); err == nil && relation == profile.Apart && !chosen &&
+		(pathname.Below(m.Source, config) || pathname.Below(config, m.Source)) {
+		relation = profile.Around
+		secret = profile.SecretPath{Path: h.Config, What: "your own Claude Code"}
+	}
+	// CLAUDEBOX_HOME may lie anywhere
+	own, err := beneath.Canonical(h.Own)
+	shows := err == nil && (pathname.Below(m.Source, own) || pathname.Below(own, m.Source))
+	if relation == profile.Apart && shows {
+		secret, relation = profile.SecretPath{Path: h.Own, What: "the sandboxes of other projects"},
+			profile.Around
+	}
+	remedy := "mount exactly what is needed by a profile's `mounts` with `secret: true`, or leave it out"
+	switch relation {
+	case profile.Apart:
+		return nil
+	case profile.Around:
+		remedy = "mount the files and folders in it that are needed"
+	}
+	return diag.Errorf("mount "+diag.Name(m.Source)+" ("+m.Why+")", remedy, "it would show %s (%s)", secret.Path,
+		secret.What)
+}
+
+// judgeOverlap returns an error for a mount by which the agent would reach what is
+// protected or hidden in the project by another way.
+func judgeOverlap(m launch.Mount, list []project.Project) error {
+	if m.Kind != plan.Bind && m.Kind != plan.ROBind || !UserNamed(m) {
+		return nil
+	}
+	for i, folder := range list {
+		for _, kept := range folder.Mounts {
+			granted := m.Secret && m.Source == kept.Path && m.Kind == plan.ROBind
+			if granted || !opens(m, kept) || i > 0 && folder.Path == m.Source {
+				continue
+			}
+			return diag.Errorf("mount "+diag.Name(m.Source)+" ("+m.Why+")",
+				"mount files and folders apart from it; `hide`, `show` and `protect` are set in the profile",
+				"it would open %s to the agent (%s)", diag.Name(kept.Path), kept.Why)
+		}
+	}
+	return nil
+}
+
+// UserNamed reports whether a flag or a profile asked for a mount.
+func UserNamed(m launch.Mount) bool {
+	return profile.IsProjectRule(m.Why) || slices.ContainsFunc([]string{"--mount-", whyWorktree, "profile "},
+		func(prefix string) bool { return strings.HasPrefix(m.Why, prefix) })
+}
+
+// opens reports whether a mount lets the agent write to what kept protects or, if kept covers it, read it.
+func opens(m launch.Mount, kept project.Mount) bool {
+	covered := kept.Mode == project.Made || kept.Mode == project.Hidden || kept.Mode == project.Inner
+	if !covered && !(kept.Mode == project.ReadOnly && m.Kind == plan.Bind) {
+		return false
+	}
+	if rest, around := strings.CutPrefix(kept.Path, m.Source+"/"); around {
+		return m.Destination+"/"+rest != kept.Path // if they are equal, kept is mounted over m
+	}
+	return pathname.Below(m.Source, kept.Path)
+}
+
+// pattern returns a path as `show` in a profile names it outside of the project: from the user's home, or from the root.
+func (h Host) pattern(path string) string {
+	if rest, ok := strings.CutPrefix(path, h.Facts.Home+"/"); ok {
+		return rest
+	}
+	return strings.TrimPrefix(path, "/")
+}
+
+// IsShown reports whether the profile shows a path outside of the project.
+func (h Host) IsShown(path string) bool {
+	return project.Matches(h.Show, h.pattern(path), true)
+}
+
+// Cover covers what looks secret in a folder of the user's own that the agent can read. It returns the links
+// in it, and whether all of it was looked at.
+func (h Host) Cover(source, destination string) (made launch.Part, links []string, whole bool, err error) {
+	shown := func(rel string) bool { return h.IsShown(filepath.Join(source, rel)) }
+	covers, links, cut, err := project.LookLent(source, shown)
+	if err != nil {
+		return made, nil, false, diag.Wrap("look for secrets in "+source, err,
+			"make it readable for you, or take it away")
+	}
+	for _, c := range covers {
+		at := filepath.Join(source, c.Rel)
+		cover := launch.Mount{
+			Kind: plan.ROData, Source: at, Destination: destination + "/" + c.Rel, Data: c.Content,
+			Why: launch.WhyHidden,
+		}
+		if c.Dir {
+			cover.Kind, cover.Source = plan.ROBind, EmptyFolder(h.Own)
+			made.StandIns = append(made.StandIns, launch.StandIn{Path: cover.Source, Dir: true})
+		}
+		made.Mount(cover)
+		made.Note(fmt.Sprintf("%s looks secret and does not enter; `show: [%q]` lets it in", diag.Name(at),
+			profile.ExactGlob(h.pattern(at))))
+	}
+	return made, links, !cut, nil
+}
+
+// Lend mounts a folder of the user's, read-only, without what looks secret in it.
+func (h Host) Lend(folder, why string) (lent launch.Part, err error) {
+	real, link, err := h.Follow(folder)
+	if err == nil && link != "" {
+		err = errors.New("it is reached by the link " + link + ", which an agent could have made")
+	}
+	m := launch.Mount{Kind: plan.ROBind, Source: real, Destination: folder, Open: true, Why: why}
+	if err == nil {
+		err = h.judgeNamed(why+" "+folder, m)
+	}
+	if err != nil {
+		return lent, err
+	}
+	lent, _, whole, err := h.Cover(real, folder)
+	if err != nil || !whole {
+		return launch.Part{}, errors.New("it has too many files")
+	}
+	covers := lent.Mounts
+	lent.Mounts = append([]launch.Mount{m}, covers...)
+	return lent, nil
+}

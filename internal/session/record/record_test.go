@@ -1,0 +1,32 @@
+package record
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A process inside has megabytes of words, and there are thousands of them: claudebox, outside, kept them all.
+func TestARecordKeepsLittleOfACommandLine(t *testing.T) {
+	file, err := os.Create(filepath.Join(t.TempDir(), "record"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	cmd := exec.Command("sleep", append([]string{"60"}, strings.Split(strings.Repeat(strings.Repeat("0", 1000)+" ", 500), " ")[:500]...)...)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	}()
+	known := map[int][]byte{}
+	c := Recorder{file: file}
+	c.look(os.Getpid(), known)
+	if line := known[cmd.Process.Pid]; len(line) == 0 || len(line) > longestLine {
+		t.Errorf("%d bytes of a command line are kept", len(line))
+	}
+}

@@ -10,7 +10,6 @@ import (
 	"claudebox/internal/agent"
 	"claudebox/internal/agent/state"
 	"claudebox/internal/host"
-	"claudebox/internal/nix/devshell"
 	"claudebox/internal/plan"
 	"claudebox/internal/plan/resolve"
 	"claudebox/internal/profile"
@@ -24,6 +23,7 @@ import (
 	"claudebox/internal/session/networking"
 	"claudebox/internal/session/nixuse"
 	"claudebox/internal/session/planning"
+	"claudebox/internal/session/program"
 	"claudebox/internal/workspace/branch"
 	"claudebox/internal/workspace/homelink"
 	"claudebox/internal/workspace/project"
@@ -64,19 +64,24 @@ func look(c planning.Call, planned planning.Planned, home homelink.Found) (in in
 	if err = judgeConfig(in.Facts, in.project.Path); err != nil {
 		return in, err
 	}
-	if len(c.Purpose.Command) == 0 { // a fault is told by [agentOf]
+	if len(c.Purpose.Command) == 0 { // a fault is told by [program.Of]
 		name, command := planned.Plan.Agent.Name, planned.Plan.Agent.Command
 		if profile.IsAdapter(command) {
 			name, command = "claude", nil // what it starts says it
 		}
-		program, _ := findAgent(in, name, command)
-		in.Facts.Env = withEntries(in.Facts.Env, planned.Plan, program.Env)
+		found, _ := in.program().Find(name, command)
+		in.Facts.Env = program.WithEntries(in.Facts.Env, planned.Plan, found.Env)
 	}
 	if in.secrets, err = brokering.Find(secretsOf(in)); err != nil {
 		return in, err
 	}
 	in.Instance, err = lookAtState(in)
 	return in, err
+}
+
+// program is what decides on the program that runs inside.
+func (in inputs) program() program.Request {
+	return program.Request{Call: in.Call, Plan: in.Plan, Project: in.project, Policy: in.policy.Files}
 }
 
 // lending is this host as what the user lends is judged by.
@@ -111,10 +116,10 @@ func secretsOf(in inputs) brokering.Request {
 type parts struct {
 	extra    launch.Part // see [judgeExtraEnv]
 	network  networking.Part
-	agent    agentPart
+	agent    program.Part
 	git      gituse.Part
 	nix      nixuse.Part
-	devshell devshellPart
+	devshell program.DevshellPart
 	asking   launch.Part // see [asking.Of]
 	mounts   launch.Part // of the project and of flags, see [mountsOf]
 	home     launch.Part
@@ -139,7 +144,7 @@ func gather(in inputs, k *planning.Keeper, port int) (p parts, err error) {
 	if err != nil {
 		return p, err
 	}
-	if p.agent, err = agentOf(in, k); err != nil {
+	if p.agent, err = program.Of(in.program(), k); err != nil {
 		return p, err
 	}
 	p.nix, err = nixuse.Of(nixuse.Request{
@@ -149,7 +154,7 @@ func gather(in inputs, k *planning.Keeper, port int) (p parts, err error) {
 	if err != nil {
 		return p, err
 	}
-	if p.devshell, err = devshellOf(in, p.nix, p.agent); err != nil {
+	if p.devshell, err = program.Devshell(in.program(), p.nix, p.agent); err != nil {
 		return p, err
 	}
 	if p.asking, err = asking.Of(in.Instance.Dir, in.Plan.Path, in.Purpose.Look); err != nil {
@@ -198,8 +203,8 @@ func viewOf(in inputs, p parts) (*view.View, error) {
 	}
 	v := view.Of(mounts, slices.Concat(in.Plan.Pins.Closure, p.agent.Closure))
 	v.Path, v.Home, v.Project, v.Dir = in.Plan.Path, in.Facts.Home, in.project.Path, in.project.Dir
-	if p.devshell.stage != nil {
-		record, known := devshell.Look(p.devshell.state, p.devshell.folder)
+	if p.devshell.Stage != nil {
+		record, known := p.devshell.Look()
 		v.Brings = func(program string) bool { // what it has is not known before it was made once
 			return !known || record.Failed == "" && slices.Contains(record.Programs, program)
 		}
@@ -271,7 +276,7 @@ func hostOf(in inputs, p parts) launch.Host {
 			Shim:    plan.ToolPath(in.Plan, resolve.ToolEnv),
 			Project: in.project.Path, Branch: in.Options.Branch, Undone: in.undone(),
 			Dir: in.project.Dir, State: in.Instance.Dir,
-			Agent: p.agent.Agent, Devshell: p.devshell.stage, Request: in.Options.Words,
+			Agent: p.agent.Agent, Devshell: p.devshell.Stage, Request: in.Options.Words,
 			Limited: p.limited, Seccomp: seccomp.Filter(),
 		},
 		Part: all, Nix: p.nix.Nix, Facts: in.Facts, Etc: in.etc,

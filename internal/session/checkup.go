@@ -19,6 +19,7 @@ import (
 	"claudebox/internal/session/gituse"
 	"claudebox/internal/session/nixuse"
 	"claudebox/internal/session/planning"
+	"claudebox/internal/session/program"
 	"claudebox/internal/ui/doctor"
 )
 
@@ -93,7 +94,7 @@ func (c *Checkup) parts(in inputs, k *planning.Keeper) {
 	var p parts
 	var err error
 	if in.Plan.Agent.Name != "" {
-		p.agent, err = agentOf(in, k)
+		p.agent, err = program.Of(in.program(), k)
 		c.judge("agent", err, strings.Join(p.agent.Words, " "))
 	}
 	if !located {

@@ -110,7 +110,7 @@ func (s *Session) Run() (err error) {
 			diag.Print(s.Caller.Stderr, lost) // the agent's status stays claudebox's
 		}
 	}()
-	if spoken := r.protocol(); spoken != "" {
+	if spoken := r.program().Protocol(); spoken != "" {
 		leave, err := editor.Between(spoken, r.runner.Signals.End)
 		if err != nil {
 			return err

@@ -109,6 +109,9 @@ func (s *Session) Pager() string {
 	return ""
 }
 
+// Devshell says for people what the dev shell of a session gives, why there is none, and what Nix and the hook said.
+func (s *Session) Devshell() string { return s.parts.devshell.Report(s.Plan.Devshell) }
+
 // Program returns the path of the program called name on PATH inside; empty if there is none.
 func (s *Session) Program(name string) string { return s.inside.Find(name) }
 

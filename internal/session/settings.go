@@ -5,7 +5,6 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"claudebox/internal/agent/object"
 	"claudebox/internal/diag"
@@ -14,8 +13,8 @@ import (
 	"claudebox/internal/linux/pathname"
 	"claudebox/internal/linux/smallfile"
 	"claudebox/internal/plan"
-	"claudebox/internal/secret/broker"
 	"claudebox/internal/session/planning"
+	"claudebox/internal/session/program"
 )
 
 // withSettings is the environment of the host, with those variables that the user's settings of Claude Code set and
@@ -33,38 +32,11 @@ func withSettings(c planning.Call, p plan.Plan) (env host.Environment, left []st
 	set := object.As[map[string]string](object.Parse(content)["env"])
 	for _, name := range slices.Sorted(maps.Keys(set)) {
 		entries = append(entries, name+"="+set[name])
-		if !entersFromSettings(p, name) {
+		if !program.Enters(p, name) {
 			left = append(left, name)
 		}
 	}
-	return withEntries(c.Facts.Env, p, entries), left
-}
-
-// withEntries is an environment with those of entries, NAME=VALUE, that enter from elsewhere than the environment.
-func withEntries(env host.Environment, p plan.Plan, entries []string) host.Environment {
-	env = slices.Clone(env)
-	for _, entry := range entries {
-		name, _, _ := strings.Cut(entry, "=")
-		if entersFromSettings(p, name) {
-			env = slices.DeleteFunc(env, func(old string) bool { return strings.HasPrefix(old, name+"=") })
-			env = append(env, entry)
-		}
-	}
-	return env
-}
-
-// entersFromSettings reports whether a variable enters where the user's settings of Claude Code, or a wrapper, set it:
-// as it would from the environment.
-func entersFromSettings(p plan.Plan, name string) bool {
-	for _, secret := range broker.Usual {
-		if secret.Base == name {
-			return true
-		}
-	}
-	_, known := broker.Usual[name]
-	return known || slices.ContainsFunc(p.Env, func(e plan.Env) bool {
-		return e.Name == name && e.From == plan.FromHost && name != "USER"
-	})
+	return program.WithEntries(c.Facts.Env, p, entries), left
 }
 
 // configFolder is the folder of the user's own Claude Code.

@@ -1,4 +1,4 @@
-package session
+package program
 
 import (
 	"cmp"
@@ -20,27 +20,27 @@ import (
 	"claudebox/internal/session/nixuse"
 )
 
-// devshellPart is the stage that makes the environment of the project's dev shell inside, and what is known of it.
-type devshellPart struct {
+// DevshellPart is the stage that makes the environment of the project's dev shell inside, and what is known of it.
+type DevshellPart struct {
 	launch.Part
-	stage  *launch.Devshell // nil: none is looked for
+	Stage  *launch.Devshell // nil: none is looked for
 	state  string           // the folder on the host where Nix inside keeps its state
 	folder string           // the folder of the dev shell, below state
 }
 
-// devshellOf decides whether the sandbox looks for a dev shell. What it is, and whether there is one, is found out
+// Devshell decides whether the sandbox looks for a dev shell. What it is, and whether there is one, is found out
 // inside: here only the names of files count, so a project without any of them costs nothing.
-func devshellOf(in inputs, nix nixuse.Part, runs agentPart) (made devshellPart, err error) {
-	want := in.Plan.Devshell
-	if want.Flake == "" && want.File == "" || in.Options.NoDevshell {
-		if in.Facts.Env.Value("IN_NIX_SHELL", "")+in.Facts.Env.Value("DIRENV_DIR", "") != "" {
+func Devshell(r Request, nix nixuse.Part, runs Part) (made DevshellPart, err error) {
+	want := r.Plan.Devshell
+	if want.Flake == "" && want.File == "" || r.Options.NoDevshell {
+		if r.Facts.Env.Value("IN_NIX_SHELL", "")+r.Facts.Env.Value("DIRENV_DIR", "") != "" {
 			made.Note("the dev shell that you are in does not enter; `devshell: auto` gives the agent the project's")
 		}
 		return made, nil
 	}
-	dir, name := in.project.Dir, cmp.Or(want.File, want.Flake)
+	dir, name := r.Project.Dir, cmp.Or(want.File, want.Flake)
 	if want.Flake == profile.DevshellAuto {
-		if dir, name = namesDevshell(in.project.Path, dir); name == "" {
+		if dir, name = namesDevshell(r.Project.Path, dir); name == "" {
 			return made, nil
 		}
 	}
@@ -58,22 +58,22 @@ func devshellOf(in inputs, nix nixuse.Part, runs agentPart) (made devshellPart, 
 	}
 	made.state, made.folder = inside.Var(nix.Store), devshell.FolderOf(dir+"\x00"+want.File+"\x00"+want.Flake)
 	request := devshell.Request{
-		Flake: want.Flake, File: want.File, Project: in.project.Path, Dir: in.project.Dir, System: in.Plan.System,
-		Nix: plan.ToolPath(in.Plan, resolve.ToolNix), Bash: plan.ToolPath(in.Plan, resolve.ToolBash),
-		Env: plan.ToolPath(in.Plan, resolve.ToolEnv), State: filepath.Join(inside.StateInner, made.folder),
+		Flake: want.Flake, File: want.File, Project: r.Project.Path, Dir: r.Project.Dir, System: r.Plan.System,
+		Nix: plan.ToolPath(r.Plan, resolve.ToolNix), Bash: plan.ToolPath(r.Plan, resolve.ToolBash),
+		Env: plan.ToolPath(r.Plan, resolve.ToolEnv), State: filepath.Join(inside.StateInner, made.folder),
 		Hook: !want.NoHook, Require: want.Require, Wait: want.Wait, Vars: want.Vars, Watch: want.Watch,
-		Refused: plan.AgentVariables(), Packages: ownFolders(in.Plan), Network: in.Plan.Network.Tier,
-		Refresh: in.Options.Refresh, Typed: slices.Equal(in.Purpose.Command, launch.Shell),
+		Refused: plan.AgentVariables(), Packages: ownFolders(r.Plan), Network: r.Plan.Network.Tier,
+		Refresh: r.Options.Refresh, Typed: slices.Equal(r.Purpose.Command, launch.Shell),
 	}
 	text, err := json.Marshal(request)
 	if err != nil {
 		return made, err
 	}
-	made.stage = &launch.Devshell{
+	made.Stage = &launch.Devshell{
 		Before: []string{devshell.ProgramInner}, Shown: name + ", which is evaluated inside, before the agent",
 	}
 	if record, known := devshell.Look(made.state, made.folder); known {
-		made.stage.Shown = record.Brief()
+		made.Stage.Shown = record.Brief()
 	}
 	made.Mount(
 		launch.Mount{Kind: plan.ROBind, Source: program, Destination: devshell.ProgramInner, Why: plan.Base},
@@ -85,20 +85,20 @@ func devshellOf(in inputs, nix nixuse.Part, runs agentPart) (made devshellPart, 
 			Kind: plan.File, Source: "devshell", Destination: devshell.RequestInner, Mode: "0444", Data: text,
 			Why: plan.Base,
 		})
-	made.addAgent(in, runs)
+	made.addAgent(r, runs)
 	return made, nil
 }
 
 // addAgent puts the agent on PATH, behind all else, so that `nix develop -c claude` finds it; with the words that it
 // always gets. One that is not found is missed only by who calls it.
-func (p *devshellPart) addAgent(in inputs, runs agentPart) {
-	name, words := in.Plan.Agent.Name, runs.Words
-	if len(in.Purpose.Command) == 0 && profile.IsAdapter(in.Plan.Agent.Command) {
+func (p *DevshellPart) addAgent(r Request, runs Part) {
+	name, words := r.Plan.Agent.Name, runs.Words
+	if len(r.Purpose.Command) == 0 && profile.IsAdapter(r.Plan.Agent.Command) {
 		return // it has its own, for what it starts
 	}
-	if len(in.Purpose.Command) > 0 || len(in.Plan.Agent.Command) > 0 {
+	if len(r.Purpose.Command) > 0 || len(r.Plan.Agent.Command) > 0 {
 		name = "claude"
-		program, err := findAgent(in, name, nil)
+		program, err := r.Find(name, nil)
 		if err != nil || program.Libraries {
 			return
 		}
@@ -109,7 +109,7 @@ func (p *devshellPart) addAgent(in inputs, runs agentPart) {
 			}
 		}
 	}
-	p.Mount(scriptOf(in.Plan, name, words))
+	p.Mount(scriptOf(r.Plan, name, words))
 }
 
 // namesDevshell returns the current folder, or the nearest above it in the project, that has a file which may name a
@@ -127,25 +127,6 @@ func namesDevshell(project, dir string) (folder, name string) {
 	}
 }
 
-// Devshell says for people what the dev shell of a session gives, why there is none, and what Nix and the hook said.
-func (s *Session) Devshell() string {
-	part := s.parts.devshell
-	if part.stage == nil {
-		why := "the project has no flake.nix and no .envrc, and the profile names none"
-		if len(part.Notes) > 0 {
-			why = strings.Join(part.Notes, "; ")
-		} else if d := s.Plan.Devshell; d.Flake == "" && d.File == "" {
-			why = "the profile says `devshell: off`"
-		}
-		return "no dev shell: " + why + "\n"
-	}
-	record, known := devshell.Look(part.state, part.folder)
-	if !known {
-		return "dev shell: " + part.stage.Shown + "; `claudebox devshell --refresh` does it now\n"
-	}
-	return record.Report(time.Now()) + devshell.Log(part.state, part.folder)
-}
-
 // ownFolders counts the folders of PATH that are those of the profile's packages, which come first.
 func ownFolders(p plan.Plan) int {
 	_, base := p.Packages()
@@ -157,4 +138,26 @@ func ownFolders(p plan.Plan) int {
 		}
 	}
 	return len(p.Path)
+}
+
+// Look is what is known of the dev shell by what was made once, if anything is.
+func (p DevshellPart) Look() (devshell.Record, bool) { return devshell.Look(p.state, p.folder) }
+
+// Report says for people what the dev shell gives, why there is none, and what Nix and the hook said. want is the
+// plan's.
+func (p DevshellPart) Report(want plan.Devshell) string {
+	if p.Stage == nil {
+		why := "the project has no flake.nix and no .envrc, and the profile names none"
+		if len(p.Notes) > 0 {
+			why = strings.Join(p.Notes, "; ")
+		} else if want.Flake == "" && want.File == "" {
+			why = "the profile says `devshell: off`"
+		}
+		return "no dev shell: " + why + "\n"
+	}
+	record, known := p.Look()
+	if !known {
+		return "dev shell: " + p.Stage.Shown + "; `claudebox devshell --refresh` does it now\n"
+	}
+	return record.Report(time.Now()) + devshell.Log(p.state, p.folder)
 }

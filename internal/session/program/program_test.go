@@ -1,4 +1,4 @@
-package session
+package program
 
 import (
 	"strings"
@@ -35,11 +35,11 @@ func TestWhatSpeaksWithAnEditor(t *testing.T) {
 		"another agent at a terminal":     {"gemini", "", "-p capacity", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := inputs{
-				Call:    planning.Call{Options: planning.Options{Words: strings.Fields(tc.words)}, Purpose: planning.Purpose{Command: strings.Fields(tc.shell)}},
-				Planned: planning.Planned{Plan: plan.Plan{Agent: plan.Agent{Name: tc.agent, Command: strings.Fields(tc.command)}}},
+			r := Request{
+				Call: planning.Call{Options: planning.Options{Words: strings.Fields(tc.words)}, Purpose: planning.Purpose{Command: strings.Fields(tc.shell)}},
+				Plan: plan.Plan{Agent: plan.Agent{Name: tc.agent, Command: strings.Fields(tc.command)}},
 			}
-			if got := in.protocol(); got != tc.want {
+			if got := r.Protocol(); got != tc.want {
 				t.Errorf("it speaks %q; want %q", got, tc.want)
 			}
 		})

@@ -95,8 +95,8 @@ func TestASessionOnABranchIsRefused(t *testing.T) {
 		"a mount of the project":   {[]string{"--branch", "x", "--mount-rw", "src"}, "changes nothing"},
 		"a name of git's":          {[]string{"--branch", "refs/heads/x"}, "does not cross"},
 		"a part too long":          {[]string{"--branch", strings.Repeat("x", 241)}, "does not cross"},
-		"one below a branch":       {[]string{"--branch", "other/x"}, "no branch beside \"other\""},
-		"one above a branch":       {[]string{"--branch", "deep"}, "no branch beside \"deep/er\""},
+		"one below a branch":       {[]string{"--branch", "other/x"}, "beside your branch \"other\""},
+		"one above a branch":       {[]string{"--branch", "deep"}, "beside your branch \"deep/er\""},
 		"the name of a tag":        {[]string{"--branch", "v1"}, "a tag, or a branch of a remote"},
 		"a mount around":           {[]string{"--branch", "x", "--mount-rw", w.path("project")}, "changes nothing"},
 	} {

@@ -149,7 +149,8 @@ func (o Options) judge() error {
 			"a plan says all that a profile does, so only one of them could count")
 	}
 	if o.Branch == "" && (o.From != "" || o.WithChanges || len(o.With) > 0) {
-		return diag.Errorf("read --from, --with and --with-changes", "name the branch with --branch", "there is none")
+		return diag.Errorf("read --from, --with and --with-changes", "name one with --branch",
+			"they are for a session on a branch")
 	}
 	if o.Branch != "" && o.NoBranch {
 		return diag.Errorf("read --branch and --no-branch", "leave one of them out", "only one of them could count")

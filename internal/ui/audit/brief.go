@@ -356,4 +356,4 @@ func (v View) list(items []string, tail string, width int) string {
 }
 
 // Question is what is asked below a [View.Brief].
-const Question = "Start?  y yes · n or Enter no · d details · p plan "
+const Question = "Start?  y yes · n or Enter no · d details · p plan: "

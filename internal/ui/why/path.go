@@ -157,6 +157,9 @@ func mountable(m *launch.Mount, asked Asked) string {
 
 // instead says what is at the path inside, in place of the host's file or folder.
 func instead(l launch.Launch, m launch.Mount, asked Asked) string {
+	if m.Hides() {
+		return "it is hidden, and empty there"
+	}
 	switch m.Kind {
 	case plan.Bind, plan.ROBind:
 		return "there it is " + asked.shown(shows(l, m, asked.Path))

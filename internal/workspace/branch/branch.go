@@ -94,8 +94,8 @@ func Look(r Request) (b Branch, err error) {
 	}
 	if !isName(r.Name) {
 		return b, diag.Errorf(op, "use letters, digits and - _ . / as in `fix-login`",
-			"a branch of this name does not cross: a prompt or a shell could obey its signs, or it means another, "+
-				"or is too long")
+			"a branch of this name does not cross: a prompt or a shell could obey its signs, git could take it for "+
+				"something else, as %q for a commit, or it is too long", "c0ffee")
 	}
 	b.Dir = path.Join(folderOf(r.Home, r.Repo.Outer), short(r.Name))
 	known, err := recall(b.Dir)
@@ -228,7 +228,7 @@ func (b *Branch) lookAtRefs(op, list string) error {
 			return diag.Errorf(op, "use another name, or `git switch` to another branch there",
 				"it is checked out in %s", diag.Name(tree))
 		case b.Fresh && (strings.HasPrefix(word, own+"/") || strings.HasPrefix(own, word+"/")):
-			return diag.Errorf(op, "use another name", "git has no branch beside %s",
+			return diag.Errorf(op, "use another name", "git cannot have it beside your branch %s",
 				strconv.Quote(strings.TrimPrefix(word, "refs/heads/")))
 		case word == "refs/tags/"+b.Name || word == "refs/remotes/"+b.Name:
 			same = true

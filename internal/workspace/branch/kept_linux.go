@@ -130,8 +130,12 @@ func (b Branch) Diff(stat bool) ([]byte, error) {
 	text, err := b.askInside(fmt.Sprintf(`h=$(GIT_DIR=%s g rev-parse -q --verify HEAD) || :
 b=$(g merge-base "$h" HEAD) || b=$(g hash-object -t tree /dev/null)
 g -c core.quotePath=false diff --no-color --no-ext-diff --no-textconv %s "$b" -- || exit 1
-g -c core.quotePath=false ls-files -o --exclude-standard | head -n 1000 |
-  while IFS= read -r f; do echo "new, not added: $f"; done
+g -c core.quotePath=false ls-files -o --exclude-standard --directory --no-empty-directory | {
+  n=0
+  while IFS= read -r f && ((n++ < 100)); do echo "new, not added: $f"; done
+  [ -z "$f" ] || echo "new, not added: more than these"
+  cat >/dev/null # git is to end well
+}
 `, diag.Quote(path.Join(b.Repo.Outer, b.rel())), how))
 	if err != nil {
 		err = diag.Wrap("compare branch "+b.Name, err, "`git diff HEAD..."+b.Name+"` compares what is committed")

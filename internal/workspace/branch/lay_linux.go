@@ -67,7 +67,8 @@ func (b *Branch) lookWith(at string) error {
 	}
 	defer users.Close()
 	if what, err := users.Look(rel); err != nil || what.Kind != beneath.Regular && what.Kind != beneath.Dir {
-		return diag.Wrap(op, cmp.Or(err, errors.New("no file or folder is there, or behind a link")), "see --help")
+		return diag.Wrap(op, cmp.Or(err, errors.New("no file or folder is there, or behind a link")),
+			"name a file or folder of the project that git does not have")
 	}
 	return nil
 }

@@ -192,6 +192,38 @@ func TestARepositoryOfASessionThatWasKilled(t *testing.T) {
 	w.wantNotTaken()
 }
 
+// The agent leaves settings and hooks in a .git that is no repository yet. The user's own `git init` took them, and
+// nothing was said.
+//
+// Promise: nothing planted for your tools, unsaid.
+func TestTheNextGitInitTakesNothingOfAnAgents(t *testing.T) {
+	const plant = `for d in . sub node_modules/x; do mkdir -p $d/.git/hooks; git config -f $d/.git/config core.fsmonitor "$0"
+		printf '#!/bin/sh\n%s\n' "$0" >$d/.git/hooks/pre-commit; chmod +x $d/.git/hooks/pre-commit; done`
+	for name, killed := range map[string]bool{"it ends": false, "it is killed": true} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			l := w.begin()
+			l.sh(strings.ReplaceAll(plant, "$0", w.orders()))
+			said := ""
+			if killed {
+				l.kill()
+				said = w.in("other").claudebox("shell", "--yes", "--", "true").stderr
+			} else {
+				said = l.end()
+			}
+			for _, folder := range []string{"", "sub/", "node_modules/x/"} {
+				if !strings.Contains(said, "taken out  "+folder+".git") {
+					t.Errorf("%q is not told\n%s", folder, said)
+				}
+				for _, words := range [][]string{{"init", "-q"}, {"status"}, {"commit", "-qm", "x", "--allow-empty"}} {
+					w.git("project/"+folder, words...)
+				}
+			}
+			w.wantNotTaken()
+		})
+	}
+}
+
 // What claudebox says while the agent runs breaks its neck when nobody reads
 // it, and nothing would judge what the agent made.
 func TestWhoReadsTheReportIsGone(t *testing.T) {

@@ -81,7 +81,7 @@ func TestWhatNobodyWasToldIsToldByALaterLaunch(t *testing.T) {
 	}
 }
 
-// What was repaired is not found again, nor what was compared.
+// What was repaired is not found again, nor what was compared; but that what is left of a .git is given up, too.
 func TestWhatWasRepairedBeforeAKillIsTold(t *testing.T) {
 	w := newWorld(t)
 	s := w.begin()
@@ -92,7 +92,7 @@ func TestWhatWasRepairedBeforeAKillIsTold(t *testing.T) {
 	if len(reports) != 2 {
 		t.Fatalf("%+v", reports)
 	}
-	wantLines(t, reports[1])
+	wantLines(t, reports[1], "taken out n/.git")
 	if r := reports[0]; !r.Unfinished || time.Since(r.Began) > time.Minute {
 		t.Errorf("%+v", r)
 	}

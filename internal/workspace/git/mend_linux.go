@@ -41,6 +41,13 @@ func (m *Mender) Apply(r Repair) error {
 		return m.rename(r.Rel, r.Why)
 	}
 	first := len(m.Changes)
+	if r.Do == Unmake {
+		if err := m.disarmAll(r.Rel, r.Why); err != nil {
+			return err
+		}
+		m.Changes = m.Changes[:first] // one line for it all
+		return m.rename(r.Rel, r.Why)
+	}
 	if err := m.disarm(r.Rel, r.Why); err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ type Action int
 const (
 	Rename Action = iota // a name is given up
 	Disarm               // a folder's HEAD is renamed, and that of each repository in it: git takes it for none then
+	Unmake               // a .git without a HEAD is given up, and each repository in it disarmed
 )
 
 // Repair is one step that takes something out of git's reach. It needs no room on a disk.
@@ -38,6 +39,7 @@ type Comparison struct {
 // Reasons for repairs.
 const (
 	whyMade    = "a repository that was made inside: git would run what its settings and hooks name"
+	whyUnmade  = "it is no repository yet: the next `git init` there would take its settings and hooks"
 	whyChanged = "it was changed inside where git obeys it"
 	whyLeads   = "it leads git elsewhere than it did"
 	// ByYourConfiguration is why a new file goes that the user's own configuration names.
@@ -59,7 +61,11 @@ func Strangers(c Comparison) (repairs []Repair) {
 		for in := f.In; in != "" && why != ""; in = f.In { // one repository with all that is in it
 			f = &c.After.Folders[slices.IndexFunc(c.After.Folders, func(o Folder) bool { return o.Rel == in })]
 		}
-		if why != "" {
+		switch {
+		case why == "":
+		case c.isUnmade(f):
+			add(Repair{Unmake, f.Rel, whyUnmade})
+		default:
 			add(Repair{Disarm, f.Rel, why})
 		}
 	}
@@ -95,6 +101,15 @@ func (c Comparison) folder(f *Folder) string {
 		return whyChanged
 	}
 	return ""
+}
+
+// isUnmade reports whether a .git is no repository, and was made or changed meanwhile: `git init` takes what is in it.
+func (c Comparison) isUnmade(f *Folder) bool {
+	was := c.Before.Folder(f.Path)
+	isSign := func(e Entry) bool { return slices.Contains(signs, e.Name) && e.Kind != beneath.Dir }
+	isNew := func(e Entry) bool { return was == nil || !e.same(was.Entry(e.Name)) }
+	return path.Base(f.Rel) == ".git" && !slices.Contains(f.Closed, ".") && !slices.ContainsFunc(f.Entries, isSign) &&
+		slices.ContainsFunc(f.Entries, isNew)
 }
 
 // What git keeps, and runs nothing by: commits, where branches are, what is staged.

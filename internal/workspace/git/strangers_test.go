@@ -106,6 +106,11 @@ const monitor = `git config -f $c core.fsmonitor "$EVIL"; `
 // What an agent makes of repositories, and the command by which the host's git would obey.
 var attacks = map[string]struct{ agent, host string }{
 	"a new repository":                    {`git init -q n; c=n/.git/config; ` + monitor, "git -C p/n status"},
+	"what the next one will obey":         {`mkdir -p n/.git; c=n/.git/config; ` + monitor, "git init -q p/n; git -C p/n status"},
+	"hooks of the next one":               {`mkdir -p n/.git/hooks n/.git/refs; printf "#!/bin/sh\n$EVIL\n" >n/.git/hooks/pre-commit; chmod +x n/.git/hooks/*`, "git init -q p/n; git -C p/n commit -m x --allow-empty"},
+	"one whose HEAD is a folder":          {`mkdir -p n/.git/HEAD; c=n/.git/config; ` + monitor, "rmdir p/n/.git/HEAD; git init -q p/n; git -C p/n status"},
+	"the folder of its submodules":        {`git init -q --bare n/.git/modules; c=n/.git/modules/config; git config -f $c core.bare false; git config -f $c core.worktree .; ` + monitor, "git -C p/n/.git/modules status"},
+	"that of worktrees":                   {`git init -q --bare old/.git/worktrees; c=old/.git/worktrees/config; git config -f $c core.bare false; git config -f $c core.worktree .; ` + monitor, "git -C p/old/.git/worktrees status"},
 	"one in another":                      {`git init -q n/m; c=n/m/.git/config; ` + monitor + `git init -q n`, "git -C p/n/m status"},
 	"one in its git folder":               {`git init -q n; git init -q n/.git/modules/m; c=n/.git/modules/m/.git/config; ` + monitor, "git -C p/n/.git/modules/m status"},
 	"one without .git":                    {`git init -q --bare n; c=n/config; git config -f $c core.bare false; git config -f $c core.worktree .; ` + monitor, "git -C p/n status"},

@@ -15,14 +15,16 @@ func (s Snapshot) Deepen(root *beneath.Folder, before Snapshot) {
 	for i := range s.Folders {
 		f := &s.Folders[i]
 		const limit = 200_000
+		parts := []string{path.Join(f.Rel, "modules"), path.Join(f.Rel, "worktrees")}
 		seen := survey.Walk(root, survey.Question{
 			From: []string{f.Rel}, Limit: limit, LinksSince: 1,
-			Apart: append(slices.Clone(f.apart), path.Join(f.Rel, "modules"), path.Join(f.Rel, "worktrees")),
+			Apart: slices.Concat(f.apart, parts),
 		}, nil)
 		was := before.Folder(f.Path)
 		isNew := func(rel string) bool { return was.Entry(strings.TrimPrefix(rel, f.Rel+"/")) == nil }
 		isPlace := func(rel string) bool { return rel != f.Rel && !before.Has(path.Join(root.Path(), rel)) }
-		f.odd = seen.Cut || slices.ContainsFunc(linksAndPipes(seen), isNew) ||
+		f.odd = seen.Cut || slices.ContainsFunc(parts, reader{root, false}.isBare) ||
+			slices.ContainsFunc(linksAndPipes(seen), isNew) ||
 			slices.ContainsFunc(slices.Concat(seen.Git, seen.Bare), isPlace)
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/secret/leak"
 	"claudebox/internal/session/gituse"
+	"claudebox/internal/session/guarded"
 	"claudebox/internal/session/lending"
 	"claudebox/internal/session/planning"
 	"claudebox/internal/workspace/handover"
@@ -53,8 +54,8 @@ func lookAtState(in inputs) (state.Instance, error) {
 			req.Theirs = filepath.Clean(moved)
 		}
 	}
-	if slices.ContainsFunc(in.project.Mounts, func(m project.Mount) bool { return isDirenv(in.project, m) }) {
-		req.Folders = append(req.Folders, direnvFolder(in.project))
+	if slices.ContainsFunc(in.project.Mounts, func(m project.Mount) bool { return guarded.IsDirenv(in.project, m) }) {
+		req.Folders = append(req.Folders, guarded.DirenvFolder(in.project))
 	}
 	if slices.ContainsFunc(p.Env, func(e plan.Env) bool { return e.Name == apiKey && e.From == plan.FromHost }) {
 		req.APIKey, _ = in.Facts.Env.Get(apiKey)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"claudebox/internal/agent"
 	"claudebox/internal/agent/state"
@@ -19,6 +18,7 @@ import (
 	"claudebox/internal/session/asking"
 	"claudebox/internal/session/brokering"
 	"claudebox/internal/session/gituse"
+	"claudebox/internal/session/guarded"
 	"claudebox/internal/session/lending"
 	"claudebox/internal/session/networking"
 	"claudebox/internal/session/nixuse"
@@ -84,6 +84,11 @@ func (in inputs) program() program.Request {
 	return program.Request{Call: in.Call, Plan: in.Plan, Project: in.project, Policy: in.policy.Files}
 }
 
+// kept says where claudebox keeps what belongs to the folders that the agent may change.
+func (in inputs) kept() guarded.Places {
+	return guarded.Places{Own: in.Folders.Home, Instance: in.Instance.Dir}
+}
+
 // lending is this host as what the user lends is judged by.
 func (in inputs) lending() lending.Host {
 	h := lending.Host{
@@ -97,7 +102,7 @@ func (in inputs) lending() lending.Host {
 }
 
 // projectsOf are given folders, as they were opened.
-func projectsOf(list []given) (opened []project.Project) {
+func projectsOf(list []guarded.Folder) (opened []project.Project) {
 	for _, folder := range list {
 		opened = append(opened, folder.Project)
 	}
@@ -218,7 +223,7 @@ func viewOf(in inputs, p parts) (*view.View, error) {
 // bound is a launch, with what must be known of its mounts while it runs.
 type bound struct {
 	Launch launch.Launch
-	given  []given           // folders that the agent may change: the project first
+	given  []guarded.Folder  // folders that the agent may change: the project first
 	linked map[string]string // source of a mount → the link by which it was reached, which an agent could have made
 }
 
@@ -302,17 +307,3 @@ func (b bound) Linked() []LinkedMount {
 	}
 	return list
 }
-
-// given is a folder that the agent may change: the project, or one that is
-// mounted read-write beside it. The host's git obeys what is in such a folder, so
-// each is guarded as the project is.
-type given struct {
-	project.Project
-	at string // where it lies inside
-}
-
-// inside returns where a path of the folder lies in the sandbox.
-func (f given) inside(path string) string { return f.at + strings.TrimPrefix(path, f.Path) }
-
-// moved reports whether the folder lies at another path inside than on the host.
-func (f given) moved() bool { return f.at != f.Path }

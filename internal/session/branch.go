@@ -19,6 +19,7 @@ import (
 	"claudebox/internal/profile"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/session/gituse"
+	"claudebox/internal/session/guarded"
 	"claudebox/internal/session/lending"
 	"claudebox/internal/workspace/aftermath"
 	"claudebox/internal/workspace/branch"
@@ -69,7 +70,7 @@ func lookAtBranch(in *inputs) error {
 	in.branch = &found
 	for _, m := range in.project.Mounts {
 		if m.Mode == project.Hidden && strings.HasPrefix(m.Why, launch.WhyAsked) { // also where it is committed
-			in.asked = append(in.asked, projectMount(m, lending.EmptyFolder(in.Folders.Home), ""))
+			in.asked = append(in.asked, guarded.Mount(m, lending.EmptyFolder(in.Folders.Home), ""))
 		}
 	}
 	in.project.Mounts, in.project.StandIns, in.project.Notes = nil, nil, nil

@@ -9,6 +9,7 @@ import (
 	"claudebox/internal/host"
 	"claudebox/internal/plan"
 	"claudebox/internal/profile/profiledir"
+	"claudebox/internal/session/guarded"
 	"claudebox/internal/session/lending"
 	"claudebox/internal/session/planning"
 	"claudebox/internal/workspace/project"
@@ -58,14 +59,14 @@ func TestAProfileThatALinkLeadsElsewhereIsFound(t *testing.T) {
 
 func TestWhatIsHiddenIsMountedFromClaudeboxsOwnEmptyFolder(t *testing.T) {
 	empty := lending.EmptyFolder(at("/home/u").Folders.Home)
-	folder := projectMount(project.Mount{Path: "/p/secrets", Mode: project.Hidden, Dir: true}, empty, "")
+	folder := guarded.Mount(project.Mount{Path: "/p/secrets", Mode: project.Hidden, Dir: true}, empty, "")
 	if folder.Kind != plan.ROBind || folder.Source != empty || folder.Destination != "/p/secrets" {
 		t.Errorf("a folder: %+v", folder)
 	}
 	if own := (profiledir.Folders{Home: "/home/u/.claudebox"}); filepath.Dir(empty) != own.Home {
 		t.Errorf("the empty folder is %s", empty)
 	}
-	if read := projectMount(project.Mount{Path: "/p/.git/config", Mode: project.ReadOnly}, empty, ""); read.Kind != plan.ROBind || read.Source != "/p/.git/config" {
+	if read := guarded.Mount(project.Mount{Path: "/p/.git/config", Mode: project.ReadOnly}, empty, ""); read.Kind != plan.ROBind || read.Source != "/p/.git/config" {
 		t.Errorf("a file that is read-only: %+v", read)
 	}
 }

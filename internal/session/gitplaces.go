@@ -7,6 +7,7 @@ import (
 
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
+	"claudebox/internal/session/guarded"
 	"claudebox/internal/session/planning"
 	"claudebox/internal/workspace/guard"
 	"claudebox/internal/workspace/handover"
@@ -54,7 +55,7 @@ func heldBack(k kept) (waits []handover.Wait) {
 	defer root.Close()
 	name := handover.Name(k.project.Path)
 	for _, folder := range []string{
-		filepath.Join(k.dir, guard.Folder, name), filepath.Join(k.project.Path, ".git", heldInGit, name),
+		filepath.Join(k.dir, guard.Folder, name), filepath.Join(k.project.Path, ".git", guarded.HeldInGit, name),
 	} {
 		sessions, _ := os.ReadDir(folder) // or nothing is held there
 		for _, session := range sessions {

@@ -16,10 +16,10 @@ import (
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/pathname"
-	"claudebox/internal/plan"
 	"claudebox/internal/plan/resolve"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/sandbox/seccomp"
+	"claudebox/internal/session/guarded"
 	"claudebox/internal/session/lending"
 	"claudebox/internal/session/live"
 	"claudebox/internal/workspace/aftermath"
@@ -41,7 +41,7 @@ func (s *Session) places() (list []handover.Place) {
 		for _, p := range folder.Places {
 			at := slices.IndexFunc(list, func(known handover.Place) bool { return known.Outer == p.Outer })
 			if at < 0 {
-				p.Folder = placeFolder(s.inputs, p.Outer)
+				p.Folder = s.kept().Place(p.Outer)
 				list = append(list, p)
 				continue
 			}
@@ -146,8 +146,8 @@ func (s *Session) submodules() []launch.Mount {
 // put there meanwhile stays, and so does the agent's, for the next session.
 func (r *running) bringSubmodules() {
 	for _, own := range r.submodules() {
-		there := slices.ContainsFunc(r.given, func(f given) bool {
-			return !f.moved() && pathname.Below(own.Destination, f.Path)
+		there := slices.ContainsFunc(r.given, func(f guarded.Folder) bool {
+			return !f.IsMoved() && pathname.Below(own.Destination, f.Path)
 		})
 		if !there { // it is a path inside
 			continue
@@ -157,7 +157,7 @@ func (r *running) bringSubmodules() {
 		}
 		// A repository there becomes one of the user's before it is where the user's git looks.
 		made := handover.Made{Outer: own.Destination + "/.git", At: filepath.Dir(own.Source) + "/made"}
-		made.Folder = placeFolder(r.inputs, made.Outer)
+		made.Folder = r.kept().Place(made.Outer)
 		whole := lending.IsFolder(own.Source+"/.git") && r.isAlone() && os.Rename(own.Source+"/.git", made.At) == nil
 		if err := r.moveFolder(own.Source, own.Destination); err != nil {
 			r.gitLines = append(r.gitLines, "git, "+diag.Name(own.Destination)+": what was made in it is inside only: "+
@@ -226,39 +226,9 @@ func (r *running) endGit() {
 	r.git = nil
 }
 
-// heldFolder is the folder for what the agent makes in a given folder and is held back there. It has to lie on the same
-// file system: in the instance, else in the folder's git folder.
-func heldFolder(in inputs, folder project.Project) string {
-	name := handover.Name(folder.Path)
-	inGit := filepath.Join(folder.Path, ".git")
-	apart := !guard.Together(filepath.Dir(in.Folders.Home), folder.Path)
-	if apart && lending.IsFolder(inGit) && guard.Together(inGit, folder.Path) {
-		return filepath.Join(inGit, heldInGit, name)
-	}
-	return filepath.Join(in.Instance.Dir, guard.Folder, name)
-}
-
-const heldInGit = "claudebox-held"
-
-// removeHeldFolder removes what [heldFolder] needed in a git folder of the user's, unless another session does.
-func removeHeldFolder(held string) {
-	if in := filepath.Dir(held); filepath.Base(in) == heldInGit {
-		_ = os.Remove(held)
-		_ = os.Remove(in)
-	}
-}
-
-// heldMount mounts that folder where the links to what is held back lead.
-func heldMount(in inputs, folder project.Project) launch.Mount {
-	return launch.Mount{
-		Kind: plan.Bind, Source: heldFolder(in, folder), Destination: guard.Inside(handover.Name(folder.Path)),
-		Open: true, Why: launch.WhyHeld,
-	}
-}
-
 // guardFolder begins to hold back what the agent makes in a folder. session is a name that no other session has.
-func (r *running) guardFolder(folder given, session string) (*guard.Guard, error) {
-	held, seen := heldFolder(r.inputs, folder.Project), folder.Seen
+func (r *running) guardFolder(folder guarded.Folder, session string) (*guard.Guard, error) {
+	held, seen := r.kept().Held(folder.Project), folder.Seen
 	var folders []string
 	for _, f := range seen.Folders() {
 		folders = append(folders, f.Rel)
@@ -289,7 +259,7 @@ func (r *running) guardFolder(folder given, session string) (*guard.Guard, error
 			}
 		},
 		Cover: func(rel string) error {
-			at := folder.inside(filepath.Join(folder.Path, rel))
+			at := folder.In(filepath.Join(folder.Path, rel))
 			if lending.IsFolder(filepath.Join(folder.Path, rel)) {
 				return cover.Now(r.process, cover.File{Path: at, Folder: true, Remake: remakes[project.Hidden]})
 			}
@@ -338,7 +308,7 @@ func (r *running) adoptHeld(root *beneath.Folder, repository guard.Repository) {
 	if err != nil {
 		return
 	}
-	made := handover.Made{Outer: outer, At: repository.At, Folder: placeFolder(r.inputs, outer)}
+	made := handover.Made{Outer: outer, At: repository.At, Folder: r.kept().Place(outer)}
 	if r.adopt(made) {
 		_ = drop() // a link that leads nowhere, else
 	} else if err := back(); err != nil {

@@ -9,6 +9,7 @@ import (
 	"claudebox/internal/linux/smallfile"
 	"claudebox/internal/plan"
 	"claudebox/internal/profile"
+	"claudebox/internal/session/guarded"
 	"claudebox/internal/session/lending"
 	"claudebox/internal/workspace/aftermath"
 	"claudebox/internal/workspace/hostrun"
@@ -31,7 +32,7 @@ func sumOf(file string) (sum [sha256.Size]byte, known bool) {
 // noteLent notes the files that the launch gives by themselves, outside the folders that the agent may change.
 func (r *running) noteLent() (list []lentFile) {
 	for _, m := range r.Launch.Mounts {
-		given := slices.ContainsFunc(r.given, func(f given) bool { return pathname.Below(m.Source, f.Path) })
+		given := slices.ContainsFunc(r.given, func(f guarded.Folder) bool { return pathname.Below(m.Source, f.Path) })
 		if m.Kind != plan.Bind || !lending.UserNamed(m) || given {
 			continue
 		}

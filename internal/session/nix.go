@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"claudebox/internal/host"
+	"claudebox/internal/session/guarded"
 	"claudebox/internal/session/nixuse"
 	"claudebox/internal/session/planning"
 	"claudebox/internal/workspace/project"
@@ -29,8 +30,8 @@ func CollectGarbage(c planning.Caller, o planning.Options) (said string, err err
 		{found.InstanceRoot, found.InstanceRoot},
 		{filepath.Join(instance, "cache"), filepath.Join(facts.Home, ".cache")},
 	}
-	if slices.ContainsFunc(found.Mounts, func(m project.Mount) bool { return isDirenv(found, m) }) {
-		links = append(links, [2]string{filepath.Join(instance, direnvFolder(found)), found.Path + "/.direnv"})
+	if slices.ContainsFunc(found.Mounts, func(m project.Mount) bool { return guarded.IsDirenv(found, m) }) {
+		links = append(links, [2]string{filepath.Join(instance, guarded.DirenvFolder(found)), found.Path + "/.direnv"})
 	}
 	return nixuse.Collect(manifest.Tools, instance, links)
 }

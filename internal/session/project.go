@@ -16,6 +16,7 @@ import (
 	"claudebox/internal/profile"
 	"claudebox/internal/profile/profiledir"
 	"claudebox/internal/sandbox/launch"
+	"claudebox/internal/session/guarded"
 	"claudebox/internal/session/lending"
 	"claudebox/internal/session/planning"
 	"claudebox/internal/session/usergit"
@@ -34,7 +35,7 @@ func openProject(in inputs) (project.Project, error) {
 			"start without --yes, in a subfolder, or say `show: [\"**\"]` in the profile to hide nothing",
 			"it has more entries than are looked at, and nobody is asked")
 	}
-	return withOwnDirenv(opened), err
+	return guarded.WithOwnDirenv(opened), err
 }
 
 // openRemembered opens a project. It returns an error if what is remembered of earlier sessions cannot be read.
@@ -104,7 +105,7 @@ func placesByLink(c planning.Call) []string {
 
 // judgeSearchPlaces returns an error if a path of byLink, see [placesByLink], leads to nothing in a folder of list: the
 // agent could make there what claudebox or git would obey. A target that exists is read-only inside.
-func judgeSearchPlaces(byLink []string, list []given) error {
+func judgeSearchPlaces(byLink []string, list []guarded.Folder) error {
 	for _, place := range byLink {
 		real, err := beneath.Leads(place)
 		if err != nil {
@@ -113,7 +114,7 @@ func judgeSearchPlaces(byLink []string, list []given) error {
 		if _, err := os.Lstat(real); err == nil {
 			continue
 		}
-		if slices.ContainsFunc(list, func(f given) bool { return pathname.Below(real, f.Path) }) {
+		if slices.ContainsFunc(list, func(f guarded.Folder) bool { return pathname.Below(real, f.Path) }) {
 			return diag.Errorf("protect "+diag.Name(place),
 				"remove that link, or make the file or folder that it leads to",
 				"it is a link to %s, which is not there: the agent could make it, and claudebox or git "+
@@ -169,14 +170,14 @@ func gitFolderAround(name string) string {
 // guardPart is what it takes to guard the folders that are mounted beside the project.
 type guardPart struct {
 	launch.Part
-	given []given // see [bound]
+	given []guarded.Folder // see [bound]
 }
 
 // guardGiven guards the folders that the user mounts read-write, and covers what looks secret in those that may be
 // read.
 func guardGiven(in inputs, mounts []launch.Mount) (made guardPart, err error) {
 	if in.branch == nil {
-		made.given = []given{{in.project, in.project.Path}}
+		made.given = []guarded.Folder{{Project: in.project, At: in.project.Path}}
 	}
 	for _, m := range mounts {
 		switch {
@@ -209,14 +210,14 @@ func (p *guardPart) addBeside(in inputs, m launch.Mount, mounts []launch.Mount) 
 	}
 	if i := slices.Index(handover.Outers(opened.Places), m.Source); i >= 0 { // a bare repository
 		at := slices.IndexFunc(mounts, func(of launch.Mount) bool { return of.Destination == m.Destination })
-		mounts[at].Source, mounts[at].Why = handover.Place{Folder: placeFolder(in, m.Source)}.Inner(), launch.WhyOwnGit
+		mounts[at].Source, mounts[at].Why = handover.Place{Folder: in.kept().Place(m.Source)}.Inner(), launch.WhyOwnGit
 	}
-	folder := given{opened, m.Destination}
+	folder := guarded.Folder{Project: opened, At: m.Destination}
 	p.given = append(p.given, folder)
-	p.Mount(heldMount(in, opened))
+	p.Mount(in.kept().HeldMount(opened))
 	p.StandIns = append(p.StandIns, p.cover(in, folder, m, mounts).StandIns...)
 	noteProject(&p.Part, m.Source+": ", opened)
-	if folder.moved() {
+	if folder.IsMoved() {
 		p.Note(m.Source + " lies elsewhere inside: what you replace there while the session runs is not covered again")
 	}
 	return nil
@@ -224,12 +225,12 @@ func (p *guardPart) addBeside(in inputs, m launch.Mount, mounts []launch.Mount) 
 
 // cover mounts what protects a folder in its mount m, and returns all that does: of a read-only mount, what hides
 // something. What has a mount of its own is left out.
-func (p *guardPart) cover(in inputs, folder given, m launch.Mount, mounts []launch.Mount) launch.Part {
-	kept := protection(in, folder.Project)
-	p.Mount(objectsOf(folder.Project)...)
+func (p *guardPart) cover(in inputs, folder guarded.Folder, m launch.Mount, mounts []launch.Mount) launch.Part {
+	kept := in.kept().Protection(folder.Project)
+	p.Mount(guarded.Objects(folder.Project)...)
 	for i, at := range folder.Mounts {
 		made := kept.Mounts[i]
-		made.Destination, made.Secret = folder.inside(at.Path), m.Secret
+		made.Destination, made.Secret = folder.In(at.Path), m.Secret
 		taken := func(m launch.Mount) bool { return m.Destination == made.Destination }
 		hides := (at.Mode == project.Hidden || at.Mode == project.Made) && !in.lending().IsShown(at.Path)
 		if slices.ContainsFunc(mounts, taken) || slices.ContainsFunc(p.Mounts, taken) ||
@@ -262,8 +263,8 @@ func (p *guardPart) addReadable(in inputs, m launch.Mount, mounts []launch.Mount
 		return err
 	}
 	if err == nil { // else it is no project, as a folder of another user
-		kept := p.cover(in, given{opened, m.Destination}, m, mounts)
-		if slices.ContainsFunc(opened.Mounts, hidesFolder) {
+		kept := p.cover(in, guarded.Folder{Project: opened, At: m.Destination}, m, mounts)
+		if slices.ContainsFunc(opened.Mounts, guarded.HidesFolder) {
 			p.StandIns = append(p.StandIns, kept.StandIns[0]) // the empty folder
 		}
 	}

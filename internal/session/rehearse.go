@@ -64,7 +64,7 @@ func (r *running) rehearse() error {
 		r.watchCovers,
 	}
 	for _, folder := range r.given {
-		held := heldFolder(r.inputs, folder.Project)
+		held := r.kept().Held(folder.Project)
 		if !pathname.Below(held, r.Folders.Home) {
 			continue // it would be made in a git folder of the user's
 		}

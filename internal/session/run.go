@@ -25,6 +25,7 @@ import (
 	"claudebox/internal/session/asking"
 	"claudebox/internal/session/brokering"
 	"claudebox/internal/session/gituse"
+	"claudebox/internal/session/guarded"
 	"claudebox/internal/session/lending"
 	"claudebox/internal/session/live"
 	"claudebox/internal/session/logfile"
@@ -200,7 +201,7 @@ func (r *running) hold() error {
 			return err
 		}
 		r.holds = append(r.holds, hold)
-		held := heldFolder(r.inputs, folder.Project)
+		held := r.kept().Held(folder.Project)
 		if err := os.MkdirAll(held, 0o700); err != nil {
 			return diag.Wrap("make "+held, err, "make its folder writable for you")
 		}
@@ -263,7 +264,7 @@ func (r *running) begin() error {
 	}
 	for _, folder := range r.given {
 		session := rand.Text()[:16]
-		agent.Held = filepath.Join(heldFolder(r.inputs, folder.Project), session)
+		agent.Held = filepath.Join(r.kept().Held(folder.Project), session)
 		begun, err := aftermath.Begin(r.Folders.Home, folder.Project, agent)
 		if err != nil {
 			return err
@@ -278,7 +279,7 @@ func (r *running) begin() error {
 }
 
 // beginGuard opens what holds back what the agent makes in a folder.
-func (r *running) beginGuard(folder given, session string) error {
+func (r *running) beginGuard(folder guarded.Folder, session string) error {
 	guarding, err := r.guardFolder(folder, session)
 	switch {
 	case errors.Is(err, guard.ErrApart):
@@ -295,7 +296,7 @@ func (r *running) beginGuard(folder given, session string) error {
 // watchCovers begins to watch over the covers in the given folders.
 func (r *running) watchCovers() error {
 	for _, folder := range r.given {
-		if folder.moved() {
+		if folder.IsMoved() {
 			continue
 		}
 		watch, err := cover.Open(folder.Path, covers(folder.Project), r.tellUncovered)
@@ -373,7 +374,7 @@ func (r *running) settle() {
 	}
 	r.after = nil
 	for _, folder := range r.given {
-		removeHeldFolder(heldFolder(r.inputs, folder.Project))
+		guarded.RemoveHeld(r.kept().Held(folder.Project))
 	}
 	onBranch := r.own != nil
 	if onBranch {

@@ -1,0 +1,163 @@
+// Package guarded says how a folder that the agent may change is mounted: what the host obeys in it is protected, what
+// is secret is hidden, git folders are the agent's own, and what appears there can be held back.
+package guarded
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"claudebox/internal/plan"
+	"claudebox/internal/sandbox/launch"
+	"claudebox/internal/session/lending"
+	"claudebox/internal/workspace/guard"
+	"claudebox/internal/workspace/handover"
+	"claudebox/internal/workspace/project"
+)
+
+// Places are the folders in which claudebox keeps what belongs to guarded folders.
+type Places struct {
+	Own      string // claudebox's own folder
+	Instance string // the instance's
+}
+
+// Folder is a folder that the agent may change: the project, or one that is
+// mounted read-write beside it. The host's git obeys what is in such a folder, so
+// each is guarded as the project is.
+type Folder struct {
+	project.Project
+	At string // where it lies inside
+}
+
+// In returns where a path of the folder lies in the sandbox.
+func (f Folder) In(path string) string { return f.At + strings.TrimPrefix(path, f.Path) }
+
+// IsMoved reports whether the folder lies at another path inside than on the host.
+func (f Folder) IsMoved() bool { return f.At != f.Path }
+
+// Protection makes the mounts that keep the agent from changing what the host obeys in a folder, and from reading
+// what is hidden there; and those of git folders, of which the agent has its own.
+func (p Places) Protection(folder project.Project) (made launch.Part) {
+	empty := lending.EmptyFolder(p.Own)
+	for _, m := range folder.Mounts {
+		if IsDirenv(folder, m) && m.Mode == project.Own {
+			made.Mount(launch.Mount{
+				Kind: plan.Bind, Source: filepath.Join(p.Instance, DirenvFolder(folder)), Destination: m.Path,
+				Why: plan.Base,
+			})
+			continue
+		}
+		made.Mount(Mount(m, empty, handover.Place{Folder: p.Place(m.Path)}.Inner()))
+	}
+	made.Mount(Objects(folder)...)
+	if slices.ContainsFunc(folder.Mounts, HidesFolder) {
+		made.StandIns = append(made.StandIns, launch.StandIn{Path: empty, Dir: true})
+	}
+	for _, s := range folder.StandIns {
+		standIn := launch.StandIn{Path: s.Root + "/" + s.Rel, Dir: s.Dir, Content: s.Content}
+		made.StandIns = append(made.StandIns, standIn)
+	}
+	return made
+}
+
+// IsDirenv reports whether a mount is that of direnv's folder of a project, where that is not tracked.
+func IsDirenv(folder project.Project, m project.Mount) bool {
+	return m.Path == folder.Path+"/.direnv" && m.Dir && (m.Mode == project.ReadOnly || m.Mode == project.Own)
+}
+
+// WithOwnDirenv gives direnv inside a folder of its own in the place of the user's: what it makes there leads into the
+// store inside, and would lead nowhere outside.
+func WithOwnDirenv(opened project.Project) project.Project {
+	opened.Mounts = slices.Clone(opened.Mounts)
+	for i, m := range opened.Mounts {
+		if IsDirenv(opened, m) {
+			opened.Mounts[i].Mode = project.Own
+		}
+	}
+	return opened
+}
+
+// DirenvFolder is the folder of the instance that is direnv's of a project; worktrees share an instance.
+func DirenvFolder(folder project.Project) string {
+	sum := sha256.Sum256([]byte(folder.Path))
+	return "direnv-" + hex.EncodeToString(sum[:8])
+}
+
+// Objects mounts the objects of a folder's repositories, read-only.
+func Objects(folder project.Project) (list []launch.Mount) {
+	for _, place := range folder.Places {
+		objects := place.Mounts()[1]
+		list = append(list, launch.Mount{
+			Kind: plan.ROBind, Source: objects.Source, Destination: objects.Destination, Open: true,
+			Why: launch.WhyObjects,
+		})
+	}
+	return list
+}
+
+// Place is claudebox's folder for what belongs to a git folder of the user's.
+func (p Places) Place(outer string) string {
+	return filepath.Join(p.Instance, handover.Folder, handover.Name(outer))
+}
+
+// Mount mounts a path of the project over itself, in the mode of m. empty is mounted over a hidden folder, inner
+// over a git folder.
+func Mount(m project.Mount, empty, inner string) launch.Mount {
+	b := launch.Mount{Kind: plan.Bind, Source: m.Path, Destination: m.Path, Open: true, Why: m.Why}
+	switch m.Mode {
+	case project.Inner:
+		b.Source = inner
+	case project.Own:
+		b.Source = path.Dir(inner) + "/folder"
+	case project.ReadOnly:
+		b.Kind = plan.ROBind
+	case project.Made:
+		b.Kind, b.Data, b.Open = plan.ROData, m.Content, false
+	case project.Hidden:
+		if m.Dir {
+			b.Kind, b.Source = plan.ROBind, empty
+			break
+		}
+		b.Kind, b.Open = plan.ROData, false
+	}
+	return b
+}
+
+// HidesFolder reports whether a mount hides a folder of the project.
+func HidesFolder(m project.Mount) bool { return m.Mode == project.Hidden && m.Dir }
+
+// Held is the folder for what the agent makes in a given folder and is held back there. It has to lie on the same
+// file system: in the instance, else in the folder's git folder.
+func (p Places) Held(folder project.Project) string {
+	name := handover.Name(folder.Path)
+	inGit := filepath.Join(folder.Path, ".git")
+	apart := !guard.Together(filepath.Dir(p.Own), folder.Path)
+	if apart && lending.IsFolder(inGit) && guard.Together(inGit, folder.Path) {
+		return filepath.Join(inGit, HeldInGit, name)
+	}
+	return filepath.Join(p.Instance, guard.Folder, name)
+}
+
+// HeldInGit is the folder in a git folder of the user's for what is held back of its working tree, where that is on
+// another file system than claudebox's own folder.
+const HeldInGit = "claudebox-held"
+
+// RemoveHeld removes what [Places.Held] needed in a git folder of the user's, unless another session does.
+func RemoveHeld(held string) {
+	if in := filepath.Dir(held); filepath.Base(in) == HeldInGit {
+		_ = os.Remove(held)
+		_ = os.Remove(in)
+	}
+}
+
+// HeldMount mounts that folder where the links to what is held back lead.
+func (p Places) HeldMount(folder project.Project) launch.Mount {
+	return launch.Mount{
+		Kind: plan.Bind, Source: p.Held(folder), Destination: guard.Inside(handover.Name(folder.Path)),
+		Open: true, Why: launch.WhyHeld,
+	}
+}

@@ -343,3 +343,28 @@ func TestAGivenFileThatTheAgentChangedIsReported(t *testing.T) {
 		t.Errorf("--report-json: %s", report)
 	}
 }
+
+// ~/.agents was taken for a place of age keys: a launch with ~/.claude/skills linked there was refused, and single
+// skills linked there did not enter. Links of projects to it led nowhere.
+func TestSkillsThatAgentsShareEnter(t *testing.T) {
+	for name, links := range map[string]map[string]string{
+		"all":                  {".claude/skills": "../.agents/skills"},
+		"one":                  {".claude/skills/z": "../../.agents/skills/z"},
+		"those of a project":   {"project/.claude/skills": "~/.agents/skills"},
+		"none is linked there": nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.write(t, ".agents/skills/z/SKILL.md", "shared\n")
+			at := "~/.agents/skills"
+			for link, target := range links {
+				w.link(t, strings.Replace(target, "~", w.home, 1), link)
+				at = "~/" + strings.TrimSuffix(link, "/z")
+			}
+			got := run(t, w.session("cat "+at+"/z/SKILL.md; echo x 2>&- >~/.agents/skills/x"))
+			if got.stdout != "shared\n" || got.status == 0 {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+}

@@ -14,12 +14,17 @@ type SecretPath struct {
 	What string // what is stored there, for messages
 }
 
+// OfAgent is what lies at a path that an agent has of its own inside.
+const OfAgent = "the login of an agent"
+
 // SecretPaths are the places where common programs keep secrets.
 var SecretPaths = []SecretPath{
 	{"~/.ssh", "SSH keys"},
 	{"~/.gnupg", "GPG keys"},
 	{"~/.config/gh", "a GitHub token"},
-	{"~/.age*", "age keys"},
+	{"~/.age", "age keys"},
+	{"~/.age-*", "age keys"}, // and not ~/.agents, where skills are
+	{"~/.age[_.k]*", "age keys"},
 	{"~/.config/age", "age keys"},
 	{"~/.config/sops", "age keys"},
 	{"~/.aws", "AWS credentials"},
@@ -53,6 +58,9 @@ var SecretPaths = []SecretPath{
 	{"~/.local/share/kwalletd", "the desktop's passwords"},
 	{"~/.claude", "the host's Claude Code: login, history, settings"},
 	{"~/.claude.json", "the host's Claude Code: login and servers"},
+	{"~/.codex/auth.json", OfAgent},
+	{"~/.gemini/oauth_creds.json", OfAgent},
+	{"~/.local/share/opencode/auth.json", OfAgent},
 	{"~/.claudebox", "the sandboxes of other projects"},
 	{"~/.mozilla", "browser profiles"},
 	{"~/.config/mozilla", "browser profiles"},

@@ -17,8 +17,12 @@ func TestExposesJudgesAPathByWhatLiesThere(t *testing.T) {
 		"~/.ssh/id_ed25519":            {"~/.ssh", profile.Within},
 		"~/.sshx":                      {"", profile.Apart},
 		"~/ssh":                        {"", profile.Apart},
-		"~/.age":                       {"~/.age*", profile.Within},
-		"~/.age-keys/work":             {"~/.age*", profile.Within},
+		"~/.age":                       {"~/.age", profile.Within},
+		"~/.age-keys/work":             {"~/.age-*", profile.Within},
+		"~/.agekey.txt":                {"~/.age[_.k]*", profile.Within},
+		"~/.agents/skills":             {"", profile.Apart},
+		"~/.codex":                     {"~/.codex/auth.json", profile.Around},
+		"~/.codex/prompts":             {"", profile.Apart},
 		"~/.config/google-chrome-beta": {"~/.config/google-chrome*", profile.Within},
 		"/etc/nix/cache.key":           {"/etc/nix/*.key", profile.Within},
 		"/etc/nix/registry.json":       {"", profile.Apart},
@@ -52,7 +56,7 @@ func TestExposesJudgesAPathByWhatLiesThere(t *testing.T) {
 
 // The paths that no profile can make visible by accident, written down once more.
 const never = "~/.ssh ~/.gnupg ~/.aws ~/.config/gcloud ~/.kube ~/.docker ~/.netrc ~/.config/gh ~/.config/op ~/.password-store " +
-	"~/.config/sops ~/.age* /var/lib/tailscale /run/user/* /run/secrets* /etc/ssh /etc/nix/*.key /tmp"
+	"~/.config/sops ~/.age ~/.age-* ~/.age[_.k]* /var/lib/tailscale /run/user/* /run/secrets* /etc/ssh /etc/nix/*.key /tmp"
 
 func TestTheListHoldsWhatIsNeverVisible(t *testing.T) {
 	listed := map[string]bool{}

@@ -89,7 +89,9 @@ func homeOf(in inputs) (made launch.Part, links []lending.Link, err error) {
 		m := launch.Mount{
 			Kind: plan.ROBind, Source: of.Source, Destination: of.Destination, Open: true, Why: lending.WhyClaude,
 		}
-		if strings.HasPrefix(of.At, agenthome.Beside) {
+		if of.At == "" {
+			m.Why = "your ~/.agents"
+		} else if strings.HasPrefix(of.At, agenthome.Beside) {
 			m.Why = "your ~/" + agenthome.Others[in.Plan.Agent.Name].Folder
 		}
 		if of.Writable {

@@ -215,7 +215,9 @@ func viewOf(in inputs, p parts) (*view.View, error) {
 		}
 	}
 	for _, of := range in.Instance.Imports { // their links may not be made yet
-		v.Link(of.Link(in.Facts.Home), of.Destination)
+		if of.At != "" {
+			v.Link(of.Link(in.Facts.Home), of.Destination)
+		}
 	}
 	return v, nil
 }

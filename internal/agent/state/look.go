@@ -264,6 +264,15 @@ func (c *comparison) imports() error {
 			return err
 		}
 	}
+	// Other tools than agents put skills there, for all of them.
+	shared := path.Join(c.req.UserHome, ".agents/skills")
+	real, why, err := c.req.find(shared)
+	if why != "" {
+		c.Left = append(c.Left, diag.Left{Kind: "folder", Text: "your " + why})
+	}
+	if info, fault := os.Lstat(real); err == nil && fault == nil && info.IsDir() {
+		c.Imports = append(c.Imports, Import{Source: real, Own: shared, Kind: "skill", Destination: shared})
+	}
 	return nil
 }
 

@@ -58,7 +58,7 @@ type Instance struct {
 type Import struct {
 	Source      string // canonical, on the host
 	Destination string // inside
-	At          string // the link in the agent's home that leads there, as in [agenthome.File]
+	At          string // the link in the agent's home that leads there, as in [agenthome.File]; empty: there is none
 	Own         string // of a folder, the user's path of it, with links
 	Kind        string // of a folder, what lies in it
 	File        bool   // it is a file, and holds no secret

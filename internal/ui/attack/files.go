@@ -84,11 +84,11 @@ func anyThere(names ...string) func(Targets) string {
 	}
 }
 
-// secretPlaces looks for what [profile.SecretPaths] lists below the home, but for ~/.claude: inside, that is
-// the instance's own folder.
+// secretPlaces looks for what [profile.SecretPaths] lists below the home, but for ~/.claude and logins of other agents:
+// inside, these are the instance's own.
 func secretPlaces(t Targets) string {
 	for _, s := range profile.SecretPaths {
-		if rest, below := strings.CutPrefix(s.Path, "~/"); below && rest != ".claude" {
+		if rest, below := strings.CutPrefix(s.Path, "~/"); below && rest != ".claude" && s.What != profile.OfAgent {
 			found, _ := filepath.Glob(filepath.Join(t.Home, rest))
 			if len(found) > 0 {
 				return found[0]

@@ -106,14 +106,18 @@ func (p *page) leftAndRemarks(l launch.Launch, all, told int) {
 // Line says in one line what starts, where nobody is asked about it.
 func (v View) Line(l launch.Launch) string {
 	p := page{View: v}
-	text := fmt.Sprintf("claudebox: profile %s, network %s, %s", l.Plan.Profile, l.Tier, p.name(l.Project))
+	head, tail := fmt.Sprintf("claudebox: profile %s, network %s, ", l.Plan.Profile, l.Tier), ""
 	if l.Branch != "" {
-		text += ", branch " + l.Branch
+		tail += ", branch " + l.Branch
+	}
+	if l.Undone > 0 {
+		tail += fmt.Sprintf(", without your uncommitted work (%d)", l.Undone)
 	}
 	if n := len(p.readable(l)); n > 0 {
-		text += fmt.Sprintf(", secrets inside: %d", n)
+		tail += fmt.Sprintf(", secrets inside: %d", n)
 	}
-	p.line(p.Paint(layout.Dim, layout.Shorten(text, v.Width)))
+	name := layout.Shorten(p.name(l.Project), max(v.Width-layout.Width(head+tail), least))
+	p.line(p.Paint(layout.Dim, layout.Shorten(head+name+tail, v.Width)))
 	return p.b.String()
 }
 

@@ -245,3 +245,12 @@ func TestARemarkIsToldWhileLinesAreFree(t *testing.T) {
 		t.Errorf("%d lines:\n%s", lines, got)
 	}
 }
+
+// Nobody is asked about a second branch, and what is not there is said all the same.
+func TestTheLineOfABranchSaysWhatIsNotThere(t *testing.T) {
+	v, l := View{View: layout.View{Width: 140}}, example()
+	l.Branch, l.Undone, l.Project = "feat", 2, "/home/u/"+strings.Repeat("deep/", 20)
+	if got := v.Line(l); !strings.Contains(got, "network "+l.Tier+", ") || !strings.Contains(got, ", branch feat, without your uncommitted work (2)") {
+		t.Error(got)
+	}
+}

@@ -224,6 +224,29 @@ func TestTheNextGitInitTakesNothingOfAnAgents(t *testing.T) {
 	}
 }
 
+// The same, while the session runs: the user's own git counted as who made the repository, with all that was in it.
+func TestAGitInitMeanwhileTakesNothingOfAnAgents(t *testing.T) {
+	w := newWorld(t)
+	l := w.begin()
+	l.sh("mkdir -p sub/.git/hooks; git config -f sub/.git/config core.fsmonitor '" + w.orders() + "'")
+	for range 200 { // until it is held back
+		if _, err := os.Readlink(w.path("project/sub/.git")); err == nil {
+			break
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	for _, words := range [][]string{{"init", "-q"}, {"status"}, {"commit", "-qm", "x", "--allow-empty"}} {
+		w.git("project/sub", words...)
+	}
+	w.wantNotTaken()
+	if got := l.sh("ls sub/.git"); got != "config\nhooks\n" {
+		t.Errorf("inside there is %q", got)
+	}
+	if said := l.end(); !strings.Contains(said, "held back  sub/.git") {
+		t.Error(said)
+	}
+}
+
 // What claudebox says while the agent runs breaks its neck when nobody reads
 // it, and nothing would judge what the agent made.
 func TestWhoReadsTheReportIsGone(t *testing.T) {

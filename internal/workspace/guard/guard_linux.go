@@ -75,6 +75,7 @@ type Guard struct {
 	users  map[uint64]users  // repositories that the user has made since, by inode
 	doubts map[uint64]int    // how often one was looked at that may be the user's, by inode
 	theirs map[string]bool   // folders that appeared while a program of the user's was at work that makes repositories
+	unmade map[string]uint64 // inodes of those called .git that are no repositories yet, and are looked at again
 	vcs    vcs
 	wake   chan struct{} // there are early ones
 	done   chan struct{} // closed by Close
@@ -88,7 +89,8 @@ type Guard struct {
 func Open(r Request) (*Guard, error) {
 	g := &Guard{
 		Request: r, names: map[string]string{}, known: map[string]bool{}, doubts: map[uint64]int{},
-		users: map[uint64]users{}, theirs: map[string]bool{}, wake: make(chan struct{}, 1), done: make(chan struct{}),
+		users: map[uint64]users{}, theirs: map[string]bool{}, unmade: map[string]uint64{},
+		wake: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	for _, dir := range r.Folders {
 		g.known[dir] = true
@@ -347,6 +349,10 @@ func (g *Guard) hold(dir, name string) {
 		}
 		if what, err := g.root.Look(rel); err == nil && what.Kind == beneath.Dir && isDotGit(name) && !g.isBare(rel) {
 			g.watch.queue(fresh{rel, true}) // it is none yet, or is being removed
+			if ino := what.Stamp.Ino; g.unmade[rel] != ino {
+				g.unmade[rel] = ino
+				time.AfterFunc(again, func() { g.holdUnmade(dir, name, ino) })
+			}
 			return
 		}
 		switch err := g.exchange(dir, name); {
@@ -362,6 +368,30 @@ func (g *Guard) hold(dir, name string) {
 		g.Told(rel)
 	}
 	g.Lost(fmt.Errorf("%s: it is replaced again and again", rel))
+}
+
+// holdUnmade holds back a .git of the agent's that is no repository after a while: the user's own git would make one of
+// it, with the agent's settings and hooks.
+func (g *Guard) holdUnmade(dir, name string, ino uint64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	rel := path.Join(dir, name)
+	if g.unmade[rel] != ino {
+		return // another one is there, which has its own time
+	}
+	delete(g.unmade, rel)
+	what, err := g.root.Look(rel)
+	if g.ended || err != nil || what.Stamp.Ino != ino || what.Kind != beneath.Dir || g.isBare(rel) || g.isUsers(rel) {
+		return
+	}
+	switch err := g.exchange(dir, name); {
+	case err == nil:
+		g.Told(rel)
+	case errors.Is(err, unix.EXDEV):
+		g.Apart(rel)
+	case !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ELOOP) && !errors.Is(err, unix.ENOTDIR): // it went
+		g.Lost(fmt.Errorf("%s: %w", rel, err))
+	}
 }
 
 // at returns the text of the link at a name, and whether something is there.

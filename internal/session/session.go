@@ -5,6 +5,9 @@
 // [Prepare] goes from one value to the next: the call and its plan (planning), the inputs that all parts of a launch
 // are made from, one part for each subject, and the launch that is bound of all parts (bind.go). What is open or
 // running while the sandbox lives is in run.go.
+//
+// A subject is a package below this one, and takes what it reads: program, networking, nixuse, gituse, brokering (the
+// secrets), lending and guarded (what of the host is mounted), asking, record.
 package session
 
 import (

@@ -199,6 +199,16 @@ func TestTheZoneIsTheHostsOwn(t *testing.T) {
 	wantEqual(t, got, "05:30\n05:30\n/usr/share/zoneinfo/Asia/Kathmandu\n")
 }
 
+// Other zones than the host's own were not inside: date took UTC for them, without a word, and Python found none.
+func TestAllZonesAreInside(t *testing.T) {
+	w := newWorld(t)
+	if !exists("/usr/share/zoneinfo/Asia/Tokyo") && !exists("/etc/zoneinfo/Asia/Tokyo") {
+		t.Skip("this machine has no zones")
+	}
+	got := w.inside(t, `TZ=Asia/Tokyo date -d @0 +%H:%M; python3 -c 'import zoneinfo; print(zoneinfo.ZoneInfo("America/New_York"))'`)
+	wantEqual(t, got, "09:00\nAmerica/New_York\n")
+}
+
 // The C library of the lab's packages does not read LOCALE_ARCHIVE, so that the
 // file can be looked at only.
 func TestTheLocalesAreInside(t *testing.T) {

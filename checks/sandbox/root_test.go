@@ -29,20 +29,20 @@ func TestNothingIsInsideButWhatIsListed(t *testing.T) {
 }
 
 // ofTheHost are mounts whose mode is the host's affair.
-var ofTheHost = regexp.MustCompile(`^\S+ other (/nix/\S+|/etc/ssl/certs/ca-certificates.crt)`)
+var ofTheHost = regexp.MustCompile(`^\S+ other (/nix/\S+|/etc/ssl/certs/ca-certificates.crt|/usr/share/zoneinfo)`)
 
 // heldBack is where what is held back lies, named after the folder and the session.
 var heldBack = regexp.MustCompile(`/run/claudebox/held/[0-9a-f]{16}(/[A-Z2-7]{16}\b)?`)
 
 var loader = regexp.MustCompile(`/lib64?/ld-linux[a-z0-9_.-]*`)
 
-// normalListing leaves out the folders that lead to the home and writes ids as
+// normalListing leaves out the folders that lead to the home, and the time zones, and writes ids as
 // words.
 func (w *world) normalListing(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
 		path := strings.TrimSuffix(strings.SplitN(line, " ", 3)[2], "\n")
-		if path != "/" && strings.HasPrefix(w.home, path+"/") {
+		if path != "/" && strings.HasPrefix(w.home, path+"/") || strings.HasPrefix(path, "/usr/share/zoneinfo/") {
 			continue
 		}
 		line = strings.Replace(line, fmt.Sprintf(" %d /", os.Getuid()), " USER /", 1)

@@ -20,6 +20,7 @@ type Etc struct {
 	Hosts        []byte // hosts
 	ZoneName     string // "Europe/Berlin"; empty: UTC
 	Zone         []byte // its file
+	Zones        string // the folder with all of them, links resolved; empty: the host has none
 	NixConf      []byte // nix.conf lines that are public: caches and their keys
 }
 
@@ -43,6 +44,11 @@ func ReadEtc(env Environment) Etc {
 		NixConf:      PublicNixConf(readNixConf(env)),
 	}
 	e.ZoneName, e.Zone = zone(env)
+	for _, folder := range []string{"/usr/share/zoneinfo", "/etc/zoneinfo"} {
+		if real, err := beneath.Canonical(folder); err == nil && regularFile(real+"/Etc/UTC") != "" && e.Zones == "" {
+			e.Zones = real
+		}
+	}
 	return e
 }
 

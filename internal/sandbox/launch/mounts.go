@@ -25,6 +25,9 @@ func Mounts(p plan.Plan, h Host, real func(path string) (string, error)) ([]Moun
 			continue
 		}
 		b := bindMount(m, late, files, h.Bundle, p.Network.Tier == "full")
+		if m.Source == string(plan.MadeZone) && h.Etc.Zones != "" {
+			b = Mount{Kind: plan.ROBind, Source: h.Etc.Zones, Destination: zoneDir, Why: m.Why}
+		}
 		if b.Destination == storeDir {
 			b.Upper = h.Nix.Store
 		}
@@ -43,6 +46,9 @@ func Mounts(p plan.Plan, h Host, real func(path string) (string, error)) ([]Moun
 	}
 	return append(list, h.Mounts...), nil
 }
+
+// zoneDir has the time zones. A program that does not find one takes UTC, without a word.
+const zoneDir = "/usr/share/zoneinfo"
 
 // storeDir is Nix's store, inside and outside.
 const storeDir = "/nix/store"
@@ -75,7 +81,7 @@ func unbound(m plan.Mount, h Host) bool {
 	case m.Source == certificates:
 		return h.Etc.Certificates == "" && h.Bundle == nil
 	case strings.Contains(m.Destination, "${zone-name}") || strings.Contains(m.Source, "${zone-name}"):
-		return h.Etc.Zone == nil
+		return h.Etc.Zone == nil && (h.Etc.Zones == "" || m.Source != string(plan.MadeZone))
 	}
 	return h.Agent.Libraries && m.Kind == plan.Symlink && strings.HasPrefix(m.Destination, "/lib")
 }

@@ -137,7 +137,7 @@ type parts struct {
 	instance state.Instance // with the files of the agent's home
 }
 
-// gather makes all parts of a launch. port is the port of the broker's proxy, see [listen].
+// gather makes all parts of a launch. port is the port of the broker's proxy, see [brokering.Secrets.Listen].
 func gather(in inputs, k *planning.Keeper, port int) (p parts, err error) {
 	if p.extra, err = judgeExtraEnv(in.Facts.Env); err != nil {
 		return p, err

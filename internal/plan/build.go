@@ -125,7 +125,7 @@ func environment(prof profile.Profile, res resolve.Resolution) []Env {
 		add(Env{Name: key, Secret: true}, FromHost, Base)
 	}
 	for _, h := range slices.Concat(prof.PassThrough, prof.Agent.Env) {
-		if _, known := vars[h.Text]; !known {
+		if e, known := vars[h.Text]; !known || e.Why == Base && !e.Secret {
 			add(Env{Name: h.Text, Secret: leak.Name(h.Text) != ""}, FromHost, h.Origin.Rule())
 		}
 	}

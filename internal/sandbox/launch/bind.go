@@ -49,12 +49,13 @@ type Override struct {
 // if two mounts have one destination, or if one cannot be made at its destination.
 func Bind(p plan.Plan, h Host) (Launch, error) {
 	late := lateValues(h)
+	env, left := variables(p, h, late)
 	l := Launch{
-		Setting: h.Setting, Plan: p, Tier: p.Network.Tier, Env: variables(p, h, late),
+		Setting: h.Setting, Plan: p, Tier: p.Network.Tier, Env: env,
 		StandIns: h.StandIns, Outside: h.Outside, Command: command(h),
 	}
 	warnings, notes := judge(l.Env)
-	l.Left = h.Left
+	l.Left = slices.Concat(h.Left, left)
 	l.Warnings, l.Notes = slices.Concat(h.Warnings, warnings), slices.Concat(h.Notes, notes)
 	parents, mounts := projectParents(h, h.Mounts), withoutLinksAbove(h.Mounts)
 	for _, dir := range parents {

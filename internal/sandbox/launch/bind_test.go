@@ -131,7 +131,7 @@ func TestSecretsAreShownMaskedAndAsNames(t *testing.T) {
 	}
 }
 
-func TestWhatIsProbablyASecretIsMarkedAndUnaskedForWarnedOf(t *testing.T) {
+func TestWhatIsProbablyASecretIsMarkedAndUnaskedForStaysOutside(t *testing.T) {
 	token := "ghp_kZ3vQ9xB7mT1wR5nL8pJ2hG6fD4sC0yAeUiO"
 	p, h := aPlan(usual...), aHost()
 	p.Env = append(p.Env, plan.Env{Name: "PROXY", From: plan.FromConst, Value: "http://me:hunter2@proxy", Why: "profile p:2"})
@@ -145,7 +145,7 @@ func TestWhatIsProbablyASecretIsMarkedAndUnaskedForWarnedOf(t *testing.T) {
 			secret = append(secret, v.Name)
 		}
 	}
-	if want := []string{"API_KEY", "EDITOR", "PLAIN", "PROXY"}; !slices.Equal(secret, want) {
+	if want := []string{"API_KEY", "PLAIN", "PROXY"}; !slices.Equal(secret, want) {
 		t.Errorf("secret are %q, want %q", secret, want)
 	}
 	for _, v := range l.Env { // D19: one that was let in by its name is no secret for that, and may be one all the same
@@ -154,8 +154,11 @@ func TestWhatIsProbablyASecretIsMarkedAndUnaskedForWarnedOf(t *testing.T) {
 		}
 	}
 	warnings := []string{
-		"EDITOR enters (base), and is probably a secret: a GitHub personal token",
 		"PROXY enters (profile p:2), and is probably a secret: an address with a password",
+	}
+	if slices.ContainsFunc(l.Env, func(v Variable) bool { return v.Name == "EDITOR" }) || len(l.Left) != 1 ||
+		!l.Left[0].Red || !strings.HasPrefix(l.Left[0].Text, "EDITOR does not enter: it is probably a secret (a GitHub") {
+		t.Errorf("EDITOR: %v", l.Left)
 	}
 	notes := []string{"PLAIN is probably a GitHub personal token"}
 	if !slices.Equal(l.Warnings, warnings) || !slices.Equal(l.Notes, notes) {

@@ -5,22 +5,32 @@ import (
 	"slices"
 	"strings"
 
+	"claudebox/internal/diag"
 	"claudebox/internal/plan"
 	"claudebox/internal/secret/leak"
 )
 
 // variables returns the whole environment inside, sorted by name. late replaces what a plan leaves open, such as
-// "${home}", see [lateValues].
-func variables(p plan.Plan, h Host, late *strings.Replacer) []Variable {
+// "${home}", see [lateValues]. A variable that every sandbox has does not enter where its value is probably a secret:
+// left says so.
+func variables(p plan.Plan, h Host, late *strings.Replacer) (list []Variable, left []diag.Left) {
 	var planned []Variable
 	for _, e := range p.Env {
-		if v, ok := variable(e, h, late); ok {
-			planned = append(planned, v)
+		v, ok := variable(e, h, late)
+		if !ok {
+			continue
 		}
+		unasked := v.From == plan.FromHost && v.Why == plan.Base && !v.Secret
+		if why := leak.Variable(v.Name, v.Value); unasked && why != "" {
+			left = append(left, diag.Left{Kind: "variable", Red: true, Text: v.Name + " does not enter: it is " +
+				"probably a secret (" + why + "); `extra_env_passthrough: [" + v.Name + "]` lets it in as it is"})
+			continue
+		}
+		planned = append(planned, v)
 	}
-	list := slices.Concat(h.Made, planned, extra(h), fallbacks(p, h)) // of several with one name the first counts
+	list = slices.Concat(h.Made, planned, extra(h), fallbacks(p, h)) // of several with one name the first counts
 	slices.SortStableFunc(list, func(a, b Variable) int { return cmp.Compare(a.Name, b.Name) })
-	return slices.CompactFunc(list, func(a, b Variable) bool { return a.Name == b.Name })
+	return slices.CompactFunc(list, func(a, b Variable) bool { return a.Name == b.Name }), left
 }
 
 // variable returns a variable of the plan with the value that it has inside. It reports whether the variable is set
@@ -41,8 +51,7 @@ func variable(e plan.Env, h Host, late *strings.Replacer) (Variable, bool) {
 }
 
 // judge sets Secret for each variable that is probably a secret, declared or not; those
-// that claudebox made are left out. It returns a warning for one that nobody let in by its
-// name, or whose value stands in a profile.
+// that claudebox made are left out. It returns a warning for one whose value stands in a profile.
 // For the others it returns a note with the reason, unless the name alone shows that it
 // is a secret.
 func judge(list []Variable) (warnings, notes []string) {
@@ -56,7 +65,7 @@ func judge(list []Variable) (warnings, notes []string) {
 		switch {
 		case reason == "":
 			continue
-		case v.From == plan.FromConst, v.Why == plan.Base && !v.Secret:
+		case v.From == plan.FromConst:
 			warnings = append(warnings, v.Name+" enters ("+v.Why+"), and is probably a secret: "+reason)
 		case leak.Name(v.Name) == "":
 			notes = append(notes, v.Name+" is probably "+reason)

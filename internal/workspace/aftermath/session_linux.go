@@ -360,11 +360,15 @@ func (was record) bringOut(r *Report, tree *beneath.Folder) {
 		Alone: was.isAlone(),
 		Leads: func(rel string, content []byte) bool { return compared.LeadsToPart(tree.Join(rel), string(content)) },
 		Left: func(rel, at string) {
-			const means = "a repository that was made inside is not yours yet: the next session here goes on in it"
-			back := diag.Command("rm -f --", rel) + " && " + wayBack(rel, at)
+			means := "a repository that was made inside is not yours yet: the next session here goes on in it"
+			free := diag.Command("rm -f --", rel)
+			back := free + " && " + wayBack(rel, at)
+			if _, err := os.Lstat(at + "/HEAD"); err != nil { // `git init` there would take what is the agent's
+				means, back = "it is no repository, and the agent's alone: `"+free+"` takes its link away", ""
+			}
 			r.Changes = append(r.Changes, Change{rel, HeldBack, means, false, back})
 		},
-		Changed: func(c git.Change) { r.takenOut(c.Rel, c.To, c.Text) },
+		Changed: func(c git.Change) { r.takenOut(c, func(rel string) string { return rel }) },
 	}
 	for _, held := range was.held() {
 		_, err := guard.BringOut(tree, held, end)
@@ -440,11 +444,22 @@ func (was record) mend(r *Report, home string, root *beneath.Folder, repairs []g
 		r.fail("make "+diag.Name(root.Join(repair.Rel))+" harmless", diag.Cause(m.Apply(repair)))
 	}
 	for _, c := range m.Changes {
-		r.takenOut(at(c.Rel), at(c.To), c.Text)
+		r.takenOut(c, at)
 	}
 }
 
-// takenOut tells of what has another name now.
-func (r *Report) takenOut(from, to, text string) {
-	r.Changes = append(r.Changes, Change{from, TakenOut, text, false, wayBack(from, to)})
+// takenOut tells of what has another name now. at makes a path for people of one in a change.
+func (r *Report) takenOut(c git.Change, at func(rel string) string) {
+	back := wayBack(at(c.Rel), at(c.To))
+	if back != "" && len(c.Also) > 0 { // names of one folder
+		names, usual := "", true
+		for _, one := range append([]git.Change{c}, c.Also...) {
+			names, usual = names+" "+path.Base(one.Rel), usual && one.To == one.Rel+"."+git.Aside
+		}
+		if back = ""; usual {
+			back = "(" + diag.Command("cd --", at(path.Dir(c.Rel))) + " && for f in" + names + "; do mv -fT -- $f." +
+				git.Aside + " $f; done)"
+		}
+	}
+	r.Changes = append(r.Changes, Change{at(c.Rel), TakenOut, c.Text, false, back})
 }

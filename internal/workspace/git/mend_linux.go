@@ -15,9 +15,10 @@ import (
 
 // Change is one thing that the host's git does not find any more.
 type Change struct {
-	Rel  string // what it was, below the root
-	Text string // what was done
-	To   string // where it is now, below the root
+	Rel  string   // what it was, below the root
+	Text string   // what was done
+	To   string   // where it is now, below the root
+	Also []Change // what was done in the same step, to what belongs to it
 }
 
 // Mender applies repairs below a root. No program of the session may run any more, or it could undo them at once.
@@ -58,6 +59,34 @@ func (m *Mender) Apply(r Repair) error {
 	if len(inner) > 0 { // one line for a repository with all that is in it
 		m.Changes = append(m.Changes[:first], inner[0])
 	}
+	if path.Base(r.Rel) == ".git" {
+		return m.strip(r.Rel, r.Why, first)
+	}
+	return nil
+}
+
+// keptByInit are the names in a .git which `git init` leaves as they are, and by which git runs programs.
+var keptByInit = []string{"config", "config.worktree", "hooks"}
+
+// strip renames in a folder what `git init` there would take. It adds that to the change at first, which the folder's
+// HEAD has.
+func (m *Mender) strip(rel, why string, first int) error {
+	for _, name := range keptByInit {
+		at := path.Join(rel, name)
+		what, err := reader{m.Root, true}.look(at)
+		if err != nil {
+			return err
+		}
+		if what.Kind != beneath.Absent {
+			if err := m.rename(at, why); err != nil {
+				return err
+			}
+		}
+	}
+	if len(m.Changes) > first+1 {
+		m.Changes[first].Also = slices.Clone(m.Changes[first+1:])
+		m.Changes = m.Changes[:first+1]
+	}
 	return nil
 }
 
@@ -89,7 +118,8 @@ func (m *Mender) rename(rel, why string) error {
 		err = m.allowed(rel, do)
 	}
 	if err == nil {
-		m.Changes = append(m.Changes, Change{rel, "renamed to " + diag.Name(path.Base(to)) + ": " + why, to})
+		text := "renamed to " + diag.Name(path.Base(to)) + ": " + why
+		m.Changes = append(m.Changes, Change{Rel: rel, Text: text, To: to})
 	}
 	return err
 }
@@ -110,7 +140,7 @@ func TopLink(root *beneath.Folder, rel string) string {
 // signs are files: a folder with one of them is a repository for git.
 var signs = []string{"HEAD", "commondir"}
 
-const suffix = ".claudebox-aside"
+const suffix = "." + Aside
 
 // allowed calls do, which changes a folder. If the agent has closed the folder, it opens it and calls do again.
 func (m *Mender) allowed(dir string, do func() error) error {

@@ -18,7 +18,8 @@ var gits = strings.Fields(`config config.worktree commondir gitdir hooks info re
 // listed are folders in which each file is noted.
 var listed = []string{"hooks", "info", "remotes", "branches", "rebase-merge", "rebase-apply", "sequencer"}
 
-// Aside is how the names of folders begin into which claudebox before 0.2 moved what it took out of a git folder.
+// Aside is how a name ends that claudebox took out of git's reach, and how folders began into which it moved such
+// things before 0.2.
 const Aside = "claudebox-aside"
 
 // isGits reports whether git makes a name in a git folder, or claudebox did. Any other name is another tool's.

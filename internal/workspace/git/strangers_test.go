@@ -195,6 +195,17 @@ func TestAPlainCloneStays(t *testing.T) {
 	}
 }
 
+// A repository of the agent's was taken out by its HEAD alone: the user's next `git init` there went on with its
+// settings and hooks.
+func TestTheNextGitInitGoesOnWithNoRepositoryThatWasTakenOut(t *testing.T) {
+	w := newWorld(t)
+	w.session(`git init -q n; git -C n config core.fsmonitor evil; git -C n config extensions.worktreeConfig true; git -C n config --worktree core.pager evil; mkdir -p n/.git/hooks; echo evil >n/.git/hooks/pre-commit; chmod +x n/.git/hooks/pre-commit`)
+	got := w.sh("git init -q p/n; git -C p/n config --get-regexp 'fsmonitor|pager' || :; cat p/n/.git/hooks/pre-commit 2>/dev/null || :")
+	if got != "" {
+		t.Errorf("git obeys %s", got)
+	}
+}
+
 // The way back is one name.
 func TestWhatIsTakenOutComesBackByItsName(t *testing.T) {
 	w := newWorld(t)

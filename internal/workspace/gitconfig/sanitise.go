@@ -68,7 +68,26 @@ func IsSecret(e Entry) bool {
 	value, subsection := StripUserinfo(e.Value), StripUserinfo(e.Subsection)
 	return slices.Contains(removals, e.Top()+".*") || slices.Contains(removals, e.Top()+"."+e.Name) ||
 		e.Name == "pat" /* personal access token */ || containsAny(e.Name, secretWords) || leak.Token(value) != "" ||
-		containsAny(value, secretShapes) || containsAny(subsection, secretShapes)
+		containsAny(value, secretShapes) || containsAny(subsection, secretShapes) || givesSecret(value)
+}
+
+// givesSecret reports whether a command gives something by the name of a secret: "NAME=value" or "--name value". What
+// the shell puts there is not written there.
+func givesSecret(command string) bool {
+	bare := strings.NewReplacer(`"`, "", "'", "").Replace(command)
+	words := strings.FieldsFunc(bare, func(r rune) bool { return strings.ContainsRune(" \t\n;&|()!", r) })
+	for i, word := range words {
+		name, given, isSet := strings.Cut(word, "=")
+		if !isSet && strings.HasPrefix(word, "--") && i+1 < len(words) {
+			given = words[i+1]
+		}
+		isVariable := isSet && name == strings.ToUpper(name)
+		if (isVariable || strings.HasPrefix(word, "--")) && given != "" && !strings.ContainsAny(given[:1], "$`-") &&
+			leak.Name(strings.ReplaceAll(name, "-", "_")) != "" {
+			return true
+		}
+	}
+	return false
 }
 
 func containsAny(s string, words []string) bool {

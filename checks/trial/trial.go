@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"strconv"
 	"syscall"
 	"testing"
 	"time"
@@ -73,6 +74,9 @@ func Build(file, program string, flags ...string) error {
 	return nil
 }
 
+// ending is how long a program that hangs has to say where it is.
+const ending = 5 * time.Second
+
 // Run waits for a program that has no terminal, and gives its status as a shell
 // has it.
 func Run(t *testing.T, cmd *exec.Cmd) (status int, stdout, stderr string) {
@@ -86,8 +90,11 @@ func Run(t *testing.T, cmd *exec.Cmd) (status int, stdout, stderr string) {
 		t.Fatal(err)
 	}
 	hang := time.AfterFunc(Patience, func() {
-		t.Errorf("%q hangs", cmd.Args)
-		_ = cmd.Process.Kill() // it may have ended just now
+		mine := []string{"-u", strconv.Itoa(os.Getuid()), "--forest", "-o", "pid,stat,wchan:20,etimes,args"}
+		tree, _ := exec.Command("ps", mine...).Output()
+		t.Errorf("%q hangs:\n%s", cmd.Args, tree)
+		_ = cmd.Process.Signal(syscall.SIGABRT) // it may have ended just now; of Go's programs it prints where they are
+		time.AfterFunc(ending, func() { _ = cmd.Process.Kill() })
 	})
 	defer hang.Stop()
 	var exit *exec.ExitError

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -49,5 +51,15 @@ func RemoveLeft(dir *os.File, which func(name string, age time.Duration) bool) {
 		case errors.Is(err, unix.ECONNREFUSED):
 			_ = unix.Unlinkat(int(dir.Fd()), name, 0)
 		}
+	}
+}
+
+// OfEnded chooses the sockets whose names are a prefix and the id of a process that has ended. One of a process that
+// runs may be there, and not be listened on for a moment.
+func OfEnded(prefix string) func(name string, age time.Duration) bool {
+	return func(name string, _ time.Duration) bool {
+		text, is := strings.CutPrefix(name, prefix)
+		pid, err := strconv.Atoi(text)
+		return is && (err != nil || pid < 1 || errors.Is(unix.Kill(pid, 0), unix.ESRCH))
 	}
 }

@@ -1,7 +1,9 @@
 package sockets
 
 import (
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -42,5 +44,21 @@ func TestOnlySocketsThatWereLeftAreRemoved(t *testing.T) {
 	slices.Sort(names)
 	if want := []string{"other", "s.file", "s.lives"}; err != nil || !slices.Equal(names, want) {
 		t.Errorf("%q, %v; want %q", names, err, want)
+	}
+}
+
+// Another session began in the moment between the making of a socket and the first listening: it took the socket away.
+func TestASocketOfAProcessThatRunsIsNotOfOneThatEnded(t *testing.T) {
+	ended := exec.Command("true")
+	if err := ended.Run(); err != nil {
+		t.Fatal(err)
+	}
+	chosen := OfEnded("why.")
+	for name, want := range map[string]bool{
+		fmt.Sprint("why.", os.Getpid()): false, fmt.Sprint("why.", ended.Process.Pid): true, "ssh.1": false, "why.x": true,
+	} {
+		if got := chosen(name, 0); got != want {
+			t.Errorf("%s: %t", name, got)
+		}
 	}
 }

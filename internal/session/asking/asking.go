@@ -87,7 +87,7 @@ func Serve(instance string, by Answers) (*Server, error) {
 		return nil, err
 	}
 	defer dir.Close()
-	sockets.RemoveLeft(dir, func(name string, _ time.Duration) bool { return strings.HasPrefix(name, whyPrefix) })
+	sockets.RemoveLeft(dir, sockets.OfEnded(whyPrefix))
 	l, err := sockets.Listen(dir, whyName(false))
 	if err != nil {
 		return nil, diag.Wrap("answer questions from inside, in "+instance, err, "make that folder writable for you")

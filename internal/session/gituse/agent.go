@@ -5,9 +5,7 @@ import (
 	"io"
 	"os"
 	"slices"
-	"strings"
 	"sync"
-	"time"
 
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/aside"
@@ -31,7 +29,7 @@ func (k *Agent) Start(r sshagent.Request, tell io.Writer) (err error) {
 		return nil
 	}
 	if dir, err := os.Open(r.Dir); err == nil { // else it cannot be listened there, which is told
-		sockets.RemoveLeft(dir, func(name string, _ time.Duration) bool { return strings.HasPrefix(name, socketName) })
+		sockets.RemoveLeft(dir, sockets.OfEnded(socketName))
 		dir.Close()
 	}
 	k.uses, r.Tell = map[sshagent.Use]int{}, k.note

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -46,8 +47,14 @@ func Read(file string) []byte {
 }
 
 // Write replaces a file, whole or not at all, and makes its folder if there is none. It reports no errors: a cache
-// that cannot be written only costs time.
+// that cannot be written only costs time. What writers left that were killed goes.
 func Write(file string, content []byte) {
+	left, _ := filepath.Glob(file + ".[0-9]*")
+	for _, name := range left {
+		if pid, err := strconv.Atoi(name[len(file)+1:]); err == nil && errors.Is(unix.Kill(pid, 0), unix.ESRCH) {
+			os.Remove(name)
+		}
+	}
 	temporary := fmt.Sprintf("%s.%d", file, os.Getpid())
 	if os.MkdirAll(filepath.Dir(file), 0o700) != nil || os.WriteFile(temporary, content, 0o600) != nil ||
 		os.Rename(temporary, file) != nil {

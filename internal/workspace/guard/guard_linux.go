@@ -355,19 +355,29 @@ func (g *Guard) hold(dir, name string) {
 			}
 			return
 		}
-		switch err := g.exchange(dir, name); {
-		case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ELOOP), errors.Is(err, unix.ENOTDIR):
-			continue // it went, or the agent has removed the link before it was there
-		case errors.Is(err, unix.EXDEV): // something is mounted there
-			g.Apart(rel)
-			return
-		case err != nil:
-			g.Lost(fmt.Errorf("%s: %w", rel, err))
+		if !g.exchanged(dir, name) {
 			return
 		}
-		g.Told(rel)
 	}
 	g.Lost(fmt.Errorf("%s: it is replaced again and again", rel))
+}
+
+// exchanged exchanges a name with a link, and tells it. It reports whether the name is to be looked at again: the link
+// is there, or something else may be. Else it cannot be held back, which is told.
+func (g *Guard) exchanged(dir, name string) bool {
+	rel := path.Join(dir, name)
+	switch err := g.exchange(dir, name); {
+	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ELOOP), errors.Is(err, unix.ENOTDIR):
+		return true // it went, or the agent has removed the link before it was there
+	case errors.Is(err, unix.EXDEV): // something is mounted there
+		g.Apart(rel)
+		return false
+	case err != nil:
+		g.Lost(fmt.Errorf("%s: %w", rel, err))
+		return false
+	}
+	g.Told(rel)
+	return true
 }
 
 // holdUnmade holds back a .git of the agent's that is no repository after a while: the user's own git would make one of
@@ -384,14 +394,7 @@ func (g *Guard) holdUnmade(dir, name string, ino uint64) {
 	if g.ended || err != nil || what.Stamp.Ino != ino || what.Kind != beneath.Dir || g.isBare(rel) || g.isUsers(rel) {
 		return
 	}
-	switch err := g.exchange(dir, name); {
-	case err == nil:
-		g.Told(rel)
-	case errors.Is(err, unix.EXDEV):
-		g.Apart(rel)
-	case !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ELOOP) && !errors.Is(err, unix.ENOTDIR): // it went
-		g.Lost(fmt.Errorf("%s: %w", rel, err))
-	}
+	g.exchanged(dir, name)
 }
 
 // at returns the text of the link at a name, and whether something is there.

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"os"
 	"path"
 	"slices"
 	"strconv"
@@ -15,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/linux/cachefile"
 	"claudebox/internal/linux/identity"
 	"claudebox/internal/linux/pathname"
 	"claudebox/internal/workspace/handover"
@@ -194,18 +194,12 @@ const longestSwitch = 5 * time.Second
 // away and writes another: between them nothing is ignored.
 func (b *Branch) askStill(script string) (answer []byte, err error) {
 	index := path.Join(b.Repo.Outer, b.rel(), "index")
-	look := func() (os.FileInfo, bool) {
-		_, err := os.Lstat(index + ".lock")
-		what, _ := os.Lstat(index)
-		return what, err == nil
-	}
+	isLocked := func() bool { return cachefile.Exists(cachefile.State(index + ".lock")) }
 	for end := time.Now().Add(longestSwitch); ; time.Sleep(10 * time.Millisecond) {
-		before, locked := look()
+		before, locked := cachefile.State(index), isLocked()
 		answer, err = handover.Ask(b.Repo, b.Tools, script, b.Tree, b.Tree)
-		after, stillLocked := look()
-		isSame := before == nil && after == nil ||
-			before != nil && after != nil && os.SameFile(before, after) && before.ModTime().Equal(after.ModTime())
-		if err != nil || !locked && !stillLocked && isSame || time.Now().After(end) {
+		isStill := !locked && !isLocked() && cachefile.State(index) == before
+		if err != nil || isStill || time.Now().After(end) {
 			return answer, err
 		}
 	}

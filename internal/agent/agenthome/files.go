@@ -99,7 +99,7 @@ var Folders = []string{"agents", "commands", "hooks", "skills", "output-styles",
 
 // Folder is one that the agent reads of its user's own, and does not change.
 type Folder struct {
-	Name string // in the agent's home, as in [File]
+	Name string // in the agent's home, as in [File]; empty: it is read where the user has it
 	Own  string // the user's
 	Kind string // what lies in it
 }
@@ -113,7 +113,8 @@ func (r Request) OwnFolders() (list []Folder) {
 	for _, name := range of.folders {
 		list = append(list, Folder{Beside + path.Join(of.Folder, name), path.Join(r.Theirs, name), kindIn(name)})
 	}
-	return list
+	// Other tools than agents put skills there, for all of them.
+	return append(list, Folder{"", path.Join(r.UserHome, ".agents/skills"), "skill"})
 }
 
 // kindIn says what lies in a folder.

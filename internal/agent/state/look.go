@@ -248,7 +248,10 @@ const importRoot = "/run/claudebox/import"
 // the others.
 func (c *comparison) imports() error {
 	for _, folder := range c.req.OwnFolders() {
-		to := path.Join(importRoot, strings.TrimPrefix(folder.Name, agenthome.Beside))
+		to := folder.Own
+		if folder.Name != "" {
+			to = path.Join(importRoot, strings.TrimPrefix(folder.Name, agenthome.Beside))
+		}
 		real, why, err := c.req.find(folder.Own)
 		if why != "" {
 			c.Left = append(c.Left, diag.Left{Kind: "folder", Text: "your " + why})
@@ -260,18 +263,12 @@ func (c *comparison) imports() error {
 				Source: real, Own: folder.Own, Kind: folder.Kind, Destination: to, At: folder.Name,
 			})
 		}
+		if folder.Name == "" {
+			continue
+		}
 		if err := c.importLink(folder.Name, to, enters); err != nil {
 			return err
 		}
-	}
-	// Other tools than agents put skills there, for all of them.
-	shared := path.Join(c.req.UserHome, ".agents/skills")
-	real, why, err := c.req.find(shared)
-	if why != "" {
-		c.Left = append(c.Left, diag.Left{Kind: "folder", Text: "your " + why})
-	}
-	if info, fault := os.Lstat(real); err == nil && fault == nil && info.IsDir() {
-		c.Imports = append(c.Imports, Import{Source: real, Own: shared, Kind: "skill", Destination: shared})
 	}
 	return nil
 }

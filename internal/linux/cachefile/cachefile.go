@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"claudebox/internal/linux/proctree"
 	"claudebox/internal/linux/smallfile"
 )
 
@@ -51,7 +52,8 @@ func Read(file string) []byte {
 func Write(file string, content []byte) {
 	left, _ := filepath.Glob(file + ".[0-9]*")
 	for _, name := range left {
-		if pid, err := strconv.Atoi(name[len(file)+1:]); err == nil && errors.Is(unix.Kill(pid, 0), unix.ESRCH) {
+		pid, err := strconv.Atoi(name[len(file)+1:])
+		if state, _ := proctree.State(pid); err == nil && state == proctree.Gone {
 			os.Remove(name)
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"claudebox/internal/linux/proctree"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -60,6 +62,7 @@ func OfEnded(prefix string) func(name string, age time.Duration) bool {
 	return func(name string, _ time.Duration) bool {
 		text, is := strings.CutPrefix(name, prefix)
 		pid, err := strconv.Atoi(text)
-		return is && (err != nil || pid < 1 || errors.Is(unix.Kill(pid, 0), unix.ESRCH))
+		state, _ := proctree.State(pid)
+		return is && (err != nil || state == proctree.Gone)
 	}
 }

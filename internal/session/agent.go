@@ -155,11 +155,8 @@ func (in inputs) seesFile(word string) string {
 	return in.inside.File(word)
 }
 
-// Bounds of the search for secrets in the user's folders that enter: a person waits for it before being asked.
-const (
-	mostFiles = 2000
-	mostBytes = 64 << 10 // of a file
-)
+// mostFiles bounds the search for secrets in the user's folders that enter: a person waits for it before being asked.
+const mostFiles = 2000
 
 // JudgeImports notes what looks like a secret in the user's own agents,
 // commands, skills and the like, which the agent can read. It takes
@@ -180,7 +177,7 @@ func (s *Session) JudgeImports() {
 				return fs.SkipAll
 			}
 			left--
-			if content, err := smallfile.Read(name, mostBytes); err == nil {
+			if content, err := smallfile.Read(name, lending.MostBytes); err == nil {
 				if what := leak.Text(string(content)); what != "" {
 					s.Launch.Notes = append(s.Launch.Notes, diag.Name(name)+" enters, and holds what looks like "+what)
 				}

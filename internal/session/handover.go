@@ -98,11 +98,7 @@ const shortCommit = 10
 
 // handoverRequest is what a hand-over needs to know, but for the places.
 func (s *Session) handoverRequest() (handover.Request, error) {
-	var folders []project.Project
-	for _, folder := range s.given {
-		folders = append(folders, folder.Project)
-	}
-	return handoverOf(s.Tools, folders...)
+	return handoverOf(s.Tools, projectsOf(s.given)...)
 }
 
 // handoverOf is [Session.handoverRequest] for the manifest's tools and the folders that an agent may change.

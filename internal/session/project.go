@@ -232,10 +232,10 @@ func (p *guardPart) cover(in inputs, folder guarded.Folder, m launch.Mount, moun
 		made := kept.Mounts[i]
 		made.Destination, made.Secret = folder.In(at.Path), m.Secret
 		taken := func(m launch.Mount) bool { return m.Destination == made.Destination }
-		hides := (at.Mode == project.Hidden || at.Mode == project.Made) && !in.lending().IsShown(at.Path)
+		hides := at.Mode == project.Hidden || at.Mode == project.Made
 		if slices.ContainsFunc(mounts, taken) || slices.ContainsFunc(p.Mounts, taken) ||
 			!pathname.Below(at.Path, m.Source) || in.branch == nil && pathname.Below(at.Path, in.project.Path) ||
-			m.Kind == plan.ROBind && !hides {
+			m.Kind == plan.ROBind && (!hides || in.lending().IsShown(at.Path)) {
 			continue
 		}
 		p.Mount(made)

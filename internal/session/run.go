@@ -89,8 +89,7 @@ func (s *Session) Run() (err error) {
 	defer r.close()
 	for _, step := range []func() error{
 		r.openRecord, r.openNetwork, s.Instance.Prepare, r.listen, r.answerInside, r.openBranch, r.handOver,
-		r.fillBranch, r.openNix,
-		r.startBroker,
+		r.fillBranch, r.openNix, r.startBroker,
 		func() error { return r.keys.Start(s.parts.git.Keys, s.Caller.Stderr) }, r.hold,
 	} {
 		if err := r.runner.Signals.Interrupted(); err != nil {

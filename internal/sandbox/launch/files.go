@@ -3,7 +3,6 @@ package launch
 import (
 	"bytes"
 	"fmt"
-	"slices"
 	"strings"
 
 	"claudebox/internal/diag"
@@ -102,7 +101,7 @@ func sandboxMD(p plan.Plan, h Host) []byte {
 		"readonly": readOnlyWords(h),
 		"git":      accessWords(p.Git),
 		"left":     leftWords(h.Left),
-		"why":      whyWords(h.Mounts),
+		"why":      whyWords(h),
 	}).WriteString(&b, sandboxText)
 	return b.Bytes()
 }
@@ -233,8 +232,8 @@ func accessWords(g plan.Git) string {
 }
 
 // whyWords tells the agent whom it can ask, where there is somebody.
-func whyWords(mounts []Mount) string {
-	if !slices.ContainsFunc(mounts, func(m Mount) bool { return m.Destination == ask.Program }) {
+func whyWords(h Host) string {
+	if !h.Has(ask.Program) {
 		return ""
 	}
 	return "- A host is refused, a path hidden or read-only, a program missing? `" + ask.Name + " HOST|PATH|PROGRAM` says\n" +

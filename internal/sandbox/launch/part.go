@@ -22,6 +22,11 @@ type Part struct {
 // Mount adds mounts.
 func (p *Part) Mount(list ...Mount) { p.Mounts = append(p.Mounts, list...) }
 
+// Has reports whether one of the mounts is at a place inside.
+func (p Part) Has(destination string) bool {
+	return slices.ContainsFunc(p.Mounts, func(m Mount) bool { return m.Destination == destination })
+}
+
 // Note adds messages for the user before the start.
 func (p *Part) Note(texts ...string) { p.Notes = append(p.Notes, texts...) }
 

@@ -67,8 +67,7 @@ func (h Host) Worktrees(p *launch.Part, patterns []string) error {
 		}
 		for _, folder := range found {
 			m := launch.Mount{Kind: plan.Bind, Source: folder, Destination: folder, Open: true, Why: whyWorktree}
-			known := slices.ContainsFunc(p.Mounts, func(o launch.Mount) bool { return o.Destination == folder })
-			if !IsFolder(folder) || known || folder == h.Project {
+			if !IsFolder(folder) || p.Has(folder) || folder == h.Project {
 				continue
 			}
 			if err := h.judgeNamed("mount "+diag.Name(folder)+" (worktrees)", m); err != nil {
@@ -160,11 +159,7 @@ func (h Host) judgeSource(m launch.Mount) error {
 			h.Branch != "" && pathname.Below(m.Source, h.Branch)) {
 		return nil
 	}
-	home, err := beneath.Canonical(h.Facts.Home)
-	if err != nil {
-		home = h.Facts.Home
-	}
-	secret, relation := profile.Exposes(profile.Tilde(home, m.Source))
+	secret, relation := profile.Exposes(profile.Tilde(beneath.Real(h.Facts.Home), m.Source))
 	isImport := func(of state.Import) bool { return of.Source == m.Source }
 	chosen := slices.ContainsFunc(h.Imports, isImport) // by state: these folders of it, and these only
 	if secret.Path == "~/.claude" && chosen {
@@ -287,7 +282,6 @@ func (h Host) Lend(folder, why string) (lent launch.Part, err error) {
 	if err != nil || !whole {
 		return launch.Part{}, errors.New("it has too many files")
 	}
-	covers := lent.Mounts
-	lent.Mounts = append([]launch.Mount{m}, covers...)
+	lent.Mounts = slices.Insert(lent.Mounts, 0, m)
 	return lent, nil
 }

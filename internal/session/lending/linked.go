@@ -21,8 +21,8 @@ import (
 // WhyClaude is the rule behind a mount of what is the user's own of Claude Code.
 const WhyClaude = "your ~/.claude"
 
-// mostLent is how many bytes a file has, at most, that is looked at for a secret before it enters.
-const mostLent = 64 << 10
+// MostBytes is how many bytes a file has, at most, that is looked at for a secret before it enters.
+const MostBytes = 64 << 10
 
 // mostLinked bounds how many links of the user's own folders are followed: each is a mount.
 const mostLinked = 60
@@ -83,7 +83,7 @@ func (h Host) lend(p *launch.Part, l Link, real string) (why string) {
 		}
 	}
 	m := launch.Mount{Kind: plan.ROBind, Source: real, Destination: destination, Open: true, Why: l.Why}
-	if slices.ContainsFunc(p.Mounts, func(o launch.Mount) bool { return o.Destination == destination }) {
+	if p.Has(destination) {
 		return ""
 	}
 	for _, taken := range []string{"/proc", "/sys", "/dev", "/nix", h.Facts.Home + "/.claude", h.Project} {
@@ -105,7 +105,7 @@ func (h Host) lend(p *launch.Part, l Link, real string) (why string) {
 		}
 		p.Add(lent)
 	default:
-		content, err := smallfile.Read(real, mostLent)
+		content, err := smallfile.Read(real, MostBytes)
 		if what := leak.Text(string(content)); err != nil || what != "" {
 			return "it is no small file without a secret"
 		}

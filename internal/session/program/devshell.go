@@ -104,7 +104,7 @@ func (p *DevshellPart) addAgent(r Request, runs Part) {
 		}
 		words = slices.Concat([]string{program.Path}, program.Args, plan.AgentArgs(name))
 		for _, m := range mountsOfAgent(program) {
-			if !slices.ContainsFunc(runs.Mounts, func(o launch.Mount) bool { return o.Destination == m.Destination }) {
+			if !runs.Has(m.Destination) {
 				p.Mount(m)
 			}
 		}

@@ -42,7 +42,7 @@ type Part struct {
 	launch.Agent
 }
 
-// Of finds the program, and lets it r. k keeps its store paths.
+// Of finds the program, and lets it in. k keeps its store paths.
 func Of(r Request, k *planning.Keeper) (made Part, err error) {
 	if len(r.Purpose.Command) > 0 {
 		made.Agent = launch.Agent{Words: r.Purpose.Command, LookUp: true}
@@ -112,7 +112,7 @@ func (made *Part) bring(r Request, k *planning.Keeper, program agent.Program) er
 	made.wear(r, program.Env)
 	made.Note(program.Notes...)
 	for _, m := range mountsOfAgent(program) {
-		if !slices.ContainsFunc(made.Mounts, func(o launch.Mount) bool { return o.Destination == m.Destination }) {
+		if !made.Has(m.Destination) {
 			made.Mount(m)
 		}
 	}

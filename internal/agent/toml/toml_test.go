@@ -55,6 +55,14 @@ func TestWhatIsNoTOMLIsRefusedWithItsLine(t *testing.T) {
 	}
 }
 
+// An agent left a file of comments alone, of each of which the rest of the file was copied: the next launch took 35 s.
+func TestACommentCopiesNothing(t *testing.T) {
+	text := []byte(strings.Repeat("# x\n", 10_000))
+	if n := testing.AllocsPerRun(1, func() { _, _ = Parse(text) }); n > 100 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
 // What is written is read as it was.
 func FuzzFormat(f *testing.F) {
 	f.Add([]byte(document))

@@ -22,7 +22,7 @@ var leftovers = map[string]string{
 	"1,500 files that look secret":                 `for i in $(seq 1500); do echo A=b >.env.$i; done`,
 	"a secret at the end of a long path":           `d=$(printf 'a/%.0s' $(seq 700)); mkdir -p $d; cd $d; echo A=b >.env`,
 	"secrets at the ends of 20 long paths":         `d=$(printf 'a/%.0s' $(seq 300)); for n in $(seq 60); do mkdir -p $n/$d; echo A=b >$n/$d/.env; done`,
-	"60 repositories":                              `for i in $(seq 60); do mkdir -p !$i/.git/objects !$i/.git/refs; echo ref: refs/x >!$i/.git/HEAD; echo >!$i/.git/config; done`,
+	"150 repositories":                             `for i in $(seq 150); do mkdir -p !$i/.git/objects !$i/.git/refs; echo ref: refs/x >!$i/.git/HEAD; echo >!$i/.git/config; done`,
 	"pipes and sockets in place of files":          `for f in .envrc .mcp.json .vimrc .env id_rsa .gitattributes; do mkfifo $f; done`,
 	"names that no text has":                       `mkdir $'a\nb' $'\xff\xfe' $'\x1b]0;x\a'; for d in */; do echo A=b >"$d/.env"; git init -q "$d" 2>/dev/null; done`,
 	"a list of worktrees with links in it":         `mkdir -p n/.git/worktrees; ln -s /etc n/.git/worktrees/e; ln -s . n/.git/worktrees/f; mkfifo n/.git/worktrees/g`,

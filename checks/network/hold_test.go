@@ -58,7 +58,7 @@ func TestAKilledClaudeboxLeavesNothing(t *testing.T) {
 }
 
 // most is what the network helper may take for a thousand connections, in KiB.
-const most = 80 << 10
+const most = 64 << 10
 
 func TestAThousandConnectionsAreHeld(t *testing.T) {
 	t.Parallel()

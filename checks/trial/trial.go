@@ -18,7 +18,7 @@ import (
 
 // Patience is how long a program may hang before its test fails. It only bounds
 // a hang; no test measures time.
-const Patience = 90 * time.Second
+const Patience = 4 * time.Minute
 
 // Short reports whether tests are to try a part of what they could:
 // checks/long sets CLAUDEBOX_LONG.

@@ -34,7 +34,7 @@ type NewAnswerer func(config json.RawMessage, roots []byte, parent *os.File) (fl
 // Bounds for Go's garbage collector. The memory for connections is bounded by the stack; with these bounds the
 // collector frees what is left of old ones in time.
 const (
-	memoryLimit = 38 << 20
+	memoryLimit = 34 << 20
 	gcPercent   = 50
 )
 

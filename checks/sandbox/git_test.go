@@ -317,6 +317,41 @@ func TestACommitHoldsWhatTheUsersSettingsMake(t *testing.T) {
 	wantEqual(t, got, "0000000   a  \\n\nB\nwork\nChange-Id: I1\n\nread-only\n")
 }
 
+// What a setting of git's names is inside, or it is said why not, and the remedy helps.
+func TestWhatGitSettingsNameEntersOrIsNamed(t *testing.T) {
+	w := newWorld(t)
+	w.repository(t)
+	w.write(t, ".gitconfig", me+`[commit]
+	template = ~/.config/git/message
+[mailmap]
+	file = ~/mailmap
+[blame]
+	ignoreRevsFile = .git-blame-ignore-revs
+[diff]
+	orderFile = ~/dot/order
+[gpg "ssh"]
+	allowedSignersFile = ~/signers
+[init]
+	templateDir = ~/template
+`)
+	w.write(t, ".config/git/message", "Why:\n")
+	w.write(t, "mailmap", "Lovelace <ada@example.org>\n")
+	w.write(t, "signers", "ada@example.org ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI\n")
+	w.write(t, "order.real", "b*\na*\n")
+	w.folder(t, "dot")
+	w.link(t, w.path("order.real"), "dot/order")
+	w.write(t, "template/description", "from the template\n")
+	w.write(t, "project/.git-blame-ignore-revs", "")
+	const ask = `git commit -q --allow-empty -m x; git log -1 --use-mailmap --format=%aN; GIT_EDITOR=cat git commit --allow-empty -q 2>/dev/null | head -n1; ` +
+		`cat $(git config gpg.ssh.allowedSignersFile) | cut -c-15; cat $(git config --path init.templateDir)/description; git config blame.ignoreRevsFile; `
+	got := run(t, w.session(ask+"git config diff.orderFile || echo none"))
+	wantEqual(t, got.stdout, "Lovelace\nWhy:\nada@example.org\nfrom the template\n.git-blame-ignore-revs\nnone\n")
+	plan := succeed(t, w.claudebox("plan"))
+	_, remedy, _ := strings.Cut(strings.Join(strings.Fields(plan), " "), "git diff inside has another order: it is reached by a link: ")
+	words := strings.Fields(remedy + " not named")[:2]
+	wantEqual(t, succeed(t, w.claudebox("shell", "--yes", "--no-report", words[0], words[1], "--", "sh", "-c", "cat $(git config diff.orderFile)")), "b*\na*\n")
+}
+
 // U20: an SSH remote failed with `cannot run ssh`, and nobody knew what to do.
 func TestAnSSHRemoteSaysWhatTheProfileWouldNeed(t *testing.T) {
 	w := newWorld(t)

@@ -218,6 +218,17 @@ func TestServicesHaveTheirNames(t *testing.T) {
 	wantEqual(t, w.inside(t, `python3 -c 'import socket as s; print(s.getservbyname("https"), s.getservbyname("domain", "udp"), s.getprotobyname("tcp"))'`), "443 53 6\n")
 }
 
+// Installers and browsers ask which system and which machine this is, and got an error. The host's own answer would be
+// a package manager that is not there, and whose machine it is.
+func TestTheSystemAndTheMachineHaveAName(t *testing.T) {
+	w := newWorld(t)
+	got := w.inside(t, `python3 -c 'import platform as p; print(p.freedesktop_os_release()["ID_LIKE"])'; . /etc/os-release; echo $ID; grep -cx '[0-9a-f]\{32\}' /etc/machine-id; cat /etc/machine-id`)
+	host, err := os.ReadFile("/etc/machine-id")
+	if !strings.HasPrefix(got, "nixos\nclaudebox\n1\n") || err == nil && strings.Contains(got, strings.TrimSpace(string(host))) {
+		t.Errorf("got %q", got)
+	}
+}
+
 // D23, D28: the shell says how what is missing comes inside.
 func TestTheShellIsAPlaceToBeIn(t *testing.T) {
 	w := newWorld(t)

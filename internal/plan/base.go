@@ -46,6 +46,8 @@ var baseMounts = []Mount{
 	{Kind: File, Source: string(MadeNsswitch), Destination: "/etc/nsswitch.conf", Mode: "0444"},
 	{Kind: File, Source: string(MadeServices), Destination: "/etc/services", Mode: "0444"},
 	{Kind: File, Source: string(MadeProtocols), Destination: "/etc/protocols", Mode: "0444"},
+	{Kind: File, Source: string(MadeOSRelease), Destination: "/etc/os-release", Mode: "0444"},
+	{Kind: File, Source: string(MadeMachineID), Destination: "/etc/machine-id", Mode: "0444"},
 	{Kind: File, Source: string(MadeHosts), Destination: "/etc/hosts", Mode: "0444"},
 	{Kind: File, Source: string(MadeNixConf), Destination: "/etc/nix/nix.conf", Mode: "0444"},
 	{Kind: File, Source: string(MadeRegistry), Destination: "/etc/nix/registry.json", Mode: "0444"},

@@ -140,6 +140,8 @@ const (
 	MadeNsswitch  MadeFile = "nsswitch.conf"
 	MadeServices  MadeFile = "services"
 	MadeProtocols MadeFile = "protocols"
+	MadeOSRelease MadeFile = "os-release"
+	MadeMachineID MadeFile = "machine-id"
 	MadeHosts     MadeFile = "hosts"
 	MadeResolv    MadeFile = "resolv.conf"
 	MadeZone      MadeFile = "zone"

@@ -19,6 +19,8 @@ func madeFiles(p plan.Plan, h Host) map[plan.MadeFile][]byte {
 		plan.MadeNsswitch:  []byte(nsswitch),
 		plan.MadeServices:  []byte(services),
 		plan.MadeProtocols: []byte(protocols),
+		plan.MadeOSRelease: []byte(osRelease),
+		plan.MadeMachineID: []byte(machineID),
 		plan.MadeHosts:     hosts(p, h),
 		plan.MadeResolv:    resolvConfInside(p, h),
 		plan.MadeZone:      h.Etc.Zone,

@@ -101,3 +101,14 @@ ah 51 AH
 ipv6-icmp 58 IPv6-ICMP
 sctp 132 SCTP
 `
+
+// osRelease is /etc/os-release for inside (os-release(5)). The host's would name a package manager that is not there.
+const osRelease = `NAME=claudebox
+ID=claudebox
+ID_LIKE=nixos
+PRETTY_NAME="claudebox, a sandbox with programs of nixpkgs"
+`
+
+// machineID is /etc/machine-id for inside (machine-id(5)), without which D-Bus and browsers complain. It is the same in
+// all sandboxes, as the host's tells whose machine it is.
+const machineID = "c1a0deb0c5a3d4bf9e2b7d1f60e8a94c\n"

@@ -67,8 +67,9 @@ func Of(r Request) (made Part, err error) {
 			made.Warn("git cannot log in to " + host.Host + ": " + host.Variable + " is not set")
 		}
 	}
-	habits, settings := habitsOf(r, identity)
-	made.Add(habits)
+	made.noteSigning(r, identity)
+	named, settings := namedOf(r, identity)
+	made.Add(named)
 	own := usergit.Carry(identity, repositorySettings(r.Project),
 		agenthome.Request{Runs: r.Inside.Program, Sees: r.Sees}.Missing)
 	made.LeaveAll("git setting", "set in your git configuration and not inside: ALL", own.Left)
@@ -79,11 +80,6 @@ func Of(r Request) (made Part, err error) {
 		} else {
 			made.Leave("git filter", text)
 		}
-	}
-	hooks := hooksOf(r, identity.Hooks)
-	made.Add(hooks)
-	if identity.Hooks != "" && len(hooks.Left) == 0 {
-		settings = append(settings, gitconfig.Entry{Section: "core", Name: "hookspath", Value: identity.Hooks})
 	}
 	own.Entries = append(own.Entries, settings...)
 	made.letKeys(r, identity)
@@ -107,10 +103,10 @@ func Ignored(facts host.Facts, user Config, p project.Project) []byte {
 		return nil // which stops the launch later
 	}
 	file := xdgGit(facts) + "/ignore"
-	if identity.Excludes != "" {
-		file = facts.Absolute(identity.Excludes)
+	if named := identity.Value("core.excludesfile"); named != "" {
+		file = facts.Absolute(named)
 	}
-	content, _ := habitFile(file, facts.Home, p.Path) // [habitsOf] says why not
+	content, _ := habitFile(file, facts.Home, p.Path) // [namedOf] says why not
 	return content
 }
 
@@ -119,8 +115,8 @@ func Ignored(facts host.Facts, user Config, p project.Project) []byte {
 func asksFor(r Request, id usergit.Identity, attribute string) bool {
 	const limit = 1 << 20
 	files := []string{filepath.Join(r.Project.Path, ".gitattributes"), xdgGit(r.Facts) + "/attributes"}
-	if id.Attributes != "" {
-		files = append(files, r.Facts.Absolute(id.Attributes))
+	if named := id.Value("core.attributesfile"); named != "" {
+		files = append(files, r.Facts.Absolute(named))
 	}
 	for _, place := range r.Project.Places {
 		files = append(files, place.Outer+"/info/attributes")
@@ -142,67 +138,77 @@ func repositorySettings(p project.Project) (all []gitconfig.Entry) {
 	return all
 }
 
-// hooksOf brings the folder of the user's own hooks, which decide what a commit holds, to its place inside. It may be
-// there already: one of the project or the store.
-func hooksOf(r Request, named string) (made launch.Part) {
-	if named == "" || named == os.DevNull || !filepath.IsAbs(named) && !strings.HasPrefix(named, "~/") {
-		return made // none, or those of each working tree
-	}
-	at := r.Facts.Absolute(named)
-	if info, err := os.Stat(at); err != nil || !info.IsDir() || r.Inside.Has(at) {
-		return made // git does without it outside, too
-	}
-	lent, fault := r.Lend(at, "your core.hooksPath")
-	if fault != nil {
-		made.LeaveRed("git hook", "your core.hooksPath "+named+
-			" does not enter, and commits inside are made without its hooks: "+diag.Cause(fault).Error())
-		return made
-	}
-	return lent
-}
-
-// habitsOf carries over what the user would miss of their own git configuration: the file that says what git
-// ignores, without which `git add -A` adds such files, and the attributes of files. It notes that commits are not
-// signed.
-func habitsOf(r Request, id usergit.Identity) (habits launch.Part, settings []gitconfig.Entry) {
+// noteSigning says that commits are not signed, of a user whose are.
+func (made *Part) noteSigning(r Request, id usergit.Identity) {
 	switch {
 	case id.Signs != "true" || r.Plan.Git.Sign != "":
 	case id.SignsBy == "ssh":
-		habits.LeaveRed("git setting", "commits are not signed inside: "+
+		made.LeaveRed("git setting", "commits are not signed inside: "+
 			"`git: {sign: ssh}` in the profile signs them with your key, which stays outside")
 	default:
-		habits.LeaveRed("git setting", "commits are not signed inside: your key is not there; "+
+		made.LeaveRed("git setting", "commits are not signed inside: your key is not there; "+
 			"`git: {sign: ssh}` in the profile signs with an SSH key")
 	}
-	for _, habit := range []struct{ setting, file, consequence string }{
-		{id.Excludes, "excludes", "git adds inside what it says to ignore"},
-		{id.Attributes, "attributes", "git commits inside as if it were not there"},
-	} {
-		name := strings.Replace(habit.file, "excludes", "ignore", 1) // as git has it
-		file := xdgGit(r.Facts) + "/" + name
-		if habit.setting != "" {
-			file = r.Facts.Absolute(habit.setting)
+}
+
+// namedOf brings inside what settings of the user's name for git to obey, read-only, and has them name it there.
+// What is inside anyway, as in the project or the store, stays where it is.
+func namedOf(r Request, id usergit.Identity) (made launch.Part, settings []gitconfig.Entry) {
+	for _, of := range usergit.Named {
+		value := id.Value(of.Key)
+		at := r.Facts.Absolute(value)
+		if value == "" {
+			at = xdgGit(r.Facts) + "/" + of.Default
 		}
-		if r.Inside.Has(file) {
-			settings = append(settings, gitconfig.Entry{Section: "core", Name: habit.file + "file", Value: file})
+		part, place, reason := launch.Part{}, value, ""
+		switch _, err := os.Stat(at); {
+		case value == "" && of.Default == "":
+			continue
+		case value != "" && !filepath.IsAbs(value) && !strings.HasPrefix(value, "~/"), value == os.DevNull:
+			// one of each working tree, or none
+		case r.Inside.Has(at):
+			place = at
+		case of.Folder && err == nil:
+			var fault error
+			if part, fault = r.Lend(at, "your "+of.Key); fault != nil {
+				reason = diag.Cause(fault).Error()
+			}
+		case !of.Folder:
+			part, place, reason = bringFile(r, of.Key, of.Default, at)
+		}
+		if reason != "" {
+			text := at + " of your git configuration does not enter, and " + of.Consequence + ": " + reason
+			made.Left = append(made.Left, diag.Left{Kind: "git setting", Text: text, Red: of.Content})
 			continue
 		}
-		content, reason := habitFile(file, r.Facts.Home, r.Project.Path)
-		if reason != "" {
-			habits.LeaveRed("git setting", file+" of your git configuration does not enter, and "+habit.consequence+
-				": "+reason)
-		}
-		if habit.file == "attributes" {
-			content = slices.Concat(systemAttributes(r.Facts.Env), content)
-		}
-		if len(content) > 0 {
-			habits.Mount(launch.Mount{
-				Kind: plan.ROData, Source: file, Destination: r.Facts.Home + "/.config/git/" + name,
-				Data: content, Why: "your git configuration",
-			})
+		made.Add(part)
+		if place != "" {
+			settings = append(settings, gitconfig.Of(of.Key, place))
 		}
 	}
-	return habits, settings
+	return made, settings
+}
+
+// bringFile brings a file that git obeys to git's own folder of the user's configuration. place is what the setting
+// says then; empty: git finds it there without.
+func bringFile(r Request, key, name, at string) (made launch.Part, place, reason string) {
+	content, reason := habitFile(at, r.Facts.Home, r.Project.Path)
+	if key == "core.attributesfile" {
+		content = slices.Concat(systemAttributes(r.Facts.Env), content)
+	}
+	inside := r.Facts.Home + "/.config/git/" + cmp.Or(name, strings.ReplaceAll(key, ".", "-"))
+	switch {
+	case content == nil && name == "":
+		return made, at, reason // git complains of it outside, too
+	case name == "":
+		place = inside
+	}
+	if content != nil {
+		made.Mount(launch.Mount{
+			Kind: plan.ROData, Source: at, Destination: inside, Data: content, Why: "your git configuration",
+		})
+	}
+	return made, place, reason
 }
 
 // systemAttributes are the attributes that git has for all users of this machine; nil: none.
@@ -238,7 +244,7 @@ func habitFile(file, home, project string) (content []byte, reason string) {
 	case pathname.Below(real, project):
 		return nil, "it lies in the project"
 	case real != file && !pathname.Below(real, "/nix/store"):
-		return nil, "it is reached by a link"
+		return nil, "it is reached by a link: --mount-ro " + real + ":" + file
 	case what != "":
 		return nil, "it holds what looks like " + what
 	}

@@ -15,13 +15,12 @@ import (
 // speaks, and the names in them that do not enter: they name files or programs of this machine, keys, or what claudebox
 // gives in another way.
 var carried = map[string]string{
-	"advice": "", "alias": "", "am": "", "apply": "", "blame": "ignorerevsfile", "branch": "", "checkout": "",
-	"clean": "", "clone": "", "color": "", "column": "", "commit": "gpgsign template", "core": `alternaterefscommand
-		askpass attributesfile bare editor excludesfile fsmonitor gitproxy hookspath pager repositoryformatversion
-		sshcommand worktree`,
-	"diff": "external guitool orderfile tool", "feature": "", "fetch": "", "filter": "", "format": "signaturefile",
+	"advice": "", "alias": "", "am": "", "apply": "", "blame": "", "branch": "", "checkout": "",
+	"clean": "", "clone": "", "color": "", "column": "", "commit": "gpgsign", "core": `alternaterefscommand askpass bare
+		editor fsmonitor gitproxy pager repositoryformatversion sshcommand worktree`,
+	"diff": "external guitool tool", "feature": "", "fetch": "", "filter": "", "format": "signaturefile",
 	"grep": "", "help": "browser format htmlpath", "i18n": "", "index": "", "lfs": "standalonetransferagent",
-	"log": "mailmap", "merge": "guitool tool verifysignatures", "notes": "", "pull": "", "push": "gpgsign",
+	"log": "", "mailmap": "", "merge": "guitool tool verifysignatures", "notes": "", "pull": "", "push": "gpgsign",
 	"rebase": "", "receive": "", "rerere": "", "revert": "", "stash": "", "status": "", "submodule": "",
 	"tag": "forcesignannotated gpgsign", "trailer": "", "transfer": "", "versionsort": "", "worktree": "",
 }
@@ -88,7 +87,7 @@ func (own *Own) refuse(e gitconfig.Entry, reason string) {
 // carries reports whether a setting may enter: it is of a known section, and neither a secret nor what names one.
 func carries(e gitconfig.Entry) bool {
 	except, known := carried[e.Top()]
-	return known && !gitconfig.IsSecret(e) && !slices.Contains(strings.Fields(except), e.Name) &&
+	return known && !isNamed(e) && !gitconfig.IsSecret(e) && !slices.Contains(strings.Fields(except), e.Name) &&
 		!(e.Section == "lfs" && (strings.HasPrefix(e.Subsection, "customtransfer") ||
 			strings.HasPrefix(e.Subsection, "extension")))
 }

@@ -157,8 +157,6 @@ func TestWhatMustNotEnterOfGitsConfigurationIsNamed(t *testing.T) {
 	leak = "!curl -H 'Authorization: Bearer ghp_kZ3vQ9xB7mT1wR5nL8pJ2hG6fD4sC0yAeUiO'"
 [http]
 	proxy = http://u:password@proxy:1
-[commit]
-	template = ~/template
 [lfs]
 	url = https://u:password@lfs.example/x
 [github]
@@ -166,7 +164,7 @@ func TestWhatMustNotEnterOfGitsConfigurationIsNamed(t *testing.T) {
 [push]
 	default = simple
 `, "", noneOf("no-such"))
-	for _, word := range []string{"password", "ghp_", "canary", "template", "vim", "KEY"} {
+	for _, word := range []string{"password", "ghp_", "canary", "vim", "KEY"} {
 		if strings.Contains(made, word) {
 			t.Errorf("%s enters:\n%s", word, made)
 		}
@@ -176,7 +174,7 @@ func TestWhatMustNotEnterOfGitsConfigurationIsNamed(t *testing.T) {
 			t.Errorf("%s does not enter:\n%s", word, made)
 		}
 	}
-	if got, want := strings.Join(own.Left, " "), "alias.* commit.template core.editor core.sshcommand github.token http.proxy"; got != want {
+	if got, want := strings.Join(own.Left, " "), "alias.* core.editor core.sshcommand github.token http.proxy"; got != want {
 		t.Errorf("named are %q, want %q", got, want)
 	}
 }

@@ -16,12 +16,9 @@ type Identity struct {
 	AuthorName, AuthorEmail       string // author.*: outrank user.* for the author
 	CommitterName, CommitterEmail string
 	DefaultBranch                 string // init.defaultBranch
-	Excludes                      string // core.excludesFile
 	Signs                         string // commit.gpgSign
 	SignsBy                       string // gpg.format
 	SigningKey                    string // user.signingKey
-	Attributes                    string // core.attributesFile
-	Hooks                         string // core.hooksPath
 
 	Settings []gitconfig.Entry // all that the user's files say, in git's order
 }
@@ -68,7 +65,7 @@ var unnoticed = []string{
 	"maintenance", "mergetool", "safe", "sendemail", "user",
 }
 
-// others names the settings that are neither in places nor unnoticed, in order, without
+// others names the settings that are neither in places, in [Named] nor unnoticed, in order, without
 // subsections: a URL there may hold a password.
 func others(entries []gitconfig.Entry, places map[string]*string) []string {
 	var names []string
@@ -76,7 +73,7 @@ func others(entries []gitconfig.Entry, places map[string]*string) []string {
 		section := e.Top()
 		name := section + "." + e.Name
 		switch {
-		case slices.Contains(unnoticed, section) || places[e.Key()] != nil:
+		case slices.Contains(unnoticed, section) || places[e.Key()] != nil || isNamed(e):
 			continue
 		case section == "alias":
 			name = "alias.*"
@@ -89,21 +86,51 @@ func others(entries []gitconfig.Entry, places map[string]*string) []string {
 	return slices.Compact(names)
 }
 
+// Named are the settings that name a file, or a folder, of the user's which git obeys, and what is so without it.
+// Default is where git looks in its own folder of the user's configuration if there is no setting.
+var Named = []struct {
+	Key, Consequence, Default string
+	Folder, Content           bool // Content: what a commit holds depends on it
+}{
+	{Key: "core.excludesfile", Consequence: "git adds inside what it says to ignore", Default: "ignore", Content: true},
+	{
+		Key: "core.attributesfile", Consequence: "git commits inside as if it were not there",
+		Default: "attributes", Content: true,
+	},
+	{Key: "core.hookspath", Consequence: "commits inside are made without its hooks", Folder: true, Content: true},
+	{Key: "init.templatedir", Consequence: "a repository made inside begins without it", Folder: true},
+	{Key: "commit.template", Consequence: "messages inside begin without it"},
+	{Key: "gpg.ssh.allowedsignersfile", Consequence: "git inside knows no signer of a commit"},
+	{Key: "gpg.ssh.revocationfile", Consequence: "git inside takes revoked keys for good ones"},
+	{Key: "mailmap.file", Consequence: "git inside shows people by their other names"},
+	{Key: "blame.ignorerevsfile", Consequence: "git blame inside does not skip what it lists"},
+	{Key: "diff.orderfile", Consequence: "git diff inside has another order"},
+}
+
+func isNamed(e gitconfig.Entry) bool {
+	for _, named := range Named {
+		if named.Key == e.Key() {
+			return true
+		}
+	}
+	return false
+}
+
+// Value is what counts of a setting; empty: it is not set.
+func (id Identity) Value(key string) string { return gitconfig.Last(id.Settings, key) }
+
 func (id *Identity) places() map[string]*string {
 	return map[string]*string{
-		"user.name":           &id.Name,
-		"user.email":          &id.Email,
-		"author.name":         &id.AuthorName,
-		"author.email":        &id.AuthorEmail,
-		"committer.name":      &id.CommitterName,
-		"committer.email":     &id.CommitterEmail,
-		"init.defaultbranch":  &id.DefaultBranch,
-		"core.excludesfile":   &id.Excludes,
-		"core.attributesfile": &id.Attributes,
-		"core.hookspath":      &id.Hooks,
-		"commit.gpgsign":      &id.Signs,
-		"gpg.format":          &id.SignsBy,
-		"user.signingkey":     &id.SigningKey,
+		"user.name":          &id.Name,
+		"user.email":         &id.Email,
+		"author.name":        &id.AuthorName,
+		"author.email":       &id.AuthorEmail,
+		"committer.name":     &id.CommitterName,
+		"committer.email":    &id.CommitterEmail,
+		"init.defaultbranch": &id.DefaultBranch,
+		"commit.gpgsign":     &id.Signs,
+		"gpg.format":         &id.SignsBy,
+		"user.signingkey":    &id.SigningKey,
 	}
 }
 

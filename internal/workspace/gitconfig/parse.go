@@ -36,6 +36,15 @@ func (e Entry) Key() string {
 	return e.Section + "." + e.Name
 }
 
+// Of is the setting with a full name, in lower case, and a value.
+func Of(key, value string) Entry {
+	section, rest, _ := strings.Cut(key, ".")
+	dot := strings.LastIndexByte(rest, '.')
+	return Entry{
+		Section: section, Subsection: rest[:max(dot, 0)], Sub: dot >= 0, Name: rest[dot+1:], Value: value,
+	}
+}
+
 // Last returns the last value of a variable, which is the one that counts; empty: it is not set or has no value. key
 // is its full name.
 func Last(entries []Entry, key string) (value string) {

@@ -18,6 +18,7 @@ import (
 	"claudebox/internal/plan"
 	"claudebox/internal/profile"
 	"claudebox/internal/sandbox/launch"
+	"claudebox/internal/session/crossing"
 	"claudebox/internal/session/gituse"
 	"claudebox/internal/session/guarded"
 	"claudebox/internal/session/lending"
@@ -44,7 +45,7 @@ func lookAtBranch(in *inputs) error {
 	if in.Options.Branch == "" {
 		in.Options.Branch = defaultBranch(in.project.Repo)
 	}
-	tools, err := handoverTools(in.Tools)
+	tools, err := crossing.Tools(in.Tools)
 	if err != nil {
 		return err
 	}
@@ -262,7 +263,7 @@ func (r *running) leaveBranch() {
 		lines = append(lines, "branch "+r.held.Name+": what is not committed is kept with the checkout: "+
 			strings.TrimSpace(err.Error()))
 	}
-	r.gitLines = append(r.gitLines, lines...)
+	r.git.Lines = append(r.git.Lines, lines...)
 	const clock = time.Second // the times of files may lag behind the clock by this much
 	r.conversation = state.LastIn(r.held.Talk, agenthome.Conversations(r.Launch.Dir), r.began.Add(-clock))
 }
@@ -280,9 +281,9 @@ func (r *running) doneBranch() {
 	if r.held == nil || r.began.IsZero() {
 		return
 	}
-	r.gitLines = append(r.gitLines, r.held.Ran()...)
+	r.git.Lines = append(r.git.Lines, r.held.Ran()...)
 	if err := r.held.Done(); err != nil {
-		r.gitLines = append(r.gitLines, "branch "+r.held.Name+": "+err.Error())
+		r.git.Lines = append(r.git.Lines, "branch "+r.held.Name+": "+err.Error())
 	}
 }
 

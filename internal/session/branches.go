@@ -7,6 +7,7 @@ import (
 	"claudebox/internal/diag"
 	"claudebox/internal/plan"
 	"claudebox/internal/profile"
+	"claudebox/internal/session/crossing"
 	"claudebox/internal/session/gituse"
 	"claudebox/internal/session/planning"
 	"claudebox/internal/workspace/branch"
@@ -30,7 +31,7 @@ func FindBranches(c planning.Caller) (b Branches, err error) {
 	if err != nil {
 		return b, err
 	}
-	tools, err := handoverTools(manifest.Tools)
+	tools, err := crossing.Tools(manifest.Tools)
 	if err != nil {
 		return b, err
 	}

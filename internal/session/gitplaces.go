@@ -7,6 +7,7 @@ import (
 
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
+	"claudebox/internal/session/crossing"
 	"claudebox/internal/session/guarded"
 	"claudebox/internal/session/planning"
 	"claudebox/internal/workspace/guard"
@@ -102,7 +103,7 @@ func settling(c planning.Caller, o planning.Options) (made handover.Request, of 
 	if err != nil {
 		return made, of, err
 	}
-	if made, err = handoverOf(manifest.Tools, found); err != nil {
+	if made, err = crossing.Request(manifest.Tools, found); err != nil {
 		return made, of, err
 	}
 	made.Places = found.Places

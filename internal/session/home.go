@@ -15,6 +15,7 @@ import (
 	"claudebox/internal/plan"
 	"claudebox/internal/profile"
 	"claudebox/internal/sandbox/launch"
+	"claudebox/internal/session/alarm"
 	"claudebox/internal/session/lending"
 	"claudebox/internal/session/planning"
 	"claudebox/internal/workspace/homelink"
@@ -160,7 +161,7 @@ func (r *running) madeLinks() (lines []string) {
 		for _, folder := range r.given {
 			leads := pathname.Below(link.Leads, folder.Path) ||
 				slices.ContainsFunc(link.Way, func(hop string) bool { return pathname.Below(hop, folder.Path) })
-			if leads && len(lines) < mostUncovered {
+			if leads && len(lines) < alarm.Most {
 				lines = append(lines, fmt.Sprintf("%s leads to %s since this session began, where the agent could "+
 					"write: look at that before you use it", diag.Visible(link.Path), diag.Visible(link.Leads)))
 			}

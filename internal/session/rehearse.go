@@ -5,7 +5,6 @@ import (
 	"os"
 	"strings"
 
-	"claudebox/internal/linux/pathname"
 	"claudebox/internal/session/brokering"
 	"claudebox/internal/session/planning"
 )
@@ -55,29 +54,11 @@ func (s *Session) rehearse() (err error) {
 
 // rehearse takes the steps of [running.Run] that only need a folder of claudebox's own, and opens what protects.
 func (r *running) rehearse() error {
-	defer r.closeWatches()
-	steps := []func() error{
+	defer r.folders.Close()
+	return r.take([]func() error{
 		func() error { return os.MkdirAll(r.Instance.Dir, 0o700) },
-		r.openNetwork, r.handOver, r.openNix,
-		r.startBroker,
+		r.openNetwork, r.handOver, r.openNix, r.startBroker,
 		func() error { return r.keys.Start(r.parts.git.Keys, io.Discard) },
-		r.watchCovers,
-	}
-	for _, folder := range r.given {
-		held := r.kept().Held(folder.Project)
-		if !pathname.Below(held, r.Folders.Home) {
-			continue // it would be made in a git folder of the user's
-		}
-		steps = append(steps, func() error { return os.MkdirAll(held, 0o700) },
-			func() error { return r.beginGuard(folder, "check") })
-	}
-	for _, step := range steps {
-		if err := r.runner.Signals.Interrupted(); err != nil {
-			return err
-		}
-		if err := step(); err != nil {
-			return err
-		}
-	}
-	return nil
+		r.folders.Rehearse,
+	})
 }

@@ -19,6 +19,7 @@ import (
 	"claudebox/internal/diag"
 	"claudebox/internal/nix/nixdaemon"
 	"claudebox/internal/session/planning"
+	"claudebox/internal/session/reporting"
 	"claudebox/internal/ui/audit"
 )
 
@@ -30,7 +31,7 @@ type Session struct {
 
 	keeper   *planning.Keeper
 	listener *os.File // of the broker's proxy; nil: there is none, or the broker has taken it
-	report   report
+	report   reporting.To
 
 	conversation string // the last one on the branch
 }
@@ -51,7 +52,7 @@ func Prepare(c planning.Caller, o planning.Options, why planning.Purpose) (*Sess
 	home := lookAtHome(asked)
 	planned, err := planning.Planner{Call: asked, Keeper: s.keeper}.Plan()
 	if err == nil && !why.Look {
-		s.report, err = openReport(asked)
+		s.report, err = reporting.Open(asked)
 	}
 	if err == nil {
 		s.inputs, err = look(asked, planned, home())
@@ -86,9 +87,7 @@ func (s *Session) make() error {
 // Close releases all that the session holds. It may be called at any stage of [Prepare].
 func (s *Session) Close() error {
 	s.listener.Close() // may be nil: then Close only returns an error
-	if s.report.folder != nil {
-		s.report.folder.Close()
-	}
+	s.report.Close()
 	var home error
 	if s.Instance.ID != "" {
 		home = s.Instance.Close()

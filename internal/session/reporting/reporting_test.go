@@ -1,4 +1,4 @@
-package session
+package reporting
 
 import (
 	"bytes"
@@ -12,7 +12,6 @@ import (
 
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/network/helper"
-	"claudebox/internal/session/networking"
 	"claudebox/internal/session/planning"
 	"claudebox/internal/workspace/aftermath"
 	"claudebox/internal/workspace/project"
@@ -25,13 +24,14 @@ func (closed) Write([]byte) (int, error) { return 0, errors.New("input/output er
 
 // launching is a call that prints to somebody.
 func launching(home string, to io.Writer) planning.Call {
-	c := at(home)
+	c := planning.Call{}
+	c.Folders.Home, c.Facts.Home, c.Facts.Cwd = home+"/.claudebox", home, home+"/project"
 	c.Caller.Stderr, c.Caller.Columns = to, func() int { return 0 }
 	return c
 }
 
 // ended is a session in a new home whose agent made .envrc.
-func ended(t *testing.T, to io.Writer) (home string, r *running) {
+func ended(t *testing.T) (home string, reports []aftermath.Report) {
 	t.Helper()
 	home, err := filepath.EvalSymlinks(t.TempDir())
 	if err == nil {
@@ -40,7 +40,7 @@ func ended(t *testing.T, to io.Writer) (home string, r *running) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := launching(home, to)
+	c := launching(home, io.Discard)
 	p, err := project.Open(project.Request{
 		Dir: c.Facts.Cwd, Home: home, UID: os.Getuid(), Memory: aftermath.NewMemory(c.Folders.Home),
 	})
@@ -54,16 +54,14 @@ func ended(t *testing.T, to io.Writer) (home string, r *running) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r = &running{Session: &Session{inputs: inputs{Call: c}}, after: []*aftermath.Session{begun}}
-	r.settle()
-	return home, r
+	return home, []aftermath.Report{begun.End()}
 }
 
 // told is what a launch prints of earlier sessions.
 func told(t *testing.T, home string) string {
 	t.Helper()
 	var out bytes.Buffer
-	if _, err := openReport(launching(home, &out)); err != nil {
+	if _, err := Open(launching(home, &out)); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()
@@ -71,7 +69,7 @@ func told(t *testing.T, home string) string {
 
 // TestAKilledSessionsFolderWasMovedToAnotherFolder: the next launch gives it to its agent.
 func TestAKilledSessionsFolderWasMovedToAnotherFolder(t *testing.T) {
-	home, _ := ended(t, io.Discard)
+	home, _ := ended(t)
 	told(t, home)
 	must := func(err error) {
 		t.Helper()
@@ -94,7 +92,7 @@ func TestAKilledSessionsFolderWasMovedToAnotherFolder(t *testing.T) {
 	var out bytes.Buffer
 	c := launching(home, &out)
 	c.Options.MountRW = []string{home + "/b/lib:/mnt"}
-	_, err = openReport(c)
+	_, err = Open(c)
 	must(err)
 	if !strings.Contains(out.String(), ".envrc") {
 		t.Errorf("got %q", out.String())
@@ -102,14 +100,14 @@ func TestAKilledSessionsFolderWasMovedToAnotherFolder(t *testing.T) {
 }
 
 func TestWhatCouldNotBePrintedIsPrintedByTheNextLaunch(t *testing.T) {
-	home, r := ended(t, closed{})
-	r.announce()
-	if _, err := openReport(launching(home, closed{})); err != nil { // its terminal is closed, too
+	home, reports := ended(t)
+	To{call: launching(home, closed{})}.Tell(reports, nil)
+	if _, err := Open(launching(home, closed{})); err != nil { // its terminal is closed, too
 		t.Fatal(err)
 	}
 	quiet := launching(home, io.Discard) // as `claudebox check` makes one
 	quiet.Options.NoReport = true
-	if _, err := openReport(quiet); err != nil {
+	if _, err := Open(quiet); err != nil {
 		t.Fatal(err)
 	}
 	got := told(t, home)
@@ -122,22 +120,23 @@ func TestWhatCouldNotBePrintedIsPrintedByTheNextLaunch(t *testing.T) {
 }
 
 func TestWhatWasToldOnceIsNotToldAgain(t *testing.T) {
-	for name, prepare := range map[string]func(t *testing.T, home string, r *running){
-		"as it was printed": func(_ *testing.T, _ string, r *running) { r.Caller.Stderr = io.Discard },
-		"as it was written": func(t *testing.T, home string, r *running) {
+	for name, prepare := range map[string]func(t *testing.T, home string, to *To){
+		"as it was printed": func(_ *testing.T, _ string, to *To) { to.call.Caller.Stderr = io.Discard },
+		"as it was written": func(t *testing.T, home string, to *To) {
 			folder, err := beneath.Open(home)
 			if err != nil {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { folder.Close() })
-			r.report = report{folder: folder, name: "report"}
+			to.folder, to.name = folder, "report"
 		},
-		"as nobody wants it": func(_ *testing.T, _ string, r *running) { r.Options.NoReport = true },
+		"as nobody wants it": func(_ *testing.T, _ string, to *To) { to.call.Options.NoReport = true },
 	} {
 		t.Run(name, func(t *testing.T) {
-			home, r := ended(t, closed{})
-			prepare(t, home, r)
-			r.announce()
+			home, reports := ended(t)
+			to := To{call: launching(home, closed{})}
+			prepare(t, home, &to)
+			to.Tell(reports, nil)
 			if got := told(t, home); got != "" {
 				t.Errorf("got %q", got)
 			}
@@ -165,12 +164,9 @@ func TestALostSummaryIsInTheReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer folder.Close()
-	r := running{
-		Session: &Session{report: report{folder: folder, name: "report"}}, reports: []aftermath.Report{{}},
-		network: networking.Running{Helper: new(helper.Helper), Summary: helper.Summary{Lost: true, Restarted: 2}},
-	}
-	r.Options.NoReport = true
-	r.announce()
+	to := To{call: launching(dir, io.Discard), folder: folder, name: "report"}
+	to.call.Options.NoReport = true
+	to.Tell([]aftermath.Report{{}}, &helper.Summary{Lost: true, Restarted: 2})
 	var told struct{ Network helper.Summary }
 	text, err := os.ReadFile(filepath.Join(dir, "report"))
 	if err == nil {

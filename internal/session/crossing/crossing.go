@@ -1,0 +1,151 @@
+// Package crossing has the git folders of one session: those of the agent's own for the repositories in the folders
+// that it may change, and what crosses between them and the user's.
+package crossing
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"claudebox/internal/diag"
+	"claudebox/internal/linux/pathname"
+	"claudebox/internal/plan/resolve"
+	"claudebox/internal/sandbox/launch"
+	"claudebox/internal/sandbox/seccomp"
+	"claudebox/internal/session/guarded"
+	"claudebox/internal/session/live"
+	"claudebox/internal/workspace/handover"
+	"claudebox/internal/workspace/project"
+)
+
+// Request makes the request of a hand-over for the folders that an agent may change, but for the places. tools are the
+// manifest's.
+func Request(tools map[string]string, folders ...project.Project) (made handover.Request, err error) {
+	if made.Tools, err = Tools(tools); err != nil {
+		return made, err
+	}
+	for _, folder := range folders {
+		for _, rel := range folder.Hidden {
+			made.Hidden = append(made.Hidden, filepath.Join(folder.Path, rel))
+		}
+		for _, rel := range folder.ReadOnly {
+			made.Held = append(made.Held, filepath.Join(folder.Path, rel))
+		}
+	}
+	return made, nil
+}
+
+// Tools are the programs of a hand-over, of the manifest's.
+func Tools(tools map[string]string) (handover.Tools, error) {
+	git, env := tools[resolve.ToolGit], tools[resolve.ToolEnv]
+	if git == "" {
+		return handover.Tools{}, diag.Errorf("give the agent a git folder of its own", "build claudebox anew",
+			"its manifest names no git")
+	}
+	return handover.Tools{
+		Bwrap: tools[resolve.ToolBwrap], Bash: tools[resolve.ToolBash], Git: git,
+		Path: []string{filepath.Dir(git), filepath.Dir(env)}, Seccomp: seccomp.Filter(),
+	}, nil
+}
+
+// Places are the git folders of a branch, if the session has one, and of folders, of each of which the agent has one of
+// its own. A repository with checkouts in several folders is one place.
+func Places(branch *handover.Place, folders []guarded.Folder, kept guarded.Places, mounts []launch.Mount,
+) (list []handover.Place) {
+	if branch != nil {
+		list = append(list, *branch)
+	}
+	for _, folder := range folders {
+		for _, p := range folder.Places {
+			at := slices.IndexFunc(list, func(known handover.Place) bool { return known.Outer == p.Outer })
+			if at < 0 {
+				p.Folder = kept.Place(p.Outer)
+				list = append(list, p)
+				continue
+			}
+			for _, t := range p.Trees {
+				if !slices.Contains(list[at].Trees, t) {
+					list[at].Trees = append(list[at].Trees, t)
+				}
+			}
+		}
+	}
+	for i := range list {
+		for _, m := range mounts {
+			if m.Destination != list[i].Outer && pathname.Below(m.Destination, list[i].Outer) {
+				list[i].Within = append(list[i].Within, m.Destination)
+			}
+		}
+	}
+	return list
+}
+
+// Git hands over between the git folders of a session.
+type Git struct {
+	Lines []string // for people, on what did not cross
+
+	request handover.Request
+	session *handover.Session
+}
+
+// Begin makes the agent's git folders, as the user's are now.
+func Begin(r handover.Request, events *live.Events) (*Git, error) {
+	r.Crossed = func(outer string, changes []handover.RefChange) {
+		for _, c := range changes {
+			events.Add(live.Event{
+				Kind: live.Commits, What: strings.TrimPrefix(c.Name, "refs/heads/"),
+				Why: shown(c.New) + " in " + filepath.Dir(outer),
+			})
+		}
+	}
+	session, err := handover.Begin(r)
+	return &Git{request: r, session: session}, err
+}
+
+// shown names a commit for people; an empty one is that of a branch that was removed.
+func shown(commit string) string {
+	const digits = 10
+	if commit == "" {
+		return "is gone"
+	}
+	return commit[:min(len(commit), digits)]
+}
+
+// Follow begins to hand over whenever either side changes.
+func (g *Git) Follow() { g.session.Follow() }
+
+// Listed are the paths that the user's index or a tip of theirs has, of those that are wanted.
+func (g *Git) Listed(wanted func(rel string) bool) []string { return g.session.Listed(wanted) }
+
+// Exclude has the user's git not show a path.
+func (g *Git) Exclude(at string) { g.session.Exclude(at) }
+
+// Copy copies a file or folder of the agent's.
+func (g *Git) Copy(from, to string) error { return g.request.Tools.Copy(from, to) }
+
+// Say adds a line on what did not cross, about a path.
+func (g *Git) Say(at, text string) { g.Lines = append(g.Lines, "git, "+diag.Name(at)+": "+text) }
+
+// Adopt makes a repository of the agent's one of the user's, and reports whether it is. If not, a line says why.
+func (g *Git) Adopt(made handover.Made) bool {
+	told, err := handover.Adopt(g.request, made)
+	if err != nil {
+		g.Say(filepath.Dir(made.Outer), "the repository that was made there did not become yours: "+
+			diag.Visible(err.Error()))
+	}
+	g.tell(told)
+	return err == nil
+}
+
+// End hands over for the last time, once all else that the agent made was judged; final says that no other session
+// lives in the folders. What did not cross is told. A second call does nothing.
+func (g *Git) End(final bool) {
+	g.tell(g.session.End(final))
+	g.session = nil
+}
+
+func (g *Git) tell(list []handover.Told) {
+	for _, told := range list {
+		g.Lines = append(g.Lines, told.Line())
+	}
+}

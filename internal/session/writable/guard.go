@@ -1,0 +1,61 @@
+package writable
+
+import (
+	"path"
+	"path/filepath"
+	"slices"
+
+	"claudebox/internal/linux/pathname"
+	"claudebox/internal/session/guarded"
+	"claudebox/internal/session/lending"
+	"claudebox/internal/session/live"
+	"claudebox/internal/workspace/cover"
+	"claudebox/internal/workspace/guard"
+	"claudebox/internal/workspace/hostrun"
+	"claudebox/internal/workspace/project"
+	"claudebox/internal/workspace/survey"
+)
+
+// guardRequest says what is held back of what the agent makes in a folder.
+func (f *Folders) guardRequest(folder guarded.Folder, session string) guard.Request {
+	held, seen := f.Kept.Held(folder.Project), folder.Seen
+	var folders []string
+	for _, f := range seen.Folders() {
+		folders = append(folders, f.Rel)
+	}
+	at := func(rel string) string { return filepath.Join(folder.Path, rel) }
+	return guard.Request{
+		Path: folder.Path, Held: held, Inside: guard.Inside(filepath.Base(held)), Session: session, Folders: folders,
+		Skipped: project.Filling(), Git: seen.Git,
+		Known: func(rel string) bool {
+			below := func(at string) bool { return pathname.Below(at, rel) }
+			return slices.ContainsFunc(folder.Tracked, below) ||
+				slices.ContainsFunc(seen.Files, func(f survey.File) bool { return below(f.Rel) }) ||
+				slices.ContainsFunc(seen.Skipped, below)
+		},
+		Copy: f.Git.Copy,
+		Ask: func() map[string]bool {
+			names := map[string]bool{}
+			for _, listed := range f.Git.Listed(hostrun.Unasked) {
+				if rel, in := pathname.Cut(listed, folder.Path); in {
+					names[rel] = true
+				}
+			}
+			return names
+		},
+		Told: func(rel string) {
+			f.Events.Add(live.Event{Kind: live.Held, What: at(rel)})
+			if path.Base(rel) != ".git" { // git takes that for a repository as it is
+				f.Git.Exclude(at(rel))
+			}
+		},
+		Cover: func(rel string) error {
+			inside := folder.In(at(rel))
+			if lending.IsFolder(at(rel)) {
+				return cover.Now(f.Process, cover.File{Path: inside, Folder: true, Remake: remakes[project.Hidden]})
+			}
+			return cover.Now(f.Process, cover.File{Path: inside}) // it only says where the repository is
+		},
+		Apart: f.Alarm.Apart, Lost: f.Alarm.Unguarded,
+	}
+}

@@ -1,0 +1,215 @@
+// Package writable has the folders that an agent may change, while a session runs: what protects them is open before
+// the agent starts and watched over, and what the agent left there is settled at the end.
+package writable
+
+import (
+	"crypto/rand"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"claudebox/internal/diag"
+	"claudebox/internal/linux/pathname"
+	"claudebox/internal/linux/within"
+	"claudebox/internal/session/alarm"
+	"claudebox/internal/session/crossing"
+	"claudebox/internal/session/guarded"
+	"claudebox/internal/session/live"
+	"claudebox/internal/workspace/aftermath"
+	"claudebox/internal/workspace/cover"
+	"claudebox/internal/workspace/guard"
+	"claudebox/internal/workspace/project"
+)
+
+// Folders are the folders that an agent may change.
+type Folders struct {
+	List    []guarded.Folder
+	Kept    guarded.Places
+	Git     *crossing.Git
+	Alarm   *alarm.Alarm
+	Events  *live.Events
+	Process int // process 1 inside, once there is one
+
+	holds   []*project.Hold // the stand-ins
+	reviews []*aftermath.Session
+	watches []*cover.Watch // of the covered files
+	guards  []*guard.Guard
+}
+
+// Hold makes the stand-ins: files and folders that are absent and that mounts have to lie on.
+func (f *Folders) Hold() error {
+	for _, folder := range f.List {
+		hold, err := folder.Hold()
+		if err != nil {
+			return err
+		}
+		f.holds = append(f.holds, hold)
+		held := f.Kept.Held(folder.Project)
+		if err := os.MkdirAll(held, 0o700); err != nil {
+			return diag.Wrap("make "+held, err, "make its folder writable for you")
+		}
+	}
+	return nil
+}
+
+// Release removes the stand-ins.
+func (f *Folders) Release() {
+	for _, hold := range f.holds {
+		hold.Release()
+	}
+}
+
+// Begin records what is in the folders, to compare with at the end of the session, and opens what watches over them.
+// agent says what of the agent's own is compared.
+func (f *Folders) Begin(agent aftermath.Agent) error {
+	for _, folder := range f.List {
+		session := rand.Text()[:16]
+		agent.Held = filepath.Join(f.Kept.Held(folder.Project), session)
+		begun, err := aftermath.Begin(f.Kept.Own, folder.Project, agent)
+		if err != nil {
+			return err
+		}
+		f.reviews = append(f.reviews, begun)
+		agent = aftermath.Agent{} // the first folder's record has the agent's own files; once is enough
+		if err := f.guard(folder, session); err != nil {
+			return err
+		}
+	}
+	return f.watchCovers()
+}
+
+// Rehearse opens what watches over the folders, where that changes nothing outside claudebox's own folder.
+func (f *Folders) Rehearse() error {
+	for _, folder := range f.List {
+		held := f.Kept.Held(folder.Project)
+		if !pathname.Below(held, f.Kept.Own) {
+			continue // it would be made in a git folder of the user's
+		}
+		if err := os.MkdirAll(held, 0o700); err != nil {
+			return err
+		}
+		if err := f.guard(folder, "check"); err != nil {
+			return err
+		}
+	}
+	return f.watchCovers()
+}
+
+// guard opens what holds back what the agent makes in a folder. session is a name that no other session has.
+func (f *Folders) guard(folder guarded.Folder, session string) error {
+	guarding, err := guard.Open(f.guardRequest(folder, session))
+	switch {
+	case errors.Is(err, guard.ErrApart):
+		f.Alarm.Say("what your tools obey unasked is not held back in " + diag.Name(folder.Path) + ": " +
+			"it is on another file system than " + diag.Name(f.Kept.Own))
+	case err != nil:
+		return unwatched(folder.Path, err)
+	default:
+		f.guards = append(f.guards, guarding)
+	}
+	return nil
+}
+
+// watchCovers begins to watch over the covered files.
+func (f *Folders) watchCovers() error {
+	for _, folder := range f.List {
+		if folder.IsMoved() {
+			continue
+		}
+		watch, err := cover.Open(folder.Path, covers(folder.Project), f.Alarm.Uncovered)
+		if err != nil {
+			return unwatched(folder.Path, err)
+		}
+		f.watches = append(f.watches, watch)
+	}
+	return nil
+}
+
+// unwatched is the error of a launch whose covers cannot be watched over.
+func unwatched(folder string, err error) error {
+	remedy := "start again: another program works there"
+	if errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENOSPC) {
+		remedy = "end programs that watch files (editors, other sessions), or raise the limits: `sudo sysctl " +
+			"fs.inotify.max_user_instances=1024 fs.inotify.max_user_watches=524288`, and keep them in /etc/sysctl.d"
+	}
+	return &diag.Error{Op: "watch over what is covered in " + folder, Err: err, Remedy: remedy}
+}
+
+// LookAgain refuses a secret that came into a folder while the sandbox was set up, where another session lived
+// meanwhile; and a cover that is not there. From then on the alarm tells of what is lost. [within.ErrGone]: the sandbox
+// is not there.
+func (f *Folders) LookAgain(bwrap int) error {
+	for i, folder := range f.List {
+		if !f.reviews[i].Overlaps() {
+			continue
+		}
+		if rel := folder.Appeared(); rel != "" {
+			return diag.Errorf("hide "+diag.Name(folder.Path+"/"+rel), "start again",
+				"it came there while the sandbox was set up: another session, or a program of yours, works there")
+		}
+	}
+	for _, watch := range f.watches {
+		if err := watch.Begin(bwrap); errors.Is(err, within.ErrGone) {
+			return err
+		} else if err != nil {
+			return diag.Wrap("cover a file", err, "start again: another session, or a program of yours, works there")
+		}
+	}
+	return nil
+}
+
+// Follow begins to hold back what the agent makes. The agent has started.
+func (f *Folders) Follow() {
+	for _, review := range f.reviews {
+		review.Follow()
+	}
+	for _, guarding := range f.guards {
+		guarding.Serve()
+	}
+}
+
+// Close ends the watches.
+func (f *Folders) Close() {
+	for _, watch := range f.watches {
+		watch.Close()
+	}
+	for _, guarding := range f.guards {
+		for _, rel := range guarding.Close() {
+			at := filepath.Join(guarding.Path, rel)
+			for _, review := range f.reviews {
+				review.AddUsers(at)
+			}
+			f.Git.Say(strings.TrimSuffix(at, "/.git"), "it is yours, made while the session ran; the agent saw its "+
+				"files alone, and has it whole in the next session")
+		}
+	}
+	f.watches, f.guards = nil, nil
+}
+
+// Settle makes repositories of the agent's ones of the user's, and judges what the session left. alone reports whether
+// no other session lived in the folders meanwhile. A second call does nothing.
+func (f *Folders) Settle(submodules []Submodule) (reports []aftermath.Report, alone bool) {
+	alone = true
+	if len(f.reviews) > 0 {
+		f.adoptRepositories()
+		f.bringSubmodules(submodules)
+	}
+	for _, review := range f.reviews {
+		alone = alone && !review.Overlaps()
+		reports = append(reports, review.End())
+	}
+	f.reviews = nil
+	for _, folder := range f.List {
+		guarded.RemoveHeld(f.Kept.Held(folder.Project))
+	}
+	return reports, alone
+}
+
+// isAlone reports whether no other session lives in a folder: its agent could write in what is made there.
+func (f *Folders) isAlone() bool {
+	return !slices.ContainsFunc(f.reviews, func(s *aftermath.Session) bool { return !s.IsAlone() })
+}

@@ -10,6 +10,7 @@ import (
 	"claudebox/internal/diag/layout"
 	"claudebox/internal/session"
 	"claudebox/internal/session/planning"
+	"claudebox/internal/session/sessions"
 )
 
 const allowLong = `A project can bring a profile of its own, the file .claudebox.yaml or
@@ -143,7 +144,7 @@ func allowHosts(sys System, o planning.Options, hosts []string) (said string, er
 	if err != nil {
 		return "", err
 	}
-	running, err := session.LiveSessions(sys.Caller(), o, "")
+	running, err := sessions.Of(sys.Caller(), o, "")
 	if err != nil {
 		return "", err
 	}
@@ -172,14 +173,14 @@ func confirmHosts(sys System, o planning.Options, hosts []string, question strin
 
 // allowInSessions lets sessions that run reach hosts, and writes nothing.
 func allowInSessions(sys System, o planning.Options, id string, hosts []string) (said string, err error) {
-	running, err := session.LiveSessions(sys.Caller(), o, id)
+	running, err := sessions.Of(sys.Caller(), o, id)
 	if err != nil {
 		return "", err
 	}
 	const op = "let a session reach hosts"
 	if len(running) == 0 {
 		remedy := "start one, or name one of another project: --session=ID"
-		if others, err := session.LiveHere(sys.Caller(), ""); err == nil && len(others) > 0 {
+		if others, err := sessions.Here(sys.Caller(), ""); err == nil && len(others) > 0 {
 			remedy = fmt.Sprintf("there is one of another profile: --session=%s", others[0].ID)
 		}
 		return "", diag.Errorf(op, remedy, "no session of this project and profile runs")
@@ -202,7 +203,7 @@ func allowInSessions(sys System, o planning.Options, id string, hosts []string) 
 }
 
 // openAll lets sessions reach hosts, and says for each what became of it. some: at least one does.
-func openAll(running []session.Live, hosts []string) (said string, some bool) {
+func openAll(running []sessions.Live, hosts []string) (said string, some bool) {
 	for _, one := range running {
 		if err := one.Open(hosts); err != nil {
 			said += one.String() + " does not take it: " + diag.Visible(err.Error()) + "\n"

@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"claudebox/internal/diag"
-	"claudebox/internal/session"
 	"claudebox/internal/session/live"
+	"claudebox/internal/session/sessions"
 )
 
 const watchLong = `Say line by line what happens in a session while it runs: hosts that were
@@ -58,7 +58,7 @@ type watcher struct {
 
 // heard is what a session tells.
 type heard struct {
-	session.Live
+	sessions.Live
 	events []live.Event
 	err    error // it is the last of that session
 }
@@ -100,7 +100,7 @@ func (w *watcher) listen() error {
 		caller.Stderr = io.Discard
 	}
 	w.looked = true
-	running, err := session.LiveHere(caller, w.id)
+	running, err := sessions.Here(caller, w.id)
 	for _, one := range running {
 		if w.known[one.ID] {
 			continue
@@ -117,7 +117,7 @@ func (w *watcher) listen() error {
 const clock = "15:04:05"
 
 // follow tells what a session tells until that ends.
-func (w *watcher) follow(one session.Live) {
+func (w *watcher) follow(one sessions.Live) {
 	last := 0
 	for {
 		events, err := one.Events(last)

@@ -10,23 +10,14 @@ import (
 func (r *running) answerInside() (err error) {
 	home := beneath.Real(r.Facts.Home)
 	answer := func(question string) string {
-		within := why.Within{Launch: r.Launch, Home: home, Session: r.live.ID(), Opened: r.openedHosts()}
+		within := why.Within{Launch: r.Launch, Home: home, Session: r.live.ID(), Opened: r.network.Opened()}
 		answer, ok := within.Answer(question)
 		if !ok {
 			return "unknown: that is no host, no path and no program\n"
 		}
 		return answer.Answered()
 	}
-	r.replies, err = asking.Serve(r.Instance.Dir, asking.Answers{Answer: answer, Refusals: r.countRefusals})
+	refusals := func() int { return r.network.Refusals() + r.broker.Refused.Count() }
+	r.replies, err = asking.Serve(r.Instance.Dir, asking.Answers{Answer: answer, Refusals: refusals})
 	return err
-}
-
-// countRefusals counts what this session was refused so far.
-func (r *running) countRefusals() (n int) {
-	report := r.networkReport()
-	n = report.More
-	for _, one := range report.Refused {
-		n += one.Count
-	}
-	return n + r.broker.Refused.Count()
 }

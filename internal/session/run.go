@@ -52,7 +52,6 @@ type running struct {
 	live    live.Server        // answers claudebox's commands
 	events  *live.Events       // what happens, for them
 	record  *record.Recorder
-	opened  opened
 	replies *asking.Server         // to questions from inside
 	again   func() []homelink.Link // waits for the links of the home that were made meanwhile; nil: nobody looks
 	began   time.Time
@@ -65,6 +64,7 @@ func newRunning(s *Session) *running {
 	r.alarm = &alarm.Alarm{
 		To: s.Caller.Stderr, End: r.runner.Signals.End, Strict: s.Launch.Plan.Protect.Mode == "strict",
 	}
+	r.network.Events = r.events
 	r.broker, r.keys = s.parts.brokered.For(&s.Instance, r.events), gituse.Agent{Events: r.events}
 	r.folders = writable.Folders{List: s.given, Kept: s.kept(), Alarm: r.alarm, Events: r.events}
 	return r
@@ -286,7 +286,7 @@ func (r *running) lookAgain(bwrap int) error {
 	if r.folders.Process = proctree.Init(bwrap); r.folders.Process == 0 {
 		return within.ErrGone
 	}
-	r.record.Begin(r.folders.Process, r.events, func() { r.noteNetwork(r.networkReport()) })
+	r.record.Begin(r.folders.Process, r.events, r.network.Note)
 	return r.folders.LookAgain(bwrap)
 }
 
@@ -318,21 +318,10 @@ func (r *running) end() {
 			}
 		}
 	}
-	r.network.Close()
-	r.noteNetwork(r.network.Summary.Report)
-	if r.network.EndedEarly != nil {
-		const remedy = "start again: the agent went on without a network"
-		diag.Print(stderr, &diag.Error{Op: "keep the sandbox's network", Err: r.network.EndedEarly, Remedy: remedy})
-	}
-	if lost := r.network.Summary.LogLost; lost != "" {
-		const remedy = "write it to a disk with room; this session's log is not complete"
-		diag.Print(stderr, &diag.Error{
-			Op: "write the network log " + r.parts.network.Log, Err: errors.New(lost), Remedy: remedy,
-		})
-	}
+	r.network.End(stderr)
 	tell(networking.Lines(r.network.Summary, r.AllowHost("--refused")))
 	if r.network.Helper != nil && r.Launch.Tier == string(profile.TierAllow) { // for `claudebox allow-host --refused`
-		if err := r.Instance.KeepRefused(networking.Unlisted(r.network.Summary.Report)); err != nil {
+		if err := r.Instance.KeepRefused(r.network.Unlisted()); err != nil {
 			diag.Print(stderr, err)
 		}
 	}

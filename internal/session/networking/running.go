@@ -1,21 +1,36 @@
 package networking
 
 import (
+	"errors"
+	"io"
+	"net"
 	"slices"
+	"strconv"
+	"sync"
 
+	"claudebox/internal/diag"
 	"claudebox/internal/linux/aside"
 	"claudebox/internal/network/helper"
+	"claudebox/internal/network/policy"
 	"claudebox/internal/plan"
+	"claudebox/internal/profile"
 	"claudebox/internal/sandbox/launch"
+	"claudebox/internal/session/live"
 	"claudebox/internal/session/logfile"
 )
 
-// Running is what serves the sandbox's network while it runs. The zero value is none.
+// Running is what serves the sandbox's network while it runs.
 type Running struct {
-	Helper     *helper.Helper // nil: there was none
-	closed     bool
-	Summary    helper.Summary // when it has ended
-	EndedEarly error          // why the network ended before the session did; nil: it did not
+	Events  *live.Events
+	Helper  *helper.Helper // nil: there is none
+	Summary helper.Summary // when it has ended
+
+	tier, log  string
+	endedEarly error // why the network ended before the session did; nil: it did not
+
+	mu     sync.Mutex // commands ask from outside and inside
+	closed bool
+	opened []string // hosts that the user has let it reach since it began
 }
 
 // Open listens on the published ports of the host and starts the helper, before the sandbox
@@ -25,6 +40,7 @@ func (n *Running) Open(l launch.Launch, wanted Part, s helper.Settings) (_ *help
 	if !l.OwnNetwork() {
 		return nil, nil
 	}
+	n.tier, n.log = l.Tier, wanted.Log
 	if s.Program, err = aside.Program(aside.NetworkProgram); err != nil {
 		return nil, err
 	}
@@ -41,7 +57,7 @@ func (n *Running) Open(l launch.Launch, wanted Part, s helper.Settings) (_ *help
 		return nil, err
 	}
 	configure(&s.Config, l.Plan.Network)
-	s.Ended = func(err error) { n.EndedEarly = err }
+	s.Ended = func(err error) { n.endedEarly = err }
 	n.Helper, err = helper.Start(s)
 	return n.Helper, err
 }
@@ -54,11 +70,111 @@ func configure(c *helper.Config, wanted plan.Network) {
 	}
 }
 
+// OpenMore lets the sandbox reach more, as the user wishes.
+func (n *Running) OpenMore(o helper.Opening) error {
+	if n.Helper == nil {
+		return errors.New("its network cannot be changed")
+	}
+	if err := n.Helper.Open(o); err != nil {
+		return err
+	}
+	hosts := slices.Concat(o.Allow, o.Except)
+	for _, host := range hosts {
+		n.Events.Add(live.Event{Kind: live.Allowed, What: host})
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.opened = append(n.opened, hosts...)
+	return nil
+}
+
+// Opened are the hosts that the user has let it reach since it began.
+func (n *Running) Opened() []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.opened)
+}
+
+// report is what was reached and refused by now.
+func (n *Running) report() (report helper.Report) {
+	n.mu.Lock()
+	closed := n.closed
+	n.mu.Unlock()
+	switch {
+	case closed:
+		return n.Summary.Report
+	case n.Helper != nil:
+		report, _ = n.Helper.Report()
+	}
+	return report
+}
+
+// Note adds to the events what was reached and refused since.
+func (n *Running) Note() {
+	report := n.report()
+	for _, h := range report.Hosts {
+		what := h.Name
+		if h.Port != 0 {
+			what = net.JoinHostPort(h.Name, strconv.Itoa(int(h.Port)))
+		}
+		n.Events.Add(live.Event{Kind: live.Reached, What: what, Count: 1})
+	}
+	for _, one := range report.Refused {
+		n.Events.Add(live.Event{
+			Kind: live.Refused, What: one.What, Why: one.Why, Count: one.Count, Host: n.allowable(one),
+		})
+	}
+}
+
+// allowable is what `claudebox allow-host` would take for something that was refused; empty: nothing.
+func (n *Running) allowable(one helper.Refused) string {
+	switch n.tier {
+	case profile.TierAllow:
+		return Listable(one)
+	case profile.TierInet:
+		if _, err := policy.ParseException(one.What); err == nil {
+			return one.What
+		}
+	}
+	return ""
+}
+
+// Unlisted are the hosts that were refused by now because the profile does not list them.
+func (n *Running) Unlisted() []string { return Unlisted(n.report()) }
+
+// Refusals is how often something was refused by now.
+func (n *Running) Refusals() (count int) {
+	report := n.report()
+	count = report.More
+	for _, one := range report.Refused {
+		count += one.Count
+	}
+	return count
+}
+
+// End ends the network, and prints what went wrong with it.
+func (n *Running) End(stderr io.Writer) {
+	n.Close()
+	n.Note()
+	if n.endedEarly != nil {
+		const remedy = "start again: the agent went on without a network"
+		diag.Print(stderr, &diag.Error{Op: "keep the sandbox's network", Err: n.endedEarly, Remedy: remedy})
+	}
+	if lost := n.Summary.LogLost; lost != "" {
+		const remedy = "write it to a disk with room; this session's log is not complete"
+		diag.Print(stderr, &diag.Error{Op: "write the network log " + n.log, Err: errors.New(lost), Remedy: remedy})
+	}
+}
+
 // Close ends the network. It may be called again.
 func (n *Running) Close() {
-	if n.Helper != nil && !n.closed {
-		n.Summary, n.closed = n.Helper.Close(), true
+	if n.Helper == nil || n.closed {
+		return
 	}
+	summary := n.Helper.Close()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.Summary, n.closed = summary, true
 }
 
 // Reap waits for the end of a helper that was closed, see [helper.Helper.Reap].

@@ -14,6 +14,7 @@ import (
 
 	"claudebox/internal/diag"
 	"claudebox/internal/host"
+	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/cachefile"
 	"claudebox/internal/linux/smallfile"
 	"claudebox/internal/nix/storepath"
@@ -95,6 +96,14 @@ func CallOf(c Caller, o Options, why Purpose, facts host.Facts) Call {
 // Ref is the profile that was asked for.
 func (c Call) Ref() string {
 	return cmp.Or(c.Options.Profile, c.Facts.Env.Value("CLAUDEBOX_PROFILE", profile.Default))
+}
+
+// FullRef is [Call.Ref], of a file its absolute path.
+func (c Call) FullRef() string {
+	if ref := c.Ref(); !profile.IsFile(ref) {
+		return ref
+	}
+	return beneath.Real(c.Files().Absolute(c.Ref(), diag.Position{}))
 }
 
 // Files gives access to the profiles on this host.

@@ -19,6 +19,7 @@ import (
 	"claudebox/internal/session/brokering"
 	"claudebox/internal/session/gituse"
 	"claudebox/internal/session/guarded"
+	"claudebox/internal/session/homelinks"
 	"claudebox/internal/session/lending"
 	"claudebox/internal/session/networking"
 	"claudebox/internal/session/nixuse"
@@ -251,7 +252,9 @@ func bind(in inputs, p parts) (b bound, err error) {
 		return b, err
 	}
 	b.given = guarded.given
-	if err := cmp.Or(judgeSearchPlaces(in.placesByLink, b.given), judgeHomeSecrets(in, h.Mounts)); err != nil {
+	err = cmp.Or(judgeSearchPlaces(in.placesByLink, b.given),
+		homelinks.Judge(in.home, in.Facts.Home, in.project.Path, h.Mounts))
+	if err != nil {
 		return b, err
 	}
 	h.Part.Add(guarded.Part)

@@ -23,6 +23,7 @@ import (
 	"claudebox/internal/session/brokering"
 	"claudebox/internal/session/crossing"
 	"claudebox/internal/session/gituse"
+	"claudebox/internal/session/homelinks"
 	"claudebox/internal/session/lending"
 	"claudebox/internal/session/live"
 	"claudebox/internal/session/logfile"
@@ -33,7 +34,6 @@ import (
 	"claudebox/internal/workspace/aftermath"
 	"claudebox/internal/workspace/branch"
 	"claudebox/internal/workspace/handover"
-	"claudebox/internal/workspace/homelink"
 )
 
 // running is a session while it runs: what is open and at work.
@@ -52,8 +52,8 @@ type running struct {
 	live    live.Server        // answers claudebox's commands
 	events  *live.Events       // what happens, for them
 	record  *record.Recorder
-	replies *asking.Server         // to questions from inside
-	again   func() []homelink.Link // waits for the links of the home that were made meanwhile; nil: nobody looks
+	replies *asking.Server  // to questions from inside
+	links   homelinks.Later // of the home, made meanwhile
 	began   time.Time
 	reports []aftermath.Report // on the folders, once they are settled
 }
@@ -241,7 +241,7 @@ func (r *running) hold() error {
 // take all that the kernel gives a user, and nothing that protects is opened after it.
 func (r *running) launch() error {
 	var faults bytes.Buffer
-	given, lent := modes.Note(r.Launch), r.noteLent()
+	given, lent := modes.Note(r.Launch), lending.Given(r.Launch.Mounts, projectsOf(r.given))
 	r.runner.Launch, r.runner.Limit = r.Launch, r.setLimits
 	r.runner.Before, r.runner.Laid = r.begin, r.lookAgain
 	defer r.folders.Close() // a launch that fails has not ended
@@ -255,10 +255,12 @@ func (r *running) launch() error {
 	}
 	r.runner.Ended = func() { // nothing is printed here, see [launch.Runner]
 		r.folders.Close()
-		r.lookAgainAtHome()
+		r.links = homelinks.Again(r.home, r.began)
 		modes.Mend(given, &faults)
 		r.settle()
-		r.tellLent(lent)
+		if len(r.reports) > 0 {
+			r.reports[0].Changes = append(r.reports[0].Changes, lent.Changes(r.Facts.Home)...)
+		}
 	}
 	err := r.runner.Run()
 	rest := r.alarm.Rest()
@@ -334,5 +336,5 @@ func (r *running) end() {
 	}
 	tell(r.Instance.Ended)
 	tell(r.git.Lines)
-	tell(r.madeLinks())
+	tell(r.links.Lines(r.given))
 }

@@ -18,6 +18,7 @@ import (
 
 	"claudebox/internal/diag"
 	"claudebox/internal/nix/nixdaemon"
+	"claudebox/internal/session/homelinks"
 	"claudebox/internal/session/planning"
 	"claudebox/internal/session/reporting"
 	"claudebox/internal/ui/audit"
@@ -49,7 +50,7 @@ func Prepare(c planning.Caller, o planning.Options, why planning.Purpose) (*Sess
 			"the agent would have root's own id, inside and outside")
 	}
 	s := &Session{keeper: &planning.Keeper{Call: asked}}
-	home := lookAtHome(asked)
+	home := homelinks.Look(asked)
 	planned, err := planning.Planner{Call: asked, Keeper: s.keeper}.Plan()
 	if err == nil && !why.Look {
 		s.report, err = reporting.Open(asked)

@@ -1,4 +1,6 @@
-package session
+// Package homelinks judges the links of the user's home, and of the folders of PATH, that lead into what an agent is
+// given: before a launch, and for those that are made while it runs.
+package homelinks
 
 import (
 	"fmt"
@@ -15,16 +17,16 @@ import (
 	"claudebox/internal/plan"
 	"claudebox/internal/profile"
 	"claudebox/internal/sandbox/launch"
-	"claudebox/internal/session/alarm"
+	"claudebox/internal/session/guarded"
 	"claudebox/internal/session/lending"
 	"claudebox/internal/session/planning"
 	"claudebox/internal/workspace/homelink"
 	"claudebox/internal/workspace/secretfile"
 )
 
-// lookAtHome begins to look at the links of the user's home and of PATH, beside what else a launch prepares. The
+// Look begins to look at the links of the user's home and of PATH, beside what else a launch prepares. The
 // function that it returns waits for what is found.
-func lookAtHome(c planning.Call) func() homelink.Found {
+func Look(c planning.Call) func() homelink.Found {
 	q := homelink.Question{Home: c.Facts.Home, Cache: filepath.Join(c.Folders.Cache, "home-links"), Build: c.Build}
 	if c.Build == "" {
 		q.Cache = ""
@@ -58,24 +60,24 @@ func fromCwd(c planning.Call, dir string) string {
 	return filepath.Join(c.Facts.Cwd, dir)
 }
 
-// judgeHomeSecrets returns an error if a place of secrets in the user's home is, or leads by, a link into a folder that
-// the agent is given: a project is mounted as it is, and what it has of a name that tells nothing is not hidden. The
-// folders are the project, and mounts that the user named and that do not say that they show a secret.
-func judgeHomeSecrets(in inputs, mounts []launch.Mount) error {
-	folders := []string{in.project.Path}
+// Judge returns an error if a place of secrets in the user's home is, or leads by, a link into a folder that the agent
+// is given: a project is mounted as it is, and what it has of a name that tells nothing is not hidden. The folders are
+// the project, and mounts that the user named and that do not say that they show a secret.
+func Judge(found homelink.Found, home, project string, mounts []launch.Mount) error {
+	folders := []string{project}
 	for _, m := range mounts {
 		if lending.UserNamed(m) && !m.Secret && (m.Kind == plan.Bind || m.Kind == plan.ROBind) {
 			folders = append(folders, m.Source)
 		}
 	}
-	for _, link := range in.home.Links {
+	for _, link := range found.Links {
 		at := slices.IndexFunc(folders, func(dir string) bool {
-			return pathname.Below(link.Leads, dir) || pathname.Below(dir, link.Leads) && link.Leads != in.Facts.Home
+			return pathname.Below(link.Leads, dir) || pathname.Below(dir, link.Leads) && link.Leads != home
 		})
 		if at < 0 || link.Of != "" {
 			continue
 		}
-		if secret := secretBehind(in.Facts.Home, link); secret != "" {
+		if secret := secretBehind(home, link); secret != "" {
 			return diag.Errorf("give away "+folders[at],
 				fmt.Sprintf("move it out of %s, and lead %s there; or make %s a folder or file of its own",
 					folders[at], link.Path, link.Path),
@@ -141,27 +143,29 @@ func holdsSecret(file string) bool {
 // the next launch tells.
 const moment = 100 * time.Millisecond
 
-// lookAgainAtHome begins to look for links that were made while the session ran.
-func (r *running) lookAgainAtHome() {
-	if time.Since(r.began) < moment {
-		return
+// Later looks again, when the session has ended, for links that were made while it ran. The zero value does not.
+type Later struct{ found chan []homelink.Link }
+
+// Again begins to look, for a session that began then.
+func Again(before homelink.Found, began time.Time) (l Later) {
+	if time.Since(began) < moment {
+		return l
 	}
-	found := make(chan []homelink.Link, 1)
-	go func() { found <- r.home.Again() }()
-	r.again = func() []homelink.Link { return <-found }
+	l.found = make(chan []homelink.Link, 1)
+	go func() { l.found <- before.Again() }()
+	return l
 }
 
-// madeLinks says which links came into the user's home while the session ran that lead into a folder which the agent
-// could change. Nothing held what they lead to.
-func (r *running) madeLinks() (lines []string) {
-	if r.again == nil {
-		return nil // nothing ran, or not for long
+// Lines says which links came that lead into a folder which the agent could change. Nothing held what they lead to.
+func (l Later) Lines(folders []guarded.Folder) (lines []string) {
+	if l.found == nil {
+		return nil
 	}
-	for _, link := range r.again() {
-		for _, folder := range r.given {
+	for _, link := range <-l.found {
+		for _, folder := range folders {
 			leads := pathname.Below(link.Leads, folder.Path) ||
 				slices.ContainsFunc(link.Way, func(hop string) bool { return pathname.Below(hop, folder.Path) })
-			if leads && len(lines) < alarm.Most {
+			if leads && len(lines) < most {
 				lines = append(lines, fmt.Sprintf("%s leads to %s since this session began, where the agent could "+
 					"write: look at that before you use it", diag.Visible(link.Path), diag.Visible(link.Leads)))
 			}
@@ -169,3 +173,6 @@ func (r *running) madeLinks() (lines []string) {
 	}
 	return lines
 }
+
+// most is how many such links are told.
+const most = 20

@@ -13,7 +13,7 @@ import (
 
 	"claudebox/checks/claude/script"
 	"claudebox/internal/agent/agenthome"
-	"claudebox/internal/session"
+	sessionprogram "claudebox/internal/session/program"
 )
 
 // The installed Claude Code says which settings it has: of each it is decided whether it enters.
@@ -70,7 +70,7 @@ func TestEveryVariableOfClaudeCodeIsKnown(t *testing.T) {
 	}
 	fates := map[string]int{}
 	for name := range names {
-		fate := session.FateOfVariable(name)
+		fate := sessionprogram.FateOfVariable(name)
 		if fates[fate]++; fate == "" {
 			t.Errorf("%s: decide in internal/session/variables.go what becomes of it", name)
 		}

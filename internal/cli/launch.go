@@ -171,7 +171,7 @@ type subject struct {
 // sandbox. A command's answer is kept under a name of its own. It is compared with the agent's where that lets in all
 // that the command's does, or where there is no other.
 func subjectOf(s *session.Session, command []string) subject {
-	about := subject{name: s.Launch.Plan.Profile, now: audit.Grants(s.Launch, s.PlanDigest())}
+	about := subject{name: s.Launch.Plan.Profile, now: audit.Grants(s.Launch, s.PlanDigest(s.Folders))}
 	if dir := s.BranchDir(); dir != "" { // an answer is for all branches: they differ by the folder alone
 		about.name += ", a branch"
 		for i, g := range about.now {
@@ -212,10 +212,10 @@ func (a subject) grants(s *session.Session) bool {
 // answer makes that needless. It returns what was approved; nil, if nobody was
 // asked. If the flag or the profile says not to ask, it fails where [refuseLinked] does.
 func approve(sys System, s *session.Session, about subject, o options) (approved grant.Set, err error) {
-	if o.Yes || s.Confirm() == "never" {
+	if o.Yes || s.Confirm(s.Folders) == "never" {
 		return nil, refuseLinked(s, about.approved)
 	}
-	if s.Confirm() == "changed" && !about.grants(s) {
+	if s.Confirm(s.Folders) == "changed" && !about.grants(s) {
 		if kept := audit.EncodeApproval(about.now); !bytes.Equal(kept, s.Instance.Approved(about.name)) {
 			s.Instance.Approve(about.name, kept) // it is less: what comes back is asked about
 		}
@@ -234,7 +234,7 @@ func approve(sys System, s *session.Session, about subject, o options) (approved
 // refuseToAsk is the error, of one line, of a launch that an editor asked for and that the user must be asked about: an
 // editor shows the last line, and has no terminal, but for one perhaps that it was started from.
 func refuseToAsk(s *session.Session, o options) error {
-	if s.Confirm() == "always" {
+	if s.Confirm(s.Folders) == "always" {
 		return errors.New("the profile asks at each start, which an editor cannot: write `confirm: changed` there")
 	}
 	return errors.New("you were not asked yet about what enters: run `" +

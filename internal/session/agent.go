@@ -21,11 +21,14 @@ import (
 	"claudebox/internal/sandbox/ask"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/secret/leak"
+	"claudebox/internal/session/folders"
 	"claudebox/internal/session/gituse"
 	"claudebox/internal/session/guarded"
 	"claudebox/internal/session/lending"
 	"claudebox/internal/session/planning"
+	"claudebox/internal/session/program"
 	"claudebox/internal/workspace/handover"
+	"claudebox/internal/workspace/homelink"
 	"claudebox/internal/workspace/project"
 )
 
@@ -37,7 +40,7 @@ func lookAtState(in inputs) (state.Instance, error) {
 	p := in.Plan
 	req := state.Request{
 		Request: agenthome.Request{
-			Home: in.Folders.Home, UserHome: in.Facts.Home, Config: movedConfig(in.Facts),
+			Home: in.Folders.Home, UserHome: in.Facts.Home, Config: program.MovedConfig(in.Facts),
 			Trusted: slices.Compact([]string{in.project.Path, in.project.Dir}),
 			Status:  "claudebox " + p.Profile + " · " + p.Network.Tier, Servers: p.MCP,
 			Refusals: ask.Program + " --" + ask.Refusals,
@@ -79,7 +82,7 @@ func lookAtState(in inputs) (state.Instance, error) {
 // IsLogin reports whether a canonical path is that of the user's Claude login, or
 // of the agent's inside, which has the same.
 func (s *Session) IsLogin(real string) bool {
-	home, err := beneath.Leads(filepath.Join(configFolder(s.Facts), login.FileName))
+	home, err := beneath.Leads(filepath.Join(program.ConfigFolder(s.Facts), login.FileName))
 	return s.Instance.ID != "" && real != "" && (real == s.Instance.Login.File || err == nil && real == home)
 }
 
@@ -232,7 +235,7 @@ func keptFor(c planning.Caller, o planning.Options) (found project.Project, dir 
 		return found, "", err
 	}
 	of := planning.Planned{Plan: plan.Plan{Project: string(prof.Project)}}
-	found, err = openProject(inputs{Call: asked, Planned: of, userGit: gituse.ReadConfig(asked.Facts)})
+	found, err = folders.HostOf(asked, of, gituse.ReadConfig(asked.Facts), homelink.Found{}).Project()
 	if err != nil {
 		return found, "", err
 	}

@@ -17,6 +17,7 @@ import (
 	"claudebox/internal/sandbox/view"
 	"claudebox/internal/session/asking"
 	"claudebox/internal/session/brokering"
+	"claudebox/internal/session/folders"
 	"claudebox/internal/session/gituse"
 	"claudebox/internal/session/guarded"
 	"claudebox/internal/session/homelinks"
@@ -32,13 +33,9 @@ import (
 
 // inputs is all that the parts of a launch are made from: the call, its plan, and what is found on the host.
 type inputs struct {
-	planning.Call
-	planning.Planned
+	folders.Host
 	etc          host.Etc
 	policy       agent.Policy
-	userGit      gituse.Config
-	placesByLink []string // see the function of that name
-	home         homelink.Found
 	project      project.Project
 	branch       *branch.Branch // nil: the agent works in the user's folder
 	settingsLeft []string       // variables that the user's settings of Claude Code set, and that do not enter
@@ -51,18 +48,18 @@ type inputs struct {
 // look finds the inputs of a launch by a plan. It changes nothing.
 func look(c planning.Call, planned planning.Planned, home homelink.Found) (in inputs, err error) {
 	in = inputs{
-		Call: c, Planned: planned, etc: host.ReadEtc(c.Facts.Env), policy: agent.ReadPolicy(),
-		userGit: gituse.ReadConfig(c.Facts), placesByLink: placesByLink(c), home: home,
+		Host: folders.HostOf(c, planned, gituse.ReadConfig(c.Facts), home),
+		etc:  host.ReadEtc(c.Facts.Env), policy: agent.ReadPolicy(),
 	}
-	in.Facts.Env, in.settingsLeft = withSettings(c, planned.Plan)
+	in.Facts.Env, in.settingsLeft = program.WithSettings(c.Facts, planned.Plan)
 	in.etc.Certificates = cmp.Or(in.etc.Certificates, in.Tools[resolve.ToolCacert])
-	if in.project, err = openProject(in); err != nil {
+	if in.project, err = in.Host.Project(); err != nil {
 		return in, err
 	}
 	if err = lookAtBranch(&in); err != nil {
 		return in, err
 	}
-	if err = judgeConfig(in.Facts, in.project.Path); err != nil {
+	if err = program.JudgeConfig(in.Facts, in.project.Path); err != nil {
 		return in, err
 	}
 	if len(c.Purpose.Command) == 0 { // a fault is told by [program.Of]
@@ -93,7 +90,7 @@ func (in inputs) kept() guarded.Places {
 // lending is this host as what the user lends is judged by.
 func (in inputs) lending() lending.Host {
 	h := lending.Host{
-		Facts: in.Facts, Project: in.project.Path, Config: configFolder(in.Facts), Own: in.Folders.Home,
+		Facts: in.Facts, Project: in.project.Path, Config: program.ConfigFolder(in.Facts), Own: in.Folders.Home,
 		Instance: in.Instance.Dir, Imports: in.Instance.Imports, Show: in.Plan.Show,
 	}
 	if in.branch != nil {
@@ -113,14 +110,14 @@ func projectsOf(list []guarded.Folder) (opened []project.Project) {
 // secretsOf is what decides on the secrets.
 func secretsOf(in inputs) brokering.Request {
 	return brokering.Request{
-		Plan: in.Plan, Facts: in.Facts, Extra: extraEnv(in.Facts.Env), ExtraWhy: extraVariable, Home: in.Folders.Home,
-		InstanceRoot: in.project.InstanceRoot, Certificates: in.etc.Certificates, Look: in.Purpose.Look,
+		Plan: in.Plan, Facts: in.Facts, Extra: program.ExtraEnv(in.Facts.Env), ExtraWhy: program.ExtraVariable,
+		Home: in.Folders.Home, InstanceRoot: in.project.InstanceRoot, Certificates: in.etc.Certificates, Look: in.Purpose.Look,
 	}
 }
 
 // parts are the parts of a launch, one for each subject.
 type parts struct {
-	extra    launch.Part // see [judgeExtraEnv]
+	extra    launch.Part // see [program.JudgeExtraEnv]
 	network  networking.Part
 	agent    program.Part
 	git      gituse.Part
@@ -140,7 +137,7 @@ type parts struct {
 
 // gather makes all parts of a launch. port is the port of the broker's proxy, see [brokering.Secrets.Listen].
 func gather(in inputs, k *planning.Keeper, port int) (p parts, err error) {
-	if p.extra, err = judgeExtraEnv(in.Facts.Env); err != nil {
+	if p.extra, err = program.JudgeExtraEnv(in.Facts.Env); err != nil {
 		return p, err
 	}
 	p.network, err = networking.Of(networking.Request{
@@ -244,16 +241,19 @@ func bind(in inputs, p parts) (b bound, err error) {
 	if err != nil {
 		return b, err
 	}
-	if err := cmp.Or(putBranch(in, h.Mounts), judgeWritable(in, h.Mounts)); err != nil {
+	if err := cmp.Or(putBranch(in, h.Mounts), in.Host.JudgeWritable(h.Mounts)); err != nil {
 		return b, err
 	}
-	guarded, err := guardGiven(in, h.Mounts)
+	guarding := folders.Giving{
+		Host: in.Host, Project: in.project, OnBranch: in.branch != nil, Lending: in.lending(), Kept: in.kept(),
+	}
+	guarded, err := guarding.Guard(h.Mounts)
 	if err != nil {
 		return b, err
 	}
-	b.given = guarded.given
-	err = cmp.Or(judgeSearchPlaces(in.placesByLink, b.given),
-		homelinks.Judge(in.home, in.Facts.Home, in.project.Path, h.Mounts))
+	b.given = guarded.Given
+	err = cmp.Or(in.Host.JudgeSearchPlaces(b.given),
+		homelinks.Judge(in.Links, in.Facts.Home, in.project.Path, h.Mounts))
 	if err != nil {
 		return b, err
 	}
@@ -290,7 +290,8 @@ func hostOf(in inputs, p parts) launch.Host {
 			Limited: p.limited, Seccomp: seccomp.Filter(),
 		},
 		Part: all, Nix: p.nix.Nix, Facts: in.Facts, Etc: in.etc,
-		Gitconfig: p.git.Config, Policy: in.policy.Text, ExtraEnv: extraEnv(in.Facts.Env), Bundle: p.brokered.Bundle,
+		Gitconfig: p.git.Config, Policy: in.policy.Text, ExtraEnv: program.ExtraEnv(in.Facts.Env),
+		Bundle:    p.brokered.Bundle,
 		Overrides: p.brokered.Overrides, CanLay: launch.CanLay(),
 	}
 }

@@ -51,7 +51,7 @@ func lookAtBranch(in *inputs) error {
 	}
 	req := branch.Request{
 		Home: in.Folders.Home, Tree: in.project.Path, Name: in.Options.Branch, From: in.Options.From, Tools: tools,
-		Hidden: in.project.Hidden, Ignore: gituse.Ignored(in.Facts, in.userGit, in.project),
+		Hidden: in.project.Hidden, Ignore: gituse.Ignored(in.Facts, in.Git, in.project),
 		Changes: in.Options.WithChanges,
 	}
 	for _, at := range in.Options.With {
@@ -246,7 +246,7 @@ func (r *running) beginBranch(agent aftermath.Agent) error {
 	if r.held == nil {
 		return nil
 	}
-	empty, err := openRemembered(r.inputs, besideRequest(r.inputs, r.held.Dir+"/git/tree"))
+	empty, err := r.inputs.Beside(r.held.Dir + "/git/tree")
 	if err == nil {
 		r.own, err = aftermath.Begin(r.Folders.Home, empty, agent)
 	}

@@ -8,10 +8,12 @@ import (
 	"claudebox/internal/plan"
 	"claudebox/internal/profile"
 	"claudebox/internal/session/crossing"
+	"claudebox/internal/session/folders"
 	"claudebox/internal/session/gituse"
 	"claudebox/internal/session/planning"
 	"claudebox/internal/workspace/branch"
 	"claudebox/internal/workspace/handover"
+	"claudebox/internal/workspace/homelink"
 	"claudebox/internal/workspace/project"
 )
 
@@ -35,10 +37,8 @@ func FindBranches(c planning.Caller) (b Branches, err error) {
 	if err != nil {
 		return b, err
 	}
-	found, err := openProject(inputs{
-		Call: asked, Planned: planning.Planned{Plan: plan.Plan{Project: profile.ProjectGitRoot}},
-		userGit: gituse.ReadConfig(asked.Facts),
-	})
+	found, err := folders.HostOf(asked, planning.Planned{Plan: plan.Plan{Project: profile.ProjectGitRoot}},
+		gituse.ReadConfig(asked.Facts), homelink.Found{}).Project()
 	if err != nil {
 		return b, err
 	}

@@ -16,11 +16,13 @@ import (
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/sandbox/seccomp"
 	"claudebox/internal/secret/broker"
+	"claudebox/internal/session/folders"
 	"claudebox/internal/session/gituse"
 	"claudebox/internal/session/nixuse"
 	"claudebox/internal/session/planning"
 	"claudebox/internal/session/program"
 	"claudebox/internal/ui/doctor"
+	"claudebox/internal/workspace/homelink"
 )
 
 // Checkup is what is found out about a launch, part by part, so that one run finds the faults of all.
@@ -43,8 +45,8 @@ func Check(caller planning.Caller, o planning.Options) (c Checkup) {
 	c.Facts = asked.Facts
 	k := &planning.Keeper{Call: asked}
 	defer k.Close()
-	g := inputs{Call: asked, userGit: gituse.ReadConfig(asked.Facts)}
-	g.Planned = c.plan(planning.Planner{Call: asked, Keeper: k})
+	planned := c.plan(planning.Planner{Call: asked, Keeper: k})
+	g := inputs{Host: folders.HostOf(asked, planned, gituse.ReadConfig(asked.Facts), homelink.Found{})}
 	c.parts(g, k)
 	s := c.launch(caller, o)
 	found := doctor.Examine(machine(g))
@@ -195,7 +197,7 @@ func keepOutside(v launch.Variable) string {
 // project looks at the folder and at what is kept for it. It reports whether the folder may be mounted.
 func (c *Checkup) project(in *inputs) bool {
 	var err error
-	if in.project, err = openProject(*in); err != nil {
+	if in.project, err = in.Host.Project(); err != nil {
 		c.judge("project", err, "")
 		return false
 	}
@@ -229,7 +231,7 @@ func machine(in inputs) doctor.Machine {
 		Bwrap: in.Tools[resolve.ToolBwrap], Env: in.Tools[resolve.ToolEnv], Seccomp: seccomp.Filter(),
 		Tier: p.Network.Tier, Paths: present.StorePaths(), Fetched: in.Missing, Socket: socket, Local: local,
 		Nix: p.Nix.Daemon, OwnNix: in.Tools[resolve.ToolNix], AgentHomes: in.Folders.Home,
-		Asks: !in.Options.Yes && in.Confirm() != "never",
+		Asks: !in.Options.Yes && in.Confirm(in.Folders) != "never",
 	}
 	if program, err := aside.Program(aside.NetworkProgram); err == nil && launch.OwnNetwork(p.Network) {
 		m.Network = program

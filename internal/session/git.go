@@ -7,7 +7,7 @@ import (
 // gitOf makes git as the agent uses it.
 func gitOf(in inputs) (gituse.Part, error) {
 	return gituse.Of(gituse.Request{
-		Plan: in.Plan, Facts: in.Facts, Project: in.project, User: in.userGit, Inside: in.inside,
+		Plan: in.Plan, Facts: in.Facts, Project: in.project, User: in.Git, Inside: in.inside,
 		Instance: in.Instance.Dir, Sees: in.seesFile,
 		Lend: in.lending().Lend,
 	})

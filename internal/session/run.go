@@ -255,7 +255,7 @@ func (r *running) launch() error {
 	}
 	r.runner.Ended = func() { // nothing is printed here, see [launch.Runner]
 		r.folders.Close()
-		r.links = homelinks.Again(r.home, r.began)
+		r.links = homelinks.Again(r.Links, r.began)
 		modes.Mend(given, &faults)
 		r.settle()
 		if len(r.reports) > 0 {

@@ -59,7 +59,7 @@ func Prepare(c planning.Caller, o planning.Options, why planning.Purpose) (*Sess
 		s.inputs, err = look(asked, planned, home())
 	}
 	if !why.Dry {
-		s.keeper.WriteLater(s.inputs.home.Write)
+		s.keeper.WriteLater(s.inputs.Links.Write)
 	}
 	if err == nil {
 		err = s.make()

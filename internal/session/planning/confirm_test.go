@@ -1,12 +1,21 @@
-package session
+package planning
 
 import (
 	"path/filepath"
 	"testing"
 
+	"claudebox/internal/host"
 	"claudebox/internal/plan"
-	"claudebox/internal/session/planning"
+	"claudebox/internal/profile/profiledir"
 )
+
+// ownFolders are claudebox's own in a home.
+func ownFolders(home string) profiledir.Folders {
+	return CallOf(Caller{}, Options{}, Purpose{}, host.Facts{
+		Home: home, Cwd: home + "/project",
+		Env: host.Environment{"HOME=" + home, "CLAUDEBOX_HOME=" + home + "/.claudebox", "XDG_CONFIG_HOME=" + home + "/.config"},
+	}).Folders
+}
 
 func TestWhatAnAgentCouldHaveWrittenCannotSayThatNobodyIsAsked(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -20,12 +29,13 @@ func TestWhatAnAgentCouldHaveWrittenCannotSayThatNobodyIsAsked(t *testing.T) {
 		"one of the configuration":    {".config/claudebox/plans/p.json", "never", "never"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := at(t.TempDir())
-			in := inputs{Call: c, Planned: planning.Planned{
+			home := t.TempDir()
+			own := ownFolders(home)
+			of := Planned{
 				Plan:     plan.Plan{Confirm: tc.says},
-				OwnFiles: []string{filepath.Join(c.Folders.Home, "profiles/base.yaml"), filepath.Join(c.Facts.Home, tc.file)},
-			}}
-			if got := in.Confirm(); got != tc.want {
+				OwnFiles: []string{filepath.Join(own.Home, "profiles/base.yaml"), filepath.Join(home, tc.file)},
+			}
+			if got := of.Confirm(own); got != tc.want {
 				t.Errorf("the user is asked: %s; want %s", got, tc.want)
 			}
 		})
@@ -35,9 +45,9 @@ func TestWhatAnAgentCouldHaveWrittenCannotSayThatNobodyIsAsked(t *testing.T) {
 // The audit names a secret and not its file, so only the digest tells such plans apart.
 func TestAnAgentPutsAnotherFileInThePlaceOfAnApprovedSecret(t *testing.T) {
 	line := func(file, secret string) string {
-		c := at(t.TempDir())
+		home := t.TempDir()
 		p := plan.Plan{Secrets: []plan.Secret{{Variable: "TOKEN", File: secret, Hosts: []string{"example.org"}}}}
-		return inputs{Call: c, Planned: planning.Planned{Plan: p, OwnFiles: []string{filepath.Join(c.Facts.Home, file)}}}.PlanDigest()
+		return Planned{Plan: p, OwnFiles: []string{filepath.Join(home, file)}}.PlanDigest(ownFolders(home))
 	}
 	if was := line("project/plan.json", "~/token"); was == "" || was == line("project/plan.json", "~/.ssh/id") {
 		t.Errorf("both plans are approved by %q", was)

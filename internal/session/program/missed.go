@@ -1,10 +1,14 @@
-package session
+package program
 
 import (
 	"slices"
 	"strings"
 
+	"claudebox/internal/diag"
+	"claudebox/internal/host"
 	"claudebox/internal/plan"
+	"claudebox/internal/profile"
+	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/secret/broker"
 )
 
@@ -92,4 +96,56 @@ func FateOfVariable(name string) string {
 		}
 	}
 	return ""
+}
+
+// NotPassed lists the variables of families and proxies that are set outside and not
+// inside; entering are the names of those inside.
+func NotPassed(env host.Environment, entering []string, tier string) []string {
+	var list []string
+	for _, entry := range env {
+		name, value, _ := strings.Cut(entry, "=")
+		if value == "" {
+			continue
+		}
+		isProxy := slices.Contains(proxies, strings.ToUpper(name))
+		missed := isNamedApart(name) || isProxy && tier != profile.TierAllow
+		if missed && !slices.Contains(entering, name) {
+			list = append(list, name)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// ExtraEnv reads CLAUDEBOX_EXTRA_ENV, a list with commas.
+func ExtraEnv(env host.Environment) []string {
+	var names []string
+	for name := range strings.SplitSeq(env.Value(ExtraVariable, ""), ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// ExtraVariable is the host's variable that lists further ones to let in.
+const ExtraVariable = "CLAUDEBOX_EXTRA_ENV"
+
+// JudgeExtraEnv returns an error if a word is not the name of a variable, and notes on those that are not set or that
+// have an effect of their own: nothing that was asked for is left out in silence.
+func JudgeExtraEnv(env host.Environment) (made launch.Part, err error) {
+	for _, name := range ExtraEnv(env) {
+		if !launch.IsName(name) {
+			return made, diag.Errorf("read "+ExtraVariable,
+				"write names with commas between: "+ExtraVariable+"=GH_TOKEN,AWS_PROFILE",
+				"%q is not the name of a variable", name)
+		}
+		if _, set := env.Get(name); !set {
+			made.Note(name + " of " + ExtraVariable + " is not set here")
+		}
+		if what := profile.Effect(name); what != "" {
+			made.Note(name + " of " + ExtraVariable + " " + what)
+		}
+	}
+	return made, nil
 }

@@ -1,0 +1,139 @@
+package folders
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"claudebox/internal/linux/pathname"
+	"claudebox/internal/plan"
+	"claudebox/internal/sandbox/launch"
+	"claudebox/internal/session/guarded"
+	"claudebox/internal/session/lending"
+	"claudebox/internal/workspace/handover"
+	"claudebox/internal/workspace/project"
+)
+
+// Giving is what the folders that an agent is given are guarded by.
+type Giving struct {
+	Host
+	Project  project.Project
+	OnBranch bool // the agent works on a branch: the project's folder is not given
+	Lending  lending.Host
+	Kept     guarded.Places
+}
+
+// Part is what it takes to guard the folders that are mounted beside the project.
+type Part struct {
+	launch.Part
+	Given []guarded.Folder // that the agent may change: the project first
+}
+
+// Guard guards the folders that the user mounts read-write, and covers what looks secret in those that may be
+// read.
+func (g Giving) Guard(mounts []launch.Mount) (made Part, err error) {
+	if !g.OnBranch {
+		made.Given = []guarded.Folder{{Project: g.Project, At: g.Project.Path}}
+	}
+	for _, m := range mounts {
+		switch {
+		case !lending.UserNamed(m) || !lending.IsFolder(m.Source),
+			!g.OnBranch && pathname.Below(m.Source, g.Project.Path):
+		case m.Kind == plan.Bind:
+			err = made.addBeside(g, m, mounts)
+		case m.Kind != plan.ROBind || m.Secret || pathname.Below(m.Source, "/nix/store") ||
+			pathname.Below(g.Project.Path, m.Source): // granted, public, or refused for what it would open
+		default:
+			err = made.addReadable(g, m, mounts)
+		}
+		if err != nil {
+			return made, err
+		}
+	}
+	return made, nil
+}
+
+// addBeside protects a folder beside the project as the project is protected: the host's git obeys what is in it. The
+// mount of a bare repository becomes one of the agent's own.
+func (p *Part) addBeside(g Giving, m launch.Mount, mounts []launch.Mount) error {
+	req := g.beside(m.Source)
+	if m.Secret {
+		req.Show = []string{"**"} // all of it was asked for
+	}
+	opened, err := g.open(req)
+	if err != nil {
+		return err
+	}
+	if i := slices.Index(handover.Outers(opened.Places), m.Source); i >= 0 { // a bare repository
+		at := slices.IndexFunc(mounts, func(of launch.Mount) bool { return of.Destination == m.Destination })
+		mounts[at].Source, mounts[at].Why = handover.Place{Folder: g.Kept.Place(m.Source)}.Inner(), launch.WhyOwnGit
+	}
+	folder := guarded.Folder{Project: opened, At: m.Destination}
+	p.Given = append(p.Given, folder)
+	p.Mount(g.Kept.HeldMount(opened))
+	p.StandIns = append(p.StandIns, p.cover(g, folder, m, mounts).StandIns...)
+	Note(&p.Part, m.Source+": ", opened)
+	if folder.IsMoved() {
+		p.Note(m.Source + " lies elsewhere inside: what you replace there while the session runs is not covered again")
+	}
+	return nil
+}
+
+// cover mounts what protects a folder in its mount m, and returns all that does: of a read-only mount, what hides
+// something. What has a mount of its own is left out.
+func (p *Part) cover(g Giving, folder guarded.Folder, m launch.Mount, mounts []launch.Mount) launch.Part {
+	kept := g.Kept.Protection(folder.Project)
+	p.Mount(guarded.Objects(folder.Project)...)
+	for i, at := range folder.Mounts {
+		made := kept.Mounts[i]
+		made.Destination, made.Secret = folder.In(at.Path), m.Secret
+		taken := func(m launch.Mount) bool { return m.Destination == made.Destination }
+		hides := at.Mode == project.Hidden || at.Mode == project.Made
+		if slices.ContainsFunc(mounts, taken) || slices.ContainsFunc(p.Mounts, taken) ||
+			!pathname.Below(at.Path, m.Source) || !g.OnBranch && pathname.Below(at.Path, g.Project.Path) ||
+			m.Kind == plan.ROBind && (!hides || g.Lending.IsShown(at.Path)) {
+			continue
+		}
+		p.Mount(made)
+	}
+	return kept
+}
+
+// addReadable covers what looks secret in a folder that is mounted read-only: by its name or content anywhere; and in a
+// folder that may be a project, what a session there would not see.
+func (p *Part) addReadable(g Giving, m launch.Mount, mounts []launch.Mount) error {
+	lent, _, whole, err := g.Lending.Cover(m.Source, m.Destination)
+	p.Add(lent)
+	if err != nil {
+		return err
+	}
+	if !whole {
+		p.Warn(fmt.Sprintf("%s has more than %d entries: further secret files in it are not hidden",
+			m.Source, project.LentLimit))
+		return nil
+	}
+	req := g.beside(m.Source)
+	req.Lent = true
+	opened, err := g.open(req)
+	if errors.Is(err, project.ErrUnfound) {
+		return err
+	}
+	if err == nil { // else it is no project, as a folder of another user
+		kept := p.cover(g, guarded.Folder{Project: opened, At: m.Destination}, m, mounts)
+		if slices.ContainsFunc(opened.Mounts, guarded.HidesFolder) {
+			p.StandIns = append(p.StandIns, kept.StandIns[0]) // the empty folder
+		}
+	}
+	return nil
+}
+
+// Note adds the notes on a folder: red ones as warnings, the others as notes that begin with about.
+func Note(p *launch.Part, about string, folder project.Project) {
+	for _, n := range folder.Notes {
+		if n.Red {
+			p.Warn(n.Text)
+		} else {
+			p.Note(about + n.Text)
+		}
+	}
+}

@@ -1,0 +1,24 @@
+package program
+
+import (
+	"slices"
+	"testing"
+
+	"claudebox/internal/host"
+)
+
+// U9: what is set outside and not inside is named, where that is felt.
+func TestVariablesThatAreMissedInsideAreNamed(t *testing.T) {
+	env := host.Environment{
+		"ANTHROPIC_BASE_URL=x", "ANTHROPIC_API_KEY=x", "CLAUDE_CODE_USE_BEDROCK=1", "CLAUDE_CODE_ENTRYPOINT=cli", "https_proxy=x",
+		"GIT_AUTHOR_NAME=x", "GIT_SSH_COMMAND=x", "PAGER=less", "ANTHROPIC_MODEL=",
+	}
+	entering := []string{"ANTHROPIC_API_KEY"}
+	want := []string{"ANTHROPIC_BASE_URL", "CLAUDE_CODE_USE_BEDROCK", "GIT_SSH_COMMAND", "https_proxy"}
+	if got := NotPassed(env, entering, "full"); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := NotPassed(env, entering, "allow"); !slices.Equal(got, want[:3]) {
+		t.Errorf("in tier allow got %q, want %q", got, want[:3])
+	}
+}

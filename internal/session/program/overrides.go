@@ -1,0 +1,78 @@
+package program
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"claudebox/internal/host"
+	"claudebox/internal/linux/pathname"
+	"claudebox/internal/plan"
+	"claudebox/internal/plan/resolve"
+	"claudebox/internal/sandbox/launch"
+	"claudebox/internal/sandbox/view"
+)
+
+// Overrides decides which host variables enter with another value or not at all,
+// because what they name is not inside.
+func Overrides(p plan.Plan, env host.Environment, inside *view.View) (made launch.Part,
+	overrides map[string]launch.Override,
+) {
+	// every description database has it, and terminals of today can serve it
+	const commonTerminal = "xterm-256color"
+	overrides = map[string]launch.Override{}
+	if name := env.Value("TERM", ""); name != "" && !knowsTerminal(p, name) {
+		overrides["TERM"] = launch.Override{Value: commonTerminal, Why: name + " is not known inside"}
+		made.Note(fmt.Sprintf("TERM is %s inside: %s has no description there", commonTerminal, name))
+	}
+	for _, name := range []string{"EDITOR", "VISUAL"} {
+		editor := env.Value(name, "")
+		program, _, _ := strings.Cut(strings.TrimSpace(editor), " ")
+		if reason := inside.Program(program); reason != "" {
+			overrides[name] = launch.Override{Drop: true}
+			made.Leave("variable", fmt.Sprintf("%s (%s) does not enter: %s", name, editor, reason))
+		}
+	}
+	return made, overrides
+}
+
+// knowsTerminal looks a terminal type up where ncurses would: a folder per
+// first character, or per its code (terminfo(5)).
+func knowsTerminal(p plan.Plan, name string) bool {
+	root := plan.ToolPath(p, resolve.ToolTerminfo)
+	if root == "" {
+		return true
+	}
+	if !filepath.IsLocal(name) || strings.Contains(name, "/") {
+		return false
+	}
+	for _, dir := range []string{name[:1], fmt.Sprintf("%x", name[0])} {
+		if _, err := os.Stat(filepath.Join(root, dir, name)); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// pathFlags are flags of Claude Code that take a path. A path that is not inside gets a note.
+var pathFlags = []string{"--add-dir", "--settings", "--mcp-config", "--plugin-dir"}
+
+// UnseenWords returns a note for each path among the agent's words that is not inside.
+func UnseenWords(words []string, project string) (notes []string) {
+	for i, word := range words {
+		flag, value, inline := strings.Cut(word, "=")
+		if !slices.Contains(pathFlags, flag) {
+			continue
+		}
+		if !inline && i+1 < len(words) {
+			value = words[i+1]
+		}
+		path, err := filepath.Abs(value)
+		if err == nil && value != "" && value[0] != '{' && !pathname.Below(path, project) {
+			notes = append(notes, flag+" "+value+" is not visible inside; add --mount-ro or --mount-rw "+value)
+		}
+	}
+	return notes
+}

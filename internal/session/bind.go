@@ -110,8 +110,9 @@ func projectsOf(list []guarded.Folder) (opened []project.Project) {
 // secretsOf is what decides on the secrets.
 func secretsOf(in inputs) brokering.Request {
 	return brokering.Request{
-		Plan: in.Plan, Facts: in.Facts, Extra: program.ExtraEnv(in.Facts.Env), ExtraWhy: program.ExtraVariable,
-		Home: in.Folders.Home, InstanceRoot: in.project.InstanceRoot, Certificates: in.etc.Certificates, Look: in.Purpose.Look,
+		Plan: in.Plan, Facts: in.Facts, Home: in.Folders.Home, InstanceRoot: in.project.InstanceRoot,
+		Extra: program.ExtraEnv(in.Facts.Env), ExtraWhy: program.ExtraVariable,
+		Certificates: in.etc.Certificates, Look: in.Purpose.Look,
 	}
 }
 

@@ -218,6 +218,54 @@ func TestServicesHaveTheirNames(t *testing.T) {
 	wantEqual(t, w.inside(t, `python3 -c 'import socket as s; print(s.getservbyname("https"), s.getservbyname("domain", "udp"), s.getprotobyname("tcp"))'`), "443 53 6\n")
 }
 
+// A project leads out of itself, by links, imports and the folders above it. What is not inside is named, with a flag that
+// helps; the agent does not learn from that which files the host has.
+func TestWhatTheProjectLeadsToIsNamed(t *testing.T) {
+	w := newWorld(t)
+	w.project = w.folder(t, "work/repo")
+	w.write(t, "work/CLAUDE.md", "of all my projects\n")
+	w.write(t, "shared/rules/style.md", "style\n")
+	w.write(t, ".claude/mine.md", "mine\n")
+	w.write(t, ".ssh/id_x", "k\n")
+	w.write(t, "work/repo/CLAUDE.local.md", "@~/.claude/mine.md @docs/a.md @~/.ssh/id_x\n")
+	w.write(t, "work/repo/docs/a.md", "@../../../shared/rules/style.md @b.md @~/not/there.md\n")
+	w.folder(t, "work/repo/.claude/rules")
+	w.link(t, w.path("shared/rules"), "work/repo/.claude/rules/team")
+	w.link(t, "../../shared", "work/repo/linked")
+	w.link(t, "docs/a.md", "work/repo/NOTES.md")
+	said := func(flags ...string) string {
+		return strings.Join(strings.Fields(succeed(t, w.claudebox(append([]string{"plan"}, flags...)...))), " ")
+	}
+	got := said()
+	for _, want := range []string{
+		"the project's linked leads out of it: ~/shared is not inside: --mount-ro " + w.path("shared") + ",",
+		"the project's .claude/rules/team leads out of it: ~/shared/rules is not inside: --mount-ro " + w.path("shared/rules") + ",",
+		"of a folder above the project: ~/work/CLAUDE.md is not inside: --mount-ro " + w.path("work/CLAUDE.md") + ",",
+		"the import @../../../shared/rules/style.md of the project's docs/a.md: ~/shared/rules/style.md is not inside: --mount-ro",
+		"the import @~/.claude/mine.md of the project's CLAUDE.local.md: ~/.claude/mine.md is not inside: it is private to your own Claude Code; imported by your own CLAUDE.md it enters",
+		"~/.ssh/id_x is not inside: it would show ~/.ssh",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in %s", want, got)
+		}
+	}
+	if strings.Contains(got, "NOTES.md leads") || strings.Contains(got, "there.md") {
+		t.Errorf("named in vain: %s", got)
+	}
+	notes := run(t, w.session("cat /etc/claude-code/CLAUDE.md")).stdout
+	if strings.Contains(notes, "project link") || strings.Contains(notes, "1 import") {
+		t.Errorf("the agent is told:\n%s", notes)
+	}
+	w.write(t, ".claude/CLAUDE.md", "@mine.md\n")
+	const ask = "cat ../CLAUDE.md .claude/rules/team/style.md linked/rules/style.md ~/.claude/mine.md"
+	flags := []string{"--mount-ro", w.path("work/CLAUDE.md"), "--mount-ro", w.path("shared")}
+	wantEqual(t, succeed(t, w.claudebox(append([]string{"shell", "--yes", "--no-report"}, append(flags, "--", "sh", "-c", ask)...)...)),
+		"of all my projects\nstyle\nstyle\nmine\n")
+	if got := said(flags...); strings.Contains(got, "is not inside: --mount-ro") {
+		t.Errorf("still named: %s", got)
+	}
+}
+
 // Installers and browsers ask which system and which machine this is, and got an error. The host's own answer would be
 // a package manager that is not there, and whose machine it is.
 func TestTheSystemAndTheMachineHaveAName(t *testing.T) {

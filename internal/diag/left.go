@@ -8,10 +8,11 @@ import (
 
 // Left is something of the user's that does not enter a sandbox.
 type Left struct {
-	Kind string // what it is, in the singular: "hook", "MCP server"
-	Text string // one sentence: what, why, and how it would enter
-	Also int    `json:",omitempty"` // how many more of its kind the sentence is about
-	Red  bool   `json:",omitempty"` // what a commit holds, or where a secret goes, depends on it
+	Kind  string // what it is, in the singular: "hook", "MCP server"
+	Text  string // one sentence: what, why, and how it would enter
+	Also  int    `json:",omitempty"` // how many more of its kind the sentence is about
+	Red   bool   `json:",omitempty"` // what a commit holds, or where a secret goes, depends on it
+	Quiet bool   `json:",omitempty"` // the agent is not told, as it could ask for any file so
 }
 
 // Kinds counts a list by kind, in its order: "2 hooks, 1 MCP server".

@@ -39,6 +39,7 @@ func remarksOf(in inputs) (made launch.Part, overrides map[string]launch.Overrid
 			made.Leave("virtual environment", reason+"; inside, `python3 -m venv` makes one for its own Python, elsewhere")
 		}
 	}
+	made.Add(leadsOut(in))
 	folders.Note(&made, "", in.project)
 	if in.Plan.Network.Tier == profile.TierFull && !launch.ClosesAbstractSockets() {
 		made.Warn("this kernel cannot close abstract sockets: X11 and D-Bus of this machine are within reach")

@@ -3,6 +3,7 @@ package launch
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 
 	"claudebox/internal/diag"
@@ -244,6 +245,7 @@ func whyWords(h Host) string {
 
 // leftWords tells the agent what of the user's set-up it does not have, in a line.
 func leftWords(left []diag.Left) string {
+	left = slices.DeleteFunc(slices.Clone(left), func(l diag.Left) bool { return l.Quiet })
 	if len(left) == 0 {
 		return ""
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/pathname"
 )
@@ -121,7 +122,11 @@ func (v *View) way(name string) string {
 			return ": " + Remedy(path.Base(name))
 		}
 	}
-	return ": --mount-ro " + name + ", or the profile's `mounts`, brings it"
+	flag, fault := v.Mountable(name)
+	if fault != nil {
+		return ": " + diag.Cause(fault).Error()
+	}
+	return ": " + flag + ", or the profile's `mounts`, brings it"
 }
 
 // interpreterOf returns what the kernel runs for a program: the interpreter of a script, the loader of an ELF program;

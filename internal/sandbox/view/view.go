@@ -24,6 +24,8 @@ type View struct {
 	Dir     string   // the current folder
 	// Brings reports whether something that is known only inside, as a dev shell, may bring a program; nil: nothing.
 	Brings func(program string) bool
+	// Mountable returns the flag that brings a file or folder of the host inside, or why a launch would refuse it.
+	Mountable func(name string) (flag string, fault error)
 
 	links   map[string]string        // see [View.Link]
 	mounts  map[string]*launch.Mount // by destination

@@ -58,6 +58,7 @@ func aView(t *testing.T) (v *view.View, host string) {
 		{Kind: plan.ROBind, Source: host + "/elsewhere/b.sh", Destination: "/opt/b"},
 	}, nil)
 	v.Path, v.Home, v.Project, v.Dir = []string{"/nix/store/jq/bin", "/nix/store/bash/bin"}, "/home/u", "/home/u/p", "/home/u/p"
+	v.Mountable = func(name string) (string, error) { return "--mount-ro " + name, nil }
 	v.Link("/home/u/.claude/hooks", "/run/claudebox/import/hooks")
 	return v, host
 }

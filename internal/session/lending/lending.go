@@ -56,6 +56,25 @@ func (h Host) FlagMount(word string, kind plan.MountKind, flag string) (m launch
 	return m, link, h.judgeNamed(op, m)
 }
 
+// Mountable returns the flag that mounts a file or folder of the user's read-only at its own place, or why a launch
+// refuses that.
+func (h Host) Mountable(name string) (flag string, fault error) {
+	flag = "--mount-ro"
+	real, link, err := h.Follow(name)
+	if err != nil {
+		return "", err
+	}
+	m := launch.Mount{Kind: plan.ROBind, Source: real, Destination: name, Open: true, Why: flag}
+	var refused *diag.Error
+	if errors.As(h.judgeNamed(flag, m), &refused) {
+		return "", refused.Err
+	}
+	if link != "" {
+		name = real + ":" + name
+	}
+	return flag + " " + name, nil
+}
+
 // Worktrees mounts the folders beside the project that patterns of the profile name, read-write, where p has none of
 // theirs. Links are left out: they lead elsewhere.
 func (h Host) Worktrees(p *launch.Part, patterns []string) error {

@@ -1,0 +1,110 @@
+package session
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"claudebox/internal/agent/agenthome"
+	"claudebox/internal/diag"
+	"claudebox/internal/linux/pathname"
+	"claudebox/internal/linux/smallfile"
+	"claudebox/internal/profile"
+	"claudebox/internal/sandbox/launch"
+	"claudebox/internal/session/program"
+)
+
+// leadsOut says what the project leads to that is not inside: by links, by imports of its memory, and what the agent
+// would read outside of the folders that the project lies in. The agent is told none of it: who writes the project
+// could ask so for any file of this machine whether it is there.
+func leadsOut(in inputs) (made launch.Part) {
+	top := in.project.Path
+	leave := func(kind, what, path string) {
+		reason := in.inside.File(profile.Tilde(in.Facts.Home, path))
+		if reason == "" || pathname.Below(path, top) {
+			return
+		}
+		if kind == "import" && pathname.Below(path, program.ConfigFolder(in.Facts)) {
+			reason += "; imported by your own CLAUDE.md it enters"
+		}
+		made.Left = append(made.Left, diag.Left{Kind: kind, Text: what + reason, Quiet: true})
+	}
+	for _, link := range linksOut(top) {
+		text, err := os.Readlink(link)
+		if err != nil {
+			continue
+		}
+		if !filepath.IsAbs(text) {
+			text = filepath.Join(filepath.Dir(link), text)
+		}
+		rel, _ := pathname.Cut(link, top)
+		leave("project link", "the project's "+diag.Visible(rel)+" leads out of it: ", text)
+	}
+	if in.Plan.Agent.Name != "claude" {
+		return made
+	}
+	memory := []string{"CLAUDE.md", "CLAUDE.local.md", ".claude/CLAUDE.md"}
+	for dir := filepath.Dir(top); len(dir) > 1; dir = filepath.Dir(dir) {
+		for _, name := range memory {
+			leave("memory file", "of a folder above the project: ", filepath.Join(dir, name))
+		}
+	}
+	for _, of := range importsOut(top, in.Facts.Home, memory) {
+		leave("import", "the import @"+diag.Visible(of.name)+" of the project's "+of.in+": ", of.path)
+	}
+	return made
+}
+
+// linksOut lists links of the project: those at its top, and what lies below folders of agents.
+func linksOut(top string) (links []string) {
+	const most = 2000 // entries that are looked at: a start waits for it
+	looked := 0
+	for _, folder := range []string{".", ".claude", ".agents"} {
+		_ = filepath.WalkDir(filepath.Join(top, folder), func(name string, d fs.DirEntry, err error) error {
+			looked++
+			switch {
+			case err != nil || looked == most:
+				return fs.SkipAll // what the user cannot read is not told
+			case d.Type()&fs.ModeSymlink != 0:
+				links = append(links, name)
+			case d.IsDir() && name != top && (folder == "." || strings.HasSuffix(name, "/worktrees")):
+				return fs.SkipDir
+			}
+			return nil
+		})
+	}
+	return links
+}
+
+// imported is a file that a memory file of the project imports.
+type imported struct{ in, name, path string }
+
+// importsOut lists what the project's memory imports, and what that imports, as far as it lies out of the project.
+func importsOut(top, home string, memory []string) (list []imported) {
+	queue, depth := slices.Clone(memory), len(memory)
+	for i := 0; i < len(queue) && i < depth+agenthome.MostImports; i++ {
+		content, err := smallfile.Read(filepath.Join(top, queue[i]), fileLimit)
+		if err != nil {
+			continue // there is none
+		}
+		for _, name := range agenthome.Imports(content) {
+			at, rest, ofHome := name, "", false
+			if rest, ofHome = strings.CutPrefix(name, "~/"); ofHome {
+				at = filepath.Join(home, rest)
+			} else if !filepath.IsAbs(name) {
+				at = filepath.Join(top, filepath.Dir(queue[i]), name)
+			}
+			if rel, below := pathname.Cut(at, top); !below {
+				list = append(list, imported{queue[i], name, at})
+			} else if !slices.Contains(queue, rel) {
+				queue = append(queue, rel)
+			}
+		}
+	}
+	return list
+}
+
+// fileLimit is the size of the largest memory file that is read, in bytes.
+const fileLimit = 1 << 20

@@ -110,6 +110,18 @@ func TestFindRefuses(t *testing.T) {
 			files: map[string]string{link: "#!/usr/bin/env bash\n# asdf-plugin: nodejs 22\nexec /home/u/.asdf/bin/asdf exec \"claude\" \"$@\"\n", "/home/u/.asdf/bin/asdf": static},
 			cause: agent.ErrNotExecutable, text: "it is a shim of asdf", remedy: "agent: {command: [PATH]}",
 		},
+		"asdf's shim, which looks for asdf on PATH": {
+			files: map[string]string{link: "#!/usr/bin/env bash\n# asdf-plugin: nodejs 22\nexec asdf exec \"claude\" \"$@\"\n"},
+			cause: agent.ErrNotExecutable, text: "it is a shim of asdf", remedy: "`asdf which claude`",
+		},
+		"nodenv's shim": {
+			files: map[string]string{link: "#!/usr/bin/env bash\nset -e\n[ -n \"$X\" ] && set -x\n\nprogram=\"${0##*/}\"\nexport NODENV_ROOT=\"/home/u/.nodenv\"\nexec \"/home/u/.nodenv/libexec/nodenv\" exec \"$program\" \"$@\"\n", "/home/u/.nodenv/libexec/nodenv": static},
+			cause: agent.ErrNotExecutable, text: "it is a shim of nodenv", remedy: "`nodenv which claude`",
+		},
+		"a wrapper into a container": {
+			files: map[string]string{link: "#!/bin/sh\n# distrobox_binary\nif [ -z \"${CONTAINER_ID}\" ]; then\n exec distrobox-enter -n dev -- claude \"$@\"\nelse\n exec claude \"$@\"\nfi\n"},
+			cause: agent.ErrNotExecutable, text: "starts distrobox-enter, which is not inside", remedy: "agent: {command: [PATH]}",
+		},
 		"a wrapper that decides what it starts": {
 			files: merge(installed(static), map[string]string{link: "#!/bin/sh\nif test -e x; then\n  foo=$(date)\nfi\n/opt/claude/claude --a $foo \"$@\"\n", "/opt/claude/claude": static}),
 			cause: agent.ErrNotExecutable, text: "a shell script that starts /opt/claude/claude, which is not inside", remedy: "agent: {command: [/opt/claude/claude]}",

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"regexp"
@@ -116,7 +117,7 @@ func expand(word string, known map[string]string) (text string, literal bool) {
 }
 
 // managers are programs that stand for others by the name that they are called by, or by what a shim hands to them.
-var managers = []string{"asdf", "fnm", "mise", "nodenv", "proto", "proto-shim", "rtx", "volta", "volta-shim", "vfox"}
+var managers = []string{"asdf", "fnm", "mise", "nodenv", "pyenv", "proto", "proto-shim", "rtx", "volta", "volta-shim", "vfox"}
 
 // isShim returns an error for a program that is a version manager's, which would look for its installations inside.
 func (f *finder) isShim(asked, real string) error {
@@ -129,9 +130,28 @@ func (f *finder) isShim(asked, real string) error {
 		"it is a shim of %s, whose installations are not inside", strings.TrimSuffix(base, "-shim"))
 }
 
+// inPlace finds what a shell script starts in its own place, by a name that is looked for on PATH.
+var inPlace = regexp.MustCompile(`(?m)(?:^|[;&|{]|\bthen|\belse)[ \t]*exec[ \t]+` +
+	`"?([A-Za-z0-9][\w.+-]*)"?(?:[ \t]|$)`)
+	`"?([A-Za-z0-9][\w.+-]*)"?(?:[ \t]|$)`)
+
 // starts is an error that says which program of the host a shell script names that will not be inside; nil: none. It is
 // for scripts that [startedBy] does not understand.
 func (f *finder) starts(name, text string) error {
+	missing := ""
+	for _, found := range inPlace.FindAllStringSubmatch(text, -1) {
+		if _, is := f.search(f.Inside, found[1]); is || slices.Contains(shells, found[1]) {
+			missing = ""
+			break
+		}
+		missing = cmp.Or(missing, found[1])
+	}
+	if missing != "" {
+		return cmp.Or(f.isShim(name, missing), notExecutable(name,
+			"add the package that has "+missing+" to the profile's packages, or name the agent's program itself: "+
+				"`agent: {command: [PATH]}`",
+			"it is a shell script that starts %s, which is not inside", missing))
+	}
 	between := func(r rune) bool { return strings.ContainsRune(" \t\n\"'();|&=", r) }
 	for _, word := range strings.FieldsFunc(text, between) {
 		word, _ = expand(word, map[string]string{"HOME": f.Home, "0": name})
@@ -147,8 +167,9 @@ func (f *finder) starts(name, text string) error {
 				continue
 			}
 		}
-		return notExecutable(name, "name the program that it starts in the profile: `agent: {command: ["+word+"]}`",
-			"it is a shell script that starts %s, which is not inside", word)
+		return cmp.Or(f.isShim(name, word), notExecutable(name,
+			"name the program that it starts in the profile: `agent: {command: ["+word+"]}`",
+			"it is a shell script that starts %s, which is not inside", word))
 	}
 	return nil
 }

@@ -266,6 +266,29 @@ func TestWhatTheProjectLeadsToIsNamed(t *testing.T) {
 	}
 }
 
+// What the project and the user's plugins would run is named where it cannot run inside.
+func TestCommandsOfTheProjectAndOfPluginsThatCannotRunAreNamed(t *testing.T) {
+	w := newWorld(t)
+	w.write(t, "project/.claude/settings.json", `{"statusLine":{"type":"command","command":"./line.sh"},`+
+		`"hooks":{"Stop":[{"hooks":[{"type":"command","command":"uv run hook.py"},{"type":"command","command":"jq . >/dev/null"}]}]}}`)
+	w.script(t, "project/line.sh", "#!/bin/sh\n")
+	w.write(t, "project/.mcp.json", `{"mcpServers":{"f":{"command":"uvx","args":["x"]},"h":{"type":"http","url":"https://mcp.example"},"p":{"command":"python3"}}}`)
+	at := w.path(".claude/plugins/cache/mk/pl/1.0")
+	w.write(t, ".claude/plugins/installed_plugins.json", `{"version":2,"plugins":{"pl@mk":[{"installPath":"`+at+`"}]}}`)
+	w.write(t, ".claude/plugins/cache/mk/pl/1.0/hooks/hooks.json", `{"hooks":{"SessionStart":[{"hooks":[{"type":"command","command":"${CLAUDE_PLUGIN_ROOT}/s.sh"},{"type":"command","command":"bunx x"}]}]}}`)
+	got := strings.Join(strings.Fields(succeed(t, w.claudebox("plan"))), " ")
+	for _, want := range []string{
+		"left out: 2 hooks, 1 MCP server ",
+		"- the hook of Stop of the project cannot run: uv is not inside: add its package to the profile: `packages: [uv]`",
+		"- the MCP server f of the project cannot run: uvx is not inside: add its package to the profile: `packages: [uv]`",
+		"- the hook of SessionStart of the plugin pl@mk cannot run: bunx is not inside: add its package to the profile: `packages: [bun]`",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in %s", want, got)
+		}
+	}
+}
+
 // Installers and browsers ask which system and which machine this is, and got an error. The host's own answer would be
 // a package manager that is not there, and whose machine it is.
 func TestTheSystemAndTheMachineHaveAName(t *testing.T) {

@@ -117,7 +117,7 @@ func expand(word string, known map[string]string) (text string, literal bool) {
 }
 
 // managers are programs that stand for others by the name that they are called by, or by what a shim hands to them.
-var managers = []string{"asdf", "fnm", "mise", "nodenv", "pyenv", "proto", "proto-shim", "rtx", "volta", "volta-shim", "vfox"}
+var managers = strings.Fields("asdf fnm mise nodenv proto proto-shim pyenv rtx vfox volta volta-shim")
 
 // isShim returns an error for a program that is a version manager's, which would look for its installations inside.
 func (f *finder) isShim(asked, real string) error {
@@ -132,7 +132,6 @@ func (f *finder) isShim(asked, real string) error {
 
 // inPlace finds what a shell script starts in its own place, by a name that is looked for on PATH.
 var inPlace = regexp.MustCompile(`(?m)(?:^|[;&|{]|\bthen|\belse)[ \t]*exec[ \t]+` +
-	`"?([A-Za-z0-9][\w.+-]*)"?(?:[ \t]|$)`)
 	`"?([A-Za-z0-9][\w.+-]*)"?(?:[ \t]|$)`)
 
 // starts is an error that says which program of the host a shell script names that will not be inside; nil: none. It is

@@ -1,7 +1,9 @@
 package session
 
 import (
+	"encoding/json"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -45,6 +47,7 @@ func leadsOut(in inputs) (made launch.Part) {
 	if in.Plan.Agent.Name != "claude" {
 		return made
 	}
+	made.Add(cannotRun(in))
 	memory := []string{"CLAUDE.md", "CLAUDE.local.md", ".claude/CLAUDE.md"}
 	for dir := filepath.Dir(top); len(dir) > 1; dir = filepath.Dir(dir) {
 		for _, name := range memory {
@@ -53,6 +56,39 @@ func leadsOut(in inputs) (made launch.Part) {
 	}
 	for _, of := range importsOut(top, in.Facts.Home, memory) {
 		leave("import", "the import @"+diag.Visible(of.name)+" of the project's "+of.in+": ", of.path)
+	}
+	return made
+}
+
+// cannotRun says which hooks, status line and MCP servers of the project, and of the user's plugins, cannot run inside.
+// Their files are as they are: Claude Code tries to run these.
+func cannotRun(in inputs) (made launch.Part) {
+	look := func(whose, file string, quiet bool) {
+		content, _ := smallfile.Read(file, fileLimit) // most have none
+		for _, of := range agenthome.Commands(content) {
+			reason := agenthome.Request{Runs: in.inside.Program, Sees: in.seesFile}.Missing(of.Line)
+			if reason != "" {
+				text := "the " + diag.Visible(of.Of) + " of " + whose + " cannot run: " + diag.Visible(reason)
+				made.Left = append(made.Left, diag.Left{Kind: of.Kind, Text: text, Quiet: quiet})
+			}
+		}
+	}
+	for _, name := range []string{".claude/settings.json", ".claude/settings.local.json", ".mcp.json"} {
+		look("the project", filepath.Join(in.project.Path, name), true)
+	}
+	var installed struct {
+		Plugins map[string][]struct{ InstallPath string }
+	}
+	ledger := filepath.Join(program.ConfigFolder(in.Facts), "plugins/installed_plugins.json")
+	content, _ := smallfile.Read(ledger, fileLimit)
+	if json.Unmarshal(content, &installed) != nil {
+		return made // none
+	}
+	for _, plugin := range slices.Sorted(maps.Keys(installed.Plugins)) {
+		for _, at := range installed.Plugins[plugin] {
+			look("the plugin "+diag.Visible(plugin), filepath.Join(at.InstallPath, "hooks/hooks.json"), false)
+			look("the plugin "+diag.Visible(plugin), filepath.Join(at.InstallPath, ".mcp.json"), false)
+		}
 	}
 	return made
 }

@@ -1,6 +1,7 @@
 package agenthome
 
 import (
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -11,17 +12,8 @@ import (
 // Named lists the files of the user's own folder of Claude Code that its settings name: words of the commands of hooks
 // and of the status line. They are relative to that folder, sorted, without those in [Folders].
 func (r Request) Named(settings []byte) (files []string) {
-	o := object.Parse(settings)
-	commands := []string{object.As[string](object.Parse(o["statusLine"])["command"])}
-	for _, matchers := range object.As[map[string][]object.Object](o["hooks"]) {
-		for _, matcher := range matchers {
-			for _, hook := range object.As[[]object.Object](matcher["hooks"]) {
-				commands = append(commands, object.As[string](hook["command"]))
-			}
-		}
-	}
-	for _, command := range commands {
-		for _, word := range shellSplit(command) {
+	for _, of := range Commands(settings) {
+		for _, word := range shellSplit(of.Line) {
 			if rel, is := r.inOwn(word); is {
 				files = append(files, rel)
 			}
@@ -29,6 +21,34 @@ func (r Request) Named(settings []byte) (files []string) {
 	}
 	slices.Sort(files)
 	return slices.Compact(files)
+}
+
+// Command is a command line that Claude Code runs by its settings.
+type Command struct{ Kind, Of, Line string }
+
+// Commands lists the commands of hooks, of the status line and of MCP servers that a file of settings has: one of
+// Claude Code's, of a plugin's hooks, or .mcp.json.
+func Commands(settings []byte) (list []Command) {
+	o := object.Parse(settings)
+	add := func(kind, of string, from object.Object) {
+		if line := object.As[string](from["command"]); line != "" {
+			list = append(list, Command{kind, of, line})
+		}
+	}
+	add("status line", "status line", object.Parse(o["statusLine"]))
+	hooks := object.As[map[string][]object.Object](o["hooks"])
+	for _, event := range slices.Sorted(maps.Keys(hooks)) {
+		for _, matcher := range hooks[event] {
+			for _, hook := range object.As[[]object.Object](matcher["hooks"]) {
+				add("hook", "hook of "+event, hook)
+			}
+		}
+	}
+	servers := object.As[map[string]object.Object](o["mcpServers"])
+	for _, name := range slices.Sorted(maps.Keys(servers)) {
+		add("MCP server", "MCP server "+name, servers[name])
+	}
+	return list
 }
 
 // inOwn returns the path of a file relative to the user's own folder of Claude Code, if a word names one there that

@@ -77,10 +77,10 @@ func TestALinkWithinTheProjectIsFollowed(t *testing.T) {
 // The certificate bundle is named by variables, which tools set that read
 // files of the project.
 func TestASecretFileAsCertificateBundle(t *testing.T) {
-	for _, variable := range []string{"NIX_SSL_CERT_FILE", "SSL_CERT_FILE"} {
+	for _, variable := range []string{"NIX_SSL_CERT_FILE", "SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS"} {
 		t.Run(variable, func(t *testing.T) {
 			w := newWorld(t)
-			got := w.with(variable + "=" + w.path(".ssh/id_ed25519")).attack("cat /etc/ssl/certs/ca-certificates.crt")
+			got := w.with(variable + "=" + w.path(".ssh/id_ed25519")).attack("cat /etc/ssl/certs/*")
 			w.wantNoCanary(got)
 		})
 	}

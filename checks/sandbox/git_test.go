@@ -352,6 +352,28 @@ func TestWhatGitSettingsNameEntersOrIsNamed(t *testing.T) {
 	wantEqual(t, succeed(t, w.claudebox("shell", "--yes", "--no-report", words[0], words[1], "--", "sh", "-c", "cat $(git config diff.orderFile)")), "b*\na*\n")
 }
 
+// What the repository's own settings name, and a user's credential helpers, were missing without a word.
+func TestWhatTheRepositorysSettingsNameIsNamed(t *testing.T) {
+	w := newWorld(t)
+	w.repository(t)
+	w.write(t, ".gitconfig", me+"[credential \"https://mydomain.example\"]\n\thelper = /opt/gcm store\n")
+	w.script(t, "hooks/commit-msg", "#!/bin/sh\necho 'Change-Id: I1' >>\"$1\"\n")
+	w.git(t, "project", "config", "core.hooksPath", w.path("hooks"))
+	const commit = "git commit -q --allow-empty -m x; git log -1 --format=%B"
+	got := run(t, w.session(commit))
+	said := strings.ReplaceAll(strings.Join(strings.Fields(got.stderr), " "), "claudebox: ", "")
+	_, remedy, _ := strings.Cut(said, "core.hookspath of the repository: "+w.path("hooks")+" is not inside: ")
+	flag, file, _ := strings.Cut(remedy, " ")
+	file, _, _ = strings.Cut(file, ",")
+	if got.stdout != "x\n\n" || !strings.HasSuffix(said, "until then commits inside are made without its hooks") {
+		t.Fatalf("got %q, %s", got.stdout, said)
+	}
+	wantEqual(t, succeed(t, w.claudebox("shell", "--yes", "--no-report", flag, file, "--", "sh", "-c", commit)), "x\nChange-Id: I1\n\n")
+	if plan := succeed(t, w.claudebox("plan")); !strings.Contains(plan, "your credential helpers stay outside") {
+		t.Errorf("not named: %s", plan)
+	}
+}
+
 // U20: an SSH remote failed with `cannot run ssh`, and nobody knew what to do.
 func TestAnSSHRemoteSaysWhatTheProfileWouldNeed(t *testing.T) {
 	w := newWorld(t)

@@ -66,6 +66,15 @@ func TestPushAndFetchWithATokenForTheHost(t *testing.T) {
 	w.git(t, "project", "log", "-1", "--format=%an")
 }
 
+// The broker trusts the authorities that Claude Code outside does.
+func TestATokensHostIsTrustedByTheUsersOwnAuthorities(t *testing.T) {
+	w := newWorld(t)
+	s, _ := w.remote(t)
+	w.env["NODE_EXTRA_CA_CERTS"] = w.env["SSL_CERT_FILE"]
+	delete(w.env, "SSL_CERT_FILE")
+	wantEqual(t, w.inside(t, "git push -q origin HEAD:refs/heads/work && echo pushed", "--profile", w.profile(t, granted(s.Port, ""))), "pushed\n")
+}
+
 // A token goes to its own host, over HTTPS, and nowhere else: not to another
 // name of the same machine, nor where a server sends git on to.
 //

@@ -135,6 +135,9 @@ func TestAnAuthorityOfTheHostsBundleIsTrustedInside(t *testing.T) {
 	wantEqual(t, w.inside(t, script), "hello")
 	delete(w.env, "NIX_SSL_CERT_FILE")
 	delete(w.env, "SSL_CERT_FILE")
+	w.env["NODE_EXTRA_CA_CERTS"] = w.path("company/bundle.pem") // as a company's users have it for Claude Code
+	wantEqual(t, w.inside(t, script+`; echo; grep -c BEGIN "$NODE_EXTRA_CA_CERTS"`), "hello\n2\n")
+	delete(w.env, "NODE_EXTRA_CA_CERTS")
 	if got := run(t, w.session(script)); got.status != 60 { // curl: the peer's certificate cannot be authenticated
 		t.Errorf("without the bundle: status %d, %s", got.status, got.stderr)
 	}

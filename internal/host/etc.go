@@ -16,6 +16,7 @@ import (
 // mount and contents to copy.
 type Etc struct {
 	Certificates string // certificate bundle, links resolved; empty: the host has none
+	Authorities  []byte // certificates that the user adds by [MoreVariable]; nil: none
 	Resolv       []byte // resolv.conf, whatever links lead to it
 	Hosts        []byte // hosts
 	ZoneName     string // "Europe/Berlin"; empty: UTC
@@ -26,6 +27,9 @@ type Etc struct {
 
 // BundleVariables name the user's own certificate bundle; the first that names one counts.
 var BundleVariables = []string{"NIX_SSL_CERT_FILE", "SSL_CERT_FILE"}
+
+// MoreVariable names a file with authorities that Node, and so Claude Code, trusts beside the bundle.
+const MoreVariable = "NODE_EXTRA_CA_CERTS"
 
 // bundles are the places where distributions keep the certificate bundle.
 var bundles = []string{
@@ -42,6 +46,9 @@ func ReadEtc(env Environment) Etc {
 		Resolv:       readSmall("/etc/resolv.conf"),
 		Hosts:        readSmall("/etc/hosts"),
 		NixConf:      PublicNixConf(readNixConf(env)),
+	}
+	if more := readUpTo(regularFile(env.Value(MoreVariable, "")), bundleLimit); isBundle(more) {
+		e.Authorities = more
 	}
 	e.ZoneName, e.Zone = zone(env)
 	for _, folder := range []string{"/usr/share/zoneinfo", "/etc/zoneinfo"} {

@@ -112,7 +112,7 @@ func secretsOf(in inputs) brokering.Request {
 	return brokering.Request{
 		Plan: in.Plan, Facts: in.Facts, Home: in.Folders.Home, InstanceRoot: in.project.InstanceRoot,
 		Extra: program.ExtraEnv(in.Facts.Env), ExtraWhy: program.ExtraVariable,
-		Certificates: in.etc.Certificates, Look: in.Purpose.Look,
+		Certificates: in.etc.Certificates, Authorities: in.etc.Authorities, Look: in.Purpose.Look,
 	}
 }
 

@@ -67,6 +67,11 @@ func noteNetwork(p *launch.Part, in inputs) {
 		p.Warn("no name can be looked up inside, unless a resolver listens on 127.0.0.1: " + dns.ResolvConf + ": " +
 			why + "; start what writes it (`sudo systemctl start systemd-resolved`), or name a nameserver in it")
 	}
+	file := in.Facts.Env.Value(host.MoreVariable, "")
+	if file != "" && (in.etc.Authorities == nil || !in.secrets.Used) {
+		p.Warn(host.MoreVariable + " (" + file + ") does not count inside: SSL_CERT_FILE, set outside to a bundle " +
+			"with these certificates too, does")
+	}
 	for _, name := range host.BundleVariables {
 		switch file := in.Facts.Env.Value(name, ""); {
 		case file == "":

@@ -126,7 +126,7 @@ func (b *Broker) Close() {
 // AskTokens returns a function that posts to the token endpoint, through claudebox's helper.
 func (s Secrets) AskTokens(version string) login.AskTokens {
 	return func(ctx context.Context, body []byte) (status int, answer []byte, err error) {
-		roots, err := readBundle(s.Certificates)
+		roots, err := s.roots()
 		if err != nil {
 			return 0, nil, err
 		}

@@ -61,13 +61,13 @@ func (b *Part) lead(s Secrets, port int) (err error) {
 			return &diag.Error{Op: "make the certificates of this launch", Err: err}
 		}
 	}
-	if config.Roots, err = readBundle(s.Certificates); err != nil {
+	if config.Roots, err = s.roots(); err != nil {
 		return diag.Wrap("read the certificates of this host", err, "")
 	}
 	b.Bundle = slices.Concat(bytes.TrimRight(config.Roots, "\n"), []byte("\n"), config.Authority.Certificate)
 	b.Mount(launch.Mount{
 		Kind: plan.File, Source: "authority", Destination: ownAuthority, Mode: "0444",
-		Data: config.Authority.Certificate, Why: brokerRule,
+		Data: slices.Concat(config.Authority.Certificate, s.Authorities), Why: brokerRule,
 	})
 	for _, name := range broker.BundleVariables {
 		b.Set(name, plan.CertificateBundle, brokerRule)
@@ -166,12 +166,15 @@ func placeholderWhy(s broker.Secret) string {
 	return "a placeholder, for " + strings.Join(s.Hosts, ", ")
 }
 
-// readBundle reads a bundle of certificates; nil if there is none.
-func readBundle(name string) ([]byte, error) {
-	if name == "" {
-		return nil, nil
+// roots are the authorities by which the true servers are verified: the host's, and those that the user adds.
+func (s Secrets) roots() (roots []byte, err error) {
+	if s.Certificates != "" {
+		roots, err = os.ReadFile(s.Certificates)
 	}
-	return os.ReadFile(name)
+	if len(s.Authorities) > 0 {
+		roots = slices.Concat(bytes.TrimRight(roots, "\n"), []byte("\n"), s.Authorities)
+	}
+	return roots, err
 }
 
 // setProxy sets the variables by which programs find the broker's proxy.

@@ -31,6 +31,7 @@ type Request struct {
 	Home         string   // claudebox's own folder
 	InstanceRoot string   // see [project.Project]
 	Certificates string   // bundle of this host; empty: it has none
+	Authorities  []byte   // certificates that count beside it
 	Look         bool     // nothing is made
 }
 

@@ -70,6 +70,12 @@ func Of(r Request) (made Part, err error) {
 	made.noteSigning(r, identity)
 	named, settings := namedOf(r, identity)
 	made.Add(named)
+	made.noteRepository(r)
+	helps := func(e gitconfig.Entry) bool { return e.Section == "credential" && e.Name == "helper" && e.Value != "" }
+	if len(r.Plan.Git.Hosts) == 0 && slices.ContainsFunc(identity.Settings, helps) {
+		made.Leave("git setting", "your credential helpers stay outside, and git logs in nowhere: "+
+			"`git: {hosts: {github.com: GH_TOKEN}}` in the profile logs in there, with the token in that variable")
+	}
 	own := usergit.Carry(identity, repositorySettings(r.Project),
 		agenthome.Request{Runs: r.Inside.Program, Sees: r.Sees}.Missing)
 	made.LeaveAll("git setting", "set in your git configuration and not inside: ALL", own.Left)
@@ -187,6 +193,22 @@ func namedOf(r Request, id usergit.Identity) (made launch.Part, settings []gitco
 		}
 	}
 	return made, settings
+}
+
+// noteRepository says what the settings of the project's repositories name for git to obey that is not inside. Git
+// inside has these settings as they are.
+func (made *Part) noteRepository(r Request) {
+	entries := repositorySettings(r.Project)
+	for _, of := range usergit.Named {
+		value := gitconfig.Last(entries, of.Key)
+		if !filepath.IsAbs(value) && !strings.HasPrefix(value, "~/") {
+			continue // of the working tree
+		}
+		if reason := r.Sees(value); reason != "" {
+			text := of.Key + " of the repository: " + reason + "; until then " + of.Consequence
+			made.Left = append(made.Left, diag.Left{Kind: "git setting", Text: text, Red: of.Content})
+		}
+	}
 }
 
 // bringFile brings a file that git obeys to git's own folder of the user's configuration. place is what the setting

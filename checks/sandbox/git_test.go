@@ -369,8 +369,12 @@ func TestWhatTheRepositorysSettingsNameIsNamed(t *testing.T) {
 		t.Fatalf("got %q, %s", got.stdout, said)
 	}
 	wantEqual(t, succeed(t, w.claudebox("shell", "--yes", "--no-report", flag, file, "--", "sh", "-c", commit)), "x\nChange-Id: I1\n\n")
-	if plan := succeed(t, w.claudebox("plan")); !strings.Contains(plan, "your credential helpers stay outside") {
-		t.Errorf("not named: %s", plan)
+	for _, remote := range []string{"git@mydomain.example:a/b.git", "https://mydomain.example/a/b.git"} {
+		w.git(t, "project", "config", "remote.origin.url", remote)
+		plan := succeed(t, w.claudebox("plan"))
+		if strings.Contains(plan, "your credential helpers stay outside") != strings.HasPrefix(remote, "https") {
+			t.Errorf("%s: %s", remote, plan)
+		}
 	}
 }
 

@@ -289,6 +289,39 @@ func TestCommandsOfTheProjectAndOfPluginsThatCannotRunAreNamed(t *testing.T) {
 	}
 }
 
+// Where packages come from is said by files of the home: pip asked the public registry instead, without a word.
+func TestFilesOfOtherToolsAreNamedAndCanBeGiven(t *testing.T) {
+	w := newWorld(t)
+	w.write(t, ".config/pip/pip.conf", "[global]\nindex-url = https://pypi.corp.example/simple\n")
+	w.write(t, ".cargo/config.toml", "[build]\n")
+	w.write(t, ".npmrc", "registry=https://npm.corp.example/\n")
+	w.write(t, "jj/.jj/repo/x", "")
+	w.write(t, "project/.jj/repo", "../../jj/.jj/repo")
+	got := strings.Join(strings.Fields(succeed(t, w.claudebox("plan"))), " ")
+	for _, want := range []string{
+		"1 project link, 3 tool's files",
+		"not inside: ~/.config/pip/pip.conf, ~/.cargo/config.toml; --mount-ro ~/.config/pip/pip.conf, or",
+		"as logins lie there: ~/.npmrc;",
+		".jj/repo leads out of it, where jj writes (--mount-rw): ~/jj/.jj/repo is not inside",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in %s", want, got)
+		}
+	}
+	for _, file := range []string{".config/pip/pip.conf", ".cargo/config.toml"} {
+		wantEqual(t, succeed(t, w.claudebox("shell", "--yes", "--no-report", "--mount-ro", "~/"+file, "--", "sh", "-c", "head -n1 ~/"+file+" | cut -c1")), "[\n")
+	}
+}
+
+// Inside are locales in UTF-8: setlocale(3) failed with any other, and programs with it.
+func TestALocaleThatIsNotInsideIsReplaced(t *testing.T) {
+	w := newWorld(t)
+	for name, want := range map[string]string{"ja_JP.eucJP": "C.UTF-8", "de_DE": "C.UTF-8", "C": "C", "de_DE.utf8": "de_DE.utf8", "de_DE.UTF-8@euro": "de_DE.UTF-8@euro"} {
+		w.env["LANG"] = name
+		wantEqual(t, w.inside(t, "echo $LANG"), want+"\n")
+	}
+}
+
 // Installers and browsers ask which system and which machine this is, and got an error. The host's own answer would be
 // a package manager that is not there, and whose machine it is.
 func TestTheSystemAndTheMachineHaveAName(t *testing.T) {

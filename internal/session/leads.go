@@ -44,6 +44,14 @@ func leadsOut(in inputs) (made launch.Part) {
 		rel, _ := pathname.Cut(link, top)
 		leave("project link", "the project's "+diag.Visible(rel)+" leads out of it: ", text)
 	}
+	if file, err := smallfile.Read(filepath.Join(top, ".jj/repo"), fileLimit); err == nil { // of a second workspace
+		at := strings.TrimSpace(string(file))
+		if !filepath.IsAbs(at) {
+			at = filepath.Join(top, ".jj", at)
+		}
+		leave("project link", "the project's .jj/repo leads out of it, where jj writes (--mount-rw): ", at)
+	}
+	made.Add(otherTools(in))
 	if in.Plan.Agent.Name != "claude" {
 		return made
 	}
@@ -90,6 +98,34 @@ func cannotRun(in inputs) (made launch.Part) {
 			look("the plugin "+diag.Visible(plugin), filepath.Join(at.InstallPath, ".mcp.json"), false)
 		}
 	}
+	return made
+}
+
+// toolFiles are files of the home by which package managers know where packages come from, and how to build.
+var toolFiles = strings.Fields(`.npmrc .yarnrc .yarnrc.yml .config/pnpm/rc .bunfig.toml .pip/pip.conf .config/pip/pip.conf
+	.config/uv/uv.toml .config/pypoetry/config.toml .condarc .cargo/config.toml .cargo/config .m2/settings.xml
+	.gradle/gradle.properties .gradle/init.gradle .config/go/env .bundle/config .gemrc .config/composer/config.json
+	.nuget/NuGet/NuGet.Config .config/jj/config.toml .jjconfig.toml .hgrc .curlrc .wgetrc`)
+
+// otherTools says which of the user's [toolFiles] are not inside: without them packages come from public registries.
+func otherTools(in inputs) (made launch.Part) {
+	var open, closed []string
+	lending := in.lending()
+	for _, name := range toolFiles {
+		file := filepath.Join(in.Facts.Home, name)
+		if in.inside.File(file) == "" {
+			continue
+		}
+		if _, fault := lending.Mountable(file); fault != nil {
+			closed = append(closed, "~/"+name)
+		} else {
+			open = append(open, "~/"+name)
+		}
+	}
+	made.LeaveAll("tool's file", "your tools read outside, and not inside: ALL; --mount-ro FIRST, or the profile's "+
+		"`mounts`, brings one", open)
+	made.LeaveAll("tool's file", "your tools read outside, and not inside, as logins lie there: ALL; variables of the "+
+		"profile (`env: {NPM_CONFIG_REGISTRY: …}`) can say what else is in it", closed)
 	return made
 }
 

@@ -71,8 +71,13 @@ func Of(r Request) (made Part, err error) {
 	named, settings := namedOf(r, identity)
 	made.Add(named)
 	made.noteRepository(r)
-	helps := func(e gitconfig.Entry) bool { return e.Section == "credential" && e.Name == "helper" && e.Value != "" }
-	if len(r.Plan.Git.Hosts) == 0 && slices.ContainsFunc(identity.Settings, helps) {
+	logsIn := func(e gitconfig.Entry) bool {
+		return e.Section == "credential" && e.Name == "helper" && e.Value != "" &&
+			slices.ContainsFunc(r.Project.Repo.Remotes, func(url string) bool {
+				return strings.HasPrefix(url, "http") && strings.HasPrefix(url, e.Subsection)
+			})
+	}
+	if len(r.Plan.Git.Hosts) == 0 && slices.ContainsFunc(identity.Settings, logsIn) {
 		made.Leave("git setting", "your credential helpers stay outside, and git logs in nowhere: "+
 			"`git: {hosts: {github.com: GH_TOKEN}}` in the profile logs in there, with the token in that variable")
 	}

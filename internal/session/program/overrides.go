@@ -27,6 +27,15 @@ func Overrides(p plan.Plan, env host.Environment, inside *view.View) (made launc
 		overrides["TERM"] = launch.Override{Value: commonTerminal, Why: name + " is not known inside"}
 		made.Note(fmt.Sprintf("TERM is %s inside: %s has no description there", commonTerminal, name))
 	}
+	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} { // inside are locales in UTF-8
+		of := env.Value(name, "")
+		_, encoding, _ := strings.Cut(strings.ToUpper(of), ".")
+		encoding, _, _ = strings.Cut(encoding, "@")
+		if !slices.Contains([]string{"", "C", "POSIX"}, of) && strings.ReplaceAll(encoding, "-", "") != "UTF8" {
+			overrides[name] = launch.Override{Value: "C.UTF-8", Why: "locales inside are in UTF-8"}
+			made.Note(fmt.Sprintf("%s is C.UTF-8 inside: %s is no locale in UTF-8, and others are not there", name, of))
+		}
+	}
 	for _, name := range []string{"EDITOR", "VISUAL"} {
 		editor := env.Value(name, "")
 		program, _, _ := strings.Cut(strings.TrimSpace(editor), " ")

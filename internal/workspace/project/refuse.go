@@ -73,7 +73,7 @@ func refusal(dir, remedy, format string, args ...any) error {
 func (loc location) checkPlace() error {
 	dir := loc.path
 	if why := loc.whyForbidden(dir); why != "" {
-		return refusal(dir, usualRemedy, "%s", why)
+		return refusal(dir, loc.wayOut(dir), "%s", why)
 	}
 	if slices.Contains(strings.Split(dir, "/"), ".git") {
 		return refusal(dir, "start claudebox in the working tree",
@@ -118,6 +118,21 @@ func (req Request) whyForbidden(dir string) string {
 		}
 	}
 	return ""
+}
+
+// wayOut is the remedy for a folder that must not be given away: to take out what a link of the home leads to in it,
+// or to choose another.
+func (req Request) wayOut(dir string) string {
+	for _, never := range req.Never {
+		link := req.expand(never)
+		if _, err := os.Readlink(link); err != nil || overlaps(dir, link) {
+			continue
+		}
+		if to := canonicalOrClean(link); pathname.Below(to, dir) {
+			return "move " + diag.Name(to) + " out of it, and lead " + diag.Name(link) + " there"
+		}
+	}
+	return usualRemedy
 }
 
 // exposes reports whether a folder overlaps a path of [Request.Never], or the target if that path is a link. A path

@@ -8,7 +8,7 @@ import (
 
 	"claudebox/internal/diag"
 	"claudebox/internal/diag/layout"
-	"claudebox/internal/session"
+	"claudebox/internal/session/kept"
 	"claudebox/internal/session/planning"
 	"claudebox/internal/session/sessions"
 )
@@ -111,7 +111,7 @@ func newAllowHostCommand(sys System) *cobra.Command {
 		words, nil)
 	c.RunE = func(c *cobra.Command, hosts []string) (err error) {
 		if refused {
-			if hosts, err = session.RefusedHosts(sys.Caller(), o); err != nil || len(hosts) == 0 {
+			if hosts, err = kept.RefusedHosts(sys.Caller(), o); err != nil || len(hosts) == 0 {
 				return sys.print("no host that could be listed was refused in the last session here\n", err)
 			}
 		}
@@ -140,7 +140,7 @@ const (
 
 // allowHosts adds hosts to the user's profile, and lets the sessions that run reach them.
 func allowHosts(sys System, o planning.Options, hosts []string) (said string, err error) {
-	more, err := session.AllowHosts(sys.Caller(), o, hosts)
+	more, err := kept.AllowHosts(sys.Caller(), o, hosts)
 	if err != nil {
 		return "", err
 	}

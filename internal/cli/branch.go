@@ -9,7 +9,7 @@ import (
 
 	"claudebox/internal/agent/state"
 	"claudebox/internal/diag"
-	"claudebox/internal/session"
+	"claudebox/internal/session/kept"
 )
 
 const branchLong = `A session with --branch NAME works on a checkout of its own. It is kept until
@@ -23,12 +23,12 @@ func newBranchCommand(sys System) *cobra.Command {
 	var stat bool
 	diff := sys.prints("diff NAME", "Show what is new on a branch, with what is not committed", "", words(1),
 		func(words []string) (string, error) {
-			return sys.ofBranch(func(b session.Branches) ([]byte, error) { return b.Diff(words[0], stat) })
+			return sys.ofBranch(func(b kept.Branches) ([]byte, error) { return b.Diff(words[0], stat) })
 		})
 	diff.Flags().BoolVar(&stat, "stat", false, "only how much of each file")
 	show := sys.prints("show NAME FILE", "Show a file of a branch as it is now", "", words(2),
 		func(words []string) (string, error) {
-			return sys.ofBranch(func(b session.Branches) ([]byte, error) { return b.Show(words[0], words[1]) })
+			return sys.ofBranch(func(b kept.Branches) ([]byte, error) { return b.Show(words[0], words[1]) })
 		})
 	var force bool
 	remove := &cobra.Command{
@@ -55,13 +55,13 @@ func words(count int) cobra.PositionalArgs {
 
 func completeBranches(sys System) cobra.CompletionFunc {
 	return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return session.BranchNames(sys.Caller()), cobra.ShellCompDirectiveNoFileComp
+		return kept.BranchNames(sys.Caller()), cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
 // ofBranch returns a text of an agent's, which on a terminal shows its control characters.
-func (sys System) ofBranch(ask func(session.Branches) ([]byte, error)) (string, error) {
-	b, err := session.FindBranches(sys.Caller())
+func (sys System) ofBranch(ask func(kept.Branches) ([]byte, error)) (string, error) {
+	b, err := kept.FindBranches(sys.Caller())
 	if err != nil {
 		return "", err
 	}
@@ -80,7 +80,7 @@ func listBranches(sys System, format string) (string, error) {
 	if err := knownFormat(format, "list the branches"); err != nil {
 		return "", err
 	}
-	b, err := session.FindBranches(sys.Caller())
+	b, err := kept.FindBranches(sys.Caller())
 	if err != nil {
 		return "", err
 	}
@@ -92,7 +92,7 @@ func listBranches(sys System, format string) (string, error) {
 	case err != nil:
 		return "", err
 	case format == "json":
-		return jsonText(append([]session.KeptBranch{}, list...))
+		return jsonText(append([]kept.KeptBranch{}, list...))
 	case len(list) == 0:
 		fmt.Fprintln(sys.Stderr, "No session works on a branch here: `claudebox --branch NAME` begins one.")
 		return "", nil
@@ -107,7 +107,7 @@ func listBranches(sys System, format string) (string, error) {
 	return table(rows), nil
 }
 
-func stateOf(k session.KeptBranch) string {
+func stateOf(k kept.KeptBranch) string {
 	switch {
 	case k.Running:
 		return "running"
@@ -120,7 +120,7 @@ func stateOf(k session.KeptBranch) string {
 }
 
 func removeBranches(sys System, names []string, force bool) error {
-	b, err := session.FindBranches(sys.Caller())
+	b, err := kept.FindBranches(sys.Caller())
 	if err != nil {
 		return err
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"claudebox/internal/diag"
-	"claudebox/internal/session"
+	"claudebox/internal/session/kept"
 	"claudebox/internal/session/planning"
 )
 
@@ -27,17 +27,17 @@ func newGitCommand(sys System) *cobra.Command {
 	c.Example = gitExample
 	c.Flags().StringVar(&format, "format", "text", "text or json")
 	c.PersistentFlags().StringVarP(&o.Profile, "profile", "P", "", "the profile `NAME|FILE` that sessions here use")
-	choose := func(use, short string, choice session.Choice) {
+	choose := func(use, short string, choice kept.Choice) {
 		c.AddCommand(sys.prints(use, short, "", words(1), func(words []string) (string, error) {
-			after, err := session.ChooseBranch(sys.Caller(), o, words[0], choice)
+			after, err := kept.Choose(sys.Caller(), o, words[0], choice)
 			if err != nil {
 				return "", err
 			}
 			return placeText(after), nil
 		}))
 	}
-	choose("take BRANCH", "Make your branch what the agent's is, where both moved it", session.Take)
-	choose("drop BRANCH", "Make the agent's branch what yours is, where both moved it", session.Drop)
+	choose("take BRANCH", "Make your branch what the agent's is, where both moved it", kept.Take)
+	choose("drop BRANCH", "Make the agent's branch what yours is, where both moved it", kept.Drop)
 	return c
 }
 
@@ -45,12 +45,12 @@ func gitPlaces(sys System, o planning.Options, format string) (string, error) {
 	if err := knownFormat(format, "say what waits"); err != nil {
 		return "", err
 	}
-	list, err := session.GitPlaces(sys.Caller(), o)
+	list, err := kept.Git(sys.Caller(), o)
 	switch {
 	case err != nil:
 		return "", err
 	case format == "json":
-		return jsonText(append([]session.GitPlace{}, list...))
+		return jsonText(append([]kept.GitPlace{}, list...))
 	case len(list) == 0:
 		fmt.Fprintln(sys.Stderr, "There is no git repository here.")
 		return "", nil
@@ -63,7 +63,7 @@ func gitPlaces(sys System, o planning.Options, format string) (string, error) {
 }
 
 // placeText says how one repository stands.
-func placeText(place session.GitPlace) string {
+func placeText(place kept.GitPlace) string {
 	var b strings.Builder
 	said := ""
 	switch {

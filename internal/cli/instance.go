@@ -15,7 +15,7 @@ import (
 	"claudebox/internal/host"
 	"claudebox/internal/profile"
 	"claudebox/internal/profile/profiledir"
-	"claudebox/internal/session"
+	"claudebox/internal/session/kept"
 	"claudebox/internal/session/planning"
 )
 
@@ -29,15 +29,15 @@ func newInstanceCommand(sys System) *cobra.Command {
 		func([]string) (string, error) { return listInstances(sys, format) })
 	list.Flags().StringVar(&format, "format", "text", "text or json")
 	return newGroup("instance", "List, find and remove what is kept for projects", instanceLong, list,
-		sys.asks("path", "Print the folder that is kept for this project", "", session.InstanceDir),
+		sys.asks("path", "Print the folder that is kept for this project", "", kept.Folder),
 		sys.prints("move ID", "Give this project what was kept for it where it was before", moveLong,
 			cobra.ExactArgs(1), func(words []string) (string, error) {
-				said, err := session.MoveInstance(sys.Caller(), planning.Options{}, words[0])
+				said, err := kept.Move(sys.Caller(), planning.Options{}, words[0])
 				return said + "\n", err
 			}),
 		newInstancePruneCommand(sys),
 		sys.asks("gc", "Collect the garbage of the Nix store inside this project's sandbox", collectLong,
-			session.CollectGarbage))
+			kept.CollectGarbage))
 }
 
 const moveLong = `An instance is found by the project's path. Where a project was moved, a launch
@@ -184,7 +184,7 @@ func pruneInstances(sys System, o pruneOptions) error {
 	chosen := state.Choose(list, criteria, time.Now())
 	if !o.all {
 		chosen = slices.DeleteFunc(chosen, func(in state.Kept) bool {
-			waits := !in.Gone && session.HasWaiting(in.Dir)
+			waits := !in.Gone && kept.HasWaiting(in.Dir)
 			if waits {
 				diag.Note(sys.Stderr, in.ID+" stays: something waits in its git folder; see `claudebox git` in "+
 					projectOf(facts.Home, in)+", or pass --all")

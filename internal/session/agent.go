@@ -21,14 +21,9 @@ import (
 	"claudebox/internal/sandbox/ask"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/secret/leak"
-	"claudebox/internal/session/folders"
-	"claudebox/internal/session/gituse"
 	"claudebox/internal/session/guarded"
 	"claudebox/internal/session/lending"
-	"claudebox/internal/session/planning"
 	"claudebox/internal/session/program"
-	"claudebox/internal/workspace/handover"
-	"claudebox/internal/workspace/homelink"
 	"claudebox/internal/workspace/project"
 )
 
@@ -203,42 +198,4 @@ func noteMoved(p *launch.Part, in inputs) {
 		p.Warn("nothing is kept for this project yet; if it was at " + diag.Name(from) + " before, " +
 			"`claudebox instance move " + id + "` brings its conversations along")
 	}
-}
-
-// MoveInstance gives the project that the caller stands in what was kept for it where it was before.
-func MoveInstance(c planning.Caller, o planning.Options, id string) (said string, err error) {
-	found, dir, err := keptFor(c, o)
-	if err != nil {
-		return "", err
-	}
-	from, err := state.Move(filepath.Dir(filepath.Dir(dir)), id, found.InstanceRoot)
-	if err != nil {
-		return "", err
-	}
-	said = "what was kept for " + diag.Name(from) + " is kept for " + diag.Name(found.InstanceRoot) + " now"
-	if HasWaiting(dir) {
-		said += "; what had not crossed from the agent's git folder is in " + filepath.Join(dir, handover.Folder)
-	}
-	return said, nil
-}
-
-// InstanceDir is the folder that is kept for the project the caller stands in, whether it is there yet or not.
-func InstanceDir(c planning.Caller, o planning.Options) (string, error) {
-	_, dir, err := keptFor(c, o)
-	return dir, err
-}
-
-// keptFor is the project that the caller stands in, and the folder that is kept for it.
-func keptFor(c planning.Caller, o planning.Options) (found project.Project, dir string, err error) {
-	asked, prof, err := planning.LookUpProfile(c, o)
-	if err != nil {
-		return found, "", err
-	}
-	of := planning.Planned{Plan: plan.Plan{Project: string(prof.Project)}}
-	found, err = folders.HostOf(asked, of, gituse.ReadConfig(asked.Facts), homelink.Found{}).Project()
-	if err != nil {
-		return found, "", err
-	}
-	dir, err = state.Dir(asked.Folders.Home, state.Kind(prof.State), found.InstanceRoot)
-	return found, dir, err
 }

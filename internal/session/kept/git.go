@@ -1,4 +1,4 @@
-package session
+package kept
 
 import (
 	"errors"
@@ -12,7 +12,6 @@ import (
 	"claudebox/internal/session/planning"
 	"claudebox/internal/workspace/guard"
 	"claudebox/internal/workspace/handover"
-	"claudebox/internal/workspace/project"
 )
 
 // GitPlace says how a repository of the caller's project and the agent's own git folder for it stand.
@@ -27,36 +26,30 @@ const (
 	Drop = handover.Drop
 )
 
-// GitPlaces hands over what waits between the project's repositories and the agent's, if it can be, and says how they
+// Git hands over what waits between the project's repositories and the agent's, if it can be, and says how they
 // stand then.
-func GitPlaces(c planning.Caller, o planning.Options) ([]GitPlace, error) {
-	request, kept, err := settling(c, o)
+func Git(c planning.Caller, o planning.Options) ([]GitPlace, error) {
+	request, path, dir, err := settling(c, o)
 	if err != nil {
 		return nil, err
 	}
 	list, _ := handover.Settle(request) // what failed is among what waits
 	if len(list) > 0 {
-		list[0].Waits = append(list[0].Waits, heldBack(kept)...)
+		list[0].Waits = append(list[0].Waits, heldBack(path, dir)...)
 	}
 	return list, nil
 }
 
-// kept is what is kept for a project, in a folder.
-type kept struct {
-	project project.Project
-	dir     string
-}
-
-// heldBack lists the repositories of the agent's in the project that are not the user's yet.
-func heldBack(k kept) (waits []handover.Wait) {
-	root, err := beneath.Open(k.project.Path)
+// heldBack lists the repositories of the agent's in a project that are not the user's yet. dir is what is kept for it.
+func heldBack(path, dir string) (waits []handover.Wait) {
+	root, err := beneath.Open(path)
 	if err != nil {
 		return nil // the project was there a moment ago
 	}
 	defer root.Close()
-	name := handover.Name(k.project.Path)
+	name := handover.Name(path)
 	for _, folder := range []string{
-		filepath.Join(k.dir, guard.Folder, name), filepath.Join(k.project.Path, ".git", guarded.HeldInGit, name),
+		filepath.Join(dir, guard.Folder, name), filepath.Join(path, ".git", guarded.HeldInGit, name),
 	} {
 		sessions, _ := os.ReadDir(folder) // or nothing is held there
 		for _, session := range sessions {
@@ -71,9 +64,9 @@ func heldBack(k kept) (waits []handover.Wait) {
 	return waits
 }
 
-// ChooseBranch settles what becomes of a branch that moved on both sides, and returns what still waits there.
-func ChooseBranch(c planning.Caller, o planning.Options, branch string, choice Choice) (GitPlace, error) {
-	request, _, err := settling(c, o)
+// Choose settles what becomes of a branch that moved on both sides, and returns what still waits there.
+func Choose(c planning.Caller, o planning.Options, branch string, choice Choice) (GitPlace, error) {
+	request, _, _, err := settling(c, o)
 	if err != nil {
 		return GitPlace{}, err
 	}
@@ -93,24 +86,25 @@ func unsettled(err error) error {
 	return diag.Wrap("hand over between your git folder and the agent's", err, "see `claudebox git`, and whether `git status` works")
 }
 
-// settling makes the request about the caller's project.
-func settling(c planning.Caller, o planning.Options) (made handover.Request, of kept, err error) {
-	found, dir, err := keptFor(c, o)
+// settling makes the request about the caller's project. It returns the project's path, too, and the folder that is kept
+// for it.
+func settling(c planning.Caller, o planning.Options) (made handover.Request, path, dir string, err error) {
+	found, dir, err := find(c, o)
 	if err != nil {
-		return made, of, err
+		return made, "", "", err
 	}
 	manifest, err := planning.ReadManifest(c.Manifest)
 	if err != nil {
-		return made, of, err
+		return made, "", "", err
 	}
 	if made, err = crossing.Request(manifest.Tools, found); err != nil {
-		return made, of, err
+		return made, "", "", err
 	}
 	made.Places = found.Places
 	for i := range made.Places {
 		made.Places[i].Folder = filepath.Join(dir, handover.Folder, handover.Name(made.Places[i].Outer))
 	}
-	return made, kept{found, dir}, nil
+	return made, found.Path, dir, nil
 }
 
 // HasWaiting reports whether commits, repositories or the like wait in an instance, by its folder.

@@ -1,4 +1,4 @@
-package session
+package kept
 
 import (
 	"path/filepath"
@@ -14,7 +14,7 @@ import (
 // CollectGarbage removes from the Nix store inside, of the project that the caller stands in, all paths that no root
 // refers to; the roots are the links in the project. It returns the last line that Nix printed.
 func CollectGarbage(c planning.Caller, o planning.Options) (said string, err error) {
-	found, instance, err := keptFor(c, o)
+	found, instance, err := find(c, o)
 	if err != nil {
 		return "", err
 	}

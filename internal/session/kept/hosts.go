@@ -1,4 +1,4 @@
-package session
+package kept
 
 import (
 	"claudebox/internal/agent/state"
@@ -26,7 +26,7 @@ func RefusedHosts(c planning.Caller, o planning.Options) (hosts []string, err er
 	if err != nil || len(hosts) > 0 {
 		return hosts, err
 	}
-	dir, err := InstanceDir(c, o)
+	dir, err := Folder(c, o)
 	if err != nil {
 		return nil, err
 	}

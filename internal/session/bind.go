@@ -15,6 +15,7 @@ import (
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/sandbox/seccomp"
 	"claudebox/internal/sandbox/view"
+	"claudebox/internal/session/agentstate"
 	"claudebox/internal/session/asking"
 	"claudebox/internal/session/brokering"
 	"claudebox/internal/session/folders"
@@ -22,6 +23,7 @@ import (
 	"claudebox/internal/session/guarded"
 	"claudebox/internal/session/homelinks"
 	"claudebox/internal/session/lending"
+	"claudebox/internal/session/limits"
 	"claudebox/internal/session/networking"
 	"claudebox/internal/session/nixuse"
 	"claudebox/internal/session/planning"
@@ -73,13 +75,18 @@ func look(c planning.Call, planned planning.Planned, home homelink.Found) (in in
 	if in.secrets, err = brokering.Find(secretsOf(in)); err != nil {
 		return in, err
 	}
-	in.Instance, err = lookAtState(in)
+	in.Instance, err = in.agentState().Look()
 	return in, err
 }
 
 // program is what decides on the program that runs inside.
 func (in inputs) program() program.Request {
 	return program.Request{Call: in.Call, Plan: in.Plan, Project: in.project, Policy: in.policy.Files}
+}
+
+// agentState is what decides on the agent's home.
+func (in inputs) agentState() agentstate.Request {
+	return agentstate.Request{Call: in.Call, Plan: in.Plan, Project: in.project, Secrets: in.secrets}
 }
 
 // kept says where claudebox keeps what belongs to the folders that the agent may change.
@@ -168,7 +175,7 @@ func gather(in inputs, k *planning.Keeper, port int) (p parts, err error) {
 		return p, err
 	}
 	var links []lending.Link
-	if p.home, links, err = homeOf(in); err != nil {
+	if p.home, links, err = in.agentState().Mounts(in.Instance, in.lending()); err != nil {
 		return p, err
 	}
 	if in.inside, err = viewOf(in, p); err != nil {
@@ -185,11 +192,11 @@ func gather(in inputs, k *planning.Keeper, port int) (p parts, err error) {
 		return p, err
 	}
 	var said launch.Part
-	if p.instance, said, err = furnish(in); err != nil {
+	if p.instance, said, err = in.agentState().Furnish(in.Instance, in.inside); err != nil {
 		return p, err
 	}
 	p.home.Add(said)
-	p.limits, p.limited = limitsOf(in)
+	p.limits, p.limited = limits.Of(in.Plan.Limits, in.Facts.Env)
 	var overrides map[string]launch.Override
 	p.remarks, overrides = remarksOf(in)
 	p.brokered, err = in.secrets.Part(in.Instance.Login, overrides, port)

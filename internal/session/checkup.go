@@ -208,7 +208,7 @@ func (c *Checkup) project(in *inputs) bool {
 		}
 	}
 	if in.Plan.State != "" {
-		in.Instance, err = lookAtState(*in)
+		in.Instance, err = in.agentState().Look()
 		detail := in.Instance.Dir
 		if len(in.Instance.Makes) > 0 {
 			detail += ", to be made or brought up to date"

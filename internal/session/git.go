@@ -8,7 +8,7 @@ import (
 func gitOf(in inputs) (gituse.Part, error) {
 	return gituse.Of(gituse.Request{
 		Plan: in.Plan, Facts: in.Facts, Project: in.project, User: in.Git, Inside: in.inside,
-		Instance: in.Instance.Dir, Sees: in.seesFile,
+		Instance: in.Instance.Dir, Sees: in.agentState().Sees(in.inside),
 		Lend: in.lending().Lend,
 	})
 }

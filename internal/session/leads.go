@@ -74,7 +74,7 @@ func cannotRun(in inputs) (made launch.Part) {
 	look := func(whose, file string, quiet bool) {
 		content, _ := smallfile.Read(file, fileLimit) // most have none
 		for _, of := range agenthome.Commands(content) {
-			reason := agenthome.Request{Runs: in.inside.Program, Sees: in.seesFile}.Missing(of.Line)
+			reason := agenthome.Request{Runs: in.inside.Program, Sees: in.agentState().Sees(in.inside)}.Missing(of.Line)
 			if reason != "" {
 				text := "the " + diag.Visible(of.Of) + " of " + whose + " cannot run: " + diag.Visible(reason)
 				made.Left = append(made.Left, diag.Left{Kind: of.Kind, Text: text, Quiet: quiet})

@@ -6,13 +6,11 @@ import (
 	"slices"
 	"strings"
 
-	"claudebox/internal/host"
-	"claudebox/internal/linux/beneath"
-	"claudebox/internal/network/dns"
 	"claudebox/internal/plan/resolve"
 	"claudebox/internal/profile"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/session/folders"
+	"claudebox/internal/session/networking"
 	"claudebox/internal/session/program"
 )
 
@@ -44,45 +42,13 @@ func remarksOf(in inputs) (made launch.Part, overrides map[string]launch.Overrid
 	if in.Plan.Network.Tier == profile.TierFull && !launch.ClosesAbstractSockets() {
 		made.Warn("this kernel cannot close abstract sockets: X11 and D-Bus of this machine are within reach")
 	}
-	noteNetwork(&made, in)
-	noteMoved(&made, in)
+	made.Add(networking.Missing(in.Plan.Network.Tier, in.Facts.Env, in.etc, in.Tools[resolve.ToolCacert],
+		in.secrets.Used),
+		in.agentState().Moved())
 	made.Note(in.Remarks...)
 	if in.Confirm(in.Folders) != in.Plan.Confirm {
 		made.Note("`confirm: never` does not count: an agent could have written the plan, or what it was made of")
 	}
 	made.Warn(program.UnseenWords(in.Options.Words, in.project.Path)...)
 	return made, overrides
-}
-
-// noteNetwork says what of this machine's network set-up is missing, and so inside.
-func noteNetwork(p *launch.Part, in inputs) {
-	if in.Plan.Network.Tier == profile.TierNone {
-		return
-	}
-	if len(dns.Named(in.etc.Resolv)) == 0 {
-		why := "it names no nameserver"
-		if in.etc.Resolv == nil {
-			why = "it is not there, or leads nowhere"
-		}
-		p.Warn("no name can be looked up inside, unless a resolver listens on 127.0.0.1: " + dns.ResolvConf + ": " +
-			why + "; start what writes it (`sudo systemctl start systemd-resolved`), or name a nameserver in it")
-	}
-	file := in.Facts.Env.Value(host.MoreVariable, "")
-	if file != "" && (in.etc.Authorities == nil || !in.secrets.Used) {
-		p.Warn(host.MoreVariable + " (" + file + ") does not count inside: SSL_CERT_FILE, set outside to a bundle " +
-			"with these certificates too, does")
-	}
-	for _, name := range host.BundleVariables {
-		switch file := in.Facts.Env.Value(name, ""); {
-		case file == "":
-			continue
-		case beneath.Real(file) != in.etc.Certificates:
-			p.Warn(name + " (" + file + ") names no certificate bundle that can be read, and does not count inside")
-		}
-		return
-	}
-	if in.etc.Certificates == in.Tools[resolve.ToolCacert] {
-		p.Note("this machine has no certificate bundle: inside is that of claudebox's nixpkgs; SSL_CERT_FILE=FILE, " +
-			"set outside, names one of your own")
-	}
 }

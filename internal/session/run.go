@@ -25,6 +25,7 @@ import (
 	"claudebox/internal/session/gituse"
 	"claudebox/internal/session/homelinks"
 	"claudebox/internal/session/lending"
+	"claudebox/internal/session/limits"
 	"claudebox/internal/session/live"
 	"claudebox/internal/session/logfile"
 	"claudebox/internal/session/networking"
@@ -242,7 +243,8 @@ func (r *running) hold() error {
 func (r *running) launch() error {
 	var faults bytes.Buffer
 	given, lent := modes.Note(r.Launch), lending.Given(r.Launch.Mounts, projectsOf(r.given))
-	r.runner.Launch, r.runner.Limit = r.Launch, r.setLimits
+	r.runner.Launch = r.Launch
+	r.runner.Limit = func(pids []int) error { return limits.Set(r.Launch.Plan.Limits, r.Facts.Env, pids) }
 	r.runner.Before, r.runner.Laid = r.begin, r.lookAgain
 	defer r.folders.Close() // a launch that fails has not ended
 	r.runner.Started = func(bwrap int) {

@@ -86,8 +86,8 @@ func unsettled(err error) error {
 	return diag.Wrap("hand over between your git folder and the agent's", err, "see `claudebox git`, and whether `git status` works")
 }
 
-// settling makes the request about the caller's project. It returns the project's path, too, and the folder that is kept
-// for it.
+// settling makes the request about the caller's project. It returns the project's path, too, and the folder that is
+// kept for it.
 func settling(c planning.Caller, o planning.Options) (made handover.Request, path, dir string, err error) {
 	found, dir, err := find(c, o)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package kept finds what is kept for the project that a caller stands in: its folder, the agent's git folders, branches.
-// It serves commands that are no launch.
+// Package kept finds what is kept for the project that a caller stands in: its folder, the agent's git folders, the
+// branches. It serves commands that are no launch.
 package kept
 
 import (

@@ -1,4 +1,4 @@
-package session
+package networking
 
 import (
 	"path/filepath"
@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"claudebox/internal/host"
-	"claudebox/internal/sandbox/launch"
 )
 
 // D27: a network set-up of this machine that is missing, and so inside, is said.
@@ -26,15 +25,11 @@ func TestWhatIsMissingOfTheNetworkIsSaid(t *testing.T) {
 		"nothing without a network":    {"", "/nix/store/own", "/absent", "none", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := inputs{}
-			in.Facts.Env = host.Environment{"SSL_CERT_FILE=" + tc.variable}
-			in.Plan.Network.Tier, in.Tools = tc.tier, map[string]string{"cacert": "/nix/store/own"}
-			in.etc.Certificates = tc.bundle
+			etc := host.Etc{Certificates: tc.bundle}
 			if tc.resolv != "" {
-				in.etc.Resolv = []byte(tc.resolv)
+				etc.Resolv = []byte(tc.resolv)
 			}
-			var made launch.Part
-			noteNetwork(&made, in)
+			made := Missing(tc.tier, host.Environment{"SSL_CERT_FILE=" + tc.variable}, etc, "/nix/store/own", false)
 			said := strings.Join(slices.Concat(made.Warnings, made.Notes), "\n")
 			if tc.says == "" && said != "" || !strings.Contains(said, tc.says) {
 				t.Errorf("it says %q; want %q", said, tc.says)

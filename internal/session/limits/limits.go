@@ -1,4 +1,5 @@
-package session
+// Package limits holds the limits of a profile: on the memory, the processor time and the processes of a sandbox.
+package limits
 
 import (
 	"context"
@@ -9,22 +10,22 @@ import (
 	"claudebox/internal/diag"
 	"claudebox/internal/host"
 	"claudebox/internal/linux/aside"
+	"claudebox/internal/plan"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/sandbox/scope"
 )
 
-// limitsOf warns of the limits in the profile that cannot be enforced here. limited reports whether systemd enforces
+// Of warns of the limits in the profile that cannot be enforced here. limited reports whether systemd enforces
 // those on memory and cpu; it is asked only if there are any. The limit on processes needs no systemd, if the kernel
 // counts the sandbox's processes apart.
-func limitsOf(in inputs) (made launch.Part, limited bool) {
-	limits := in.Plan.Limits
+func Of(limits plan.Limits, env host.Environment) (made launch.Part, limited bool) {
 	if limits.Memory <= 0 && limits.CPU <= 0 {
 		if limits.Tasks > 0 && !launch.CountsProcesses() {
 			made.Warn("limits: tasks does not hold: here the kernel does not count the sandbox's processes apart")
 		}
 		return made, false
 	}
-	err := askSystemd(in.Facts.Env, scope.Request{})
+	err := askSystemd(env, scope.Request{})
 	if err != nil {
 		made.Warn("limits: memory and cpu do not hold: " + err.Error())
 	}
@@ -40,11 +41,11 @@ func askSystemd(env host.Environment, r scope.Request) error {
 	return aside.AskHelper(ctx, scope.StageName, r, &struct{}{})
 }
 
-// setLimits puts the sandbox's processes into a scope of systemd.
-func (s *Session) setLimits(pids []int) error {
-	err := askSystemd(s.Facts.Env, scope.Request{
+// Set puts the sandbox's processes into a scope of systemd.
+func Set(limits plan.Limits, env host.Environment, pids []int) error {
+	err := askSystemd(env, scope.Request{
 		Name: "claudebox-" + strings.ToLower(rand.Text()[:12]) + ".scope",
-		PIDs: pids, Limits: scope.Limits(s.Launch.Plan.Limits),
+		PIDs: pids, Limits: scope.Limits(limits),
 	})
 	if err != nil {
 		const remedy = "see `systemctl --user status`, or leave memory and cpu out of the profile's limits"

@@ -1,0 +1,216 @@
+// Package agentstate finds the agent's home for a launch, what enters it of the user's own, and what does not.
+package agentstate
+
+import (
+	"cmp"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"claudebox/internal/agent/agenthome"
+	"claudebox/internal/agent/login"
+	"claudebox/internal/agent/state"
+	"claudebox/internal/diag"
+	"claudebox/internal/host"
+	"claudebox/internal/linux/beneath"
+	"claudebox/internal/linux/pathname"
+	"claudebox/internal/linux/smallfile"
+	"claudebox/internal/plan"
+	"claudebox/internal/profile"
+	"claudebox/internal/sandbox/ask"
+	"claudebox/internal/sandbox/launch"
+	"claudebox/internal/sandbox/view"
+	"claudebox/internal/secret/leak"
+	"claudebox/internal/session/brokering"
+	"claudebox/internal/session/guarded"
+	"claudebox/internal/session/lending"
+	"claudebox/internal/session/planning"
+	"claudebox/internal/session/program"
+	"claudebox/internal/workspace/project"
+)
+
+// apiKey is the variable that makes the agent use a key instead of the login.
+const apiKey = "ANTHROPIC_API_KEY"
+
+// Request says for which launch.
+type Request struct {
+	planning.Call
+	Plan    plan.Plan
+	Project project.Project
+	Secrets brokering.Secrets
+}
+
+// Look finds the instance of the project, and what is to be made of it, see [state.Look].
+func (r Request) Look() (state.Instance, error) {
+	p := r.Plan
+	req := state.Request{
+		Request: agenthome.Request{
+			Home: r.Folders.Home, UserHome: r.Facts.Home, Config: program.MovedConfig(r.Facts),
+			Trusted: slices.Compact([]string{r.Project.Path, r.Project.Dir}),
+			Status:  "claudebox " + p.Profile + " · " + p.Network.Tier, Servers: p.MCP,
+			Refusals: ask.Program + " --" + ask.Refusals,
+		},
+		Later: true, UID: r.Facts.UID, Kind: state.Kind(p.State), Root: r.Project.InstanceRoot,
+		Caches: plan.CacheFolders(),
+	}
+	for _, folder := range p.Agent.Home { // that is kept beside ~/.claude
+		req.Folders = append(req.Folders, plan.KeptFolder(folder))
+	}
+	if of, is := agenthome.Others[p.Agent.Name]; is {
+		req.Other, req.Theirs = p.Agent.Name, filepath.Join(r.Facts.Home, of.Folder)
+		if moved := r.Facts.Env.Value(of.Moved, ""); filepath.IsAbs(moved) {
+			req.Theirs = filepath.Clean(moved)
+		}
+	}
+	if slices.ContainsFunc(r.Project.Mounts, func(m project.Mount) bool { return guarded.IsDirenv(r.Project, m) }) {
+		req.Folders = append(req.Folders, guarded.DirenvFolder(r.Project))
+	}
+	if slices.ContainsFunc(p.Env, func(e plan.Env) bool { return e.Name == apiKey && e.From == plan.FromHost }) {
+		req.APIKey, _ = r.Facts.Env.Get(apiKey)
+	}
+	if p.Network.Tier == profile.TierNone {
+		req.APIKey = ""
+	}
+	if r.Secrets.Used {
+		req.APIKey = cmp.Or(r.Secrets.Placeholder(apiKey), req.APIKey)
+		if p.Agent.Name == "claude" {
+			req.AskTokens, req.Key = r.Secrets.AskTokens(r.Caller.Version), r.Secrets.Key()
+		}
+	}
+	found, err := state.Look(req)
+	for _, line := range found.Mended {
+		diag.Note(r.Caller.Stderr, line)
+	}
+	return found, err
+}
+
+// IsLogin reports whether a canonical path is that of the user's Claude login, or of the agent's inside, which has the
+// same.
+func IsLogin(facts host.Facts, found state.Instance, real string) bool {
+	home, err := beneath.Leads(filepath.Join(program.ConfigFolder(facts), login.FileName))
+	return found.ID != "" && real != "" && (real == found.Login.File || err == nil && real == home)
+}
+
+// Mounts mounts the folders and files that the agent's home leads to. It returns the links in them.
+func (r Request) Mounts(found state.Instance, host lending.Host) (made launch.Part, links []lending.Link, err error) {
+	for _, of := range found.Imports {
+		m := launch.Mount{
+			Kind: plan.ROBind, Source: of.Source, Destination: of.Destination, Open: true, Why: lending.WhyClaude,
+		}
+		if of.At == "" {
+			m.Why = "your ~/.agents"
+		} else if strings.HasPrefix(of.At, agenthome.Beside) {
+			m.Why = "your ~/" + agenthome.Others[r.Plan.Agent.Name].Folder
+		}
+		if of.Writable {
+			m.Kind, m.Why = plan.Bind, "your conversations"
+			made.Mount(m)
+			continue
+		}
+		made.Mount(m)
+		if of.File {
+			continue
+		}
+		lent, there, whole, err := host.Cover(of.Source, of.Destination)
+		if err == nil && !whole && !slices.Contains(r.Plan.Show, "**") {
+			err = diag.Errorf("look for secrets in "+of.Source,
+				"take away what you do not need, or say `show: [\"**\"]` in the profile",
+				"it has more than %d entries", project.LentLimit)
+		}
+		if err != nil {
+			return made, nil, err
+		}
+		made.Add(lent)
+		below, isBelow := strings.CutPrefix(of.Own, r.Facts.Home)
+		ours := isBelow && of.Source == beneath.Real(r.Facts.Home)+below
+		for _, rel := range there {
+			links = append(links, lending.Link{
+				Kind: of.Kind, At: filepath.Join(of.Source, rel), Inside: of.Destination + "/" + rel, Ours: ours,
+				Why: m.Why,
+			})
+		}
+	}
+	return made, links, nil
+}
+
+// Furnish looks at the files of the agent's home by what is inside, and says what of the user's does not enter.
+func (r Request) Furnish(found state.Instance, inside *view.View) (_ state.Instance, said launch.Part, err error) {
+	if found.ID == "" { // it could not be found, as `claudebox check` tells
+		return found, said, nil
+	}
+	err = found.Furnish(inside.Program, r.Sees(inside), r.Secrets.NotSent)
+	said.Note(found.Notes...)
+	said.Left = found.Left
+	if of := agenthome.Others[r.Plan.Agent.Name]; of.Login != "" {
+		_, outside := os.Stat(filepath.Join(r.Facts.Home, of.Login))
+		_, inside := os.Lstat(filepath.Join(found.Dir, plan.KeptFolder(of.Login)))
+		if outside == nil && inside != nil {
+			said.Leave("login", "your login of "+r.Plan.Agent.Name+" stays outside: log in inside, once for each "+
+				"project")
+		}
+	}
+	return found, said, err
+}
+
+// Sees is [view.View.File], by which the files that claudebox makes in the agent's home are there.
+func (r Request) Sees(inside *view.View) func(word string) string {
+	return func(word string) string {
+		name, _ := inside.Expand(word)
+		rel, _ := pathname.Cut(name, filepath.Join(r.Facts.Home, ".claude"))
+		if slices.ContainsFunc(agenthome.Files, func(f agenthome.File) bool { return f.Name == rel }) {
+			return ""
+		}
+		return inside.File(word)
+	}
+}
+
+// mostFiles bounds the search for secrets in the user's folders that enter: a person waits for it before being asked.
+const mostFiles = 2000
+
+// SecretsIn notes what looks like a secret in the user's own agents, commands, skills and the like, which the agent can
+// read. It takes some milliseconds, so only callers who show the launch to a person use it.
+func SecretsIn(imports []state.Import, mounts []launch.Mount) (notes []string) {
+	isCover := func(name string) bool {
+		return slices.ContainsFunc(mounts, func(m launch.Mount) bool {
+			return m.Source == name && m.Why == launch.WhyHidden
+		})
+	}
+	left := mostFiles
+	for _, in := range imports {
+		_ = filepath.WalkDir(in.Source, func(name string, d fs.DirEntry, err error) error {
+			switch {
+			case err != nil || !d.Type().IsRegular() || isCover(name):
+				return nil // what cannot be read by the user cannot be by the agent
+			case left == 0:
+				return fs.SkipAll
+			}
+			left--
+			if content, err := smallfile.Read(name, lending.MostBytes); err == nil {
+				if what := leak.Text(string(content)); what != "" {
+					notes = append(notes, diag.Name(name)+" enters, and holds what looks like "+what)
+				}
+			}
+			return nil
+		})
+	}
+	if left == 0 {
+		notes = append(notes,
+			fmt.Sprintf("of the folders of your ~/.claude, %d files were looked at for secrets, not all", mostFiles))
+	}
+	return notes
+}
+
+// Moved says where what was kept for a project is that was moved.
+func (r Request) Moved() (made launch.Part) {
+	if r.Plan.State != string(state.Project) {
+		return made
+	}
+	if id, from := state.Moved(r.Folders.Home, r.Project.InstanceRoot); id != "" {
+		made.Warn("nothing is kept for this project yet; if it was at " + diag.Name(from) + " before, " +
+			"`claudebox instance move " + id + "` brings its conversations along")
+	}
+	return made
+}

@@ -161,6 +161,7 @@ func wantLines(t *testing.T, r aftermath.Report, want ...string) {
 }
 
 func TestASessionThatChangesNothingSaysNothing(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.sh("git init -q; touch Makefile package.json main.go; git add .; git commit -qm x")
 	r := w.session("echo x >main.go; git commit -qam y; git switch -qc z; git switch -q -")
@@ -182,6 +183,7 @@ func TestASessionThatChangesNothingSaysNothing(t *testing.T) {
 
 // Promise: nothing planted for your tools, unsaid.
 func TestTheReportTellsWhatTheHostRuns(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.sh(`git init -q; mkdir -p .vscode apps/web; echo a >.envrc; echo a >package.json; echo a >Makefile; echo a >justfile; echo a >run.sh
 		echo a >.vscode/tasks.json; echo a >apps/web/package.json; echo a >conftest.py; mkdir -p node_modules/.bin; git add .; git commit -qm x`)
@@ -203,6 +205,7 @@ func TestTheReportTellsWhatTheHostRuns(t *testing.T) {
 // TestJJAndMercurialAreLedElsewhere: to a configuration that no report was ever
 // about.
 func TestJJAndMercurialAreLedElsewhere(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.sh("mkdir -p .jj/repo/store .hg a/.jj/repo b/.jj/repo; echo ../../../.git >.jj/repo/store/git_target; echo /x >b/.jj/repo/x")
 	wantLines(t, w.session("touch .jj/repo/lock .jj/lock .hg/lock; mkdir .jj/working_copy"))
@@ -212,6 +215,7 @@ func TestJJAndMercurialAreLedElsewhere(t *testing.T) {
 }
 
 func TestAFileWrittenAnewWithTheSameContentIsNotTold(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.sh("git init -q; echo a >Makefile; git add .; git commit -qm x; echo b >Makefile; git commit -qam y")
 	wantLines(t, w.session("git switch -q --detach HEAD~1; git switch -q -"))
@@ -220,6 +224,7 @@ func TestAFileWrittenAnewWithTheSameContentIsNotTold(t *testing.T) {
 
 // What is between the beginning and the sandbox may fail, or take its time.
 func TestASandboxThatNeverStartedIsLookedAfter(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.sh("echo a >Makefile")
 	s := w.prepare()
@@ -228,6 +233,7 @@ func TestASandboxThatNeverStartedIsLookedAfter(t *testing.T) {
 }
 
 func TestNamesInAReportDoNotOrderTheTerminalAbout(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	r := w.session("mkdir -p \"$(printf 'a\\033[2J\\nclaudebox: all is well')\"; touch \"$(printf 'a\\033[2J\\nclaudebox: all is well')/Makefile\"")
 	if text := r.Text(w.home, 0); strings.ContainsAny(text, "\x1b") || strings.Count(text, "\n") != 2 {
@@ -260,6 +266,7 @@ var anew = map[string]struct {
 // TestTheseAttacksAreReal keeps the table honest: without an end of the
 // session the host obeys.
 func TestTheseAttacksAreReal(t *testing.T) {
+	t.Parallel()
 	for name, a := range anew {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -274,6 +281,7 @@ func TestTheseAttacksAreReal(t *testing.T) {
 }
 
 func TestARepositoryThatTheAgentMakesAnew(t *testing.T) {
+	t.Parallel()
 	for name, a := range anew {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -295,6 +303,7 @@ func TestARepositoryThatTheAgentMakesAnew(t *testing.T) {
 
 // What keeps one repository from being looked at hides neither it nor the next.
 func TestARepositoryIsHiddenBehindClosedObjects(t *testing.T) {
+	t.Parallel()
 	for _, closed := range []string{"a/.git/objects", "a/.git/objects/info a/.git/objects a/.git", "b.git/objects"} {
 		w := newWorld(t)
 		t.Cleanup(func() { exec.Command("chmod", "-R", "u+rwX", w.home).Run() })
@@ -310,6 +319,7 @@ func TestARepositoryIsHiddenBehindClosedObjects(t *testing.T) {
 }
 
 func TestARepositoryOfAKilledSessionIsMadeHarmlessByTheNextLaunch(t *testing.T) {
+	t.Parallel()
 	for name, a := range anew {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -344,6 +354,7 @@ const (
 
 // What a session could not settle is told at each launch, with its project and how it ends. The session was not killed.
 func TestWhatCouldNotBeSettledIsToldUntilItIs(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.sh(stubbornBefore)
 	s := w.begin()
@@ -381,6 +392,7 @@ func TestWhatCouldNotBeSettledIsToldUntilItIs(t *testing.T) {
 // What one session's agent made is not the user's for a session that begins
 // while the other lives.
 func TestARepositoryMadeUnderTheEyesOfASecondSession(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	first := w.begin()
 	w.sh(`git init -q d; git -C d config core.fsmonitor "$EVIL"`)
@@ -396,6 +408,7 @@ func TestARepositoryMadeUnderTheEyesOfASecondSession(t *testing.T) {
 // TestARepositoryIsPutTogetherWhereToolsFill keeps in an earlier session what
 // is none yet, and is older than the next.
 func TestARepositoryIsPutTogetherWhereToolsFill(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.sh("git init -q; mkdir node_modules")
 	w.session(`git init -q x; git -C x config core.fsmonitor "$EVIL"; mkdir node_modules/s; mv x/.git node_modules/s/none; rm node_modules/s/none/HEAD`)
@@ -406,6 +419,7 @@ func TestARepositoryIsPutTogetherWhereToolsFill(t *testing.T) {
 }
 
 func TestLinksOfTheUsersInAGitFolderStay(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.sh("git init -q; git commit -qm x --allow-empty; mv .git/logs ../logs; ln -s ../../logs .git/logs")
 	time.Sleep(1100 * time.Millisecond)
@@ -413,6 +427,7 @@ func TestLinksOfTheUsersInAGitFolderStay(t *testing.T) {
 }
 
 func TestWhatToolsFillStaysAsItIs(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.sh(`git init -q; git init -q .venv/s; git -C .venv/s config alias.x '!true'; echo x >.venv/s/.git/hooks/pre-push; git init -q --bare target/b; git -C target/b config alias.x '!true'`)
 	before := w.sh("cat .venv/s/.git/config target/b/config; ls .venv/s/.git/hooks")
@@ -424,6 +439,7 @@ func TestWhatToolsFillStaysAsItIs(t *testing.T) {
 }
 
 func TestTheUsersOwnRepositoriesStayAsTheyAre(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.sh(`git init -q; git config alias.x '!true'; echo x >.git/hooks/pre-push; git commit -qm x --allow-empty
 		git init -q d; git -C d config alias.x '!true'; git init -q --bare b.git; git -C b.git config alias.x '!true'; git worktree add -q ../w`)
@@ -435,6 +451,7 @@ func TestTheUsersOwnRepositoriesStayAsTheyAre(t *testing.T) {
 }
 
 func TestABareRepositoryThatTheAgentChanges(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.sh("git init -q; git init -q --bare b; git -C b config core.bare false; git -C b config core.worktree .")
 	r := w.session(`git -C b config core.fsmonitor "$EVIL"`)
@@ -446,6 +463,7 @@ func TestABareRepositoryThatTheAgentChanges(t *testing.T) {
 // TestASecretWithANameOfAnyBytesIsTrackedByForce: what is remembered of it is
 // that name, and no other.
 func TestASecretWithANameOfAnyBytesIsTrackedByForce(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	const secret = "schl\xfcssel/.env"
 	w.sh("git init -q; mkdir schl\xfcssel; echo SECRET >" + secret)
@@ -460,6 +478,7 @@ func TestASecretWithANameOfAnyBytesIsTrackedByForce(t *testing.T) {
 
 // An agent puts the name of a secret that is not there into an index, and the user makes the file.
 func TestASecretIsMadeUnderANameThatAnIndexHas(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.sh("git init -q; git commit -q --allow-empty -m x")
 	w.session("git update-index --add --cacheinfo 100644,$(git hash-object -w /dev/null),prod.key; git commit -qm y")
@@ -495,6 +514,7 @@ var pushes = map[string][]string{
 }
 
 func TestAnIndexHoldsASecretAfterSeveralSessions(t *testing.T) {
+	t.Parallel()
 	for name, sessions := range pushes {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -513,6 +533,7 @@ func TestAnIndexHoldsASecretAfterSeveralSessions(t *testing.T) {
 
 // The agent makes files with names of secrets, and tracks them; later the user puts secrets there.
 func TestAFileThatTheAgentMadeBecomesASecret(t *testing.T) {
+	t.Parallel()
 	for name, agent := range map[string]string{
 		"empty ones":             "touch .env d/credentials.json; git add -f .env d",
 		"ones with something":    "echo x >.env; echo {} >d/credentials.json; git add -f .env d",
@@ -544,6 +565,7 @@ func TestAFileThatTheAgentMadeBecomesASecret(t *testing.T) {
 
 // A file that is too large to be compared with git's objects is hidden, whoever made it.
 func TestALargeFileThatTheAgentMadeBecomesASecret(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.sh("git init -q; git commit -qm x --allow-empty")
 	w.session("truncate -s 17M .env; git add -f .env")
@@ -555,6 +577,7 @@ func TestALargeFileThatTheAgentMadeBecomesASecret(t *testing.T) {
 
 // A repository made inside has a remote that leads to one of the user's, which no agent may read.
 func TestTheUsersFetchBringsARepositoryOfTheirs(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.sh("git init -q ../private; cd ../private; echo SECRET >x; git add x; git commit -qm x")
 	w.session("git init -q; git commit -qm x --allow-empty; git remote add origin " + w.home + "/private")
@@ -564,6 +587,7 @@ func TestTheUsersFetchBringsARepositoryOfTheirs(t *testing.T) {
 }
 
 func TestFoldersAreClosedInEachOther(t *testing.T) {
+	t.Parallel()
 	for _, top := range []string{".", "node_modules"} {
 		t.Run(top, func(t *testing.T) {
 			w := newWorld(t)
@@ -580,6 +604,7 @@ func TestFoldersAreClosedInEachOther(t *testing.T) {
 }
 
 func TestAFolderBecomesALinkToWhereNobodyLooksForSecrets(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.sh("git init -q; mkdir config conf2 plain")
 	r := w.session("mkdir -p target .git/lfs/c; mv config target/; ln -s target/config; rmdir conf2; ln -s .git/lfs/c conf2; ln -s plain p; ln -s plain/x x; ln -s target t")
@@ -588,6 +613,7 @@ func TestAFolderBecomesALinkToWhereNobodyLooksForSecrets(t *testing.T) {
 
 // A copy of a project has git folders of which nothing is remembered.
 func TestACoveredFileIsTrackedAndTheProjectIsCopied(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.sh("git init -q; git commit -qm x --allow-empty; echo SECRET >.env")
 	w.session("git update-index --add --cacheinfo 100644,$(git hash-object -w /dev/null),.env") // inside it is empty
@@ -599,6 +625,7 @@ func TestACoveredFileIsTrackedAndTheProjectIsCopied(t *testing.T) {
 
 // From a submodule git can name files whose paths from the project are longer than the kernel takes (PATH_MAX).
 func TestARepositoryAsDeepAsAPathIsLong(t *testing.T) {
+	t.Parallel()
 	home, err := os.MkdirTemp("/tmp", "")
 	must(t, err)
 	t.Cleanup(func() { os.RemoveAll(home) })
@@ -621,6 +648,7 @@ func TestARepositoryAsDeepAsAPathIsLong(t *testing.T) {
 
 // Nothing of the repository is changed when it is moved to where tools fill: what is old there counts as theirs.
 func TestARepositoryMadeTooDeepIsMovedToWhereToolsFill(t *testing.T) {
+	t.Parallel()
 	const deep = "/below/evil"
 	for name, tc := range map[string]struct{ moved, to, git string }{
 		"with its folder":    {deep, "node_modules/evil", "node_modules/evil"},
@@ -660,6 +688,7 @@ func TestARepositoryMadeTooDeepIsMovedToWhereToolsFill(t *testing.T) {
 
 // The name stays a secret's while the file is away: git takes it out of a commit that the agent made meanwhile.
 func TestAnIndexGetsTheNameOfASecretThatWasAway(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"conf/.env", "prod.key"} {
 		w := newWorld(t)
 		make := "mkdir -p conf; echo SECRET >" + name
@@ -680,6 +709,7 @@ func TestAnIndexGetsTheNameOfASecretThatWasAway(t *testing.T) {
 
 // Where tools fill a folder, what lies deep in a repository is looked at, too.
 func TestARepositoryAmongTheObjectsOfAnEarlierOne(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.sh("git init -q; mkdir node_modules; git init -q node_modules/x; mkdir -p node_modules/x/.git/refs/heads/d")
 	time.Sleep(1100 * time.Millisecond) // what is a second older than a session counts as its own
@@ -689,6 +719,7 @@ func TestARepositoryAmongTheObjectsOfAnEarlierOne(t *testing.T) {
 }
 
 func TestTheRefsOfAnEarlierRepositoryAreMadeOne(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.sh("git init -q; mkdir node_modules; git init -q node_modules/x")
 	time.Sleep(1100 * time.Millisecond)
@@ -698,6 +729,7 @@ func TestTheRefsOfAnEarlierRepositoryAreMadeOne(t *testing.T) {
 }
 
 func TestGitWritesThroughALinkInAnEarlierRepositoryWhereToolsFill(t *testing.T) {
+	t.Parallel()
 	for name, agent := range map[string]string{
 		"a link":            "ln -sf $HOME/rc node_modules/x/.git/logs/HEAD",
 		"a link made early": "rm node_modules/x/.git/logs/HEAD; mv early node_modules/x/.git/logs/HEAD",
@@ -717,6 +749,7 @@ func TestGitWritesThroughALinkInAnEarlierRepositoryWhereToolsFill(t *testing.T) 
 // Git opens what is called HEAD in every folder that it comes to, and waits where
 // that is a pipe.
 func TestGitWaitsForAPipeWhereToolsFill(t *testing.T) {
+	t.Parallel()
 	for name, script := range map[string]string{
 		"in a repository":  "git init -q --bare node_modules/x; rm node_modules/x/HEAD; mkfifo node_modules/x/HEAD",
 		"and nothing else": "mkdir node_modules/x; mkfifo node_modules/x/HEAD",
@@ -736,6 +769,7 @@ func TestGitWaitsForAPipeWhereToolsFill(t *testing.T) {
 // A folder that can be listed, and not entered, shows names only: next time it is
 // made one again that can.
 func TestAFolderIsLeftToListOnly(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.sh("git init -q; mkdir conf; echo SECRET >conf/.env; echo ghp_0123456789abcdefghijklmnopqrstuvwxyz >conf/notes")
 	w.session(`mkdir d; git init -q d/x; git -C d/x config core.fsmonitor "$EVIL"; chmod 644 d conf`)
@@ -754,6 +788,7 @@ func TestAFolderIsLeftToListOnly(t *testing.T) {
 
 // What an agent makes and commits it may go on with.
 func TestTrackedHooksThatTheConfigurationNamesAreTold(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.sh("git init -q; mkdir h d; touch h/pre-commit; git add .; git commit -qm x; git config core.hooksPath h; git init -q n; mkdir n/.hooks; touch n/.hooks/x; git -C n add .; git -C n commit -qm x; git -C n config core.hooksPath .hooks")
 	wantLines(t, w.session("touch h/pre-commit; cp h/pre-commit x; mv x h/pre-commit"))
@@ -763,6 +798,7 @@ func TestTrackedHooksThatTheConfigurationNamesAreTold(t *testing.T) {
 }
 
 func TestANameThatTheProfileHidesIsTrackedBeforeItIsThere(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.hide = []string{"deploy/*.yaml", "*.hidden"}
 	w.sh("git init -q; mkdir deploy; touch x; git add .; git commit -qm x")
@@ -775,6 +811,7 @@ func TestANameThatTheProfileHidesIsTrackedBeforeItIsThere(t *testing.T) {
 }
 
 func TestALinkToAHiddenFileIsTakenAway(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.sh("git init -q; mkdir d; echo SECRET >d/plain; ln -s d/plain .env; ln -s d/plain .env.local; ln -s d/plain .env.prod; ln -s d/plain harmless")
 	if p := w.open(); !slices.Equal(p.Hidden, []string{"d/plain"}) {
@@ -784,6 +821,7 @@ func TestALinkToAHiddenFileIsTakenAway(t *testing.T) {
 }
 
 func TestAHiddenFileIsTrackedByForceUnderAnotherFolder(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.sh("git init -q; mkdir -p a/b; echo SECRET >a/b/.env; mkdir a/x; git add a/x; git commit -qm x --allow-empty")
 	w.session("mv a c; git update-index --add --cacheinfo 100644,e69de29bb2d1d6434b8b29ae775ad8c2e48c5391,c/b/.env")
@@ -793,6 +831,7 @@ func TestAHiddenFileIsTrackedByForceUnderAnotherFolder(t *testing.T) {
 }
 
 func TestAFileMadeAndTrackedInsideIsNotHeldAgainstIt(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.sh("git init -q; git commit -qm x --allow-empty")
 	w.session("echo a >CLAUDE.md; mkdir testdata; echo a >testdata/server.key; git add .; git commit -qm y")
@@ -803,6 +842,7 @@ func TestAFileMadeAndTrackedInsideIsNotHeldAgainstIt(t *testing.T) {
 }
 
 func TestACheckoutMadeInsideIsOneLine(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.sh("git init -q; touch Makefile package.json flake.nix; git add .; git commit -qm x")
 	r := w.session("git worktree add -q .claude/worktrees/x")
@@ -813,6 +853,7 @@ func TestACheckoutMadeInsideIsOneLine(t *testing.T) {
 }
 
 func TestALargeProjectIsWalkedByWhatTheLastSessionSaw(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	for n := range 300 {
 		w.write(fmt.Sprintf("p/%d/x", n), "")
@@ -837,6 +878,7 @@ func TestALargeProjectIsWalkedByWhatTheLastSessionSaw(t *testing.T) {
 // What was seen is written down anew only where it is not what stands there:
 // that takes longer than to look.
 func TestALargeProjectIsWrittenDownWhenItChanged(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	for n := range 300 {
 		w.write(fmt.Sprintf("p/%d/x", n), "")
@@ -911,6 +953,7 @@ func BenchmarkSession(b *testing.B) {
 // file is secret, and a link cannot be mounted over. The session need not end in
 // order for it.
 func TestAgentRemovesTheLinkToAHiddenFile(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.sh("mkdir deploy; echo x >deploy/prod; ln -s deploy/prod prod; ln -s prod .env; ln -s deploy d; ln -s d/test .env.test; echo x >deploy/test")
 	w.sh("git init -q --bare b; git -C b config http.extraHeader x; echo x >b/credentials")
@@ -946,6 +989,7 @@ func TestAgentRemovesTheLinkToAHiddenFile(t *testing.T) {
 // TestAKilledSessionLeavesLinksAmongTheConversations: the user's Claude Code
 // would write through them. Whether the project is there does not matter.
 func TestAKilledSessionLeavesLinksAmongTheConversations(t *testing.T) {
+	t.Parallel()
 	for _, script := range []string{"true", "mv ../p ../away"} {
 		w := newWorld(t)
 		w.sh("touch x; mkdir -p ../conversations/deep; echo x >../conversations/mine.jsonl; echo x >../rc")
@@ -966,6 +1010,7 @@ func TestAKilledSessionLeavesLinksAmongTheConversations(t *testing.T) {
 }
 
 func TestPipesOfASessionThatLivesAreLeftToIt(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.sh("git init -q .")
 	first, second := w.begin(), w.begin()
@@ -1013,6 +1058,7 @@ func TestNoNameReadsLikeARemedy(t *testing.T) {
 
 // R15: a .env that the agent made was not told, nor were some 240 names that some tool obeys.
 func TestNewSettingsAtTheRootAreToldInOneLine(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.sh("git init -q; echo x >.old; echo x >old.config.js")
 	make := `echo y >.old; echo y >old.config.js; mkdir sub .dir; for f in .env .env.local .foorc vite.config.ts compose.override.yml Config.xml \
@@ -1050,6 +1096,7 @@ func TestNewSettingsAtTheRootAreToldInOneLine(t *testing.T) {
 
 // D3: pipes that were there before were renamed, if they had been written to meanwhile, or made a moment before.
 func TestPipesOfTheUsersStayAndThoseOfTheSessionGo(t *testing.T) {
+	t.Parallel()
 	for _, killed := range []bool{false, true} {
 		w := newWorld(t)
 		w.sh("mkdir -p sub node_modules/x; mkfifo pipe sub/pipe node_modules/x/pipe")
@@ -1071,6 +1118,7 @@ func TestPipesOfTheUsersStayAndThoseOfTheSessionGo(t *testing.T) {
 
 // D3: what was made a moment before.
 func TestAPipeThatWasMadeJustBeforeStays(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.sh("mkfifo pipe; mkdir -p .git/objects .git/refs")
 	r := w.session("true")
@@ -1080,6 +1128,7 @@ func TestAPipeThatWasMadeJustBeforeStays(t *testing.T) {
 
 // N14: the mark of an overlay that a file is gone was taken for a pipe.
 func TestOnlyAPipeIsTakenForOne(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	must(t, os.Mkdir(w.path("p/work"), 0o700))
 	r := w.session(`mknod '#1aa1' c 0 0; mknod 'work/#1aa2' c 0 0`)
@@ -1089,6 +1138,7 @@ func TestOnlyAPipeIsTakenForOne(t *testing.T) {
 }
 
 func TestEditsOfTrackedFilesAreOrdinaryAndHiddenOnesAreNot(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.sh("git init -q .; touch Makefile package.json .envrc main.go other.go; git add .; git commit -qm x; touch justfile")
 	s := w.begin()

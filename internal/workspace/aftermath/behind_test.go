@@ -4,6 +4,7 @@ import "testing"
 
 // TestAFolderThatToolsLookForIsMadeAsALink: what tools run in it has other names where it really lies.
 func TestAFolderThatToolsLookForIsMadeAsALink(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.sh("mkdir -p .idea cfg; echo a >.idea/workspace.xml; ln -s cfg .cargo; ln -s cfg .husky")
 	r := w.session(`echo b >cfg/tasks.json; ln -s cfg .vscode; mkdir sub; ln -s ../cfg sub/.claude; rm -r .idea; ln -s cfg .idea
@@ -14,6 +15,7 @@ func TestAFolderThatToolsLookForIsMadeAsALink(t *testing.T) {
 
 // TestWhatALinkLeadsToIsChanged: the link itself stays as it was.
 func TestWhatALinkLeadsToIsChanged(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct{ user, agent, want string }{
 		"a new file in a folder":     {"mkdir cfg; ln -s cfg .vscode", "echo b >cfg/tasks.json", "changed .vscode"},
 		"a file in a folder":         {"mkdir cfg; echo a >cfg/x; ln -s cfg .vscode", "echo b >>cfg/x", "changed .vscode"},
@@ -39,6 +41,7 @@ func TestWhatALinkLeadsToIsChanged(t *testing.T) {
 
 // TestAnEnvironmentIsChangedInPlace: the folder of the file does not show it.
 func TestAnEnvironmentIsChangedInPlace(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.sh("mkdir -p .venv/bin venv/bin node_modules/.bin; for f in .venv/bin/activate venv/bin/python node_modules/.bin/x; do echo a >$f; done")
 	wantLines(t, w.session("touch .venv/x"))

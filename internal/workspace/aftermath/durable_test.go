@@ -12,6 +12,7 @@ import (
 
 // R13: records and memory were read like caches. What could not be read counted as nothing, and was removed.
 func TestARecordThatCannotBeReadStaysAndNothingStarts(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.begin().Kill()
 	files, err := filepath.Glob(w.path(".claudebox/sessions/*"))
@@ -33,6 +34,7 @@ func TestARecordThatCannotBeReadStaysAndNothingStarts(t *testing.T) {
 
 // A session of the claudebox before this one is looked after.
 func TestARecordOfTheFormBeforeIsRead(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	s := w.begin()
 	w.sh(`git init -q d; git -C d config core.fsmonitor "$EVIL"`)
@@ -46,6 +48,7 @@ func TestARecordOfTheFormBeforeIsRead(t *testing.T) {
 }
 
 func TestWhatWasHiddenIsNotForgottenBecauseItCannotBeRead(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.sh("git init -q; echo A=b >.env")
 	w.session("true")

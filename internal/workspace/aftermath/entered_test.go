@@ -59,6 +59,7 @@ func TestAFolderThatToolsFillIsTheUsersWork(t *testing.T) {
 
 // TestAFolderIsTakenOutOfTheIndex: what the user puts there later was looked for until then.
 func TestAFolderIsTakenOutOfTheIndex(t *testing.T) {
+	t.Parallel()
 	for _, agent := range []string{"git rm -rq --cached target; git commit -qm y", "rm .git/index", "git rm -rq target; git commit -qm y"} {
 		w := newWorld(t)
 		w.sh("git init -q; mkdir target; touch target/m; git add -f .; git commit -qm x")
@@ -73,6 +74,7 @@ func TestAFolderIsTakenOutOfTheIndex(t *testing.T) {
 
 // TestALargeProjectWhoseFilledFolderIsTracked: what the last session saw does not say that of an index since.
 func TestALargeProjectWhoseFilledFolderIsTracked(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.sh("git init -q; for d in $(seq 250); do mkdir $d; done; mkdir target; touch target/x x; git add x; git commit -qm x")
 	time.Sleep(50 * time.Millisecond)

@@ -14,6 +14,7 @@ import (
 // TestASecretThatGitIgnoredNoMoreIsTold: what was hidden would be in the user's next commit. What the
 // real git would add is always told, and what agents do every day never.
 func TestASecretThatGitIgnoredNoMoreIsTold(t *testing.T) {
+	t.Parallel()
 	const first = "git init -q; printf '# mine\\n.env\\n*.log\\n' >.gitignore; mkdir -p a/b; echo KEY=hunter2hunter2 >.env; cp .env a/b; git add .gitignore; git commit -qm x\n"
 	for name, tc := range map[string]struct{ user, agent, want string }{
 		"a line is taken out":              {"", "sed -i /env/d .gitignore", ".gitignore"},
@@ -76,6 +77,7 @@ func TestASecretThatGitIgnoredNoMoreIsTold(t *testing.T) {
 
 // TestWhatGitIgnoresByFilesElsewhere: a linked worktree's project, and rules that lie behind a link or a setting.
 func TestWhatGitIgnoresByFilesElsewhere(t *testing.T) {
+	t.Parallel()
 	const linked = "git init -q ../m; git -C ../m commit -qm x --allow-empty; git -C ../m worktree add -q ../p; "
 	for name, tc := range map[string]struct{ user, agent, want string }{
 		"a linked worktree's own": {linked + "echo .env >.gitignore; touch .env", "rm .gitignore", ".gitignore"},

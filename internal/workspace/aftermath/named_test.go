@@ -22,6 +22,7 @@ const repository = `git init -q; git commit -qm x --allow-empty
 // TestARepositorysConfigurationNamesAPathInAnotherCheckout: the agent makes a checkout that has the configuration of
 // the user's repository, and in it what that names.
 func TestARepositorysConfigurationNamesAPathInAnotherCheckout(t *testing.T) {
+	t.Parallel()
 	const e = `e() { mkdir -p $(dirname $1); printf "#!/bin/sh\n$EVIL\n" >$1; chmod +x $1; }; `
 	for name, tc := range map[string]struct{ user, agent, host, told string }{
 		"by a .git file":              {"good gh/x; git config core.hooksPath gh", e + `e d/gh/post-checkout; echo "gitdir: ../.git" >d/.git`, "git -C d checkout -qb y", "taken out d/.git taken out d/gh"},
@@ -50,6 +51,7 @@ func TestARepositorysConfigurationNamesAPathInAnotherCheckout(t *testing.T) {
 // TestWhatGitRunsIsHeldOrTold: what the user's own configuration and hooks lead to cannot be changed inside; where it
 // is tracked, a change is told.
 func TestWhatGitRunsIsHeldOrTold(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct{ user, file string }{
 		"by a hook that is a link":       {"ln -s ../../FILE .git/hooks/pre-commit", "s/pc"},
 		"by a hook that is one to hold":  {"git config core.hooksPath gh; mkdir gh; ln -s ../FILE gh/pre-commit", "s/pc"},
@@ -87,6 +89,7 @@ func TestWhatGitRunsIsHeldOrTold(t *testing.T) {
 
 // TestHooksThatAreALinkAreHeld: what the link leads to cannot be changed inside, whatever the link looks like.
 func TestHooksThatAreALinkAreHeld(t *testing.T) {
+	t.Parallel()
 	for name, link := range map[string]string{"absolute": "$PWD/s", "through another one": "../l"} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -100,6 +103,7 @@ func TestHooksThatAreALinkAreHeld(t *testing.T) {
 
 // TestAFolderGivenBesideIsPartOfARepository: the configuration that names what is in it lies above.
 func TestAFolderGivenBesideIsPartOfARepository(t *testing.T) {
+	t.Parallel()
 	for name, where := range map[string]string{"a clone": "p", "a linked worktree": "w"} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -126,6 +130,7 @@ func TestAFolderGivenBesideIsPartOfARepository(t *testing.T) {
 // TestAConfigurationThatLiesElsewhereIsObeyed: git runs what it names in the folder that is given away, wherever the
 // configuration lies.
 func TestAConfigurationThatLiesElsewhereIsObeyed(t *testing.T) {
+	t.Parallel()
 	const fsm, worktree = "good tools/fsm; git config core.fsmonitor tools/fsm; ", "git worktree add -q ../w; good ../w/tools/fsm; "
 	for name, tc := range map[string]struct{ user, dir, file string }{
 		"a worktree beside":                {fsm + worktree, "w", "tools/fsm"},
@@ -166,6 +171,7 @@ func TestAConfigurationThatLiesElsewhereIsObeyed(t *testing.T) {
 // TestAGitFileLeadsElsewhereThanItDid: the file is what an earlier session left, and was harmless then. The folder that
 // it is in was moved, or what it names is exchanged for a link.
 func TestAGitFileLeadsElsewhereThanItDid(t *testing.T) {
+	t.Parallel()
 	const plant = `e() { mkdir -p $(dirname $1); printf "#!/bin/sh\n$EVIL\n" >$1; chmod +x $1; }; `
 	for name, tc := range map[string]struct{ first, second, tree string }{
 		"by a link":                  {"mkdir x; git init -q --bare y; echo 'gitdir: ../y' >x/.git", "rm -r y; ln -s .git y", "x"},
@@ -190,6 +196,7 @@ func TestAGitFileLeadsElsewhereThanItDid(t *testing.T) {
 
 // TestNoNameIsFreeForWhatIsTakenOut: the agent has made them all.
 func TestNoNameIsFreeForWhatIsTakenOut(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.sh("git init -q")
 	r := w.session(`git init -q n; git -C n config core.fsmonitor "$EVIL"; cd n/.git; mkdir claudebox-aside
@@ -201,6 +208,7 @@ func TestNoNameIsFreeForWhatIsTakenOut(t *testing.T) {
 
 // TestAFileInMemoryIsChangedWithoutATrace: on a tmpfs a file that is mapped is written to, and its times stay.
 func TestAFileInMemoryIsChangedWithoutATrace(t *testing.T) {
+	t.Parallel()
 	var fs unix.Statfs_t
 	if unix.Statfs("/dev/shm", &fs) != nil || fs.Type != unix.TMPFS_MAGIC {
 		t.Skip("NOT RUN: needs a tmpfs at /dev/shm")

@@ -17,6 +17,7 @@ import (
 // TestTheUsersEditorWritesThroughALink: what looks like a file of the project
 // is one of the user's own.
 func TestTheUsersEditorWritesThroughALink(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.sh("echo mine >$HOME/rc; mkdir d; ln -s $HOME/rc old; ln -s $HOME/none dangling")
 	time.Sleep(1100 * time.Millisecond) // what is a second older than a session counts as its own
@@ -42,6 +43,7 @@ func TestTheUsersEditorWritesThroughALink(t *testing.T) {
 
 // Promise: nothing planted for your tools, unsaid.
 func TestLinksThatTheAgentFloodsTheReportWithAreCounted(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	r := w.session("for n in $(seq 100); do ln -s $HOME/$n a$n; done; echo x >Makefile")
 	if len(r.Changes) != 22 || !strings.Contains(fmt.Sprint(r.Changes), "80 more links") || !strings.Contains(r.Text(w.home, 0), "Makefile") {
@@ -52,6 +54,7 @@ func TestLinksThatTheAgentFloodsTheReportWithAreCounted(t *testing.T) {
 // A submodule that is a link has no .git of its own to be renamed: no name there
 // is free, and the session would not end.
 func TestASubmoduleThatIsALink(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.sh("git init -q; git commit -qm x --allow-empty")
 	r := w.session(`git init -q b; git -C b commit -qm x --allow-empty; git -C b config core.fsmonitor "$EVIL"; ln -s b a; ln -s /nowhere/else c
@@ -63,6 +66,7 @@ func TestASubmoduleThatIsALink(t *testing.T) {
 
 // A repository that is harmless by now may be changed by a later session.
 func TestALinkToAnAgentsOwnFoldersGoes(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.sh("mkdir -p ../.claudebox/instances/x/cache/l; git init -q")
 	s := w.begin()
@@ -79,6 +83,7 @@ func TestALinkToAnAgentsOwnFoldersGoes(t *testing.T) {
 // of the user's own configuration from the top of the working tree, or from the
 // git folder where there is none.
 func TestTheUsersConfigurationNamesAPathInAnyRepository(t *testing.T) {
+	t.Parallel()
 	const evil = `e() { mkdir -p $(dirname $1); printf "#!/bin/sh\n$EVIL\n" >$1; chmod +x $1; }; `
 	const push = `e %[1]s/.githooks/pre-receive; e %[1]s/.githooks/reference-transaction`
 	for name, tc := range map[string]struct{ user, agent, host, gone string }{
@@ -117,6 +122,7 @@ func TestTheUsersConfigurationNamesAPathInAnyRepository(t *testing.T) {
 // TestTheUsersConfigurationRunsAScriptInAnyRepository: what an interpreter is to run is no program of PATH, nor what has
 // a file's name.
 func TestTheUsersConfigurationRunsAScriptInAnyRepository(t *testing.T) {
+	t.Parallel()
 	for command, gone := range map[string]string{
 		"sh conv.sh": "conv.sh", "sh -e conv": "conv", "exec python3 -u conv": "conv", "env sh conv": "conv", "xyz conv.awk": "conv.awk", ". conv": "conv",
 		"conv.sh": "", "less conv": "", "push conv": "", "sh -c conv": "", "conv -x": "",
@@ -141,6 +147,7 @@ func TestTheUsersConfigurationRunsAScriptInAnyRepository(t *testing.T) {
 // TestWhatAConfigurationNamesLiesBehindALink: a path that git obeys does not exist yet. The agent makes a folder above
 // it a link, so that nothing lies at the path itself that could be renamed.
 func TestWhatAConfigurationNamesLiesBehindALink(t *testing.T) {
+	t.Parallel()
 	const evil = `e() { mkdir -p $(dirname $1); printf "#!/bin/sh\n$EVIL\n" >$1; chmod +x $1; }; `
 	for name, tc := range map[string]struct{ user, agent, host, gone string }{
 		"a program of the repository": {"git config core.fsmonitor ./bin/fsm", "e b2/fsm; ln -s b2 bin", "git status", "bin"},
@@ -170,6 +177,7 @@ func TestWhatAConfigurationNamesLiesBehindALink(t *testing.T) {
 // TestARepositorysConfigurationNamesAPathInEachWorktree: git takes a relative
 // path from the top of the worktree where it runs.
 func TestARepositorysConfigurationNamesAPathInEachWorktree(t *testing.T) {
+	t.Parallel()
 	const good = `mkdir gh; echo true >gh/post-checkout; chmod +x gh/post-checkout; `
 	for name, tc := range map[string]struct {
 		user, file string
@@ -200,6 +208,7 @@ func TestARepositorysConfigurationNamesAPathInEachWorktree(t *testing.T) {
 // TestARepositoryAmongTheConversations is where Claude Code of the user works,
 // too, and perhaps below a repository of theirs.
 func TestARepositoryAmongTheConversations(t *testing.T) {
+	t.Parallel()
 	for _, killed := range []bool{false, true} {
 		w := newWorld(t)
 		w.sh("git init -q; mkdir $HOME/conversations")

@@ -13,6 +13,7 @@ import (
 // number in recordForm, or in reportForm: a later build reads what an earlier one left, and a
 // field in another place would be taken for another field.
 func TestAnotherFormHasAnotherNumber(t *testing.T) {
+	t.Parallel()
 	const file = "{Path string, Kind int, Stamp {Ino uint64, Size int64, Change int64, Sum uint64}, Rel string, Led bool}"
 	const before = "claudebox session 20\n" +
 		"{Noted {Began {Wall int64, Up int64}, " +
@@ -50,6 +51,7 @@ func wantForm(t *testing.T, got, want string) {
 
 // A failure is tried again, and told then: what was planned is not told beside it.
 func TestRepairsThatFailedAreNotToldAsDone(t *testing.T) {
+	t.Parallel()
 	var r Report
 	home := t.TempDir()
 	r.plan(home, moment{}, []git.Repair{{Rel: "x"}}, func(rel string) string { return rel })

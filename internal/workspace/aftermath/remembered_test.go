@@ -23,6 +23,7 @@ func (w world) covered(folder, file string) bool {
 
 // TestASecretThatWasCoveredIsUncovered: the next launch covers it whatever the session did to the folder.
 func TestASecretThatWasCoveredIsUncovered(t *testing.T) {
+	t.Parallel()
 	const token = "echo ghp_abcdefghijklmnopqrstuvwxyz0123456789 >"
 	const secret = "echo DB_PASSWORD=hunter2xyz9 >"
 	// index holds a name that is nothing of the file's content.
@@ -76,6 +77,7 @@ func TestASecretThatWasCoveredIsUncovered(t *testing.T) {
 
 // A secret is away for a session, which commits its name and an empty file. When it is back, it is what it was.
 func TestASecretThatWasAwayIsUncovered(t *testing.T) {
+	t.Parallel()
 	const token = "echo ghp_abcdefghijklmnopqrstuvwxyz0123456789 >"
 	const agent = "echo >notes.txt; git add -f notes.txt; git commit -qm notes; rm -f notes.txt"
 	for name, tc := range map[string]struct{ user, away, back string }{
@@ -108,6 +110,7 @@ func TestASecretThatWasAwayIsUncovered(t *testing.T) {
 
 // TestATrackedFileBehindALinkToAFolderIsTheAgents goes on with it: it is covered when the user has written to it.
 func TestATrackedFileBehindALinkToAFolderIsTheAgents(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.sh("git init -q; mkdir notes; ln -s notes secrets; echo a >notes/x.yml; git add .")
 	for _, step := range []struct {
@@ -124,6 +127,7 @@ func TestATrackedFileBehindALinkToAFolderIsTheAgents(t *testing.T) {
 
 // TestASessionEndsWhileTheNextOneAsks: what the first one's agent has made was seen before it was taken out.
 func TestASessionEndsWhileTheNextOneAsks(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	const plant = `c() { git config -f d/config "$@"; }; c core.fsmonitor "$EVIL"; c core.bare false; c core.worktree ..`
 	w.sh("git init -q; git init -q --bare d")
@@ -143,6 +147,7 @@ func TestASessionEndsWhileTheNextOneAsks(t *testing.T) {
 
 // A session commits a template with a secret's name, anywhere. The user checks it out and fills it.
 func TestAFileThatASessionMadeAwaitsTheUsersSecret(t *testing.T) {
+	t.Parallel()
 	const commit = "echo DB_PASSWORD= >.env; git add .env; git commit -qm template; "
 	for name, tc := range map[string]struct{ agent, user, folder string }{
 		"in place":               {commit, "true", "p"},
@@ -187,6 +192,7 @@ func TestAFileThatASessionMadeAwaitsTheUsersSecret(t *testing.T) {
 
 // The user's own repository tracks defaults, and the user puts secrets there that are not to be committed.
 func TestATrackedFileHoldsTheUsersSecret(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.sh("git init -q; mkdir d; echo DB_PASSWORD= >.env; echo x >plain; ln -s ../.env d/.env; ln -s ../plain d/id_rsa; git add .; git commit -qm x")
 	for _, file := range []string{".env", "plain"} {
@@ -212,6 +218,7 @@ func TestATrackedFileHoldsTheUsersSecret(t *testing.T) {
 
 // An index has the name of a secret for which there is no file yet: the user's commit would take it along.
 func TestANameInAnIndexAwaitsTheUsersSecret(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.sh("git init -q; git commit -qm x --allow-empty; echo '.env*' >.gitignore")
 	r := w.session("git update-index --add --cacheinfo 100644,$(git hash-object -w --stdin </dev/null),.env.production")

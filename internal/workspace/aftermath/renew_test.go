@@ -8,6 +8,7 @@ import (
 
 // An index that no session changed is not written to.
 func TestAnIndexThatNobodyChangedIsLeft(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.sh("git init -q; echo x >b; git add .; git commit -qm x")
 	was, err := os.Stat(w.path("p/.git/index"))
@@ -22,6 +23,7 @@ func TestAnIndexThatNobodyChangedIsLeft(t *testing.T) {
 
 // An agent commits another hook than the file that it leaves there: the next checkout writes it.
 func TestAnotherContentInTheIndexIsTold(t *testing.T) {
+	t.Parallel()
 	const elsewhere = `b=$(echo evil | git hash-object -w --stdin); git update-index --cacheinfo 100755,$b,`
 	for name, tc := range map[string]struct{ agent, want string }{
 		"of a hook":              {elsewhere + "gh/x; git commit -qm y", "staged gh/x"},

@@ -9,6 +9,7 @@ import (
 )
 
 func TestReportKeepsItsColumnsAtANarrowTerminal(t *testing.T) {
+	t.Parallel()
 	r := aftermath.Report{Changes: []aftermath.Change{
 		{Path: ".envrc", Change: aftermath.New, Means: "direnv runs it when you enter the folder, once you allow it"},
 		{Path: "Makefile", Change: aftermath.Changed, Means: "make runs it"},
@@ -26,6 +27,7 @@ func TestReportKeepsItsColumnsAtANarrowTerminal(t *testing.T) {
 }
 
 func TestOrdinaryEditsAreOneLineAndWhatMattersIsNeverCut(t *testing.T) {
+	t.Parallel()
 	var r aftermath.Report
 	for n := range 60 {
 		at := fmt.Sprintf("m%02d/", n)
@@ -47,6 +49,7 @@ func TestOrdinaryEditsAreOneLineAndWhatMattersIsNeverCut(t *testing.T) {
 
 // TestAFloodOfMakefilesHidesWhatRunsUnasked: a person is shown so many lines and no more.
 func TestAFloodOfMakefilesHidesWhatRunsUnasked(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	r := w.session(`for i in $(seq 100 145); do mkdir -p a/$i; echo x >a/$i/Makefile; done; mkdir -p z/.vscode z/.hg
 		echo x >z/.envrc; echo x >z/.vscode/tasks.json; echo x >z/.hg/hgrc; echo x >z/package.json`)
@@ -63,6 +66,7 @@ func TestAFloodOfMakefilesHidesWhatRunsUnasked(t *testing.T) {
 
 // TestAFloodOfOneKindHidesAnother: all of them run unasked.
 func TestAFloodOfOneKindHidesAnother(t *testing.T) {
+	t.Parallel()
 	var r aftermath.Report
 	for n := range 60 {
 		r.Changes = append(r.Changes, aftermath.Change{Path: fmt.Sprintf("a%02d/.envrc", n), Change: aftermath.New, Means: "direnv runs it"})
@@ -75,6 +79,7 @@ func TestAFloodOfOneKindHidesAnother(t *testing.T) {
 
 // TestAnEditIsCommittedInside: `git diff` alone shows nothing then.
 func TestAnEditIsCommittedInside(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.sh("git init -q; echo a >Makefile; git add .; git commit -qm x")
 	text := w.session("echo b >Makefile; git commit -qam y").Text(w.home, 0)
@@ -84,6 +89,7 @@ func TestAnEditIsCommittedInside(t *testing.T) {
 }
 
 func TestALongPathIsNoPageOfDanger(t *testing.T) {
+	t.Parallel()
 	r := aftermath.Report{Unfinished: true, Failures: []string{"look at " + strings.Repeat("a/", 4000) + "b"}}
 	got := r.Text("/home/u", 0)
 	if len(got) > 1000 || !strings.Contains(got, "do not run git there") || strings.Contains(got, "what it left") {

@@ -14,6 +14,7 @@ import (
 
 // TestReviewIsAFunctionOfValues compares two looks at a folder that is nowhere.
 func TestReviewIsAFunctionOfValues(t *testing.T) {
+	t.Parallel()
 	saw := func(files ...survey.File) seen {
 		return seen{Seen: project.Seen{Survey: &survey.Survey{Found: survey.Found{Files: files}}}}
 	}
@@ -45,6 +46,7 @@ func TestReviewIsAFunctionOfValues(t *testing.T) {
 
 // Each of what an agent made was compared with all that was told of before: 30,000 repositories took two minutes.
 func TestManyRepositoriesAreJudgedInTimeThatGrowsWithTheirNumber(t *testing.T) {
+	t.Parallel()
 	const many, patience = 60_000, 20 * time.Second
 	var after survey.Found
 	for n := range many {
@@ -65,6 +67,7 @@ func TestManyRepositoriesAreJudgedInTimeThatGrowsWithTheirNumber(t *testing.T) {
 
 // The next launch with --yes refused, and the report of the session that was why had been empty.
 func TestMoreEntriesThanALaunchLooksAtAreTold(t *testing.T) {
+	t.Parallel()
 	for entries, want := range map[int]string{200_000: "", 200_001: "has 200001 entries now"} {
 		now := project.Seen{Survey: survey.Of([]survey.Folder{{Rel: ".", Entries: entries}})}
 		r := Report{Beyond: now.Beyond()}

@@ -13,6 +13,7 @@ const hooked = `git init -q; mkdir .githooks; printf '#!/bin/sh\n' >.githooks/pr
 
 // TestWhatGitRunsIsChangedByASessionThatIsKilled: it is told as it is at an ordinary end.
 func TestWhatGitRunsIsChangedByASessionThatIsKilled(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct{ user, agent, want string }{
 		"a tracked hook":    {hooked, "echo x >>.githooks/pre-commit", "changed .githooks"},
 		"a hushed file":     {hooked, "git update-index --assume-unchanged a", "changed a"},
@@ -45,6 +46,7 @@ func TestWhatGitRunsIsChangedByASessionThatIsKilled(t *testing.T) {
 
 // TestAnOrdinaryEditHidesAHook: the one is told with what makes it ordinary, the other by its folder.
 func TestAnOrdinaryEditHidesAHook(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct{ user, agent, want string }{
 		"beside it":         {hooked, "echo x >>.githooks/pre-commit; echo b >>.githooks/Makefile", "changed .githooks, changed .githooks/Makefile"},
 		"and what is worse": {hooked, "echo x >>.githooks/pre-commit; echo b >>.githooks/.envrc", "changed .githooks, new .githooks/.envrc"},
@@ -63,6 +65,7 @@ func TestAnOrdinaryEditHidesAHook(t *testing.T) {
 
 // TestAFloodOfCheckoutsHidesAHook: each has another number in its text.
 func TestAFloodOfCheckoutsHidesAHook(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.sh(hooked)
 	text := w.session(`echo x >>.githooks/pre-commit
@@ -77,6 +80,7 @@ func TestAFloodOfCheckoutsHidesAHook(t *testing.T) {
 
 // TestAKilledSessionsFolderIsReplaced by one that the user made: it is judged where it is now, and the new one is not.
 func TestAKilledSessionsFolderIsReplaced(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		replace string
 		judged  bool
@@ -114,6 +118,7 @@ func TestAKilledSessionsFolderIsReplaced(t *testing.T) {
 
 // TestALinkLeadsToWhatTheHostRuns: a tool of the user's writes through it, as `git format-patch` does.
 func TestALinkLeadsToWhatTheHostRuns(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct{ agent, want string }{
 		"to a tracked hook":        {"ln -s .githooks/pre-commit 0001-Fix.patch", "new 0001-Fix.patch"},
 		"to the folder":            {"ln -s .githooks patches", "new patches"},

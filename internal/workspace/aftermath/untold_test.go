@@ -32,6 +32,7 @@ func (w world) untold() []aftermath.Report {
 
 // What is told must be what was found, whatever the names are.
 func TestWhatNobodyWasToldIsToldByALaterLaunch(t *testing.T) {
+	t.Parallel()
 	const script = `git init -q n; git -C n config core.fsmonitor x; echo a >"$(printf 'a\377')"; mkdir "$(printf 'd\377')"
 		echo a >"$(printf 'd\377/.envrc')"; echo b >Makefile`
 	for name, end := range map[string]func(w world, s *aftermath.Session) aftermath.Report{
@@ -83,6 +84,7 @@ func TestWhatNobodyWasToldIsToldByALaterLaunch(t *testing.T) {
 
 // What was repaired is not found again, nor what was compared; but that what is left of a .git is given up, too.
 func TestWhatWasRepairedBeforeAKillIsTold(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	s := w.begin()
 	w.sh("git init -q n; git -C n config core.fsmonitor x; echo a >.envrc; git init -q --bare conversations; " +
@@ -109,6 +111,7 @@ func TestWhatWasRepairedBeforeAKillIsTold(t *testing.T) {
 
 // A session is killed while the agent runs: nothing was compared. Another one, too, before anybody is told.
 func TestAKilledSessionsChangesAreTold(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.sh("git init -q; echo a >Makefile; echo a >package.json; git add .; git commit -qm x; echo a >mise.toml")
 	time.Sleep(1100 * time.Millisecond) // what changed in the second before a session may be the session's, see record.begun
@@ -132,6 +135,7 @@ func TestAKilledSessionsChangesAreTold(t *testing.T) {
 }
 
 func TestWhatWasComparedBeforeAKillIsTold(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	s := w.begin()
 	w.sh("echo a >.envrc")
@@ -146,6 +150,7 @@ func TestWhatWasComparedBeforeAKillIsTold(t *testing.T) {
 
 // A failure is told by the launch that tries again, as it is then; what changed is not known any more by then.
 func TestAReportWithFailuresIsToldBesideTheNextTry(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.sh(stubbornBefore)
 	s := w.begin()
@@ -169,6 +174,7 @@ func TestAReportWithFailuresIsToldBesideTheNextTry(t *testing.T) {
 
 // A launch and an end that have nothing to tell make no file.
 func TestWhatSaysNothingIsNotKept(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	s := w.begin()
 	s.End().Told(false)
@@ -185,6 +191,7 @@ func TestWhatSaysNothingIsNotKept(t *testing.T) {
 
 // Where no launch can tell, as without a standard error, the reports do not grow without end.
 func TestReportsThatNobodyIsToldAreBounded(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	for n := range 19 {
 		s := w.begin()
@@ -201,6 +208,7 @@ func TestReportsThatNobodyIsToldAreBounded(t *testing.T) {
 }
 
 func TestAReportThatIsNoneGoesAway(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.write(".claudebox/reports/empty", "")
 	w.write(".claudebox/reports/cut", "claudebox report 2\nabc")

@@ -19,6 +19,7 @@ import (
 // TestTheProjectsDiskIsNotThereAtTheNextLaunch: what the agent made would count
 // as the user's when it is mounted again.
 func TestTheProjectsDiskIsNotThereAtTheNextLaunch(t *testing.T) {
+	t.Parallel()
 	for name, unmount := range map[string]string{
 		"no folder":       "mkdir $HOME/d; mv $HOME/p $HOME/d/disk",
 		"an empty folder": "mkdir $HOME/d; mv $HOME/p $HOME/d/disk; mkdir $HOME/p",
@@ -48,6 +49,7 @@ func TestTheProjectsDiskIsNotThereAtTheNextLaunch(t *testing.T) {
 }
 
 func TestRecordsOfProjectsThatAreGoneAreBounded(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	day := 24 * time.Hour
 	for n := range 20 {
@@ -76,6 +78,7 @@ func TestRecordsOfProjectsThatAreGoneAreBounded(t *testing.T) {
 // TestThePowerIsCutDuringASession: without the record the agent's repositories
 // would count as the user's.
 func TestThePowerIsCutDuringASession(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	s := w.begin()
 	defer s.End()
@@ -107,6 +110,7 @@ func TestThePowerIsCutDuringASession(t *testing.T) {
 // TestALookLeavesNoLock while programs are being started, which have for some
 // milliseconds what was open when they were forked.
 func TestALookLeavesNoLock(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.write(".claudebox/sessions/dead", aftermath.RecordOf("/nonexistent", time.Now()))
 	var starters sync.WaitGroup
@@ -131,6 +135,7 @@ func TestALookLeavesNoLock(t *testing.T) {
 // TestTheClockIsSetBackDuringASession: what the agent made would be older than
 // the session.
 func TestTheClockIsSetBackDuringASession(t *testing.T) {
+	t.Parallel()
 	for _, killed := range []bool{false, true} {
 		t.Run(fmt.Sprintf("killed %t", killed), func(t *testing.T) {
 			w := newWorld(t)

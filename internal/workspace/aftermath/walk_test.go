@@ -222,6 +222,7 @@ func (w *walker) runs(folders []string, patience time.Duration) (dir, how, said 
 
 // TestTheWalkSeesGitHang keeps the walk honest, wherever git hangs.
 func TestTheWalkSeesGitHang(t *testing.T) {
+	t.Parallel()
 	for _, at := range []string{"p", "p/a", "p/n"} {
 		w := newWalker(t, rand.New(rand.NewPCG(1, 1)), false)
 		folders := []string{w.path("p"), w.path("p/a"), w.path("p/n")}

@@ -319,6 +319,21 @@ func TestARepositoryThatTheAgentMakesOnAFullDisk(t *testing.T) {
 	}
 }
 
+// What tools obey unasked is held back also where claudebox's folder is a disk of its own, as by impermanence.
+func TestANameIsHeldBackWhereClaudeboxsFolderIsADiskOfItsOwn(t *testing.T) {
+	w := newWorld(t)
+	w.repository(t)
+	w.write(t, ".claudebox/.keep", "")
+	script := `timeout 60 "$CLAUDEBOX_BIN" shell --yes -- bash -euc 'mkdir .idea; until readlink .idea; do sleep 0.1; done'; [ -d .idea ] && ls .git`
+	cmd := exec.Command("bwrap", "--die-with-parent", "--unshare-user", "--dev-bind", "/", "/",
+		"--size", "40000000", "--tmpfs", w.path(".claudebox"), "--chdir", w.project, "--", "bash", "-euc", script)
+	cmd.Env = append(w.environment(), "CLAUDEBOX_BIN="+os.Getenv("CLAUDEBOX_BIN"))
+	out, err := cmd.CombinedOutput()
+	if text := string(out); err != nil || strings.Contains(text, "is not held back") || strings.Contains(text, "claudebox-held\n") {
+		t.Errorf("%v: %s", err, text)
+	}
+}
+
 // Each kind of repository that an agent makes is whole outside, and the next session goes on in it.
 func TestRepositoriesOfEachKindThatTheAgentMakes(t *testing.T) {
 	for _, place := range []string{"beside claudebox's own folder", "on another file system"} {

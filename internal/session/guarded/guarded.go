@@ -135,7 +135,11 @@ func HidesFolder(m project.Mount) bool { return m.Mode == project.Hidden && m.Di
 func (p Places) Held(folder project.Project) string {
 	name := handover.Name(folder.Path)
 	inGit := filepath.Join(folder.Path, ".git")
-	apart := !guard.Together(filepath.Dir(p.Own), folder.Path)
+	beside := p.Own
+	if !lending.IsFolder(beside) {
+		beside = filepath.Dir(beside) // it is made there
+	}
+	apart := !guard.Together(beside, folder.Path)
 	if apart && lending.IsFolder(inGit) && guard.Together(inGit, folder.Path) {
 		return filepath.Join(inGit, HeldInGit, name)
 	}

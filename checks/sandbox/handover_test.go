@@ -445,3 +445,22 @@ func TestAFileOfGitsIsWrittenByItsNameInTheProject(t *testing.T) {
 		t.Error("it was written")
 	}
 }
+
+// A session that begins beside one whose agent makes and removes what is held back starts all the same.
+func TestASessionBeginsWhileAnotherOnesRepositoriesComeAndGo(t *testing.T) {
+	w := newWorld(t)
+	w.repository(t)
+	cmd := w.session(`touch begun; while [ ! -e stop ]; do git init -q d; git init -q e/f; rm -rf d e; done || :`)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	until(t, w.path("project/begun"))
+	const launches = 60
+	for n := range launches {
+		if got := run(t, w.session("true")); got.status != 0 {
+			t.Errorf("launch %d: %s", n, got.stderr)
+		}
+	}
+	w.write(t, "project/stop", "")
+	_ = cmd.Wait()
+}

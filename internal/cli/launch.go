@@ -16,7 +16,6 @@ import (
 	"claudebox/internal/profile/grant"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/session"
-	"claudebox/internal/session/brokering"
 	"claudebox/internal/session/planning"
 	"claudebox/internal/ui/audit"
 )
@@ -61,7 +60,7 @@ func runLaunch(sys System, o options, command []string) error {
 	var seen grant.Set
 	for tries := 0; ; {
 		approved, err := startSeen(sys, o, command, seen)
-		if errors.Is(err, brokering.ErrAgain) && tries < 3 { // as several that are the first ones here
+		if errors.Is(err, launch.ErrAgain) && tries < 3 { // other sessions work here, or begin
 			tries++
 			continue
 		}

@@ -39,7 +39,7 @@ func (l Launch) layList() (list []laid, err error) {
 			unix.Close(fd)
 		}
 		if err != nil {
-			return nil, &diag.Error{Op: "protect " + m.Destination, Err: noLinks(err), Remedy: openRemedy(err)}
+			return nil, &diag.Error{Op: "protect " + m.Destination, Err: moved(err), Remedy: openRemedy(err)}
 		}
 		list = append(list, one)
 	}

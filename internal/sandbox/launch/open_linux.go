@@ -47,7 +47,7 @@ func openOne(d Descriptor, way func(path string) (int, error)) (fd int, err erro
 		fd, err = memfd(d.Name, d.Data)
 	default:
 		if fd, err = way(d.Path); err != nil {
-			err = &diag.Error{Op: "open " + d.Path, Err: noLinks(err), Remedy: openRemedy(err)}
+			err = &diag.Error{Op: "open " + d.Path, Err: moved(err), Remedy: openRemedy(err)}
 		}
 	}
 	if err != nil {
@@ -70,7 +70,7 @@ func checkPoint(source int, above Place, way func(path string) (int, error)) err
 	fd, err := openBeneath(above, way)
 	if err != nil {
 		return &diag.Error{
-			Op: "check mount point " + above.Root + "/" + above.Path, Err: noLinks(err),
+			Op: "check mount point " + above.Root + "/" + above.Path, Err: moved(err),
 			Remedy: "make it, as the same kind of file as what is mounted there, or mount elsewhere",
 		}
 	}
@@ -101,9 +101,26 @@ func openBeneath(place Place, way func(path string) (int, error)) (int, error) {
 	return unix.Openat2(root, place.Path, &how)
 }
 
-func noLinks(err error) error {
-	if errors.Is(err, unix.ELOOP) || errors.Is(err, unix.EXDEV) {
-		return errors.New("a symbolic link is on the way, put there since the path was resolved")
+// ErrAgain is matched by the error of a launch of which nothing has run, and that the next try may not meet: another
+// session, or its agent, has just changed something.
+var ErrAgain = errors.New("something changed meanwhile")
+
+// Again marks an error so that [ErrAgain] matches it.
+func Again(err error) error { return again{err} }
+
+type again struct{ error }
+
+func (a again) Unwrap() error { return a.error }
+
+func (again) Is(target error) bool { return target == ErrAgain }
+
+// moved returns the error of a path that was there a moment ago.
+func moved(err error) error {
+	switch {
+	case errors.Is(err, unix.ELOOP), errors.Is(err, unix.EXDEV):
+		return Again(errors.New("a symbolic link is on the way, put there since the path was resolved"))
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ENOTDIR):
+		return Again(err)
 	}
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"runtime"
 	"slices"
@@ -162,6 +163,11 @@ var errSetUp = errors.New("bwrap stopped before the agent ran; its message is ab
 func (l Launch) explain(err error) error {
 	if !errors.Is(err, errSetUp) {
 		return err
+	}
+	for _, m := range l.Mounts {
+		if _, gone := os.Lstat(m.Source); m.Open && errors.Is(gone, fs.ErrNotExist) {
+			return Again(err)
+		}
 	}
 	b, asked := AskBwrap(l.Bwrap)
 	if asked == nil {

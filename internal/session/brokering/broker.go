@@ -16,6 +16,7 @@ import (
 	"claudebox/internal/linux/aside"
 	"claudebox/internal/network/helper"
 	"claudebox/internal/profile"
+	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/secret/broker"
 	"claudebox/internal/session/live"
 )
@@ -70,11 +71,11 @@ func (b *Broker) Settings() (network helper.Settings, err error) {
 	return network, err
 }
 
-// ErrAgain is returned if nothing has run, and the next try finds what another session has just made.
-var ErrAgain = errors.New("another session has just made the home of this project's agent")
+var errOtherHome = errors.New("another session has just made the home of this project's agent")
 
 // Start starts the broker's process, or gives the login to the broker in the network helper. It takes the
-// listener of [Secrets.Listen].
+// listener of [Secrets.Listen]. [launch.ErrAgain] matches its error if the next try finds what another session has
+// just made.
 func (b *Broker) Start(listener *os.File) (err error) {
 	const op = "keep your secrets outside"
 	if !b.part.used {
@@ -88,7 +89,7 @@ func (b *Broker) Start(listener *os.File) (err error) {
 	}
 	if b.inHelper != nil {
 		if now.Key != nil && !slices.Equal(now.Key, hello.Config.Key) {
-			return diag.Wrap(op, ErrAgain, "start again")
+			return diag.Wrap(op, launch.Again(errOtherHome), "start again")
 		}
 		if !now.Pending { // else it has to be renewed first
 			b.inHelper.SetLogin(now.Access, now.Scope)

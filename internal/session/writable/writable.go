@@ -15,6 +15,7 @@ import (
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/pathname"
 	"claudebox/internal/linux/within"
+	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/session/alarm"
 	"claudebox/internal/session/crossing"
 	"claudebox/internal/session/guarded"
@@ -156,7 +157,8 @@ func (f *Folders) LookAgain(bwrap int) error {
 		if err := watch.Begin(bwrap); errors.Is(err, within.ErrGone) {
 			return err
 		} else if err != nil {
-			return diag.Wrap("cover a file", err, "start again: another session, or a program of yours, works there")
+			return diag.Wrap("cover a file", launch.Again(err),
+				"start again: another session, or a program of yours, works there")
 		}
 	}
 	return nil

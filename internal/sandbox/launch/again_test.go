@@ -1,0 +1,32 @@
+package launch
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// What another session's agent replaces between looking and opening does not end a launch for good.
+func TestAPathThatWasReplacedMeanwhileIsWorthAnotherTry(t *testing.T) {
+	dir := t.TempDir()
+	link := filepath.Join(dir, "link")
+	file := filepath.Join(dir, "file")
+	if err := errors.Join(os.Symlink(dir, link), os.WriteFile(file, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{link + "/file", dir + "/gone", file + "/in"} {
+		if _, err := (Runner{}).open([]Descriptor{{Path: path}}); !errors.Is(err, ErrAgain) {
+			t.Errorf("%s: %v", path, err)
+		}
+		above := Place{Root: dir, Path: path[len(dir)+1:]}
+		if _, err := (Runner{}).open([]Descriptor{{Path: dir, Point: above}}); !errors.Is(err, ErrAgain) {
+			t.Errorf("mount point %s: %v", path, err)
+		}
+	}
+	if err := moved(unix.EACCES); errors.Is(err, ErrAgain) {
+		t.Error("what cannot be read is tried again")
+	}
+}

@@ -3,7 +3,6 @@ package agenthome
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -44,7 +43,7 @@ func makeAnswers(r Request, f From) Made {
 // inherit copies the user's account keys that o does not have yet.
 func inherit(o, host object.Object) (changed bool) {
 	for _, key := range accountKeys {
-		if value, ok := host[key]; ok && o[key] == nil {
+		if value, ok := host[key]; ok && o[key] == nil && SecretIn(key, value) == "" {
 			o[key], changed = value, true
 		}
 	}
@@ -162,71 +161,13 @@ func (r Request) server(o object.Object) (kept object.Object, secrets []string, 
 	if len(env) > 0 {
 		kept.Set("env", env)
 	}
-	if reason := SecretOf(kept); reason != "" {
-		return nil, nil, reason
+	if reason := SecretIn("", object.Encode(kept)); reason != "" {
+		return nil, nil, reason + "; ${NAME} in its place takes it from the environment"
 	}
 	if command != "" {
 		reason = cmp.Or(ask(r.Runs, command), r.unseen(object.As[[]string](o["args"])))
 	}
 	return kept, secrets, reason
-}
-
-// SecretOf says which part of an MCP server is probably a secret, besides its environment; empty: none is.
-func SecretOf(server object.Object) (reason string) {
-	for _, text := range server {
-		if what := leak.Text(string(text)); what != "" {
-			return "it holds what looks like " + what
-		}
-	}
-	if where := secretIn(server); where != "" {
-		return where + " is probably a secret; ${NAME} in its place takes it from the environment"
-	}
-	return ""
-}
-
-// secretIn names a word, a header or a part of the address of a server that is
-// probably a secret; empty: there is none.
-func secretIn(o object.Object) string {
-	for _, key := range []string{"headers", "http_headers"} { // the other is Codex's
-		headers := object.As[map[string]string](o[key])
-		for _, name := range slices.Sorted(maps.Keys(headers)) {
-			if isSecret(name, headers[name]) {
-				return "its header " + name
-			}
-		}
-	}
-	if i := secretWord(object.As[[]string](o["args"])); i > 0 {
-		return fmt.Sprintf("word %d of its command", i)
-	}
-	isBetween := func(r rune) bool { return strings.ContainsRune("/?&#", r) }
-	for _, part := range strings.FieldsFunc(object.As[string](o["url"]), isBetween) {
-		if name, value, ok := strings.Cut(part, "="); isSecret(name, value) || !ok && isSecret("", part) {
-			return "a part of its address"
-		}
-	}
-	return ""
-}
-
-// isSecret reports whether value, found under name, is probably a secret. One that names a variable or a file is not.
-func isSecret(name, value string) bool {
-	const shortest = 6
-	return len(value) >= shortest && !strings.HasPrefix(strings.TrimLeft(value, "~."), "/") &&
-		!strings.Contains(value, "$") && leak.Variable(strings.ReplaceAll(name, "-", "_"), value) != ""
-}
-
-// secretWord returns the position, counted from 1, of the first word that is probably a secret or is followed by the
-// secret that it names, as in "--token SECRET"; 0: there is none.
-func secretWord(words []string) int {
-	for i, word := range words {
-		name, value, ok := strings.Cut(word, "=")
-		if !ok && (strings.HasPrefix(word, "-") || strings.HasSuffix(word, ":")) && i+1 < len(words) {
-			value = words[i+1]
-		}
-		if isSecret(name, value) || isSecret("", word) {
-			return i + 1
-		}
-	}
-	return 0
 }
 
 // serve puts servers among those inside, and removes those of an earlier launch (before) that no longer enter.

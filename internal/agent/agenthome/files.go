@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"claudebox/internal/diag"
-	"claudebox/internal/secret/leak"
 )
 
 // Request says for whom and where files are made. All paths are absolute.
@@ -135,13 +134,9 @@ func historyFiles(r Request) []string {
 
 // copyFirst takes the user's file as it is; without one what is there stays.
 func copyFirst(_ Request, f From) Made {
-	return Made{Content: f.Sources[0], Notes: leakNotes("keybindings.json", f.Sources[0])}
-}
-
-// leakNotes returns a note if a file of the user that enters seems to hold a secret.
-func leakNotes(name string, content []byte) []string {
-	if what := leak.Text(string(content)); what != "" {
-		return []string{"your ~/.claude/" + name + " enters, and holds what looks like " + what}
+	content, left := withoutSecrets("keybindings.json", f.Sources[0])
+	if left != nil {
+		content = nil
 	}
-	return nil
+	return Made{Content: content, Left: left}
 }

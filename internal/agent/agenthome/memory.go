@@ -25,14 +25,17 @@ func makeMemory(_ Request, f From) Made {
 			break
 		}
 	}
-	return remember(host, "CLAUDE.md", f)
+	host, left := withoutSecrets("CLAUDE.md", host)
+	made := remember(host, "CLAUDE.md", f)
+	made.Left = left
+	return made
 }
 
 // remember takes the user's memory, called name. If only the file inside has changed since the last launch, that is
 // kept. If the user's has changed, too, text that was added at the end inside is added to it; after any other change
 // inside the user's is used, and the file inside is kept under another name.
 func remember(host []byte, name string, f From) Made {
-	made := Made{Content: host, Given: sign(host), Notes: leakNotes(name, host)}
+	made := Made{Content: host, Given: sign(host)}
 	if f.Old == nil || bytes.Equal(f.Old, host) {
 		return made
 	}

@@ -13,7 +13,6 @@ import (
 	"claudebox/internal/agent/object"
 	"claudebox/internal/agent/toml"
 	"claudebox/internal/diag"
-	"claudebox/internal/secret/leak"
 )
 
 // Other is an agent beside Claude Code: where its user's own set-up lies, and what becomes of each setting. One that no
@@ -142,7 +141,10 @@ func (of Other) made() []File {
 
 // makeMemory takes what the user always tells the agent, behind [pointer].
 func (of Other) makeMemory(_ Request, f From) Made {
-	return remember([]byte(pointer+"\n"+string(f.Sources[0])), of.memory, f)
+	theirs, left := withoutSecrets(of.memory, f.Sources[0])
+	made := remember([]byte(pointer+"\n"+string(theirs)), of.memory, f)
+	made.Left = left
+	return made
 }
 
 // makeSettings merges the user's settings that enter with those that were changed inside, as for Claude Code.
@@ -240,15 +242,16 @@ func (r Request) setting(of Other, name string, value json.RawMessage) (kept jso
 	case name == of.providers:
 		return r.providersOf(value)
 	case name == of.address:
-		return value, r.keyLeft("the key for "+name, "OPENAI_API_KEY", object.As[string](value))
-	case slices.Contains(of.files, name):
+		value, left = bareAddress("your setting "+name, value)
+		return value, append(left, r.keyLeft("the key for "+name, "OPENAI_API_KEY", object.As[string](value))...)
+	case slices.Contains(of.files, name) && SecretIn(name, value) == "":
 		return r.seen(name, value)
+	case slices.Contains(of.files, name):
+		reason = SecretIn(name, value)
 	case slices.Contains(of.runs, name):
 		reason = r.refuse(object.Object{"command": object.Encode(commandLine(value))})
 	case slices.Contains(of.enters, name):
-		if where := secretWithin(name[last+1:], value); where != "" {
-			reason = where + " is probably a secret"
-		}
+		reason = SecretIn(name[last+1:], value)
 	case slices.Contains(of.quiet, name), slices.Contains(of.quiet, name[:max(last, 0)]):
 		return nil, nil
 	case reason == "":
@@ -309,32 +312,6 @@ func (r Request) seen(name string, raw json.RawMessage) (kept json.RawMessage, l
 	return object.Encode(slices.DeleteFunc(list, func(file string) bool { return !fits(file) })), left
 }
 
-// secretWithin names the part of a value, found under name, that is probably a secret, or a file that is read for one;
-// empty: there is none.
-func secretWithin(name string, raw json.RawMessage) string {
-	for key, below := range object.Parse(raw) {
-		if strings.HasPrefix(name, "env_") {
-			key = name
-		}
-		if where := secretWithin(key, below); where != "" {
-			return where
-		}
-	}
-	for _, below := range object.As[[]json.RawMessage](raw) {
-		if where := secretWithin("", below); where != "" {
-			return where
-		}
-	}
-	text := object.As[string](raw)
-	if strings.HasPrefix(text, "{env:") || strings.HasPrefix(name, "env_") || strings.HasSuffix(name, "env_var") {
-		name = "" // what it names is a variable
-	}
-	if leak.Text(text) != "" || isSecret(name, text) || strings.Contains(text, "{file:") {
-		return cmp.Or(name, "a word of it")
-	}
-	return ""
-}
-
 // serversOf returns the MCP servers that enter as [Request.servers] does, also for the shape of OpenCode's.
 func (r Request) serversOf(raw json.RawMessage) (json.RawMessage, []diag.Left) {
 	all := object.Of(raw)
@@ -346,6 +323,7 @@ func (r Request) serversOf(raw json.RawMessage) (json.RawMessage, []diag.Left) {
 		}
 		if env := server["environment"]; env != nil {
 			server["env"] = env
+			delete(server, "environment")
 		}
 		all.Set(name, server)
 	}
@@ -371,12 +349,18 @@ func (r Request) providersOf(raw json.RawMessage) (json.RawMessage, []diag.Left)
 	kept := object.Of(raw)
 	for _, name := range slices.Sorted(maps.Keys(kept)) {
 		provider := object.Of(kept[name])
-		options, written := object.Of(provider["options"]), false
+		options, written, noAddress := object.Of(provider["options"]), false, false
 		key, _ := strings.CutPrefix(strings.TrimSuffix(object.As[string](options["apiKey"]), "}"), "{env:")
 		key = cmp.Or(object.As[string](provider["env_key"]), key, strings.ToUpper(name)+"_API_KEY")
+		what := "the key of your provider " + name
 		for _, table := range []object.Object{options, provider} {
 			for of, value := range table {
-				if of != "options" && (of == "auth" || secretWithin(of, value) != "") {
+				switch {
+				case slices.Contains([]string{"base_url", "baseURL", "api"}, of):
+					var said []diag.Left
+					table[of], said = bareAddress("your provider "+name, value)
+					left, noAddress = append(left, said...), noAddress || table[of] == nil
+				case of != "options" && (of == "auth" || SecretIn(of, value) != ""):
 					delete(table, of)
 					written = true
 				}
@@ -386,14 +370,31 @@ func (r Request) providersOf(raw json.RawMessage) (json.RawMessage, []diag.Left)
 			provider.Set("options", options)
 		}
 		kept.Set(name, provider)
-		what := "the key of your provider " + name
-		if written {
+		address := cmp.Or(object.As[string](provider["base_url"]), object.As[string](options["baseURL"]))
+		switch {
+		case noAddress: // without one another would be asked
+			delete(kept, name)
+		case written:
 			left = append(left, diag.Left{Kind: "key", Red: true, Text: what + " does not enter: it is written in " +
 				"the file, or a program says it; name a variable there that has it"})
-			continue
+		default:
+			left = append(left, r.keyLeft(what, key, address)...)
 		}
-		address := cmp.Or(object.As[string](provider["base_url"]), object.As[string](options["baseURL"]))
-		left = append(left, r.keyLeft(what, key, address)...)
 	}
 	return object.Encode(kept), left
+}
+
+// bareAddress returns an address of the user's without what is probably a secret in it, which it names.
+func bareAddress(of string, address json.RawMessage) (json.RawMessage, []diag.Left) {
+	if SecretIn("", address) == "" {
+		return address, nil
+	}
+	said := diag.Left{Kind: "key", Red: true, Text: "what is probably a secret in the address of " + of +
+		" stays outside: name a variable there that has it"}
+	address = object.Encode(bare(object.As[string](address)))
+	if SecretIn("", address) != "" {
+		address = nil
+		said.Text = "the address of " + of + " does not enter, and nothing is asked there: it is a secret itself"
+	}
+	return address, []diag.Left{said}
 }

@@ -2,8 +2,8 @@ package agenthome
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"path"
 	"slices"
@@ -11,7 +11,6 @@ import (
 
 	"claudebox/internal/agent/object"
 	"claudebox/internal/diag"
-	"claudebox/internal/secret/leak"
 )
 
 // What becomes of each setting of Claude Code in the user's settings.json. A test compares the four lists with the
@@ -101,7 +100,6 @@ func makeSettings(r Request, f From) Made {
 		made.Notes = []string{"your ~/.claude/settings.json is no JSON object: nothing of it enters"}
 		return made
 	}
-	made.Notes = append(made.Notes, leakNotes("settings.json", record)...)
 	return made
 }
 
@@ -110,10 +108,11 @@ const changedTwice = "you changed these settings, and so did somebody inside; yo
 // given returns the user's settings that enter, and those that are left out.
 func (r Request) given(host object.Object) (object.Object, []diag.Left) {
 	given := only(host, settingsKept)
-	maps.DeleteFunc(given, func(_ string, value json.RawMessage) bool { return leak.Text(string(value)) != "" })
+	maps.DeleteFunc(given, func(key string, value json.RawMessage) bool { return SecretIn(key, value) != "" })
 	left := dropped(host)
 	permissions := object.Parse(host["permissions"])
-	rules := only(permissions, permissionsKept)
+	rules, said := rulesOf(permissions)
+	left = append(left, said...)
 	folders, said := r.folders(permissions["additionalDirectories"])
 	left = append(left, said...)
 	if len(folders) > 0 {
@@ -143,6 +142,23 @@ func (r Request) given(host object.Object) (object.Object, []diag.Left) {
 		given["statusLine"] = line
 	}
 	return given, append(left, said...)
+}
+
+// rulesOf returns the user's rules that enter.
+func rulesOf(permissions object.Object) (rules object.Object, left []diag.Left) {
+	rules = only(permissions, permissionsKept)
+	for _, kind := range slices.Sorted(maps.Keys(rules)) {
+		kept := slices.DeleteFunc(object.As[[]json.RawMessage](rules[kind]), func(rule json.RawMessage) bool {
+			reason := SecretIn("", rule)
+			if reason != "" {
+				text := "a rule of your permissions." + kind + " does not enter: " + reason
+				left = append(left, diag.Left{Kind: "setting", Text: text})
+			}
+			return reason != ""
+		})
+		rules.Set(kind, kept)
+	}
+	return rules, left
 }
 
 // folders returns the user's additional directories that are inside.
@@ -252,8 +268,8 @@ func KnowsSetting(key string) bool {
 func dropped(host object.Object) (left []diag.Left) {
 	for _, key := range slices.Sorted(maps.Keys(host)) {
 		reason, missed := settingsLeft[key]
-		if what := leak.Text(string(host[key])); what != "" && slices.Contains(settingsKept, key) {
-			reason, missed = "it holds what looks like "+what, true
+		if secret := SecretIn(key, host[key]); secret != "" && slices.Contains(settingsKept, key) {
+			reason, missed = secret, true
 		}
 		switch text := "your setting " + key + " does not enter"; {
 		case missed:
@@ -277,8 +293,11 @@ func (r Request) hooks(raw json.RawMessage) (kept map[string][]object.Object, le
 	for _, event := range slices.Sorted(maps.Keys(events)) {
 		for _, matcher := range events[event] {
 			var fit []object.Object
+			around := maps.Clone(matcher)
+			delete(around, "hooks")
+			secret := SecretIn("", object.Encode(around))
 			for _, hook := range object.As[[]object.Object](matcher["hooks"]) {
-				if reason := r.refuse(hook); reason != "" {
+				if reason := cmp.Or(secret, r.refuse(hook)); reason != "" {
 					text := "your hook of " + event + " does not enter: " + reason
 					left = append(left, diag.Left{Kind: "hook", Text: text})
 					continue
@@ -318,16 +337,10 @@ func (r Request) statusLine(raw json.RawMessage) (line json.RawMessage, left []d
 
 // refuse says why a hook or a status line of the user does not enter; empty: it does.
 func (r Request) refuse(o object.Object) string {
-	for _, text := range o {
-		if what := leak.Text(string(text)); what != "" {
-			return "it holds what looks like " + what
-		}
+	if reason := SecretIn("", object.Encode(o)); reason != "" {
+		return reason + "; write $NAME there"
 	}
 	command := object.As[string](o["command"]) // none: a hook that runs no program
-	words := strings.FieldsFunc(command, func(r rune) bool { return strings.ContainsRune(" \t\n'\"", r) })
-	if i := secretWord(words); i > 0 {
-		return fmt.Sprintf("word %d of its command is probably a secret; write $NAME there", i)
-	}
 	return r.Missing(command)
 }
 

@@ -149,13 +149,13 @@ func TestMemoryWrittenInsideIsKept(t *testing.T) {
 // A token of no known shape stands in a server's words, headers and address as well.
 func TestAnMCPServersSecretIsNotOnlyInItsEnvironment(t *testing.T) {
 	for server, want := range map[string]string{
-		`{"type":"http","url":"https://x.example/mcp","headers":{"X-Api-Key":"hunter2horse9"}}`:                                  "its header X-Api-Key",
-		`{"type":"http","url":"https://x.example/mcp","headers":{"Authorization":"Bearer hunter2horse9"}}`:                       "its header Authorization",
+		`{"type":"http","url":"https://x.example/mcp","headers":{"X-Api-Key":"hunter2horse9"}}`:                                  "X-Api-Key is",
+		`{"type":"http","url":"https://x.example/mcp","headers":{"Authorization":"Bearer hunter2horse9"}}`:                       "Authorization is",
 		`{"type":"http","url":"https://x.example/mcp","headers":{"X-Api-Key":"${MY_KEY}","X-V":"1"}}`:                            "",
-		`{"type":"sse","url":"https://x.example/sse?api_key=hunter2horse9&v=1"}`:                                                 "a part of its address",
-		`{"type":"sse","url":"https://x.example/s/QZ4m1v9Kc7xT2bNn8wRs5AuY/mcp"}`:                                                "a part of its address",
-		`{"command":"npx","args":["-y","x","--api-key","hunter2horse9"]}`:                                                        "word 3 of its command",
-		`{"command":"npx","args":["--token=hunter2horse9"]}`:                                                                     "word 1 of its command",
+		`{"type":"sse","url":"https://x.example/sse?api_key=hunter2horse9&v=1"}`:                                                 "api_key is",
+		`{"type":"sse","url":"https://x.example/s/QZ4m1v9Kc7xT2bNn8wRs5AuY/mcp"}`:                                                "a part of an address is",
+		`{"command":"npx","args":["-y","x","--api-key","hunter2horse9"]}`:                                                        "--api-key is",
+		`{"command":"npx","args":["--token=hunter2horse9"]}`:                                                                     "--token is",
 		`{"command":"npx","args":["-y","@scope/server-name@latest","--key-file","~/.keys/x","--token","${T}","--port","30000"]}`: "",
 	} {
 		_, _, reason := Request{}.server(object.Parse([]byte(server)))

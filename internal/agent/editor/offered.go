@@ -80,7 +80,7 @@ func refusesServer(name string, value json.RawMessage, tell func(string)) bool {
 	for _, setting := range settings {
 		delete(server, setting)
 	}
-	reason := agenthome.SecretOf(server)
+	reason := agenthome.SecretIn("", object.Encode(server))
 	if reason != "" {
 		tell("the editor's MCP server " + diag.Name(name) + " does not enter: " + reason)
 	}

@@ -146,21 +146,25 @@ func TestMemoryIsTheUsersOwnOrAStandIn(t *testing.T) {
 	}
 }
 
-func TestASecretInTheUsersOwnFilesIsNoted(t *testing.T) {
+func TestASecretInTheUsersOwnFilesStaysOutside(t *testing.T) {
 	w := newWorld(t)
 	token := "ghp_kZ3vQ9xB7mT1wR5nL8pJ2hG6fD4sC0yAeUiO"
-	w.write(".claude/CLAUDE.md", "push with "+token+"\n")
+	w.write(".claude/CLAUDE.md", "be brief\npush with "+token+"\n")
 	w.write(".claude/settings.json", `{"outputStyle":"`+token+`"}`)
 	for range 2 { // the second launch reads none of it again
 		in := w.session(w.request())
 		notes := said(in)
-		for _, want := range []string{"CLAUDE.md enters, and holds what", "your setting outputStyle does not enter: it holds what"} {
+		for _, want := range []string{"of your CLAUDE.md the lines do not enter that hold what", "your setting outputStyle does not enter: it holds what"} {
 			if !strings.Contains(notes, want+" looks like a GitHub personal token") {
 				t.Errorf("notes %q lack %s", notes, want)
 			}
 		}
 		if strings.Contains(notes, token) {
 			t.Error("the token is in the notes")
+		}
+		memory := w.read(rel(w, in.Dir) + "/.claude/CLAUDE.md")
+		if memory != "be brief\n" {
+			t.Errorf("inside is %q", memory)
 		}
 	}
 }

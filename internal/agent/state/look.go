@@ -230,7 +230,7 @@ func (r Request) answersAs(asked map[string]string) bool {
 }
 
 // recordForm changes when files are made in another way, so that all are made anew.
-const recordForm = "claudebox instance 8\n"
+const recordForm = "claudebox instance 9\n"
 
 // hashInputs returns a hash of all that a file is made of: key, and the names and states (not contents) of sources.
 func hashInputs(key string, sources []string) string {

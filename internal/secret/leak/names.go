@@ -10,7 +10,8 @@ var secretParts = []string{
 
 // plainParts contain one of secretParts but do not make a name secret.
 var plainParts = []string{
-	"KEYBOARD", "KEYMAP", "KEYSERVER", "MONKEY", "TURKEY", "AUTHOR", "_PATH", "_PATTERN", "_PATCH", "TOKENIZER",
+	"KEYBOARD", "KEYBIND", "KEYMAP", "KEYSERVER", "MONKEY", "TURKEY",
+	"AUTHOR", "_PATH", "_PATTERN", "_PATCH", "TOKENIZER",
 }
 
 // authorization shortens a header's name, which is no author's.

@@ -131,13 +131,13 @@ func otherTools(in inputs) (made launch.Part) {
 
 // linksOut lists links of the project: those at its top, and what lies below folders of agents.
 func linksOut(top string) (links []string) {
-	const most = 2000 // entries that are looked at: a start waits for it
-	looked := 0
+
 	for _, folder := range []string{".", ".claude", ".agents"} {
+		looked := 0
 		_ = filepath.WalkDir(filepath.Join(top, folder), func(name string, d fs.DirEntry, err error) error {
 			looked++
 			switch {
-			case err != nil || looked == most:
+			case err != nil || looked == mostEntries:
 				return fs.SkipAll // what the user cannot read is not told
 			case d.Type()&fs.ModeSymlink != 0:
 				links = append(links, name)
@@ -180,3 +180,6 @@ func importsOut(top, home string, memory []string) (list []imported) {
 
 // fileLimit is the size of the largest memory file that is read, in bytes.
 const fileLimit = 1 << 20
+
+// mostEntries is how many entries of each folder are looked at for links: a start waits for it.
+const mostEntries = 2000

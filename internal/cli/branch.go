@@ -92,7 +92,7 @@ func listBranches(sys System, format string) (string, error) {
 	case err != nil:
 		return "", err
 	case format == "json":
-		return jsonText(append([]kept.KeptBranch{}, list...))
+		return jsonText(append([]kept.Branch{}, list...))
 	case len(list) == 0:
 		fmt.Fprintln(sys.Stderr, "No session works on a branch here: `claudebox --branch NAME` begins one.")
 		return "", nil
@@ -107,7 +107,7 @@ func listBranches(sys System, format string) (string, error) {
 	return table(rows), nil
 }
 
-func stateOf(k kept.KeptBranch) string {
+func stateOf(k kept.Branch) string {
 	switch {
 	case k.Running:
 		return "running"

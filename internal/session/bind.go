@@ -50,9 +50,9 @@ type inputs struct {
 // look finds the inputs of a launch by a plan. It changes nothing.
 func look(c planning.Call, planned planning.Planned, home homelink.Found) (in inputs, err error) {
 	in = inputs{
-		Host: folders.HostOf(c, planned, gituse.ReadConfig(c.Facts), home),
-		etc:  host.ReadEtc(c.Facts.Env), policy: agent.ReadPolicy(),
+		Host: folders.HostOf(c, planned), etc: host.ReadEtc(c.Facts.Env), policy: agent.ReadPolicy(),
 	}
+	in.Links = home
 	in.Facts.Env, in.settingsLeft = program.WithSettings(c.Facts, planned.Plan)
 	in.etc.Certificates = cmp.Or(in.etc.Certificates, in.Tools[resolve.ToolCacert])
 	if in.project, err = in.Host.Project(); err != nil {

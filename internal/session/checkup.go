@@ -17,12 +17,10 @@ import (
 	"claudebox/internal/sandbox/seccomp"
 	"claudebox/internal/secret/broker"
 	"claudebox/internal/session/folders"
-	"claudebox/internal/session/gituse"
 	"claudebox/internal/session/nixuse"
 	"claudebox/internal/session/planning"
 	"claudebox/internal/session/program"
 	"claudebox/internal/ui/doctor"
-	"claudebox/internal/workspace/homelink"
 )
 
 // Checkup is what is found out about a launch, part by part, so that one run finds the faults of all.
@@ -46,7 +44,7 @@ func Check(caller planning.Caller, o planning.Options) (c Checkup) {
 	k := &planning.Keeper{Call: asked}
 	defer k.Close()
 	planned := c.plan(planning.Planner{Call: asked, Keeper: k})
-	g := inputs{Host: folders.HostOf(asked, planned, gituse.ReadConfig(asked.Facts), homelink.Found{})}
+	g := inputs{Host: folders.HostOf(asked, planned)}
 	c.parts(g, k)
 	s := c.launch(caller, o)
 	found := doctor.Examine(machine(g))

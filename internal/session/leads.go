@@ -71,11 +71,11 @@ func leadsOut(in inputs) (made launch.Part) {
 // cannotRun says which hooks, status line and MCP servers of the project, and of the user's plugins, cannot run inside.
 // Their files are as they are: Claude Code tries to run these.
 func cannotRun(in inputs) (made launch.Part) {
+	asks := agenthome.Request{Runs: in.inside.Program, Sees: in.agentState().Sees(in.inside)}
 	look := func(whose, file string, quiet bool) {
 		content, _ := smallfile.Read(file, fileLimit) // most have none
 		for _, of := range agenthome.Commands(content) {
-			reason := agenthome.Request{Runs: in.inside.Program, Sees: in.agentState().Sees(in.inside)}.Missing(of.Line)
-			if reason != "" {
+			if reason := asks.Missing(of.Line); reason != "" {
 				text := "the " + diag.Visible(of.Of) + " of " + whose + " cannot run: " + diag.Visible(reason)
 				made.Left = append(made.Left, diag.Left{Kind: of.Kind, Text: text, Quiet: quiet})
 			}
@@ -131,7 +131,6 @@ func otherTools(in inputs) (made launch.Part) {
 
 // linksOut lists links of the project: those at its top, and what lies below folders of agents.
 func linksOut(top string) (links []string) {
-
 	for _, folder := range []string{".", ".claude", ".agents"} {
 		looked := 0
 		_ = filepath.WalkDir(filepath.Join(top, folder), func(name string, d fs.DirEntry, err error) error {

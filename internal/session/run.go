@@ -191,8 +191,7 @@ func (r *running) startBroker() error {
 // openNix opens the sandbox's own Nix store, if it has one.
 func (r *running) openNix() (err error) {
 	if r.parts.nix.Store != "" {
-		r.Launch, err = r.nix.Open(r.Launch, r.parts.nix.Store, r.keeper.Store(), r.Caller.Stderr,
-			r.alarm.Say)
+		r.Launch, err = r.nix.Open(r.Launch, r.parts.nix.Store, r.keeper.Store(), r.Caller.Stderr, r.alarm.Say)
 	}
 	return err
 }

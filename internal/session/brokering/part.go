@@ -64,7 +64,7 @@ func (b *Part) lead(s Secrets, port int) (err error) {
 	if config.Roots, err = s.roots(); err != nil {
 		return diag.Wrap("read the certificates of this host", err, "")
 	}
-	b.Bundle = slices.Concat(bytes.TrimRight(config.Roots, "\n"), []byte("\n"), config.Authority.Certificate)
+	b.Bundle = withMore(config.Roots, config.Authority.Certificate)
 	b.Mount(launch.Mount{
 		Kind: plan.File, Source: "authority", Destination: ownAuthority, Mode: "0444",
 		Data: slices.Concat(config.Authority.Certificate, s.Authorities), Why: brokerRule,
@@ -172,9 +172,14 @@ func (s Secrets) roots() (roots []byte, err error) {
 		roots, err = os.ReadFile(s.Certificates)
 	}
 	if len(s.Authorities) > 0 {
-		roots = slices.Concat(bytes.TrimRight(roots, "\n"), []byte("\n"), s.Authorities)
+		roots = withMore(roots, s.Authorities)
 	}
 	return roots, err
+}
+
+// withMore is a bundle of certificates with more of them.
+func withMore(bundle, more []byte) []byte {
+	return slices.Concat(bytes.TrimRight(bundle, "\n"), []byte("\n"), more)
 }
 
 // setProxy sets the variables by which programs find the broker's proxy.

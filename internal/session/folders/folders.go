@@ -35,9 +35,9 @@ type Host struct {
 	byLink []string       // see [placesByLink]
 }
 
-// HostOf is the host for a call and its plan.
-func HostOf(c planning.Call, of planning.Planned, git gituse.Config, links homelink.Found) Host {
-	return Host{Call: c, Planned: of, Git: git, Links: links, byLink: placesByLink(c)}
+// HostOf is the host for a call and its plan; the links of the home were not looked at.
+func HostOf(c planning.Call, of planning.Planned) Host {
+	return Host{Call: c, Planned: of, Git: gituse.ReadConfig(c.Facts), byLink: placesByLink(c)}
 }
 
 // Project opens the project. It returns an error if the project is too large to look at as a whole, and nobody is asked

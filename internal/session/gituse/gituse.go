@@ -70,7 +70,8 @@ func Of(r Request) (made Part, err error) {
 	made.noteSigning(r, identity)
 	named, settings := namedOf(r, identity)
 	made.Add(named)
-	made.noteRepository(r)
+	repository := repositorySettings(r.Project)
+	made.noteRepository(r, repository)
 	logsIn := func(e gitconfig.Entry) bool {
 		return e.Section == "credential" && e.Name == "helper" && e.Value != "" &&
 			slices.ContainsFunc(r.Project.Repo.Remotes, func(url string) bool {
@@ -81,7 +82,7 @@ func Of(r Request) (made Part, err error) {
 		made.Leave("git setting", "your credential helpers stay outside, and git logs in nowhere: "+
 			"`git: {hosts: {github.com: GH_TOKEN}}` in the profile logs in there, with the token in that variable")
 	}
-	own := usergit.Carry(identity, repositorySettings(r.Project),
+	own := usergit.Carry(identity, repository,
 		agenthome.Request{Runs: r.Inside.Program, Sees: r.Sees}.Missing)
 	made.LeaveAll("git setting", "set in your git configuration and not inside: ALL", own.Left)
 	for _, refused := range own.Refuses {
@@ -202,8 +203,7 @@ func namedOf(r Request, id usergit.Identity) (made launch.Part, settings []gitco
 
 // noteRepository says what the settings of the project's repositories name for git to obey that is not inside. Git
 // inside has these settings as they are.
-func (made *Part) noteRepository(r Request) {
-	entries := repositorySettings(r.Project)
+func (made *Part) noteRepository(r Request, entries []gitconfig.Entry) {
 	for _, of := range usergit.Named {
 		value := gitconfig.Last(entries, of.Key)
 		if !filepath.IsAbs(value) && !strings.HasPrefix(value, "~/") {

@@ -17,6 +17,7 @@ import (
 	"claudebox/internal/plan"
 	"claudebox/internal/profile"
 	"claudebox/internal/sandbox/launch"
+	"claudebox/internal/session/alarm"
 	"claudebox/internal/session/guarded"
 	"claudebox/internal/session/lending"
 	"claudebox/internal/session/planning"
@@ -165,7 +166,7 @@ func (l Later) Lines(folders []guarded.Folder) (lines []string) {
 		for _, folder := range folders {
 			leads := pathname.Below(link.Leads, folder.Path) ||
 				slices.ContainsFunc(link.Way, func(hop string) bool { return pathname.Below(hop, folder.Path) })
-			if leads && len(lines) < most {
+			if leads && len(lines) < alarm.Most {
 				lines = append(lines, fmt.Sprintf("%s leads to %s since this session began, where the agent could "+
 					"write: look at that before you use it", diag.Visible(link.Path), diag.Visible(link.Leads)))
 			}
@@ -173,6 +174,3 @@ func (l Later) Lines(folders []guarded.Folder) (lines []string) {
 	}
 	return lines
 }
-
-// most is how many such links are told.
-const most = 20

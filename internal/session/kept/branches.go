@@ -9,16 +9,14 @@ import (
 	"claudebox/internal/profile"
 	"claudebox/internal/session/crossing"
 	"claudebox/internal/session/folders"
-	"claudebox/internal/session/gituse"
 	"claudebox/internal/session/planning"
 	"claudebox/internal/workspace/branch"
 	"claudebox/internal/workspace/handover"
-	"claudebox/internal/workspace/homelink"
 	"claudebox/internal/workspace/project"
 )
 
-// KeptBranch is a branch whose checkout is kept.
-type KeptBranch = branch.Kept
+// Branch is a branch whose checkout is kept.
+type Branch = branch.Kept
 
 // Branches are the branches of the caller's repository that sessions work on.
 type Branches struct{ request branch.Request }
@@ -37,8 +35,7 @@ func FindBranches(c planning.Caller) (b Branches, err error) {
 	if err != nil {
 		return b, err
 	}
-	found, err := folders.HostOf(asked, planning.Planned{Plan: plan.Plan{Project: profile.ProjectGitRoot}},
-		gituse.ReadConfig(asked.Facts), homelink.Found{}).Project()
+	found, err := folders.HostOf(asked, planning.Planned{Plan: plan.Plan{Project: profile.ProjectGitRoot}}).Project()
 	if err != nil {
 		return b, err
 	}
@@ -65,7 +62,7 @@ func BranchNames(c planning.Caller) []string {
 
 // List lists the branches that are kept. What sessions that were killed have not handed over crosses first; lines says
 // of what.
-func (b Branches) List() (list []KeptBranch, lines []string, err error) {
+func (b Branches) List() (list []Branch, lines []string, err error) {
 	if list, err = branch.List(b.request); err != nil {
 		return nil, nil, err
 	}

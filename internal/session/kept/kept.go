@@ -9,10 +9,8 @@ import (
 	"claudebox/internal/diag"
 	"claudebox/internal/plan"
 	"claudebox/internal/session/folders"
-	"claudebox/internal/session/gituse"
 	"claudebox/internal/session/planning"
 	"claudebox/internal/workspace/handover"
-	"claudebox/internal/workspace/homelink"
 	"claudebox/internal/workspace/project"
 )
 
@@ -46,7 +44,7 @@ func find(c planning.Caller, o planning.Options) (found project.Project, dir str
 		return found, "", err
 	}
 	of := planning.Planned{Plan: plan.Plan{Project: string(prof.Project)}}
-	found, err = folders.HostOf(asked, of, gituse.ReadConfig(asked.Facts), homelink.Found{}).Project()
+	found, err = folders.HostOf(asked, of).Project()
 	if err != nil {
 		return found, "", err
 	}

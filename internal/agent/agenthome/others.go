@@ -244,10 +244,10 @@ func (r Request) setting(of Other, name string, value json.RawMessage) (kept jso
 	case name == of.address:
 		value, left = bareAddress("your setting "+name, value)
 		return value, append(left, r.keyLeft("the key for "+name, "OPENAI_API_KEY", object.As[string](value))...)
-	case slices.Contains(of.files, name) && SecretIn(name, value) == "":
-		return r.seen(name, value)
 	case slices.Contains(of.files, name):
-		reason = SecretIn(name, value)
+		if reason = SecretIn(name, value); reason == "" {
+			return r.seen(name, value)
+		}
 	case slices.Contains(of.runs, name):
 		reason = r.refuse(object.Object{"command": object.Encode(commandLine(value))})
 	case slices.Contains(of.enters, name):

@@ -268,8 +268,9 @@ func KnowsSetting(key string) bool {
 func dropped(host object.Object) (left []diag.Left) {
 	for _, key := range slices.Sorted(maps.Keys(host)) {
 		reason, missed := settingsLeft[key]
-		if secret := SecretIn(key, host[key]); secret != "" && slices.Contains(settingsKept, key) {
-			reason, missed = secret, true
+		if slices.Contains(settingsKept, key) {
+			reason = SecretIn(key, host[key])
+			missed = reason != ""
 		}
 		switch text := "your setting " + key + " does not enter"; {
 		case missed:

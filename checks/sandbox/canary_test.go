@@ -112,7 +112,7 @@ func TestHowASecretIsUsedIsSaid(t *testing.T) {
 	} {
 		w.env["GH_TOKEN"] = canary
 		profile = w.profile(t, tc[0])
-		said := strings.Join(strings.Fields(w.audit(t, "--profile", profile)), " ")
+		said := oneLine(w.audit(t, "--profile", profile))
 		if !strings.Contains(said, tc[1]) || strings.Contains(said, canary) {
 			t.Errorf("%s: the audit says\n%s", tc[0], said)
 		}

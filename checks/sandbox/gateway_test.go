@@ -125,11 +125,7 @@ func TestAWrappersGatewayCountsAsTheVariables(t *testing.T) {
 	}
 	w.script(t, "bin/claude", "#!/bin/bash\nexport ANTHROPIC_BASE_URL="+server.URL+"\nexport ANTHROPIC_AUTH_TOKEN='"+canary+"'\nexport GREETING=hello\nexec ~/.local/share/claude/claude \"$@\"\n")
 	plan := run(t, w.claudebox("plan", "--all")).stdout
-	for _, want := range []string{"ANTHROPIC_AUTH_TOKEN", "GREETING", "your wrapper", "your gateway"} {
-		if !strings.Contains(plan, want) {
-			t.Errorf("no %s in\n%s", want, plan)
-		}
-	}
+	wantContains(t, plan, "ANTHROPIC_AUTH_TOKEN", "GREETING", "your wrapper", "your gateway")
 	if strings.Contains(plan, canary) || strings.Contains(plan, "left out") {
 		t.Errorf("the plan shows the token, or leaves something out:\n%s", plan)
 	}

@@ -144,7 +144,7 @@ func TestAWorktreeThatWasInsideOnlyIsSaidToBeGone(t *testing.T) {
 	w := newWorld(t)
 	w.repository(t)
 	got := run(t, w.claudebox("shell", "--yes", "--", "bash", "-euc", `git worktree add -q ../x && echo lost >../x/file`))
-	said := strings.Join(strings.Fields(w.normal(got.stderr)), " ")
+	said := oneLine(w.normal(got.stderr))
 	if got.status != 0 || !strings.Contains(said, "its worktree HOME/x was inside only, and is gone") || !strings.Contains(said, "`worktrees`") {
 		t.Errorf("status %d, %s", got.status, got.stderr)
 	}
@@ -347,9 +347,9 @@ func TestWhatGitSettingsNameEntersOrIsNamed(t *testing.T) {
 	got := run(t, w.session(ask+"git config diff.orderFile || echo none"))
 	wantEqual(t, got.stdout, "Lovelace\nWhy:\nada@example.org\nfrom the template\n.git-blame-ignore-revs\nnone\n")
 	plan := succeed(t, w.claudebox("plan"))
-	_, remedy, _ := strings.Cut(strings.Join(strings.Fields(plan), " "), "git diff inside has another order: it is reached by a link: ")
+	_, remedy, _ := strings.Cut(oneLine(plan), "git diff inside has another order: it is reached by a link: ")
 	words := strings.Fields(remedy + " not named")[:2]
-	wantEqual(t, succeed(t, w.claudebox("shell", "--yes", "--no-report", words[0], words[1], "--", "sh", "-c", "cat $(git config diff.orderFile)")), "b*\na*\n")
+	wantEqual(t, w.inside(t, "cat $(git config diff.orderFile)", words[0], words[1]), "b*\na*\n")
 }
 
 // What the repository's own settings name, and a user's credential helpers, were missing without a word.
@@ -361,14 +361,14 @@ func TestWhatTheRepositorysSettingsNameIsNamed(t *testing.T) {
 	w.git(t, "project", "config", "core.hooksPath", w.path("hooks"))
 	const commit = "git commit -q --allow-empty -m x; git log -1 --format=%B"
 	got := run(t, w.session(commit))
-	said := strings.ReplaceAll(strings.Join(strings.Fields(got.stderr), " "), "claudebox: ", "")
+	said := strings.ReplaceAll(oneLine(got.stderr), "claudebox: ", "")
 	_, remedy, _ := strings.Cut(said, "core.hookspath of the repository: "+w.path("hooks")+" is not inside: ")
 	flag, file, _ := strings.Cut(remedy, " ")
 	file, _, _ = strings.Cut(file, ",")
 	if got.stdout != "x\n\n" || !strings.HasSuffix(said, "until then commits inside are made without its hooks") {
 		t.Fatalf("got %q, %s", got.stdout, said)
 	}
-	wantEqual(t, succeed(t, w.claudebox("shell", "--yes", "--no-report", flag, file, "--", "sh", "-c", commit)), "x\nChange-Id: I1\n\n")
+	wantEqual(t, w.inside(t, commit, flag, file), "x\nChange-Id: I1\n\n")
 	for _, remote := range []string{"git@mydomain.example:a/b.git", "https://mydomain.example/a/b.git"} {
 		w.git(t, "project", "config", "remote.origin.url", remote)
 		plan := succeed(t, w.claudebox("plan"))

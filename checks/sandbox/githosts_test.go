@@ -133,7 +133,7 @@ func TestAGrantWithoutItsTokenIsSaid(t *testing.T) {
 	s, _ := w.remote(t)
 	delete(w.env, "GIT_TOKEN")
 	got := run(t, w.claudebox("--dry-run", "--profile", w.profile(t, granted(s.Port, ""))))
-	if said := strings.Join(strings.Fields(got.stderr), " "); !strings.Contains(said, "git cannot log in to localhost:"+s.Port+": GIT_TOKEN is not set") {
+	if said := oneLine(got.stderr); !strings.Contains(said, "git cannot log in to localhost:"+s.Port+": GIT_TOKEN is not set") {
 		t.Errorf("not said:\n%s", got.stderr)
 	}
 }

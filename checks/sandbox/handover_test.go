@@ -151,11 +151,7 @@ func TestNothingThatToolsObeyUnaskedIsThereBeforeTheSessionEnds(t *testing.T) {
 					t.Errorf("%s is not there afterwards", file)
 				}
 			}
-			for _, want := range []string{".vscode/settings.json", ".tool-versions", ".envrc.local"} {
-				if !strings.Contains(told, want) {
-					t.Errorf("%s is not told:\n%s", want, told)
-				}
-			}
+			wantContains(t, told, ".vscode/settings.json", ".tool-versions", ".envrc.local")
 			if again := w.inside(t, "git status --porcelain"); !strings.Contains(again, ".vscode") {
 				t.Errorf("the next session's git passes over it:\n%s", again)
 			}
@@ -260,11 +256,7 @@ func TestARepositoryThatCannotBecomeTheUsers(t *testing.T) {
 		}
 	}
 	w.plain(t, `for d in broken borrows mid bare led node_modules/m; do git -C $d status; git -C $d commit -qm x --allow-empty; done >/dev/null 2>&1 || :; [ ! -e TAKEN ]; git -C mid log --format=%s | grep one`)
-	for _, want := range []string{"held back  borrows/.git", "held back  broken/.git", "taken out  bare/HEAD", "taken out  node_modules/m/.git/HEAD"} {
-		if !strings.Contains(got.stderr, want) {
-			t.Errorf("%s is not told\n%s", want, got.stderr)
-		}
-	}
+	wantContains(t, got.stderr, "held back  borrows/.git", "held back  broken/.git", "taken out  bare/HEAD", "taken out  node_modules/m/.git/HEAD")
 	if said := run(t, w.claudebox("git")); !strings.Contains(said.stdout, "broken: a repository that the agent made is held back") {
 		t.Errorf("claudebox git says %v", said)
 	}

@@ -271,13 +271,6 @@ func TestGarbageInsideIsCollectedByTheHost(t *testing.T) {
 	}
 }
 
-func wantContains(t *testing.T, got, want string) {
-	t.Helper()
-	if !strings.Contains(got, want) {
-		t.Errorf("%q is not in %q", want, got)
-	}
-}
-
 // Of a store of its own over a closure the sandbox writes what it adds, and
 // nothing of what it shows.
 func TestInAClosureNothingOfTheHostsIsWritten(t *testing.T) {

@@ -258,7 +258,7 @@ func TestAProjectThatWasMovedIsToldWhereItsHistoryIs(t *testing.T) {
 			}
 			w.project = at
 			got := run(t, w.claudebox("shell", "--dry-run", "--", "true"))
-			_, rest, said := strings.Cut(strings.Join(strings.Fields(got.stdout+got.stderr), " "), "`claudebox instance move ")
+			_, rest, said := strings.Cut(oneLine(got.stdout+got.stderr), "`claudebox instance move ")
 			if !said {
 				t.Fatalf("nothing is said: %+v", got)
 			}

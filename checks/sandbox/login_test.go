@@ -53,12 +53,8 @@ func TestTheLoginIsInTheAudit(t *testing.T) {
 	w := newWorld(t)
 	w.write(t, loginFile, lentLogin(1, time.Now().Add(time.Hour)))
 	got := run(t, w.claudebox("--dry-run"))
-	said := strings.Join(strings.Fields(got.stderr), " ")
-	for _, want := range []string{"secrets that stay outside", "your Claude login api.anthropic.com agent claude console.anthropic.com"} {
-		if !strings.Contains(said, want) {
-			t.Errorf("not said: %s\n%s", want, got.stderr)
-		}
-	}
+	said := oneLine(got.stderr)
+	wantContains(t, said, "secrets that stay outside", "your Claude login api.anthropic.com agent claude console.anthropic.com")
 	inside := w.inside(t, `cat ~/.claude/.credentials.json`)
 	if strings.Contains(inside, canary) || strings.Contains(inside, `"r1"`) || strings.Contains(inside, `"a1"`) || !strings.Contains(inside, "cbx") {
 		t.Errorf("inside is %s", inside)
@@ -95,6 +91,3 @@ func TestAPlaceholderIsTakenOutWhenItMayNotStay(t *testing.T) {
 		})
 	}
 }
-
-// oneLine is a text without its line breaks.
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

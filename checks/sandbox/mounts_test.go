@@ -160,7 +160,7 @@ func TestASecretInWhatIsImportedIsHiddenAndTold(t *testing.T) {
 	must(t, syscall.Mkfifo(w.path(".claude/skills/pipe"), 0o600))
 	text := succeed(t, w.claudebox("plan"))
 	want := ".claude/skills/deploy/SKILL.md looks secret and does not enter"
-	if flat := strings.Join(strings.Fields(text), " "); !strings.Contains(flat, want) || strings.Contains(text, token) || strings.Contains(flat, "plain.md looks") {
+	if flat := oneLine(text); !strings.Contains(flat, want) || strings.Contains(text, token) || strings.Contains(flat, "plain.md looks") {
 		t.Errorf("it lacks %q:\n%s", want, text)
 	}
 }
@@ -178,7 +178,7 @@ func TestASecretFileOfTheUsersSkillsOrPluginsIsNotInside(t *testing.T) {
 	if got := w.inside(t, look); strings.Contains(got, canary) || !strings.Contains(got, "deploy\n") || !strings.Contains(got, "https://h/x") {
 		t.Errorf("inside: %s", got)
 	}
-	text := strings.Join(strings.Fields(succeed(t, w.claudebox("plan"))), " ")
+	text := oneLine(succeed(t, w.claudebox("plan")))
 	if !strings.Contains(text, ".claude/skills/deploy/.env looks secret and does not enter") {
 		t.Error(text)
 	}

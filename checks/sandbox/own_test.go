@@ -111,14 +111,10 @@ func TestWhatIsNamedByWhatEntersEnters(t *testing.T) {
 		t.Error("the agent wrote to the user's file")
 	}
 	plan := run(t, w.claudebox(append([]string{"plan"}, flags...)...)).stdout
-	for _, want := range []string{
+	wantContains(t, oneLine(plan),
 		"the import @~/notes/far.md of your CLAUDE.md does not enter:", "the import @token.md of your CLAUDE.md does not enter: it holds",
 		"the import @.credentials.json of your CLAUDE.md does not enter: it is private", "your additional directory ~/other is not inside: --mount-rw ~/other",
-	} {
-		if !strings.Contains(strings.Join(strings.Fields(plan), " "), want) {
-			t.Errorf("the plan does not say %q:\n%s", want, plan)
-		}
-	}
+	)
 	// what is named no more goes
 	w.write(t, ".claude/CLAUDE.md", "plain\n")
 	wantEqual(t, w.inside(t, `cd ~/.claude; ls RTK.md docs/deep.md statusline.sh 2>/dev/null || true`), "statusline.sh\n")
@@ -144,11 +140,7 @@ func TestLinkedSkillsEnter(t *testing.T) {
 	got := w.inside(t, `cd ~/.claude; cat skills/stowed/SKILL.md skills/absolute/SKILL.md skills/alias/SKILL.md agents/a.md commands/c.md; cat skills/evil/* commands/planted.md 2>/dev/null || true`)
 	wantEqual(t, got, "stowed\nabsolute\nown\nan agent\na command\n")
 	plan := run(t, w.claudebox("plan")).stdout
-	for _, want := range []string{"left out: 1 command, 1 skill", "your skill evil does not enter: it is a link to", "your command planted.md does not enter"} {
-		if !strings.Contains(strings.Join(strings.Fields(plan), " "), want) {
-			t.Errorf("the plan does not say %q:\n%s", want, plan)
-		}
-	}
+	wantContains(t, oneLine(plan), "left out: 1 command, 1 skill", "your skill evil does not enter: it is a link to", "your command planted.md does not enter")
 	if list := findings(t, succeed(t, w.search())); len(list) > 0 {
 		t.Errorf("inside was found %q", list)
 	}
@@ -183,7 +175,7 @@ func TestACommandThatIsNotInsideSaysHowItWouldBe(t *testing.T) {
 		t.Errorf("the plan says %s", plan)
 	}
 	for word, want := range map[string]string{"/bin/bash": "yes:", "node": "`packages: [nodejs]`", "~/.claude/gone.sh": "sandbox: /mnt/gone.sh"} {
-		if got := run(t, w.claudebox("why", strings.ReplaceAll(word, "~", w.home))).stdout; !strings.Contains(strings.Join(strings.Fields(got), " "), want) {
+		if got := run(t, w.claudebox("why", strings.ReplaceAll(word, "~", w.home))).stdout; !strings.Contains(oneLine(got), want) {
 			t.Errorf("why %s: %s", word, got)
 		}
 	}
@@ -204,7 +196,7 @@ func TestOtherRepositoriesAreTheProject(t *testing.T) {
 	got := run(t, w.session("git status"))
 	wantRefused(t, got, "leads through a link")
 	_, remedy, _ := strings.Cut(got.stderr, "remedy: put a file in the link's place, by which git finds the folder as well: ")
-	remedy = strings.Join(strings.Fields(strings.ReplaceAll(remedy, "claudebox: ", "")), " ")
+	remedy = oneLine(strings.ReplaceAll(remedy, "claudebox: ", ""))
 	out, err := exec.Command("sh", "-ec", remedy).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", remedy, err, out)
@@ -234,21 +226,17 @@ func TestWhatTheProjectLeadsToIsNamed(t *testing.T) {
 	w.link(t, "../../shared", "work/repo/linked")
 	w.link(t, "docs/a.md", "work/repo/NOTES.md")
 	said := func(flags ...string) string {
-		return strings.Join(strings.Fields(succeed(t, w.claudebox(append([]string{"plan"}, flags...)...))), " ")
+		return oneLine(succeed(t, w.claudebox(append([]string{"plan"}, flags...)...)))
 	}
 	got := said()
-	for _, want := range []string{
-		"the project's linked leads out of it: ~/shared is not inside: --mount-ro " + w.path("shared") + ",",
-		"the project's .claude/rules/team leads out of it: ~/shared/rules is not inside: --mount-ro " + w.path("shared/rules") + ",",
-		"of a folder above the project: ~/work/CLAUDE.md is not inside: --mount-ro " + w.path("work/CLAUDE.md") + ",",
+	wantContains(t, got,
+		"the project's linked leads out of it: ~/shared is not inside: --mount-ro "+w.path("shared")+",",
+		"the project's .claude/rules/team leads out of it: ~/shared/rules is not inside: --mount-ro "+w.path("shared/rules")+",",
+		"of a folder above the project: ~/work/CLAUDE.md is not inside: --mount-ro "+w.path("work/CLAUDE.md")+",",
 		"the import @../../../shared/rules/style.md of the project's docs/a.md: ~/shared/rules/style.md is not inside: --mount-ro",
 		"the import @~/.claude/mine.md of the project's CLAUDE.local.md: ~/.claude/mine.md is not inside: it is private to your own Claude Code; imported by your own CLAUDE.md it enters",
 		"~/.ssh/id_x is not inside: it would show ~/.ssh",
-	} {
-		if !strings.Contains(got, want) {
-			t.Errorf("no %q in %s", want, got)
-		}
-	}
+	)
 	if strings.Contains(got, "NOTES.md leads") || strings.Contains(got, "there.md") {
 		t.Errorf("named in vain: %s", got)
 	}
@@ -259,7 +247,7 @@ func TestWhatTheProjectLeadsToIsNamed(t *testing.T) {
 	w.write(t, ".claude/CLAUDE.md", "@mine.md\n")
 	const ask = "cat ../CLAUDE.md .claude/rules/team/style.md linked/rules/style.md ~/.claude/mine.md"
 	flags := []string{"--mount-ro", w.path("work/CLAUDE.md"), "--mount-ro", w.path("shared")}
-	wantEqual(t, succeed(t, w.claudebox(append([]string{"shell", "--yes", "--no-report"}, append(flags, "--", "sh", "-c", ask)...)...)),
+	wantEqual(t, w.inside(t, ask, flags...),
 		"of all my projects\nstyle\nstyle\nmine\n")
 	if got := said(flags...); strings.Contains(got, "is not inside: --mount-ro") {
 		t.Errorf("still named: %s", got)
@@ -276,17 +264,13 @@ func TestCommandsOfTheProjectAndOfPluginsThatCannotRunAreNamed(t *testing.T) {
 	at := w.path(".claude/plugins/cache/mk/pl/1.0")
 	w.write(t, ".claude/plugins/installed_plugins.json", `{"version":2,"plugins":{"pl@mk":[{"installPath":"`+at+`"}]}}`)
 	w.write(t, ".claude/plugins/cache/mk/pl/1.0/hooks/hooks.json", `{"hooks":{"SessionStart":[{"hooks":[{"type":"command","command":"${CLAUDE_PLUGIN_ROOT}/s.sh"},{"type":"command","command":"bunx x"}]}]}}`)
-	got := strings.Join(strings.Fields(succeed(t, w.claudebox("plan"))), " ")
-	for _, want := range []string{
+	got := oneLine(succeed(t, w.claudebox("plan")))
+	wantContains(t, got,
 		"left out: 2 hooks, 1 MCP server ",
 		"- the hook of Stop of the project cannot run: uv is not inside: add its package to the profile: `packages: [uv]`",
 		"- the MCP server f of the project cannot run: uvx is not inside: add its package to the profile: `packages: [uv]`",
 		"- the hook of SessionStart of the plugin pl@mk cannot run: bunx is not inside: add its package to the profile: `packages: [bun]`",
-	} {
-		if !strings.Contains(got, want) {
-			t.Errorf("no %q in %s", want, got)
-		}
-	}
+	)
 }
 
 // Where packages come from is said by files of the home: pip asked the public registry instead, without a word.
@@ -297,19 +281,15 @@ func TestFilesOfOtherToolsAreNamedAndCanBeGiven(t *testing.T) {
 	w.write(t, ".npmrc", "registry=https://npm.corp.example/\n")
 	w.write(t, "jj/.jj/repo/x", "")
 	w.write(t, "project/.jj/repo", "../../jj/.jj/repo")
-	got := strings.Join(strings.Fields(succeed(t, w.claudebox("plan"))), " ")
-	for _, want := range []string{
+	got := oneLine(succeed(t, w.claudebox("plan")))
+	wantContains(t, got,
 		"1 project link, 3 tool's files",
 		"not inside: ~/.config/pip/pip.conf, ~/.cargo/config.toml; --mount-ro ~/.config/pip/pip.conf, or",
 		"as logins lie there: ~/.npmrc;",
 		".jj/repo leads out of it, where jj writes (--mount-rw): ~/jj/.jj/repo is not inside",
-	} {
-		if !strings.Contains(got, want) {
-			t.Errorf("no %q in %s", want, got)
-		}
-	}
+	)
 	for _, file := range []string{".config/pip/pip.conf", ".cargo/config.toml"} {
-		wantEqual(t, succeed(t, w.claudebox("shell", "--yes", "--no-report", "--mount-ro", "~/"+file, "--", "sh", "-c", "head -n1 ~/"+file+" | cut -c1")), "[\n")
+		wantEqual(t, w.inside(t, "head -n1 ~/"+file+" | cut -c1", "--mount-ro", "~/"+file), "[\n")
 	}
 }
 
@@ -337,11 +317,7 @@ func TestTheSystemAndTheMachineHaveAName(t *testing.T) {
 func TestTheShellIsAPlaceToBeIn(t *testing.T) {
 	w := newWorld(t)
 	shown := typed(t, w.claudebox("shell", "--yes", "--no-report"), "nosuch\nssh x\nclear\nls -d /\nexit 0\n")
-	for _, want := range []string{"[claudebox]", "claudebox: nosuch is not inside", "there is no ssh inside", "\x1b[H\x1b[2J", "\x1b[01;34m/"} {
-		if !strings.Contains(shown, want) {
-			t.Errorf("no %q in %q", want, shown)
-		}
-	}
+	wantContains(t, shown, "[claudebox]", "claudebox: nosuch is not inside", "there is no ssh inside", "\x1b[H\x1b[2J", "\x1b[01;34m/")
 }
 
 // D22: the remedy names what is wrong, and is followed here.

@@ -31,7 +31,7 @@ func TestWhatIsNoSecretIsNotCalledOneAndTheRemedyWorks(t *testing.T) {
 	w := newWorld(t)
 	w.env["COLOR"], w.env["T"] = "blue", "ghp_kZ3vQ9xB7mT1wR5nL8pJ2hG6fD4sC0yAeUiO"
 	profile := w.profile(t, "extra_env_passthrough: [COLOR, T]")
-	found := strings.Join(strings.Fields(run(t, w.claudebox("check", "-P", profile)).stdout), " ")
+	found := oneLine(run(t, w.claudebox("check", "-P", profile)).stdout)
 	if strings.Contains(found, "COLOR") || !strings.Contains(found, "T can be read inside") ||
 		!strings.Contains(found, "take it out there (profile ") || !strings.Contains(found, "and name it under `secrets`") {
 		t.Errorf("check says:\n%s", found)

@@ -78,11 +78,7 @@ func TestAProjectsProfileWidensOnlyWhenAllowedAndAsItWasAllowed(t *testing.T) {
 		wantEqual(t, w.inside(t, script), "hello\ninside\n")
 	}
 	text := succeed(t, w.claudebox("plan"))
-	for _, want := range []string{"counts, as you allowed it", ".claudebox.yaml:2", ".claudebox.yaml:4"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("the plan lacks %q:\n%s", want, text)
-		}
-	}
+	wantContains(t, text, "counts, as you allowed it", ".claudebox.yaml:2", ".claudebox.yaml:4")
 	wantEqual(t, w.inside(t, "ls ~/.cache 2>/dev/null || true"), "") // what it takes away holds all along
 
 	// a change, be it of one byte, asks again

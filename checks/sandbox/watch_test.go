@@ -27,14 +27,10 @@ func TestWatchTellsCommitsAndHeldNames(t *testing.T) {
 	w.write(t, "project/done", "")
 	<-session
 	got := (<-watch).stdout
-	for _, want := range []string{
+	wantContains(t, got,
 		"commits    main ", "commits    side ", `commits    bäu `,
 		"held back  .tool-versions: it comes out", `held back  'd\x1b[31m\x0ax/.tool-versions': it`, "  ended\n",
-	} {
-		if !strings.Contains(got, want) {
-			t.Errorf("there is no %q in\n%s", want, got)
-		}
-	}
+	)
 	if strings.Contains(got, w.project) {
 		t.Errorf("a line is longer by the path of the project:\n%s", got)
 	}

@@ -442,7 +442,7 @@ func TestAFileOfGitsIsWrittenByItsNameInTheProject(t *testing.T) {
 func TestASessionBeginsWhileAnotherOnesRepositoriesComeAndGo(t *testing.T) {
 	w := newWorld(t)
 	w.repository(t)
-	cmd := w.session(`touch begun; while [ ! -e stop ]; do git init -q d; git init -q e/f; rm -rf d e; done || :`)
+	cmd := w.session(`touch begun; while [ ! -e stop ]; do git init -q d; git init -q e/f; mkdir -p .vscode; rm -rf d e .vscode; done || :`)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

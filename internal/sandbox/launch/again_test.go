@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -28,5 +29,23 @@ func TestAPathThatWasReplacedMeanwhileIsWorthAnotherTry(t *testing.T) {
 	}
 	if err := moved(unix.EACCES); errors.Is(err, ErrAgain) {
 		t.Error("what cannot be read is tried again")
+	}
+}
+
+// bwrap says of such a path that it cannot open it, and by then there may be another of that name.
+func TestAPathIsThereAgainAfterItWasReplaced(t *testing.T) {
+	dir := t.TempDir()
+	began := time.Now()
+	if isReplaced(dir, began.Add(time.Hour)) {
+		t.Error("a folder that was there before counts as another")
+	}
+	if !isReplaced(dir+"/gone", began) {
+		t.Error("one that is gone does not count")
+	}
+	if err := os.Mkdir(dir+"/anew", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if !isReplaced(dir+"/anew", began) {
+		t.Error("one that was made since does not count")
 	}
 }

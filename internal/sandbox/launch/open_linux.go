@@ -3,6 +3,7 @@ package launch
 import (
 	"errors"
 	"io/fs"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -160,4 +161,16 @@ func fill(fd int, data []byte) error {
 		done += n
 	}
 	return nil
+}
+
+// isReplaced reports whether a path that was opened before a sandbox began is not there any more, or was made anew:
+// bwrap mounts it by its name, and refuses another file of that name.
+func isReplaced(path string, began time.Time) bool {
+	const before = time.Second // it was opened earlier, and the times of files may lag behind the clock
+	var st unix.Statx_t
+	err := unix.Statx(unix.AT_FDCWD, path, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_BTIME, &st)
+	if err != nil {
+		return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR)
+	}
+	return st.Mask&unix.STATX_BTIME != 0 && time.Unix(st.Btime.Sec, int64(st.Btime.Nsec)).After(began.Add(-before))
 }

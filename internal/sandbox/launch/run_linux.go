@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -64,7 +65,7 @@ func (r Runner) Run() error {
 		return err
 	}
 	r.Started(child.pid)
-	err = r.explain(child.wait())
+	err = r.explain(child, child.wait())
 	r.Ended()
 	terminal.release()
 	terminal.restoreAfter(err, r.Agent.OwnsTerminal)
@@ -87,6 +88,7 @@ func arguments(lines []Line) []byte {
 // sandbox is a running bwrap.
 type sandbox struct {
 	pid    int
+	began  time.Time
 	status *os.File // read end of the pipe that bwrap reports to
 	gate   gate
 	tree   tree
@@ -150,7 +152,7 @@ func (r Runner) start(streams []int, args []byte, fds opened) (child *sandbox, e
 		return nil, &diag.Error{Op: "start " + r.Bwrap, Err: err, Remedy: "run `claudebox check`"}
 	}
 	r.Signals.forwardTo(pid)
-	return &sandbox{pid: pid, status: status, gate: gate, tree: tree, post: r.Signals}, nil
+	return &sandbox{pid: pid, began: time.Now(), status: status, gate: gate, tree: tree, post: r.Signals}, nil
 }
 
 // wait waits until bwrap has ended, and with it every process in the sandbox. After that

@@ -108,7 +108,7 @@ func (l Launch) whyGone(child *sandbox, gone error) error {
 	if errors.As(err, &exit) && exit.Code == 128+int(syscall.SIGKILL) && child.post.lastSignal() == 0 {
 		return gone
 	}
-	return l.explain(err)
+	return l.explain(child, err)
 }
 
 // layers are those of the launch's mounts that have one, in order.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"runtime"
 	"slices"
@@ -159,15 +158,13 @@ func explainTrial(err error, s switches) error {
 var errSetUp = errors.New("bwrap stopped before the agent ran; its message is above")
 
 // explain returns a better error for errSetUp, if the cause prevents every sandbox from
-// starting; other errors are returned unchanged. It costs time only after a failure.
-func (l Launch) explain(err error) error {
+// starting, or the next try may not meet it; other errors are returned unchanged. It costs time only after a failure.
+func (l Launch) explain(child *sandbox, err error) error {
 	if !errors.Is(err, errSetUp) {
 		return err
 	}
-	for _, m := range l.Mounts {
-		if _, gone := os.Lstat(m.Source); m.Open && errors.Is(gone, fs.ErrNotExist) {
-			return Again(err)
-		}
+	if slices.ContainsFunc(l.Mounts, func(m Mount) bool { return m.Open && isReplaced(m.Source, child.began) }) {
+		return Again(err)
 	}
 	b, asked := AskBwrap(l.Bwrap)
 	if asked == nil {

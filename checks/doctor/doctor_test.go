@@ -263,6 +263,10 @@ func TestEachFaultOfTierInetIsNamedWithItsRemedy(t *testing.T) {
 			script: "mount -t tmpfs none /mnt\nprintf '#!/bin/sh\\nexit 1\\n' >/mnt/it\nchmod 755 /mnt/it\nmount --bind /mnt/it " + helper,
 			name:   "sandbox", detail: "", remedy: "",
 		},
+		"the network helper ends at once": {
+			script: "mount --bind $(dirname $(command -v realpath))/false " + helper,
+			name:   "sandbox", detail: "", remedy: "",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

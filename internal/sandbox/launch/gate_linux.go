@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/linux/within"
 )
 
 // gate makes bwrap, and so the agent, wait until everything is ready. bwrap reads its
@@ -60,9 +61,12 @@ func (g gate) reached() error {
 	return nil
 }
 
-// open lets the agent run: it sends bwrap the filter.
+// open lets the agent run: it sends bwrap the filter. [within.ErrGone]: bwrap has ended.
 func (g gate) open() error {
 	_, err := g.outside.Write(g.filter)
+	if errors.Is(err, unix.EPIPE) {
+		err = within.ErrGone
+	}
 	return errors.Join(err, g.outside.Close())
 }
 

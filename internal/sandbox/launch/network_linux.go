@@ -40,7 +40,7 @@ func (r Runner) connect(child *sandbox) error {
 			err = step.do()
 		}
 	}
-	told := errors.Is(err, helper.ErrGone) || errors.Is(err, within.ErrGone) || errors.Is(err, syscall.EPIPE)
+	told := errors.Is(err, helper.ErrGone) || errors.Is(err, within.ErrGone)
 	if err == nil || told || hasEnded(child.pid) {
 		return nil // bwrap has ended; waiting for it gives the reason
 	}

@@ -157,14 +157,11 @@ func explainTrial(err error, s switches) error {
 // message to standard error by then.
 var errSetUp = errors.New("bwrap stopped before the agent ran; its message is above")
 
-// explain returns a better error for errSetUp, if the cause prevents every sandbox from
-// starting, or the next try may not meet it; other errors are returned unchanged. It costs time only after a failure.
+// explain returns a better error for errSetUp: what prevents every sandbox from starting, or that the next try may not
+// meet it, see [ErrAgain]. Other errors are returned unchanged. It costs time only after a failure.
 func (l Launch) explain(child *sandbox, err error) error {
 	if !errors.Is(err, errSetUp) {
 		return err
-	}
-	if slices.ContainsFunc(l.Mounts, func(m Mount) bool { return m.Open && isReplaced(m.Source, child.began) }) {
-		return Again(err)
 	}
 	b, asked := AskBwrap(l.Bwrap)
 	if asked == nil {
@@ -178,6 +175,9 @@ func (l Launch) explain(child *sandbox, err error) error {
 	}
 	if err := (Trial{Bwrap: l.Bwrap, Shim: l.Setting.Env, Tier: "full", Seccomp: l.Seccomp}).Run(); err != nil {
 		return err
+	}
+	if slices.ContainsFunc(l.Mounts, func(m Mount) bool { return m.Open && isReplaced(m.Source, child.began) }) {
+		err = Again(err)
 	}
 	return &diag.Error{
 		Op: "set up the sandbox", Err: err,

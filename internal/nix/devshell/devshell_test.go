@@ -14,7 +14,7 @@ func TestADevShellBringsToolsAndRedirectsNothing(t *testing.T) {
 	launch := environment{"PATH": "/own:/base", "HOME": "/home/u", "GOFLAGS": "-mod=readonly", "XDG_DATA_DIRS": "/data"}
 	r := Request{Packages: 1, Refused: []string{"ANTHROPIC_*"}}
 	for name, comes := range map[string]bool{
-		"FOO": true, "PYTHONPATH": true, "NIX_CFLAGS_COMPILE": true, "PKG_CONFIG_PATH": true, "DATABASE_URL": true,
+		"FOO": true, "PYTHONPATH": true, "NIX_CFLAGS_COMPILE": true, "NIX_LDFLAGS": true, "NIX_LD_LIBRARY_PATH": false, "PKG_CONFIG_PATH": true, "DATABASE_URL": true,
 		"ANTHROPIC_BASE_URL": false, "LD_PRELOAD": false, "LD_LIBRARY_PATH": false, "HOME": false, "GIT_SSH": false,
 		"HTTPS_PROXY": false, "all_proxy": false, "NODE_EXTRA_CA_CERTS": false, "CURL_CA_BUNDLE": false, "BUN_OPTIONS": false,
 		"GOFLAGS": false, "BASH_FUNC_git%%": false, "NIX_CONFIG": false, "XDG_CONFIG_HOME": false, "SSH_AUTH_SOCK": false,

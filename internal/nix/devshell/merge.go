@@ -16,7 +16,7 @@ var refused = []string{
 	"XDG_RUNTIME_DIR", "XDG_CONFIG_DIRS", "CLAUDEBOX*",
 	// what Nix itself obeys, and leaves behind in a build
 	"NIX_BUILD_*", "NIX_ENFORCE_*", "NIX_LOG_*", "NIX_STORE*", "NIX_STATE_DIR", "NIX_REMOTE*", "NIX_CONF*",
-	"NIX_USER_CONF_FILES", "NIX_PATH", "NIX_SSL_CERT_FILE", "NIX_DAEMON*", "NIX_LD*", "NIX_PROFILES",
+	"NIX_USER_CONF_FILES", "NIX_PATH", "NIX_SSL_CERT_FILE", "NIX_DAEMON*", "NIX_LD", "NIX_LD_*", "NIX_PROFILES",
 	// where requests go, and whom they trust
 	"*_PROXY", "*_proxy", "SSL_CERT_*", "*_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "NODE_TLS_*", "AWS_ENDPOINT_URL*",
 	"RES_OPTIONS", "LOCALDOMAIN", "HOSTALIASES", "OTEL_*",

@@ -44,19 +44,42 @@ func TestTokensAreKnownByTheirShape(t *testing.T) {
 		"AGE-SECRET-KEY-1" + strings.Repeat("QPZRY9X8GF", 6)[:58]: "an age secret key",
 		"eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIxMjM0NTY3ODkwIiwibmFtZSI6IkpvaG4gRG9lIn0.dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk": "a JSON web token",
 		"-----BEGIN OPENSSH PRIVATE KEY-----\n" + key + "\n-----END OPENSSH PRIVATE KEY-----\n":                                                "a private key",
-		"Authorization: Bearer " + letters(30):                 "a login as HTTP sends it",
-		"postgres://app:hunter2@db.example/shop":               "an address with a password",
-		"http://me:pa%20ss@proxy.corp:3128":                    "an address with a password",
-		"https://x/?a=b redis://:pw@host:6379/0":               "an address with a password",
-		letters(40):                                            "a random key",
-		hex(40):                                                "a random key",
-		"see ghp_" + letters(36) + ", mine":                    "a GitHub personal token",
-		"ci:glpat-" + letters(20) + "@x":                       "a GitLab personal token",
-		`{"token":"sk-ant-api03-` + letters(93) + `AA"}`:       "an Anthropic API key",
-		strings.Repeat("word ", 10_000) + "ghp_" + letters(36): "a GitHub personal token",
+		"Authorization: Bearer " + letters(30):           "a login as HTTP sends it",
+		"postgres://app:hunter2@db.example/shop":         "an address with a password",
+		"http://me:pa%20ss@proxy.corp:3128":              "an address with a password",
+		"https://x/?a=b redis://:pw@host:6379/0":         "an address with a password",
+		letters(40):                                      "a random key",
+		hex(40):                                          "a random key",
+		"see ghp_" + letters(36) + ", mine":              "a GitHub personal token",
+		"ci:glpat-" + letters(20) + "@x":                 "a GitLab personal token",
+		`{"token":"sk-ant-api03-` + letters(93) + `AA"}`: "an Anthropic API key",
+		`"-----BEGIN RSA PRIVATE KEY-----\n` + letters(64) + `\n` + letters(64):                                            "a private key", // its end is not there
+		"-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC," + hex(32) + "\n\n" + letters(64): "a private key",
+		"KEY = (\"-----BEGIN PRIVATE KEY-----\\n\"\n    \"" + letters(64) + "\\n\"":                                        "a private key",
+		"Authorization: Basic YWRtaW46aHVudGVyMg==":                                                                        "a login as HTTP sends it",
+		"token 123e4567-e89b-12d3-a456-426614174000":                                                                       "a login as HTTP sends it",
+		"bedrock-api-key-YmVkcm9jay5hbWF6b25hd3MuY29tLz9":                                                                  "an AWS amazon bedrock API key short lived",
+		strings.Repeat("word ", 10_000) + "ghp_" + letters(36):                                                             "a GitHub personal token",
 	} {
 		if got := leak.Value(value); got != want {
 			t.Errorf("Value(%.60q) = %q, want %q", value, got, want)
+		}
+	}
+}
+
+// What manuals, skills and programs hold in place of a token, as they have it in public.
+func TestWhatStandsForATokenIsNone(t *testing.T) {
+	for _, text := range []string{
+		"-H 'Authorization: Bearer your_access_token'", "Bearer access_token_here", "Bearer YOUR_TRIGGER_SECRET",
+		"Bearer yourAccessTokenHere", "Bearer sk-hardcoded-token", "Bearer eyJhbGciOiJIUzI1NiIs...", "Bearer sk_live_abc123...",
+		"Basic single-objective optimization", "Basic Publication-Quality Figure", "token generation/validation",
+		"Basic authentication/authorization", "func f(token authenticationToken)", "basic k8s-troubleshooting", "token sha256-verification",
+		"if s.onceSetNextProtoDefaults {", "sk-ant-api03-your-key-goes-right-in-here-and-not-anywhere-else-please",
+		`BEGIN, END = "-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----"  # what a scanner of keys looks for, of any kind`,
+		`grep -rq -- "-----BEGIN RSA PRIVATE KEY-----" . && echo "a key is in here: take it out, and look for -----END RSA PRIVATE KEY-----"`,
+	} {
+		if got := leak.Token(text); got != "" {
+			t.Errorf("Token(%q) = %q", text, got)
 		}
 	}
 }

@@ -4,7 +4,7 @@ package leak
 
 // rules are sorted by begin.
 var rules = [...]rule{
-	{"-----begin", "a private key", 0, "(?i)-----BEGIN[ A-Z0-9_-]{0,100}PRIVATE KEY(?: BLOCK)?-----[\\s\\S-]{64,}?KEY(?: BLOCK)?-----"},
+	{"-----begin", "a private key", 0, "(?i)-----BEGIN[ A-Z0-9_-]{0,100}PRIVATE KEY(?: BLOCK)?-----(?:[\\s\"'+,;>|#*]|\\\\+[nr]|[a-z-]{4,20}: [^\\n\\\\]{0,200})*[a-z0-9+/]{32,}"},
 	{"4b1d", "a Clickhouse cloud API secret key", 3, "\\b(4b1d[A-Za-z0-9]{38})\\b"},
 	{"a3-", "a 1password secret key", 3.8, "\\bA3-[A-Z0-9]{6}-(?:(?:[A-Z0-9]{11})|(?:[A-Z0-9]{6}-[A-Z0-9]{5}))-[A-Z0-9]{5}-[A-Z0-9]{5}-[A-Z0-9]{5}\\b"},
 	{"a3t", "an AWS access token", 3, "\\b((?:A3T[A-Z0-9]|AKIA|ASIA|ABIA|ACCA)[A-Z2-7]{16})\\b"},
@@ -77,7 +77,7 @@ var rules = [...]rule{
 	{"hooks.slack.com/workflows/", "a Slack webhook", 0, "hooks\\.slack\\.com/(?:services|workflows|triggers)/[A-Za-z0-9+/]{40,}"},
 	{"hrku-aa", "a Heroku API key", 4, "\\b((HRKU-AA[0-9a-zA-Z_-]{58}))(?:[\\x60'\"\\s;]|\\\\[nr]|$)"},
 	{"hvb.", "a Vault batch token", 4, "\\b(hvb\\.[\\w-]{138,300})(?:[\\x60'\"\\s;]|\\\\[nr]|$)"},
-	{"hvs.", "a Vault service token", 3.5, "\\b((?:hvs\\.[\\w-]{90,120}|s\\.(?i:[a-z0-9]{24})))(?:[\\x60'\"\\s;]|\\\\[nr]|$)"},
+	{"hvs.", "a Vault service token", 0, "hvs\\.[\\w-]{90,120}"},
 	{"ico-", "an Infracost API token", 3, "\\b(ico-[a-zA-Z0-9]{32})(?:[\\x60'\"\\s;]|\\\\[nr]|$)"},
 	{"lin_api_", "a Linear API key", 2, "lin_api_(?i)[a-z0-9]{40}"},
 	{"ltai", "an Alibaba access key id", 2, "\\b(LTAI(?i)[a-z0-9]{20})(?:[\\x60'\"\\s;]|\\\\[nr]|$)"},
@@ -104,7 +104,7 @@ var rules = [...]rule{
 	{"rubygems_", "a RubyGems API token", 2, "\\b(rubygems_[a-f0-9]{48})(?:[\\x60'\"\\s;]|\\\\[nr]|$)"},
 	{"s-s4t2af-", "an Intra42 client secret", 3, "\\b(s-s4t2(?:ud|af)-(?i)[abcdef0123456789]{64})(?:[\\x60'\"\\s;]|\\\\[nr]|$)"},
 	{"s-s4t2ud-", "an Intra42 client secret", 3, "\\b(s-s4t2(?:ud|af)-(?i)[abcdef0123456789]{64})(?:[\\x60'\"\\s;]|\\\\[nr]|$)"},
-	{"s.", "a Vault service token", 3.5, "\\b((?:hvs\\.[\\w-]{90,120}|s\\.(?i:[a-z0-9]{24})))(?:[\\x60'\"\\s;]|\\\\[nr]|$)"},
+	{"s.", "a Vault service token", 4, "s\\.[A-Za-z0-9]{24}\\b"},
 	{"sat.", "a Harness API key", 0, "(?:pat|sat)\\.[a-zA-Z0-9_-]{22}\\.[a-zA-Z0-9]{24}\\.[a-zA-Z0-9]{20}"},
 	{"sb_secret_", "a Supabase key", 0, "sb(?:p|_secret)_[A-Za-z0-9_-]{20,}"},
 	{"sbp_", "a Supabase key", 0, "sb(?:p|_secret)_[A-Za-z0-9_-]{20,}"},

@@ -89,8 +89,8 @@ func expression(i int) *regexp.Regexp {
 	return expr
 }
 
-// matches reports whether the expression of rules[i] matches at the start of text, other than on a manual's EXAMPLE.
-// It tries the text, and the run of token characters at its start alone: many expressions want the token to end there.
+// matches reports whether the expression of rules[i] matches at the start of text, other than on a manual's example. It
+// tries the text, and the run of token characters at its start alone: many expressions want the token to end there.
 func matches(i int, text string) bool {
 	r, run := &rules[i], text[:runLength(text)]
 	if len(run) < shortest && len(run) != len(r.begin) { // a blank may follow the beginning: not one run
@@ -99,11 +99,47 @@ func matches(i int, text string) bool {
 	for _, candidate := range []string{text[:min(len(text), longest)], run} {
 		token := expression(i).FindString(candidate)
 		if token != "" && (r.entropy == 0 || entropy(token) >= r.entropy) &&
-			!strings.Contains(token, "EXAMPLE") {
+			!isExample(token, token[len(r.begin):]) {
 			return true
 		}
 	}
 	return false
+}
+
+// isExample reports whether a token, or what of it comes after its beginning, stands in a text for one that the reader
+// has: EXAMPLE or dots are in it, or it is words ("your_access_token", "sk-hardcoded-token").
+func isExample(token, rest string) bool {
+	if strings.Contains(token, "EXAMPLE") || strings.Contains(token, "...") {
+		return true
+	}
+	for piece := range strings.FieldsFuncSeq(rest, func(r rune) bool { return r > '~' || !isAlnum(byte(r)) }) {
+		if !isWords(piece) {
+			return false
+		}
+	}
+	return rest != ""
+}
+
+// shortPiece is how long a piece of words may be that has digits in it, as "sha256" and "k8s".
+const shortPiece = 6
+
+// isWords reports whether letters and digits are one or more words, as "optimizationWithGA": capitals are few, and the
+// case changes seldom.
+func isWords(piece string) bool {
+	changes, capitals := 0, 0
+	for i := range len(piece) {
+		if isDigit(piece[i]) {
+			return len(piece) <= shortPiece
+		}
+		if piece[i]&0x20 == 0 {
+			capitals++
+		}
+		if i > 0 && (piece[i]^piece[i-1])&0x20 != 0 {
+			changes++
+		}
+	}
+	const least = 3 // letters to each
+	return len(piece) <= shortPiece || changes <= 1 || len(piece) >= least*max(changes, capitals)
 }
 
 func runLength(text string) int {

@@ -33,8 +33,7 @@ const SmallLimit = 64 << 10
 // HoldsToken reports whether a file of any name holds a token of a known shape, or a private key. An address with a
 // password does not count here: many manuals have one.
 func HoldsToken(content []byte) bool {
-	content = eightBit(content)
-	return bytes.Contains(content, []byte(" PRIVATE KEY-----")) || leak.Token(string(content)) != ""
+	return leak.Token(string(eightBit(content))) != ""
 }
 
 // eightBit returns a text without what belongs to its encoding only: UTF-16 has a zero byte beside each letter of a

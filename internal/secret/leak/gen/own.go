@@ -3,8 +3,10 @@ package main
 import "strings"
 
 // unfit are rules of gitleaks for whole lines of source code, or whose beginning is that of
-// any address or of no word.
+// any address or of no word; and two that take for a secret what every program may have: both ends of a key,
+// "s.aMethodOfTwentyFour".
 var unfit = []string{
+	"private-key", "vault-service-token",
 	"curl-auth-header", "curl-auth-user", "freemius-secret-key", "kubernetes-secret-yaml", "nuget-config-password",
 	"gitlab-session-cookie", "microsoft-teams-webhook", "sidekiq-sensitive-url", "slack-webhook-url",
 }
@@ -24,6 +26,13 @@ var own = []source{
 	{
 		id: "slack-webhook", what: "a Slack webhook",
 		expr: `hooks\.slack\.com/(?:services|workflows|triggers)/[A-Za-z0-9+/]{40,}`,
+	},
+	{id: "vault", what: "a Vault service token", expr: `hvs\.[\w-]{90,120}`},
+	{id: "vault-old", what: "a Vault service token", entropy: 4, expr: `s\.[A-Za-z0-9]{24}\b`},
+	{
+		id: "private-key-body", what: "a private key",
+		expr: `(?i)-----BEGIN[ A-Z0-9_-]{0,100}PRIVATE KEY(?: BLOCK)?-----(?:[\s"'+,;>|#*]|\\+[nr]|` +
+			`[a-z-]{4,20}: [^\n\\]{0,200})*[a-z0-9+/]{32,}`,
 	},
 	{id: "header", what: "a login as HTTP sends it", expr: `(?i)(?:bearer|basic|token)[ \t]+[a-z0-9._~+/=-]{16,}`},
 }

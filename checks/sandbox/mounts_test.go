@@ -152,16 +152,40 @@ func TestALinkThatAnAgentCouldHaveMadeIsApprovedOfOnce(t *testing.T) {
 	wantEqual(t, w.inside(t, "cat /mnt/mine/diary", "--mount-ro", "~/mine:/mnt/mine"), "dear\n")
 }
 
-func TestASecretInWhatIsImportedIsHiddenAndTold(t *testing.T) {
+// TestATokenInAScriptOfTheUsersOwnIsNotInside: it is named, with --yes, too, and what only looks like one enters.
+func TestATokenInAScriptOfTheUsersOwnIsNotInside(t *testing.T) {
 	w := newWorld(t)
 	token := "ghp_" + "kZ3vQ9xB7mT1wR5nL8pJ2hG6fD4sC0yAeUiO"
 	w.write(t, ".claude/skills/deploy/SKILL.md", "push with "+token+"\n")
-	w.write(t, ".claude/commands/plain.md", "AKIAIOSFODNN7EXAMPLE is no key\n")
+	w.write(t, ".claude/skills/deploy/run.py", "T = '"+token+"'\n")
+	w.write(t, ".claude/hooks/big.js", strings.Repeat("a=1;", 1<<20)+"t='"+token+"'")
+	w.write(t, ".claude/commands/plain.md", "AKIAIOSFODNN7EXAMPLE is no key, nor is Bearer your_access_token\n")
+	w.write(t, ".codex/auth.json", `{"x": "`+canary+`"}`)
+	must(t, os.Link(w.path(".codex/auth.json"), w.path(".claude/skills/deploy/notes.md")))
 	must(t, syscall.Mkfifo(w.path(".claude/skills/pipe"), 0o600))
-	text := succeed(t, w.claudebox("plan"))
-	want := ".claude/skills/deploy/SKILL.md looks secret and does not enter"
-	if flat := oneLine(text); !strings.Contains(flat, want) || strings.Contains(text, token) || strings.Contains(flat, "plain.md looks") {
-		t.Errorf("it lacks %q:\n%s", want, text)
+	w.write(t, "elsewhere/tool.py", "T = '"+token+"'\n")
+	must(t, os.Symlink(w.path("elsewhere/tool.py"), w.path(".claude/hooks/tool.py")))
+	for range 2 { // the second time by what the first has kept
+		inside := run(t, w.session("cd ~/.claude; cat skills/deploy/* hooks/* commands/* 2>/dev/null || true")).stdout
+		if strings.Contains(inside, token) || strings.Contains(inside, canary) || !strings.Contains(inside, "is no key") {
+			t.Errorf("inside: %q", inside)
+		}
+	}
+	for what, text := range map[string]string{
+		"plan": succeed(t, w.claudebox("plan")), "--yes": run(t, w.session("true")).stderr,
+	} {
+		flat := oneLine(text)
+		for _, want := range []string{
+			"SKILL.md (a GitHub personal token)", "run.py (a GitHub personal token)", "hooks/big.js (a GitHub personal token) looks secret",
+			"notes.md (another name of ~/.codex/auth.json)",
+		} {
+			if !strings.Contains(flat, want) {
+				t.Errorf("%s lacks %q:\n%s", what, want, text)
+			}
+		}
+		if strings.Contains(text, token) || strings.Contains(flat, "plain.md") {
+			t.Errorf("%s: %s", what, text)
+		}
 	}
 }
 
@@ -175,15 +199,14 @@ func TestASecretFileOfTheUsersSkillsOrPluginsIsNotInside(t *testing.T) {
 	w.write(t, ".claude/plugins/m/.git/credentials", "https://u:"+canary+"@h\n")
 	w.write(t, ".claude/plugins/m/.git/git-crypt/keys/default", canary)
 	const look = `cat ~/.claude/skills/deploy/* ~/.claude/skills/deploy/.env; grep -r . ~/.claude/plugins/m/.git`
-	if got := w.inside(t, look); strings.Contains(got, canary) || !strings.Contains(got, "deploy\n") || !strings.Contains(got, "https://h/x") {
+	const told = ".claude/skills/deploy/.env, "
+	if got := succeedWarned(t, w.session(look), told); strings.Contains(got, canary) || !strings.Contains(got, "deploy\n") || !strings.Contains(got, "https://h/x") {
 		t.Errorf("inside: %s", got)
 	}
-	text := oneLine(succeed(t, w.claudebox("plan")))
-	if !strings.Contains(text, ".claude/skills/deploy/.env looks secret and does not enter") {
-		t.Error(text)
-	}
+	wantContains(t, oneLine(succeed(t, w.claudebox("plan"))), told, "look secret and do not enter")
 	file := w.profile(t, "show: [.claude/skills/deploy/.env]")
-	wantEqual(t, w.inside(t, `cat ~/.claude/skills/deploy/.env`, "--profile", file), "KEY="+canary+"\n")
+	got := succeedWarned(t, w.session(`cat ~/.claude/skills/deploy/.env`, "--profile", file), ".claude/skills/deploy/token.txt (a secret) looks secret")
+	wantEqual(t, got, "KEY="+canary+"\n")
 }
 
 func TestASecretFileOfAMountedFolderIsNotInside(t *testing.T) {

@@ -153,7 +153,6 @@ func show(sys System, s *session.Session) error {
 	if err != nil {
 		return err
 	}
-	s.JudgeImports()
 	fmt.Fprintln(sys.Stderr, viewOn(sys.Stderr, s.Facts).Text(s.Launch))
 	_, err = fmt.Fprint(sys.Stdout, argv)
 	return err
@@ -243,7 +242,6 @@ func refuseToAsk(s *session.Session, o options) error {
 // question shows what will enter, with its changes since the last answer, and asks
 // about it until the user has said yes or no.
 func (sys System) question(s *session.Session, changes []grant.Change) error {
-	s.JudgeImports()
 	view := viewOn(sys.Stderr, s.Facts)
 	for {
 		fmt.Fprint(sys.Stderr, view.Brief(s.Launch, changes))

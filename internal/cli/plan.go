@@ -127,7 +127,6 @@ func bound(sys System, o planOptions) (string, error) {
 	case "sh":
 		return script(s.Launch)
 	}
-	s.JudgeImports()
 	v := viewOn(sys.Stdout, s.Facts)
 	if o.sizes {
 		if v.Sizes, err = s.Sizes(); err != nil {

@@ -141,10 +141,5 @@ func (s *Session) Sizes() (sizes audit.Sizes, err error) {
 	return sizes, err
 }
 
-// JudgeImports notes what looks like a secret in what enters of the user's own, see [agentstate.SecretsIn].
-func (s *Session) JudgeImports() {
-	s.Launch.Notes = append(s.Launch.Notes, agentstate.SecretsIn(s.Instance.Imports, s.Launch.Mounts)...)
-}
-
 // IsLogin is [agentstate.IsLogin] of the session's agent.
 func (s *Session) IsLogin(real string) bool { return agentstate.IsLogin(s.Facts, s.Instance, real) }

@@ -26,10 +26,13 @@ func Text(text string) string {
 		return what
 	}
 	if hasPassword(text) {
-		return "an address with a password"
+		return Address
 	}
 	return ""
 }
+
+// Address is what [Text] returns for an address with a password. Many manuals have one.
+const Address = "an address with a password"
 
 // Token returns what token of a known shape a text of any length contains, or "".
 func Token(text string) string {

@@ -3,8 +3,6 @@ package agentstate
 
 import (
 	"cmp"
-	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,13 +15,11 @@ import (
 	"claudebox/internal/host"
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/pathname"
-	"claudebox/internal/linux/smallfile"
 	"claudebox/internal/plan"
 	"claudebox/internal/profile"
 	"claudebox/internal/sandbox/ask"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/sandbox/view"
-	"claudebox/internal/secret/leak"
 	"claudebox/internal/session/brokering"
 	"claudebox/internal/session/guarded"
 	"claudebox/internal/session/lending"
@@ -94,6 +90,20 @@ func IsLogin(facts host.Facts, found state.Instance, real string) bool {
 	return found.ID != "" && real != "" && (real == found.Login.File || err == nil && real == home)
 }
 
+// Logins are files of other agents' logins that lie in no usual place, by variables.
+func Logins(facts host.Facts) (files []string) {
+	data := facts.Env.Value("XDG_DATA_HOME", "")
+	for _, of := range agenthome.Others {
+		if moved := facts.Env.Value(of.Moved, ""); filepath.IsAbs(moved) {
+			files = append(files, filepath.Join(moved, filepath.Base(of.Login)), filepath.Join(moved, of.Login))
+		}
+		if rest, isData := strings.CutPrefix(of.Login, ".local/share/"); isData && filepath.IsAbs(data) {
+			files = append(files, filepath.Join(data, rest))
+		}
+	}
+	return files
+}
+
 // Mounts mounts the folders and files that the agent's home leads to. It returns the links in them.
 func (r Request) Mounts(found state.Instance, host lending.Host) (made launch.Part, links []lending.Link, err error) {
 	for _, of := range found.Imports {
@@ -114,7 +124,7 @@ func (r Request) Mounts(found state.Instance, host lending.Host) (made launch.Pa
 		if of.File {
 			continue
 		}
-		lent, there, whole, err := host.Cover(of.Source, of.Destination)
+		lent, there, whole, err := host.Cover(of.Source, of.Destination, true)
 		if err == nil && !whole && !slices.Contains(r.Plan.Show, "**") {
 			err = diag.Errorf("look for secrets in "+of.Source,
 				"take away what you do not need, or say `show: [\"**\"]` in the profile",
@@ -165,42 +175,6 @@ func (r Request) Sees(inside *view.View) func(word string) string {
 		}
 		return inside.File(word)
 	}
-}
-
-// mostFiles bounds the search for secrets in the user's folders that enter: a person waits for it before being asked.
-const mostFiles = 2000
-
-// SecretsIn notes what looks like a secret in the user's own agents, commands, skills and the like, which the agent can
-// read. It takes some milliseconds, so only callers who show the launch to a person use it.
-func SecretsIn(imports []state.Import, mounts []launch.Mount) (notes []string) {
-	isCover := func(name string) bool {
-		return slices.ContainsFunc(mounts, func(m launch.Mount) bool {
-			return m.Source == name && m.Why == launch.WhyHidden
-		})
-	}
-	left := mostFiles
-	for _, in := range imports {
-		_ = filepath.WalkDir(in.Source, func(name string, d fs.DirEntry, err error) error {
-			switch {
-			case err != nil || !d.Type().IsRegular() || isCover(name):
-				return nil // what cannot be read by the user cannot be by the agent
-			case left == 0:
-				return fs.SkipAll
-			}
-			left--
-			if content, err := smallfile.Read(name, lending.MostBytes); err == nil {
-				if what := leak.Text(string(content)); what != "" {
-					notes = append(notes, diag.Name(name)+" enters, and holds what looks like "+what)
-				}
-			}
-			return nil
-		})
-	}
-	if left == 0 {
-		notes = append(notes,
-			fmt.Sprintf("of the folders of your ~/.claude, %d files were looked at for secrets, not all", mostFiles))
-	}
-	return notes
 }
 
 // Moved says where what was kept for a project is that was moved.

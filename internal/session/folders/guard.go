@@ -102,7 +102,7 @@ func (p *Part) cover(g Giving, folder guarded.Folder, m launch.Mount, mounts []l
 // addReadable covers what looks secret in a folder that is mounted read-only: by its name or content anywhere; and in a
 // folder that may be a project, what a session there would not see.
 func (p *Part) addReadable(g Giving, m launch.Mount, mounts []launch.Mount) error {
-	lent, _, whole, err := g.Lending.Cover(m.Source, m.Destination)
+	lent, _, whole, err := g.Lending.Cover(m.Source, m.Destination, false)
 	p.Add(lent)
 	if err != nil {
 		return err

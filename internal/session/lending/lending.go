@@ -34,6 +34,9 @@ type Host struct {
 	Imports  []state.Import // what enters of the user's own Claude Code
 	Branch   string         // folder of what a branch has of its own; empty: the session is on none
 	Show     []string       // patterns of what the profile shows
+	Logins   []string       // files of agents' logins that lie in no usual place
+	Cache    string         // folder of what was searched for secrets
+	Build    string         // of claudebox
 }
 
 // EmptyFolder is the folder that is mounted over hidden folders. No sandbox can reach it in any other way.
@@ -258,16 +261,16 @@ func (h Host) IsShown(path string) bool {
 	return project.Matches(h.Show, h.pattern(path), true)
 }
 
-// Cover covers what looks secret in a folder of the user's own that the agent can read. It returns the links
-// in it, and whether all of it was looked at.
-func (h Host) Cover(source, destination string) (made launch.Part, links []string, whole bool, err error) {
-	shown := func(rel string) bool { return h.IsShown(filepath.Join(source, rel)) }
-	covers, links, cut, err := project.LookLent(source, shown)
+// Cover covers what looks secret in a folder that the agent can read, and names that. own says that the folder is of
+// what the user has set up for agents: then programs are searched for tokens, too. It returns the links in it, and
+// whether all of it was looked at.
+func (h Host) Cover(source, destination string, own bool) (made launch.Part, links []string, whole bool, err error) {
+	found, err := h.look(source, own)
 	if err != nil {
 		return made, nil, false, diag.Wrap("look for secrets in "+source, err,
 			"make it readable for you, or take it away")
 	}
-	for _, c := range covers {
+	for _, c := range found.Secrets {
 		at := filepath.Join(source, c.Rel)
 		cover := launch.Mount{
 			Kind: plan.ROData, Source: at, Destination: destination + "/" + c.Rel, Data: c.Content,
@@ -278,10 +281,54 @@ func (h Host) Cover(source, destination string) (made launch.Part, links []strin
 			made.StandIns = append(made.StandIns, launch.StandIn{Path: cover.Source, Dir: true})
 		}
 		made.Mount(cover)
-		made.Note(fmt.Sprintf("%s looks secret and does not enter; `show: [%q]` lets it in", diag.Name(at),
-			profile.ExactGlob(h.pattern(at))))
 	}
-	return made, links, !cut, nil
+	made.Left = h.told(source, found.Secrets, own)
+	some := func(text string, rels []string) string {
+		return fmt.Sprintf("in %s enter, "+text+": %s", diag.Name(source), diag.Some(rels, mostTold))
+	}
+	if len(found.Large) > 0 {
+		made.Warn(some("too large to be searched for secrets", found.Large))
+	}
+	if own && len(found.Addresses) > 0 {
+		made.Note(some("with addresses that have a password", found.Addresses))
+	}
+	return made, found.Links, !found.Cut, nil
+}
+
+// mostTold is how many files of a folder are named in one remark.
+const mostTold = 5
+
+// told names what looks secret in a folder, and says which word lets in the first of it.
+func (h Host) told(source string, secrets []project.Lent, red bool) []diag.Left {
+	if len(secrets) == 0 {
+		return nil
+	}
+	var names []string
+	for _, c := range secrets[:min(mostTold, len(secrets))] {
+		name := diag.Name(filepath.Join(source, c.Rel))
+		if c.What != "" {
+			name += " (" + c.What + ")"
+		}
+		names = append(names, name)
+	}
+	first := profile.ExactGlob(h.pattern(filepath.Join(source, secrets[0].Rel)))
+	text := fmt.Sprintf("%s looks secret and does not enter; `show: [%q]` lets it in", names[0], first)
+	if more := len(secrets) - len(names); len(secrets) > 1 {
+		list := strings.Join(names, ", ")
+		if more > 0 {
+			list += fmt.Sprintf(" and %d more", more)
+		}
+		text = fmt.Sprintf("%s look secret and do not enter; `show: [%q]` lets in the first", list, first)
+	}
+	return []diag.Left{{Kind: "secret file", Red: red, Also: len(secrets) - 1, Text: text}}
+}
+
+// look looks for secrets in a folder or file that the agent can read.
+func (h Host) look(source string, own bool) (project.LentFound, error) {
+	return project.LookLent(source, project.LentQuestion{
+		Shown: func(rel string) bool { return h.IsShown(filepath.Join(source, rel)) }, All: own,
+		Named: h.secretOf(), Cache: h.Cache, Build: h.Build,
+	})
 }
 
 // Lend mounts a folder of the user's, read-only, without what looks secret in it.
@@ -297,7 +344,7 @@ func (h Host) Lend(folder, why string) (lent launch.Part, err error) {
 	if err != nil {
 		return lent, err
 	}
-	lent, _, whole, err := h.Cover(real, folder)
+	lent, _, whole, err := h.Cover(real, folder, true)
 	if err != nil || !whole {
 		return launch.Part{}, errors.New("it has too many files")
 	}

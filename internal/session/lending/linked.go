@@ -15,14 +15,10 @@ import (
 	"claudebox/internal/plan"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/sandbox/view"
-	"claudebox/internal/secret/leak"
 )
 
 // WhyClaude is the rule behind a mount of what is the user's own of Claude Code.
 const WhyClaude = "your ~/.claude"
-
-// MostBytes is how many bytes a file has, at most, that is looked at for a secret before it enters.
-const MostBytes = 64 << 10
 
 // mostLinked bounds how many links of the user's own folders are followed: each is a mount.
 const mostLinked = 60
@@ -99,15 +95,15 @@ func (h Host) lend(p *launch.Part, l Link, real string) (why string) {
 	case err != nil:
 		return diag.Cause(err).Error()
 	case info.IsDir():
-		lent, _, whole, err := h.Cover(real, destination)
+		lent, _, whole, err := h.Cover(real, destination, true)
 		if err != nil || !whole {
 			return "it has too many files"
 		}
 		p.Add(lent)
 	default:
-		content, err := smallfile.Read(real, MostBytes)
-		if what := leak.Text(string(content)); err != nil || what != "" {
-			return "it is no small file without a secret"
+		found, err := h.look(real, true)
+		if err != nil || len(found.Secrets)+len(found.Large) > 0 {
+			return "it looks secret, or is too large to be searched for secrets"
 		}
 	}
 	p.Mount(m)

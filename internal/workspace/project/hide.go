@@ -16,7 +16,6 @@ import (
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/pathname"
-	"claudebox/internal/workspace/git"
 	"claudebox/internal/workspace/secretfile"
 	"claudebox/internal/workspace/survey"
 )
@@ -304,52 +303,4 @@ func listens(tree *beneath.Folder, rel string) bool {
 		c.Close()
 	}
 	return !errors.Is(err, unix.ECONNREFUSED)
-}
-
-// Lent is a file, or a folder in a git folder, that looks secret in a folder of the user's that an agent may read, such
-// as the skills and plugins in ~/.claude. Like a secret file of the project it is not for the agent.
-type Lent struct {
-	Rel     string // from the folder
-	Dir     bool   // it is a folder
-	Content []byte // what is to be laid over a file; nil: nothing is in it
-}
-
-// LentLimit is how many entries of such a folder are looked at: some ten milliseconds.
-const LentLimit = 50_000
-
-// LookLent looks for secrets in a folder that an agent may read. shown reports what it may read all the same. links are
-// all symbolic links in it. cut says that there was more than could be looked at.
-func LookLent(dir string, shown func(rel string) bool) (secrets []Lent, links []string, cut bool, err error) {
-	at, err := beneath.Open(dir)
-	if err != nil {
-		return nil, nil, false, err
-	}
-	defer at.Close()
-	wanted := func(folder string) func(string, bool) bool {
-		return func(name string, dir bool) bool { return !dir && secretfile.Of(folder, name) != secretfile.Plain }
-	}
-	filled := []string{"node_modules", ".venv"} // by tools, with nothing of the user's
-	seen := survey.Walk(at, survey.Question{Wanted: wanted, Skipped: filled, Limit: LentLimit, LinksSince: 1}, nil)
-	look := git.Look{Git: seen.Git, Bare: seen.Bare}
-	if IsGitFolder(dir) {
-		look.Own = []string{"."}
-	}
-	found := git.Gather(at, look)
-	judged := map[string]bool{} // of a configuration only the secrets are left out
-	for _, f := range found.Folders {
-		judged[path.Join(f.Rel, "config")] = true
-		for _, s := range f.Secrets() {
-			if rel := path.Join(f.Rel, s.Name); !shown(rel) {
-				judged[rel] = true
-				secrets = append(secrets, Lent{rel, s.Dir, s.Copy})
-			}
-		}
-	}
-	for _, f := range seen.Files {
-		verdict := secretfile.Of(split(f.Rel))
-		if f.Kind == beneath.Regular && !judged[f.Rel] && !shown(f.Rel) && holdsSecret(at, f.Rel, verdict) {
-			secrets = append(secrets, Lent{Rel: f.Rel})
-		}
-	}
-	return secrets, seen.NewLinks, seen.Cut, nil
 }

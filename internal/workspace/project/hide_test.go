@@ -28,12 +28,12 @@ func TestSecretsInTheGitFoldersOfLentFolders(t *testing.T) {
 	w.write("lent/a/.env", "A=b")
 	want := []string{"a/.env", "a/.git/FETCH_HEAD", "a/.git/config", "a/.git/credentials", "a/.git/git-crypt", "a/.git/hooks/pre-push"}
 	for dir, in := range map[string]string{"lent": "", "lent/a": "a/", "lent/a/.git": "a/.git/"} {
-		found, _, _, err := project.LookLent(w.path(dir), func(string) bool { return false })
+		lent, err := project.LookLent(w.path(dir), project.LentQuestion{Shown: func(string) bool { return false }})
 		if err != nil {
 			t.Fatal(err)
 		}
 		got := []string{}
-		for _, l := range found {
+		for _, l := range lent.Secrets {
 			got = append(got, in+l.Rel)
 			if bytes.Contains(l.Content, []byte("pw")) || l.Dir != (path.Base(l.Rel) == "git-crypt") {
 				t.Errorf("%+v", l)

@@ -33,14 +33,28 @@ const SmallLimit = 64 << 10
 // HoldsToken reports whether a file of any name holds a token of a known shape, or a private key. An address with a
 // password does not count here: many manuals have one.
 func HoldsToken(content []byte) bool {
-	return leak.Token(string(eightBit(content))) != ""
+	what := Text(content)
+	return what != "" && what != leak.Address
 }
 
+// Text returns what a file of any name holds: "a GitHub token", a private key, or else [leak.Address]; empty: nothing.
+func Text(content []byte) string { return leak.Text(string(eightBit(content))) }
+
 // eightBit returns a text without what belongs to its encoding only: UTF-16 has a zero byte beside each letter of a
-// token.
+// token. Other zero bytes end a text, as in programs.
 func eightBit(content []byte) []byte {
 	if bytes.IndexByte(content, 0) >= 0 {
-		content = bytes.ReplaceAll(content, []byte{0}, nil)
+		zero := func(i int) bool { return i >= 0 && i < len(content) && content[i] == 0 }
+		text := make([]byte, 0, len(content))
+		for i, c := range content {
+			switch {
+			case c != 0:
+				text = append(text, c)
+			case !zero(i-2) && !zero(i+2) || zero(i-1) || zero(i+1):
+				text = append(text, '\n')
+			}
+		}
+		content = text
 	}
 	for _, mark := range []string{"\xef\xbb\xbf", "\xff\xfe", "\xfe\xff"} {
 		content = bytes.TrimPrefix(content, []byte(mark))

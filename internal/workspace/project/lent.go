@@ -1,0 +1,248 @@
+package project
+
+import (
+	"cmp"
+	"encoding/hex"
+	"errors"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"claudebox/internal/linux/beneath"
+	"claudebox/internal/linux/cachefile"
+	"claudebox/internal/linux/smallfile"
+	"claudebox/internal/secret/leak"
+	"claudebox/internal/workspace/git"
+	"claudebox/internal/workspace/homelink"
+	"claudebox/internal/workspace/secretfile"
+	"claudebox/internal/workspace/survey"
+)
+
+// LentQuestion says how a folder or file of the user's that an agent may read is looked through for secrets first.
+type LentQuestion struct {
+	Shown func(rel string) bool // what the agent may read all the same
+	// All has every file searched for tokens, a program as well: people write these into scripts of their own. Else
+	// only files are whose names ask for it, as in a project.
+	All bool
+	// Named returns of which secret of the user's an inode is, so that another name (hard link) of that is found;
+	// empty: of none.
+	Named func(homelink.Inode) string
+	Cache string // folder of what is kept of each look for the next one; empty: none
+	Build string // of claudebox: what another build has kept is not used
+}
+
+// Lent is a file, or a folder in a git folder, that looks secret in what an agent may read of the user's, such as the
+// skills and plugins in ~/.claude. Like a secret file of the project it is not for the agent.
+type Lent struct {
+	Rel     string // from the folder
+	Dir     bool   // it is a folder
+	Content []byte // what is to be laid over a file; nil: nothing is in it
+	What    string // what it holds, where that was searched: "a GitHub token"
+}
+
+// LentFound is what was found. Paths are relative to the folder.
+type LentFound struct {
+	Secrets   []Lent
+	Addresses []string // files that enter, and have an address with a password, as manuals do
+	Large     []string // files that enter, and were too large to be searched
+	Links     []string // all symbolic links
+	Cut       bool     // there was more than could be looked at
+}
+
+// LentLimit is how many entries of such a folder are looked at: some ten milliseconds.
+const LentLimit = 50_000
+
+const (
+	// lentBytes is how much of files that are new is searched in one look: some seconds. What was searched is kept, so
+	// that the next look searches on.
+	lentBytes = 512 << 20
+	// lentCaches is how many folders' searches are kept.
+	lentCaches = 400
+)
+
+// lentFile is what a search found in a file, as it then was.
+type lentFile struct {
+	Rel   string
+	Stamp beneath.Stamp
+	What  string
+}
+
+// lentKept is what the cache holds.
+type lentKept struct {
+	Build, Path string
+	Files       []lentFile // sorted
+}
+
+// lender looks through one folder.
+type lender struct {
+	LentQuestion
+	LentFound
+	at          *beneath.Folder
+	cache       string
+	before, now lentKept
+	changed     bool
+	left        int64 // bytes that may be searched
+}
+
+// LookLent looks for secrets in a folder that an agent may read, or in a file; of that, rel is its name.
+func LookLent(name string, q LentQuestion) (LentFound, error) {
+	l := lender{LentQuestion: q, left: lentBytes, now: lentKept{Build: q.Build, Path: name}}
+	at, err := beneath.Open(name)
+	file := ""
+	if errors.Is(err, unix.ENOTDIR) {
+		file = path.Base(name)
+		at, err = beneath.Open(path.Dir(name))
+	}
+	if err != nil {
+		return LentFound{}, err
+	}
+	defer at.Close()
+	l.at = at
+	l.read(name)
+	if file == "" {
+		l.folder(name)
+	} else if what, err := at.Look(file); err == nil {
+		l.judge(survey.File{Rel: file, Kind: what.Kind, Names: what.Names, Stamp: what.Stamp})
+	}
+	if l.cache != "" && (l.changed || len(l.now.Files) != len(l.before.Files)) {
+		cachefile.Prune(q.Cache, lentCaches)
+		cachefile.Write(l.cache, cachefile.Encode(l.now))
+	}
+	return l.LentFound, nil
+}
+
+// read reads what an earlier look has kept.
+func (l *lender) read(name string) {
+	if l.Cache == "" || l.Build == "" {
+		return
+	}
+	l.cache = filepath.Join(l.Cache, hex.EncodeToString([]byte(sumOf([]byte(name)))[:16]))
+	if !cachefile.Decode(cachefile.Read(l.cache), &l.before) || l.before.Build != l.Build || l.before.Path != name {
+		l.before = lentKept{}
+	}
+}
+
+func (l *lender) folder(name string) {
+	wanted := func(folder string) func(string, bool) bool {
+		return func(name string, dir bool) bool {
+			return !dir && (l.All || secretfile.Of(folder, name) != secretfile.Plain)
+		}
+	}
+	filled := []string{"node_modules", ".venv"} // by tools, with nothing of the user's
+	seen := survey.Walk(l.at, survey.Question{Wanted: wanted, Skipped: filled, Limit: LentLimit, LinksSince: 1}, nil)
+	l.Links, l.Cut = seen.NewLinks, seen.Cut
+	look := git.Look{Git: seen.Git, Bare: seen.Bare}
+	if IsGitFolder(name) {
+		look.Own = []string{"."}
+	}
+	found := git.Gather(l.at, look)
+	judged := map[string]bool{} // of a configuration only the secrets are left out
+	for _, f := range found.Folders {
+		judged[path.Join(f.Rel, "config")] = true
+		for _, s := range f.Secrets() {
+			if rel := path.Join(f.Rel, s.Name); !l.Shown(rel) {
+				judged[rel] = true
+				l.Secrets = append(l.Secrets, Lent{Rel: rel, Dir: s.Dir, Content: s.Copy})
+			}
+		}
+	}
+	for _, f := range seen.Files {
+		if !judged[f.Rel] {
+			l.judge(f)
+		}
+	}
+}
+
+// judge judges one file.
+func (l *lender) judge(f survey.File) {
+	if f.Kind != beneath.Regular || l.Shown(f.Rel) {
+		return
+	}
+	verdict := secretfile.Of(split(f.Rel))
+	what, secret := l.otherName(f), verdict == secretfile.Secret
+	if secret = secret || what != ""; !secret && f.Stamp.Size >= leastToken {
+		what = l.search(f, verdict)
+		secret = what != "" && what != leak.Address
+	}
+	switch {
+	case secret:
+		l.Secrets = append(l.Secrets, Lent{Rel: f.Rel, What: what})
+	case what != "":
+		l.Addresses = append(l.Addresses, f.Rel)
+	}
+}
+
+// otherName returns of which secret a file is another name.
+func (l *lender) otherName(f survey.File) string {
+	var st unix.Stat_t
+	if f.Names < 2 || l.Named == nil || unix.Fstatat(l.at.FD(), f.Rel, &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
+		return ""
+	}
+	return l.Named(homelink.Inode{Dev: st.Dev, Ino: st.Ino})
+}
+
+// search returns what a file holds, from the last look if it has not changed since.
+func (l *lender) search(f survey.File, verdict secretfile.Verdict) (what string) {
+	at, known := slices.BinarySearchFunc(l.before.Files, f.Rel, func(k lentFile, rel string) int {
+		return strings.Compare(k.Rel, rel)
+	})
+	if known && l.before.Files[at].Stamp == f.Stamp {
+		l.now.Files = append(l.now.Files, l.before.Files[at])
+		return l.before.Files[at].What
+	}
+	switch {
+	case verdict == secretfile.Suspect:
+		if holdsSecret(l.at, f.Rel, verdict) {
+			what = "a secret"
+		}
+	case !l.All && f.Stamp.Size > secretfile.SmallLimit:
+		return ""
+	case f.Stamp.Size > l.left:
+		l.Large = append(l.Large, f.Rel)
+		return ""
+	default:
+		l.left -= f.Stamp.Size
+		what = l.tokens(f.Rel)
+	}
+	const tick = 20 * time.Millisecond // another change may not be seen in the time of the last one
+	if time.Now().UnixNano()-f.Stamp.Change > tick.Nanoseconds() {
+		l.now.Files, l.changed = append(l.now.Files, lentFile{f.Rel, f.Stamp, what}), true
+	}
+	return what
+}
+
+// tokens searches a file of any size, piece by piece, and returns what it holds. What cannot be read the agent cannot
+// read either.
+func (l *lender) tokens(rel string) (what string) {
+	fd, err := l.at.OpenFD(rel, smallfile.Flags)
+	if err != nil {
+		return ""
+	}
+	file := os.NewFile(uintptr(fd), rel)
+	defer file.Close()
+	const (
+		piece   = 1 << 20
+		overlap = 32 << 10 // more than any token takes, in two bytes a letter
+	)
+	text := make([]byte, 0, piece)
+	for err == nil {
+		kept := copy(text[:overlap], text[max(0, len(text)-overlap):])
+		var n int
+		n, err = io.ReadFull(file, text[kept:piece])
+		text = text[:kept+n]
+		if found := secretfile.Text(text); found != "" && found != leak.Address {
+			return found
+		} else if !l.All && found == leak.Address {
+			continue // it is no secret of a project, either
+		} else {
+			what = cmp.Or(what, found)
+		}
+	}
+	return what
+}

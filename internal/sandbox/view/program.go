@@ -74,6 +74,8 @@ func (v *View) program(word, name string, depth int) string {
 			return word + " leads to " + text + ", which is not inside" + v.way(text)
 		}
 		return word + " is not inside" + v.way(name)
+	case v.hides(end) != "":
+		return word + v.hides(end)
 	case info.IsDir():
 		return word + " is a folder inside"
 	case !info.Mode().IsRegular():
@@ -89,6 +91,15 @@ func (v *View) program(word, name string, depth int) string {
 	}
 	if reason := v.program(interpreter, interpreter, depth+1); reason != "" {
 		return "of " + word + " " + reason
+	}
+	return ""
+}
+
+// hides says that nothing of a file or folder of the host is at a path without links, as that is hidden; empty: it is
+// not.
+func (v *View) hides(end string) string {
+	if m := v.mounts[end]; m != nil && m.Hides() && m.Data == nil {
+		return " is hidden inside: " + m.Why
 	}
 	return ""
 }
@@ -188,8 +199,12 @@ func (v *View) File(word string) (reason string) {
 	if !known || !path.IsAbs(name) {
 		return ""
 	}
+	end, _, inside := v.Resolve(name)
+	if hides := v.hides(end); hides != "" {
+		return word + hides
+	}
 	info, err := os.Stat(name)
-	if err != nil || !info.Mode().IsRegular() && !info.IsDir() || v.Has(name) {
+	if err != nil || !info.Mode().IsRegular() && !info.IsDir() || inside == nil {
 		return ""
 	}
 	return word + " is not inside" + v.way(name)

@@ -56,6 +56,7 @@ func aView(t *testing.T) (v *view.View, host string) {
 		{Kind: plan.Bind, Source: host + "/project", Destination: "/home/u/p"},
 		{Kind: plan.ROBind, Source: host + "/import", Destination: "/run/claudebox/import/hooks"},
 		{Kind: plan.ROBind, Source: host + "/elsewhere/b.sh", Destination: "/opt/b"},
+		{Kind: plan.ROData, Destination: "/run/claudebox/import/hooks/token.sh", Why: launch.WhyHidden},
 	}, nil)
 	v.Path, v.Home, v.Project, v.Dir = []string{"/nix/store/jq/bin", "/nix/store/bash/bin"}, "/home/u", "/home/u/p", "/home/u/p"
 	v.Mountable = func(name string) (string, error) { return "--mount-ro " + name, nil }
@@ -69,15 +70,16 @@ func TestProgramsRunInsideWhereAllThatTheyNeedIsThere(t *testing.T) {
 		"jq": "", "/bin/bash": "", "/bin/sh": "", "/usr/bin/env": "", "./run.sh": "", "$CLAUDE_PROJECT_DIR/run.sh": "",
 		"/home/u/p/env.sh": "", "~/p/run.sh": "", "${HOME}/p/run.sh": "", "./env": "", "~/.claude/hooks/a.sh": "", "/opt/b": "",
 		"$UNKNOWN/x": "", "/dev/null": "", "/nix/store/jq/bin/jq": "",
-		"node":                  "node is not inside: add its package to the profile: `packages: [nodejs]`",
-		"sl":                    "sl is not inside: add the package that has it",
-		"./py.py":               "of ./py.py python3 is not inside: add its package to the profile: `packages: [python3]`",
-		"/home/u/p/zsh":         "of /home/u/p/zsh /bin/zsh is not inside",
-		"./plain":               "./plain cannot be executed (chmod +x /home/u/p/plain)",
-		"./out/b.sh":            "./out/b.sh leads to ",
-		"/usr/bin/jq":           "/usr/bin/jq is not inside",
-		"/nix/store/gone/bin/x": "/nix/store/gone/bin/x is not inside",
-		"~/.claude/gone.sh":     "~/.claude/gone.sh is not inside",
+		"node":                     "node is not inside: add its package to the profile: `packages: [nodejs]`",
+		"sl":                       "sl is not inside: add the package that has it",
+		"./py.py":                  "of ./py.py python3 is not inside: add its package to the profile: `packages: [python3]`",
+		"/home/u/p/zsh":            "of /home/u/p/zsh /bin/zsh is not inside",
+		"~/.claude/hooks/token.sh": "~/.claude/hooks/token.sh is hidden inside: it looks secret",
+		"./plain":                  "./plain cannot be executed (chmod +x /home/u/p/plain)",
+		"./out/b.sh":               "./out/b.sh leads to ",
+		"/usr/bin/jq":              "/usr/bin/jq is not inside",
+		"/nix/store/gone/bin/x":    "/nix/store/gone/bin/x is not inside",
+		"~/.claude/gone.sh":        "~/.claude/gone.sh is not inside",
 		host + "/elsewhere/b.sh": host + "/elsewhere/b.sh is not inside: --mount-ro " + host + "/elsewhere/b.sh, or the profile's `mounts`, " +
 			"brings it",
 	} {

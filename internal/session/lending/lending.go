@@ -284,13 +284,14 @@ func (h Host) Cover(source, destination string, own bool) (made launch.Part, lin
 	}
 	made.Left = h.told(source, found.Secrets, own)
 	some := func(text string, rels []string) string {
-		return fmt.Sprintf("in %s enter, "+text+": %s", diag.Name(source), diag.Some(rels, mostTold))
+		in := diag.Name(profile.Tilde(h.Facts.Home, source))
+		return fmt.Sprintf("in %s, files "+text+" enter: %s", in, diag.Some(rels, mostTold))
 	}
 	if len(found.Large) > 0 {
 		made.Warn(some("too large to be searched for secrets", found.Large))
 	}
 	if own && len(found.Addresses) > 0 {
-		made.Note(some("with addresses that have a password", found.Addresses))
+		made.Note(some("with a password in an address", found.Addresses))
 	}
 	return made, found.Links, !found.Cut, nil
 }
@@ -305,7 +306,7 @@ func (h Host) told(source string, secrets []project.Lent, red bool) []diag.Left 
 	}
 	var names []string
 	for _, c := range secrets[:min(mostTold, len(secrets))] {
-		name := diag.Name(filepath.Join(source, c.Rel))
+		name := diag.Name(profile.Tilde(h.Facts.Home, filepath.Join(source, c.Rel)))
 		if c.What != "" {
 			name += " (" + c.What + ")"
 		}

@@ -102,8 +102,13 @@ func (h Host) lend(p *launch.Part, l Link, real string) (why string) {
 		p.Add(lent)
 	default:
 		found, err := h.look(real, true)
-		if err != nil || len(found.Secrets)+len(found.Large) > 0 {
-			return "it looks secret, or is too large to be searched for secrets"
+		switch {
+		case err != nil:
+			return diag.Cause(err).Error()
+		case len(found.Secrets) > 0:
+			return "it looks secret"
+		case len(found.Large) > 0:
+			return "it is too large to be searched for secrets"
 		}
 	}
 	p.Mount(m)

@@ -290,6 +290,9 @@ func (r *running) lookAgain(bwrap int) error {
 		return within.ErrGone
 	}
 	r.record.Begin(r.folders.Process, r.events, r.network.Note)
+	if err := homelinks.LookAgain(r.Links, r.project, r.Launch.Mounts); err != nil {
+		return err
+	}
 	return r.folders.LookAgain(bwrap)
 }
 

@@ -3,11 +3,18 @@ package mountinfo
 
 import (
 	"os"
+	"slices"
 	"strings"
 )
 
 // Mount is a mount: what lies at Root in the file system of a device is seen at Point.
-type Mount struct{ Device, Root, Point string }
+type Mount struct{ Device, Root, Point, Type string }
+
+// IsFar reports whether a program or another machine answers what is asked of a mount, and may not.
+func (m Mount) IsFar() bool {
+	kind, _, _ := strings.Cut(m.Type, ".")
+	return slices.Contains([]string{"nfs", "nfs4", "cifs", "smb3", "9p", "fuse", "autofs", "ceph", "afs"}, kind)
+}
 
 // Read returns the mounts that this process sees.
 func Read() ([]Mount, error) {
@@ -18,9 +25,13 @@ func Read() ([]Mount, error) {
 // Parse reads the text of /proc/self/mountinfo (proc_pid_mountinfo(5)).
 func Parse(text string) (list []Mount) {
 	for line := range strings.Lines(text) {
-		if fields := strings.Fields(line); len(fields) > 4 {
-			list = append(list, Mount{fields[2], unescape(fields[3]), unescape(fields[4])})
+		fields := strings.Fields(line)
+		if len(fields) < 5 {
+			continue
 		}
+		_, kind, _ := strings.Cut(line, " - ")
+		kind, _, _ = strings.Cut(kind, " ")
+		list = append(list, Mount{fields[2], unescape(fields[3]), unescape(fields[4]), kind})
 	}
 	return list
 }

@@ -7,9 +7,12 @@ import (
 
 func TestParse(t *testing.T) {
 	got := Parse("22 1 0:21 / /proc rw - proc proc rw\n31 1 8:1 /a\\040b /nix/store/x\\134y rw - ext4 /dev/sda1 rw\nshort line\n")
-	want := []Mount{{"0:21", "/", "/proc"}, {"8:1", "/a b", `/nix/store/x\y`}}
+	want := []Mount{{"0:21", "/", "/proc", "proc"}, {"8:1", "/a b", `/nix/store/x\y`, "ext4"}}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q; want %q", got, want)
+	}
+	if far := Parse("40 1 0:50 / /home/u/cloud rw shared:1 - fuse.rclone x rw\n"); !far[0].IsFar() || want[1].IsFar() {
+		t.Errorf("got %q", far)
 	}
 	if list, err := Read(); err != nil || !slices.ContainsFunc(list, func(m Mount) bool { return m.Point == "/proc" }) {
 		t.Errorf("this process sees %q, %v", list, err)

@@ -3,6 +3,7 @@
 package homelinks
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path"
@@ -22,13 +23,16 @@ import (
 	"claudebox/internal/session/lending"
 	"claudebox/internal/session/planning"
 	"claudebox/internal/workspace/homelink"
+	"claudebox/internal/workspace/project"
 	"claudebox/internal/workspace/secretfile"
 )
 
 // Look begins to look at the links of the user's home and of PATH, beside what else a launch prepares. The
 // function that it returns waits for what is found.
 func Look(c planning.Call) func() homelink.Found {
-	q := homelink.Question{Home: c.Facts.Home, Cache: filepath.Join(c.Folders.Cache, "home-links"), Build: c.Build}
+	q := homelink.Question{
+		Home: c.Facts.Home, Cache: filepath.Join(c.Folders.Cache, "home"), Build: c.Build, Whole: c.Purpose.Look,
+	}
 	if c.Build == "" {
 		q.Cache = ""
 	}
@@ -49,8 +53,8 @@ func Look(c planning.Call) func() homelink.Found {
 
 // obeyedVariables name files and folders that shells and other tools obey without being told to.
 var obeyedVariables = []string{
-	"ZDOTDIR", "BASH_ENV", "ENV", "PYTHONSTARTUP", "INPUTRC", "XDG_CONFIG_HOME", "CLAUDE_CONFIG_DIR",
-	"GIT_CONFIG_GLOBAL",
+	"ZDOTDIR", "BASH_ENV", "ENV", "PYTHONSTARTUP", "INPUTRC", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "CLAUDE_CONFIG_DIR",
+	"CODEX_HOME", "GEMINI_CLI_HOME", "OPENCODE_CONFIG_DIR", "GIT_CONFIG_GLOBAL",
 }
 
 // fromCwd makes a folder of PATH absolute: an empty one stands for the current folder.
@@ -65,12 +69,7 @@ func fromCwd(c planning.Call, dir string) string {
 // is given: a project is mounted as it is, and what it has of a name that tells nothing is not hidden. The folders are
 // the project, and mounts that the user named and that do not say that they show a secret.
 func Judge(found homelink.Found, home, project string, mounts []launch.Mount) error {
-	folders := []string{project}
-	for _, m := range mounts {
-		if lending.UserNamed(m) && !m.Secret && (m.Kind == plan.Bind || m.Kind == plan.ROBind) {
-			folders = append(folders, m.Source)
-		}
-	}
+	folders := given(project, mounts)
 	for _, link := range found.Links {
 		at := slices.IndexFunc(folders, func(dir string) bool {
 			return pathname.Below(link.Leads, dir) || pathname.Below(dir, link.Leads) && link.Leads != home
@@ -84,6 +83,39 @@ func Judge(found homelink.Found, home, project string, mounts []launch.Mount) er
 					folders[at], link.Path, link.Path),
 				"%s leads into it, to %s, and holds %s", link.Path, link.Leads, secret)
 		}
+	}
+	return nil
+}
+
+// given are the folders that an agent is given: the project, and what the user named and does not say to show a secret.
+func given(project string, mounts []launch.Mount) []string {
+	folders := []string{project}
+	for _, m := range mounts {
+		if lending.UserNamed(m) && !m.Secret && (m.Kind == plan.Bind || m.Kind == plan.ROBind) {
+			folders = append(folders, m.Source)
+		}
+	}
+	return folders
+}
+
+// LookAgain refuses a launch where the home leads into what the agent is given by a link, or another name of a file,
+// that was not there at the last look. The next try knows of it.
+func LookAgain(found homelink.Found, p project.Project, mounts []launch.Mount) error {
+	links, files := found.Missed()
+	again := func(name, what string) error {
+		found.Write()
+		return diag.Wrap("protect "+diag.Name(name), launch.Again(errors.New(what)), "start again")
+	}
+	for _, dir := range given(p.Path, mounts) {
+		into := func(at string) bool { return pathname.Below(at, dir) }
+		for _, link := range links {
+			if into(link.Leads) || pathname.Below(dir, link.Leads) || slices.ContainsFunc(link.Way, into) {
+				return again(link.Path, "it leads to "+link.Leads+" since the last start")
+			}
+		}
+	}
+	if name := p.NamesOne(files); name != "" {
+		return again(name, "it has another name in the project since the last start")
 	}
 	return nil
 }

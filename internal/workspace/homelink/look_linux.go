@@ -1,12 +1,21 @@
 package homelink
 
 import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"fmt"
 	"io/fs"
+	"maps"
+	"math"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -34,27 +43,49 @@ type Question struct {
 	Home    string
 	Folders []string // those of PATH, absolute
 	Named   []Named  // what other variables name
-	Cache   string   // file that keeps what was found; empty: none
+	Cache   string   // folder of what was found; empty: none
 	Build   string   // of claudebox: what another build has kept is not used
+	Whole   bool     // wait for all of it: a person is shown what is found
 }
 
 // Named is a path that tools obey, and the variable that names it.
 type Named struct{ Variable, Path string }
 
-// Found is what is in the home now. What no agent can change (links into the Nix store, or to what root owns) is left
-// out.
+// Found is what is in the home now, as far as an earlier look has seen it; [Found.Missed] has the rest. What no agent
+// can change (links into the Nix store, or to what root owns) is left out.
 type Found struct {
 	Links []Link
 	// Named are the files that have further names (hard links) somewhere outside of the places looked at.
 	Named map[Inode]string
 
 	question Question
-	folders  []folder
-	same     bool // as the cache has it
+	kept     kept
+	whole    func() whole // waits for the whole look
 }
 
-// kept is what the cache holds.
+// kept is what the cache holds of the last look by a question.
 type kept struct {
+	Build, Question string
+	Links           []Link
+	Named           []file
+}
+
+// file is a path of a file.
+type file struct {
+	Inode Inode
+	Path  string
+}
+
+// whole is what a look at all places has found.
+type whole struct {
+	links   []Link
+	named   map[Inode]string
+	folders []folder
+	same    bool // as the cache has it
+}
+
+// keptFolders is what the cache holds of the folders that were looked into.
+type keptFolders struct {
 	Build   string
 	Folders []folder
 }
@@ -64,7 +95,8 @@ type folder struct {
 	Path  string
 	State state
 	Links []Link
-	Inner []string // names of the folders in it, or that links in it lead to
+	Inner []string // names of the folders in it
+	Leads []string // names of the links in it that lead to folders
 	Files []string // names of the files in it that may have other names, see [place]
 }
 
@@ -74,56 +106,154 @@ type state struct {
 	Mtime, Ctime int64
 }
 
-// mostEntries is how many names of one folder are looked at. No folder that people fill by links has as many.
-const mostEntries = 20_000
+// Look returns the links that an earlier look has found, as they lead now, and looks at all places meanwhile: at
+// thousands of folders, by their states, and at the files in them. Where no earlier look has asked the same, it waits
+// for that.
+func Look(q Question) Found {
+	f := Found{question: q, whole: sync.OnceValue(func() whole {
+		var before keptFolders
+		if !cachefile.Decode(cachefile.Read(q.folders()), &before) || before.Build != q.Build {
+			before.Folders = nil
+		}
+		return look(q, before.Folders)
+	})}
+	known := q.Cache != "" && cachefile.Decode(cachefile.Read(q.links()), &f.kept) && f.kept.Build == q.Build &&
+		f.kept.Question == q.text()
+	if q.Whole || !known {
+		all := f.whole()
+		f.Links, f.Named = all.links, all.named
+	} else {
+		go f.whole()
+		f.Links, f.Named = renewed(f.kept.Links), stillNamed(f.kept.Named)
+	}
+	if mounts, err := mountinfo.Read(); err == nil {
+		f.Links = append(f.Links, q.bound(mounts)...)
+	}
+	return f
+}
+
+// text tells questions apart.
+func (q Question) text() string { return fmt.Sprint(q.Home, q.Folders, q.Named) }
+
+// links is the file of [kept] for a question, and folders that of [keptFolders].
+func (q Question) links() string {
+	sum := sha256.Sum256([]byte(q.text()))
+	return filepath.Join(q.Cache, "links-"+hex.EncodeToString(sum[:8]))
+}
+func (q Question) folders() string { return filepath.Join(q.Cache, "folders") }
+
+// Missed waits for the look at all places, and returns what it has found that was not known: links, and files with
+// further names.
+func (f Found) Missed() (links []Link, files map[Inode]string) {
+	all := f.whole()
+	files = maps.Clone(all.named)
+	maps.DeleteFunc(files, func(inode Inode, _ string) bool { return f.Named[inode] != "" })
+	return made(all.links, f.Links), files
+}
+
+// made are links that were not there before, or led elsewhere.
+func made(now, before []Link) []Link {
+	known := make(map[string]Link, len(before))
+	for _, link := range before {
+		known[link.Path+"\x00"+link.Of] = link
+	}
+	return slices.DeleteFunc(slices.Clone(now), func(link Link) bool {
+		was, is := known[link.Path+"\x00"+link.Of]
+		return is && was.Leads == link.Leads && slices.Equal(was.Way, link.Way)
+	})
+}
+
+// Write keeps what was found for the next look.
+func (f Found) Write() {
+	q, all := f.question, f.whole()
+	if q.Cache == "" {
+		return
+	}
+	if !all.same {
+		cachefile.Write(q.folders(), cachefile.Encode(keptFolders{q.Build, all.folders}))
+	}
+	now := kept{Build: q.Build, Question: q.text(), Links: all.links}
+	for inode, at := range all.named {
+		now.Named = append(now.Named, file{inode, at})
+	}
+	slices.SortFunc(now.Named, func(a, b file) int { return strings.Compare(a.Path, b.Path) })
+	if text := cachefile.Encode(now); !bytes.Equal(text, cachefile.Encode(f.kept)) {
+		const most = 40 // questions: PATH is not the same in every terminal
+		cachefile.Prune(q.Cache, most)
+		cachefile.Write(q.links(), text)
+	}
+}
+
+// Again looks once more, and returns the links that were not there before, or led elsewhere.
+func (f Found) Again() []Link {
+	before := f.whole()
+	return made(look(f.question, before.folders).links, slices.Concat(before.links, f.Links))
+}
+
+const (
+	// mostEntries is how many names of one folder are looked at. No folder that people fill by links has as many.
+	mostEntries = 20_000
+	// mostFolders is how many folders of one place are looked into, and of all that links lead to.
+	mostFolders = 2000
+	// mostFiles is how many files are looked at for further names.
+	mostFiles = 20_000
+)
 
 // walk is one look at the home.
 type walk struct {
 	Question
-	kept  map[string]folder // by path, from the cache
-	seen  map[string]int    // levels already looked at below a folder, by path
-	found Found
-	names map[Inode]int
-	links map[Inode]uint64
+	kept   map[string]folder // by path, from the cache
+	seen   map[string]int    // levels already looked at below a folder, by path
+	within map[Inode]int     // likewise, by what it is: links may lead round in a circle
+	far    map[string]bool   // mounts whose server may not answer
+	later  []func()          // looks at what links lead to
+	found  whole
+	left   int // folders that may be looked into of a place
+	files  int // those that were looked at
+	names  map[Inode]int
+	linked map[Inode]uint64
 }
 
-// Look looks at all places of the home, and the folders of PATH. Of folders that have not changed since the last look
+// look looks at all places of the home, and the folders of PATH. Of folders that have not changed since the last look
 // it only asks where their links lead now.
-func Look(q Question) Found {
-	var before kept
-	if q.Cache == "" || !cachefile.Decode(cachefile.Read(q.Cache), &before) || before.Build != q.Build {
-		before = kept{}
-	}
-	return look(q, before.Folders)
-}
-
-// look is [Look] by what was found before.
-func look(q Question, before []folder) Found {
+func look(q Question, before []folder) whole {
 	w := &walk{
 		Question: q, kept: make(map[string]folder, len(before)), seen: make(map[string]int, len(before)),
-		names: map[Inode]int{}, links: map[Inode]uint64{},
+		within: map[Inode]int{}, far: map[string]bool{}, names: map[Inode]int{}, linked: map[Inode]uint64{},
 	}
-	w.found = Found{question: q, Named: map[Inode]string{}, same: true}
+	w.found = whole{named: map[Inode]string{}, same: true}
 	for _, f := range before {
 		w.kept[f.Path] = f
 	}
+	mounts, _ := mountinfo.Read()
+	for _, m := range mounts {
+		w.far[m.Point] = m.IsFar()
+	}
+	for dir := q.Home; ; dir = path.Dir(dir) {
+		w.within[inode(dir)] = math.MaxInt // no link leads to a place there
+		if dir == path.Dir(dir) {
+			break
+		}
+	}
 	for _, p := range places {
-		w.enter(path.Join(q.Home, p.rel), p, p.deep)
+		w.place(path.Join(q.Home, p.rel), p)
 	}
 	for _, dir := range q.Folders {
 		w.name("PATH", dir)
-		w.enter(dir, place{rel: "PATH", deep: 1, file: true, all: true}, 1)
+		w.place(dir, ofPath)
 	}
-	for _, named := range q.Named {
-		w.name(named.Variable, named.Path)
-		w.enter(named.Path, place{rel: named.Variable, deep: 2, file: true, all: true}, 2)
+	for _, at := range q.Named {
+		w.name(at.Variable, at.Path)
+		w.place(at.Path, named)
 	}
-	if mounts, err := mountinfo.Read(); err == nil {
-		w.found.Links = append(w.found.Links, q.bound(mounts)...)
+	for w.left = mostFolders; len(w.later) > 0; {
+		next := w.later[0]
+		w.later = w.later[1:]
+		next()
 	}
 	for inode, names := range w.names {
-		if uint64(names) >= w.links[inode] {
-			delete(w.found.Named, inode) // they are names of each other, as rustup's are
+		if uint64(names) >= w.linked[inode] {
+			delete(w.found.named, inode) // they are names of each other, as rustup's are
 		}
 	}
 	w.found.same = w.found.same && len(before) == len(w.found.folders)
@@ -134,75 +264,113 @@ func look(q Question, before []folder) Found {
 func (w *walk) name(variable, at string) {
 	if link, ok := resolve(at); ok {
 		link.Of = variable
-		w.found.Links = append(w.found.Links, link)
+		w.found.links = append(w.found.links, link)
 	}
 }
 
-// Write keeps what was found for the next look.
-func (f Found) Write() {
-	if !f.same && f.question.Cache != "" {
-		cachefile.Write(f.question.Cache, cachefile.Encode(kept{f.question.Build, f.folders}))
-	}
+// place looks at a place, level by level: what is near its top is seen first.
+func (w *walk) place(top string, p place) {
+	w.left = mostFolders
+	w.below([]string{top}, p, 0)
 }
 
-// Again looks once more, and returns the links that were not there before, or led elsewhere.
-func (f Found) Again() (made []Link) {
-	for _, link := range look(f.question, f.folders).Links {
-		if !slices.ContainsFunc(f.Links, func(l Link) bool {
-			return l.Path == link.Path && l.Leads == link.Leads && slices.Equal(l.Way, link.Way)
-		}) {
-			made = append(made, link)
+// below looks at folders so many levels below the top of a place, and at what is in them. What links lead to is looked
+// at last: what has a place of its own is then known by that.
+func (w *walk) below(level []string, p place, depth int) {
+	for ; depth < p.deep && w.left > 0 && len(level) > 0; depth++ {
+		var next, led []string
+		for _, dir := range level[:min(w.left, len(level))] {
+			f := w.enter(dir, p, depth)
+			rel, ofHome := pathname.Cut(dir, w.Home)
+			for i, name := range slices.Concat(f.Inner, f.Leads) {
+				switch at := path.Join(dir, name); {
+				case ofHome && !enters(rel, name):
+				case i < len(f.Inner):
+					next = append(next, at)
+				default:
+					led = append(led, at)
+				}
+			}
 		}
+		if len(led) > 0 {
+			w.later = append(w.later, func() { w.below(led, p, depth+1) })
+		}
+		w.left -= len(level)
+		level = next
 	}
-	return made
 }
 
-// enter looks at a folder of a place, and at the folders in it as far as deep says.
-func (w *walk) enter(dir string, p place, deep int) {
-	if w.seen[dir] >= deep {
-		return
+// enter looks at a folder of a place, so many levels below its top.
+func (w *walk) enter(dir string, p place, depth int) (f folder) {
+	deep := p.deep - depth
+	if w.seen[dir] >= deep || depth > 0 && w.far[dir] {
+		return f
 	}
 	again := w.seen[dir] > 0
 	w.seen[dir] = deep
 	now, st, err := stateOf(dir)
-	if err != nil {
-		return
+	here := Inode{st.Dev, st.Ino}
+	if err != nil || depth > 0 && (!again && w.within[here] >= deep || st.Uid == 0) {
+		return f
 	}
+	w.within[here] = max(w.within[here], deep)
 	f, known := w.kept[dir]
 	if known = known && f.State == now && now != (state{}); known {
 		w.renew(&f)
-	} else if f, err = read(dir, now, p); err != nil {
-		return
-	} else if !p.file || st.Uid == 0 {
+	} else if f, err = read(dir, now, func(name string) bool { return depth > 0 || p.counts(p.rel, name) }); err != nil {
+		return f
+	} else if st.Uid == 0 {
 		f.Files = nil
 	}
 	w.found.same = w.found.same && known
 	if !again {
 		w.found.folders = append(w.found.folders, f)
-		w.found.Links = append(w.found.Links, f.Links...)
+		w.found.links = append(w.found.links, f.Links...)
+	}
+	if !again && depth < p.files {
 		w.count(dir, f.Files)
 	}
-	for _, name := range f.Inner {
-		if deep > 1 && p.enters(name) {
-			within := place{rel: p.rel + "/" + name, file: p.file && p.rel != "" && p.rel != config, all: true}
-			w.enter(path.Join(dir, name), within, deep-1)
-		}
+	return f
+}
+
+// renew asks where the links of a folder lead now.
+func (w *walk) renew(f *folder) {
+	if now := renewed(f.Links); !slices.EqualFunc(now, f.Links, func(a, b Link) bool {
+		return a.There == b.There && a.Leads == b.Leads && slices.Equal(a.Way, b.Way)
+	}) {
+		f.Links = now
+		w.found.same = false
 	}
 }
 
-// renew asks where the links of a folder lead now. One that leads to the same file does so by the same way.
-func (w *walk) renew(f *folder) {
-	for i, link := range f.Links {
-		if inode(link.Path) == link.There && link.There != (Inode{}) {
-			continue
+// renewed are links that are still there, as they lead now. One that leads to the same file does so by the same way.
+func renewed(links []Link) []Link {
+	now := make([]Link, 0, len(links))
+	for _, link := range links {
+		if inode(link.Path) != link.There || link.There == (Inode{}) {
+			var st unix.Stat_t
+			if link.Of == "" && unix.Lstat(link.Path, &st) != nil {
+				continue
+			}
+			of := link.Of
+			link, _ = resolve(link.Path)
+			link.Of = of
 		}
-		now, _ := resolve(link.Path)
-		if now.Leads != link.Leads || !slices.Equal(now.Way, link.Way) || now.There != link.There {
-			f.Links = slices.Clone(f.Links)
-			f.Links[i] = now
-			w.found.same = false
+		now = append(now, link)
+	}
+	return now
+}
+
+// stillNamed are the files of an earlier look that are the same.
+func stillNamed(files []file) map[Inode]string {
+	named := map[Inode]string{}
+	for _, f := range files {
+		var st unix.Stat_t
+		if unix.Lstat(f.Path, &st) == nil && f.Inode == (Inode{st.Dev, st.Ino}) && st.Nlink > 1 {
+			named[f.Inode] = f.Path
 		}
 	}
+	return named
 }
 
 // inode returns the identity of what a path leads to; zero: nothing is there.
@@ -216,16 +384,24 @@ func inode(at string) Inode {
 
 // count notes which files of a folder have more names than those that are looked at.
 func (w *walk) count(dir string, files []string) {
+	if w.files += len(files); w.files > mostFiles {
+		return
+	}
+	fd, err := unix.Open(dir, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return
+	}
+	defer unix.Close(fd)
 	for _, name := range files {
 		var st unix.Stat_t
-		at := path.Join(dir, name)
-		if unix.Lstat(at, &st) != nil || st.Nlink < 2 || st.Mode&unix.S_IFMT != unix.S_IFREG {
+		if unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil || st.Nlink < 2 ||
+			st.Mode&unix.S_IFMT != unix.S_IFREG {
 			continue
 		}
 		inode := Inode{st.Dev, st.Ino}
 		w.names[inode]++
-		w.links[inode] = uint64(st.Nlink)
-		w.found.Named[inode] = at
+		w.linked[inode] = uint64(st.Nlink)
+		w.found.named[inode] = path.Join(dir, name)
 	}
 }
 
@@ -247,7 +423,7 @@ func stateOf(dir string) (state, unix.Stat_t, error) {
 }
 
 // read lists a folder.
-func read(dir string, now state, p place) (folder, error) {
+func read(dir string, now state, counts func(name string) bool) (folder, error) {
 	made := folder{Path: dir, State: now}
 	file, err := os.Open(dir)
 	if err != nil {
@@ -262,13 +438,13 @@ func read(dir string, now state, p place) (folder, error) {
 	for _, entry := range entries {
 		name, at := entry.Name(), path.Join(real, entry.Name())
 		switch kind := entry.Type(); {
-		case !p.counts(name):
+		case !counts(name):
 		case kind&fs.ModeSymlink != 0:
 			if link, ok := resolve(at); ok {
 				link.Path = path.Join(dir, name)
 				made.Links = append(made.Links, link)
 				if info, err := os.Stat(at); err == nil && info.IsDir() {
-					made.Inner = append(made.Inner, name)
+					made.Leads = append(made.Leads, name)
 				}
 			}
 		case kind.IsDir():

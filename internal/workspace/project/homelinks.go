@@ -102,3 +102,22 @@ func (v *view) holdNames() (held []string) {
 	}
 	return held
 }
+
+// NamesOne returns which of some files of the home has another name in the project; empty: none.
+func (p Project) NamesOne(files map[homelink.Inode]string) string {
+	tree, err := beneath.Open(p.Path)
+	if err != nil || len(files) == 0 {
+		return ""
+	}
+	defer tree.Close()
+	var st unix.Stat_t
+	if unix.Fstat(tree.FD(), &st) != nil {
+		return ""
+	}
+	for _, f := range everyFile(tree) {
+		if name := files[homelink.Inode{Dev: st.Dev, Ino: f.Stamp.Ino}]; name != "" {
+			return name
+		}
+	}
+	return ""
+}

@@ -4,6 +4,7 @@ package attacks_test
 
 import (
 	"os"
+	"path"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -38,6 +39,10 @@ var homeLinks = map[string]struct{ file, link, target, writes string }{
 	"ssh's configuration":        {"ssh_config", ".ssh/config", "ssh_config", "ssh_config"},
 	"other programs":             {"tmux.conf", ".tmux.conf", "tmux.conf", "tmux.conf"},
 	"a folder of other programs": {"zsh/rc", ".zsh", "zsh", "zsh/rc"},
+	"a skill of codex":           {"skill/SKILL.md", ".codex/skills/x", "skill", "skill/SKILL.md"},
+	"a skill for all agents":     {"skill/run.sh", ".agents/skills/x/scripts/run.sh", "skill/run.sh", "skill/run.sh"},
+	"VS Code":                    {"settings", ".config/Code/User/settings.json", "settings", "settings"},
+	"far below":                  {"a", ".config/a/b/c/d/e", "a", "a"},
 	"a file that git tracks":     {"tracked", ".profile", "tracked", "tracked"},
 }
 
@@ -95,6 +100,24 @@ func (w *world) named(words ...string) {
 	for _, word := range words {
 		if !strings.Contains(got.stdout+got.stderr, word) {
 			w.t.Errorf("%q is not named: %s", word, got)
+		}
+	}
+}
+
+// The first session has kept what it saw of the home.
+//
+// Promise: nothing written that your home leads to.
+func TestAnAgentWritesWhatALinkLeadsToThatCameSinceTheLastSession(t *testing.T) {
+	w := newWorld(t)
+	if got := w.attack("true"); got.status != 0 {
+		t.Fatal(got)
+	}
+	for _, link := range []string{".codex/skills/x", ".agents/skills/x/y", ".config/Code/User/settings.json", ".config/a/b/c", ".zshenv"} {
+		w.write("project/"+path.Base(link), "of the user\n")
+		w.link(w.path("project/"+path.Base(link)), link)
+		got := w.claudebox("shell", "--yes", "--", "bash", "-c", `echo evil >"$0"; true`, path.Base(link))
+		if w.read("project/"+path.Base(link)) != "of the user\n" {
+			t.Errorf("%s: %s", link, got)
 		}
 	}
 }
@@ -288,10 +311,10 @@ func TestALinkThatIsMadeWhileTheAgentWorks(t *testing.T) {
 	l := w.begin()
 	l.sh("echo evil >zshenv; sleep 0.3") // longer than a short command
 	w.link(w.path("project/zshenv"), ".zshenv")
-	if said := l.end(); !strings.Contains(said, ".zshenv leads to") || !strings.Contains(said, "since this session began") {
+	if said := l.end(); !strings.Contains(said, ".zshenv leads to") || !strings.Contains(said, "not known when this session began") {
 		t.Error(said)
 	}
-	if got := w.attack("true"); strings.Contains(got.stderr, "since this session began") {
+	if got := w.attack("true"); strings.Contains(got.stderr, "not known when this session began") {
 		t.Errorf("%s", got)
 	}
 }

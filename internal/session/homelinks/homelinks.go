@@ -199,8 +199,9 @@ func (l Later) Lines(folders []guarded.Folder) (lines []string) {
 			leads := pathname.Below(link.Leads, folder.Path) ||
 				slices.ContainsFunc(link.Way, func(hop string) bool { return pathname.Below(hop, folder.Path) })
 			if leads && len(lines) < alarm.Most {
-				lines = append(lines, fmt.Sprintf("%s leads to %s since this session began, where the agent could "+
-					"write: look at that before you use it", diag.Visible(link.Path), diag.Visible(link.Leads)))
+				const text = "%s leads to %s, which was not known when this session began, and the agent could " +
+					"write there: look at that before you use it"
+				lines = append(lines, fmt.Sprintf(text, diag.Visible(link.Path), diag.Visible(link.Leads)))
 			}
 		}
 	}

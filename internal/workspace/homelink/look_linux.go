@@ -51,8 +51,8 @@ type Question struct {
 // Named is a path that tools obey, and the variable that names it.
 type Named struct{ Variable, Path string }
 
-// Found is what is in the home now, as far as an earlier look has seen it; [Found.Missed] has the rest. What no agent
-// can change (links into the Nix store, or to what root owns) is left out.
+// Found is what is in the home now, as far as earlier looks have seen it; [Found.Missed] has what a look at the places
+// adds to that. What no agent can change (links into the Nix store, or to what root owns) is left out.
 type Found struct {
 	Links []Link
 	// Named are the files that have further names (hard links) somewhere outside of the places looked at.
@@ -60,10 +60,11 @@ type Found struct {
 
 	question Question
 	kept     kept
-	whole    func() whole // waits for the whole look
+	known    []Link       // without what mounts show
+	look     func() whole // waits for the look
 }
 
-// kept is what the cache holds of the last look by a question.
+// kept is what the cache holds of all looks by a question.
 type kept struct {
 	Build, Question string
 	Links           []Link
@@ -81,6 +82,7 @@ type whole struct {
 	links   []Link
 	named   map[Inode]string
 	folders []folder
+	more    int  // levels further than the places say
 	same    bool // as the cache has it
 }
 
@@ -106,28 +108,24 @@ type state struct {
 	Mtime, Ctime int64
 }
 
-// Look returns the links that an earlier look has found, as they lead now, and looks at all places meanwhile: at
-// thousands of folders, by their states, and at the files in them. Where no earlier look has asked the same, it waits
-// for that.
+// Look returns the links that earlier looks have found, as they lead now, and looks at the places meanwhile. Where none
+// has asked the same, it looks deep into the home, and waits for that.
 func Look(q Question) Found {
-	f := Found{question: q, whole: sync.OnceValue(func() whole {
-		var before keptFolders
-		if !cachefile.Decode(cachefile.Read(q.folders()), &before) || before.Build != q.Build {
-			before.Folders = nil
-		}
-		return look(q, before.Folders)
-	})}
+	f := Found{question: q}
 	known := q.Cache != "" && cachefile.Decode(cachefile.Read(q.links()), &f.kept) && f.kept.Build == q.Build &&
 		f.kept.Question == q.text()
 	if q.Whole || !known {
-		all := f.whole()
-		f.Links, f.Named = all.links, all.named
+		all := look(q, further)
+		f.look = func() whole { return all }
+		f.known, f.Named = all.links, all.named
 	} else {
-		go f.whole()
-		f.Links, f.Named = renewed(f.kept.Links), stillNamed(f.kept.Named)
+		f.look = sync.OnceValue(func() whole { return look(q, 0) })
+		go f.look()
+		f.known, f.Named = renewed(f.kept.Links), stillNamed(f.kept.Named)
 	}
+	f.Links = f.known
 	if mounts, err := mountinfo.Read(); err == nil {
-		f.Links = append(f.Links, q.bound(mounts)...)
+		f.Links = slices.Concat(f.known, q.bound(mounts))
 	}
 	return f
 }
@@ -135,20 +133,23 @@ func Look(q Question) Found {
 // text tells questions apart.
 func (q Question) text() string { return fmt.Sprint(q.Home, q.Folders, q.Named) }
 
-// links is the file of [kept] for a question, and folders that of [keptFolders].
+// links is the file of [kept], and folders that of [keptFolders] for a look that goes further by so many levels.
 func (q Question) links() string {
 	sum := sha256.Sum256([]byte(q.text()))
 	return filepath.Join(q.Cache, "links-"+hex.EncodeToString(sum[:8]))
 }
-func (q Question) folders() string { return filepath.Join(q.Cache, "folders") }
+func (q Question) folders(more int) string {
+	return filepath.Join(q.Cache, fmt.Sprint("folders-", more))
+}
 
-// Missed waits for the look at all places, and returns what it has found that was not known: links, and files with
+// Missed waits for the look at the places, and returns what it has found that was not known: links, and files with
 // further names.
-func (f Found) Missed() (links []Link, files map[Inode]string) {
-	all := f.whole()
+func (f Found) Missed() (links []Link, files map[Inode]string) { return f.missed(f.look()) }
+
+func (f Found) missed(all whole) (links []Link, files map[Inode]string) {
 	files = maps.Clone(all.named)
 	maps.DeleteFunc(files, func(inode Inode, _ string) bool { return f.Named[inode] != "" })
-	return made(all.links, f.Links), files
+	return made(all.links, f.known), files
 }
 
 // made are links that were not there before, or led elsewhere.
@@ -164,16 +165,20 @@ func made(now, before []Link) []Link {
 }
 
 // Write keeps what was found for the next look.
-func (f Found) Write() {
-	q, all := f.question, f.whole()
+func (f Found) Write() { f.write(f.look()) }
+
+func (f Found) write(all whole) {
+	q := f.question
 	if q.Cache == "" {
 		return
 	}
 	if !all.same {
-		cachefile.Write(q.folders(), cachefile.Encode(keptFolders{q.Build, all.folders}))
+		cachefile.Write(q.folders(all.more), cachefile.Encode(keptFolders{q.Build, all.folders}))
 	}
-	now := kept{Build: q.Build, Question: q.text(), Links: all.links}
-	for inode, at := range all.named {
+	links, files := f.missed(all)
+	maps.Copy(files, f.Named)
+	now := kept{Build: q.Build, Question: q.text(), Links: slices.Concat(f.known, links)}
+	for inode, at := range files {
 		now.Named = append(now.Named, file{inode, at})
 	}
 	slices.SortFunc(now.Named, func(a, b file) int { return strings.Compare(a.Path, b.Path) })
@@ -184,10 +189,12 @@ func (f Found) Write() {
 	}
 }
 
-// Again looks once more, and returns the links that were not there before, or led elsewhere.
+// Again looks once more, and deeper, keeps what it finds, and returns the links that were not known before.
 func (f Found) Again() []Link {
-	before := f.whole()
-	return made(look(f.question, before.folders).links, slices.Concat(before.links, f.Links))
+	before, now := f.look(), look(f.question, further)
+	f.known = slices.Concat(f.known, made(before.links, f.known))
+	f.write(now)
+	return made(now.links, f.known)
 }
 
 const (
@@ -214,15 +221,19 @@ type walk struct {
 	linked map[Inode]uint64
 }
 
-// look looks at all places of the home, and the folders of PATH. Of folders that have not changed since the last look
-// it only asks where their links lead now.
-func look(q Question, before []folder) whole {
+// look looks at all places of the home, so many levels further than they say, and the folders of PATH. Of folders that
+// have not changed since the last such look it only asks where their links lead now.
+func look(q Question, more int) whole {
+	var before keptFolders
+	if !cachefile.Decode(cachefile.Read(q.folders(more)), &before) || before.Build != q.Build {
+		before.Folders = nil
+	}
 	w := &walk{
-		Question: q, kept: make(map[string]folder, len(before)), seen: make(map[string]int, len(before)),
+		Question: q, kept: make(map[string]folder, len(before.Folders)), seen: map[string]int{},
 		within: map[Inode]int{}, far: map[string]bool{}, names: map[Inode]int{}, linked: map[Inode]uint64{},
 	}
-	w.found = whole{named: map[Inode]string{}, same: true}
-	for _, f := range before {
+	w.found = whole{named: map[Inode]string{}, more: more, same: true}
+	for _, f := range before.Folders {
 		w.kept[f.Path] = f
 	}
 	mounts, _ := mountinfo.Read()
@@ -236,6 +247,7 @@ func look(q Question, before []folder) whole {
 		}
 	}
 	for _, p := range places {
+		p.deep += more
 		w.place(path.Join(q.Home, p.rel), p)
 	}
 	for _, dir := range q.Folders {
@@ -256,7 +268,7 @@ func look(q Question, before []folder) whole {
 			delete(w.found.named, inode) // they are names of each other, as rustup's are
 		}
 	}
-	w.found.same = w.found.same && len(before) == len(w.found.folders)
+	w.found.same = w.found.same && len(before.Folders) == len(w.found.folders)
 	return w.found
 }
 
@@ -315,11 +327,12 @@ func (w *walk) enter(dir string, p place, depth int) (f folder) {
 	}
 	w.within[here] = max(w.within[here], deep)
 	f, known := w.kept[dir]
+	counts := func(name string) bool { return depth > 0 || p.counts(name) }
 	if known = known && f.State == now && now != (state{}); known {
 		w.renew(&f)
-	} else if f, err = read(dir, now, func(name string) bool { return depth > 0 || p.counts(p.rel, name) }); err != nil {
+	} else if f, err = read(dir, now, counts); err != nil {
 		return f
-	} else if st.Uid == 0 {
+	} else if depth >= p.files || st.Uid == 0 {
 		f.Files = nil
 	}
 	w.found.same = w.found.same && known

@@ -186,7 +186,7 @@ func TestLinksDeepInTheHome(t *testing.T) {
 		want = append(want, "home/"+name+" > p/"+name)
 	}
 	h.write("p/x")
-	for _, name := range []string{".cache/a", ".config/app/Cache/a", ".cargo/registry/src/a", ".node/node_modules/.bin/a", "Documents/a", ".a/b/c/d/e/f/g"} {
+	for _, name := range []string{".cache/a", ".config/app/Cache/a", ".cargo/registry/src/a", ".node/node_modules/.bin/a", "Documents/a", ".a/1/2/3/4/5/6/7/8/9/a"} {
 		h.link("home/"+name, "p/x")
 	}
 	h.link("home/.wine/z:", "")
@@ -195,12 +195,34 @@ func TestLinksDeepInTheHome(t *testing.T) {
 	want = append(want, "home/.config/again > home", "home/.wine/z: > "+h.top)
 	slices.Sort(want)
 	h.want(want...)
+
+	// What is made later the next launch finds, or, far below, the end of its session.
+	h.link("home/.codex/skills/later", "p/x")
+	h.link("home/.config/a/b/later", "p/x")
+	h.link("home/.config/a/b/c2/d/far", "p/x")
+	far := "home/.config/a/b/c2/d/far > p/x"
+	want = append(want, "home/.codex/skills/later > p/x", "home/.config/a/b/later > p/x")
+	slices.Sort(want)
+	got := h.look()
+	if list := found(h, got.Links); !slices.Equal(list, want) {
+		t.Errorf("later:\ngot  %q\nwant %q", list, want)
+	}
+	if list := found(h, got.Again()); !slices.Equal(list, []string{far}) {
+		t.Errorf("at the end: %q", list)
+	}
+	if !slices.Contains(found(h, homelink.Look(h.question).Links), far) {
+		t.Error("what the end found is not known")
+	}
+	h.must(os.Remove(h.home + "/.config/a/b/c2/d/far"))
+	if got := found(h, h.look().Links); !slices.Equal(got, want) {
+		t.Errorf("it is gone:\ngot  %q\nwant %q", got, want)
+	}
 }
 
 // Names of each other, as rustup's programs are, lead nowhere else.
 func TestFilesWithOtherNames(t *testing.T) {
 	h := newHome(t)
-	deep := []string{".codex/rules/a", ".config/a/b/c", ".config/git/config", ".zshenv"}
+	deep := []string{".codex/rules/a", ".config/a/b", ".config/git/config", ".zshenv"}
 	for _, name := range slices.Concat(deep, []string{"bin/one", ".vimrc"}) {
 		h.write("home/" + name)
 	}

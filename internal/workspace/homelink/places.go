@@ -14,21 +14,33 @@ type place struct {
 	all   bool   // ordinary names count, not only those that begin with a dot
 }
 
-// places are the folders in which tools look for what they obey, or keep secrets, the more important ones first: of
-// each at most [mostFolders] are looked into, level by level.
+// places are the folders in which tools look for what they obey, or keep secrets. What is named for itself stands
+// before the folder that it lies in, which is looked at less closely. Of each at most [mostFolders] are looked into,
+// level by level.
 var places = []place{
-	{".claude", 6, 4, true},
-	{".config", 7, 3, true},
-	{".local/bin", 3, 1, true},
-	{".local/share", 5, 3, true},
-	{".local", 2, 0, true},
-	{"bin", 4, 2, true},
-	{"", 6, 3, false},
+	{".claude", 5, 4, true},
+	{".codex", 5, 4, true},
+	{".agents", 5, 4, true},
+	{".config/nvim", 4, 4, true},
+	{".config/Code/User", 3, 3, true},
+	{".config/opencode", 4, 4, true},
+	{".config", 3, 2, true},
+	{".local/bin", 2, 1, true},
+	{".local/share/nvim/site", 4, 0, true},
+	{".local/share", 2, 1, true},
+	{".local", 1, 0, true},
+	{"bin", 2, 2, true},
+	{".vim", 4, 3, true},
+	{".emacs.d", 3, 2, true},
+	{"", 3, 2, false},
 }
 
-// named is the place of what a variable names, and of a folder of PATH.
+// further is how many levels more a look goes that no launch waits for.
+const further = 4
+
+// named is the place of what a variable names, ofPath that of a folder of PATH.
 var (
-	named  = place{deep: 5, files: 2, all: true}
+	named  = place{deep: 4, files: 2, all: true}
 	ofPath = place{deep: 1, files: 1, all: true}
 )
 
@@ -38,14 +50,15 @@ var plainNames = []string{"bin", "snap"}
 // passedOver are folders of what programs fetched or made: many entries, and nothing that a link would put there. Those
 // with a slash are of the home, the others are anywhere.
 var passedOver = []string{
-	"/.config", "/.local", "/.claude", "/.claudebox", "/.npm", "/.rustup", "/.gradle", "/.m2", "/.var", "/.steam", "/snap",
-	"/.claude/projects", "/.claude/todos", "/.claude/file-history", "/.local/share/containers", "/.local/share/flatpak",
+	"/.config", "/.local", "/.claude", "/.claudebox", "/.npm", "/.rustup", "/.gradle", "/.m2", "/.var", "/.steam",
+	"/snap", "/.claude/projects", "/.claude/todos", "/.claude/file-history", "/.local/share/containers",
+	"/.local/share/flatpak",
 	".Trash", "Trash", ".git", "node_modules", "registry", "storage", "workspaceStorage", "site-packages",
 }
 
-// counts reports whether a name in a place is looked at.
-func (p place) counts(dir, name string) bool {
-	return p.all || dir != p.rel || strings.HasPrefix(name, ".") || slices.Contains(plainNames, name)
+// counts reports whether a name at the top of a place is looked at.
+func (p place) counts(name string) bool {
+	return p.all || strings.HasPrefix(name, ".") || slices.Contains(plainNames, name)
 }
 
 // enters reports whether a folder of that name, in a folder of the home, is looked into.

@@ -22,7 +22,7 @@ func utf16(text string) string { return strings.Join(strings.Split(text, ""), "\
 // TestATokenInAScriptOfALentFolder: whatever the file is called, and wherever in it the token stands; what only looks
 // like one enters.
 //
-// Promise: no secret of the user's own set-up.
+// Promise: no secret place.
 func TestATokenInAScriptOfALentFolder(t *testing.T) {
 	w := newWorld(t)
 	far := strings.Repeat("x = 1  # nothing\n", 1<<18) // some pieces of a search

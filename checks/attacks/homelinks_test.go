@@ -4,8 +4,8 @@ package attacks_test
 
 import (
 	"os"
-	"path"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"

@@ -138,6 +138,7 @@ func (q Question) links() string {
 	sum := sha256.Sum256([]byte(q.text()))
 	return filepath.Join(q.Cache, "links-"+hex.EncodeToString(sum[:8]))
 }
+
 func (q Question) folders(more int) string {
 	return filepath.Join(q.Cache, fmt.Sprint("folders-", more))
 }

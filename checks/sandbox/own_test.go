@@ -274,6 +274,36 @@ func TestCommandsOfTheProjectAndOfPluginsThatCannotRunAreNamed(t *testing.T) {
 }
 
 // Where packages come from is said by files of the home: pip asked the public registry instead, without a word.
+// On a branch its own links and settings count, not those that the user has checked out.
+func TestWhatABranchLeadsToIsNamed(t *testing.T) {
+	w := onBranch(t)
+	w.write(t, "elsewhere/f", "x\n")
+	w.plain(t, `ln -s `+w.path("elsewhere")+` uncommitted; git switch -q other; ln -s ../elsewhere/f out; mkdir -p .claude/skills
+ln -s `+w.path("elsewhere")+` '.claude/skills/a b'; echo '@~/elsewhere/f' >CLAUDE.md; echo '{"mcpServers":{"x":{"command":"/nowhere/y"}}}' >.mcp.json
+git add out .claude CLAUDE.md .mcp.json; git commit -qm links; git switch -q main; echo ignored >>.git/info/exclude; ln -s ../elsewhere/f ignored`)
+	said := func(name string) string { return oneLine(succeed(t, w.claudebox("plan", "--branch", name))) }
+	common := []string{"the project's ignored leads out of it"}
+	on := append([]string{"the project's out leads out of it: ~/elsewhere/f", "the project's .claude/skills/a b leads out", "the import @~/elsewhere/f",
+		"x of the project cannot run"}, common...)
+	for range 2 {
+		got := said("other")
+		wantContains(t, got, on...)
+		if strings.Contains(got, "uncommitted leads") {
+			t.Errorf("of the user's checkout: %s", got)
+		}
+		w.branchOf(t, "other", "true")
+	}
+	got := said("fresh")
+	wantContains(t, got, common...)
+	for _, text := range append(on[:4:4], "uncommitted leads") {
+		if strings.Contains(got, text) {
+			t.Errorf("%q is said in vain: %s", text, got)
+		}
+	}
+	w.plain(t, "rm ignored; git rm -q --cached mod; git commit -qm 'no links at all'")
+	said("bare")
+}
+
 func TestFilesOfOtherToolsAreNamedAndCanBeGiven(t *testing.T) {
 	w := newWorld(t)
 	w.write(t, ".config/pip/pip.conf", "[global]\nindex-url = https://pypi.corp.example/simple\n")

@@ -52,7 +52,7 @@ func lookAtBranch(in *inputs) error {
 	req := branch.Request{
 		Home: in.Folders.Home, Tree: in.project.Path, Name: in.Options.Branch, From: in.Options.From, Tools: tools,
 		Hidden: in.project.Hidden, Ignore: gituse.Ignored(in.Facts, in.Git, in.project),
-		Changes: in.Options.WithChanges,
+		Changes: in.Options.WithChanges, Read: slices.Concat(memory, configured),
 	}
 	for _, at := range in.Options.With {
 		if real, err := beneath.Canonical(in.Facts.Absolute(at)); err == nil {

@@ -33,15 +33,12 @@ func leadsOut(in inputs) (made launch.Part) {
 		}
 		made.Left = append(made.Left, diag.Left{Kind: kind, Text: what + reason, Quiet: true})
 	}
-	for _, link := range linksOut(top) {
-		text, err := os.Readlink(link)
-		if err != nil {
-			continue
-		}
+	links := in.linksOut()
+	for _, rel := range slices.Sorted(maps.Keys(links)) {
+		text := links[rel]
 		if !filepath.IsAbs(text) {
-			text = filepath.Join(filepath.Dir(link), text)
+			text = filepath.Join(top, filepath.Dir(rel), text)
 		}
-		rel, _ := pathname.Cut(link, top)
 		leave("project link", "the project's "+diag.Visible(rel)+" leads out of it: ", text)
 	}
 	if file, err := smallfile.Read(filepath.Join(top, ".jj/repo"), fileLimit); err == nil { // of a second workspace
@@ -56,24 +53,55 @@ func leadsOut(in inputs) (made launch.Part) {
 		return made
 	}
 	made.Add(cannotRun(in))
-	memory := []string{"CLAUDE.md", "CLAUDE.local.md", ".claude/CLAUDE.md"}
 	for dir := filepath.Dir(top); len(dir) > 1; dir = filepath.Dir(dir) {
 		for _, name := range memory {
 			leave("memory file", "of a folder above the project: ", filepath.Join(dir, name))
 		}
 	}
-	for _, of := range importsOut(top, in.Facts.Home, memory) {
+	for _, of := range importsOut(top, in.Facts.Home, memory, in.read) {
 		leave("import", "the import @"+diag.Visible(of.name)+" of the project's "+of.in+": ", of.path)
 	}
 	return made
+}
+
+// memory are the files that the agent reads first, and configured those that name programs of the project's.
+var (
+	memory     = []string{"CLAUDE.md", "CLAUDE.local.md", ".claude/CLAUDE.md"}
+	configured = []string{".claude/settings.json", ".claude/settings.local.json", ".mcp.json"}
+)
+
+// read returns what a file of the project holds: on a branch, what is committed there of [memory] and [configured].
+func (in inputs) read(rel string) []byte {
+	if in.branch != nil && in.branch.Files[rel] != nil {
+		return in.branch.Files[rel]
+	}
+	if in.branch != nil && !in.branch.Brings(rel) && slices.Contains(in.branch.Read, rel) {
+		return nil
+	}
+	content, _ := smallfile.Read(filepath.Join(in.project.Path, rel), fileLimit) // most have none
+	return content
+}
+
+// linksOut returns the links of the project, on a branch those that are there, and what they say.
+func (in inputs) linksOut() map[string]string {
+	links := map[string]string{}
+	for _, link := range linksOut(in.project.Path) {
+		rel, _ := pathname.Cut(link, in.project.Path)
+		if text, err := os.Readlink(link); err == nil && (in.branch == nil || in.branch.Brings(rel)) {
+			links[rel] = text
+		}
+	}
+	if in.branch != nil {
+		maps.Copy(links, in.branch.Links)
+	}
+	return links
 }
 
 // cannotRun says which hooks, status line and MCP servers of the project, and of the user's plugins, cannot run inside.
 // Their files are as they are: Claude Code tries to run these.
 func cannotRun(in inputs) (made launch.Part) {
 	asks := agenthome.Request{Runs: in.inside.Program, Sees: in.agentState().Sees(in.inside)}
-	look := func(whose, file string, quiet bool) {
-		content, _ := smallfile.Read(file, fileLimit) // most have none
+	look := func(whose string, content []byte, quiet bool) {
 		for _, of := range agenthome.Commands(content) {
 			if reason := asks.Missing(of.Line); reason != "" {
 				text := "the " + diag.Visible(of.Of) + " of " + whose + " cannot run: " + diag.Visible(reason)
@@ -81,8 +109,8 @@ func cannotRun(in inputs) (made launch.Part) {
 			}
 		}
 	}
-	for _, name := range []string{".claude/settings.json", ".claude/settings.local.json", ".mcp.json"} {
-		look("the project", filepath.Join(in.project.Path, name), true)
+	for _, name := range configured {
+		look("the project", in.read(name), true)
 	}
 	var installed struct {
 		Plugins map[string][]struct{ InstallPath string }
@@ -94,8 +122,10 @@ func cannotRun(in inputs) (made launch.Part) {
 	}
 	for _, plugin := range slices.Sorted(maps.Keys(installed.Plugins)) {
 		for _, at := range installed.Plugins[plugin] {
-			look("the plugin "+diag.Visible(plugin), filepath.Join(at.InstallPath, "hooks/hooks.json"), false)
-			look("the plugin "+diag.Visible(plugin), filepath.Join(at.InstallPath, ".mcp.json"), false)
+			for _, name := range []string{"hooks/hooks.json", ".mcp.json"} {
+				content, _ := smallfile.Read(filepath.Join(at.InstallPath, name), fileLimit) // most have none
+				look("the plugin "+diag.Visible(plugin), content, false)
+			}
 		}
 	}
 	return made
@@ -136,8 +166,10 @@ func linksOut(top string) (links []string) {
 		_ = filepath.WalkDir(filepath.Join(top, folder), func(name string, d fs.DirEntry, err error) error {
 			looked++
 			switch {
-			case err != nil || looked == mostEntries:
-				return fs.SkipAll // what the user cannot read is not told
+			case looked == mostEntries:
+				return fs.SkipAll
+			case err != nil:
+				return nil // what the user cannot read is not told
 			case d.Type()&fs.ModeSymlink != 0:
 				links = append(links, name)
 			case d.IsDir() && name != top && (folder == "." || strings.HasSuffix(name, "/worktrees")):
@@ -153,14 +185,10 @@ func linksOut(top string) (links []string) {
 type imported struct{ in, name, path string }
 
 // importsOut lists what the project's memory imports, and what that imports, as far as it lies out of the project.
-func importsOut(top, home string, memory []string) (list []imported) {
+func importsOut(top, home string, memory []string, read func(rel string) []byte) (list []imported) {
 	queue, depth := slices.Clone(memory), len(memory)
 	for i := 0; i < len(queue) && i < depth+agenthome.MostImports; i++ {
-		content, err := smallfile.Read(filepath.Join(top, queue[i]), fileLimit)
-		if err != nil {
-			continue // there is none
-		}
-		for _, name := range agenthome.Imports(content) {
+		for _, name := range agenthome.Imports(read(queue[i])) {
 			at, rest, ofHome := name, "", false
 			if rest, ofHome = strings.CutPrefix(name, "~/"); ofHome {
 				at = filepath.Join(home, rest)

@@ -11,18 +11,18 @@ import (
 // The search for links that lead out of a project ends: a start waits for it.
 func TestLinksOfAHugeProjectAreLookedForWithABound(t *testing.T) {
 	top := t.TempDir()
-	err := os.Mkdir(top+"/.claude", 0o700)
+	err := errors.Join(os.Mkdir(top+"/.claude", 0o700), os.Mkdir(top+"/.agents", 0o700), os.Mkdir(top+"/.agents/closed", 0))
 	for n := range 2 * mostEntries {
 		err = errors.Join(err, os.WriteFile(fmt.Sprintf("%s/m%d", top, n), nil, 0o600),
 			os.WriteFile(fmt.Sprintf("%s/.claude/m%d", top, n), nil, 0o600))
 	}
-	for _, link := range []string{"/a", "/z", "/.claude/a", "/.claude/z"} {
+	for _, link := range []string{"/a", "/z", "/.claude/a", "/.claude/z", "/.agents/z"} {
 		err = errors.Join(err, os.Symlink("/etc", top+link))
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := linksOut(top), []string{top + "/a", top + "/.claude/a"}; !slices.Equal(got, want) {
+	if got, want := linksOut(top), []string{top + "/a", top + "/.claude/a", top + "/.agents/z"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -84,7 +84,7 @@ func layFailed(err error) error {
 		op = "protect " + e.Path
 	}
 	return &diag.Error{
-		Op: op, Err: err,
+		Op: op, Err: moved(err),
 		Remedy: "start again; if it stays so, report it with the output of `claudebox check`",
 	}
 }
@@ -100,8 +100,9 @@ func (m laid) judge(seen within.Seen) error {
 		(!m.isReadOnly() || seen.System.Flags&unix.ST_RDONLY != 0) {
 		return nil
 	}
-	return diag.Errorf("protect "+m.Destination, "start again",
-		"it was exchanged while the sandbox was set up: another session, or a program of yours, works there")
+	exchanged := errors.New("it was exchanged while the sandbox was set up")
+	return diag.Wrap("protect "+m.Destination, Again(exchanged),
+		"start again: another session, or a program of yours, works there")
 }
 
 // same reports whether two statuses are of the same file.

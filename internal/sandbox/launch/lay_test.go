@@ -247,7 +247,8 @@ func TestAProtectedPlaceIsExchangedDuringTheLaunch(t *testing.T) {
 				if err := tc.exchange(dir); err != nil {
 					t.Fatal(err)
 				}
-				if err := prepare(nil, list, child); err == nil || !strings.Contains(err.Error(), "protect "+dir+tc.want) {
+				err = prepare(nil, list, child)
+				if err == nil || !strings.Contains(err.Error(), "protect "+dir+tc.want) || !errors.Is(err, ErrAgain) {
 					t.Errorf("got %v", err)
 				}
 				child.end()

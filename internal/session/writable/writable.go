@@ -133,7 +133,9 @@ func (f *Folders) watchCovers() error {
 // unwatched is the error of a launch whose covers cannot be watched over.
 func unwatched(folder string, err error) error {
 	remedy := "start again: another program works there"
-	if errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENOSPC) {
+	if !errors.Is(err, unix.EMFILE) && !errors.Is(err, unix.ENOSPC) {
+		err = launch.Again(err)
+	} else {
 		remedy = "end programs that watch files (editors, other sessions), or raise the limits: `sudo sysctl " +
 			"fs.inotify.max_user_instances=1024 fs.inotify.max_user_watches=524288`, and keep them in /etc/sysctl.d"
 	}
@@ -149,8 +151,9 @@ func (f *Folders) LookAgain(bwrap int) error {
 			continue
 		}
 		if rel := folder.Appeared(); rel != "" {
-			return diag.Errorf("hide "+diag.Name(folder.Path+"/"+rel), "start again",
-				"it came there while the sandbox was set up: another session, or a program of yours, works there")
+			came := errors.New("it came there while the sandbox was set up")
+			return diag.Wrap("hide "+diag.Name(folder.Path+"/"+rel), launch.Again(came),
+				"start again: another session, or a program of yours, works there")
 		}
 	}
 	for _, watch := range f.watches {

@@ -33,6 +33,7 @@ type Request struct {
 	// Changes says that a new branch begins with a commit of what the user has changed.
 	Changes bool
 	With    []string // untracked files and folders that are copied; absolute
+	Read    []string // files of the branch, to be looked at
 }
 
 // Branch is a branch with its checkout, as far as it is there.
@@ -47,6 +48,10 @@ type Branch struct {
 	NoLayers string   // why big folders of those are not there; empty: they are
 	Pending  []string // what is not committed in the user's folder, and is not there
 	Remote   string   // a remote's branch of this name, at which a new one does not begin
+	// Links are what the branch has of links at its top, and below folders of agents, and what they say; Files is what
+	// it has of those of Read. Both are as they are committed.
+	Links map[string]string
+	Files map[string][]byte
 }
 
 // foldersName is the folder of all checkouts in claudebox's own.
@@ -145,7 +150,21 @@ printf '%%s\n' "$refs"
 [[ $refs != *%[5]s* ]] || g worktree list --porcelain || exit 1
 mark
 g -c core.excludesFile=/tmp/excludes --work-tree=%[3]s status --porcelain --ignored -z --no-renames || exit 1
+mark
+tip=$(g rev-parse --verify -q %[6]s'^{commit}' || g rev-parse --verify -q %[2]s'^{commit}') || exit 0
+{ g ls-tree -z "$tip"; g ls-tree -rz "$tip" .claude .agents; } | while IFS= read -r -d '' entry; do
+  [[ $entry != 120000* ]] || printf '%%s\0' "$entry"
+done | head -c %[7]d | {
+  mapfile -td '' links
+  [ ${#links[@]} = 0 ] || printf '%%s\0' "${links[@]}"
+  mark
+  { for entry in "${links[@]}"; do entry=${entry%%$'\t'*}; echo "${entry##* }"; done
+    for file in %[8]s; do echo "$tip:$file"; done; } | g cat-file --batch | head -c %[7]d
+} || :
 `
+
+// mostShown is how many bytes of a branch's links and files are read.
+const mostShown = 1 << 20
 
 // ask asks the user's git about the branch.
 func (b *Branch) ask(op string) error {
@@ -156,18 +175,22 @@ func (b *Branch) ask(op string) error {
 	called := diag.Quote("refs/tags/"+b.Name) + " " + diag.Quote("refs/remotes/"+b.Name) + " " +
 		diag.Quote("refs/remotes/*/"+b.Name)
 	script := b.excludes() + fmt.Sprintf(askScript, diag.Quote(path.Join(b.Repo.Outer, b.rel())), diag.Quote(from),
-		diag.Quote(b.Tree), called, diag.Quote(b.Place().Checkout()))
+		diag.Quote(b.Tree), called, diag.Quote(b.Place().Checkout()), diag.Quote("refs/heads/"+b.Name),
+		mostShown, strings.Join(b.Read, " "))
 	answer, err := b.askStill(script)
 	if err != nil {
 		return diag.Wrap(op, err, "see whether `git status` works here")
 	}
-	parts := strings.Split(string(answer), "\x00\x01\x00")
-	if len(parts) != 3 {
+	parts := strings.SplitN(string(answer), "\x00\x01\x00", 5)
+	if len(parts) < 4 {
 		return diag.Wrap(op, errors.New("git answers with what it would not say"), "see whether `git status` works here")
 	}
 	b.Start = strings.TrimSpace(parts[0])
 	if err := b.lookAtRefs(op, parts[1]); err != nil {
 		return err
+	}
+	if len(parts) == 5 {
+		b.lookAtTree(strings.FieldsFunc(parts[3], func(r rune) bool { return r == 0 }), parts[4])
 	}
 	var ignored []string
 	for entry := range strings.SplitSeq(parts[2], "\x00") {
@@ -185,6 +208,33 @@ func (b *Branch) ask(op string) error {
 		}
 	}
 	return b.lookIgnored(ignored)
+}
+
+// lookAtTree notes what a branch has of links and files: entries of ls-tree, and what cat-file says of each of these and
+// of [Request.Read].
+func (b *Branch) lookAtTree(links []string, contents string) {
+	b.Links, b.Files = map[string]string{}, map[string][]byte{}
+	next := func() (content string, is bool) {
+		head, rest, _ := strings.Cut(contents, "\n")
+		contents = rest
+		kind, size := "", 0
+		if n, _ := fmt.Sscanf(head, "%s %s %d", new(string), &kind, &size); n < 3 || size >= len(rest) {
+			return "", false // it is missing, or cut off
+		}
+		content, contents = rest[:size], rest[size+1:]
+		return content, kind == "blob"
+	}
+	for _, entry := range links {
+		_, at, _ := strings.Cut(entry, "\t")
+		if text, is := next(); is {
+			b.Links[at] = text
+		}
+	}
+	for _, at := range b.Read {
+		if content, is := next(); is {
+			b.Files[at] = []byte(content)
+		}
+	}
 }
 
 // longestSwitch is how long a git of the user's may be at work before its project is looked at as it is.

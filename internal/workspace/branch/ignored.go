@@ -98,6 +98,13 @@ func of(parts []Part, how How) (list []string) {
 	return list
 }
 
+// Brings reports whether a path of the user's folder is on the branch as it is there: what is ignored and copied or
+// overlaid, or all that is changed.
+func (b Branch) Brings(rel string) bool {
+	return b.Fresh && b.Changes || isBelow(rel, of(b.Parts, Copied)) || isBelow(rel, of(b.Parts, Overlaid)) ||
+		isBelow(path.Join(b.Tree, rel), b.With)
+}
+
 // Left lists the parts that are left out with a reason, by that.
 func (b Branch) Left() map[string][]string {
 	left := map[string][]string{}

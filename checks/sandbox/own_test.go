@@ -283,8 +283,10 @@ ln -s `+w.path("elsewhere")+` '.claude/skills/a b'; echo '@~/elsewhere/f' >CLAUD
 git add out .claude CLAUDE.md .mcp.json; git commit -qm links; git switch -q main; echo ignored >>.git/info/exclude; ln -s ../elsewhere/f ignored`)
 	said := func(name string) string { return oneLine(succeed(t, w.claudebox("plan", "--branch", name))) }
 	common := []string{"the project's ignored leads out of it"}
-	on := append([]string{"the project's out leads out of it: ~/elsewhere/f", "the project's .claude/skills/a b leads out", "the import @~/elsewhere/f",
-		"x of the project cannot run"}, common...)
+	on := append([]string{
+		"the project's out leads out of it: ~/elsewhere/f", "the project's .claude/skills/a b leads out", "the import @~/elsewhere/f",
+		"x of the project cannot run",
+	}, common...)
 	for range 2 {
 		got := said("other")
 		wantContains(t, got, on...)

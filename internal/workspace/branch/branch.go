@@ -210,8 +210,8 @@ func (b *Branch) ask(op string) error {
 	return b.lookIgnored(ignored)
 }
 
-// lookAtTree notes what a branch has of links and files: entries of ls-tree, and what cat-file says of each of these and
-// of [Request.Read].
+// lookAtTree notes what a branch has of links and files: entries of ls-tree, and what cat-file says of each of these
+// and of [Request.Read].
 func (b *Branch) lookAtTree(links []string, contents string) {
 	b.Links, b.Files = map[string]string{}, map[string][]byte{}
 	next := func() (content string, is bool) {

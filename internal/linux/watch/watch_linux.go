@@ -86,9 +86,7 @@ func (w *Watch) Close() {
 	defer w.mu.Unlock()
 	w.closed = true
 	if w.events != nil {
-		discard := keepInFlight(w.fd)
-		w.events.Close()
-		discard()
+		Discard(w.events, w.fd)
 	}
 }
 
@@ -213,6 +211,13 @@ func Events(list []byte) iter.Seq[Event] {
 			}
 		}
 	}
+}
+
+// Discard closes the file of an inotify descriptor. Nobody waits for the kernel, see [keepInFlight].
+func Discard(events *os.File, fd int) {
+	discard := keepInFlight(fd)
+	events.Close()
+	discard()
 }
 
 // keepInFlight sends a descriptor into a socket that holds itself and the copy, and nothing else. When discard has

@@ -107,7 +107,7 @@ func (w *watch) close() {
 	w.mu.Unlock()
 	_ = w.events.SetReadDeadline(time.Now())
 	w.ended.Wait()
-	defer w.events.Close()
+	defer inotify.Discard(w.events, w.fd)
 	if !serves {
 		return
 	}

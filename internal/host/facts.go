@@ -42,8 +42,9 @@ type Environment []string
 // Get returns the value of a variable and whether it is set. The first of
 // two equal names counts, as in getenv(3).
 func (e Environment) Get(name string) (string, bool) {
+	name += "="
 	for _, entry := range e {
-		if key, value, ok := strings.Cut(entry, "="); ok && key == name {
+		if value, is := strings.CutPrefix(entry, name); is {
 			return value, true
 		}
 	}

@@ -111,17 +111,17 @@ func (s Secrets) Placeholder(name string) string {
 
 // insideValue returns the value that a variable would have inside; empty if it is not set.
 func (s Secrets) insideValue(name string) string {
+	enters := slices.Contains(s.Extra, name)
 	for _, e := range s.Plan.Env {
 		if e.Name == name && e.From != plan.FromHost {
 			return e.Value
 		}
+		enters = enters || e.Name == name
 	}
-	for _, v := range s.entering() {
-		if v.Name == name {
-			return v.Value
-		}
+	if !enters {
+		return ""
 	}
-	return ""
+	return s.Facts.Env.Value(name, "")
 }
 
 // hostProxies returns the proxies by which the broker connects: those that the sandbox would have used, else those of

@@ -252,17 +252,33 @@ const patience = 20 * time.Millisecond
 // again is after how long a name is looked at again that came while a git of the user's was at work.
 const again = time.Second
 
-// follow holds back the names that are no repositories, when it knows which of them are git's.
-func (g *Guard) follow() {
-	users := map[string]bool{}
+// askAfter is how long a session lasts in which no name appears before git is asked for the user's names: it takes
+// programs, for which a short session is not to wait.
+const askAfter = 100 * time.Millisecond
+
+// ask returns the names that git has in commits of the user's.
+func (g *Guard) ask() (users map[string]bool) {
 	if g.Ask != nil {
 		users = g.Ask()
 	}
-	for {
+	if users == nil {
+		users = map[string]bool{}
+	}
+	return users
+}
+
+// follow holds back the names that are no repositories, when it knows which of them are git's.
+func (g *Guard) follow() {
+	var users map[string]bool
+	for soon := time.After(askAfter); ; soon = nil {
 		select {
 		case <-g.done:
 			return
 		case <-g.wake:
+		case <-soon:
+		}
+		if users == nil {
+			users = g.ask()
 		}
 		for {
 			g.mu.Lock()

@@ -1,18 +1,24 @@
 package handover
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
+	"slices"
+	"strings"
 	"syscall"
 )
 
-// memory is what is durable of a place: what both sides had in common last. It is written to a file and renamed.
+// memory is what is durable of a place: what both sides had in common last. It is written to a file and renamed: a line
+// of JSON, and after it the indexes as they are. These are most of it, and each launch reads them.
 type memory struct {
 	Version  int
+	Sizes    map[string]int    // of the indexes of Common.Trees, in bytes; they follow in the order of their names
 	Identity string            // of the outer folder
 	Common   Side              // both had this
 	Named    map[string]string // branch → the agent's commit that has a name of its own outside
@@ -25,8 +31,8 @@ type memory struct {
 	Outer    string   // likewise
 }
 
-// memoryVersion is the form of [memory]. A reader of an older form is added when it changes.
-const memoryVersion = 1
+// memoryVersion is the form of [memory]. The one before had the indexes in the JSON, as base64.
+const memoryVersion, versionBefore = 2, 1
 
 // errForm is returned for a file that this claudebox cannot read.
 var errForm = errors.New("it was written by another claudebox, or is damaged")
@@ -39,7 +45,9 @@ func (p Place) recall() (m memory, err error) {
 	if err != nil {
 		return m, err
 	}
-	if err := json.Unmarshal(content, &m); err != nil || m.Version != memoryVersion {
+	head, indexes, _ := strings.Cut(string(content), "\n")
+	err = json.Unmarshal([]byte(head), &m)
+	if err != nil || m.Version != versionBefore && (m.Version != memoryVersion || !m.take(indexes)) {
 		return m, fmt.Errorf("%s: %w", p.memoryFile(), errForm)
 	}
 	if m.Named == nil {
@@ -48,15 +56,35 @@ func (p Place) recall() (m memory, err error) {
 	return m, nil
 }
 
+// take gives the checkouts their indexes, and reports whether there are just as many bytes as there should be.
+func (m *memory) take(indexes string) bool {
+	for _, rel := range slices.Sorted(maps.Keys(m.Common.Trees)) {
+		size, state := m.Sizes[rel], m.Common.Trees[rel]
+		if size < 0 || size > len(indexes) {
+			return false
+		}
+		state.Index, indexes = Index(indexes[:size]), indexes[size:]
+		m.Common.Trees[rel] = state
+	}
+	return indexes == ""
+}
+
 // remember writes the memory of a place.
 func (p Place) remember(m memory) error {
-	m.Version = memoryVersion
+	var indexes bytes.Buffer
+	m.Version, m.Sizes, m.Common.Trees = memoryVersion, map[string]int{}, maps.Clone(m.Common.Trees)
+	for _, rel := range slices.Sorted(maps.Keys(m.Common.Trees)) {
+		state := m.Common.Trees[rel]
+		m.Sizes[rel], _ = indexes.WriteString(string(state.Index))
+		state.Index = ""
+		m.Common.Trees[rel] = state
+	}
 	content, err := json.Marshal(m)
 	if err != nil {
 		return err
 	}
 	fresh := p.memoryFile() + ".new"
-	if err := os.WriteFile(fresh, content, 0o600); err != nil {
+	if err := os.WriteFile(fresh, slices.Concat(content, []byte("\n"), indexes.Bytes()), 0o600); err != nil {
 		return err
 	}
 	return os.Rename(fresh, p.memoryFile())
@@ -81,10 +109,7 @@ func (p Place) forget() error {
 	}
 }
 
-// MarshalJSON writes an index as it is: paths are bytes, and need not be UTF-8.
-func (i Index) MarshalJSON() ([]byte, error) { return json.Marshal([]byte(i)) }
-
-// UnmarshalJSON reads what [Index.MarshalJSON] wrote.
+// UnmarshalJSON reads an index of the form before.
 func (i *Index) UnmarshalJSON(text []byte) error {
 	var content []byte
 	err := json.Unmarshal(text, &content)

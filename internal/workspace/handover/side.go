@@ -29,8 +29,8 @@ type Stashed struct{ Object, Message string }
 // State is what belongs to one checkout.
 type State struct {
 	Head     string            // "ref: refs/heads/…", or an object; empty: the checkout is not there
-	Index    Index             // sorted by path
-	NoIndex  bool              `json:"-"` // the file is not there
+	Index    Index             `json:",omitempty"` // sorted by path
+	NoIndex  bool              `json:"-"`          // the file is not there
 	UnderWay []string          // of [underWay]
 	Files    map[string]string // of [stateFiles], by name
 }

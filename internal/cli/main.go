@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -44,6 +45,10 @@ func Main(words []string, sys System) int {
 	case errors.As(err, &ended):
 		return ended.Code
 	}
+	var limit unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) == nil {
+		err = limited(err, limit.Max)
+	}
 	diag.Print(sys.Stderr, err)
 	switch {
 	case errors.Is(err, agent.ErrNotFound):
@@ -52,6 +57,19 @@ func Main(words []string, sys System) int {
 		return exitCannot
 	}
 	return exitRefused
+}
+
+// limited says of an error that the limit on open files is its cause, if that is lower than systems have it. Whoever
+// met it could not know: watches of files have the same errno.
+func limited(err error, most uint64) error {
+	const usual = 1024
+	if !errors.Is(err, unix.EMFILE) || most >= usual {
+		return err
+	}
+	return &diag.Error{
+		Op: fmt.Sprintf("work with %d open files at most", most), Err: err,
+		Remedy: "raise the limit: `ulimit -n 1024`, or take it out of what sets it (limits.conf, LimitNOFILE)",
+	}
 }
 
 // run runs a command, or launches the agent.

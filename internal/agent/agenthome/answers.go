@@ -40,9 +40,14 @@ func makeAnswers(r Request, f From) Made {
 	return made
 }
 
-// inherit copies the user's account keys that o does not have yet.
+// inherit copies the user's account keys that o does not have yet. One that has a secret goes: earlier versions copied
+// it.
 func inherit(o, host object.Object) (changed bool) {
 	for _, key := range accountKeys {
+		if o[key] != nil && SecretIn(key, o[key]) != "" {
+			delete(o, key)
+			changed = true
+		}
 		if value, ok := host[key]; ok && o[key] == nil && SecretIn(key, value) == "" {
 			o[key], changed = value, true
 		}

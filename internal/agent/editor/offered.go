@@ -65,9 +65,8 @@ func withoutSecrets(name string, value json.RawMessage, tell func(string)) json.
 
 // refusesSetting reports whether a variable or a header is probably a secret. One that names a variable is not.
 func refusesSetting(name string, value json.RawMessage, tell func(string)) bool {
-	text := object.As[string](value)
-	if text == "" || strings.Contains(text, "${") && strings.HasSuffix(text, "}") ||
-		leak.Variable(strings.ReplaceAll(name, "-", "_"), text) == "" {
+	text := leak.Literal(object.As[string](value))
+	if leak.Variable(strings.ReplaceAll(name, "-", "_"), text) == "" {
 		return false
 	}
 	tell(diag.Name(name) + " of the editor's does not enter: it is probably a secret; `secrets` in a profile can name it")

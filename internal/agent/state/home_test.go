@@ -69,6 +69,18 @@ func TestHostsAccountEntersANewInstance(t *testing.T) {
 	}
 }
 
+// An earlier version copied what a later one takes for a secret.
+func TestASecretInTheAccountOfAnOlderInstanceGoes(t *testing.T) {
+	w := newWorld(t)
+	file := rel(w, w.session(w.request()).Dir) + "/.claude/.claude.json"
+	w.write(file, `{"oauthAccount":{"emailAddress":"old@x","accessToken":"hunter2canary"},"theme":"dark"}`)
+	w.write(".claude.json", `{"oauthAccount":{"emailAddress":"host@x"}}`)
+	w.session(w.request())
+	if got := w.read(file); strings.Contains(got, "canary") || !strings.Contains(got, "host@x") || !strings.Contains(got, "dark") {
+		t.Errorf("got %s", got)
+	}
+}
+
 func TestSettingsEnterByAnAllowList(t *testing.T) {
 	w := newWorld(t)
 	w.write(".claude/settings.json", `{"model":"opus","env":{"TOKEN":"canary"},"hooks":{"x":[{"hooks":[{"command":"away"}]}]},"statusLine":{"command":"away"},

@@ -26,10 +26,9 @@ func Setting(name, value string) string {
 	if what := Text(value); what != "" {
 		return what
 	}
-	value = strings.TrimSpace(withoutScheme(expressions().ReplaceAllString(value, "$1")))
+	value = Literal(value)
 	part := Name(name)
-	isPlace := strings.HasPrefix(strings.TrimLeft(value, "~."), "/") ||
-		strings.Contains(value, "://") && part != "WEBHOOK" && part != "DSN"
+	isPlace := IsPath(value) || strings.Contains(value, "://") && part != "WEBHOOK" && part != "DSN"
 	for _, digest := range digests {
 		isPlace = isPlace || part == "" && strings.HasSuffix(name, digest)
 	}
@@ -37,6 +36,12 @@ func Setting(name, value string) string {
 		return ""
 	}
 	return Variable(name, value)
+}
+
+// Literal returns what a value says itself, without what stands for something else, and how a header begins that logs
+// in.
+func Literal(value string) string {
+	return strings.TrimSpace(withoutScheme(expressions().ReplaceAllString(value, "$1")))
 }
 
 // withoutScheme takes away how a header begins that logs in.
@@ -70,6 +75,9 @@ func Named(text string) string {
 		if isLogin(word, next) {
 			return word
 		}
+		if name := slashed(word); name != "" {
+			return name
+		}
 		isAddress := strings.Contains(word, "://")
 		for piece := range strings.FieldsFuncSeq(word, isBetween) {
 			if name := named(piece, next); name != "" {
@@ -81,6 +89,20 @@ func Named(text string) string {
 		}
 	}
 	return ""
+}
+
+// slashed is [named] for a word with a value that begins with a slash, which otherwise stands between two settings.
+func slashed(word string) string {
+	at := max(strings.Index(word, "=/"), strings.Index(word, ":/"))
+	if at < 0 {
+		return ""
+	}
+	name := word[:at]
+	name = name[strings.LastIndexFunc(name, func(r rune) bool { return isBetween(r) || r == '=' })+1:]
+	if !isSecretOf(name, word[at+1:]) {
+		return ""
+	}
+	return name
 }
 
 // isBetween reports whether settings are told apart by a sign.

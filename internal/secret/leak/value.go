@@ -3,6 +3,7 @@ package leak
 import (
 	"math"
 	"regexp"
+	"slices"
 	"strings"
 	"sync/atomic"
 )
@@ -115,12 +116,32 @@ func isExample(token, rest string) bool {
 	if strings.Contains(token, "EXAMPLE") || strings.Contains(token, "...") {
 		return true
 	}
-	for piece := range strings.FieldsFuncSeq(rest, func(r rune) bool { return r > '~' || !isAlnum(byte(r)) }) {
+	return areWords(rest)
+}
+
+// areWords reports whether all letters and digits of a text are words. Those beyond ASCII are.
+func areWords(text string) bool {
+	for piece := range strings.FieldsFuncSeq(text, func(r rune) bool { return r > '~' || !isAlnum(byte(r)) }) {
 		if !isWords(piece) {
 			return false
 		}
 	}
-	return rest != ""
+	return text != ""
+}
+
+// roots are the folders at the top of a system.
+var roots = strings.Fields("Library Users Volumes bin boot dev etc home lib lib64 media mnt nix opt private proc " +
+	"root run sbin snap srv sys tmp usr var")
+
+// IsPath reports whether a value is the path of a file, and no secret that begins with a slash, as one in base64 may:
+// it goes on with a folder that systems have, or is words.
+func IsPath(value string) bool {
+	if strings.HasPrefix(value, "~/") || strings.HasPrefix(value, "./") || strings.HasPrefix(value, "../") {
+		return true
+	}
+	rest, isPath := strings.CutPrefix(value, "/")
+	first, _, below := strings.Cut(rest, "/")
+	return isPath && (rest == "" || below && slices.Contains(roots, first) || areWords(rest))
 }
 
 // shortPiece is how long a piece of words may be that has digits in it, as "sha256" and "k8s".
@@ -184,7 +205,7 @@ const (
 
 // isRandom reports whether a value as a whole looks random.
 func isRandom(value string) bool {
-	if len(value) < leastRandom || len(value) > mostRandom || value[0] == '/' {
+	if len(value) < leastRandom || len(value) > mostRandom || IsPath(value) {
 		return false
 	}
 	var upper, low, digits, hex int

@@ -127,7 +127,7 @@ const (
 var (
 	placeholders = []string{
 		"$", "<", "{{", "%", "xxx", "***", "...", "your", "change", "example", "placeholder",
-		"todo", "/", "./", "~/",
+		"todo",
 	}
 	placeholderEnds = []string{">", "}}", "%", "xxx", "***", "...", "example", "here"}
 )
@@ -138,7 +138,7 @@ func isSecret(value string) bool {
 	letters := strings.Trim(low, "abcdefghijklmnopqrstuvwxyz_-") == ""
 	switch {
 	case len(value) < leastSecret, letters && len(value) < leastLetters, strings.ContainsAny(value, " \t"),
-		strings.Trim(value, "0123456789.") == "":
+		strings.Trim(value, "0123456789.") == "", leak.IsPath(value):
 		return false
 	}
 	return !slices.ContainsFunc(placeholders, func(p string) bool { return strings.HasPrefix(low, p) }) &&

@@ -152,10 +152,10 @@ mark
 g -c core.excludesFile=/tmp/excludes --work-tree=%[3]s status --porcelain --ignored -z --no-renames || exit 1
 mark
 tip=$(g rev-parse --verify -q %[6]s'^{commit}' || g rev-parse --verify -q %[2]s'^{commit}') || exit 0
-{ g ls-tree -z "$tip"; g ls-tree -rz "$tip" .claude .agents; } | while IFS= read -r -d '' entry; do
-  [[ $entry != 120000* ]] || printf '%%s\0' "$entry"
-done | head -c %[7]d | {
-  mapfile -td '' links
+{ g ls-tree -z "$tip"; g ls-tree -rz "$tip" .claude .agents; } | head -c %[9]d | {
+  mapfile -td '' all # read reads each byte of a pipe by itself
+  links=()
+  for entry in "${all[@]}"; do [[ $entry != 120000* ]] || links+=("$entry"); done
   [ ${#links[@]} = 0 ] || printf '%%s\0' "${links[@]}"
   mark
   { for entry in "${links[@]}"; do entry=${entry%%$'\t'*}; echo "${entry##* }"; done
@@ -163,8 +163,12 @@ done | head -c %[7]d | {
 } || :
 `
 
-// mostShown is how many bytes of a branch's links and files are read.
-const mostShown = 1 << 20
+const (
+	// mostShown is how many bytes of a branch's links and files are read.
+	mostShown = 1 << 20
+	// mostListed is how many bytes of the list are read in which the links are.
+	mostListed = 16 << 20
+)
 
 // ask asks the user's git about the branch.
 func (b *Branch) ask(op string) error {
@@ -176,7 +180,7 @@ func (b *Branch) ask(op string) error {
 		diag.Quote("refs/remotes/*/"+b.Name)
 	script := b.excludes() + fmt.Sprintf(askScript, diag.Quote(path.Join(b.Repo.Outer, b.rel())), diag.Quote(from),
 		diag.Quote(b.Tree), called, diag.Quote(b.Place().Checkout()), diag.Quote("refs/heads/"+b.Name),
-		mostShown, strings.Join(b.Read, " "))
+		mostShown, strings.Join(b.Read, " "), mostListed)
 	answer, err := b.askStill(script)
 	if err != nil {
 		return diag.Wrap(op, err, "see whether `git status` works here")

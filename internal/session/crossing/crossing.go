@@ -145,7 +145,5 @@ func (g *Git) End(final bool) {
 }
 
 func (g *Git) tell(list []handover.Told) {
-	for _, told := range list {
-		g.Lines = append(g.Lines, told.Line())
-	}
+	g.Lines = append(g.Lines, handover.Lines(list)...)
 }

@@ -131,12 +131,9 @@ func settleBranch(held *branch.Held) (lines, stays []string, err error) {
 	}
 	lines, err = held.Leave()
 	stays = slices.DeleteFunc(slices.Clone(lines), branch.IsCommit)
-	for _, told := range git.End(true) {
-		lines = append(lines, told.Line())
-		if !told.HasCrossed() {
-			stays = append(stays, told.Line())
-		}
-	}
+	told := git.End(true)
+	lines = append(lines, handover.Lines(told)...)
+	stays = append(stays, handover.Lines(slices.DeleteFunc(told, handover.Told.HasCrossed))...)
 	if err == nil {
 		err = held.Done()
 	}

@@ -1,6 +1,7 @@
 package handover
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"path"
@@ -13,20 +14,26 @@ func gather(outer side, base, in, out Side, f facts) (facts, error) {
 	f.ofUsers(outer.place, out)
 	tips, have := newTips(outer.place, base, in, out)
 	tips = slices.DeleteFunc(tips, func(tip string) bool { return f.refused[tip] != "" })
-	tips = f.whole(outer, tips, have)
+	broken := sift(tips, func(some []string) error { return outer.isWhole(some, have) })
+	maps.Copy(f.refused, broken)
+	tips = slices.DeleteFunc(tips, func(tip string) bool { return broken[tip] != "" })
 	script, stdin := question(outer.place, tips, have, pairsOf(outer.place, base, in, out), f.knows(outer.place, in))
 	answer, err := outer.run(script, stdin, false)
 	if err != nil {
 		return f, err
 	}
 	parts := strings.Split(string(answer), separator)
-	if len(parts) != 4 {
+	if len(parts) != 5 {
 		return f, errOdd
 	}
 	f.kinds, f.forward = map[string]string{}, map[[2]string]bool{}
-	for _, line := range lines(parts[0]) {
-		if object, kind, is := strings.Cut(line, " "); is {
-			f.kinds[object] = kind
+	peeled, last := map[string]string{}, ""
+	for n, line := range lines(parts[0]) { // each object, and what it is a tag of
+		object, kind, _ := strings.Cut(line, " ")
+		if n%2 == 0 {
+			f.kinds[object], last = kind, object
+		} else if object != last {
+			peeled[last] = object
 		}
 	}
 	for _, line := range lines(parts[1]) {
@@ -35,11 +42,15 @@ func gather(outer side, base, in, out Side, f facts) (facts, error) {
 		}
 	}
 	for _, t := range outer.place.Trees {
-		for _, at := range submodules(parts[3]) {
+		for _, at := range submodules(parts[4]) {
 			f.links[t.Path+"/"+at] = true
 		}
 	}
-	return f, f.addForeign(outer, tips, have, parts[2])
+	f.foreign = inherited(parts[2], f.strangers(outer.place, parts[3]))
+	for tag, object := range peeled {
+		f.foreign[tag] = f.foreign[object]
+	}
+	return f, nil
 }
 
 // ofUsers notes which branches the agent cannot see checked out, and which repositories are the user's.
@@ -65,14 +76,19 @@ func (f *facts) knows(p Place, in Side) bool {
 	})
 }
 
-// question returns a script and its input. Its answer has four parts: what the new objects are; which of two commits
-// comes after the other; all changes in the new commits; and, unless nothing is new and all repositories are known, the
-// .gitmodules of the user's branches: what those name as submodules is the user's.
+// question returns a script and its input. Its answer has five parts: what the new objects are; which of two commits
+// comes after the other; the new commits, each with its parents; all changes in these; and, unless nothing is new and
+// all repositories are known, the .gitmodules of the user's branches: what those name as submodules is the user's.
 func question(p Place, tips, have []string, pairs [][2]string, known bool) (script, input string) {
 	var b, stdin strings.Builder
 	b.WriteString(prelude + inCommon)
-	text, since := ended(tips), since(tips, have)
+	since := since(tips, have)
 	if len(tips) > 0 {
+		var both []string
+		for _, tip := range tips {
+			both = append(both, tip, tip+"^{}")
+		}
+		text := ended(both)
 		stdin.WriteString(text)
 		fmt.Fprintf(&b, "head -c %d | g cat-file --batch-check='%%(objectname) %%(objecttype)' || exit 1\n", len(text))
 	}
@@ -84,7 +100,9 @@ func question(p Place, tips, have []string, pairs [][2]string, known bool) (scri
 	b.WriteString("mark\n")
 	if len(tips) > 0 {
 		stdin.WriteString(since)
-		fmt.Fprintf(&b, "head -c %d | %s\n", len(since), changesOf)
+		fmt.Fprintf(&b, changesOf, len(since))
+	} else {
+		b.WriteString("mark\n")
 	}
 	b.WriteString("mark\n")
 	if len(have) > 0 && (len(tips) > 0 || !known) {
@@ -95,9 +113,14 @@ func question(p Place, tips, have []string, pairs [][2]string, known bool) (scri
 	return b.String(), stdin.String()
 }
 
-// changesOf is the part of a script that lists all changes in the commits on its input, of merges to each parent.
-const changesOf = "g rev-list --stdin | g diff-tree --stdin -r -m --root -z --raw --no-abbrev --no-renames " +
-	"--ignore-submodules=none --no-commit-id | tr '\\n' '?'"
+// changesOf is the part of a script that lists the commits of so many bytes of input, each before its parents, and then
+// all changes in them, of merges to each parent.
+const changesOf = `commits=$(head -c %d | g rev-list --topo-order --parents --stdin) || exit 1
+printf '%%s\n' "$commits"
+mark
+printf '%%s\n' "$commits" | g diff-tree --stdin -r -m --root -z --raw --no-abbrev --no-renames \
+  --ignore-submodules=none | tr '\n\1' '??'
+`
 
 // ended are words, each in a line.
 func ended(words []string) string {
@@ -115,18 +138,32 @@ func since(tips, have []string) string {
 	return ended(tips) + "^" + strings.Join(have, "\n^") + "\n"
 }
 
-// whole returns those of some new objects that refer to nothing that is not there, and refuses the others.
-func (f *facts) whole(outer side, tips, have []string) []string {
-	if outer.isWhole(tips, have) == nil {
-		return tips
-	}
-	return slices.DeleteFunc(tips, func(tip string) bool {
-		err := outer.isWhole([]string{tip}, have)
-		if err != nil {
-			f.refused[tip] = err.Error()
+// sift asks for some objects at once, then for halves of what is refused, and returns the objects that are refused by
+// themselves, and why: few are.
+func sift(objects []string, ask func(some []string) error) map[string]string {
+	const most = 400
+	refused := map[string]string{}
+	queue := [][]string{objects}
+	for n := 0; n < len(queue); n++ {
+		some := queue[n]
+		if len(some) == 0 {
+			continue
 		}
-		return err != nil
-	})
+		err := errors.New("it came with too many that are refused")
+		if n < most {
+			err = ask(some)
+		}
+		switch half := len(some) / 2; {
+		case err == nil:
+		case half > 0 && n < most:
+			queue = append(queue, some[:half], some[half:])
+		default:
+			for _, object := range some {
+				refused[object] = err.Error()
+			}
+		}
+	}
+	return refused
 }
 
 // isWhole fails if some objects that have not been there before refer to one that is not there.
@@ -197,46 +234,53 @@ func pairsOf(p Place, base, in, out Side) (pairs [][2]string) {
 	return pairs
 }
 
-// addForeign notes the new commits that have a repository in them which is none of the user's. text lists all changes
-// of all of them.
-func (f *facts) addForeign(outer side, tips, have []string, text string) error {
-	f.foreign = map[string][]string{}
-	found := f.strangers(outer.place, text)
-	switch {
-	case len(found) == 0:
-		return nil
-	case len(tips) == 1:
-		f.foreign[tips[0]] = found
-		return nil
-	}
-	for _, tip := range tips {
-		answer, err := outer.run(prelude+inCommon+changesOf, since([]string{tip}, have), false)
-		if err != nil {
-			return err
+// inherited returns, for each of some commits that has any, the paths that became foreign repositories in it or in
+// those before it. text lists the commits with their parents, each before these.
+func inherited(text string, own map[string][]string) map[string][]string {
+	all := map[string][]string{}
+	commits := lines(text)
+	for _, line := range slices.Backward(commits) {
+		commit, parents, _ := strings.Cut(line, " ")
+		paths := own[commit]
+		for parent := range strings.FieldsSeq(parents) {
+			if more := all[parent]; len(paths) == 0 {
+				paths = more // all commits that come after share it
+			} else if len(more) > 0 && &more[0] != &paths[0] {
+				paths = slices.Concat(paths, more)
+				slices.Sort(paths)
+				paths = slices.Compact(paths)
+			}
 		}
-		if found := f.strangers(outer.place, string(answer)); len(found) > 0 {
-			f.foreign[tip] = found
+		if len(paths) > 0 {
+			all[commit] = paths
 		}
 	}
-	return nil
+	return all
 }
 
-// strangers lists the paths in what `git diff-tree --raw -z` printed that became repositories which are none of the
+// strangers returns, by commit, the paths in what [changesOf] printed that became repositories which are none of the
 // user's.
-func (f *facts) strangers(p Place, text string) []string {
-	found := map[string]bool{}
+func (f *facts) strangers(p Place, text string) map[string][]string {
+	found := map[string][]string{}
+	commit := ""
 	fields := strings.Split(text, "\x00")
 	for n := 0; n+1 < len(fields); n++ {
 		words := strings.Fields(fields[n])
-		if len(words) == 5 && strings.HasPrefix(words[0], ":") && words[1] == gitlink {
-			at := fields[n+1]
-			known := slices.ContainsFunc(p.Trees, func(t Tree) bool { return f.links[t.Path+"/"+at] })
-			if !known {
-				found[printable(at)] = true
+		switch {
+		case len(words) == 1 && isObject(words[0]):
+			commit = words[0]
+		case len(words) == 5 && strings.HasPrefix(words[0], ":"):
+			n++
+			at := fields[n]
+			known := words[1] != gitlink || slices.ContainsFunc(p.Trees, func(t Tree) bool {
+				return f.links[t.Path+"/"+at]
+			})
+			if name := printable(at); !known && !slices.Contains(found[commit], name) {
+				found[commit] = append(found[commit], name)
 			}
 		}
 	}
-	return slices.Sorted(maps.Keys(found))
+	return found
 }
 
 // links lists the paths of an index that are repositories of their own.

@@ -428,19 +428,7 @@ func (l *live) judge(base, in, out Side, f facts) (facts, error) {
 	if err != nil {
 		return f, err
 	}
-	f.refused = map[string]string{}
-	if fetch(l.inner(), l.outer(), missing, have) != nil {
-		const most = 200 // one by one: what is whole crosses
-		for n, object := range missing {
-			err := errors.New("it came with too many that are refused")
-			if n < most {
-				err = fetch(l.inner(), l.outer(), []string{object}, have)
-			}
-			if err != nil {
-				f.refused[object] = err.Error()
-			}
-		}
-	}
+	f.refused = sift(missing, func(some []string) error { return fetch(l.inner(), l.outer(), some, have) })
 	return gather(l.outer(), base, in, out, f)
 }
 
@@ -657,7 +645,30 @@ type Told struct {
 }
 
 // Line returns a remark as a line for people.
-func (t Told) Line() string {
+func (t Told) Line() string { return t.line("") }
+
+// line is [Told.Line] for a remark that is one of several of the same text.
+func (t Told) line(more string) string {
 	about := strings.TrimPrefix(strings.TrimPrefix(t.About, "refs/"), "heads/")
-	return fmt.Sprintf("git, %s: %s", diag.Visible(about), diag.Visible(t.Text))
+	return fmt.Sprintf("git, %s%s: %s", diag.Visible(about), more, diag.Visible(t.Text))
+}
+
+// Lines returns remarks as lines for people. Of many that say the same only the first are told, and counted: an agent
+// can make any number of branches.
+func Lines(list []Told) (lines []string) {
+	const most = 5
+	same := map[string]int{}
+	for _, t := range list {
+		same[t.Text]++
+	}
+	told := map[string]int{}
+	for _, t := range list {
+		switch told[t.Text]++; {
+		case told[t.Text] < most || same[t.Text] == most && told[t.Text] == most:
+			lines = append(lines, t.Line())
+		case told[t.Text] == most:
+			lines = append(lines, t.line(fmt.Sprintf(" and %d more", same[t.Text]-most)))
+		}
+	}
+	return lines
 }

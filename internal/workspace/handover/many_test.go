@@ -1,0 +1,65 @@
+package handover
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// An agent makes thousands of branches, and one that the user's git does not take: asked one by one, the end of the
+// session took minutes.
+func TestFewOfManyObjectsAreRefused(t *testing.T) {
+	var all []string
+	for n := range 30_000 {
+		all = append(all, fmt.Sprintf("%05d", n))
+	}
+	for name, tc := range map[string]struct{ bad, objects []string }{
+		"none": {nil, all}, "one": {all[17:18], all}, "the last": {all[29_999:], all}, "all of few": {all[:3], all[:3]},
+		"three": {[]string{all[5], all[6], all[20_000]}, all}, "nothing is asked": {nil, nil},
+	} {
+		asked := 0
+		got := sift(tc.objects, func(some []string) error {
+			asked++
+			if slices.ContainsFunc(some, func(o string) bool { return slices.Contains(tc.bad, o) }) {
+				return errors.New("bad")
+			}
+			return nil
+		})
+		if names := slices.Sorted(maps.Keys(got)); !slices.Equal(names, tc.bad) || asked > 100 {
+			t.Errorf("%s: %d asked, refused %q", name, asked, names)
+		}
+	}
+	asked := 0
+	got := sift(all, func([]string) error { asked++; return errors.New("bad") })
+	if len(got) != len(all) || asked > 400 {
+		t.Errorf("all are bad: %d asked, %d refused", asked, len(got))
+	}
+}
+
+func TestACommitHasTheRepositoriesOfThoseBeforeIt(t *testing.T) {
+	got := inherited("merge left right\nleft base\nright side base\nside\nplain old\nbase old\n", map[string][]string{
+		"base": {"sub"}, "side": {"lib"}, "merge": {"top"}, "elsewhere": {"x"},
+	})
+	want := "map[base:[sub] left:[sub] merge:[lib sub top] right:[lib sub] side:[lib]]"
+	if text := fmt.Sprint(got); text != want {
+		t.Errorf("got %s, want %s", text, want)
+	}
+}
+
+func TestManyRemarksOfTheSameTextAreCounted(t *testing.T) {
+	var list []Told
+	for n := range 3000 {
+		list = append(list, Told{"/p/.git", Remark{About: fmt.Sprintf("refs/heads/b%d", n), Text: "odd"}})
+	}
+	list = append(list, Told{"/p/.git", Remark{About: "HEAD", Text: "x"}})
+	got := strings.Join(Lines(list), "\n")
+	if want := "git, b0: odd\ngit, b1: odd\ngit, b2: odd\ngit, b3: odd\ngit, b4 and 2995 more: odd\ngit, HEAD: x"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if got := Lines(list[:5]); len(got) != 5 || strings.Contains(got[4], "more") {
+		t.Errorf("got %q", got)
+	}
+}

@@ -120,7 +120,7 @@ func TestAWrappersGatewayCountsAsTheVariables(t *testing.T) {
 	w.script(t, "bin/claude", "#!/bin/bash\nexport ANTHROPIC_BASE_URL="+server.URL+"\nexport ANTHROPIC_AUTH_TOKEN='"+canary+"'\nexport GREETING=hello MY_SECRET=x\nexec ~/.local/share/claude/claude env \"$@\"\n")
 	w.env["PATH"] = w.path("bin") + ":" + w.env["PATH"]
 	got := run(t, w.claudebox("--yes", "--no-report"))
-	if got.status == 0 || !strings.Contains(got.stderr, "is a shell script that starts") { // two assignments in a line are not read
+	if got.status == 0 || !strings.Contains(got.stderr, "is a script that starts") { // two assignments in a line are not read
 		t.Errorf("status %d, %s", got.status, got.stderr)
 	}
 	w.script(t, "bin/claude", "#!/bin/bash\nexport ANTHROPIC_BASE_URL="+server.URL+"\nexport ANTHROPIC_AUTH_TOKEN='"+canary+"'\nexport GREETING=hello\nexec ~/.local/share/claude/claude \"$@\"\n")

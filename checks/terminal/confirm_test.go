@@ -50,6 +50,21 @@ func TestTheAnswerDecides(t *testing.T) {
 	}
 }
 
+// What was typed before the question was seen is no answer to it.
+func TestWhatIsTypedBeforeTheQuestionIsNoAnswer(t *testing.T) {
+	w := newWorld(t)
+	const script = `echo read''y; until test -e "$HOME/go"; do sleep 0.1; done; exec "$@"`
+	c := on(t, w.command(append([]string{"sh", "-c", script, "sh"}, w.claudebox().Args...)...))
+	c.await(t, "ready")
+	c.press(t, "y\n")
+	write(t, filepath.Join(w.home, "go"), "")
+	c.await(t, question)
+	c.press(t, "n\n")
+	if got := c.end(t); got != 125 {
+		t.Errorf("status %d:\n%s", got, c.text())
+	}
+}
+
 // The user fills in a file while being asked, or another agent makes one.
 func TestASecretFileIsMadeWhileTheQuestionIsAsked(t *testing.T) {
 	w := newWorld(t)

@@ -18,7 +18,7 @@ const (
 // request is that of a user whose project is /home/u/p.
 func request(change func(*agent.Request)) agent.Request {
 	r := agent.Request{
-		Name: "claude", Path: "/home/u/.local/bin:/usr/bin", Project: "/home/u/p", UID: user, GID: user,
+		Name: "claude", Home: "/home/u", Path: "/home/u/.local/bin:/usr/bin", Project: "/home/u/p", UID: user, GID: user,
 	}
 	if change != nil {
 		change(&r)

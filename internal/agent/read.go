@@ -118,10 +118,15 @@ func (f *finder) script(asked, name, text string) ([]string, error) {
 			f.made.Env = append(f.made.Env, found.env...)
 			return f.words(found.program)
 		}
-		if err := f.starts(name, text); err != nil {
+		if err := f.starts(name, text, inPlace); err != nil {
 			return nil, err
 		}
 		f.note(path.Base(name) + " is a shell script: what it starts must be inside as well")
+	} else if len(text) < headSize && len(f.made.Mounts) == 0 { // it is read as a whole, and nobody's interpreter
+		_, body, _ := strings.Cut(text, "\n")
+		if err := f.starts(name, body, inCall); err != nil {
+			return nil, err
+		}
 	}
 	f.own(name, f.packageOfScript)
 	first, err := f.interpreter(name, interpreter)

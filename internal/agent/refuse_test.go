@@ -124,7 +124,27 @@ func TestFindRefuses(t *testing.T) {
 		},
 		"a wrapper that decides what it starts": {
 			files: merge(installed(static), map[string]string{link: "#!/bin/sh\nif test -e x; then\n  foo=$(date)\nfi\n/opt/claude/claude --a $foo \"$@\"\n", "/opt/claude/claude": static}),
-			cause: agent.ErrNotExecutable, text: "a shell script that starts /opt/claude/claude, which is not inside", remedy: "agent: {command: [/opt/claude/claude]}",
+			cause: agent.ErrNotExecutable, text: "a script that starts /opt/claude/claude, which is not inside", remedy: "agent: {command: [/opt/claude/claude]}",
+		},
+		"a wrapper in Python": {
+			files: merge(installed(static), map[string]string{"/usr/bin/python3": static, link: "#!/usr/bin/env python3\nimport os, sys\nos.execv(\"/opt/claude/claude\", [\"claude\"] + sys.argv[1:])\n", "/opt/claude/claude": static}),
+			cause: agent.ErrNotExecutable, text: "a script that starts /opt/claude/claude, which is not inside", remedy: "agent: {command: [/opt/claude/claude]}",
+		},
+		"a wrapper in Python, of a program in the home": {
+			files: merge(installed(static), map[string]string{"/usr/bin/python3": static, link: "#!/usr/bin/python3\nimport os, sys\nos.execv(os.path.expanduser(\"~/bin/claude\"), [\"claude\"] + sys.argv[1:])\n", "/home/u/bin/claude": static}),
+			cause: agent.ErrNotExecutable, text: "a script that starts /home/u/bin/claude, which is not inside", remedy: "agent: {command: [/home/u/bin/claude]}",
+		},
+		"a wrapper in Perl, of a program in the home": {
+			files: merge(installed(static), map[string]string{"/usr/bin/python3": static, link: "#!/usr/bin/python3\nexec(\"$ENV{HOME}/bin/claude\", @ARGV);\n", "/home/u/bin/claude": static}),
+			cause: agent.ErrNotExecutable, text: "a script that starts /home/u/bin/claude, which is not inside", remedy: "agent: {command: [/home/u/bin/claude]}",
+		},
+		"a wrapper in JavaScript, of a program in the home": {
+			files: merge(installed(static), map[string]string{"/usr/bin/python3": static, link: "#!/usr/bin/python3\nspawnSync(`${process.env.HOME}/bin/claude`, process.argv.slice(2), {stdio: 'inherit'})\n", "/home/u/bin/claude": static}),
+			cause: agent.ErrNotExecutable, text: "a script that starts /home/u/bin/claude, which is not inside", remedy: "agent: {command: [/home/u/bin/claude]}",
+		},
+		"a wrapper in Python that looks for the program on PATH": {
+			files: merge(installed(static), map[string]string{"/usr/bin/python3": static, link: "#!/usr/bin/python3\nimport subprocess, sys\nsys.exit(subprocess.call([\"docker\", \"run\"] + sys.argv[1:]))\n"}),
+			cause: agent.ErrNotExecutable, text: "a script that starts docker, which is not inside", remedy: "agent: {command: [PATH]}",
 		},
 		"a secret for a loader, by its own path": {
 			files: merge(installed(program("/home/u/.ssh/id", "")), map[string]string{"/home/u/.ssh/id": "secret"}),

@@ -130,15 +130,20 @@ func (f *finder) isShim(asked, real string) error {
 		"it is a shim of %s, whose installations are not inside", strings.TrimSuffix(base, "-shim"))
 }
 
-// inPlace finds what a shell script starts in its own place, by a name that is looked for on PATH.
-var inPlace = regexp.MustCompile(`(?m)(?:^|[;&|{]|\bthen|\belse)[ \t]*exec[ \t]+` +
-	`"?([A-Za-z0-9][\w.+-]*)"?(?:[ \t]|$)`)
+// inPlace finds what a shell script starts in its own place, by a name that is looked for on PATH, and inCall what a
+// script in another language starts so.
+var (
+	inPlace = regexp.MustCompile(`(?m)(?:^|[;&|{]|\bthen|\belse)[ \t]*exec[ \t]+` +
+		`"?([A-Za-z0-9][\w.+-]*)"?(?:[ \t]|$)`)
+	inCall = regexp.MustCompile(`(?:exec\w*|spawn\w*|system|Popen|run|(?:check_)?(?:call|output)|which)[ \t]*[(\[ ]*` +
+		`["']([A-Za-z0-9][\w.+-]*)["']`)
+)
 
-// starts is an error that says which program of the host a shell script names that will not be inside; nil: none. It is
-// for scripts that [startedBy] does not understand.
-func (f *finder) starts(name, text string) error {
+// starts is an error that says which program of the host a script names that will not be inside; nil: none. It is for
+// scripts that [startedBy] does not understand. calls finds what the script starts by a name.
+func (f *finder) starts(name, text string, calls *regexp.Regexp) error {
 	missing := ""
-	for _, found := range inPlace.FindAllStringSubmatch(text, -1) {
+	for _, found := range calls.FindAllStringSubmatch(text, -1) {
 		if _, is := f.search(f.Inside, found[1]); is || slices.Contains(shells, found[1]) {
 			missing = ""
 			break
@@ -149,11 +154,19 @@ func (f *finder) starts(name, text string) error {
 		return cmp.Or(f.isShim(name, missing), notExecutable(name,
 			"add the package that has "+missing+" to the profile's packages, or name the agent's program itself: "+
 				"`agent: {command: [PATH]}`",
-			"it is a shell script that starts %s, which is not inside", missing))
+			"it is a script that starts %s, which is not inside", missing))
 	}
 	between := func(r rune) bool { return strings.ContainsRune(" \t\n\"'();|&=", r) }
+	if calls == inCall {
+		between = func(r rune) bool { return strings.ContainsRune(" \t\n\"'();|&=,[]{}+`", r) }
+	}
 	for _, word := range strings.FieldsFunc(text, between) {
 		word, _ = expand(word, map[string]string{"HOME": f.Home, "0": name})
+		if calls == inCall && strings.Contains(word, "/") {
+			if _, err := f.follow(path.Join("/", word)); err != nil || !path.IsAbs(word) {
+				word = path.Join(f.Home, word) // which a call before it gives
+			}
+		}
 		if !path.IsAbs(word) || slices.Contains(shells, path.Base(word)) || word == "/usr/bin/env" || word == name {
 			continue
 		}
@@ -168,7 +181,7 @@ func (f *finder) starts(name, text string) error {
 		}
 		return cmp.Or(f.isShim(name, word), notExecutable(name,
 			"name the program that it starts in the profile: `agent: {command: ["+word+"]}`",
-			"it is a shell script that starts %s, which is not inside", word))
+			"it is a script that starts %s, which is not inside", word))
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
 	"claudebox/internal/diag"
@@ -71,7 +72,7 @@ func confirm(question, remedy string) error {
 
 // ask asks on the terminal itself, and returns the answer in small letters. Without a terminal, and where none of the
 // standard streams is one (an editor that was started in a terminal has pipes for all of them), it returns an error
-// with remedy: silence is not consent. After Ctrl-D the answer is empty.
+// with remedy: silence is not consent. What was typed before the question is no answer. After Ctrl-D the answer is empty.
 func ask(question, remedy string) (string, error) {
 	var tty *os.File
 	err := errors.ErrUnsupported
@@ -82,6 +83,9 @@ func ask(question, remedy string) (string, error) {
 		return "", diag.Errorf("ask for confirmation", remedy, "there is no terminal to ask on")
 	}
 	defer tty.Close()
+	if err := unix.IoctlSetInt(int(tty.Fd()), unix.TCFLSH, unix.TCIFLUSH); err != nil {
+		return "", &diag.Error{Op: "ask for confirmation: put aside what was typed before", Err: err}
+	}
 	fmt.Fprint(tty, question)
 	answer, readErr := bufio.NewReader(tty).ReadString('\n')
 	if readErr != nil {

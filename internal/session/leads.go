@@ -137,11 +137,19 @@ var toolFiles = strings.Fields(`.npmrc .yarnrc .yarnrc.yml .config/pnpm/rc .bunf
 	.gradle/gradle.properties .gradle/init.gradle .config/go/env .bundle/config .gemrc .config/composer/config.json
 	.nuget/NuGet/NuGet.Config .config/jj/config.toml .jjconfig.toml .hgrc .curlrc .wgetrc`)
 
-// otherTools says which of the user's [toolFiles] are not inside: without them packages come from public registries.
+// shellFiles are those by which shells and their line editors are the user's.
+var shellFiles = strings.Fields(".bashrc .bash_aliases .bash_profile .zshrc .zshenv .config/fish/config.fish .inputrc")
+
+// otherTools says which of the user's [toolFiles] are not inside: without them packages come from public registries. Of a
+// shell it says so of [shellFiles].
 func otherTools(in inputs) (made launch.Part) {
 	var open, closed []string
 	lending := in.lending()
-	for _, name := range toolFiles {
+	names := toolFiles
+	if slices.Equal(in.Purpose.Command, launch.Shell) {
+		names = slices.Concat(shellFiles, toolFiles)
+	}
+	for _, name := range names {
 		file := filepath.Join(in.Facts.Home, name)
 		if in.inside.File(file) == "" {
 			continue

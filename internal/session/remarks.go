@@ -42,6 +42,10 @@ func remarksOf(in inputs) (made launch.Part, overrides map[string]launch.Overrid
 	if in.Plan.Network.Tier == profile.TierFull && !launch.ClosesAbstractSockets() {
 		made.Warn("this kernel cannot close abstract sockets: X11 and D-Bus of this machine are within reach")
 	}
+	if in.Plan.Network.Tier == profile.TierNone && len(in.Purpose.Command) == 0 {
+		made.Warn("there is no network (tier none): " + in.Plan.Agent.Name +
+			" reaches no model, and your login or key is not used")
+	}
 	made.Add(networking.Missing(in.Plan.Network.Tier, in.Facts.Env, in.etc, in.Tools[resolve.ToolCacert],
 		in.secrets.Used),
 		in.agentState().Moved())

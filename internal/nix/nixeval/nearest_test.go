@@ -17,6 +17,7 @@ func TestNearest(t *testing.T) {
 		"finds another case":                 {"python3packages", []string{"python3Packages"}, []string{"python3Packages"}},
 		"gives three at most":                {"abcd", []string{"abce", "abcf", "abcg", "abch"}, []string{"abce", "abcf", "abcg"}},
 		"does not guess for a single letter": {"q", []string{"jq", "r"}, nil},
+		"does not guess half of a word":      {"gooo", []string{"foot", "go"}, nil},
 		"gives nothing for nothing near":     {"kubectl", []string{"hello"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

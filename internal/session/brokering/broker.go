@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 
 	"claudebox/internal/agent/login"
@@ -32,8 +33,16 @@ type Broker struct {
 	events   *live.Events
 }
 
-// For makes the broker of a launch, whose agent has an instance. events gets each use and refusal.
+// For makes the broker of a launch, whose agent has an instance. events gets each use and refusal. A gateway of this
+// machine is told there, and in what was refused, by its own address.
 func (b Part) For(instance *state.Instance, events *live.Events) *Broker {
+	var words []string
+	for name, address := range b.hello.Config.Gateways {
+		words = append(words, name+":443", address, name, address)
+	}
+	if words != nil {
+		events.Shown = strings.NewReplacer(words...)
+	}
 	return &Broker{part: b, instance: instance, events: events}
 }
 
@@ -186,6 +195,9 @@ func (k secretKeeper) Used(u broker.Use) {
 
 // Report counts a refusal, and tells it.
 func (k secretKeeper) Report(r broker.Refusal) {
+	if k.events.Shown != nil {
+		r.Host = k.events.Shown.Replace(r.Host)
+	}
 	k.Refusals.Report(r)
 	k.events.Add(live.Event{Kind: live.Stopped, What: cmp.Or(r.Secret, "a request"), Why: r.Host + ": " + r.Why})
 }

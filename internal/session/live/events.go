@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 	"unicode/utf16"
@@ -69,6 +70,9 @@ const (
 // Events are those of one session, as a person can read them: what happens again and again is told when its count has
 // doubled, and of a flood only the number. The zero value is ready. A nil one forgets all.
 type Events struct {
+	// Shown has the user's own words for names that exist inside alone; nil: there are none.
+	Shown *strings.Replacer
+
 	mu    sync.Mutex
 	list  []Event
 	count int // of all, also those that are not in list any more
@@ -93,6 +97,9 @@ type tally struct{ times, told int }
 func (l *Events) Add(e Event) {
 	if l == nil {
 		return
+	}
+	if l.Shown != nil {
+		e.What, e.Why = l.Shown.Replace(e.What), l.Shown.Replace(e.Why)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -23,6 +23,16 @@ func wantEvents(t *testing.T, when string, got []string, want ...string) {
 	}
 }
 
+func TestANameThatExistsInsideAloneIsToldByTheUsersOwn(t *testing.T) {
+	l := Events{Shown: strings.NewReplacer("a.gateway.internal:443", "127.0.0.1:4000", "a.gateway.internal", "127.0.0.1:4000")}
+	l.Add(Event{Kind: Reached, What: "a.gateway.internal:443"})
+	l.Add(Event{Kind: Used, What: "KEY", Why: "a.gateway.internal"})
+	wantEvents(t, "told", all(&l, 0), "1 reached 127.0.0.1:4000 0", "2 used KEY 0")
+	if got := l.After(1, func() {})[0].Why; got != "127.0.0.1:4000" {
+		t.Errorf("the key went to %s", got)
+	}
+}
+
 func TestWhatHappensAgainIsToldWhenItsCountHasDoubled(t *testing.T) {
 	var l Events
 	for range 9 {

@@ -41,6 +41,7 @@ func Devshell(r Request, nix nixuse.Part, runs Part) (made DevshellPart, err err
 	dir, name := r.Project.Dir, cmp.Or(want.File, want.Flake)
 	if want.Flake == profile.DevshellAuto {
 		if dir, name = namesDevshell(r.Project.Path, dir); name == "" {
+			made.noteNixFile(r.Project.Dir)
 			return made, nil
 		}
 	}
@@ -123,6 +124,17 @@ func namesDevshell(project, dir string) (folder, name string) {
 		}
 		if dir == project || dir == "/" {
 			return dir, ""
+		}
+	}
+}
+
+// noteNixFile says how a dev shell comes inside that is no flake's, and that no .envrc names.
+func (p *DevshellPart) noteNixFile(dir string) {
+	for _, name := range []string{"shell.nix", "default.nix"} {
+		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+			p.Note(name + " is not entered unasked; `devshell: {file: " + name +
+				"}` in a profile does it, or `use nix` in .envrc")
+			return
 		}
 	}
 }

@@ -180,14 +180,18 @@ func agentName(l launch.Launch) string {
 
 // project says what lies at the project's path.
 func (v View) project(l launch.Launch) string {
-	switch {
-	case l.Branch != "" && l.Undone > 0:
-		const text = "%s, a checkout of branch %s, without your uncommitted work (%d)"
-		return fmt.Sprintf(text, v.name(l.Project), l.Branch, l.Undone)
-	case l.Branch != "":
-		return v.name(l.Project) + ", a checkout of its own on branch " + l.Branch
+	if l.Branch == "" {
+		return v.name(l.Project) + ", read-write"
 	}
-	return v.name(l.Project) + ", read-write"
+	return v.name(l.Project) + checkout(l)
+}
+
+// checkout says of a session on a branch where it works, and what is not there.
+func checkout(l launch.Launch) string {
+	if l.Undone > 0 {
+		return fmt.Sprintf(", a checkout of branch %s, without your uncommitted work (%d)", l.Branch, l.Undone)
+	}
+	return ", a checkout of its own on branch " + l.Branch
 }
 
 // isAgents reports whether a mount is a folder of the agent's own that every session has.
@@ -197,7 +201,6 @@ func isAgents(l launch.Launch, m launch.Mount) bool {
 
 // given lists what may be written to: the project, and folders beside it.
 func (v View) given(l launch.Launch, lines int) string {
-	head := v.project(l)
 	var also []string
 	given := []launch.Mount{{Source: l.Project, Destination: l.Project}}
 	for _, m := range beyondBase(l) { // sorted by destination
@@ -213,13 +216,14 @@ func (v View) given(l launch.Launch, lines int) string {
 		const tail = ", and no other folder of yours"
 		return layout.Shorten(v.name(l.Project), v.room()-layout.Width(tail)) + tail
 	case len(also) == 0:
-		return layout.Shorten(head, v.room())
+		tail := checkout(l)
+		return layout.Shorten(v.name(l.Project), max(v.columns(lines)-layout.Width(tail), least)) + tail
 	}
 	name := v.name(l.Project)
 	if l.Branch != "" {
 		name += " on branch " + l.Branch
 	}
-	head = layout.Shorten(name, max(v.room()/2, least)) + "; also "
+	head := layout.Shorten(name, max(v.room()/2, least)) + "; also "
 	return head + v.list(also, "", v.columns(lines)-layout.Width(head))
 }
 
@@ -360,4 +364,4 @@ func (v View) list(items []string, tail string, width int) string {
 }
 
 // Question is what is asked below a [View.Brief].
-const Question = "Start?  y yes · n or Enter no · d details · p plan: "
+const Question = "Start?  y yes · n no · d details · p plan, and Enter [n]: "

@@ -36,6 +36,8 @@ type Change struct {
 	Ordinary bool `json:"ordinary,omitempty"`
 	// Back is the command that puts back what was taken out, in the project.
 	Back string `json:"back,omitempty"`
+
+	places int // of which Path names some, as people read them; 0: it is one place
 }
 
 // Report is what a session left. Its zero value says nothing.
@@ -139,7 +141,6 @@ func (r Report) Text(home string, width int) string {
 // end one line for all ordinary edits. The first ones, as many as first says, are always shown: also what git runs by
 // its configuration, and one change of each kind.
 func (r Report) forPeople() (list []Change, first int) {
-	const most = 4
 	var edited []string
 	var others, asked []Change
 	taken := 0
@@ -161,6 +162,7 @@ func (r Report) forPeople() (list []Change, first int) {
 		}
 	}
 	first = len(list)
+	others, asked = alike(others), alike(asked)
 	if len(r.Changes) > lineLimit {
 		first += spread(others)
 	}
@@ -169,7 +171,33 @@ func (r Report) forPeople() (list []Change, first int) {
 		return list, first
 	}
 	const means = "tracked, and run when you build, test or install: see `git diff HEAD`, or `git log -p` if committed"
-	return append(list, Change{Path: diag.Some(edited, most), Change: Changed, Means: means, Ordinary: true}), first
+	all := Change{Path: diag.Some(edited, someNames), Change: Changed, Means: means, places: len(edited)}
+	return append(list, all), first
+}
+
+// someNames is how many places are named where several have one line.
+const someNames = 4
+
+// alike puts changes of which nothing but the place differs into one line, where that is shorter by some lines.
+func alike(list []Change) (shorter []Change) {
+	places := map[Change][]string{}
+	for _, c := range list {
+		kind := c
+		kind.Path = ""
+		places[kind] = append(places[kind], c.Path)
+	}
+	for _, c := range list {
+		kind := c
+		kind.Path = ""
+		switch same := places[kind]; {
+		case len(same) <= someNames:
+			shorter = append(shorter, c)
+		case c.Path == same[0]:
+			c.Path, c.places = diag.Some(same, someNames), len(same)
+			shorter = append(shorter, c)
+		}
+	}
+	return shorter
 }
 
 // spread brings the first change of each kind to the front, then the second ones: many of one do not hide another. It
@@ -191,11 +219,12 @@ func spread(list []Change) (kinds int) {
 func (r Report) lines(w io.Writer, width int) {
 	changes, first := r.forPeople()
 	shown := changes[:min(len(changes), max(first, lineLimit))]
-	wide, kind := 0, 0
+	wide, kind, unnamed := 0, 0, false
 	for i, c := range shown {
-		if !c.Ordinary { // that has several names
+		if c.places == 0 {
 			shown[i].Path = diag.Name(c.Path)
 		}
+		unnamed = unnamed || c.places > someNames
 		wide, kind = max(wide, layout.Width(shown[i].Path)), max(kind, len(c.Change))
 	}
 	wide = min(wide, 48)
@@ -212,5 +241,7 @@ func (r Report) lines(w io.Writer, width int) {
 	}
 	if more := len(changes) - len(shown); more > 0 {
 		fmt.Fprintf(w, "  and %d more; --report-json FILE lists all\n", more)
+	} else if unnamed {
+		fmt.Fprintln(w, "  --report-json FILE lists all")
 	}
 }

@@ -54,7 +54,7 @@ func TestAFloodOfMakefilesHidesWhatRunsUnasked(t *testing.T) {
 	r := w.session(`for i in $(seq 100 145); do mkdir -p a/$i; echo x >a/$i/Makefile; done; mkdir -p z/.vscode z/.hg
 		echo x >z/.envrc; echo x >z/.vscode/tasks.json; echo x >z/.hg/hgrc; echo x >z/package.json`)
 	text := r.Text(w.home, 0)
-	for _, want := range []string{"z/.envrc", "z/.vscode/tasks.json", "z/.hg", "a/100/Makefile", " more; --report-json"} {
+	for _, want := range []string{"z/.envrc", "z/.vscode/tasks.json", "z/.hg", "a/100/Makefile", " more  ", "--report-json FILE lists all"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in\n%s", want, text)
 		}
@@ -74,6 +74,21 @@ func TestAFloodOfOneKindHidesAnother(t *testing.T) {
 	r.Changes = append(r.Changes, aftermath.Change{Path: "z/.vscode/tasks.json", Change: aftermath.New, Means: "your editor runs it"})
 	if got := r.Text("/home/u", 0); !strings.Contains(got, "z/.vscode") || strings.Index(got, "a00/") > strings.Index(got, "z/") {
 		t.Errorf("got\n%s", got)
+	}
+}
+
+// TestManyOfOneKindAreALine: 40 repositories were 40 lines.
+func TestManyOfOneKindAreALine(t *testing.T) {
+	t.Parallel()
+	var r aftermath.Report
+	for n := range 40 {
+		r.Changes = append(r.Changes, aftermath.Change{Path: fmt.Sprintf("r%02d", n), Change: aftermath.New, Means: "a checkout"})
+	}
+	r.Changes = append(r.Changes, aftermath.Change{Path: "x", Change: aftermath.TakenOut, Means: "a checkout", Back: "mv a x"})
+	const want = "  taken out  x                               a checkout; back: `mv a x`\n" +
+		"  new        r00, r01, r02, r03 and 36 more  a checkout\n  --report-json FILE lists all\n"
+	if got := r.Text("/home/u", 80); !strings.HasSuffix(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
 

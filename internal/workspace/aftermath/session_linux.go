@@ -366,7 +366,7 @@ func (was record) bringOut(r *Report, tree *beneath.Folder) {
 			if _, err := os.Lstat(at + "/HEAD"); err != nil { // `git init` there would take what is the agent's
 				means, back = "it is no repository, and the agent's alone: `"+free+"` takes its link away", ""
 			}
-			r.Changes = append(r.Changes, Change{rel, HeldBack, means, false, back})
+			r.Changes = append(r.Changes, Change{Path: rel, Change: HeldBack, Means: means, Back: back})
 		},
 		Changed: func(c git.Change) { r.takenOut(c, func(rel string) string { return rel }) },
 	}
@@ -461,5 +461,5 @@ func (r *Report) takenOut(c git.Change, at func(rel string) string) {
 				git.Aside + " $f; done)"
 		}
 	}
-	r.Changes = append(r.Changes, Change{at(c.Rel), TakenOut, c.Text, false, back})
+	r.Changes = append(r.Changes, Change{Path: at(c.Rel), Change: TakenOut, Means: c.Text, Back: back})
 }

@@ -35,8 +35,13 @@ func TestTheAnswerDecides(t *testing.T) {
 			w := newWorld(t)
 			c := on(t, w.claudebox())
 			before := c.modes(t)
-			c.await(t, question)
-			c.press(t, tc.keys)
+			for _, keys := range strings.SplitAfter(strings.TrimSuffix(tc.keys, "\n"), "\n") {
+				c.await(t, question)
+				c.press(t, strings.TrimSuffix(keys, "\n"))
+				if strings.HasSuffix(tc.keys, "\n") {
+					c.press(t, "\n")
+				}
+			}
 			if tc.starts {
 				w.agent(t).say(t, "exit 5")
 			}

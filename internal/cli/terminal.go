@@ -72,7 +72,8 @@ func confirm(question, remedy string) error {
 
 // ask asks on the terminal itself, and returns the answer in small letters. Without a terminal, and where none of the
 // standard streams is one (an editor that was started in a terminal has pipes for all of them), it returns an error
-// with remedy: silence is not consent. What was typed before the question is no answer. After Ctrl-D the answer is empty.
+// with remedy: silence is not consent. What was typed before the question is no answer to it. After Ctrl-D the answer
+// is empty.
 func ask(question, remedy string) (string, error) {
 	var tty *os.File
 	err := errors.ErrUnsupported

@@ -140,8 +140,8 @@ var toolFiles = strings.Fields(`.npmrc .yarnrc .yarnrc.yml .config/pnpm/rc .bunf
 // shellFiles are those by which shells and their line editors are the user's.
 var shellFiles = strings.Fields(".bashrc .bash_aliases .bash_profile .zshrc .zshenv .config/fish/config.fish .inputrc")
 
-// otherTools says which of the user's [toolFiles] are not inside: without them packages come from public registries. Of a
-// shell it says so of [shellFiles].
+// otherTools says which of the user's [toolFiles] are not inside: without them packages come from public registries.
+// For a shell it looks for [shellFiles], too.
 func otherTools(in inputs) (made launch.Part) {
 	var open, closed []string
 	lending := in.lending()

@@ -36,14 +36,14 @@ func Dial(dir *os.File, name string) (net.Conn, error) {
 // At is a path of a name in an open folder that is short enough for the address of a socket.
 func At(dir *os.File, name string) string { return fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), name) }
 
-// RemoveLeft removes the sockets in a folder that which chooses, by their names and ages, and to which no program
+// RemoveLeft removes the sockets in a folder that which chooses, by their names, and to which no program
 // listens: their sessions were killed.
-func RemoveLeft(dir *os.File, which func(name string, age time.Duration) bool) {
+func RemoveLeft(dir *os.File, which func(name string) bool) {
 	names, _ := dir.Readdirnames(-1)
 	for _, name := range names {
 		var st unix.Stat_t
 		err := unix.Fstatat(int(dir.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW)
-		if err != nil || st.Mode&unix.S_IFMT != unix.S_IFSOCK || !which(name, time.Since(time.Unix(st.Mtim.Unix()))) {
+		if err != nil || st.Mode&unix.S_IFMT != unix.S_IFSOCK || !which(name) {
 			continue
 		}
 		c, err := Dial(dir, name)
@@ -58,8 +58,8 @@ func RemoveLeft(dir *os.File, which func(name string, age time.Duration) bool) {
 
 // OfEnded chooses the sockets whose names are a prefix and the id of a process that has ended. One of a process that
 // runs may be there, and not be listened on for a moment.
-func OfEnded(prefix string) func(name string, age time.Duration) bool {
-	return func(name string, _ time.Duration) bool {
+func OfEnded(prefix string) func(name string) bool {
+	return func(name string) bool {
 		text, is := strings.CutPrefix(name, prefix)
 		pid, err := strconv.Atoi(text)
 		state, _ := proctree.State(pid)

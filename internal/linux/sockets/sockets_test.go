@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 )
 
 // In a folder whose path is too long for an address, the socket of a program that lives stays, and so does what is none.
@@ -39,7 +38,7 @@ func TestOnlySocketsThatWereLeftAreRemoved(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(long, "s.file"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	RemoveLeft(open(), func(name string, age time.Duration) bool { return strings.HasPrefix(name, "s.") && age < time.Hour })
+	RemoveLeft(open(), func(name string) bool { return strings.HasPrefix(name, "s.") })
 	names, err := open().Readdirnames(-1)
 	slices.Sort(names)
 	if want := []string{"other", "s.file", "s.lives"}; err != nil || !slices.Equal(names, want) {
@@ -57,7 +56,7 @@ func TestASocketOfAProcessThatRunsIsNotOfOneThatEnded(t *testing.T) {
 	for name, want := range map[string]bool{
 		fmt.Sprint("why.", os.Getpid()): false, fmt.Sprint("why.", ended.Process.Pid): true, "ssh.1": false, "why.x": true,
 	} {
-		if got := chosen(name, 0); got != want {
+		if got := chosen(name); got != want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"claudebox/internal/linux/letgo"
 )
 
 // settled is how long a session must last before a watch of [Start] begins.
@@ -86,7 +88,7 @@ func (w *Watch) Close() {
 	defer w.mu.Unlock()
 	w.closed = true
 	if w.events != nil {
-		Discard(w.events, w.fd)
+		letgo.Close(w.events)
 	}
 }
 
@@ -210,28 +212,5 @@ func Events(list []byte) iter.Seq[Event] {
 				return
 			}
 		}
-	}
-}
-
-// Discard closes the file of an inotify descriptor. Nobody waits for the kernel, see [keepInFlight].
-func Discard(events *os.File, fd int) {
-	discard := keepInFlight(fd)
-	events.Close()
-	discard()
-}
-
-// keepInFlight sends a descriptor into a socket that holds itself and the copy, and nothing else. When discard has
-// closed that socket here, the kernel's own threads collect it and close the copy. So who closed the descriptor before
-// does not wait until no processor uses the watch any more, some 15 ms: as long as a short command takes. If the
-// descriptor cannot be sent, its close waits.
-func keepInFlight(fd int) (discard func()) {
-	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return func() {}
-	}
-	_ = unix.Sendmsg(pair[0], []byte{0}, unix.UnixRights(pair[1], fd), nil, unix.MSG_DONTWAIT)
-	return func() {
-		unix.Close(pair[1])
-		unix.Close(pair[0])
 	}
 }

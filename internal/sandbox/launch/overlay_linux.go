@@ -10,8 +10,11 @@ import (
 	"strings"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/mountinfo"
+	"claudebox/internal/linux/proctree"
 )
 
 // TryStore tests whether a sandbox can have a Nix store of its own on this machine,
@@ -110,4 +113,29 @@ func mountsBelow(all []mountinfo.Mount, folder string) (list []string) {
 		}
 	}
 	return list
+}
+
+// holdOverlays opens the overlays of a sandbox, by bwrap's process. Who ends the last use of one waits until the kernel
+// has all of the file system below on the disk, which other programs may have filled; with these open that is whoever
+// closes them, see [letgo.Close]. A kernel that keeps an index of overlays refuses the next one over the same layer as
+// long as the last one is there: on that the sandbox's end waits.
+func (r Runner) holdOverlays(bwrap int) (held []*os.File) {
+	if index, err := os.ReadFile("/sys/module/overlay/parameters/index"); err != nil || string(index) != "N\n" {
+		return nil
+	}
+	root, err := unix.Open(fmt.Sprintf("/proc/%d/root", proctree.Init(bwrap)), unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil // it has ended
+	}
+	defer unix.Close(root)
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_BENEATH}
+	for _, m := range r.Mounts {
+		if m.Upper == "" && m.Layer == "" {
+			continue
+		}
+		if fd, err := unix.Openat2(root, strings.TrimPrefix(m.Destination, "/"), &how); err == nil {
+			held = append(held, os.NewFile(uintptr(fd), m.Destination))
+		}
+	}
+	return held
 }

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/linux/letgo"
 	"claudebox/internal/linux/spawn"
 )
 
@@ -64,8 +65,12 @@ func (r Runner) Run() error {
 	if err := r.connect(child); err != nil {
 		return err
 	}
+	overlays := r.holdOverlays(child.pid)
 	r.Started(child.pid)
 	err = r.explain(child, child.wait())
+	for _, of := range overlays {
+		letgo.Close(of)
+	}
 	r.Ended()
 	terminal.release()
 	terminal.restoreAfter(err, r.Agent.OwnsTerminal)

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -54,14 +55,13 @@ type Answer struct {
 }
 
 const (
-	folder     = "live" // in CLAUDEBOX_HOME
-	unfinished = ".new-"
+	folder     = "live"  // in CLAUDEBOX_HOME
+	unfinished = ".new-" // before the id of the process
 	most       = 1 << 20 // bytes of a question or an answer
 	together   = 16      // questions at a time
 	patience   = 5 * time.Second
 
 	lastAnswers = 200 * time.Millisecond
-	beginning   = 2 * time.Second // within which a socket under the name of an unfinished one is listened on
 )
 
 // Server answers for one session. The zero Server does nothing.
@@ -80,16 +80,17 @@ func Serve(home string, info Info, answer func(Question) Answer) (s Server, err 
 		return s, diag.Wrap("make "+filepath.Join(home, folder), err, "make its folder writable for you alone")
 	}
 	defer dir.Close()
-	sockets.RemoveLeft(dir, func(name string, age time.Duration) bool {
-		return !strings.HasPrefix(name, unfinished) || age > beginning
-	})
+	ended := sockets.OfEnded(unfinished)
+	sockets.RemoveLeft(dir, func(name string) bool { return !strings.HasPrefix(name, unfinished) || ended(name) })
 	info.ID = strings.ToLower(rand.Text()[:8])
 	// Under another name at first: a socket that nobody listens on yet looks like one that was left behind.
 	s.id = info.ID
 	s.file, s.room = filepath.Join(home, folder, info.ID), make(chan struct{}, together)
-	s.listener, err = sockets.Listen(dir, unfinished+info.ID)
+	fresh := unfinished + strconv.Itoa(os.Getpid())
+	_ = unix.Unlinkat(int(dir.Fd()), fresh, 0) // of a process that was killed and had the same id
+	s.listener, err = sockets.Listen(dir, fresh)
 	if err == nil {
-		err = unix.Renameat(int(dir.Fd()), unfinished+info.ID, int(dir.Fd()), info.ID)
+		err = unix.Renameat(int(dir.Fd()), fresh, int(dir.Fd()), info.ID)
 	}
 	if err != nil {
 		s.Close()

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"claudebox/internal/linux/letgo"
 	inotify "claudebox/internal/linux/watch"
 )
 
@@ -107,7 +108,7 @@ func (w *watch) close() {
 	w.mu.Unlock()
 	_ = w.events.SetReadDeadline(time.Now())
 	w.ended.Wait()
-	defer inotify.Discard(w.events, w.fd)
+	defer letgo.Close(w.events)
 	if !serves {
 		return
 	}

@@ -175,35 +175,48 @@ func (s side) run(script, input string, writes bool, bind ...string) ([]byte, er
 
 // runIn is [side.run] as long as a context lasts.
 func (s side) runIn(within context.Context, script, input string, writes bool, bind ...string) ([]byte, error) {
+	answer := &capture.Head{Most: mostAnswer}
+	err := s.serve(within, script, strings.NewReader(input), answer, writes, bind...)
+	if err == nil && answer.Over {
+		err = fmt.Errorf("git's answer is longer than %d MiB", mostAnswer>>20)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return answer.Bytes(), nil
+}
+
+// serve runs a script to its end with what it reads and prints.
+func (s side) serve(within context.Context, script string, input io.Reader, output io.Writer, writes bool,
+	bind ...string,
+) error {
 	limit := answerTime
 	if s.work != nil {
 		limit = s.work.Time
 	}
 	ctx, cancel := context.WithTimeout(within, limit)
 	defer cancel()
-	cmd := s.command(ctx, script, strings.NewReader(input), writes, bind...)
+	cmd := s.command(ctx, script, input, writes, bind...)
 	defer closeFiles(cmd)
 	cmd.WaitDelay = time.Second
-	answer, faults := &capture.Head{Most: mostAnswer}, &capture.Head{Most: mostFaults}
-	cmd.Stdout, cmd.Stderr = answer, faults
+	faults := &capture.Head{Most: mostFaults}
+	cmd.Stdout, cmd.Stderr = output, faults
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	err := cmd.Run()
 	exit := (*exec.ExitError)(nil)
 	switch {
 	case within.Err() != nil:
-		return nil, within.Err()
+		return within.Err()
 	case ctx.Err() != nil:
-		return nil, fmt.Errorf("git did not answer within %v", limit)
-	case answer.Over:
-		return nil, fmt.Errorf("git's answer is longer than %d MiB", mostAnswer>>20)
+		return fmt.Errorf("git did not answer within %v", limit)
 	case errors.As(err, &exit) && exit.ExitCode() == changed:
-		return nil, errInUse
+		return errInUse
 	case errors.As(err, &exit) && exit.ExitCode() == gone:
-		return nil, errLost
+		return errLost
 	case err != nil:
-		return nil, s.fault(err, faults.Bytes())
+		return s.fault(err, faults.Bytes())
 	}
-	return answer.Bytes(), nil
+	return nil
 }
 
 func closeFiles(cmd *exec.Cmd) {
@@ -248,8 +261,13 @@ func (s side) apply(c Changes, why string) error {
 		ended = "/tmp/ended" // which ends with the box
 	}
 	script, input := applyScript(s.place, c, why, ended)
-	_, err := s.run(script, input, true, bind...)
-	return err
+	swaps, err := s.swapsOf(c.Trees)
+	defer swaps.close()
+	if err != nil {
+		return err
+	}
+	err = s.serve(context.Background(), script, io.MultiReader(strings.NewReader(input), swaps), swaps, true, bind...)
+	return cmp.Or(swaps.err, err)
 }
 
 const (

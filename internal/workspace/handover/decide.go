@@ -52,7 +52,7 @@ type RefChange struct{ Name, New, Old string }
 // TreeChange changes one checkout.
 type TreeChange struct {
 	Tree
-	Expect State             // what HEAD and index must be when it is done
+	Expect State             // as HEAD, and the paths of Stage, must be when it is done
 	Head   string            // empty: as it is
 	Stage  []Entry           // without stages: taken out
 	Files  map[string]string // of [stateFiles]; empty: removed
@@ -382,6 +382,9 @@ func stateFilesOf(p Place, t Tree, sides [3]State, f facts, together bool, out, 
 		}
 	}
 }
+
+// moves reports whether HEAD or index change.
+func (c TreeChange) moves() bool { return c.Head != "" || len(c.Stage) > 0 }
 
 func (c TreeChange) none() bool {
 	return c.Head == "" && len(c.Stage)+len(c.Files)+len(c.Ended)+len(c.Copied) == 0

@@ -74,44 +74,47 @@ g for-each-ref --format='%(objectname) %(refname) %(symref) %(worktreepath)' || 
 // changed is the exit code of [applyScript] when a side is not as it was read, or is in use.
 const changed = 75
 
-// applyScript does changes on one side, and returns what its git reads on standard input. No text of a side stands in
-// the script but names that [crosses] and the like have let pass, quoted.
+// applyScript does changes on one side, and returns what its git reads on standard input; at the end of that it asks
+// [swaps]. No text of a side stands in the script but names that [crosses] and the like have let pass, quoted.
 //
-// HEAD and index of a checkout change while claudebox holds git's own lock of the index, and only if both are as they
-// were read: nothing that the other one staged meanwhile is lost.
+// It prints HEAD and index of each checkout in which they change, for [swaps] to judge. All is prepared before anything
+// changes, and index and references change in one moment: between the two a commit would take back, or take along, what
+// has crossed.
 // ended is where it puts what was under way and has ended.
 func applyScript(p Place, c Changes, why, ended string) (script, input string) {
 	var b, in strings.Builder
 	b.WriteString(prelude)
-	b.WriteString(`export GIT_DIR=$C
-locks=()
-trap 'for l in "${locks[@]}"; do rm -f "$l" "${l%.lock}.claudebox"; done' EXIT
-lock() { # who was killed has left one, as this process holds the place
-  if [ "$(head -c 10 "$GIT_DIR/index.lock" 2>/dev/null)" = claudebox ]; then rm -f "$GIT_DIR/index.lock"; fi
-  set -C; { printf 'claudebox\n' >"$GIT_DIR/index.lock"; } 2>/dev/null || exit 75; set +C
-  locks+=("$GIT_DIR/index.lock")
-  [ "$({ head_of; g ls-files --stage -z; } | sha256sum)" = "$1  -" ] || exit 75
+	b.WriteString(`made=()
+trap 'for f in "${made[@]}"; do rm -f "$f"; done' EXIT
+copy() {
+  i=$GIT_DIR/index; made+=("$i.claudebox"); rm -rf "$i.claudebox"
+  if [ -e "$i" ]; then cp -T "$i" "$i.claudebox" || exit 1; fi; export GIT_INDEX_FILE=$i.claudebox
+  head_of; mark; g ls-files --stage -z || exit 1; mark
 }
 `)
 	for _, t := range c.Trees {
-		if t.Head != "" || len(t.Stage) > 0 {
-			fmt.Fprintf(&b, "GIT_DIR=%s; lock %s\n", diag.Quote(p.dir(t.Tree)), t.Expect.sum())
+		if !t.moves() {
+			continue
 		}
+		fmt.Fprintf(&b, "export GIT_DIR=%s; copy\n", diag.Quote(p.dir(t.Tree)))
+		text := stageText(t)
+		in.WriteString(text)
+		fmt.Fprintf(&b, "head -c %d | g update-index -z --index-info || exit 1; unset GIT_INDEX_FILE\n", len(text))
 	}
-	b.WriteString("GIT_DIR=$C\n")
+	b.WriteString("export GIT_DIR=$C\n")
 	refsScript(&b, &in, c.Refs, why)
 	if c.Restow {
 		stashScript(&b, c.Stash)
 	}
 	for _, t := range c.Trees {
 		fmt.Fprintf(&b, "GIT_DIR=%s\n", diag.Quote(p.dir(t.Tree)))
-		treeScript(&b, &in, t, ended)
+		treeScript(&b, t, ended)
 	}
 	return b.String(), in.String()
 }
 
 // treeScript changes one checkout.
-func treeScript(b, in *strings.Builder, t TreeChange, ended string) {
+func treeScript(b *strings.Builder, t TreeChange, ended string) {
 	for _, name := range t.Ended {
 		fmt.Fprintf(b, "mkdir -p %s && rm -rf %[1]s/%[2]s && mv -fT \"$GIT_DIR/%[2]s\" %[1]s/%[2]s || exit 1\n",
 			diag.Quote(ended), name)
@@ -123,13 +126,6 @@ func treeScript(b, in *strings.Builder, t TreeChange, ended string) {
 		} else {
 			fmt.Fprintf(b, "g update-ref --no-deref -m %s HEAD %s || exit 1\n", diag.Quote(message), t.Head)
 		}
-	}
-	if text := stageText(t); text != "" {
-		in.WriteString(text)
-		fmt.Fprintf(b, `i=$GIT_DIR/index; if [ -e "$i" ]; then cp -fT "$i" "$i.claudebox" || exit 1; fi
-head -c %d | GIT_INDEX_FILE=$i.claudebox g update-index -z --index-info || exit 1
-mv -fT "$i.claudebox" "$i" || exit 1
-`, len(text))
 	}
 	for _, file := range stateFiles {
 		text, change := t.Files[file.name]
@@ -151,29 +147,28 @@ mv -fT "$i.claudebox" "$i" || exit 1
 // usersFolder is where a box has what the user has under way, read-only.
 const usersFolder = "/run/claudebox/users"
 
-// refsScript changes references in transactions of git's: removals first, as a name can be in the way of others.
+// refsScript changes references in transactions of git's: removals first, as a name can be in the way of others. The
+// second one is prepared, and waits for an answer.
 func refsScript(b, in *strings.Builder, changes []RefChange, why string) {
-	for _, removal := range []bool{true, false} {
-		var text strings.Builder
-		for _, c := range changes {
-			switch {
-			case (c.New == "") != removal:
-			case removal:
-				fmt.Fprintf(&text, "delete %s\x00%s\x00", c.Name, c.Old)
-			case c.Old == anyValue:
-				fmt.Fprintf(&text, "update %s\x00%s\x00\x00", c.Name, c.New)
-			case c.Old == "":
-				fmt.Fprintf(&text, "create %s\x00%s\x00", c.Name, c.New)
-			default:
-				fmt.Fprintf(&text, "update %s\x00%s\x00%s\x00", c.Name, c.New, c.Old)
-			}
-		}
-		if text.Len() > 0 {
-			in.WriteString(text.String())
-			fmt.Fprintf(b, "head -c %d | g update-ref --no-deref --create-reflog -m %s --stdin -z || exit 75\n",
-				text.Len(), diag.Quote(why))
+	var removals, updates strings.Builder
+	for _, c := range changes {
+		switch {
+		case c.New == "":
+			fmt.Fprintf(&removals, "delete %s\x00%s\x00", c.Name, c.Old)
+		case c.Old == anyValue:
+			fmt.Fprintf(&updates, "update %s\x00%s\x00\x00", c.Name, c.New)
+		case c.Old == "":
+			fmt.Fprintf(&updates, "create %s\x00%s\x00", c.Name, c.New)
+		default:
+			fmt.Fprintf(&updates, "update %s\x00%s\x00%s\x00", c.Name, c.New, c.Old)
 		}
 	}
+	update := "g update-ref --no-deref --create-reflog -m " + diag.Quote(why) + " --stdin -z || exit 75\n"
+	if removals.Len() > 0 {
+		fmt.Fprintf(b, "head -c %d | %s", removals.Len(), update)
+	}
+	b.WriteString(update)
+	in.WriteString(removals.String() + "start\x00" + updates.String() + "prepare\x00")
 }
 
 // stashScript makes the list of stashes hold just these. What stays is not touched.

@@ -2,7 +2,6 @@ package handover
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"maps"
@@ -311,6 +310,20 @@ func (i Index) entries() (list []Entry) {
 	return list
 }
 
+// at returns the stages of paths, as far as the index has them.
+func (i Index) at(paths []Entry) map[string]string {
+	stages := make(map[string]string, len(paths))
+	for _, e := range paths {
+		stages[e.Path] = ""
+	}
+	for _, e := range i.entries() {
+		if _, is := stages[e.Path]; is {
+			stages[e.Path] = e.Stages
+		}
+	}
+	return stages
+}
+
 // with returns the index with some paths changed; no stages: without the path.
 func (i Index) with(changes []Entry) Index {
 	if len(changes) == 0 {
@@ -343,15 +356,6 @@ func (e Entry) objects() (list []string) {
 		}
 	}
 	return list
-}
-
-// sum identifies HEAD and index of a checkout, as the script [applyScript] computes it before it changes them.
-func (s State) sum() string {
-	head := strings.TrimPrefix(s.Head, "ref: ")
-	if head != "" {
-		head += "\n"
-	}
-	return fmt.Sprintf("%x", sha256.Sum256([]byte(head+string(s.Index))))
 }
 
 // commit returns the object that HEAD of a checkout names; empty: none yet.

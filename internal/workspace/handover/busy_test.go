@@ -1,0 +1,102 @@
+package handover
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+)
+
+// Both sides commit as fast as they can. No git of theirs fails because of the hand-over, and nothing is lost.
+func TestNoGitFailsWhileCommitsAreHandedOver(t *testing.T) {
+	const rounds = 100
+	const commits = `for n in {1..%d}; do for f in %s; do echo $n >$f; git add $f 2>&1 && git commit -qm "%[2]s $n" 2>&1 || echo "$n failed"; done; done`
+	w := newWorld(t)
+	w.begin()
+	w.agent("echo x >g; git add g; git commit -qm g")
+	w.user("echo x >f; git add f; git commit -qm f") // both have moved: neither moves the other's branch from here on
+	w.sync()
+	w.session.Follow()
+	done := make(chan string)
+	go func() { done <- w.user(fmt.Sprintf(commits, rounds, "f")) }()
+	inside := w.agent(fmt.Sprintf(commits, rounds, "g"))
+	outside := <-done
+	if i, o := strings.Count(inside, "failed"), strings.Count(outside, "failed"); i+o > 0 {
+		t.Errorf("%d failed inside, %d outside:\n%s\n%s", i, o, inside, outside)
+	}
+	told := w.end()
+	for _, of := range []string{"f", "g"} {
+		if got := w.user("git log --format=%s --all | grep -c '^" + of + " '"); got != fmt.Sprint(rounds) {
+			t.Errorf("of %d commits of %s the user has %s; told %q", rounds, of, got, told)
+		}
+	}
+	if got := w.user("git diff --cached --stat; git fsck --strict --no-dangling 2>&1"); got != "" {
+		t.Errorf("outside: %s", got)
+	}
+}
+
+// A new index takes the place of just the one that was read, and never while another one may write.
+func TestAnIndexThatAnotherOneWritesIsNotReplaced(t *testing.T) {
+	for name, c := range map[string]struct {
+		meanwhile, want string
+		fails           bool
+	}{
+		"nothing happens":            {"", "new", false},
+		"another one writes":         {"touch index.lock", "old", true},
+		"another one has written":    {"echo theirs >x; mv x index", "theirs", true},
+		"another one has removed it": {"rm index", "", true},
+		"nothing new is there":       {"rm " + freshIndex, "old", false},
+	} {
+		for _, exchanges := range []bool{true, false} {
+			t.Run(fmt.Sprint(name, exchanges), func(t *testing.T) {
+				w := &world{T: t, project: t.TempDir()}
+				w.user("echo old >index; echo new >" + freshIndex)
+				folder, err := os.Open(w.project)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer folder.Close()
+				s := swap{folder: folder}
+				s.was = s.look("index")
+				w.user(c.meanwhile)
+				exchange := s.exchange
+				if !exchanges {
+					if s.look(freshIndex).Ino == 0 {
+						t.Skip("it is not called without")
+					}
+					exchange = s.replace
+				}
+				if err := exchange(); (err != nil) != c.fails {
+					t.Errorf("%v", err)
+				}
+				if got := w.user("cat index 2>/dev/null || :"); got != c.want {
+					t.Errorf("the index is %q, want %q", got, c.want)
+				}
+			})
+		}
+	}
+}
+
+// What the agent stages between the look at its index and the change of that stays.
+func TestWhatIsStagedMeanwhileStays(t *testing.T) {
+	for meanwhile, want := range map[string]string{
+		"echo h >h; git add h": "A  h", "echo other >a; git add a": "M  a", "git switch -qc other": "",
+	} {
+		w := newWorld(t)
+		w.begin()
+		l := w.session.places[0]
+		before, err := l.inner().read()
+		if err != nil {
+			t.Fatal(err)
+		}
+		id := w.user("git hash-object -w --stdin <<<fresh")
+		change := TreeChange{Tree: l.place.Trees[0], Expect: before.Trees["."], Stage: []Entry{{"a", "100644 " + id + " 0\n"}}}
+		w.agent(meanwhile)
+		err = l.inner().apply(Changes{Trees: []TreeChange{change}}, "test")
+		got, stands := w.agent("git status --porcelain -uno"), w.agent("git ls-files -s a | cut -d' ' -f2") == id
+		if stands != (want == "A  h") || stands != (err == nil) || !strings.Contains(got, want) {
+			t.Errorf("%s: %v, it stands: %t; inside:\n%s", meanwhile, err, stands, got)
+		}
+		w.end()
+	}
+}

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// swaps are the new indexes that [applyScript] has written beside those of some checkouts. They take their place without
-// git's lock, at which the git of the one who works there would fail: two names are exchanged in one step, and then it
+// swaps are the new indexes that [applyScript] has written beside those of some checkouts. They take their place
+// without git's lock, at which the git of who works there would fail: two names are exchanged in one step, and then it
 // is looked whether another one was about to write. If so, the hand-over is made again, not the other one's command.
 type swaps struct {
 	list   []swap

@@ -165,8 +165,11 @@ func TestATokenInAScriptOfTheUsersOwnIsNotInside(t *testing.T) {
 	must(t, syscall.Mkfifo(w.path(".claude/skills/pipe"), 0o600))
 	w.write(t, "elsewhere/tool.py", "T = '"+token+"'\n")
 	must(t, os.Symlink(w.path("elsewhere/tool.py"), w.path(".claude/hooks/tool.py")))
+	w.write(t, "shared/deep/t.py", "T = '"+token+"'\n")
+	must(t, os.Symlink(w.path("shared"), w.path(".claude/hooks/all"))) // what is hidden lies in both folders
+	must(t, os.Symlink(w.path("shared/deep"), w.path(".claude/hooks/deep")))
 	for range 2 { // the second time by what the first has kept
-		inside := run(t, w.session("cd ~/.claude; cat skills/deploy/* hooks/* commands/* 2>/dev/null || true")).stdout
+		inside := run(t, w.session("cd ~/.claude; cat skills/deploy/* hooks/* hooks/*/* hooks/all/deep/* commands/* 2>/dev/null || true")).stdout
 		if strings.Contains(inside, token) || strings.Contains(inside, canary) || !strings.Contains(inside, "is no key") {
 			t.Errorf("inside: %q", inside)
 		}
@@ -213,9 +216,12 @@ func TestASecretFileOfAMountedFolderIsNotInside(t *testing.T) {
 	w := newWorld(t)
 	w.write(t, "data/.env", "KEY="+canary+"\n")
 	w.write(t, "data/table.csv", "1\n")
-	for _, flag := range []string{"--mount-ro", "--mount-rw"} {
-		if got := w.inside(t, `cat ~/data/* ~/data/.env`, flag, w.path("data")); got != "1\n" {
-			t.Errorf("%s: inside: %s", flag, got)
+	w.write(t, "data/deep/.env", "KEY="+canary+"\n")
+	for _, flags := range [][]string{
+		{"--mount-ro", w.path("data")}, {"--mount-rw", w.path("data")}, {"--mount-ro", w.path("data"), "--mount-ro", w.path("data/deep")},
+	} {
+		if got := w.inside(t, `cat ~/data/table.csv ~/data/.env ~/data/deep/.env`, flags...); got != "1\n" {
+			t.Errorf("%q: inside: %s", flags, got)
 		}
 	}
 	shown := w.profile(t, "mounts: [{host: ~/data, mode: ro}]", "show: [data/.env]")

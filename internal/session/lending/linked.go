@@ -99,6 +99,7 @@ func (h Host) lend(p *launch.Part, l Link, real string) (why string) {
 		if err != nil || !whole {
 			return "it has too many files"
 		}
+		lent.Left = slices.DeleteFunc(lent.Left, func(l diag.Left) bool { return slices.Contains(p.Left, l) })
 		p.Add(lent)
 	default:
 		found, err := h.look(real, true)

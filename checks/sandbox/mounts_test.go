@@ -160,8 +160,11 @@ func TestATokenInAScriptOfTheUsersOwnIsNotInside(t *testing.T) {
 	w.write(t, ".claude/skills/deploy/run.py", "T = '"+token+"'\n")
 	w.write(t, ".claude/hooks/big.js", strings.Repeat("a=1;", 1<<20)+"t='"+token+"'")
 	w.write(t, ".claude/commands/plain.md", "AKIAIOSFODNN7EXAMPLE is no key, nor is Bearer your_access_token\n")
-	w.write(t, ".codex/auth.json", `{"x": "`+canary+`"}`)
+	const login = "the login of codex"
+	w.write(t, ".codex/auth.json", login)
 	must(t, os.Link(w.path(".codex/auth.json"), w.path(".claude/skills/deploy/notes.md")))
+	w.write(t, ".claude/CLAUDE.md", "@imported.md\n")
+	must(t, os.Link(w.path(".codex/auth.json"), w.path(".claude/imported.md")))
 	must(t, syscall.Mkfifo(w.path(".claude/skills/pipe"), 0o600))
 	w.write(t, "elsewhere/tool.py", "T = '"+token+"'\n")
 	must(t, os.Symlink(w.path("elsewhere/tool.py"), w.path(".claude/hooks/tool.py")))
@@ -169,8 +172,8 @@ func TestATokenInAScriptOfTheUsersOwnIsNotInside(t *testing.T) {
 	must(t, os.Symlink(w.path("shared"), w.path(".claude/hooks/all"))) // what is hidden lies in both folders
 	must(t, os.Symlink(w.path("shared/deep"), w.path(".claude/hooks/deep")))
 	for range 2 { // the second time by what the first has kept
-		inside := run(t, w.session("cd ~/.claude; cat skills/deploy/* hooks/* hooks/*/* hooks/all/deep/* commands/* 2>/dev/null || true")).stdout
-		if strings.Contains(inside, token) || strings.Contains(inside, canary) || !strings.Contains(inside, "is no key") {
+		inside := run(t, w.session("cd ~/.claude; cat skills/deploy/* hooks/* hooks/*/* hooks/all/deep/* commands/* imported.md 2>/dev/null || true")).stdout
+		if strings.Contains(inside, token) || strings.Contains(inside, login) || !strings.Contains(inside, "is no key") {
 			t.Errorf("inside: %q", inside)
 		}
 	}
@@ -179,8 +182,8 @@ func TestATokenInAScriptOfTheUsersOwnIsNotInside(t *testing.T) {
 	} {
 		flat := oneLine(text)
 		for _, want := range []string{
-			"SKILL.md (a GitHub personal token)", "run.py (a GitHub personal token)", "hooks/big.js (a GitHub personal token) looks secret",
-			"notes.md (another name of ~/.codex/auth.json)",
+			"SKILL.md (a GitHub personal token)", "run.py (a GitHub personal token)", "hooks/big.js (a GitHub personal token) looks secret", "your hook tool.py does not enter",
+			"notes.md (another name of ~/.codex/auth.json)", "imported.md does not enter: it is, or holds, another name of ~/.codex/auth.json",
 		} {
 			if !strings.Contains(flat, want) {
 				t.Errorf("%s lacks %q:\n%s", what, want, text)

@@ -112,8 +112,10 @@ func (c *comparison) admit(rel, importedAs string, wanted map[string]bool) (cont
 	if importedAs != "" {
 		kind, what = "import", "the import @"+importedAs+" of your CLAUDE.md"
 	}
+	secret := ""
 	leave := func(reason string) {
-		c.Left = append(c.Left, diag.Left{Kind: kind, Text: what + " does not enter: " + reason})
+		text := what + " does not enter: " + reason
+		c.Left = append(c.Left, diag.Left{Kind: kind, Text: text, Red: secret != ""})
 	}
 	first, _, _ := strings.Cut(rel, "/")
 	if slices.Contains(private, first) || path.Clean(rel) != rel || strings.HasPrefix(rel, "../") {
@@ -126,7 +128,7 @@ func (c *comparison) admit(rel, importedAs string, wanted map[string]bool) (cont
 	if err == nil && real != "" {
 		content, err = beneath.ReadIn(path.Dir(real), path.Base(real), fileLimit)
 	}
-	secret := leak.Text(string(content))
+	secret = leak.Text(string(content))
 	switch {
 	case why != "":
 		leave("it " + strings.TrimPrefix(why, c.req.Own(rel)+" does not enter: "))

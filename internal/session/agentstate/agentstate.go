@@ -120,10 +120,15 @@ func (r Request) Mounts(found state.Instance, host lending.Host) (made launch.Pa
 			made.Mount(m)
 			continue
 		}
-		made.Mount(m)
 		if of.File {
+			if why, _ := host.Refuse(of.Source); why != "" {
+				made.LeaveRed("file", "your "+of.Source+" does not enter: "+why)
+			} else {
+				made.Mount(m)
+			}
 			continue
 		}
+		made.Mount(m)
 		lent, there, whole, err := host.Cover(of.Source, of.Destination, true)
 		if err == nil && !whole && !slices.Contains(r.Plan.Show, "**") {
 			err = diag.Errorf("look for secrets in "+of.Source,

@@ -270,6 +270,11 @@ func (h Host) Cover(source, destination string, own bool) (made launch.Part, lin
 		return made, nil, false, diag.Wrap("look for secrets in "+source, err,
 			"make it readable for you, or take it away")
 	}
+	if n := len(found.Secrets); n > project.HideLimit {
+		return made, nil, false, diag.Errorf("hide secret files of "+source, "take them out, or let them in by `show`",
+			"%d files look secret, %s among them; %d can be covered", n, diag.Name(found.Secrets[0].Rel),
+			project.HideLimit)
+	}
 	for _, c := range found.Secrets {
 		at := filepath.Join(source, c.Rel)
 		cover := launch.Mount{

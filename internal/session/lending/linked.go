@@ -40,20 +40,21 @@ func (h Host) Linked(links []Link, inside *view.View) (made launch.Part) {
 		if err != nil || inside.Has(l.Inside) {
 			continue // it leads nowhere outside, either, or is inside anyway
 		}
-		reason := "it is a link to " + real
+		reason, red := "it is a link to "+real, false
 		switch {
 		case !l.Ours:
 			reason += ", which an agent could have made, as its folder is reached by a link: --mount-ro " + real
 		case len(made.Mounts) >= mostLinked:
 			reason += ", and there are too many: put it there itself"
 		default:
-			why := h.lend(&made, l, real)
-			if why == "" {
+			var why string
+			if why, red = h.lend(&made, l, real); why == "" {
 				continue
 			}
 			reason += ", and " + why
 		}
-		made.Leave(l.Kind, "your "+l.Kind+" "+path.Base(l.At)+" does not enter: "+reason)
+		text := "your " + l.Kind + " " + path.Base(l.At) + " does not enter: " + reason
+		made.Left = append(made.Left, diag.Left{Kind: l.Kind, Text: text, Red: red})
 	}
 	for _, folder := range marketplaces(h.Config) {
 		if inside.Has(folder) {
@@ -63,15 +64,16 @@ func (h Host) Linked(links []Link, inside *view.View) (made launch.Part) {
 		if err != nil {
 			continue
 		}
-		if why := h.lend(&made, Link{Inside: folder, Kind: "marketplace", Why: WhyClaude}, real); why != "" {
+		if why, _ := h.lend(&made, Link{Inside: folder, Kind: "marketplace", Why: WhyClaude}, real); why != "" {
 			made.Leave("marketplace", "the marketplace of plugins "+folder+" does not enter: "+why)
 		}
 	}
 	return made
 }
 
-// lend mounts a file or folder of the user's, read-only, so that a link leads to it. It returns why not.
-func (h Host) lend(p *launch.Part, l Link, real string) (why string) {
+// lend mounts a file or folder of the user's, read-only, so that a link leads to it. It returns why not; secret says
+// that it looks so.
+func (h Host) lend(p *launch.Part, l Link, real string) (why string, secret bool) {
 	destination := l.Inside
 	if text, err := os.Readlink(l.At); err == nil {
 		if destination = text; !filepath.IsAbs(text) {
@@ -80,40 +82,51 @@ func (h Host) lend(p *launch.Part, l Link, real string) (why string) {
 	}
 	m := launch.Mount{Kind: plan.ROBind, Source: real, Destination: destination, Open: true, Why: l.Why}
 	if p.Has(destination) {
-		return ""
+		return "", false
 	}
 	for _, taken := range []string{"/proc", "/sys", "/dev", "/nix", h.Facts.Home + "/.claude", h.Project} {
 		if pathname.Below(destination, taken) {
-			return "nothing can be mounted at " + destination
+			return "nothing can be mounted at " + destination, false
 		}
 	}
 	if err := h.judgeSource(m); err != nil {
-		return diag.Cause(err).Error()
+		return diag.Cause(err).Error(), false
 	}
 	info, err := os.Stat(real)
 	switch {
 	case err != nil:
-		return diag.Cause(err).Error()
+		return diag.Cause(err).Error(), false
 	case info.IsDir():
 		lent, _, whole, err := h.Cover(real, destination, true)
 		if err != nil || !whole {
-			return "it has too many files"
+			return "it has too many files", false
 		}
 		lent.Left = slices.DeleteFunc(lent.Left, func(l diag.Left) bool { return slices.Contains(p.Left, l) })
 		p.Add(lent)
 	default:
-		found, err := h.look(real, true)
-		switch {
-		case err != nil:
-			return diag.Cause(err).Error()
-		case len(found.Secrets) > 0:
-			return "it looks secret"
-		case len(found.Large) > 0:
-			return "it is too large to be searched for secrets"
+		if why, secret = h.Refuse(real); why != "" {
+			return why, secret
 		}
 	}
 	p.Mount(m)
-	return ""
+	return "", false
+}
+
+// Refuse says why a file that the user has set up for agents does not enter; empty: it does. secret says that it looks
+// so.
+func (h Host) Refuse(file string) (why string, secret bool) {
+	found, err := h.look(file, true)
+	switch {
+	case err != nil:
+		return diag.Cause(err).Error(), false
+	case len(found.Secrets) > 0 && found.Secrets[0].What != "":
+		return "it is, or holds, " + found.Secrets[0].What, true
+	case len(found.Secrets) > 0:
+		return "it looks secret", true
+	case len(found.Large) > 0:
+		return "it is too large to be searched for secrets", false
+	}
+	return "", false
 }
 
 // marketplaces are the folders of the marketplaces that the user's plugins are from, where these are folders of this

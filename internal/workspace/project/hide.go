@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	// hideLimit is how many files are covered at most: each costs a mount.
-	hideLimit = 2000
+	// HideLimit is how many files are covered at most: each costs a mount.
+	HideLimit = 2000
 	// hideDepth is how deep a file may lie that is covered by itself, because each folder above it costs a mount, too.
 	// Of a deeper one, a folder above it is covered.
 	hideDepth = 30
@@ -104,10 +104,10 @@ func (v *view) hideAll() error {
 		return err
 	}
 	_, v.hidden = v.sorted()
-	if all := slices.Concat(v.hidden, v.copied); len(all) > hideLimit {
+	if all := slices.Concat(v.hidden, v.copied); len(all) > HideLimit {
 		return diag.Errorf("hide secret files",
 			"remove those that you did not make, name their folder in `hide`, or in `show` what is none",
-			"%d files look secret, %s among them; %d can be covered", len(all), diag.Name(all[0]), hideLimit)
+			"%d files look secret, %s among them; %d can be covered", len(all), diag.Name(all[0]), HideLimit)
 	}
 	if len(v.committed) > 0 {
 		v.note(false, "git has %s, so the agent can read it; to hide it all the same, name it in `hide`", v.committed)

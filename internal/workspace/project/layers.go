@@ -229,7 +229,7 @@ func (v *view) otherNames() error {
 				continue
 			}
 			g.names = append(g.names, at.Join(f.Rel))
-			if len(g.names) > hideLimit {
+			if len(g.names) > HideLimit {
 				return diag.Errorf("guard "+diag.Name(g.names[0]), "remove those that you did not make",
 					"it has %d other names (hard links), %s among them", g.links-1, diag.Name(f.Rel))
 			}

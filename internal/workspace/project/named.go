@@ -221,7 +221,7 @@ func (v *view) learnHooks(tree, dir string) {
 		return
 	}
 	defer hooks.Close()
-	names, _ := hooks.Names(".", hideLimit)
+	names, _ := hooks.Names(".", HideLimit)
 	for _, name := range names {
 		if text, err := hooks.Readlink(name); err == nil {
 			v.executes(tree, gitconfig.Path(hooks.Path(), text, ""))

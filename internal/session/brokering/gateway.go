@@ -133,7 +133,7 @@ func (b *Part) carryGateways(s Secrets, l state.Login) {
 		switch {
 		case g.local != "" && !brokered:
 			g.inside = cmp.Or(s.insideValue(variable), s.Facts.Env.Value(variable, ""))
-		case g.why != "":
+		case g.why != "" && !(brokered && len(g.hosts) == 0): // else it is told of the key
 			b.LeaveRed("gateway", g.why)
 		}
 		address := addressOnly(g.inside)

@@ -3,6 +3,7 @@ package kept
 import (
 	"errors"
 	"slices"
+	"strings"
 
 	"claudebox/internal/diag"
 	"claudebox/internal/plan"
@@ -154,7 +155,7 @@ func (b Branches) Remove(name string, force bool) error {
 	_, stays, err := settleBranch(held)
 	if !force && (err != nil || len(stays) > 0) {
 		for _, line := range stays {
-			err = errors.Join(err, errors.New(line))
+			err = errors.Join(err, errors.New(strings.TrimPrefix(line, "branch "+name+": ")))
 		}
 		return diag.Wrap("remove branch "+name, err, "look at it with `claudebox branch diff "+name+"`; --force removes it")
 	}

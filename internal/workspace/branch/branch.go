@@ -97,10 +97,9 @@ func Look(r Request) (b Branch, err error) {
 		return b, diag.Errorf(op, "start claudebox in a checkout of it: `git worktree add ../work`",
 			"its git folder lies among its files, in %s", diag.Name(rel))
 	}
-	if !isName(r.Name) {
+	if why := flaw(r.Name); why != "" {
 		return b, diag.Errorf(op, "use letters, digits and - _ . / as in `fix-login`",
-			"a branch of this name does not cross: a prompt or a shell could obey its signs, git could take it for "+
-				"something else, as %q for a commit, or it is too long", "c0ffee")
+			"a branch of this name does not cross: %s", why)
 	}
 	b.Dir = path.Join(folderOf(r.Home, r.Repo.Outer), short(r.Name))
 	known, err := recall(b.Dir)
@@ -122,12 +121,18 @@ func Look(r Request) (b Branch, err error) {
 	return b, nil
 }
 
-// isName reports whether a branch of a session may have a name. Each part is a file's name, with ".lock" for a moment.
-func isName(name string) bool {
+// flaw says why a branch of a session cannot have a name; empty: it can. Each part is a file's name, with ".lock" for a
+// moment.
+func flaw(name string) string {
 	const longest = 240
 	isLong := func(part string) bool { return len(part) > longest }
-	return handover.CanCross(name) && !strings.HasPrefix(name, "claudebox/") && !strings.HasPrefix(name, "refs/") &&
-		!slices.ContainsFunc(strings.Split(name, "/"), isLong)
+	switch {
+	case strings.HasPrefix(name, "claudebox/"), strings.HasPrefix(name, "refs/"):
+		return "claudebox and git use names that begin so for something else"
+	case slices.ContainsFunc(strings.Split(name, "/"), isLong):
+		return "it is too long"
+	}
+	return handover.Flaw(name)
 }
 
 // rel is the git folder of the user's checkout, relative to the repository's.

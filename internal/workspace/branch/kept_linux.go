@@ -55,7 +55,7 @@ func List(r Request) (list []Kept, err error) {
 	for _, entry := range found {
 		at := path.Join(dir, entry.Name())
 		known, err := recall(at)
-		if err != nil || known.Name == "" || !handover.CanCross(known.Name) {
+		if err != nil || known.Name == "" || handover.Flaw(known.Name) != "" {
 			continue // what is not whole has nothing in it, or `branch remove` says what is wrong
 		}
 		k := Kept{Name: known.Name, Running: isHeld(at), dir: at}
@@ -146,6 +146,7 @@ g -c core.quotePath=false ls-files -o --exclude-standard --directory --no-empty-
 // Show returns a file of the checkout as it is now, or lists a folder.
 func (b Branch) Show(file string) ([]byte, error) {
 	text, err := b.askInside(fmt.Sprintf(`f=./%s
+[ -e "$f" ] || { echo 'there is no such file in its checkout' >&2; exit 1; }
 if [ -d "$f" ]; then ls -lA "$f"; else head -c 100000000 "$f"; fi || exit 1
 `, diag.Quote(path.Clean("/" + file)[1:])))
 	if err != nil {

@@ -232,7 +232,20 @@ func (s side) fault(err error, said []byte) error {
 	if len(last) == 0 {
 		return err
 	}
-	return fmt.Errorf("%s", diag.Visible(fmt.Sprintf("%.300s", last)))
+	return fmt.Errorf("%s%s", diag.Visible(fmt.Sprintf("%.300s", last)), s.place.spaceRemedy(string(said)))
+}
+
+const freeSpace = "; free some space"
+
+// spaceRemedy follows a fault that comes from a full disk; else it is empty.
+func (p Place) spaceRemedy(said string) string {
+	for _, full := range []error{unix.ENOSPC, unix.EDQUOT} {
+		if strings.Contains(strings.ToLower(said), full.Error()) && !strings.Contains(said, freeSpace) {
+			return freeSpace + ": `df -h " + diag.Quote(p.Outer) + " " + diag.Quote(p.Folder) +
+				"` shows how much there is"
+		}
+	}
+	return ""
 }
 
 // read reads what a side holds.

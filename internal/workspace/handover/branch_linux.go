@@ -24,8 +24,8 @@ const checkouts = "/run/claudebox/branches/"
 // Checkout is the path that the user's git shows for the checkout of a branch.
 func (p Place) Checkout() string { return checkouts + p.Branch }
 
-// CanCross reports whether a branch may have a name: [crosses].
-func CanCross(branch string) bool { return crosses("refs/heads/" + branch) }
+// Flaw says what keeps a branch of a name from crossing; empty: nothing.
+func Flaw(branch string) string { return flaw("refs/heads/" + branch) }
 
 // treesOf are the checkouts that count on one side: the user's are none of a branch's business.
 func (p Place) treesOf(users bool) []Tree {

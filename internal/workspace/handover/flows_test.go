@@ -324,6 +324,53 @@ func TestWhichNamesCross(t *testing.T) {
 	}
 }
 
+func TestANameThatDoesNotCrossIsToldWhy(t *testing.T) {
+	for branch, want := range map[string]string{
+		"a..b": "range", "": "empty", "a//b": "empty", "-x": "begins", "x.lock": "ends", "a b": `" "`, "$(x)": `"$"`, "c0ffee": "commit", "main": "",
+	} {
+		if why := Flaw(branch); !strings.Contains(why, want) || (why == "") != (want == "") {
+			t.Errorf("%q: %q, want %q", branch, why, want)
+		}
+	}
+}
+
+// What the user takes away again does not come back from inside, in that session or a later one.
+func TestARemoteThatTheUserTakesAwayStaysAway(t *testing.T) {
+	w := newWorld(t)
+	w.begin()
+	w.agent("git remote add up https://git.example/x.git; git config branch.main.remote up; git config branch.main.merge refs/heads/main")
+	w.end()
+	w.user("git remote get-url up")
+	w.begin()
+	w.user("git remote remove up")
+	w.end()
+	for range 2 {
+		if got := w.user("git remote; git config branch.main.remote || :"); got != "" {
+			t.Errorf("the user has %q", got)
+		}
+		w.begin()
+		if got := w.agent("git remote"); got != "" {
+			t.Errorf("the agent has %q", got)
+		}
+		w.agent("echo x >>a; git commit -qam more")
+		w.end()
+	}
+	w.begin()
+	w.agent("git remote add up https://git.example/y.git")
+	w.end()
+	if got := w.user("git remote get-url up"); got != "https://git.example/y.git" {
+		t.Errorf("another one of that name is %q", got)
+	}
+}
+
+func TestAFullDiskHasARemedy(t *testing.T) {
+	s := side{place: Place{Outer: "/work/it", Folder: "/home/f"}}
+	err := s.fault(os.ErrInvalid, []byte("error: unable to write file x: No space left on device\nfatal: failed to write object"))
+	if !strings.Contains(err.Error(), "free some space: `df -h '/work/it' '/home/f'`") {
+		t.Error(err)
+	}
+}
+
 // What the agent does to its own git folder takes nothing of the user's away.
 func TestAnAgentThatLosesItsGitFolderTakesNothingAway(t *testing.T) {
 	for name, agent := range map[string]string{

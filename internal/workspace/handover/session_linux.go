@@ -559,7 +559,8 @@ func (s *Session) End(final bool) (list []Told) {
 		if l.fault != nil {
 			l.remarks = append(before, Remark{
 				l.place.Outer, "what the agent did last in its own git folder did not cross: " +
-					l.fault.Error() + "; it is kept, and the next session tries again", false,
+					l.fault.Error() + "; it is kept, and the next session tries again" +
+					l.place.spaceRemedy(l.fault.Error()), false,
 			})
 		}
 		for _, r := range append(l.events, l.remarks...) {

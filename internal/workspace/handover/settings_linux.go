@@ -84,6 +84,15 @@ func (l *live) takeSettings() error {
 		name, value, _ := strings.Cut(setting, "\n")
 		inner[name] = append(inner[name], value)
 	}
+	m, err := l.place.recall()
+	if err != nil {
+		return err
+	}
+	for name, values := range inner { // what both had, and the user has taken away, does not come again
+		if slices.Equal(values, m.Settings[name]) {
+			delete(inner, name)
+		}
+	}
 	take, remarks := crossing(inner, l.place.settings())
 	if err := l.tellOnce(remarks); err != nil {
 		return err
@@ -95,8 +104,16 @@ func (l *live) takeSettings() error {
 	if b.Len() == 0 {
 		return nil
 	}
-	_, err = l.outer().run(prelude+b.String(), "", true)
-	return err
+	if _, err = l.outer().run(prelude+b.String(), "", true); err != nil {
+		return err
+	}
+	if m, err = l.place.recall(); err != nil {
+		return err
+	}
+	for name, value := range take {
+		m.Settings[name] = []string{value}
+	}
+	return l.place.remember(m)
 }
 
 // tellOnce tells of settings that were not told yet: what stays inside does so in each session.

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 )
 
 // Side is what one of the two repositories holds, as far as it can cross.
@@ -86,26 +85,40 @@ func isObject(text string) bool {
 	return strings.Trim(text, "0123456789abcdef") == ""
 }
 
-// crosses reports whether a reference may cross. A prompt or an editor shows names of branches, and shells have run
-// what stood in them: letters, digits and a few signs of any script are enough.
-func crosses(name string) bool {
+// crosses reports whether a reference may cross.
+func crosses(name string) bool { return flaw(name) == "" }
+
+// flaw says what keeps a reference from crossing; empty: nothing. A prompt or an editor shows names of branches, and
+// shells have run what stood in them: letters, digits and a few signs of any script are enough.
+func flaw(name string) string {
 	kind, rest, _ := strings.Cut(strings.TrimPrefix(name, "refs/"), "/")
-	if !strings.HasPrefix(name, "refs/") || !slices.Contains([]string{"heads", "tags", "remotes", "notes"}, kind) ||
-		rest == "" || len(name) > 1000 || !utf8.ValidString(name) || strings.Contains(name, "..") ||
-		strings.Contains(name, "@{") || strings.HasPrefix(name, "refs/remotes/"+theirs) {
-		return false
-	}
-	for part := range strings.SplitSeq(rest, "/") {
-		if part == "" || part[0] == '-' || part[0] == '.' || strings.HasSuffix(part, ".lock") ||
-			strings.HasSuffix(part, ".") {
-			return false
-		}
-	}
 	strange := func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r) &&
 			!strings.ContainsRune("._/+@=#,-", r)
 	}
-	return !strings.ContainsFunc(rest, strange) && !isTaken(rest)
+	parts := strings.Split(rest, "/")
+	switch {
+	case !strings.HasPrefix(name, "refs/") || !slices.Contains([]string{"heads", "tags", "remotes", "notes"}, kind),
+		strings.HasPrefix(name, "refs/remotes/"+theirs):
+		return "it is none of a branch, tag or note"
+	case len(name) > 1000:
+		return "it is too long"
+	case strings.Contains(rest, ".."):
+		return `git takes ".." for a range of commits`
+	case slices.Contains(parts, ""):
+		return "it, or a part between its slashes, is empty"
+	case slices.ContainsFunc(parts, func(p string) bool { return p[0] == '-' || p[0] == '.' }):
+		return `a part of it begins with "-" or "."`
+	case slices.ContainsFunc(parts, func(p string) bool {
+		return strings.HasSuffix(p, ".lock") || strings.HasSuffix(p, ".")
+	}):
+		return `a part of it ends with "." or ".lock"`
+	case strings.ContainsFunc(rest, strange):
+		return fmt.Sprintf("a prompt or a shell could obey %.1q in it", rest[strings.IndexFunc(rest, strange):])
+	case isTaken(rest):
+		return "git could take it for something else, as for a commit"
+	}
+	return ""
 }
 
 // isTaken reports whether git or a person takes a name for something else: a part of an object's name, or what git

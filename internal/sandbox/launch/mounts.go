@@ -69,7 +69,7 @@ func resolved(m *Mount, real func(string) (string, error)) (bool, error) {
 	}
 	return false, &diag.Error{
 		Op: "mount " + m.Source + " (" + m.Why + ")", Err: err,
-		Remedy: "make it, or say `optional: true` for this mount",
+		Remedy: cmp.Or(diag.Remedy(err), "make it, or say `optional: true` for this mount"),
 	}
 }
 

@@ -125,12 +125,9 @@ func (h Host) judgeNamed(op string, m launch.Mount) error {
 	return nil
 }
 
-// errLedOut refuses a source that is reached by a link in the project that leads out of it: an agent may have turned a
-// folder of the project into a link, to whatever it would like to have mounted next time.
-var errLedOut = errors.New("a link in the project leads out of it, where an agent could have put it")
-
 // Follow resolves every link on the way to a source that a user named. The way may lead through the project, but no
-// link in the project may lead out of it ([errLedOut]). The links are judged as they are followed, in one walk: a
+// link in the project may lead out of it: an agent may have turned a folder into a link, to whatever it would like to
+// have mounted next time. The links are judged as they are followed, in one walk: a
 // live session may change them between two looks. foreign is the last link on the way that an agent could have made,
 // in a folder that it was given once; empty if there is none, or if the source lies in the project, which is the
 // agent's anyway.
@@ -156,7 +153,8 @@ func (h Host) Follow(path string) (at, foreign string, err error) {
 	case inside:
 		foreign = ""
 	case passed:
-		return "", "", errLedOut
+		return "", "", diag.Errorf("follow it", "name what it leads to itself: "+diag.Name(at),
+			"a link in the project leads out of it, where an agent could have put it")
 	}
 	return at, foreign, nil
 }

@@ -23,7 +23,10 @@ func TestStoriesOfRemedies(t *testing.T) {
 				t.Fatalf("given: status %d\n%s", status, text)
 			}
 			status, text := shell(s.run)
-			_, remedy, _ := strings.Cut(text, "claudebox: remedy: ")
+			_, remedy, said := strings.Cut(text, "claudebox: remedy: ")
+			if !said { // `claudebox check --format json`
+				_, remedy, _ = strings.Cut(text, `"remedy": "`)
+			}
 			if status == 0 || !strings.Contains(remedy, s.says) {
 				t.Fatalf("%s: status %d, no remedy says %q\n%s", s.run, status, s.says, text)
 			}

@@ -386,6 +386,25 @@ func TestACommitOfASessionThatWasKilledIsNotLost(t *testing.T) {
 	}
 }
 
+// The user stages and commits all the time, and so does the agent, once each has a commit of its own on the branch. Git
+// fails on neither side: claudebox holds no lock of git's while it hands over.
+func TestBothSidesCommitAgainAndAgainAndGitNeverFails(t *testing.T) {
+	const loop = `{ echo $i >$who$i; git add $who$i && git commit -qm $who$i; } 2>&1 || echo failed`
+	w := newWorld(t)
+	w.repository(t)
+	w.write(t, ".gitconfig", identity)
+	session := beside(t, w.session(`git commit -qm a0 --allow-empty; touch begun; until [ -e apart ]; do sleep 0.02; done
+		who=a; for i in $(seq 150); do `+loop+`; done; touch stop`))
+	until(t, w.path("project/begun"))
+	said := w.plain(t, `git commit -qm u0 --allow-empty; until [ -n "$(git branch --list claudebox/main)" ]; do sleep 0.02; done; touch apart
+		who=u; i=0; until [ -e stop ]; do i=$((i+1)); `+loop+`; sleep 0.2; done`)
+	got := <-session
+	if text := got.stdout + said; got.status != 0 || text != "" {
+		t.Errorf("git failed %d times: status %d\n%s%s", strings.Count(text, "failed"), got.status, text, got.stderr)
+	}
+	w.plain(t, `[ $(git log --format=%s claudebox/main | grep -c a) = 151 ]; git fsck --strict --no-dangling`)
+}
+
 // The work of a day in each layout of a repository, by the agent; then the user has it.
 func TestTheUserHasWhatTheAgentDidIn(t *testing.T) {
 	for name, tc := range map[string]struct{ user, dir, agent, then, want string }{

@@ -100,3 +100,25 @@ func TestWhatIsStagedMeanwhileStays(t *testing.T) {
 		w.end()
 	}
 }
+
+// A git inside that read its index before the user's staged file came writes it afterwards: the file comes again, and
+// does not count as taken out.
+func TestAnIndexThatGitReadBeforeIsWrittenOverWhatCame(t *testing.T) {
+	w := newWorld(t)
+	w.begin()
+	w.agent("cp .git/index .git/read")
+	w.user("echo b >b; git add b")
+	l := w.session.places[0]
+	if _, err := l.handOver(l.facts()); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.agent("git diff --cached --name-only; cp .git/read .git/index"); got != "b" {
+		t.Fatalf("inside %q is staged", got)
+	}
+	w.sync()
+	told := w.end()
+	w.same(told)
+	if got := w.user("git diff --cached --name-only"); got != "b" {
+		t.Errorf("%q is staged; told %q", got, told)
+	}
+}

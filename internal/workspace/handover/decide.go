@@ -464,7 +464,8 @@ func (d *decision) head(t Tree, base, inner, outer Side, f facts, out, in *TreeC
 func short(head string) string { return strings.TrimPrefix(head, "ref: refs/heads/") }
 
 // index decides on each path of the index. Of a path that both sides changed, the side counts whose commit both sides
-// have then; if there is none, each keeps its own. What the agent staged crosses only together with its commit.
+// have then; if there is none, each keeps its own. What the agent staged crosses only together with its commit. What
+// crosses is in common once it is read on both sides: a `git commit` may write over it an index that it read before.
 func (d *decision) index(t Tree, base, inner, outer Side, f facts, together bool, out, in *TreeChange, next *State) {
 	b, i, o := base.Trees[t.Rel].Index, inner.Trees[t.Rel].Index, outer.Trees[t.Rel].Index
 	if i == o {
@@ -493,9 +494,10 @@ func (d *decision) index(t Tree, base, inner, outer Side, f facts, together bool
 			shared = append(shared, Entry{at, was})
 		case outside == was, inside != was && f.forward[[2]string{inwards, outwards}] && outwards != inwards:
 			out.Stage = append(out.Stage, Entry{at, inside})
-			shared = append(shared, Entry{at, inside})
+			shared = append(shared, Entry{at, was})
 		case inside == was, f.forward[[2]string{outwards, inwards}] && outwards != inwards:
 			in.Stage = append(in.Stage, Entry{at, outside})
+			shared = append(shared, Entry{at, was})
 		default:
 			d.wait(t.Path+"/"+at, "it was staged on both sides; yours stays")
 			shared = append(shared, Entry{at, was})

@@ -235,7 +235,7 @@ func TestWhatTheProjectLeadsToIsNamed(t *testing.T) {
 		"of a folder above the project: ~/work/CLAUDE.md is not inside: --mount-ro "+w.path("work/CLAUDE.md")+",",
 		"the import @../../../shared/rules/style.md of the project's docs/a.md: ~/shared/rules/style.md is not inside: --mount-ro",
 		"the import @~/.claude/mine.md of the project's CLAUDE.local.md: ~/.claude/mine.md is not inside: it is private to your own Claude Code; imported by your own CLAUDE.md it enters",
-		"~/.ssh/id_x is not inside: it would show ~/.ssh",
+		"~/.ssh/id_x is not inside: it lies in ~/.ssh",
 	)
 	if strings.Contains(got, "NOTES.md leads") || strings.Contains(got, "there.md") {
 		t.Errorf("named in vain: %s", got)

@@ -164,7 +164,7 @@ var packages = map[string]string{
 func (r Request) howToGet(word string) string {
 	const get = "install Claude Code (npm install -g @anthropic-ai/claude-code, or Anthropic's installer), or "
 	for _, known := range slices.Sorted(maps.Keys(packages)) {
-		if spelling.Distance(word, known, 2) < 3 && word != known {
+		if edits := spelling.Edits(word); spelling.Distance(word, known, edits) <= edits && word != known {
 			return "write `agent: " + known + "`; known are " + strings.Join(slices.Sorted(maps.Keys(packages)), ", ")
 		}
 	}

@@ -42,9 +42,8 @@ func remarksOf(in inputs) (made launch.Part, overrides map[string]launch.Overrid
 	if in.Plan.Network.Tier == profile.TierFull && !launch.ClosesAbstractSockets() {
 		made.Warn("this kernel cannot close abstract sockets: X11 and D-Bus of this machine are within reach")
 	}
-	if in.Plan.Network.Tier == profile.TierNone && len(in.Purpose.Command) == 0 {
-		made.Warn("there is no network (tier none): " + in.Plan.Agent.Name +
-			" reaches no model, and your login or key is not used")
+	if text := in.secrets.Unreached(); text != "" && len(in.Purpose.Command) == 0 {
+		made.Warn(text)
 	}
 	made.Add(networking.Missing(in.Plan.Network.Tier, in.Facts.Env, in.etc, in.Tools[resolve.ToolCacert],
 		in.secrets.Used),

@@ -27,3 +27,6 @@ func Distance(a, b string, most int) int {
 	}
 	return min(last[len(b)], most+1)
 }
+
+// Edits returns how many letters of a name may be wrong so that another one is near: one of three, two at most.
+func Edits(name string) int { return min(2, len(name)/3) }

@@ -145,7 +145,7 @@ const maxNearest = 3
 // Nearest returns up to three of names that the user may have meant by name,
 // nearest first: they differ in case, or for each three letters by one, two at most, a swap being one.
 func Nearest(name string, names []string) []string {
-	limit := min(2, len(name)/3)
+	limit := spelling.Edits(name)
 	distance := func(n string) int { return spelling.Distance(strings.ToLower(name), strings.ToLower(n), limit) }
 	near := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return distance(n) > limit })
 	slices.SortFunc(near, func(a, b string) int {

@@ -120,6 +120,23 @@ func isLoopback(name string) bool {
 	return name == "localhost" || ip != nil && ip.IsLoopback()
 }
 
+// Unreached says that the agent cannot reach what answers it, whatever it says itself; empty: it can, or that is not
+// known.
+func (s Secrets) Unreached() string {
+	const api = 443
+	isOn := func(name string) bool { return gitconfig.IsTrue(s.Facts.Env.Value(name, "")) }
+	elsewhere := s.gateways[broker.ClaudeBase].inside != "" || isOn("CLAUDE_CODE_USE_BEDROCK") ||
+		isOn("CLAUDE_CODE_USE_VERTEX") || isOn("CLAUDE_CODE_USE_FOUNDRY")
+	switch n, agent, host := s.Plan.Network, s.Plan.Agent, broker.ClaudeHosts[0]; {
+	case n.Tier == profile.TierNone:
+		return "there is no network (tier none): " + agent.Name + " reaches no model, and your login or key is not used"
+	case agent.Name == "claude" && (len(agent.Command) == 0 || profile.IsAdapter(agent.Command)) && !elsewhere &&
+		!networking.Reaches(n, host, api):
+		return agent.Name + " reaches no model: " + host + " is not listed; `anthropic` in the profile's network.allow lists it"
+	}
+	return ""
+}
+
 // carryGateways sets the variables of gateways inside, and says which are of no use.
 func (b *Part) carryGateways(s Secrets, l state.Login) {
 	if s.Plan.Network.Tier == profile.TierNone {

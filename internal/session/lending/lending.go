@@ -179,7 +179,8 @@ func (h Host) judgeSource(m launch.Mount) error {
 			h.Branch != "" && pathname.Below(m.Source, h.Branch)) {
 		return nil
 	}
-	secret, relation := profile.Exposes(profile.Tilde(beneath.Real(h.Facts.Home), m.Source))
+	source := profile.Tilde(beneath.Real(h.Facts.Home), m.Source)
+	secret, relation := profile.Exposes(source)
 	isImport := func(of state.Import) bool { return of.Source == m.Source }
 	chosen := slices.ContainsFunc(h.Imports, isImport) // by state: these folders of it, and these only
 	if secret.Path == "~/.claude" && chosen {
@@ -192,19 +193,26 @@ func (h Host) judgeSource(m launch.Mount) error {
 	}
 	// CLAUDEBOX_HOME may lie anywhere
 	own, err := beneath.Canonical(h.Own)
-	shows := err == nil && (pathname.Below(m.Source, own) || pathname.Below(own, m.Source))
-	if relation == profile.Apart && shows {
+	isOwn := err == nil && (pathname.Below(m.Source, own) || pathname.Below(own, m.Source))
+	if relation == profile.Apart && isOwn {
 		secret, relation = profile.SecretPath{Path: h.Own, What: "the sandboxes of other projects"},
 			profile.Around
 	}
-	remedy := "mount exactly what is needed by a profile's `mounts` with `secret: true`, or leave it out"
-	switch relation {
-	case profile.Apart:
+	remedy, mode, shows := "mount the files and folders in it that are needed", "ro", "would show"
+	switch {
+	case relation == profile.Apart:
 		return nil
-	case profile.Around:
-		remedy = "mount the files and folders in it that are needed"
+	case relation == profile.Within:
+		if m.Kind == plan.Bind {
+			mode = "rw"
+		}
+		if strings.Count(source, "/") > strings.Count(secret.Path, "/") {
+			shows = "lies in"
+		}
+		remedy = "leave it out, or have a profile of yours show it: `mounts: [{host: " + diag.Name(m.Source) +
+			", mode: " + mode + ", secret: true}]`"
 	}
-	return diag.Errorf("mount "+diag.Name(m.Source)+" ("+m.Why+")", remedy, "it would show %s (%s)", secret.Path,
+	return diag.Errorf("mount "+diag.Name(m.Source)+" ("+m.Why+")", remedy, "it %s %s (%s)", shows, secret.Path,
 		secret.What)
 }
 

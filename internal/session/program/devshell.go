@@ -40,8 +40,8 @@ func Devshell(r Request, nix nixuse.Part, runs Part) (made DevshellPart, err err
 	}
 	dir, name := r.Project.Dir, cmp.Or(want.File, want.Flake)
 	if want.Flake == profile.DevshellAuto {
-		if dir, name = namesDevshell(r.Project.Path, dir); name == "" {
-			made.noteNixFile(r.Project.Dir)
+		if dir, name = nearest(r.Project.Path, dir, ".envrc", "flake.nix"); name == "" {
+			made.noteNixFile(r.Project.Path, r.Project.Dir)
 			return made, nil
 		}
 	}
@@ -113,11 +113,11 @@ func (p *DevshellPart) addAgent(r Request, runs Part) {
 	p.Mount(scriptOf(r.Plan, name, words))
 }
 
-// namesDevshell returns the current folder, or the nearest above it in the project, that has a file which may name a
-// dev shell, and the name of the file; an empty one if there is none.
-func namesDevshell(project, dir string) (folder, name string) {
+// nearest returns the current folder, or the nearest above it in the project, that has one of the files, and the name
+// of the file; an empty one if there is none.
+func nearest(project, dir string, files ...string) (folder, name string) {
 	for ; ; dir = filepath.Dir(dir) {
-		for _, name := range []string{".envrc", "flake.nix"} {
+		for _, name := range files {
 			if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
 				return dir, name
 			}
@@ -129,13 +129,11 @@ func namesDevshell(project, dir string) (folder, name string) {
 }
 
 // noteNixFile says how a dev shell comes inside that is no flake's, and that no .envrc names.
-func (p *DevshellPart) noteNixFile(dir string) {
-	for _, name := range []string{"shell.nix", "default.nix"} {
-		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
-			p.Note(name + " is not entered unasked; `devshell: {file: " + name +
-				"}` in a profile does it, or `use nix` in .envrc")
-			return
-		}
+func (p *DevshellPart) noteNixFile(project, dir string) {
+	dir, name := nearest(project, dir, "shell.nix", "default.nix")
+	if file, err := filepath.Rel(project, filepath.Join(dir, name)); name != "" && err == nil {
+		p.Note(file + " is not entered unasked; `devshell: {file: " + file +
+			"}` in a profile does it, or `use nix` in .envrc")
 	}
 }
 

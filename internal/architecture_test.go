@@ -56,6 +56,7 @@ var modules = map[string][]string{
 	},
 	"sandbox/systemd":     {"github.com/godbus/dbus/v5"},
 	"sandbox/launch":      {"golang.org/x/term"},
+	"agent/shellline":     {"mvdan.cc/sh/v3/syntax"},
 	"secret/swap":         {"golang.org/x/net/http/httpproxy"},
 	"secret/sign":         {"golang.org/x/crypto/ssh", "golang.org/x/crypto/ssh/agent", "golang.org/x/crypto/ssh/knownhosts"},
 	"sandbox/seccomp/gen": {"github.com/elastic/go-seccomp-bpf/arch"},

@@ -1,1 +1,1 @@
-"sha256-Lif06wObuuat8UVZqJ55pMieBKH5gt9BUxkngMBOhDM="
+"sha256-IEnVPf76+XDDCoqyE17KkSIcewuFZE/xrLwh4WyHxlM="

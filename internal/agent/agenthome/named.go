@@ -7,13 +7,14 @@ import (
 	"strings"
 
 	"claudebox/internal/agent/object"
+	"claudebox/internal/agent/shellline"
 )
 
 // Named lists the files of the user's own folder of Claude Code that its settings name: words of the commands of hooks
 // and of the status line. They are relative to that folder, sorted, without those in [Folders].
 func (r Request) Named(settings []byte) (files []string) {
 	for _, of := range Commands(settings) {
-		for _, word := range shellSplit(of.Line) {
+		for _, word := range shellline.Words(of.Line) {
 			if rel, is := r.inOwn(word); is {
 				files = append(files, rel)
 			}

@@ -5,11 +5,11 @@ import (
 	"cmp"
 	"encoding/json"
 	"maps"
-	"path"
 	"slices"
 	"strings"
 
 	"claudebox/internal/agent/object"
+	"claudebox/internal/agent/shellline"
 	"claudebox/internal/diag"
 )
 
@@ -348,27 +348,23 @@ func (r Request) refuse(o object.Object) string {
 // Missing says why a command cannot do inside what it does outside: a program or a file that it names is not there;
 // empty: all are, or that is not known.
 func (r Request) Missing(command string) string {
-	for _, program := range Programs(command) {
+	for _, program := range shellline.Programs(command) {
 		if reason := ask(r.Runs, program); reason != "" {
 			return reason
 		}
 	}
-	return r.unseen(shellSplit(command))
+	return r.unseen(shellline.Words(command))
 }
 
-// unseen says which file among the words of a command is not inside; empty: none. What is written to is made inside.
+// unseen says which file among the words of a command is not inside; empty: none.
 func (r Request) unseen(words []string) string {
-	written := false
 	for _, word := range words {
-		if !written && !strings.HasPrefix(word, ">") {
-			_, value, _ := strings.Cut(word, "=")
-			for _, name := range []string{word, value} {
-				if reason := ask(r.Sees, name); strings.Contains(name, "/") && reason != "" {
-					return reason
-				}
+		_, value, _ := strings.Cut(word, "=")
+		for _, name := range []string{word, value} {
+			if reason := ask(r.Sees, name); strings.Contains(name, "/") && reason != "" {
+				return reason
 			}
 		}
-		written = strings.HasSuffix(word, ">")
 	}
 	return ""
 }
@@ -378,113 +374,4 @@ func ask(about func(string) string, word string) string {
 		return ""
 	}
 	return about(word)
-}
-
-// shellWords are keywords and builtins of the shell, which are no programs.
-var shellWords = []string{
-	"!", "{", "}", "[", "[[", ":", ".", "alias", "bg", "break", "case", "cd", "command", "continue", "declare",
-	"do", "done", "echo", "elif", "else", "esac", "eval", "exec", "exit", "export", "false", "fg", "fi", "for",
-	"function", "getopts", "hash", "if", "in", "jobs", "kill", "let", "local", "printf", "pwd", "read",
-	"readonly", "return", "set", "shift", "shopt", "source", "test", "then", "time", "times", "trap", "true",
-	"type", "ulimit", "umask", "unalias", "unset", "until", "wait", "while",
-}
-
-// shells run the word behind -c; runners run the program that their words name.
-var (
-	shells  = []string{"sh", "bash", "dash", "zsh", "ksh"}
-	runners = []string{"env", "ionice", "nice", "nohup", "setsid", "stdbuf", "timeout", "xargs"}
-)
-
-// Programs returns the programs that a shell would run for a command line, as far as that can be told without one.
-func Programs(command string) []string {
-	var found, asked []string // asked: the command looks itself whether they are there
-	first, before, runs := true, "", ""
-	for _, word := range shellSplit(command) {
-		name, _, assigns := strings.Cut(word, "=")
-		last := before
-		before = word
-		switch {
-		case word == "\n":
-			first, runs = true, ""
-		case slices.Contains(shells, runs) && strings.HasPrefix(last, "-") && strings.HasSuffix(last, "c"):
-			found, runs = append(found, Programs(word)...), ""
-		case first && runs != "" && (word == "" || strings.IndexAny(word, "{0123456789") == 0 || takesWord(last)):
-			// a runner's time, number or place, or a word of its flag
-		case slices.Contains([]string{"-v", "-V", "which", "type", "hash"}, last):
-			asked, first = append(asked, word), false
-		case redirects(word), first && strings.HasPrefix(word, "-"): // the words of "command" and the like
-		case !first:
-		case assigns && name != "" && !strings.ContainsAny(name, "/$~"):
-		case slices.Contains(shellWords, word):
-			first = slices.Contains([]string{
-				"!", "{", "if", "then", "else", "elif", "do", "while", "until", "exec",
-				"command", "time",
-			}, word)
-		default:
-			found, runs = append(found, word), path.Base(word)
-			first = slices.Contains(runners, runs)
-		}
-	}
-	isAsked := func(program string) bool { return slices.Contains(asked, program) }
-	return slices.DeleteFunc(slices.Compact(found), isAsked)
-}
-
-// takesWord reports whether a flag of a runner takes the next word.
-func takesWord(flag string) bool {
-	return len(flag) == len("-x") && flag[0] == '-' && strings.Contains("CEILPSacdknsu", flag[1:])
-}
-
-// redirects reports whether a word sends what is written elsewhere, as "2>/dev/null" does.
-func redirects(word string) bool {
-	return strings.HasPrefix(strings.TrimLeft(word, "0123456789&"), ">")
-}
-
-// shellSplit returns the words of a shell command line, without quotes, with "\n" where a new command begins.
-func shellSplit(command string) (words []string) {
-	var word strings.Builder
-	inWord, escaped, quoted, last := false, false, rune(0), rune(0)
-	runes := []rune(command)
-	end := func() {
-		if inWord {
-			words = append(words, word.String())
-		}
-		word.Reset()
-		inWord = false
-	}
-	for i, c := range runes {
-		next := rune(0)
-		if i+1 < len(runes) {
-			next = runes[i+1]
-		}
-		joins := c == '&' && quoted == 0 && (last == '>' || last == '<' || next == '>') // 2>&1, &>file
-		last = c
-		switch {
-		case joins:
-			word.WriteRune(c)
-			inWord = true
-		case escaped:
-			word.WriteRune(c)
-			escaped = false
-		case c == '\\' && quoted != '\'':
-			escaped, inWord = true, true
-		case quoted != 0:
-			if c == quoted {
-				quoted = 0
-			} else {
-				word.WriteRune(c)
-			}
-		case c == '\'' || c == '"':
-			quoted, inWord = c, true
-		case c == ' ' || c == '\t':
-			end()
-		case strings.ContainsRune("|&;()\n`", c):
-			end()
-			words = append(words, "\n")
-		default:
-			word.WriteRune(c)
-			inWord = true
-		}
-	}
-	end()
-	return words
 }

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"claudebox/internal/agent/agenthome"
+	"claudebox/internal/agent/shellline"
 	"claudebox/internal/diag"
 	"claudebox/internal/workspace/gitconfig"
 )
@@ -96,7 +96,7 @@ func carries(e gitconfig.Entry) bool {
 func guarded(command, name, reason, refuses string) string {
 	told := "claudebox: " + name + ": " + strings.NewReplacer("%", "", `\`, "").Replace(reason)
 	test := "false"
-	if programs := agenthome.Programs(command); len(programs) > 0 && isPlain(programs) {
+	if programs := shellline.Programs(command); len(programs) > 0 && isPlain(programs) {
 		const quiet = " >/dev/null 2>&1"
 		test = "command -v " + strings.Join(programs, quiet+" && command -v ") + quiet
 	}

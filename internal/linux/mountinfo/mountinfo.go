@@ -10,6 +10,13 @@ import (
 // Mount is a mount: what lies at Root in the file system of a device is seen at Point.
 type Mount struct{ Device, Root, Point, Type string }
 
+// IsKernels reports whether the files of a mount are the kernel's answers, and nobody keeps anything there.
+func (m Mount) IsKernels() bool {
+	kinds := strings.Fields(`binfmt_misc bpf cgroup cgroup2 configfs debugfs devpts efivarfs fusectl hugetlbfs mqueue nsfs
+		proc pstore securityfs sysfs tracefs`)
+	return slices.Contains(kinds, m.Type)
+}
+
 // IsFar reports whether a program or another machine answers what is asked of a mount, and may not.
 func (m Mount) IsFar() bool {
 	kind, _, _ := strings.Cut(m.Type, ".")

@@ -11,7 +11,7 @@ func TestParse(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q; want %q", got, want)
 	}
-	if far := Parse("40 1 0:50 / /home/u/cloud rw shared:1 - fuse.rclone x rw\n"); !far[0].IsFar() || want[1].IsFar() {
+	if far := Parse("40 1 0:50 / /home/u/cloud rw shared:1 - fuse.rclone x rw\n"); !far[0].IsFar() || want[1].IsFar() || !want[0].IsKernels() || want[1].IsKernels() {
 		t.Errorf("got %q", far)
 	}
 	if list, err := Read(); err != nil || !slices.ContainsFunc(list, func(m Mount) bool { return m.Point == "/proc" }) {

@@ -210,16 +210,16 @@ const (
 // walk is one look at the home.
 type walk struct {
 	Question
-	kept   map[string]folder // by path, from the cache
-	seen   map[string]int    // levels already looked at below a folder, by path
-	within map[Inode]int     // likewise, by what it is: links may lead round in a circle
-	far    map[string]bool   // mounts whose server may not answer
-	later  []func()          // looks at what links lead to
-	found  whole
-	left   int // folders that may be looked into of a place
-	files  int // those that were looked at
-	names  map[Inode]int
-	linked map[Inode]uint64
+	kept    map[string]folder // by path, from the cache
+	seen    map[string]int    // levels already looked at below a folder, by path
+	within  map[Inode]int     // likewise, by what it is: links may lead round in a circle
+	skipped map[string]bool   // mounts whose server may not answer, and those of the kernel's own
+	later   []func()          // looks at what links lead to
+	found   whole
+	left    int // folders that may be looked into of a place
+	files   int // those that were looked at
+	names   map[Inode]int
+	linked  map[Inode]uint64
 }
 
 // look looks at all places of the home, so many levels further than they say, and the folders of PATH. Of folders that
@@ -231,7 +231,7 @@ func look(q Question, more int) whole {
 	}
 	w := &walk{
 		Question: q, kept: make(map[string]folder, len(before.Folders)), seen: map[string]int{},
-		within: map[Inode]int{}, far: map[string]bool{}, names: map[Inode]int{}, linked: map[Inode]uint64{},
+		within: map[Inode]int{}, skipped: map[string]bool{}, names: map[Inode]int{}, linked: map[Inode]uint64{},
 	}
 	w.found = whole{named: map[Inode]string{}, more: more, same: true}
 	for _, f := range before.Folders {
@@ -239,7 +239,7 @@ func look(q Question, more int) whole {
 	}
 	mounts, _ := mountinfo.Read()
 	for _, m := range mounts {
-		w.far[m.Point] = m.IsFar()
+		w.skipped[m.Point] = m.IsFar() || m.IsKernels()
 	}
 	for dir := q.Home; ; dir = path.Dir(dir) {
 		w.within[inode(dir)] = math.MaxInt // no link leads to a place there
@@ -316,7 +316,7 @@ func (w *walk) below(level []string, p place, depth int) {
 // enter looks at a folder of a place, so many levels below its top.
 func (w *walk) enter(dir string, p place, depth int) (f folder) {
 	deep := p.deep - depth
-	if w.seen[dir] >= deep || depth > 0 && w.far[dir] {
+	if w.seen[dir] >= deep || depth > 0 && w.skipped[dir] {
 		return f
 	}
 	again := w.seen[dir] > 0

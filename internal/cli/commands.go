@@ -85,6 +85,15 @@ func newRoot(sys System) *cobra.Command {
 	if c, _, err := root.Find([]string{"completion"}); err == nil {
 		onlyGroups(c)
 	}
+	root.InitDefaultHelpCmd()
+	if c, _, err := root.Find([]string{"help"}); err == nil {
+		c.Args = func(_ *cobra.Command, words []string) error {
+			if at, _, err := root.Find(words); len(words) > 0 && (err != nil || at == root) {
+				return misused(root, "claudebox has no command %q", words[0])
+			}
+			return nil
+		}
+	}
 	readyFlags(root, sys)
 	return root
 }

@@ -37,6 +37,7 @@ type NotFoundError struct {
 	Ref    string   // name or file
 	Looked []string // the folders that were searched; empty for a file
 	Known  []string // the names of existing profiles, for "did you mean"
+	Here   bool     // there is a file of that name, which none is looked for as
 }
 
 // Error says which profile is missing, and suggests a known name that is similar.
@@ -52,6 +53,9 @@ func (e *NotFoundError) Error() string {
 
 // Remedy returns what the user can do about it; "" if no folder was searched.
 func (e *NotFoundError) Remedy() string {
+	if e.Here {
+		return "write ./" + e.Ref + " for the file, or see `claudebox profile list`"
+	}
 	if IsFile(e.Ref) {
 		return "name a file that is there, or a profile of `claudebox profile list`"
 	}

@@ -110,7 +110,7 @@ func (f Files) Own() string { return f.folders[0] }
 // from the command line.
 func (f Files) Open(ref string, from diag.Position) (name, file string, src []byte, err error) {
 	if !profile.IsFile(ref) {
-		return f.openName(ref)
+		return f.openName(ref, from)
 	}
 	file = f.Absolute(ref, from)
 	src, err = f.read(file)
@@ -120,7 +120,7 @@ func (f Files) Open(ref string, from diag.Position) (name, file string, src []by
 	return profile.NameOf(file), f.Shown(file), src, err
 }
 
-func (f Files) openName(name string) (_, file string, src []byte, err error) {
+func (f Files) openName(name string, from diag.Position) (_, file string, src []byte, err error) {
 	for _, folder := range f.folders {
 		for _, extension := range profile.Extensions {
 			file := filepath.Join(folder, name+extension)
@@ -133,7 +133,9 @@ func (f Files) openName(name string) (_, file string, src []byte, err error) {
 			return "", "", nil, err
 		}
 	}
-	return "", "", nil, &profile.NotFoundError{Ref: name, Looked: f.folders, Known: f.Names()}
+	info, err := os.Stat(name)
+	here := from == diag.Position{} && err == nil && info.Mode().IsRegular()
+	return "", "", nil, &profile.NotFoundError{Ref: name, Looked: f.folders, Known: f.Names(), Here: here}
 }
 
 // judgeMisnamed returns an error if a file in a folder without the named profile looks like it: to pass it over could

@@ -53,9 +53,6 @@ func (p Place) recall() (m memory, err error) {
 	if m.Named == nil {
 		m.Named = map[string]string{}
 	}
-	if m.Settings == nil {
-		m.Settings = map[string][]string{}
-	}
 	return m, nil
 }
 

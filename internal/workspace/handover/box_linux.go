@@ -258,8 +258,19 @@ func (s side) read() (Side, error) {
 	return parse(answer, s.place.Trees)
 }
 
-// apply does changes.
-func (s side) apply(c Changes, why string) error {
+// apply does changes. While only the file of an index is replaced under it, as by a `git status` in a loop, it tries
+// again at once: what was read still stands.
+func (s side) apply(c Changes, why string) (err error) {
+	const most = 20
+	for range most {
+		if err = s.tryApply(c, why); !errors.Is(err, errReplaced) {
+			break
+		}
+	}
+	return err
+}
+
+func (s side) tryApply(c Changes, why string) error {
 	if c.none() {
 		return nil
 	}

@@ -110,6 +110,9 @@ func (l *live) takeSettings() error {
 	if m, err = l.place.recall(); err != nil {
 		return err
 	}
+	if m.Settings == nil {
+		m.Settings = map[string][]string{}
+	}
 	for name, value := range take {
 		m.Settings[name] = []string{value}
 	}

@@ -3,6 +3,7 @@ package handover
 import (
 	"bufio"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path"
@@ -29,6 +30,9 @@ type swap struct {
 
 // freshIndex is what a new index is called beside the one whose place it takes.
 const freshIndex = "index.claudebox"
+
+// errReplaced is [errInUse] of an index that was replaced, or locked, while a script made the next one.
+var errReplaced = fmt.Errorf("its index: %w", errInUse)
 
 // swapsOf opens the git folders of what is to be changed. The caller closes them.
 func (s side) swapsOf(trees []TreeChange) (*swaps, error) {
@@ -141,12 +145,12 @@ func (s *swaps) Read(p []byte) (int, error) {
 }
 
 // exchange puts the new index, if there is one, in the place of the one that the script has read. It returns
-// [errInUse] where that has been replaced, or another one may have read it and be about to replace the new one: who
+// [errReplaced] where that has been replaced, or another one may have read it and be about to replace the new one: who
 // writes an index has locked it before it reads. What they then make of it, the next hand-over reads.
 func (w swap) exchange() error {
 	fresh := w.look(freshIndex)
 	if w.isLocked() || !same(w.look("index"), w.was) {
-		return errInUse
+		return errReplaced
 	}
 	if fresh.Ino == 0 {
 		return nil
@@ -157,16 +161,16 @@ func (w swap) exchange() error {
 	}
 	switch err := w.rename(how); {
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.EEXIST):
-		return errInUse
+		return errReplaced
 	case err != nil: // as the file system cannot
 		return w.replace()
 	}
 	if !same(w.look(freshIndex), w.was) { // replaced the very moment before
 		_ = w.rename(unix.RENAME_EXCHANGE)
-		return errInUse
+		return errReplaced
 	}
 	if w.isLocked() || !same(w.look("index"), fresh) {
-		return errInUse
+		return errReplaced
 	}
 	return nil
 }
@@ -176,7 +180,7 @@ func (w swap) replace() error {
 	at := int(w.folder.Fd())
 	lock, err := unix.Openat(at, "index.lock", unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY|unix.O_CLOEXEC, 0o600)
 	if errors.Is(err, unix.EEXIST) {
-		return errInUse
+		return errReplaced
 	}
 	if err != nil {
 		return os.NewSyscallError("lock the index", err)
@@ -184,7 +188,7 @@ func (w swap) replace() error {
 	defer unix.Unlinkat(at, "index.lock", 0)
 	unix.Close(lock)
 	if !same(w.look("index"), w.was) {
-		return errInUse
+		return errReplaced
 	}
 	return os.NewSyscallError("rename the index", w.rename(0))
 }

@@ -144,7 +144,7 @@ func bound(sys System, o planOptions) (string, error) {
 func planDiff(sys System, o planOptions) (string, error) {
 	src, err := os.ReadFile(o.diff)
 	if err != nil {
-		return "", diag.Wrap("read plan "+o.diff, err, "")
+		return "", diag.Wrap("read plan "+o.diff, err, "name a file that `claudebox plan --pinned` has written")
 	}
 	before, err := plan.Decode(o.diff, src)
 	if err != nil {

@@ -122,3 +122,28 @@ func TestAnIndexThatGitReadBeforeIsWrittenOverWhatCame(t *testing.T) {
 		t.Errorf("%q is staged; told %q", got, told)
 	}
 }
+
+// A `git status` of the user's writes the index anew, with the same in it. That does not put what crosses off.
+func TestAnIndexThatIsWrittenAnewMeanwhileIsTakenAgain(t *testing.T) {
+	w := newWorld(t)
+	w.begin()
+	w.agent("echo b >b; git add b")
+	l, bin := w.session.places[0], t.TempDir()
+	script := `#!/bin/bash
+if [[ " $* " = *" update-index "* && ! -e ` + bin + `/done ]]; then
+  touch ` + bin + `/done; cp "$GIT_DIR/index" ` + w.project + `/x && mv ` + w.project + `/x "$GIT_DIR/index"
+fi
+exec ` + w.tools.Git + ` "$@"
+`
+	if err := os.WriteFile(bin+"/git", []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	l.tools.Path = append([]string{bin}, l.tools.Path...)
+	if _, err := l.handOver(l.facts()); err != nil {
+		t.Error(err)
+	}
+	if got := w.user("ls " + bin + "; git status --porcelain"); got != "done\ngit\nA  b" {
+		t.Errorf("the user has %q", got)
+	}
+	w.end()
+}

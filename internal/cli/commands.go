@@ -76,9 +76,7 @@ func newRoot(sys System) *cobra.Command {
 	root.SetIn(sys.Stdin)
 	root.SetOut(sys.Stdout)
 	root.SetErr(sys.Stderr)
-	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return misused(c, "%w", err)
-	})
+	root.SetFlagErrorFunc(unknownFlag)
 	addLaunchFlags(root.Flags())
 	root.AddCommand(ownCommands(sys)...)
 	root.InitDefaultCompletionCmd()
@@ -87,15 +85,57 @@ func newRoot(sys System) *cobra.Command {
 	}
 	root.InitDefaultHelpCmd()
 	if c, _, err := root.Find([]string{"help"}); err == nil {
+<<<<<<< HEAD
 		c.Args = func(_ *cobra.Command, words []string) error {
 			if at, _, err := root.Find(words); len(words) > 0 && (err != nil || at == root) {
 				return misused(root, "claudebox has no command %q", words[0])
 			}
 			return nil
 		}
+=======
+		c.Args = aTopic
+>>>>>>> aaefc812 (cli: help of a command that is none, and a flag that is nearly one, are said)
 	}
 	readyFlags(root, sys)
 	return root
+}
+
+// aTopic returns an error for a command whose help is asked for and that does not exist.
+func aTopic(c *cobra.Command, words []string) error {
+	of, rest, err := c.Root().Find(words)
+	if err == nil && len(rest) == 0 {
+		return nil
+	}
+	if err != nil {
+		of, rest = c.Root(), words
+	}
+	return wrongCommand(of, rest[0])
+}
+
+// wrongCommand is the error for a word that is none of a command's own commands.
+func wrongCommand(c *cobra.Command, word string) error {
+	var known []string
+	for _, sub := range c.Commands() {
+		known = append(known, sub.Name())
+	}
+	remedy := "use one of " + strings.Join(known, ", ")
+	if near := shape.Nearest(word, known); near != "" {
+		remedy = "use " + c.CommandPath() + " " + near
+	}
+	return diag.Errorf("read the command line", remedy, "%s has no command %q", c.CommandPath(), word)
+}
+
+// unknownFlag is the error for the flags of a command: an unknown one is compared with those that there are.
+func unknownFlag(c *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	if errors.As(err, &unknown) {
+		var names []string
+		c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+		if near := shape.Nearest(unknown.GetSpecifiedName(), names); near != "" {
+			return diag.Errorf("read the command line", "use --"+near, "%w", err)
+		}
+	}
+	return misused(c, "%w", err)
 }
 
 // misused makes an error about the words of a command.
@@ -151,15 +191,7 @@ func onlyGroups(c *cobra.Command) {
 		if len(words) == 0 {
 			return c.Help()
 		}
-		var known []string
-		for _, sub := range c.Commands() {
-			known = append(known, sub.Name())
-		}
-		remedy := "use one of " + strings.Join(known, ", ")
-		if near := shape.Nearest(words[0], known); near != "" {
-			remedy = "use " + c.CommandPath() + " " + near
-		}
-		return diag.Errorf("read the command line", remedy, "%s has no command %q", c.CommandPath(), words[0])
+		return wrongCommand(c, words[0])
 	}
 }
 

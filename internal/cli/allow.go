@@ -180,7 +180,11 @@ func allowInSessions(sys System, o planning.Options, id string, hosts []string) 
 	const op = "let a session reach hosts"
 	if len(running) == 0 {
 		remedy := "start one, or name one of another project: --session=ID"
-		if others, err := sessions.Here(sys.Caller(), ""); err == nil && len(others) > 0 {
+		others, err := sessions.Here(sys.Caller(), "")
+		switch {
+		case err == nil && len(others) == 1 && o.Profile == "": // it alone can be meant
+			return allowInSessions(sys, o, others[0].ID, hosts)
+		case err == nil && len(others) > 0:
 			remedy = fmt.Sprintf("there is one of another profile: --session=%s", others[0].ID)
 		}
 		return "", diag.Errorf(op, remedy, "no session of this project and profile runs")

@@ -85,31 +85,19 @@ func newRoot(sys System) *cobra.Command {
 	}
 	root.InitDefaultHelpCmd()
 	if c, _, err := root.Find([]string{"help"}); err == nil {
-<<<<<<< HEAD
 		c.Args = func(_ *cobra.Command, words []string) error {
-			if at, _, err := root.Find(words); len(words) > 0 && (err != nil || at == root) {
-				return misused(root, "claudebox has no command %q", words[0])
+			at, rest, err := root.Find(words)
+			if err != nil {
+				at, rest = root, words
 			}
-			return nil
+			if len(rest) == 0 {
+				return nil
+			}
+			return wrongCommand(at, rest[0])
 		}
-=======
-		c.Args = aTopic
->>>>>>> aaefc812 (cli: help of a command that is none, and a flag that is nearly one, are said)
 	}
 	readyFlags(root, sys)
 	return root
-}
-
-// aTopic returns an error for a command whose help is asked for and that does not exist.
-func aTopic(c *cobra.Command, words []string) error {
-	of, rest, err := c.Root().Find(words)
-	if err == nil && len(rest) == 0 {
-		return nil
-	}
-	if err != nil {
-		of, rest = c.Root(), words
-	}
-	return wrongCommand(of, rest[0])
 }
 
 // wrongCommand is the error for a word that is none of a command's own commands.
@@ -121,11 +109,13 @@ func wrongCommand(c *cobra.Command, word string) error {
 	remedy := "use one of " + strings.Join(known, ", ")
 	if near := shape.Nearest(word, known); near != "" {
 		remedy = "use " + c.CommandPath() + " " + near
+	} else if c.Root() == c {
+		remedy = "see `claudebox --help`"
 	}
 	return diag.Errorf("read the command line", remedy, "%s has no command %q", c.CommandPath(), word)
 }
 
-// unknownFlag is the error for the flags of a command: an unknown one is compared with those that there are.
+// unknownFlag is the error for the flags of a command: one that is not there is compared with those that are.
 func unknownFlag(c *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	if errors.As(err, &unknown) {

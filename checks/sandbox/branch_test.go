@@ -770,38 +770,46 @@ func TestASessionOnABranchIn(t *testing.T) {
 	}
 }
 
-// What an agent commits in a submodule is nowhere else: it is named, and is not removed with the checkout.
-func TestCommitsInSubmodulesOfABranchAreNotLost(t *testing.T) {
+// A submodule that the user has checked out is there on a branch, also one in another, at the branch's commit, in a
+// repository of the agent's own. What the agent commits in one is nowhere else: it is named, and is not removed with the
+// checkout.
+func TestSubmodulesOfABranch(t *testing.T) {
 	for _, dir := range []string{"project", "side"} { // the repository, and a linked worktree of it
 		t.Run(dir, func(t *testing.T) {
 			w := newWorld(t)
 			w.repository(t)
-			w.write(t, ".gitconfig", identity)
-			w.plain(t, `git init -q ../lib; git -C ../lib commit -qm l --allow-empty; git -c protocol.file.allow=always submodule -q add ../lib sm; git commit -qm sm
-				git worktree add -q ../side -b side; git -C ../side -c protocol.file.allow=always submodule -q update --init`)
+			w.write(t, ".gitconfig", identity+"[protocol \"file\"]\n\tallow = always\n")
+			w.plain(t, `for d in deep lib old; do git init -q ../$d; (cd ../$d; echo $d >$d; git add .; git commit -qm $d); done
+				git -C ../lib submodule -q add ../deep a/in; git -C ../lib commit -qm in
+				git submodule -q add ../lib my/sm; git submodule -q add ../old old; git commit -qm sm; git submodule -q update --init --recursive
+				git -C old commit -qm newer --allow-empty; git commit -qm newer old; git -C old reset -q --hard HEAD~; git -C old reflog expire --expire=now --all; git -C old gc -q --prune=now
+				git -C my/sm branch own; git worktree add -q ../side -b side; git -C ../side submodule -q update --init --recursive my/sm`)
 			w.project = w.path(dir)
-			lib := w.path("lib")
-			inside := func(script string) string {
-				return w.branchOf(t, "feat", script, "--mount-ro", lib).stderr
-			}
-			if got := oneLine(run(t, w.claudebox("plan", "--branch", "feat")).stdout); !strings.Contains(got, "submodules are not there: sm;") {
+			state := `git -C my/sm status --porcelain; git -C my/sm for-each-ref; git -C my/sm config -l; cat my/sm/.git; find . -path ./.git -prune -o -print | sort`
+			before := w.plain(t, state)
+			inside := func(script string) string { return w.branchOf(t, "feat", script).stderr }
+			if got := oneLine(run(t, w.claudebox("plan", "--branch", "feat")).stdout); !strings.Contains(got, "submodules: my/sm, my/sm/a/in") {
 				t.Errorf("the plan: %s", got)
 			}
 			const stay = "commits and changes in submodules stay with the checkout"
-			if got := inside(`git -c protocol.file.allow=always submodule -q update --init`); strings.Contains(got, stay) {
-				t.Errorf("nothing was committed: %s", got)
+			first := inside(`[ "$(cat my/sm/lib my/sm/a/in/deep)" = "$(echo lib; echo deep)" ]; [ ! -e old/.git ]; git status --porcelain | tee /tmp/s; [ ! -s /tmp/s ]
+				git -C my/sm status --porcelain | tee /tmp/s; [ ! -s /tmp/s ]; git submodule status --recursive my/sm | tee /tmp/s; [ $(grep -c "^ " /tmp/s) = 2 ]
+				git -C my/sm remote get-url origin | grep /lib; git -C my/sm/a/in rev-parse origin/HEAD; [ -z "$(git -C my/sm branch --list own)" ]`)
+			if strings.Contains(first, stay) || dir == "project" && !strings.Contains(first, "submodules are not there, as yours do not have their commits: old;") {
+				t.Errorf("the first session: %s", first)
 			}
-			if got := inside(`git -C sm commit -qm new --allow-empty; git commit -qam bump`); !strings.Contains(got, stay+": push them from inside: sm\n") {
+			if got := inside(`git -C my/sm commit -qm new --allow-empty; git commit -qam bump`); !strings.Contains(got, stay+": push them from inside: my/sm\n") {
 				t.Errorf("it says %s", got)
 			}
 			if got := run(t, w.claudebox("branch", "diff", "feat")); !strings.Contains(got.stdout, "+Subproject commit") {
 				t.Errorf("%+v", got)
 			}
 			wantRefused(t, run(t, w.claudebox("branch", "remove", "feat")), stay)
-			inside(`git -C sm update-ref refs/remotes/origin/pushed HEAD`)
+			inside(`git -C my/sm update-ref refs/remotes/origin/pushed HEAD`)
 			if got := run(t, w.claudebox("branch", "remove", "feat")); got.status != 0 {
 				t.Errorf("what was pushed: %+v", got)
 			}
+			wantEqual(t, w.plain(t, state), before)
 		})
 	}
 }

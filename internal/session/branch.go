@@ -53,6 +53,7 @@ func lookAtBranch(in *inputs) error {
 		Home: in.Folders.Home, Tree: in.project.Path, Name: in.Options.Branch, From: in.Options.From, Tools: tools,
 		Hidden: in.project.Hidden, Ignore: gituse.Ignored(in.Facts, in.Git, in.project),
 		Changes: in.Options.WithChanges, Read: slices.Concat(memory, configured),
+		Modules: submodules(*in),
 	}
 	for _, at := range in.Options.With {
 		if real, err := beneath.Canonical(in.Facts.Absolute(at)); err == nil {
@@ -129,9 +130,9 @@ func branchPart(in inputs) (made launch.Part) {
 	if b.Remote != "" {
 		made.Note(b.Remote + " is there, and this branch begins at HEAD: `--from " + b.Remote + "` begins there")
 	}
-	if list := submodules(in); len(list) > 0 {
-		made.Note("submodules are not there: " + diag.Some(list, 3) + "; `git submodule update --init` fetches them inside, " +
-			"and what is committed in them has to be pushed from there")
+	if names := branch.ModuleNames(b.Modules); len(names) > 0 {
+		made.Note("submodules: " + diag.Some(names, 3) + ": the agent has each as a repository of its own, with your " +
+			"commits; what it commits in one stays with the checkout until it is pushed from inside")
 	}
 	if len(b.Pending) > 0 {
 		made.Note(fmt.Sprintf("not committed, and not there: %s", diag.Some(b.Pending, 5)))
@@ -139,13 +140,13 @@ func branchPart(in inputs) (made launch.Part) {
 	return made
 }
 
-// submodules are those that the user has checked out in the project, relative to it.
-func submodules(in inputs) (list []string) {
+// submodules are those that the user has checked out in the project.
+func submodules(in inputs) (list []branch.Module) {
 	for _, p := range in.project.Places {
+		name, is := strings.CutPrefix(p.Outer, in.project.Repo.Dir+"/modules/")
 		for _, t := range p.Trees {
-			rel, below := pathname.Cut(t.Path, in.project.Path)
-			if below && rel != "" && strings.HasPrefix(p.Outer, in.project.Repo.Dir+"/modules/") {
-				list = append(list, rel)
+			if rel, below := pathname.Cut(t.Path, in.project.Path); is && below && rel != "" {
+				list = append(list, branch.Module{Path: rel, Name: name, Git: p.Outer})
 			}
 		}
 	}

@@ -33,6 +33,7 @@ type Request struct {
 	// Changes says that a new branch begins with a commit of what the user has changed.
 	Changes bool
 	With    []string // untracked files and folders that are copied; absolute
+	Modules []Module // submodules that the user has checked out
 	Read    []string // files of the branch, to be looked at
 }
 

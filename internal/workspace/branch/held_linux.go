@@ -26,8 +26,9 @@ type Held struct {
 	tree, layers *beneath.Folder
 	Talk         *beneath.Folder // of conversations
 	record       record
-	left         string // the branch as an earlier session left it
-	entered      bool   // all is open, and the record could be read
+	left         string   // the branch as an earlier session left it
+	missing      []string // submodules that could not be checked out
+	entered      bool     // all is open, and the record could be read
 }
 
 // Open locks the branch, and makes its folder.
@@ -220,7 +221,10 @@ func (h *Held) Fill(ctx context.Context) error {
 		bind = []string{h.Tree, usersTree, path.Join(h.Repo.Outer, h.rel(), "index"), usersIndex}
 		// A start that was killed may have left its locks; this process alone works there.
 		script = "rm -f \"$GIT_DIR/index.lock\" \"$GIT_DIR/HEAD.lock\"\n" + h.changesScript() +
-			"g -c checkout.workers=0 read-tree -u --reset HEAD || exit 1\n"
+			"g -c checkout.workers=0 read-tree -u --reset HEAD || exit 1\n" + modulesScript(h.Modules)
+		for n, m := range h.Modules {
+			bind = append(bind, m.Git, m.boxed(n))
+		}
 	}
 	if _, err := os.Lstat(h.Place().Inner() + "/index"); err == nil && h.record.Filled && h.tip == h.record.Tip {
 		h.record.Open = true
@@ -230,9 +234,11 @@ func (h *Held) Fill(ctx context.Context) error {
 	if errors.Is(err, fs.ErrExist) {
 		err = nil
 	}
+	var answer []byte
 	if err == nil {
-		_, err = h.run(ctx, script, "", fillTime, bind...)
+		answer, err = h.run(ctx, script, "", fillTime, bind...)
 	}
+	h.missing = strings.FieldsFunc(string(answer), func(r rune) bool { return r == 0 })
 	if err == nil {
 		h.record.Filled, h.record.Open = true, true
 		err = h.record.remember(h.Dir)

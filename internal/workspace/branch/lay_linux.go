@@ -160,6 +160,10 @@ func (h *Held) Lay() (without, lines []string, err error) {
 		return nil, nil, err
 	}
 	without = slices.Clone(met)
+	if len(h.missing) > 0 {
+		lines = append(lines, "branch "+h.Name+": submodules are not there, as yours do not have their commits: "+
+			diag.Some(h.missing, 3)+"; `git submodule update --init` fetches them inside")
+	}
 	if len(met) > 0 {
 		lines = append(lines,
 			"branch "+h.Name+": left out, as the agent has put something else there: "+diag.Some(met, 3))

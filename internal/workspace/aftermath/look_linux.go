@@ -19,6 +19,7 @@ import (
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/pathname"
 	"claudebox/internal/workspace/git"
+	"claudebox/internal/workspace/guard"
 	"claudebox/internal/workspace/hostrun"
 	"claudebox/internal/workspace/project"
 	"claudebox/internal/workspace/survey"
@@ -321,6 +322,10 @@ func contents(tree *beneath.Folder, rel string) string {
 // host's tools run, and to folders where nobody looks for secrets. An editor, `cp`, or `git format-patch` follows them.
 func (was record) leading(tree *beneath.Folder, rels []string) (links []link) {
 	for _, rel := range rels {
+		text, err := tree.Readlink(rel)
+		if err == nil && path.Clean(text) == text && strings.HasPrefix(text, guard.Inside("")) {
+			continue // claudebox's own, of a session beside
+		}
 		to, err := beneath.Leads(inside(tree, rel))
 		below, within := strings.CutPrefix(to, tree.Path()+"/")
 		what, none := tree.Look(below)

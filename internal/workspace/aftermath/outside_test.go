@@ -22,9 +22,9 @@ func TestTheUsersEditorWritesThroughALink(t *testing.T) {
 	w.sh("echo mine >$HOME/rc; mkdir d; ln -s $HOME/rc old; ln -s $HOME/none dangling")
 	time.Sleep(1100 * time.Millisecond) // what is a second older than a session counts as its own
 	agent := `ln -s $HOME/rc notes.txt; ln -s ../../rc d/relative; ln -s $HOME/absent/deep to-be; ln -s d/../dangling chain; ln -s ../old d/again
-		ln -s $HOME folder; ln -s folder/rc two; mkdir -p e/f; ln -s $HOME/rc e/f/deep; ln -s / root`
-	harmless := `ln -s notes2 in; ln -s $HOME/p/d abs; ln -s $HOME/p/absent inside; ln -s loop loop; ln -s /nix/store/x-y/bin/z result; mkdir node_modules; ln -s $HOME/rc node_modules/x`
-	want := []string{"new chain", "new d/again", "new d/relative", "new e/f/deep", "new folder", "new notes.txt", "new root", "new to-be", "new two"}
+		ln -s $HOME folder; ln -s folder/rc two; mkdir -p e/f; ln -s $HOME/rc e/f/deep; ln -s / root; ln -s /run/claudebox/held/../../../etc/x up`
+	harmless := `ln -s notes2 in; ln -s $HOME/p/d abs; ln -s $HOME/p/absent inside; ln -s loop loop; ln -s /nix/store/x-y/bin/z result; mkdir node_modules; ln -s $HOME/rc node_modules/x; ln -s /run/claudebox/held/x/s/1/g held`
+	want := []string{"new chain", "new d/again", "new d/relative", "new e/f/deep", "new folder", "new notes.txt", "new root", "new to-be", "new two", "new up"}
 	s := w.begin()
 	w.sh(agent + "\n" + harmless)
 	s.Kill()

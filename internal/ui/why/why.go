@@ -2,8 +2,10 @@ package why
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
+	"claudebox/internal/diag"
 	"claudebox/internal/diag/layout"
 	"claudebox/internal/plan"
 	"claudebox/internal/sandbox/launch"
@@ -108,7 +110,14 @@ var origins = map[plan.EnvFrom]string{
 }
 
 func entering(v launch.Variable) Answer {
-	a := yes(fmt.Sprintf("%s enters %s, %q", v.Name, origins[v.From], v.Masked()), v.Why, "")
+	value := strconv.Quote(v.Masked())
+	if folders := strings.Split(v.Masked(), ":/"); v.From == plan.FromMade && len(folders) > 1 {
+		for i := range folders { // a store path's hash says nothing to a person
+			folders[i] = layout.Path("", "/"+strings.TrimPrefix(folders[i], "/"))
+		}
+		value = diag.Visible(strings.Join(folders, ", "))
+	}
+	a := yes(fmt.Sprintf("%s enters %s, %s", v.Name, origins[v.From], value), v.Why, "")
 	if v.Secret {
 		a.Says += ", a secret"
 	}

@@ -120,6 +120,17 @@ func TestAPathOfTheProjectOnABranch(t *testing.T) {
 	}
 }
 
+// PATH was a page of hashes.
+func TestFoldersOfAVariableAreReadable(t *testing.T) {
+	l := aLaunch("full")
+	folder := "/nix/store/vy3gdacxaglk1jzhp1kmi00j81hdxw3h-coreutils-9.7/bin"
+	l.Env = append(l.Env, launch.Variable{Env: plan.Env{Name: "PATH", From: plan.FromMade, Why: plan.Base}, Value: folder + ":/run/x"})
+	const want = "yes:    PATH enters with a value that claudebox makes, /nix/store/vy3g…-coreutils-9.7/bin, /run/x\nrule:   base\n"
+	if got := why.Variable(l, "PATH", "", false).Text(1000); got != want {
+		t.Errorf("got %s", got)
+	}
+}
+
 func TestVariables(t *testing.T) {
 	for entry, want := range map[string]string{
 		"GH_TOKEN=x":          "yes:    GH_TOKEN enters with your value, \"ghp_••••ef\", a secret\nrule:   profile work:3\nchange: take it out of the profile\n",

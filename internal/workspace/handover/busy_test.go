@@ -147,3 +147,18 @@ exec ` + w.tools.Git + ` "$@"
 	}
 	w.end()
 }
+
+// A file that was changed in the tick in which it was staged, to another content of the same size, shows as changed
+// after a hand-over, too.
+func TestAChangeInTheTickOfItsStagingIsSeen(t *testing.T) {
+	w := newWorld(t)
+	w.user("git config core.trustctime false; echo a >f; git add f; git commit -qm f")
+	w.begin()
+	w.agent("echo g >g; git add g; git commit -qm g")
+	w.user(`echo b >f; touch -d @1000000000 f; git add f; echo c >f; touch -d @1000000000 f .git/index`)
+	w.sync()
+	if got := w.user("git log --format=%s -1; git status --porcelain -uno"); got != "g\nMM f" {
+		t.Errorf("outside is %q", got)
+	}
+	w.end()
+}

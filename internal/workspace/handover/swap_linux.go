@@ -148,6 +148,12 @@ func (s *swaps) Read(p []byte) (int, error) {
 // [errReplaced] where that has been replaced, or another one may have read it and be about to replace the new one: who
 // writes an index has locked it before it reads. What they then make of it, the next hand-over reads.
 func (w swap) exchange() error {
+	if w.was.Ino != 0 {
+		// By this time git knows which files may have changed in the tick in which they were staged
+		// (Documentation/technical/racy-git.txt). If it fails the next step does, too.
+		times := []unix.Timespec{w.was.Mtim, w.was.Mtim}
+		_ = unix.UtimesNanoAt(int(w.folder.Fd()), freshIndex, times, unix.AT_SYMLINK_NOFOLLOW)
+	}
 	fresh := w.look(freshIndex)
 	if w.isLocked() || !same(w.look("index"), w.was) {
 		return errReplaced

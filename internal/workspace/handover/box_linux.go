@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -201,7 +202,9 @@ func (s side) serve(within context.Context, script string, input io.Reader, outp
 	cmd.WaitDelay = time.Second
 	faults := &capture.Head{Most: mostFaults}
 	cmd.Stdout, cmd.Stderr = output, faults
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	runtime.LockOSThread() // with which the box dies, also before bwrap has asked for that itself
+	defer runtime.UnlockOSThread()
 	err := cmd.Run()
 	exit := (*exec.ExitError)(nil)
 	switch {

@@ -128,10 +128,10 @@ func (s Secrets) Unreached() string {
 	elsewhere := s.gateways[broker.ClaudeBase].inside != "" || isOn("CLAUDE_CODE_USE_BEDROCK") ||
 		isOn("CLAUDE_CODE_USE_VERTEX") || isOn("CLAUDE_CODE_USE_FOUNDRY")
 	switch n, agent, host := s.Plan.Network, s.Plan.Agent, broker.ClaudeHosts[0]; {
+	case len(agent.Command) > 0 && !profile.IsAdapter(agent.Command): // it may be any program
 	case n.Tier == profile.TierNone:
 		return "there is no network (tier none): " + agent.Name + " reaches no model, and your login or key is not used"
-	case agent.Name == "claude" && (len(agent.Command) == 0 || profile.IsAdapter(agent.Command)) && !elsewhere &&
-		!networking.Reaches(n, host, api):
+	case agent.Name == "claude" && !elsewhere && !networking.Reaches(n, host, api):
 		return agent.Name + " reaches no model: " + host + " is not listed; `anthropic` in the profile's network.allow lists it"
 	}
 	return ""

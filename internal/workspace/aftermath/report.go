@@ -171,12 +171,12 @@ func (r Report) forPeople() (list []Change, first int) {
 		return list, first
 	}
 	const means = "tracked, and run when you build, test or install: see `git diff HEAD`, or `git log -p` if committed"
-	all := Change{Path: diag.Some(edited, someNames), Change: Changed, Means: means, places: len(edited)}
+	all := Change{Path: diag.Some(edited, fewNames), Change: Changed, Means: means, places: len(edited)}
 	return append(list, all), first
 }
 
-// someNames is how many places are named where several have one line.
-const someNames = 4
+// someNames is how many places are named where several have one line, and fewNames how many edits.
+const someNames, fewNames = 12, 4
 
 // alike puts changes of which nothing but the place differs into one line, where that is shorter by some lines.
 func alike(list []Change) (shorter []Change) {

@@ -85,8 +85,8 @@ func TestManyOfOneKindAreALine(t *testing.T) {
 		r.Changes = append(r.Changes, aftermath.Change{Path: fmt.Sprintf("r%02d", n), Change: aftermath.New, Means: "a checkout"})
 	}
 	r.Changes = append(r.Changes, aftermath.Change{Path: "x", Change: aftermath.TakenOut, Means: "a checkout", Back: "mv a x"})
-	const want = "  taken out  x                               a checkout; back: `mv a x`\n" +
-		"  new        r00, r01, r02, r03 and 36 more  a checkout\n  --report-json FILE lists all\n"
+	const want = "  taken out  x                                                 a checkout; back: `mv a x`\n" +
+		"  new        r00, r01, r02, r03, r04, r05, r06, r07, r08, r09, r10, r11 and 28 more  a checkout\n  --report-json FILE lists all\n"
 	if got := r.Text("/home/u", 80); !strings.HasSuffix(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}

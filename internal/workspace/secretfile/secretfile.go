@@ -30,11 +30,11 @@ const Limit = 256 << 10
 // SmallLimit is how large a file of a project may be, in bytes, for [HoldsToken] to be asked.
 const SmallLimit = 64 << 10
 
-// HoldsToken reports whether a file of any name holds a token of a known shape, or a private key. An address with a
-// password does not count here: many manuals have one.
+// HoldsToken reports whether a file of any name holds a token of a known shape, or begins a private key, whatever that
+// looks like. An address with a password does not count here: many manuals have one.
 func HoldsToken(content []byte) bool {
 	what := Text(content)
-	return what != "" && what != leak.Address
+	return what != "" && what != leak.Address || bytes.Contains(eightBit(content), []byte(" PRIVATE KEY-----"))
 }
 
 // Text returns what a file of any name holds: "a GitHub token", a private key, or else [leak.Address]; empty: nothing.

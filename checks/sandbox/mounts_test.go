@@ -252,7 +252,7 @@ func TestASecretPathIsMountedByAProfileThatDoesNotCallItSecret(t *testing.T) {
 	for _, host := range []string{"~/.ssh", "~/.ssh/id_ed25519", w.path(".ssh/id_ed25519")} {
 		file := w.profile(t, "mounts: [{host: "+host+", sandbox: ~/keys, mode: ro}]")
 		got := run(t, w.session("cat ~/keys ~/keys/*", "--profile", file))
-		if got.status != 125 || strings.Contains(got.stdout, "key") || !strings.Contains(got.stderr, "`secret: true`") {
+		if got.status != 125 || strings.Contains(got.stdout, "key") || !strings.Contains(got.stderr, "secret: true") {
 			t.Errorf("%s: status %d, %s%s", host, got.status, got.stdout, got.stderr)
 		}
 	}

@@ -284,8 +284,8 @@ func TestNothingSurvivesClaudebox(t *testing.T) {
 // writing is a cache that a writer left which was killed: the next one that writes it takes that away.
 var writing = regexp.MustCompile(`/\.cache/claudebox/[a-z-]+\.\d+$`)
 
-// filesAfterARun is what one whole run leaves, but for kept plans: a run sweeps
-// what killed ones could not.
+// filesAfterARun is what one whole run leaves, but for kept plans and what is known of the home, which a second run
+// adds to: a run sweeps what killed ones could not.
 func (w *world) filesAfterARun(t *testing.T) []string {
 	t.Helper()
 	w.profile(t, "finish", `agent: {command: ["true"]}`)
@@ -294,6 +294,7 @@ func (w *world) filesAfterARun(t *testing.T) []string {
 		t.Fatalf("status %d\n%s", got.status, got.stderr)
 	}
 	return slices.DeleteFunc(w.files(t), func(file string) bool {
-		return filepath.Base(file) == "finish.yaml" || strings.Contains(file, "/plan-cache") || writing.MatchString(file)
+		return filepath.Base(file) == "finish.yaml" || strings.Contains(file, "/plan-cache") ||
+			strings.Contains(file, "/.cache/claudebox/home/") || writing.MatchString(file)
 	})
 }

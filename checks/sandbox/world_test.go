@@ -298,7 +298,11 @@ func (w *world) normal(text string) string {
 	return storePath.ReplaceAllString(text, "STORE")
 }
 
-// typed is what a call shows at a terminal where somebody types.
+// asked matches a question that waits for an answer.
+var asked = regexp.MustCompile(`\[(?:n\]: |y/N\] )$`)
+
+// typed is what a call shows at a terminal where somebody types. A letter is an answer, typed when it was asked for: what
+// is typed before a question is none.
 func typed(t *testing.T, cmd *exec.Cmd, text string) string {
 	t.Helper()
 	terminal, err := pty.Start(cmd)
@@ -308,12 +312,19 @@ func typed(t *testing.T, cmd *exec.Cmd, text string) string {
 	defer terminal.Close()
 	hang := time.AfterFunc(patience, func() { cmd.Process.Kill() })
 	defer hang.Stop()
+	var shown []byte
+	for part := make([]byte, 4<<10); len(text) == len("y\n") && !asked.Match(shown); {
+		n, err := terminal.Read(part)
+		if shown = append(shown, part[:n]...); err != nil {
+			break
+		}
+	}
 	if _, err := terminal.WriteString(text); err != nil {
 		t.Fatal(err)
 	}
-	shown, _ := io.ReadAll(terminal) // EIO when the last one has closed it
-	_ = cmd.Wait()                   // its status is asked for by who wants it
-	return string(shown)
+	rest, _ := io.ReadAll(terminal) // EIO when the last one has closed it
+	_ = cmd.Wait()                  // its status is asked for by who wants it
+	return string(append(shown, rest...))
 }
 
 // atTerminal is what a call shows at a terminal where somebody types; it must

@@ -20,11 +20,7 @@ type line struct {
 // Programs returns the programs that are run, each once. None of a line that no shell reads.
 func Programs(command string) []string {
 	l := line{source: command}
-	file, err := syntax.NewParser().Parse(strings.NewReader(command), "")
-	if err != nil {
-		return nil
-	}
-	syntax.Walk(file, func(n syntax.Node) bool {
+	l.walk(func(n syntax.Node) bool {
 		switch n := n.(type) {
 		case *syntax.CallExpr:
 			l.call(l.texts(n.Args))
@@ -46,11 +42,7 @@ func Programs(command string) []string {
 // arguments, values, and what is read from. What is written to is made.
 func Words(command string) (words []string) {
 	l := line{source: command}
-	file, err := syntax.NewParser().Parse(strings.NewReader(command), "")
-	if err != nil {
-		return nil
-	}
-	syntax.Walk(file, func(n syntax.Node) bool {
+	l.walk(func(n syntax.Node) bool {
 		switch n := n.(type) {
 		case *syntax.Redirect:
 			if n.Op == syntax.RdrIn {
@@ -63,6 +55,13 @@ func Words(command string) (words []string) {
 		return true
 	})
 	return words
+}
+
+// walk visits all that a shell would read in the line: nothing of one that no shell reads.
+func (l *line) walk(visit func(syntax.Node) bool) {
+	if file, err := syntax.NewParser().Parse(strings.NewReader(l.source), ""); err == nil {
+		syntax.Walk(file, visit)
+	}
 }
 
 func (l *line) texts(list []*syntax.Word) (words []string) {

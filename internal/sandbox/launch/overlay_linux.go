@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -120,6 +121,10 @@ func mountsBelow(all []mountinfo.Mount, folder string) (list []string) {
 // closes them, see [letgo.Close]. A kernel that keeps an index of overlays refuses the next one over the same layer as
 // long as the last one is there: on that the sandbox's end waits.
 func (r Runner) holdOverlays(bwrap int) (held []*os.File) {
+	isOverlay := func(m Mount) bool { return m.Upper != "" || m.Layer != "" }
+	if !slices.ContainsFunc(r.Mounts, isOverlay) {
+		return nil
+	}
 	if index, err := os.ReadFile("/sys/module/overlay/parameters/index"); err != nil || string(index) != "N\n" {
 		return nil
 	}
@@ -130,7 +135,7 @@ func (r Runner) holdOverlays(bwrap int) (held []*os.File) {
 	defer unix.Close(root)
 	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_BENEATH}
 	for _, m := range r.Mounts {
-		if m.Upper == "" && m.Layer == "" {
+		if !isOverlay(m) {
 			continue
 		}
 		if fd, err := unix.Openat2(root, strings.TrimPrefix(m.Destination, "/"), &how); err == nil {

@@ -195,9 +195,7 @@ func (k secretKeeper) Used(u broker.Use) {
 
 // Report counts a refusal, and tells it.
 func (k secretKeeper) Report(r broker.Refusal) {
-	if k.events.Shown != nil {
-		r.Host = k.events.Shown.Replace(r.Host)
-	}
+	r.Host = k.events.InWords(r.Host)
 	k.Refusals.Report(r)
 	k.events.Add(live.Event{Kind: live.Stopped, What: cmp.Or(r.Secret, "a request"), Why: r.Host + ": " + r.Why})
 }

@@ -107,9 +107,8 @@ func LookAgain(found homelink.Found, p project.Project, mounts []launch.Mount) e
 		return diag.Wrap("protect "+diag.Name(name), launch.Again(errors.New(what)), "start again")
 	}
 	for _, dir := range given(p.Path, mounts) {
-		into := func(at string) bool { return pathname.Below(at, dir) }
 		for _, link := range links {
-			if into(link.Leads) || pathname.Below(dir, link.Leads) || slices.ContainsFunc(link.Way, into) {
+			if link.Enters(dir) || pathname.Below(dir, link.Leads) {
 				return again(link.Path, "it leads to "+link.Leads+" since the last start")
 			}
 		}
@@ -196,9 +195,7 @@ func (l Later) Lines(folders []guarded.Folder) (lines []string) {
 	}
 	for _, link := range <-l.found {
 		for _, folder := range folders {
-			leads := pathname.Below(link.Leads, folder.Path) ||
-				slices.ContainsFunc(link.Way, func(hop string) bool { return pathname.Below(hop, folder.Path) })
-			if leads && len(lines) < alarm.Most {
+			if link.Enters(folder.Path) && len(lines) < alarm.Most {
 				const text = "%s leads to %s, which was not known when this session began, and the agent could " +
 					"write there: look at that before you use it"
 				lines = append(lines, fmt.Sprintf(text, diag.Visible(link.Path), diag.Visible(link.Leads)))

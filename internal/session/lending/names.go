@@ -13,8 +13,8 @@ import (
 	"claudebox/internal/workspace/homelink"
 )
 
-// largeSecrets are places of secrets that are not looked into for other names of what lies there: their files are many,
-// or change all the time.
+// largeSecrets are places of secrets whose files are not compared with lent ones: there are many, or they change all
+// the time.
 var largeSecrets = []string{"~/.claude", "~/.claudebox", "~/.var/app", "~/snap"}
 
 // mostNames is how many files of one place of secrets are looked at.

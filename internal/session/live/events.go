@@ -93,14 +93,20 @@ type flow struct {
 // tally is how often something happened, and how often it was told to have.
 type tally struct{ times, told int }
 
+// InWords returns a text in the user's own words, see [Events.Shown].
+func (l *Events) InWords(text string) string {
+	if l == nil || l.Shown == nil {
+		return text
+	}
+	return l.Shown.Replace(text)
+}
+
 // Add notes an event that has happened e.Count times by now; 0: once more.
 func (l *Events) Add(e Event) {
 	if l == nil {
 		return
 	}
-	if l.Shown != nil {
-		e.What, e.Why = l.Shown.Replace(e.What), l.Shown.Replace(e.Why)
-	}
+	e.What, e.Why = l.InWords(e.What), l.InWords(e.Why)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	of := l.kinds[e.Kind]

@@ -181,15 +181,12 @@ const someNames, fewNames = 12, 4
 // alike puts changes of which nothing but the place differs into one line, where that is shorter by some lines.
 func alike(list []Change) (shorter []Change) {
 	places := map[Change][]string{}
+	kind := func(c Change) Change { c.Path = ""; return c }
 	for _, c := range list {
-		kind := c
-		kind.Path = ""
-		places[kind] = append(places[kind], c.Path)
+		places[kind(c)] = append(places[kind(c)], c.Path)
 	}
 	for _, c := range list {
-		kind := c
-		kind.Path = ""
-		switch same := places[kind]; {
+		switch same := places[kind(c)]; {
 		case len(same) <= someNames:
 			shorter = append(shorter, c)
 		case c.Path == same[0]:

@@ -257,19 +257,16 @@ const again = time.Second
 const askAfter = 100 * time.Millisecond
 
 // ask returns the names that git has in commits of the user's.
-func (g *Guard) ask() (users map[string]bool) {
-	if g.Ask != nil {
-		users = g.Ask()
+func (g *Guard) ask() map[string]bool {
+	if g.Ask == nil {
+		return nil
 	}
-	if users == nil {
-		users = map[string]bool{}
-	}
-	return users
+	return g.Ask()
 }
 
 // follow holds back the names that are no repositories, when it knows which of them are git's.
 func (g *Guard) follow() {
-	var users map[string]bool
+	users := sync.OnceValue(g.ask)
 	for soon := time.After(askAfter); ; soon = nil {
 		select {
 		case <-g.done:
@@ -277,9 +274,7 @@ func (g *Guard) follow() {
 		case <-g.wake:
 		case <-soon:
 		}
-		if users == nil {
-			users = g.ask()
-		}
+		known := users()
 		for {
 			g.mu.Lock()
 			list := g.early
@@ -295,7 +290,7 @@ func (g *Guard) follow() {
 				case <-time.After(time.Until(e.at.Add(patience))):
 				}
 				g.mu.Lock()
-				if dir, name := path.Dir(e.rel), path.Base(e.rel); !users[e.rel] && !g.inCheckout(dir) {
+				if dir, name := path.Dir(e.rel), path.Base(e.rel); !known[e.rel] && !g.inCheckout(dir) {
 					g.hold(dir, name)
 				}
 				g.mu.Unlock()

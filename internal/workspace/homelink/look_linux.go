@@ -35,6 +35,12 @@ type Link struct {
 	There Inode    // of what it leads to; zero: nothing is there
 }
 
+// Enters reports whether a path lies, or one of the links on its way does, at or below a folder.
+func (l Link) Enters(dir string) bool {
+	into := func(at string) bool { return pathname.Below(at, dir) }
+	return into(l.Leads) || slices.ContainsFunc(l.Way, into)
+}
+
 // Inode is the identity of a file.
 type Inode struct{ Dev, Ino uint64 }
 
@@ -114,19 +120,17 @@ func Look(q Question) Found {
 	f := Found{question: q}
 	known := q.Cache != "" && cachefile.Decode(cachefile.Read(q.links()), &f.kept) && f.kept.Build == q.Build &&
 		f.kept.Question == q.text()
+	mounts, _ := mountinfo.Read()
 	if q.Whole || !known {
-		all := look(q, further)
+		all := look(q, further, mounts)
 		f.look = func() whole { return all }
 		f.known, f.Named = all.links, all.named
 	} else {
-		f.look = sync.OnceValue(func() whole { return look(q, 0) })
+		f.look = sync.OnceValue(func() whole { return look(q, 0, mounts) })
 		go f.look()
 		f.known, f.Named = renewed(f.kept.Links), stillNamed(f.kept.Named)
 	}
-	f.Links = f.known
-	if mounts, err := mountinfo.Read(); err == nil {
-		f.Links = slices.Concat(f.known, q.bound(mounts))
-	}
+	f.Links = slices.Concat(f.known, q.bound(mounts))
 	return f
 }
 
@@ -192,7 +196,8 @@ func (f Found) write(all whole) {
 
 // Again looks once more, and deeper, keeps what it finds, and returns the links that were not known before.
 func (f Found) Again() []Link {
-	before, now := f.look(), look(f.question, further)
+	mounts, _ := mountinfo.Read()
+	before, now := f.look(), look(f.question, further, mounts)
 	f.known = slices.Concat(f.known, made(before.links, f.known))
 	f.write(now)
 	return made(now.links, f.known)
@@ -224,7 +229,7 @@ type walk struct {
 
 // look looks at all places of the home, so many levels further than they say, and the folders of PATH. Of folders that
 // have not changed since the last such look it only asks where their links lead now.
-func look(q Question, more int) whole {
+func look(q Question, more int, mounts []mountinfo.Mount) whole {
 	var before keptFolders
 	if !cachefile.Decode(cachefile.Read(q.folders(more)), &before) || before.Build != q.Build {
 		before.Folders = nil
@@ -237,7 +242,6 @@ func look(q Question, more int) whole {
 	for _, f := range before.Folders {
 		w.kept[f.Path] = f
 	}
-	mounts, _ := mountinfo.Read()
 	for _, m := range mounts {
 		w.skipped[m.Point] = m.IsFar() || m.IsKernels()
 	}

@@ -2,6 +2,7 @@ package project
 
 import (
 	"fmt"
+	"iter"
 	"path"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/pathname"
 	"claudebox/internal/workspace/homelink"
+	"claudebox/internal/workspace/survey"
 )
 
 // learnHome notes what the links of the user's home, and their PATH, lead to in the project: the host's tools obey it
@@ -86,16 +88,8 @@ func (v *view) holdLink(link homelink.Link) (string, error) {
 
 // holdNames does the same for files of the home that have another name here (hard links).
 func (v *view) holdNames() (held []string) {
-	if len(v.HomeFiles) == 0 {
-		return nil
-	}
-	var st unix.Stat_t
-	if unix.Fstat(v.tree.FD(), &st) != nil {
-		return nil
-	}
-	for _, f := range everyFile(v.tree.Folder) {
-		name, is := v.HomeFiles[homelink.Inode{Dev: st.Dev, Ino: f.Stamp.Ino}]
-		if is && f.Kind == beneath.Regular && !slices.Contains(strings.Split(path.Dir(f.Rel), "/"), ".git") {
+	for f, name := range named(v.tree.Folder, v.HomeFiles) {
+		if f.Kind == beneath.Regular && !slices.Contains(strings.Split(path.Dir(f.Rel), "/"), ".git") {
 			v.named[f.Rel] |= configured
 			held = append(held, fmt.Sprintf("%s (%s, a hard link)", f.Rel, name))
 		}
@@ -106,18 +100,28 @@ func (v *view) holdNames() (held []string) {
 // NamesOne returns which of some files of the home has another name in the project; empty: none.
 func (p Project) NamesOne(files map[homelink.Inode]string) string {
 	tree, err := beneath.Open(p.Path)
-	if err != nil || len(files) == 0 {
+	if err != nil {
 		return ""
 	}
 	defer tree.Close()
-	var st unix.Stat_t
-	if unix.Fstat(tree.FD(), &st) != nil {
-		return ""
-	}
-	for _, f := range everyFile(tree) {
-		if name := files[homelink.Inode{Dev: st.Dev, Ino: f.Stamp.Ino}]; name != "" {
-			return name
-		}
+	for _, name := range named(tree, files) {
+		return name
 	}
 	return ""
+}
+
+// named are the files below a folder that some files of the home are, with the names of these.
+func named(tree *beneath.Folder, files map[homelink.Inode]string) iter.Seq2[survey.File, string] {
+	return func(yield func(survey.File, string) bool) {
+		var st unix.Stat_t
+		if len(files) == 0 || unix.Fstat(tree.FD(), &st) != nil {
+			return
+		}
+		for _, f := range everyFile(tree) {
+			name := files[homelink.Inode{Dev: st.Dev, Ino: f.Stamp.Ino}]
+			if name != "" && !yield(f, name) {
+				return
+			}
+		}
+	}
 }

@@ -133,7 +133,7 @@ func (c *tty) passed(text string) bool {
 func (c *tty) text() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return string(c.output)
+	return strings.ReplaceAll(string(c.output), finished, "")
 }
 
 func (c *tty) press(t *testing.T, keys string) {
@@ -160,7 +160,10 @@ func (c *tty) modes(t *testing.T) unix.Termios {
 	return *modes
 }
 
-// end waits for the program and gives its exit status as a shell has it.
+// finished comes after all that the program has printed.
+const finished = "\x00the program has ended\x00"
+
+// end waits for the program and for all that it has printed, and gives its exit status as a shell has it.
 func (c *tty) end(t *testing.T) int {
 	t.Helper()
 	kill := time.AfterFunc(patience, func() { c.cmd.Process.Kill() })
@@ -168,6 +171,9 @@ func (c *tty) end(t *testing.T) int {
 	var exit *exec.ExitError
 	if err := c.cmd.Wait(); err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)
+	}
+	if _, err := io.WriteString(c.slave, finished); err == nil { // else the window is closed
+		c.await(t, finished)
 	}
 	return trial.Status(c.cmd.ProcessState)
 }

@@ -121,19 +121,29 @@ func (h *Held) entry() string { return h.Repo.Outer + "/worktrees/claudebox-" + 
 // which nothing is there.
 func (h *Held) Take() error {
 	h.release()
-	err := os.MkdirAll(h.entry(), 0o755)
-	for name, text := range map[string]string{
-		"commondir": "../..", "gitdir": h.Place().Checkout() + "/.git", "HEAD": "ref: refs/heads/" + h.Name,
-		"locked": "a session of claudebox works on it; after a crash, `claudebox branch list` frees it",
-	} {
-		if err == nil {
-			err = os.WriteFile(h.entry()+"/"+name, []byte(text+"\n"), 0o644)
-		}
+	err := h.makeEntry()
+	for again := 0; (errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrExist)) && again < 20; again++ {
+		err = h.makeEntry()
 	}
 	if err != nil {
 		return diag.Wrap("keep branch "+h.Name+" for the session", err, "make "+h.Repo.Outer+" writable for you")
 	}
 	return nil
+}
+
+// makeEntry fails with [fs.ErrNotExist] or [fs.ErrExist] where another session, or the user's git, removes the folder of
+// all worktrees meanwhile: both do when it is empty. The lock is first, so that the user's git removes no entry that is half made.
+func (h *Held) makeEntry() error {
+	err := os.MkdirAll(h.entry(), 0o755)
+	for _, file := range [][2]string{
+		{"locked", "a session of claudebox works on it; after a crash, `claudebox branch list` frees it"},
+		{"commondir", "../.."}, {"gitdir", h.Place().Checkout() + "/.git"}, {"HEAD", "ref: refs/heads/" + h.Name},
+	} {
+		if err == nil {
+			err = os.WriteFile(h.entry()+"/"+file[0], []byte(file[1]+"\n"), 0o644)
+		}
+	}
+	return err
 }
 
 // release undoes [Held.Take], also that of a session that was killed.

@@ -137,7 +137,9 @@ func (h *Held) makeEntry() error {
 	err := os.MkdirAll(h.entry(), 0o755)
 	for _, file := range [][2]string{
 		{"locked", "a session of claudebox works on it; after a crash, `claudebox branch list` frees it"},
-		{"commondir", "../.."}, {"gitdir", h.Place().Checkout() + "/.git"}, {"HEAD", "ref: refs/heads/" + h.Name},
+		{"commondir", "../.."},
+		{"gitdir", h.Place().Checkout() + "/.git"},
+		{"HEAD", "ref: refs/heads/" + h.Name},
 	} {
 		if err == nil {
 			err = os.WriteFile(h.entry()+"/"+file[0], []byte(file[1]+"\n"), 0o644)

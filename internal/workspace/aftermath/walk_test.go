@@ -204,6 +204,8 @@ func (w *walker) runs(folders []string, patience time.Duration) (dir, how, said 
 		"HOME=" + w.home, "PATH=" + os.Getenv("PATH"), "GIT_CONFIG_NOSYSTEM=1", "GIT_EDITOR=true", "GIT_CEILING_DIRECTORIES=" + w.home,
 		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@x", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@x",
 	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) } // git as well as the shell
 	cmd.WaitDelay = time.Second
 	out, _ := cmd.CombinedOutput()
 	for line := range strings.Lines(string(out)) {

@@ -131,8 +131,9 @@ func (h *Held) Take() error {
 	return nil
 }
 
-// makeEntry fails with [fs.ErrNotExist] or [fs.ErrExist] where another session, or the user's git, removes the folder of
-// all worktrees meanwhile: both do when it is empty. The lock is first, so that the user's git removes no entry that is half made.
+// makeEntry fails with [fs.ErrNotExist] or [fs.ErrExist] where another session, or the user's git, removes the folder
+// of all worktrees meanwhile: both do when it is empty. The lock is first, so that the user's git removes no entry that
+// is half made.
 func (h *Held) makeEntry() error {
 	err := os.MkdirAll(h.entry(), 0o755)
 	for _, file := range [][2]string{

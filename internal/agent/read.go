@@ -95,7 +95,7 @@ func (f *finder) own(name string, folder func(name string) string) {
 		where, what = cmp.Or(folder(name), name), "the agent's program"
 	}
 	f.mount(Mount{Source: where, Destination: where})
-	f.note(what + " " + path.Base(name) + " is the host's")
+	f.note(what + " " + path.Base(name) + " is of this machine, not of the Nix store")
 }
 
 // shells are interpreters that every sandbox has of its own; the host's are

@@ -172,11 +172,22 @@ func (v *place) files() {
 	}
 	for _, dir := range whole {
 		if !v.mentions(dir + "/.git") {
-			v.tell(dir, New, fmt.Sprintf("a checkout that was made inside; files in it that your tools would run: %d",
-				counts[dir]))
+			v.tell(dir, New, "a checkout that was made inside"+runsIn(counts[dir]))
 		}
 	}
 	v.settings(settings, New, "")
+}
+
+// runsIn says of a new checkout how many files in it tools of the user's would run.
+func runsIn(count int) string {
+	switch count {
+	case 0:
+		return ""
+	case 1:
+		return "; your tools would run 1 file in it"
+	default:
+		return fmt.Sprintf("; your tools would run %d files in it", count)
+	}
 }
 
 // isSetting reports whether a file lies at the root, is called like one that some tool obeys, and is not told of

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"claudebox/internal/sandbox/launch"
@@ -53,9 +54,9 @@ func toAgent(start, _ time.Time, said string) (time.Duration, error) {
 	return time.Unix(0, then).Sub(start), err
 }
 
-// asSaid is what the command itself measured, in seconds.
+// asSaid is what the command itself measured, in seconds: its last line, below the remarks of a launch.
 func asSaid(_, _ time.Time, said string) (time.Duration, error) {
-	return time.ParseDuration(said + "s")
+	return time.ParseDuration(said[strings.LastIndexByte(said, '\n')+1:] + "s")
 }
 
 // takeTurns runs the ways in turn and gives the median of each.

@@ -23,7 +23,7 @@ func Missing(tier string, env host.Environment, etc host.Etc, ownBundle string, 
 			why + "; start what writes it (`sudo systemctl start systemd-resolved`), or name a nameserver in it")
 	}
 	file := env.Value(host.MoreVariable, "")
-	if file != "" && (etc.Authorities == nil || !broker) {
+	if file != "" && (etc.Authorities == nil || !broker) && beneath.Real(file) != etc.Certificates {
 		made.Warn(host.MoreVariable + " (" + file + ") does not count inside: SSL_CERT_FILE, set outside to a bundle " +
 			"with these certificates too, does")
 	}

@@ -37,3 +37,15 @@ func TestWhatIsMissingOfTheNetworkIsSaid(t *testing.T) {
 		})
 	}
 }
+
+// Many machines have the same bundle in all of these variables.
+func TestMoreCertificatesThatAreInsideAlreadyAreNoRemark(t *testing.T) {
+	certificates := filepath.Join(t.TempDir(), "bundle")
+	for file, want := range map[string]int{certificates: 0, certificates + "-of-a-firm": 1} {
+		etc := host.Etc{Certificates: certificates, Resolv: []byte("nameserver 10.0.0.1\n")}
+		made := Missing("full", host.Environment{host.MoreVariable + "=" + file}, etc, "/nix/store/own", false)
+		if got := len(made.Warnings); got != want {
+			t.Errorf("%s: %q", file, made.Warnings)
+		}
+	}
+}

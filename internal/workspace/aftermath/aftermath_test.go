@@ -847,7 +847,7 @@ func TestACheckoutMadeInsideIsOneLine(t *testing.T) {
 	w.sh("git init -q; touch Makefile package.json flake.nix; git add .; git commit -qm x")
 	r := w.session("git worktree add -q .claude/worktrees/x")
 	wantLines(t, r, "new .claude/worktrees/x")
-	if !strings.Contains(r.Changes[0].Means, "would run: 3") {
+	if !strings.Contains(r.Changes[0].Means, "would run 3 files") {
 		t.Errorf("%q", r.Changes[0].Means)
 	}
 }

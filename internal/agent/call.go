@@ -4,9 +4,10 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
+
+	"claudebox/internal/diag/pattern"
 )
 
 // Called reads a command line as editors, and Claude Code itself, hand it to a process wrapper: the path of the agent's
@@ -16,7 +17,7 @@ import (
 func Called(words []string) (program string, used int) {
 	runtimes := []string{"node", "bun"}
 	switch {
-	case len(words) > 1 && claudesFile.MatchString(words[1]) && isFile(words[1], 0) &&
+	case len(words) > 1 && claudesFile.Matches(words[1]) && isFile(words[1], 0) &&
 		(slices.Contains(runtimes, path.Base(words[0])) || isFile(words[0], 0o111)):
 		return words[1], 2
 	case len(words) > 0 && isFile(words[0], 0o111) && (isDeep(words[0]) || packages[ownName(words[0])] != ""):
@@ -36,7 +37,7 @@ func isFile(word string, bits os.FileMode) bool {
 }
 
 // claudesFile are files of Claude Code's that do not bear its name: those of its own installer, and of npm.
-var claudesFile = regexp.MustCompile(`/(claude/versions/[^/]+|claude-code/cli\.js)$`)
+const claudesFile pattern.Expr = `/(claude/versions/[^/]+|claude-code/cli\.js)$`
 
 // ownName is a program's name, without what nixpkgs' wrappers and npm put around it.
 func ownName(program string) string {
@@ -51,6 +52,6 @@ func ownName(program string) string {
 func Is(program, name string) bool {
 	real, _ := filepath.EvalSymlinks(program) // empty, where that fails
 	return slices.ContainsFunc([]string{program, real}, func(at string) bool {
-		return ownName(at) == name || name == "claude" && claudesFile.MatchString(at)
+		return ownName(at) == name || name == "claude" && claudesFile.Matches(at)
 	})
 }

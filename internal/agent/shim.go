@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
+	"claudebox/internal/diag/pattern"
 	"claudebox/internal/linux/pathname"
 )
 
@@ -19,15 +19,15 @@ type started struct {
 }
 
 // Statements of a shell script that start nothing, and say nothing of what is started.
-var (
-	comment   = regexp.MustCompile(`^(#.*)?$`)
-	statement = regexp.MustCompile(`^(set [-+].*|if .*|then|else|elif .*|fi|case .*|esac|.*;;|[*|\w]+\)|` +
-		`(unset|shopt|umask) .*|exit( \$\?| \d+)?|.*\bcygpath\b.*)$`)
-	assignment = regexp.MustCompile(`^(export )?([A-Za-z_][A-Za-z0-9_]*)=(.*)$`)
+const (
+	comment   pattern.Expr = `^(#.*)?$`
+	statement pattern.Expr = `^(set [-+].*|if .*|then|else|elif .*|fi|case .*|esac|.*;;|[*|\w]+\)|` +
+		`(unset|shopt|umask) .*|exit( \$\?| \d+)?|.*\bcygpath\b.*)$`
+	assignment pattern.Expr = `^(export )?([A-Za-z_][A-Za-z0-9_]*)=(.*)$`
 )
 
 // ownFolder are the ways in which a script names the folder that it lies in.
-var ownFolder = regexp.MustCompile(`\$\((cd .*)?.*(dirname|readlink|realpath)[^;]*\$\{?(0|BASH_SOURCE)`)
+const ownFolder pattern.Expr = `\$\((cd .*)?.*(dirname|readlink|realpath)[^;]*\$\{?(0|BASH_SOURCE)`
 
 // startedBy reads a shell script that does nothing but start another program: the shims of npm, pnpm and yarn, that of
 // Claude Code's local installation, and people's wrappers that set variables and words. asked is the path by which the
@@ -37,10 +37,10 @@ func startedBy(asked, name, text, home string) (found started, ok bool) {
 	seen := false
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
-		set := assignment.FindStringSubmatch(line)
+		set := assignment.Compiled().FindStringSubmatch(line)
 		switch {
-		case comment.MatchString(line) || statement.MatchString(line):
-		case set != nil && ownFolder.MatchString(set[3]):
+		case comment.Matches(line) || statement.Matches(line):
+		case set != nil && ownFolder.Matches(set[3]):
 			known[set[2]] = path.Dir(asked)
 			if strings.Contains(set[3], "readlink") || strings.Contains(set[3], "realpath") {
 				known[set[2]] = path.Dir(name)
@@ -90,7 +90,7 @@ func execOf(line string, known map[string]string) (one started, ok bool) {
 }
 
 // variable is a variable in a word of the shell.
-var variable = regexp.MustCompile(`\$(\w+|\{\w+\})`)
+const variable pattern.Expr = `\$(\w+|\{\w+\})`
 
 // expand is a word without quotes, with known variables and a leading "~/" in their place; literal is false if the
 // shell would make something else of it.
@@ -108,7 +108,7 @@ func expand(word string, known map[string]string) (text string, literal bool) {
 		word = known["HOME"] + "/" + rest
 	}
 	word = strings.NewReplacer("${0%/*}", path.Dir(known["0"]), `$(dirname "$0")`, path.Dir(known["0"])).Replace(word)
-	text = variable.ReplaceAllStringFunc(word, func(v string) string {
+	text = variable.Compiled().ReplaceAllStringFunc(word, func(v string) string {
 		value, is := known[strings.Trim(v, "${}")]
 		literal = literal && is
 		return value
@@ -132,18 +132,18 @@ func (f *finder) isShim(asked, real string) error {
 
 // inPlace finds what a shell script starts in its own place, by a name that is looked for on PATH, and inCall what a
 // script in another language starts so.
-var (
-	inPlace = regexp.MustCompile(`(?m)(?:^|[;&|{]|\bthen|\belse)[ \t]*exec[ \t]+` +
-		`"?([A-Za-z0-9][\w.+-]*)"?(?:[ \t]|$)`)
-	inCall = regexp.MustCompile(`(?:exec\w*|spawn\w*|system|Popen|run|(?:check_)?(?:call|output)|which)[ \t]*[(\[ ]*` +
-		`["']([A-Za-z0-9][\w.+-]*)["']`)
+const (
+	inPlace pattern.Expr = `(?m)(?:^|[;&|{]|\bthen|\belse)[ \t]*exec[ \t]+` +
+		`"?([A-Za-z0-9][\w.+-]*)"?(?:[ \t]|$)`
+	inCall pattern.Expr = `(?:exec\w*|spawn\w*|system|Popen|run|(?:check_)?(?:call|output)|which)[ \t]*[(\[ ]*` +
+		`["']([A-Za-z0-9][\w.+-]*)["']`
 )
 
 // starts is an error that says which program of the host a script names that will not be inside; nil: none. It is for
 // scripts that [startedBy] does not understand. calls finds what the script starts by a name.
-func (f *finder) starts(name, text string, calls *regexp.Regexp) error {
+func (f *finder) starts(name, text string, calls pattern.Expr) error {
 	missing := ""
-	for _, found := range calls.FindAllStringSubmatch(text, -1) {
+	for _, found := range calls.Compiled().FindAllStringSubmatch(text, -1) {
 		if _, is := f.search(f.Inside, found[1]); is || slices.Contains(shells, found[1]) {
 			missing = ""
 			break

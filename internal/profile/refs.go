@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"claudebox/internal/diag/pattern"
 	"claudebox/internal/network/hostpattern"
 	"claudebox/internal/network/policy"
 	"claudebox/internal/network/upstream"
@@ -65,9 +66,9 @@ const (
 func checkPackage(text string) *shape.Fault {
 	attr, outputs, asked := strings.Cut(text, "^")
 	switch {
-	case !shape.Matches("^"+attrPattern+"$", attr):
+	case !pattern.Expr("^" + attrPattern + "$").Matches(attr):
 		return notPackage(text)
-	case asked && !shape.Matches("^"+outputsPattern+"$", outputs):
+	case asked && !pattern.Expr("^"+outputsPattern+"$").Matches(outputs):
 		return fault("", "%s: %s is not the name of an output", shape.Quote(text), shape.Quote(outputs))
 	}
 	return nil
@@ -105,7 +106,7 @@ func checkNixpkgs(text string) *shape.Fault {
 		return nil
 	case strings.HasPrefix(store, "/"):
 		return fault("copy it to the store first: nix store add-path", "%s is not in the store", shape.Quote(text))
-	case !shape.Matches(`^[a-z][a-z0-9+]*:`, text):
+	case !pattern.Expr(`^[a-z][a-z0-9+]*:`).Matches(text):
 		return fault("write pinned, or a reference with a revision", "%s is not a flake reference", shape.Quote(text))
 	case isLocked(text):
 		return nil
@@ -135,7 +136,7 @@ func isLocked(text string) bool {
 }
 
 // isRevision reports whether text is a full SHA-1 commit hash.
-func isRevision(text string) bool { return shape.Matches(`^[0-9a-f]{40}$`, text) }
+func isRevision(text string) bool { return pattern.Expr(`^[0-9a-f]{40}$`).Matches(text) }
 
 // presets returns the names that stand for a list of hosts in tier allow.
 func presets() []string {
@@ -256,7 +257,7 @@ func notHost(text string) *shape.Fault {
 
 // isLabel reports whether a text is a label of a host name by RFC 1123, section 2.1.
 func isLabel(label string) bool {
-	return shape.Matches(`^[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?$`, label)
+	return pattern.Expr(`^[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?$`).Matches(label)
 }
 
 // maxPort is the largest TCP port.

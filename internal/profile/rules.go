@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode"
 
+	"claudebox/internal/diag/pattern"
 	"claudebox/internal/profile/shape"
 )
 
@@ -140,11 +141,11 @@ func checkEnvName(text string) *shape.Fault {
 	switch {
 	case isToken(text):
 		return fault("put it into a variable, and name that", "a token stands where the name of a variable is expected")
-	case assigned && shape.Matches(envPattern, name):
+	case assigned && pattern.Expr(envPattern).Matches(name):
 		return fault("name the variable only; constants go under env", "%s=… has a value (%d bytes)", name, len(value))
 	case strings.HasPrefix(text, "$"):
 		return fault("write it without the $", "%s is not the name of a variable", shape.Quote(text))
-	case !shape.Matches(envPattern, text):
+	case !pattern.Expr(envPattern).Matches(text):
 		return fault("",
 			"%s is not the name of a variable; expected letters, digits and underscores", shape.Quote(text))
 	}
@@ -286,4 +287,4 @@ const tokenPattern = `^(gh[pousr]_|github_pat_|glpat-|npm_|pypi-|hf_|sk[_-]|xox|
 
 // isToken reports whether a text, where the name of a variable is expected, is
 // probably an access token. It must then appear in no message and no plan.
-func isToken(text string) bool { return shape.Matches(tokenPattern, text) }
+func isToken(text string) bool { return pattern.Expr(tokenPattern).Matches(text) }

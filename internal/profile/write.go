@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/diag/pattern"
 	"claudebox/internal/profile/shape"
 )
 
@@ -27,7 +28,7 @@ func Starter(name string) ([]byte, error) {
 // something other than a string, such as 2024 or true.
 func quoted(name string) string {
 	words := []string{"true", "false", "null"} // of YAML's, also as True and TRUE
-	if shape.Matches("^[A-Za-z]", name) && !slices.Contains(words, strings.ToLower(name)) {
+	if pattern.Expr("^[A-Za-z]").Matches(name) && !slices.Contains(words, strings.ToLower(name)) {
 		return name
 	}
 	return `"` + name + `"`

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +12,7 @@ import (
 
 	"claudebox/internal/agent/agenthome"
 	"claudebox/internal/diag"
+	"claudebox/internal/diag/pattern"
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/smallfile"
 )
@@ -156,7 +156,7 @@ func giveHistory(req Request, name string, dir *beneath.Folder) error {
 
 // conversationFile matches the name of a conversation's file (Claude Code 2.1.329); its group is the conversation's
 // id.
-const conversationFile = `^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.jsonl$`
+const conversationFile pattern.Expr = `^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.jsonl$`
 
 // mostConversations bounds how many names of a folder are looked at.
 const mostConversations = 10_000
@@ -191,10 +191,9 @@ func LastIn(dir *beneath.Folder, rel string, since time.Time) string {
 	if err != nil {
 		return ""
 	}
-	file := regexp.MustCompile(conversationFile)
 	last, id := since.UnixNano(), ""
 	for _, name := range names {
-		match := file.FindStringSubmatch(name)
+		match := conversationFile.Compiled().FindStringSubmatch(name)
 		if match == nil {
 			continue
 		}

@@ -11,11 +11,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"claudebox/internal/diag/pattern"
 )
 
 // deepest bounds how deep values and keys lie in one another.
@@ -113,13 +114,13 @@ func (p *parser) space(lines bool) {
 	}
 }
 
-var bare = regexp.MustCompile(`^[A-Za-z0-9_-]+`)
+const bare pattern.Expr = `^[A-Za-z0-9_-]+`
 
 // key reads a name, of several words with dots between.
 func (p *parser) key() (name []string) {
 	for len(name) < deepest {
 		p.space(false)
-		word := bare.FindString(p.rest)
+		word := bare.Compiled().FindString(p.rest)
 		if word == "" {
 			p.must(p.rest != "" && strings.Contains(`"'`, p.rest[:1]))
 			word = p.text()
@@ -147,7 +148,7 @@ func (p *parser) pair(table map[string]any, depth int) {
 }
 
 // word matches what is neither a text, nor a list, nor a table.
-var word = regexp.MustCompile(`^[A-Za-z0-9_+.:-]+( \d\d:[0-9:.+Z-]+)?`)
+const word pattern.Expr = `^[A-Za-z0-9_+.:-]+( \d\d:[0-9:.+Z-]+)?`
 
 func (p *parser) value(depth int) any {
 	p.must(p.rest != "" && depth < deepest)
@@ -163,7 +164,7 @@ func (p *parser) value(depth int) any {
 		p.items("}", func() { p.pair(table, depth) })
 		return table
 	}
-	found := word.FindString(p.rest)
+	found := word.Compiled().FindString(p.rest)
 	p.must(found != "")
 	p.rest = p.rest[len(found):]
 	number := strings.TrimPrefix(strings.ReplaceAll(found, "_", ""), "+")
@@ -275,7 +276,7 @@ func format(b *strings.Builder, value any) {
 
 // named is a key, in quotes where it needs them.
 func named(key string) string {
-	if key != "" && bare.FindString(key) == key {
+	if key != "" && bare.Compiled().FindString(key) == key {
 		return key
 	}
 	return quoted(key)

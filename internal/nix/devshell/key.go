@@ -8,10 +8,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
+	"claudebox/internal/diag/pattern"
 	"claudebox/internal/linux/smallfile"
 )
 
@@ -58,7 +58,7 @@ func filesOf(r Request, t target, read []string) []string {
 
 // evaluated is Nix's line of a file that it reads: in the project, in the store's copy of the flake, or in a tree that
 // is named by its address.
-var evaluated = regexp.MustCompile(`^evaluating file '(?:(/nix/store/[^/]+|«[^»]*»)/)?(.*)'`)
+const evaluated pattern.Expr = `^evaluating file '(?:(/nix/store/[^/]+|«[^»]*»)/)?(.*)'`
 
 // reading collects the files of a project that an evaluation reads.
 type reading struct {
@@ -73,7 +73,7 @@ const mostRead = 1000
 
 // take reports whether a line of Nix's is about a file that it reads, and keeps the file if it is the project's.
 func (r *reading) take(line string) bool {
-	found := evaluated.FindStringSubmatch(line)
+	found := evaluated.Compiled().FindStringSubmatch(line)
 	if found == nil {
 		return false
 	}

@@ -1,8 +1,9 @@
 package nixdaemon
 
 import (
-	"regexp"
 	"strings"
+
+	"claudebox/internal/diag/pattern"
 )
 
 // An Event is a report of the daemon while it works: a [Message], a
@@ -128,7 +129,7 @@ func noPosition(d *decoder) {
 
 // escapes matches sequences of ECMA-48: CSI ends at 0x40–0x7e, OSC and its kind at
 // BEL or before the next ESC, and any other after one character.
-var escapes = regexp.MustCompile(`\x1b(?:\[[^@-~]*[@-~]?|[\]PX^_][^\a\x1b]*\a?|(?s:.))?`)
+const escapes pattern.Expr = `\x1b(?:\[[^@-~]*[@-~]?|[\]PX^_][^\a\x1b]*\a?|(?s:.))?`
 
 // Plain returns s without escape sequences and control characters, except newline and tab: the daemon
 // colours its messages, and a build's output may contain anything.
@@ -141,7 +142,7 @@ func Plain(s string) string {
 			return -1
 		}
 		return r
-	}, escapes.ReplaceAllLiteralString(s, ""))
+	}, escapes.Compiled().ReplaceAllLiteralString(s, ""))
 }
 
 func control(r rune) bool { return r < 0x20 && r != '\n' && r != '\t' || r >= 0x7f && r < 0xa0 }

@@ -2,12 +2,11 @@ package shape
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/diag/pattern"
 	"claudebox/internal/diag/spelling"
 )
 
@@ -72,7 +71,7 @@ func (r *Rule) Check(text string) *Fault {
 			return fault
 		}
 	}
-	if Matches(r.Pattern, text) {
+	if pattern.Expr(r.Pattern).Matches(text) {
 		return nil
 	}
 	message := Quote(text) + " is not " + r.Name
@@ -80,20 +79,6 @@ func (r *Rule) Check(text string) *Fault {
 		message += "; expected " + r.Form
 	}
 	return &Fault{Message: message, Remedy: r.Remedy}
-}
-
-// compiled caches the compiled patterns by their text.
-var compiled sync.Map
-
-// Matches reports whether a text matches a regular expression. The expression is
-// compiled at its first use, because most launches read no profile. It panics if
-// the expression is invalid.
-func Matches(pattern, text string) bool {
-	known, found := compiled.Load(pattern)
-	if !found {
-		known, _ = compiled.LoadOrStore(pattern, regexp.MustCompile(pattern))
-	}
-	return known.(*regexp.Regexp).MatchString(text)
 }
 
 // Fault says what is wrong with a text, and what to write instead.

@@ -1,9 +1,9 @@
 package leak
 
 import (
-	"regexp"
 	"strings"
-	"sync"
+
+	"claudebox/internal/diag/pattern"
 )
 
 // leastSetting is how long the value of a setting must be to count as secret, in bytes.
@@ -11,10 +11,8 @@ const leastSetting = 6
 
 // expressions finds what stands in a value for something else: a variable, as shells, editors and agents write it, and
 // a blank to be filled in.
-var expressions = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(^|[\s:/=@,;"'})-])(?:\$\{[^}]*\}|\$[A-Za-z_]\w*|\$\([^)]*\))|\{\{[^}]*\}\}|` +
-		`\{env:[^}]*\}|<[^<>]*>|\*{3,}`)
-})
+const expressions pattern.Expr = `(^|[\s:/=@,;"'})-])(?:\$\{[^}]*\}|\$[A-Za-z_]\w*|\$\([^)]*\))|\{\{[^}]*\}\}|` +
+	`\{env:[^}]*\}|<[^<>]*>|\*{3,}`
 
 // digests are names of what looks random and is no secret.
 var digests = []string{"REF", "SHA", "COMMIT", "REV", "HASH", "DIGEST", "CHECKSUM", "INTEGRITY", "VERSION", "UUID"}
@@ -41,7 +39,7 @@ func Setting(name, value string) string {
 // Literal returns what a value says itself, without what stands for something else, and how a header begins that logs
 // in.
 func Literal(value string) string {
-	return strings.TrimSpace(withoutScheme(expressions().ReplaceAllString(value, "$1")))
+	return strings.TrimSpace(withoutScheme(expressions.Compiled().ReplaceAllString(value, "$1")))
 }
 
 // withoutScheme takes away how a header begins that logs in.
@@ -62,13 +60,13 @@ func isScheme(word string) bool {
 }
 
 // around finds a sign between a name and a value, with the quotes and blanks around it.
-var around = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("[\"'`]?\\s*([=:])\\s*[\"'`]?") })
+const around pattern.Expr = "[\"'`]?\\s*([=:])\\s*[\"'`]?"
 
 // Named returns the name in a text behind which stands what is probably a secret, as in "--token x", "API_KEY=x",
 // "X-Api-Key: x", "?key=x" and "-u me:x"; or "a part of an address", if that looks random. It returns "" if there is
 // none. The words of a command are one text, with blanks between.
 func Named(text string) string {
-	text = around().ReplaceAllString(text, "$1")
+	text = around.Compiled().ReplaceAllString(text, "$1")
 	words := strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \t\r\n\"'`", r) })
 	for i, word := range words {
 		next := strings.Join(words[i+1:min(i+2, len(words))], "")

@@ -7,7 +7,6 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -15,6 +14,7 @@ import (
 	"claudebox/internal/agent/editor"
 	"claudebox/internal/agent/object"
 	"claudebox/internal/diag"
+	"claudebox/internal/diag/pattern"
 	"claudebox/internal/linux/cachefile"
 	"claudebox/internal/linux/smallfile"
 	"claudebox/internal/nix/devshell"
@@ -81,7 +81,7 @@ func Of(r Request, k *planning.Keeper) (made Part, err error) {
 
 // acpWord is a word of a command line by which a program speaks the Agent Client Protocol: its own name, a package's,
 // or a flag.
-var acpWord = regexp.MustCompile(`(^|[-/])acp($|[@/])`)
+const acpWord pattern.Expr = `(^|[-/])acp($|[@/])`
 
 // Protocol is what the agent, or the command in its place, speaks with an editor or another program that started it.
 // Whoever wrote the profile and the command line has chosen that: nothing of the project's decides it.
@@ -101,7 +101,9 @@ func (r Request) Protocol() editor.Protocol {
 	switch {
 	case says("--input-format") && says("--output-format"):
 		return editor.Stream
-	case slices.ContainsFunc(slices.Concat(program, words), acpWord.MatchString):
+	case slices.ContainsFunc(slices.Concat(program, words), func(word string) bool {
+		return strings.Contains(word, "acp") && acpWord.Matches(word) // few launches compile it
+	}):
 		return editor.ACP
 	}
 	return ""

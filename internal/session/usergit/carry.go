@@ -2,12 +2,12 @@ package usergit
 
 import (
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
 	"claudebox/internal/agent/shellline"
 	"claudebox/internal/diag"
+	"claudebox/internal/diag/pattern"
 	"claudebox/internal/workspace/gitconfig"
 )
 
@@ -104,10 +104,10 @@ func guarded(command, name, reason, refuses string) string {
 }
 
 // plain are words that a shell takes as they are.
-var plain = regexp.MustCompile(`^[A-Za-z0-9/._+~-]+$`)
+const plain pattern.Expr = `^[A-Za-z0-9/._+~-]+$`
 
 func isPlain(words []string) bool {
-	return !slices.ContainsFunc(words, func(word string) bool { return !plain.MatchString(word) })
+	return !slices.ContainsFunc(words, func(word string) bool { return !plain.Matches(word) })
 }
 
 // required makes each filter one that git does not go on without. Git before the commit of what a filter could not make

@@ -2,10 +2,10 @@ package git
 
 import (
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
+	"claudebox/internal/diag/pattern"
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/workspace/gitconfig"
 )
@@ -171,14 +171,14 @@ var plain = strings.Fields(`core.repositoryformatversion core.filemode core.bare
 	remote.url remote.fetch remote.tagopt remote.promisor remote.partialclonefilter branch.remote branch.merge`)
 
 // elsewhere matches the addresses of other machines.
-var elsewhere = regexp.MustCompile(`^(?:https|http|ssh|git)://[A-Za-z0-9]`)
+const elsewhere pattern.Expr = `^(?:https|http|ssh|git)://[A-Za-z0-9]`
 
 func (c Comparison) isPlain(s gitconfig.Entry) bool {
 	name, at := s.Top()+"."+s.Name, strings.TrimPrefix(s.Value, "file://")
 	// `git clone .` writes /p/. there; ".." behind a link leads elsewhere than it says.
 	isUp := slices.Contains(strings.Split(at, "/"), "..")
 	isHere := path.IsAbs(at) && !isUp && c.Fetches != nil && c.Fetches(path.Clean(at))
-	return slices.Contains(plain, name) && (name != "remote.url" || isHere || elsewhere.MatchString(s.Value)) &&
+	return slices.Contains(plain, name) && (name != "remote.url" || isHere || elsewhere.Matches(s.Value)) &&
 		(name != "extensions.refstorage" || s.Value == "files" || s.Value == "reftable")
 }
 

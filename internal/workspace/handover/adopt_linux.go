@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"os"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/diag/pattern"
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/pathname"
 )
@@ -20,7 +20,7 @@ import (
 // part for it, as git would make it, and what the agent has there crosses as everywhere.
 
 // partName is a name that git gives to a worktree, or a submodule has.
-var partName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_./+-]*$`)
+const partName pattern.Expr = `^[A-Za-z0-9_][A-Za-z0-9_./+-]*$`
 
 // mostMade is how many are adopted in one session.
 const mostMade = 200
@@ -51,7 +51,7 @@ func (l *live) adopt() (remarks []Remark, err error) {
 	for n := 0; n+1 < len(fields) && n < 2*mostMade; n += 2 {
 		part, where := fields[n], fields[n+1]
 		at := p.Outer + "/" + part
-		if _, known := os.Lstat(at); known == nil || !partName.MatchString(part) || path.Clean(part) != part {
+		if _, known := os.Lstat(at); known == nil || !partName.Matches(part) || path.Clean(part) != part {
 			continue
 		}
 		if !path.IsAbs(where) {

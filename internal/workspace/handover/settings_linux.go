@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/diag/pattern"
 	"claudebox/internal/workspace/gitconfig"
 )
 
@@ -141,7 +141,7 @@ func (l *live) tellOnce(remarks []Remark) error {
 }
 
 // remoteName is a plain name of a remote.
-var remoteName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]*$`)
+const remoteName pattern.Expr = `^[A-Za-z0-9][A-Za-z0-9_.-]*$`
 
 // crossing chooses the settings that the user's configuration gets.
 func crossing(inner, outer map[string][]string) (take map[string]string, remarks []Remark) {
@@ -157,7 +157,7 @@ func crossing(inner, outer map[string][]string) (take map[string]string, remarks
 		if !is || remotes[remote] || len(values) != 1 {
 			continue
 		}
-		if !remoteName.MatchString(remote) || !plainAddress(values[0]) {
+		if !remoteName.Matches(remote) || !plainAddress(values[0]) {
 			remarks = append(remarks, Remark{"remote " + remote, "it was added inside, and its address is none that " +
 				"git fetches from without running a program: it stays inside", false})
 			continue
@@ -187,11 +187,11 @@ func part(name, begin, end string) (string, bool) {
 }
 
 // scpAddress is an address as ssh and scp have it.
-var scpAddress = regexp.MustCompile(`^[A-Za-z0-9_.-]+@[A-Za-z0-9][A-Za-z0-9.-]*:[A-Za-z0-9~/_.][A-Za-z0-9~/_.-]*$`)
+const scpAddress pattern.Expr = `^[A-Za-z0-9_.-]+@[A-Za-z0-9][A-Za-z0-9.-]*:[A-Za-z0-9~/_.][A-Za-z0-9~/_.-]*$`
 
 // plainAddress reports whether git fetches from an address over the network, and runs no program that it names.
 func plainAddress(text string) bool {
-	if scpAddress.MatchString(text) {
+	if scpAddress.Matches(text) {
 		return true
 	}
 	u, err := url.Parse(text)

@@ -21,14 +21,17 @@ type Rule struct {
 	Means   string
 }
 
-// Rules returns the rules for all files of which a change is reported.
-func Rules() (rules []Rule) {
+// Rules are the rules for all files of which a change is reported.
+func Rules(yield func(Rule) bool) {
 	for _, line := range table {
-		for _, pattern := range strings.Fields(line.held + " " + line.told) {
-			rules = append(rules, Rule{pattern, line.means})
+		for _, patterns := range []string{line.held, line.told} {
+			for pattern := range strings.FieldsSeq(patterns) {
+				if !yield(Rule{pattern, line.means}) {
+					return
+				}
+			}
 		}
 	}
-	return rules
 }
 
 // Held returns the files and folders at a project's root that tools of the host execute, or obey, without
@@ -64,7 +67,7 @@ const (
 // rules are the rules of the table: by the last name in their patterns, or, for one with stars, by its stem. So a name
 // is compared with few of them.
 var rules = sync.OnceValues(func() (byName, byStem map[string][]rule) {
-	byName, byStem = map[string][]rule{}, map[string][]rule{}
+	byName, byStem = make(map[string][]rule, 200), map[string][]rule{}
 	add := func(pattern string, about kind, means string) {
 		_, name := split(pattern)
 		r := rule{strings.TrimSuffix(pattern, name), name, about, means}
@@ -74,7 +77,7 @@ var rules = sync.OnceValues(func() (byName, byStem map[string][]rule) {
 			byName[name] = append(byName[name], r)
 		}
 	}
-	for _, r := range Rules() {
+	for r := range Rules {
 		pattern, all := strings.CutSuffix(r.Pattern, "/**")
 		if all {
 			add(pattern, below, r.Means)
@@ -83,11 +86,15 @@ var rules = sync.OnceValues(func() (byName, byStem map[string][]rule) {
 			add(pattern, itself, r.Means)
 		}
 	}
-	for _, r := range slices.Concat(Rules(), Units) {
-		pattern := strings.TrimSuffix(r.Pattern, "/**")
-		for outer, _ := split(pattern); outer != "."; outer, _ = split(outer) {
+	throughLinks := func(r Rule) bool {
+		for outer, _ := split(strings.TrimSuffix(r.Pattern, "/**")); outer != "."; outer, _ = split(outer) {
 			add(outer, asLink, r.Means)
 		}
+		return true
+	}
+	Rules(throughLinks)
+	for _, r := range Units {
+		throughLinks(r)
 	}
 	return byName, byStem
 })

@@ -76,7 +76,7 @@ func TestLinksInThePlaceOfFolders(t *testing.T) {
 }
 
 func TestEveryRuleFindsItsOwn(t *testing.T) {
-	for _, r := range hostrun.Rules() {
+	for r := range hostrun.Rules {
 		name, below := strings.CutSuffix(r.Pattern, "/**")
 		if below {
 			name += "/x"

@@ -6,11 +6,11 @@ import (
 	"maps"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/diag/pattern"
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/pathname"
 	"claudebox/internal/workspace/git"
@@ -59,13 +59,13 @@ func words(command string) (list []word) {
 		if len(text) > 2 && option && text[1] != '-' {
 			list = append(list, word{text[2:], strings.Contains(path.Clean(text[2:]), "/")})
 		}
-		run = option && run && !strings.HasSuffix(text, "c") || interpreter.MatchString(path.Base(text))
+		run = option && run && !strings.HasSuffix(text, "c") || interpreter.Matches(path.Base(text))
 	}
 	return list
 }
 
 // interpreter matches programs that run the file which is their first argument.
-var interpreter = regexp.MustCompile(`^(?:\.|source|(?:ba|da|z|k|a|fi)?sh|python[0-9.]*|perl|ruby|node|php|lua)$`)
+const interpreter pattern.Expr = `^(?:\.|source|(?:ba|da|z|k|a|fi)?sh|python[0-9.]*|perl|ruby|node|php|lua)$`
 
 // UserGit is a file of the user's own git configuration.
 type UserGit struct {

@@ -2,6 +2,7 @@ package profile
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	"claudebox/internal/linux/pathname"
@@ -49,6 +50,25 @@ var SecretPaths = []SecretPath{
 	{"~/.pypirc", "a PyPI token"},
 	{"~/.cargo/credentials*", "a crates.io token"},
 	{"~/.gem/credentials", "a RubyGems token"},
+	{"~/.composer/auth.json", "a Composer token"},
+	{"~/.config/composer/auth.json", "a Composer token"},
+	{"~/.huggingface", "a Hugging Face token"},
+	{"~/.cache/huggingface/token", "a Hugging Face token"},
+	{"~/.config/github-copilot", "a GitHub token"},
+	{"~/.config/stripe", "a Stripe key"},
+	{"~/.config/netlify", "a Netlify token"},
+	{"~/.config/.wrangler", "a Cloudflare login"},
+	{"~/.wrangler", "a Cloudflare login"},
+	{"~/.cloudflared", "Cloudflare credentials"},
+	{"~/.fly", "a Fly.io token"},
+	{"~/.railway", "a Railway token"},
+	{"~/.local/share/com.vercel.cli", "a Vercel token"},
+	{"~/.supabase", "a Supabase token"},
+	{"~/.pulumi", "a Pulumi token"},
+	{"~/.databrickscfg", "Databricks tokens"},
+	{"~/.snowflake", "Snowflake credentials"},
+	{"~/.tsh", "Teleport keys"},
+	{"~/.step", "certificate keys"},
 	{"~/.config/nix/nix.conf", "access tokens of Nix"},
 	{"~/.config/op", "1Password"},
 	{"~/.config/1Password", "1Password"},
@@ -61,6 +81,7 @@ var SecretPaths = []SecretPath{
 	{"~/.codex/auth.json", OfAgent},
 	{"~/.gemini/oauth_creds.json", OfAgent},
 	{"~/.local/share/opencode/auth.json", OfAgent},
+	{"~/.qwen/oauth_creds.json", OfAgent},
 	{"~/.claudebox", "the sandboxes of other projects"},
 	{"~/.mozilla", "browser profiles"},
 	{"~/.config/mozilla", "browser profiles"},
@@ -110,6 +131,60 @@ var SecretPaths = []SecretPath{
 	{"/var/log", "logs of the system"},
 }
 
+// moved are variables by which programs keep elsewhere what lies at and below a place of [SecretPaths]: at the path that
+// the variable has, or below it.
+var moved = []struct{ variable, usual, below string }{
+	{"XDG_CONFIG_HOME", "~/.config", ""},
+	{"XDG_DATA_HOME", "~/.local/share", ""},
+	{"XDG_STATE_HOME", "~/.local/state", ""},
+	{"CODEX_HOME", "~/.codex", ""},
+	{"GEMINI_CLI_HOME", "~/.gemini", ".gemini"},
+	{"GEMINI_CLI_HOME", "~/.gemini", ""},
+	{"OPENCODE_CONFIG_DIR", "~/.local/share/opencode", ""},
+	{"GNUPGHOME", "~/.gnupg", ""},
+	{"PASSWORD_STORE_DIR", "~/.password-store", ""},
+	{"SOPS_AGE_KEY_FILE", "~/.config/sops", ""},
+	{"GH_CONFIG_DIR", "~/.config/gh", ""},
+	{"GLAB_CONFIG_DIR", "~/.config/glab-cli", ""},
+	{"AWS_SHARED_CREDENTIALS_FILE", "~/.aws", ""},
+	{"AWS_CONFIG_FILE", "~/.aws", ""},
+	{"AZURE_CONFIG_DIR", "~/.azure", ""},
+	{"CLOUDSDK_CONFIG", "~/.config/gcloud", ""},
+	{"GOOGLE_APPLICATION_CREDENTIALS", "~/.config/gcloud", ""},
+	{"OCI_CLI_CONFIG_FILE", "~/.oci", ""},
+	{"RCLONE_CONFIG", "~/.config/rclone", ""},
+	{"TF_CLI_CONFIG_FILE", "~/.terraform.d", ""},
+	{"KUBECONFIG", "~/.kube", ""},
+	{"DOCKER_CONFIG", "~/.docker", ""},
+	{"REGISTRY_AUTH_FILE", "~/.config/containers/auth.json", ""},
+	{"NETRC", "~/.netrc", ""},
+	{"NPM_CONFIG_USERCONFIG", "~/.npmrc", ""},
+	{"npm_config_userconfig", "~/.npmrc", ""},
+	{"CARGO_HOME", "~/.cargo", ""},
+	{"PGPASSFILE", "~/.pgpass", ""},
+	{"HISTFILE", "~/.bash_history", ""},
+}
+
+// PlacesOf returns [SecretPaths], and where variables of the caller say that the same lies instead. value returns that
+// of a variable; real resolves the links on a path. What lies below home begins with "~/".
+func PlacesOf(home string, value func(name, unset string) string, real func(string) string) []SecretPath {
+	places := slices.Clone(SecretPaths)
+	for _, m := range moved {
+		for at := range strings.SplitSeq(value(m.variable, ""), ":") { // KUBECONFIG is a list
+			if !path.IsAbs(at) {
+				continue
+			}
+			at = Tilde(real(home), real(path.Join(at, m.below)))
+			for _, s := range SecretPaths {
+				if rest, is := pathname.Cut(s.Path, m.usual); is && at != m.usual {
+					places = append(places, SecretPath{path.Join(at, rest), s.What})
+				}
+			}
+		}
+	}
+	return places
+}
+
 // Relation says how a host path relates to a [SecretPath].
 type Relation int
 
@@ -124,10 +199,12 @@ const (
 // SecretPath and Apart if there is none. host must be clean, and absolute or
 // "~/…". Home folders are recognised below /home and /var/home and at /root only:
 // a caller that knows the user's home should resolve links and pass [Tilde]'s result.
-func Exposes(host string) (SecretPath, Relation) {
-	host = guessTilde(host)
+func Exposes(host string) (SecretPath, Relation) { return Exposed(SecretPaths, guessTilde(host)) }
+
+// Exposed is [Exposes] for the places of a host, see [PlacesOf], whose home is "~".
+func Exposed(places []SecretPath, host string) (SecretPath, Relation) {
 	for _, wanted := range []Relation{Within, Around} {
-		for _, secret := range SecretPaths {
+		for _, secret := range places {
 			if relation(host, secret.Path) == wanted {
 				return secret, wanted
 			}
@@ -171,7 +248,7 @@ func relation(host, secret string) Relation {
 	name, _, _ := strings.Cut(rest, "/")
 	matched, err := path.Match(last, name)
 	switch {
-	case below && err == nil && matched:
+	case below && (err == nil && matched || name == last):
 		return Within
 	case pathname.Below(secret, host):
 		return Around

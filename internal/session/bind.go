@@ -9,6 +9,7 @@ import (
 	"claudebox/internal/agent"
 	"claudebox/internal/agent/state"
 	"claudebox/internal/host"
+	"claudebox/internal/linux/beneath"
 	"claudebox/internal/plan"
 	"claudebox/internal/plan/resolve"
 	"claudebox/internal/profile"
@@ -99,7 +100,7 @@ func (in inputs) lending() lending.Host {
 	h := lending.Host{
 		Facts: in.Facts, Project: in.project.Path, Config: program.ConfigFolder(in.Facts), Own: in.Folders.Home,
 		Instance: in.Instance.Dir, Imports: in.Instance.Imports, Show: in.Plan.Show,
-		Logins: agentstate.Logins(in.Facts), Cache: in.Folders.Cache + "/lent", Build: in.Build,
+		Places: profile.PlacesOf(in.Facts.Home, in.Facts.Env.Value, beneath.Real), Cache: in.Folders.Cache + "/lent", Build: in.Build,
 	}
 	if in.branch != nil {
 		h.Branch = in.branch.Dir

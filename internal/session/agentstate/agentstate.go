@@ -90,20 +90,6 @@ func IsLogin(facts host.Facts, found state.Instance, real string) bool {
 	return found.ID != "" && real != "" && (real == found.Login.File || err == nil && real == home)
 }
 
-// Logins are files of other agents' logins that lie in no usual place, by variables.
-func Logins(facts host.Facts) (files []string) {
-	data := facts.Env.Value("XDG_DATA_HOME", "")
-	for _, of := range agenthome.Others {
-		if moved := facts.Env.Value(of.Moved, ""); filepath.IsAbs(moved) {
-			files = append(files, filepath.Join(moved, filepath.Base(of.Login)), filepath.Join(moved, of.Login))
-		}
-		if rest, isData := strings.CutPrefix(of.Login, ".local/share/"); isData && filepath.IsAbs(data) {
-			files = append(files, filepath.Join(data, rest))
-		}
-	}
-	return files
-}
-
 // Mounts mounts the folders and files that the agent's home leads to. It returns the links in them.
 func (r Request) Mounts(found state.Instance, host lending.Host) (made launch.Part, links []lending.Link, err error) {
 	for _, of := range found.Imports {

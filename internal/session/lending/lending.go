@@ -27,16 +27,16 @@ import (
 // Host is this host as its folders and files are judged by.
 type Host struct {
 	Facts    host.Facts
-	Project  string         // the project's folder
-	Config   string         // folder of the user's own Claude Code
-	Own      string         // claudebox's own folder
-	Instance string         // the instance's folder
-	Imports  []state.Import // what enters of the user's own Claude Code
-	Branch   string         // folder of what a branch has of its own; empty: the session is on none
-	Show     []string       // patterns of what the profile shows
-	Logins   []string       // files of agents' logins that lie in no usual place
-	Cache    string         // folder of what was searched for secrets
-	Build    string         // of claudebox
+	Project  string               // the project's folder
+	Config   string               // folder of the user's own Claude Code
+	Own      string               // claudebox's own folder
+	Instance string               // the instance's folder
+	Imports  []state.Import       // what enters of the user's own Claude Code
+	Branch   string               // folder of what a branch has of its own; empty: the session is on none
+	Show     []string             // patterns of what the profile shows
+	Places   []profile.SecretPath // of secrets
+	Cache    string               // folder of what was searched for secrets
+	Build    string               // of claudebox
 }
 
 // EmptyFolder is the folder that is mounted over hidden folders. No sandbox can reach it in any other way.
@@ -180,7 +180,7 @@ func (h Host) judgeSource(m launch.Mount) error {
 		return nil
 	}
 	source := profile.Tilde(beneath.Real(h.Facts.Home), m.Source)
-	secret, relation := profile.Exposes(source)
+	secret, relation := profile.Exposed(h.Places, source)
 	isImport := func(of state.Import) bool { return of.Source == m.Source }
 	chosen := slices.ContainsFunc(h.Imports, isImport) // by state: these folders of it, and these only
 	if secret.Path == "~/.claude" && chosen {

@@ -24,13 +24,14 @@ const mostNames = 2000
 // looked for at its first call: few lent files have other names.
 func (h Host) secretOf() func(homelink.Inode) string {
 	all := sync.OnceValue(func() map[homelink.Inode]string {
-		places := slices.Concat(h.Logins, []string{filepath.Join(h.Config, login.FileName)})
-		for _, secret := range profile.SecretPaths {
-			rest, ofHome := strings.CutPrefix(secret.Path, "~/")
-			if ofHome && !slices.Contains(largeSecrets, secret.Path) {
-				found, _ := filepath.Glob(filepath.Join(h.Facts.Home, rest)) // the patterns are well formed
-				places = append(places, found...)
+		places := []string{filepath.Join(h.Config, login.FileName)}
+		for _, secret := range h.Places {
+			system := strings.HasPrefix(secret.Path, "/") && slices.Contains(profile.SecretPaths, secret)
+			if system || slices.Contains(largeSecrets, secret.Path) {
+				continue
 			}
+			found, _ := filepath.Glob(h.Facts.Absolute(secret.Path)) // what is no pattern is found as it is
+			places = append(places, found...)
 		}
 		return inodes(places)
 	})

@@ -85,6 +85,9 @@ var flows = map[string]flow{
 	"a remote: fetch, pull, push": {"git init -q -b main --bare r.git; echo r.git >>.git/info/exclude; git remote add origin $PWD/r.git; git push -q -u origin main; git clone -q r.git ../other; cd ../other; echo o >o; git add o; git commit -qm other; git push -q", []turn{
 		{"agent", "git pull -q --ff-only; echo p >p; git add p; git commit -qm p; git push -q; git push -q origin HEAD:topic", ""},
 	}, "git log -2 --format=%s origin/topic; git status -sb | head -1", "p\nother\n## main...origin/main"},
+	"a submodule, checked out anew": {"git init -q ../lib; git -C ../lib commit -qm l --allow-empty; git -c protocol.file.allow=always submodule -q add ../lib sm; git commit -qm sm", []turn{
+		{"user", "git submodule -q deinit -f sm; git submodule -q update --init 2>/dev/null; git -C sm log -1 --format=%s", "l"},
+	}, "git -C sm log -1 --format=%s; git status --porcelain", "l"},
 	"a shallow clone, made whole inside": {"git commit -qm two --allow-empty; git clone -q --bare . ../all.git; mv ../all.git r.git; rm -rf .git; git clone -q --depth 1 --no-checkout file://$PWD/r.git c; mv c/.git .; rmdir c; printf 'steps/\nr.git\n' >>.git/info/exclude; git reset -q", []turn{
 		{"agent", "echo x >x; git add x; git commit -qm x; git fetch -q --unshallow; git rev-list --count HEAD", "3"},
 		{"agent", "echo y >x; git commit -qam y; git push -q", ""},

@@ -67,6 +67,7 @@ type File struct {
 	// Led says that the place which it names lies behind a link below the root. Who may exchange that link can lead git
 	// elsewhere.
 	Led  bool
+	back bool // the git folder that it names says that this is its working tree
 	text string
 	read bool
 }
@@ -172,9 +173,25 @@ func (r reader) dotGitFile(rel string, what beneath.Entry) File {
 		if below, in := strings.CutPrefix(to, r.root.Path()+"/"); in {
 			at, err := r.look(below)
 			f.Led = err == nil && at.Kind == beneath.Link
+			f.back = !f.Led && r.leadsBack(below, f.Path)
 		}
 	}
 	return f
+}
+
+// leadsBack reports whether a git folder says that its working tree has the .git file at a path: that of a worktree by
+// its gitdir, that of a submodule by core.worktree.
+func (r reader) leadsBack(folder, file string) bool {
+	if text, read := r.read(folder+"/gitdir", beneath.Regular); read {
+		at, _ := dotGit(r.abs(folder), text)
+		return at == file
+	}
+	text, _ := r.read(folder+"/config", beneath.Regular)
+	settings, err := gitconfig.Parse([]byte(text))
+	return err == nil && slices.ContainsFunc(settings, func(s gitconfig.Entry) bool {
+		at, ok := leadsTo(r.abs(folder), s.Value)
+		return s.Top() == "core" && s.Name == "worktree" && ok && at == path.Dir(file)
+	})
 }
 
 // Astray reports whether the entry called .git at rel is a file that leads git through a link, or to a folder that was

@@ -183,13 +183,17 @@ func (c Comparison) isPlain(s gitconfig.Entry) bool {
 }
 
 // leads reports whether a .git file or link leads git elsewhere than it did. A part of a repository of the user's may
-// be new, as that of a worktree.
+// be new, as that of a worktree; and where the part itself says so its file is the user's git's, written anew.
 func (c Comparison) leads(f File) bool {
 	was := c.Before.file(f.Path)
 	if was != nil && was.Kind == f.Kind && was.Stamp == f.Stamp && (was.Led || !f.Led) {
 		return false
 	}
-	return f.Kind != beneath.Regular || !f.read || !c.LeadsToPart(f.Path, f.text)
+	if f.Kind != beneath.Regular || !f.read {
+		return true
+	}
+	to, ok := f.target()
+	return !c.LeadsToPart(f.Path, f.text) && !(ok && f.back && c.Users(to))
 }
 
 // LeadsToPart reports whether a .git file with a text leads nowhere, or to a part of a repository of the user's that

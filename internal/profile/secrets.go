@@ -131,8 +131,8 @@ var SecretPaths = []SecretPath{
 	{"/var/log", "logs of the system"},
 }
 
-// moved are variables by which programs keep elsewhere what lies at and below a place of [SecretPaths]: at the path that
-// the variable has, or below it.
+// moved are variables by which programs keep elsewhere what lies at and below a place of [SecretPaths]: at the path
+// that the variable has, or below it.
 var moved = []struct{ variable, usual, below string }{
 	{"XDG_CONFIG_HOME", "~/.config", ""},
 	{"XDG_DATA_HOME", "~/.local/share", ""},
@@ -165,8 +165,8 @@ var moved = []struct{ variable, usual, below string }{
 	{"HISTFILE", "~/.bash_history", ""},
 }
 
-// PlacesOf returns [SecretPaths], and where variables of the caller say that the same lies instead. value returns that
-// of a variable; real resolves the links on a path. What lies below home begins with "~/".
+// PlacesOf returns [SecretPaths], and where variables of the caller say that the same lies instead. value returns
+// that of a variable; real resolves the links on a path. What lies below home begins with "~/".
 func PlacesOf(home string, value func(name, unset string) string, real func(string) string) []SecretPath {
 	places := slices.Clone(SecretPaths)
 	for _, m := range moved {

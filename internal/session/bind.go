@@ -100,7 +100,8 @@ func (in inputs) lending() lending.Host {
 	h := lending.Host{
 		Facts: in.Facts, Project: in.project.Path, Config: program.ConfigFolder(in.Facts), Own: in.Folders.Home,
 		Instance: in.Instance.Dir, Imports: in.Instance.Imports, Show: in.Plan.Show,
-		Places: profile.PlacesOf(in.Facts.Home, in.Facts.Env.Value, beneath.Real), Cache: in.Folders.Cache + "/lent", Build: in.Build,
+		Places: profile.PlacesOf(in.Facts.Home, in.Facts.Env.Value, beneath.Real),
+		Cache:  in.Folders.Cache + "/lent", Build: in.Build,
 	}
 	if in.branch != nil {
 		h.Branch = in.branch.Dir

@@ -30,7 +30,7 @@ import (
 //
 // Promise: no secret of the project.
 func TestARandomWalk(t *testing.T) {
-	seeds, sessions, steps := 50, 2, 250 // of each session
+	seeds, sessions, steps := 16, 2, 250 // of each session
 	if os.Getenv("CLAUDEBOX_LONG") != "" {
 		seeds, sessions, steps = 200, 10, 1000
 	}

@@ -16,7 +16,7 @@ func TestSessionsComeAndGoOnManyBranchesAtOnce(t *testing.T) {
 	for n := range 8 {
 		h := &Held{Branch: Branch{Request: Request{Name: fmt.Sprint("b", n), Repo: handover.Place{Outer: outer}}}}
 		all.Go(func() {
-			for range 200 {
+			for range 50 {
 				if err := h.Take(); err != nil {
 					t.Error(err)
 					return

@@ -10,7 +10,7 @@ import (
 )
 
 // leastFollowed is how many remedies tests follow at least: a new remedy is followed, too, or this is said here.
-const leastFollowed = 191
+const leastFollowed = 193
 
 var quoted = regexp.MustCompile("`([^`]+)`")
 

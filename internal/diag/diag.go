@@ -99,7 +99,11 @@ func Cause(err error) error {
 func Print(w io.Writer, err error) {
 	var problems Problems
 	if errors.As(err, &problems) {
-		printProblems(w, "", problems)
+		const most = 20 // a person reads no more, and the first are often the cause of the rest
+		printProblems(w, "", problems[:min(most, len(problems))])
+		if more := len(problems) - most; more > 0 {
+			printLine(w, "", fmt.Sprintf("%d more faults", more))
+		}
 		return
 	}
 	printLine(w, "", err.Error())

@@ -95,3 +95,12 @@ func TestANameInACommandIsOneWord(t *testing.T) {
 		}
 	}
 }
+
+// A file of another kind has a thousand faults.
+func TestManyFaultsAreCounted(t *testing.T) {
+	var said strings.Builder
+	Print(&said, make(Problems, 1000))
+	if lines := strings.Count(said.String(), "\n"); lines != 21 || !strings.HasSuffix(said.String(), " 980 more faults\n") {
+		t.Errorf("%d lines: %s", lines, said.String())
+	}
+}

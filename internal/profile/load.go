@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/sha256"
 	_ "embed"
@@ -229,9 +230,20 @@ func remedyOf(err error) string {
 	return "make it, and the folders on the way to it, readable for you"
 }
 
+// isPlan reports whether a file is a plan, which begins with its digest, in JSON or YAML.
+func isPlan(src []byte) bool {
+	return bytes.HasPrefix(bytes.TrimLeft(src, "{\"\n\t "), []byte("digest"))
+}
+
 // document decodes one file, reads what it extends, and merges the file on top.
 func (l *loader) document(name, file string, src []byte) {
 	l.read = append(l.read, file)
+	if isPlan(src) {
+		l.problems = append(l.problems, diag.Problem{
+			Position: diag.Position{File: file}, Message: "it is a plan, not a profile", Remedy: "launch by it: --plan " + file,
+		})
+		return
+	}
 	doc := &shape.Document{Name: name, File: file}
 	value, problems := shape.Decode(doc, src, schema, "profile")
 	l.problems = append(l.problems, problems...)

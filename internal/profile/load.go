@@ -240,7 +240,8 @@ func (l *loader) document(name, file string, src []byte) {
 	l.read = append(l.read, file)
 	if isPlan(src) {
 		l.problems = append(l.problems, diag.Problem{
-			Position: diag.Position{File: file}, Message: "it is a plan, not a profile", Remedy: "launch by it: --plan " + file,
+			Position: diag.Position{File: file},
+			Message:  "it is a plan, not a profile", Remedy: "launch by it: --plan " + file,
 		})
 		return
 	}

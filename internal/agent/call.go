@@ -17,7 +17,7 @@ import (
 func Called(words []string) (program string, used int) {
 	runtimes := []string{"node", "bun"}
 	switch {
-	case len(words) > 1 && claudesFile.Matches(words[1]) && isFile(words[1], 0) &&
+	case len(words) > 1 && isFile(words[1], 0) && claudesFile.Matches(words[1]) &&
 		(slices.Contains(runtimes, path.Base(words[0])) || isFile(words[0], 0o111)):
 		return words[1], 2
 	case len(words) > 0 && isFile(words[0], 0o111) && (isDeep(words[0]) || packages[ownName(words[0])] != ""):

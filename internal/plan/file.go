@@ -29,26 +29,23 @@ type file struct {
 
 // Encode returns the plan as it is stored in a file: indented JSON with its digest
 // and a final newline. Equal plans give equal bytes.
-func (p Plan) Encode() []byte {
-	var b bytes.Buffer
-	encode(&b, file{Digest: p.Digest(), Plan: p})
-	return b.Bytes()
-}
+func (p Plan) Encode() []byte { return encode(file{Digest: p.Digest(), Plan: p}) }
 
 // Digest returns the SHA-256, in hex, of the plan's file form without the digest.
-func (p Plan) Digest() string {
-	sum := sha256.New()
-	encode(sum, p)
-	return fmt.Sprintf("%x", sum.Sum(nil))
-}
+func (p Plan) Digest() string { return fmt.Sprintf("%x", sha256.Sum256(encode(p))) }
 
-func encode(w io.Writer, v any) {
-	enc := json.NewEncoder(w)
+func encode(v any) []byte {
+	var plain bytes.Buffer
+	enc := json.NewEncoder(&plain)
 	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
 	if err := enc.Encode(v); err != nil {
 		panic("bug: a plan holds only plain values: " + err.Error())
 	}
+	b := bytes.NewBuffer(make([]byte, 0, 2*plain.Len())) // the encoder itself would grow it step by step
+	if err := json.Indent(b, plain.Bytes(), "", "  "); err != nil {
+		panic("bug: indent a plan: " + err.Error())
+	}
+	return b.Bytes()
 }
 
 const anew = "make it anew with `claudebox plan --pinned`"

@@ -73,7 +73,7 @@ func look(c planning.Call, planned planning.Planned, home homelink.Found) (in in
 		found, _ := in.program().Find(name, command)
 		in.Facts.Env = program.WithEntries(in.Facts.Env, planned.Plan, found.Env)
 	}
-	if in.secrets, err = brokering.Find(secretsOf(in)); err != nil {
+	if in.secrets, err = brokering.Find(secretsOf(&in)); err != nil {
 		return in, err
 	}
 	in.Instance, err = in.agentState().Look()
@@ -81,22 +81,22 @@ func look(c planning.Call, planned planning.Planned, home homelink.Found) (in in
 }
 
 // program is what decides on the program that runs inside.
-func (in inputs) program() program.Request {
+func (in *inputs) program() program.Request {
 	return program.Request{Call: in.Call, Plan: in.Plan, Project: in.project, Policy: in.policy.Files}
 }
 
 // agentState is what decides on the agent's home.
-func (in inputs) agentState() agentstate.Request {
+func (in *inputs) agentState() agentstate.Request {
 	return agentstate.Request{Call: in.Call, Plan: in.Plan, Project: in.project, Secrets: in.secrets}
 }
 
 // kept says where claudebox keeps what belongs to the folders that the agent may change.
-func (in inputs) kept() guarded.Places {
+func (in *inputs) kept() guarded.Places {
 	return guarded.Places{Own: in.Folders.Home, Instance: in.Instance.Dir}
 }
 
 // lending is this host as what the user lends is judged by.
-func (in inputs) lending() lending.Host {
+func (in *inputs) lending() lending.Host {
 	h := lending.Host{
 		Facts: in.Facts, Project: in.project.Path, Config: program.ConfigFolder(in.Facts), Own: in.Folders.Home,
 		Instance: in.Instance.Dir, Imports: in.Instance.Imports, Show: in.Plan.Show,
@@ -118,7 +118,7 @@ func projectsOf(list []guarded.Folder) (opened []project.Project) {
 }
 
 // secretsOf is what decides on the secrets.
-func secretsOf(in inputs) brokering.Request {
+func secretsOf(in *inputs) brokering.Request {
 	return brokering.Request{
 		Plan: in.Plan, Facts: in.Facts, Home: in.Folders.Home, InstanceRoot: in.project.InstanceRoot,
 		Extra: program.ExtraEnv(in.Facts.Env), ExtraWhy: program.ExtraVariable,
@@ -147,7 +147,7 @@ type parts struct {
 }
 
 // gather makes all parts of a launch. port is the port of the broker's proxy, see [brokering.Secrets.Listen].
-func gather(in inputs, k *planning.Keeper, port int) (p parts, err error) {
+func gather(in *inputs, k *planning.Keeper, port int) (p parts, err error) {
 	if p.extra, err = program.JudgeExtraEnv(in.Facts.Env); err != nil {
 		return p, err
 	}
@@ -181,12 +181,12 @@ func gather(in inputs, k *planning.Keeper, port int) (p parts, err error) {
 	if p.home, links, err = in.agentState().Mounts(in.Instance, in.lending()); err != nil {
 		return p, err
 	}
-	if in.inside, err = viewOf(in, p); err != nil {
+	if in.inside, err = viewOf(in, &p); err != nil {
 		return p, err
 	}
 	if linked := in.lending().Linked(links, in.inside); len(linked.Mounts)+len(linked.Left) > 0 {
 		p.home.Add(linked)
-		if in.inside, err = viewOf(in, p); err != nil {
+		if in.inside, err = viewOf(in, &p); err != nil {
 			return p, err
 		}
 	}
@@ -207,7 +207,7 @@ func gather(in inputs, k *planning.Keeper, port int) (p parts, err error) {
 }
 
 // viewOf says what is inside, once all parts are made that bring programs and files of the host there.
-func viewOf(in inputs, p parts) (*view.View, error) {
+func viewOf(in *inputs, p *parts) (*view.View, error) {
 	mounts, err := launch.Mounts(in.Plan, hostOf(in, p), func(path string) (string, error) {
 		at, _, err := in.lending().Follow(path)
 		return at, err
@@ -240,7 +240,7 @@ type bound struct {
 }
 
 // bind makes the launch of all parts. It returns an error if the agent would reach by the launch what is protected.
-func bind(in inputs, p parts) (b bound, err error) {
+func bind(in *inputs, p *parts) (b bound, err error) {
 	b.linked = maps.Clone(p.linked)
 	h := hostOf(in, p)
 	h.Mounts, err = launch.Mounts(in.Plan, h, func(path string) (string, error) {
@@ -288,7 +288,7 @@ func bind(in inputs, p parts) (b bound, err error) {
 const manyMounts = 150
 
 // hostOf returns the host as a launch sees it, with the mounts of all parts. Those of the plan are not among them yet.
-func hostOf(in inputs, p parts) launch.Host {
+func hostOf(in *inputs, p *parts) launch.Host {
 	var all launch.Part
 	all.Add(p.extra, p.network.Part, p.agent.Part, p.git.Part, p.nix.Part, p.devshell.Part, p.asking, p.mounts,
 		branchPart(in), p.home, p.limits, p.remarks, p.brokered.Part)

@@ -53,7 +53,7 @@ func lookAtBranch(in *inputs) error {
 		Home: in.Folders.Home, Tree: in.project.Path, Name: in.Options.Branch, From: in.Options.From, Tools: tools,
 		Hidden: in.project.Hidden, Ignore: gituse.Ignored(in.Facts, in.Git, in.project),
 		Changes: in.Options.WithChanges, Read: slices.Concat(memory, configured),
-		Modules: submodules(*in),
+		Modules: submodules(in),
 	}
 	for _, at := range in.Options.With {
 		if real, err := beneath.Canonical(in.Facts.Absolute(at)); err == nil {
@@ -80,7 +80,7 @@ func lookAtBranch(in *inputs) error {
 }
 
 // branchPart mounts the checkout's own folders, and says what the user has that is not there.
-func branchPart(in inputs) (made launch.Part) {
+func branchPart(in *inputs) (made launch.Part) {
 	b := in.branch
 	if b == nil {
 		return made
@@ -141,7 +141,7 @@ func branchPart(in inputs) (made launch.Part) {
 }
 
 // submodules are those that the user has checked out in the project.
-func submodules(in inputs) (list []branch.Module) {
+func submodules(in *inputs) (list []branch.Module) {
 	for _, p := range in.project.Places {
 		name, is := strings.CutPrefix(p.Outer, in.project.Repo.Dir+"/modules/")
 		for _, t := range p.Trees {
@@ -155,10 +155,10 @@ func submodules(in inputs) (list []branch.Module) {
 
 // claudesHome reports whether the agent is Claude Code with a home of its own, in which it keeps conversations by the
 // path of the project: all branches have the same.
-func claudesHome(in inputs) bool { return in.Plan.Agent.Name == "claude" && in.Plan.State != "host" }
+func claudesHome(in *inputs) bool { return in.Plan.Agent.Name == "claude" && in.Plan.State != "host" }
 
 // undone is how much the user has not committed, where that is not on the branch that the session works on.
-func (in inputs) undone() int {
+func (in *inputs) undone() int {
 	if in.branch == nil {
 		return 0
 	}
@@ -166,7 +166,7 @@ func (in inputs) undone() int {
 }
 
 // putBranch has the checkout in the project's place, and refuses a mount by which the agent would write to the user's.
-func putBranch(in inputs, mounts []launch.Mount) error {
+func putBranch(in *inputs, mounts []launch.Mount) error {
 	if in.branch == nil {
 		return nil
 	}
@@ -196,7 +196,7 @@ func (r *running) openBranch() (err error) {
 		return err
 	}
 	r.runner.Open = r.held.OpenPath
-	if !claudesHome(r.inputs) {
+	if !claudesHome(&r.inputs) {
 		return nil
 	}
 	home, err := beneath.Open(filepath.Join(r.Instance.Dir, ".claude"))

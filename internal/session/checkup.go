@@ -47,7 +47,7 @@ func Check(caller planning.Caller, o planning.Options) (c Checkup) {
 	g := inputs{Host: folders.HostOf(asked, planned)}
 	c.parts(g, k)
 	s := c.launch(caller, o)
-	found := doctor.Examine(machine(g))
+	found := doctor.Examine(machine(&g))
 	c.Findings = append(c.Findings, found...)
 	if s != nil {
 		defer s.Close()
@@ -100,21 +100,21 @@ func (c *Checkup) parts(in inputs, k *planning.Keeper) {
 	if !located {
 		return
 	}
-	p.mounts, _, err = mountsOf(in)
+	p.mounts, _, err = mountsOf(&in)
 	c.judge("mounts", err, fmt.Sprintf("%d beyond the base", len(p.agent.Mounts)+len(p.mounts.Mounts)))
-	if in.inside, err = viewOf(in, p); err != nil {
+	if in.inside, err = viewOf(&in, &p); err != nil {
 		c.judge("mounts", err, "")
 		return
 	}
 	if in.Plan.Nix.Daemon == "own" {
-		c.caches(in)
+		c.caches(&in)
 	}
-	_, err = gitOf(in)
+	_, err = gitOf(&in)
 	c.judge("git", err, "the identity for this folder can be read")
 }
 
 // caches says which binary caches of the host Nix inside uses, and which not.
-func (c *Checkup) caches(in inputs) {
+func (c *Checkup) caches(in *inputs) {
 	used := nixuse.Caches(in.etc.NixConf, in.Plan.Network).Substituters
 	detail := "Nix inside uses none"
 	if len(used) > 0 {
@@ -217,7 +217,7 @@ func (c *Checkup) project(in *inputs) bool {
 }
 
 // machine returns what the launch would use of this machine.
-func machine(in inputs) doctor.Machine {
+func machine(in *inputs) doctor.Machine {
 	p := in.Plan
 	// paths of packages that a launch fetches first are left out
 	present := p

@@ -5,7 +5,7 @@ import (
 )
 
 // gitOf makes git as the agent uses it.
-func gitOf(in inputs) (gituse.Part, error) {
+func gitOf(in *inputs) (gituse.Part, error) {
 	return gituse.Of(gituse.Request{
 		Plan: in.Plan, Facts: in.Facts, Project: in.project, User: in.Git, Inside: in.inside,
 		Instance: in.Instance.Dir, Sees: in.agentState().Sees(in.inside),

@@ -21,7 +21,7 @@ import (
 // leadsOut says what the project leads to that is not inside: by links, by imports of its memory, and what the agent
 // would read outside of the folders that the project lies in. The agent is told none of it: who writes the project
 // could ask so for any file of this machine whether it is there.
-func leadsOut(in inputs) (made launch.Part) {
+func leadsOut(in *inputs) (made launch.Part) {
 	top := in.project.Path
 	leave := func(kind, what, path string) {
 		reason := in.inside.File(profile.Tilde(in.Facts.Home, path))
@@ -71,7 +71,7 @@ var (
 )
 
 // read returns what a file of the project holds: on a branch, what is committed there of [memory] and [configured].
-func (in inputs) read(rel string) []byte {
+func (in *inputs) read(rel string) []byte {
 	if in.branch != nil && in.branch.Files[rel] != nil {
 		return in.branch.Files[rel]
 	}
@@ -83,7 +83,7 @@ func (in inputs) read(rel string) []byte {
 }
 
 // linksOut returns the links of the project, on a branch those that are there, and what they say.
-func (in inputs) linksOut() map[string]string {
+func (in *inputs) linksOut() map[string]string {
 	links := map[string]string{}
 	for _, link := range linksOut(in.project.Path) {
 		rel, _ := pathname.Cut(link, in.project.Path)
@@ -99,7 +99,7 @@ func (in inputs) linksOut() map[string]string {
 
 // cannotRun says which hooks, status line and MCP servers of the project, and of the user's plugins, cannot run inside.
 // Their files are as they are: Claude Code tries to run these.
-func cannotRun(in inputs) (made launch.Part) {
+func cannotRun(in *inputs) (made launch.Part) {
 	asks := agenthome.Request{Runs: in.inside.Program, Sees: in.agentState().Sees(in.inside)}
 	look := func(whose string, content []byte, quiet bool) {
 		for _, of := range agenthome.Commands(content) {
@@ -142,7 +142,7 @@ var shellFiles = strings.Fields(".bashrc .bash_aliases .bash_profile .zshrc .zsh
 
 // otherTools says which of the user's [toolFiles] are not inside: without them packages come from public registries.
 // For a shell it looks for [shellFiles], too.
-func otherTools(in inputs) (made launch.Part) {
+func otherTools(in *inputs) (made launch.Part) {
 	var open, closed []string
 	lending := in.lending()
 	names := toolFiles

@@ -11,7 +11,7 @@ import (
 // mountsOf makes the mounts of the project, of the command line, of the plan's patterns of worktrees, and of this
 // machine's policy files. linked maps a mount's source to the link that led to it, see [bound]. The plan's other mounts
 // are made by [launch.Mounts].
-func mountsOf(in inputs) (made launch.Part, linked map[string]string, err error) {
+func mountsOf(in *inputs) (made launch.Part, linked map[string]string, err error) {
 	linked = map[string]string{}
 	if in.branch == nil {
 		made = in.kept().Protection(in.project)

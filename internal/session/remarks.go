@@ -16,7 +16,7 @@ import (
 
 // remarksOf notes what a person should know before the start. overrides are for
 // variables of the host that the sandbox cannot use as they are.
-func remarksOf(in inputs) (made launch.Part, overrides map[string]launch.Override) {
+func remarksOf(in *inputs) (made launch.Part, overrides map[string]launch.Override) {
 	if len(in.Missing) > 0 {
 		made.Note("not in the store yet, to be fetched or built: " + strings.Join(in.Missing, ", "))
 	}

@@ -77,11 +77,11 @@ func (s *Session) make() error {
 	listener, port, err := s.secrets.Listen()
 	s.listener = listener
 	if err == nil {
-		s.parts, err = gather(s.inputs, s.keeper, port)
+		s.parts, err = gather(&s.inputs, s.keeper, port)
 	}
 	if err == nil {
 		s.Instance, s.inside = s.parts.instance, s.parts.inside
-		s.bound, err = bind(s.inputs, s.parts)
+		s.bound, err = bind(&s.inputs, &s.parts)
 	}
 	return err
 }

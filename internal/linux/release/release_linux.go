@@ -2,7 +2,8 @@
 package release
 
 import (
-	"fmt"
+	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -18,7 +19,11 @@ func Name() string {
 
 // IsAtLeast reports whether this is Linux major.minor or newer.
 func IsAtLeast(major, minor int) bool {
-	var m, n int
-	_, err := fmt.Sscanf(Name(), "%d.%d", &m, &n)
-	return err == nil && (m > major || m == major && n >= minor)
+	numbers := strings.FieldsFunc(Name(), func(r rune) bool { return r < '0' || r > '9' })
+	if len(numbers) < 2 {
+		return false
+	}
+	m, _ := strconv.Atoi(numbers[0])
+	n, _ := strconv.Atoi(numbers[1])
+	return m > major || m == major && n >= minor
 }

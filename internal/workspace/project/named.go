@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"claudebox/internal/diag"
-	"claudebox/internal/diag/pattern"
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/pathname"
 	"claudebox/internal/workspace/git"
@@ -59,13 +58,17 @@ func words(command string) (list []word) {
 		if len(text) > 2 && option && text[1] != '-' {
 			list = append(list, word{text[2:], strings.Contains(path.Clean(text[2:]), "/")})
 		}
-		run = option && run && !strings.HasSuffix(text, "c") || interpreter.Matches(path.Base(text))
+		run = option && run && !strings.HasSuffix(text, "c") || runsFile(path.Base(text))
 	}
 	return list
 }
 
-// interpreter matches programs that run the file which is their first argument.
-const interpreter pattern.Expr = `^(?:\.|source|(?:ba|da|z|k|a|fi)?sh|python[0-9.]*|perl|ruby|node|php|lua)$`
+// runsFile reports whether a program of this name runs the file which is its first argument.
+func runsFile(name string) bool {
+	version, python := strings.CutPrefix(name, "python")
+	return python && strings.Trim(version, "0123456789.") == "" ||
+		slices.Contains(strings.Fields(". source sh bash dash zsh ksh ash fish perl ruby node php lua"), name)
+}
 
 // UserGit is a file of the user's own git configuration.
 type UserGit struct {

@@ -14,17 +14,30 @@ func main() { os.Exit(run(os.Stdout, os.Stderr)) }
 func run(stdout, stderr io.Writer) int {
 	rounds := flag.Int("n", 50, "rounds of each measurement")
 	only := flag.String("only", "", "make one measurement alone: "+names())
+	before := flag.String("against", "", "compare starts with those of another claudebox, at this path")
 	flag.Parse()
-	w, err := newWorld(os.Getenv("CLAUDEBOX_BIN"))
-	if err == nil {
-		defer w.remove()
-		err = w.report(stdout, *rounds, *only)
-	}
-	if err != nil {
+	if err := measure(stdout, *rounds, *only, *before); err != nil {
 		fmt.Fprintln(stderr, "benchmark:", err)
 		return 1
 	}
 	return 0
+}
+
+func measure(out io.Writer, rounds int, only, before string) error {
+	w, err := newWorld(os.Getenv("CLAUDEBOX_BIN"))
+	if err != nil {
+		return err
+	}
+	defer w.remove()
+	if before == "" {
+		return w.report(out, rounds, only)
+	}
+	other, err := newWorld(before)
+	if err != nil {
+		return err
+	}
+	defer other.remove()
+	return w.against(other, out, rounds)
 }
 
 // measurements are made in this order.

@@ -41,21 +41,23 @@ func (d duration) String() string {
 	return fmt.Sprintf("%.1f ms", float64(d)/float64(time.Millisecond))
 }
 
-// clock is how a time is taken of a command, by when it was started and ended,
+// clock is how a command that has ended is measured, by when it was started and ended,
 // and by what it said.
-type clock func(start, end time.Time, said string) (time.Duration, error)
+type clock func(ended *exec.Cmd, start, end time.Time, said string) (time.Duration, error)
 
 // whole is from fork to the end of wait, as a shell would see it.
-func whole(start, end time.Time, _ string) (time.Duration, error) { return end.Sub(start), nil }
+func whole(_ *exec.Cmd, start, end time.Time, _ string) (time.Duration, error) {
+	return end.Sub(start), nil
+}
 
 // toAgent is until the agent runs, which says the time in nanoseconds.
-func toAgent(start, _ time.Time, said string) (time.Duration, error) {
+func toAgent(_ *exec.Cmd, start, _ time.Time, said string) (time.Duration, error) {
 	then, err := strconv.ParseInt(said, 10, 64)
 	return time.Unix(0, then).Sub(start), err
 }
 
 // asSaid is what the command itself measured, in seconds: its last line, below the remarks of a launch.
-func asSaid(_, _ time.Time, said string) (time.Duration, error) {
+func asSaid(_ *exec.Cmd, _, _ time.Time, said string) (time.Duration, error) {
 	return time.ParseDuration(said[strings.LastIndexByte(said, '\n')+1:] + "s")
 }
 
@@ -105,7 +107,7 @@ func once(make way, c clock) (time.Duration, error) {
 	text = bytes.TrimSpace(text)
 	var took time.Duration
 	if err == nil {
-		took, err = c(start, end, string(text))
+		took, err = c(cmd, start, end, string(text))
 	}
 	if err != nil {
 		return 0, fmt.Errorf("%q: %w\n%s", cmd.Args, err, text)

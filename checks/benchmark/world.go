@@ -122,9 +122,13 @@ func (w *world) profileOf(name, agent, rest string) string {
 	return file
 }
 
-// command is claudebox with these words.
+// command is claudebox with these words, in the project of this user.
 func (w *world) command(words ...string) way {
-	return func() (*exec.Cmd, error) { return exec.Command(w.home+"/bin/claudebox", words...), nil }
+	return func() (*exec.Cmd, error) {
+		cmd := exec.Command(w.home+"/bin/claudebox", words...)
+		cmd.Dir, cmd.Env = w.home+"/project", append(os.Environ(), "HOME="+w.home)
+		return cmd, nil
+	}
 }
 
 func (w *world) system() cli.System {

@@ -173,7 +173,9 @@ func (c *tty) end(t *testing.T) int {
 		t.Fatal(err)
 	}
 	if _, err := io.WriteString(c.slave, finished); err == nil { // else the window is closed
+		seen := c.seen // what the caller awaits comes before
 		c.await(t, finished)
+		c.seen = seen
 	}
 	return trial.Status(c.cmd.ProcessState)
 }

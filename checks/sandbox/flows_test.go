@@ -88,6 +88,11 @@ var flows = map[string]flow{
 	"a submodule, checked out anew": {"git init -q ../lib; git -C ../lib commit -qm l --allow-empty; git -c protocol.file.allow=always submodule -q add ../lib sm; git commit -qm sm", []turn{
 		{"user", "git submodule -q deinit -f sm; git submodule -q update --init 2>/dev/null; git -C sm log -1 --format=%s", "l"},
 	}, "git -C sm log -1 --format=%s; git status --porcelain", "l"},
+	"a split index": {"git config core.splitIndex true; git update-index --split-index", []turn{
+		{"agent", "echo x >x; git add x; git commit -qm x; echo y >y; git add y", ""},
+		{"user", "echo u >u; git add u; git status --porcelain", "A  u\nA  y"},
+		{"agent", "git commit -qm both; git status --porcelain", ""},
+	}, "git log -1 --format=%s; git status --porcelain; ls .git/sharedindex.* | wc -l | tr 1-9 +", "both\n+"},
 	"a shallow clone, made whole inside": {"git commit -qm two --allow-empty; git clone -q --bare . ../all.git; mv ../all.git r.git; rm -rf .git; git clone -q --depth 1 --no-checkout file://$PWD/r.git c; mv c/.git .; rmdir c; printf 'steps/\nr.git\n' >>.git/info/exclude; git reset -q", []turn{
 		{"agent", "echo x >x; git add x; git commit -qm x; git fetch -q --unshallow; git rev-list --count HEAD", "3"},
 		{"agent", "echo y >x; git commit -qam y; git push -q", ""},

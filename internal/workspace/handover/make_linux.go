@@ -74,7 +74,7 @@ func (p Place) create(hide func(at string) bool) error {
 		if err := os.MkdirAll(path.Join(fresh, rel), 0o700); err != nil {
 			return err
 		}
-		for _, name := range ofTree {
+		for _, name := range slices.Concat(ofTree, p.splitFrom(rel)) {
 			names = append(names, path.Join(rel, name))
 		}
 		if rel != "." {
@@ -89,6 +89,17 @@ func (p Place) create(hide func(at string) bool) error {
 		}
 	}
 	return os.Rename(fresh, p.Inner())
+}
+
+// splitFrom are the names of the files that the index of a checkout may be split from: without them it cannot be read.
+func (p Place) splitFrom(rel string) (names []string) {
+	dir, err := os.Open(path.Join(p.Outer, rel))
+	if err != nil || p.Branch != "" {
+		return nil
+	}
+	defer dir.Close()
+	all, _ := dir.Readdirnames(-1)
+	return slices.DeleteFunc(all, func(name string) bool { return !strings.HasPrefix(name, "sharedindex.") })
 }
 
 // rels are the checkouts of the user's that the inner folder begins with.

@@ -109,7 +109,7 @@ func (d *decision) onBranch(p Place, base, inner, outer Side, known map[string]s
 	}
 	for _, name := range inner.Odd {
 		if strings.HasPrefix(name, "refs/heads/") {
-			d.wait(name, "its name has signs that a prompt or a shell could obey; give it a plain name")
+			d.wait(name, "its name does not cross: "+flaw(name)+"; give it a plain name")
 		}
 	}
 	for _, t := range p.Trees {
@@ -150,8 +150,8 @@ func (d *decision) outwards(p Place, name string, mine bool, base, inner, outer 
 		remark("it is checked out in a worktree of yours, and stays")
 	case o == "" && b != "":
 		remark("you removed it, and the agent went on with it")
-	case o == "" && inTheWay(name, outer):
-		remark("a branch of yours is in the way of its name")
+	case o == "" && (inTheWay(name, outer) || shadows(name, outer)):
+		remark("a branch, tag or remote branch of yours is in the way of its name")
 	case o == b, contains(i) && !contains(b):
 		d.out.Refs = append(d.out.Refs, RefChange{name, i, o})
 		d.common(name, i)

@@ -138,7 +138,7 @@ func decide(p Place, base, inner, outer Side, known map[string]string, f facts) 
 	for _, name := range inner.Odd {
 		if !strings.HasPrefix(name, "refs/replace/") && !strings.HasPrefix(name, "refs/remotes/"+theirs) &&
 			strings.Count(name, "/") > 1 && hasAny(name, "refs/heads/", "refs/tags/") {
-			d.wait(name, "its name has signs that a prompt or a shell could obey; give it a plain name")
+			d.wait(name, "its name does not cross: "+flaw(name)+"; give it a plain name")
 		}
 	}
 	d.stash(base.Stash, inner.Stash, outer.Stash, f)
@@ -149,12 +149,22 @@ func decide(p Place, base, inner, outer Side, known map[string]string, f facts) 
 	return d
 }
 
-// shadows reports whether git would take a new name for one of another kind that the user has.
+// rules are how git makes the full name of a reference of a shorter one, see gitrevisions(7): text before and behind it.
+var rules = [][2]string{
+	{"", ""}, {"refs/", ""}, {"refs/tags/", ""}, {"refs/heads/", ""}, {"refs/remotes/", ""}, {"refs/remotes/", "/HEAD"},
+}
+
+// shadows reports whether a new reference can be written as one that the user has, in full or for short: git would
+// take the one for the other, or say that it could.
 func shadows(name string, outer Side) bool {
-	kind, rest, _ := strings.Cut(strings.TrimPrefix(name, "refs/"), "/")
-	for _, other := range []string{"heads", "tags", "remotes"} {
-		if other != kind && outer.Refs["refs/"+other+"/"+rest] != "" {
-			return true
+	for _, short := range rules {
+		written, begins := strings.CutPrefix(name, short[0])
+		written, ends := strings.CutSuffix(written, short[1])
+		for _, full := range rules {
+			other := full[0] + written + full[1]
+			if begins && ends && written != "" && other != name && outer.Refs[other] != "" {
+				return true
+			}
 		}
 	}
 	return false

@@ -334,6 +334,25 @@ func TestANameThatDoesNotCrossIsToldWhy(t *testing.T) {
 	}
 }
 
+// The agent makes names that git takes for those of the user's, in full or for short, or says of those that they are
+// ambiguous: then `git log main` shows the agent's, and a script that asks for a name gets none.
+func TestTheAgentMakesANameThatGitTakesForTheUsers(t *testing.T) {
+	w := newWorld(t)
+	w.user("git tag v1; git update-ref refs/remotes/origin/main HEAD; git branch up")
+	w.begin()
+	w.agent(`git commit -qm evil --allow-empty; git branch fine; for name in heads/heads/main heads/refs/heads/main tags/main tags/heads/main tags/refs/heads/main \
+		remotes/main/HEAD remotes/up/HEAD heads/v1 heads/tags/v1 heads/origin/main tags/origin/main heads/remotes/origin/main; do git update-ref refs/$name HEAD; done`)
+	told := strings.Join(w.end(), "\n")
+	for _, name := range []string{"refs/heads/main", "heads/main", "main", "v1", "tags/v1", "refs/tags/v1", "origin/main", "remotes/origin/main", "up", "fine"} {
+		if got := w.user("git rev-parse --symbolic-full-name " + name + " 2>&1"); !strings.HasPrefix(got, "refs/") || strings.Contains(got, "ambiguous") {
+			t.Errorf("%s is %q", name, got)
+		}
+	}
+	if !strings.Contains(told, "git would take it for") {
+		t.Errorf("told %q", told)
+	}
+}
+
 // What the user takes away again does not come back from inside, in that session or a later one.
 func TestARemoteThatTheUserTakesAwayStaysAway(t *testing.T) {
 	w := newWorld(t)

@@ -149,7 +149,8 @@ func decide(p Place, base, inner, outer Side, known map[string]string, f facts) 
 	return d
 }
 
-// rules are how git makes the full name of a reference of a shorter one, see gitrevisions(7): text before and behind it.
+// rules are how git makes the full name of a reference of a shorter one, see gitrevisions(7): text before and behind
+// it.
 var rules = [][2]string{
 	{"", ""}, {"refs/", ""}, {"refs/tags/", ""}, {"refs/heads/", ""}, {"refs/remotes/", ""}, {"refs/remotes/", "/HEAD"},
 }

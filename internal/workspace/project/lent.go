@@ -210,6 +210,12 @@ func (l *lender) search(f survey.File, verdict secretfile.Verdict) (what string)
 		l.left -= f.Stamp.Size
 		what = l.tokens(f.Rel)
 	}
+	if (what == "" || what == leak.Address) && l.All && f.Stamp.Size <= secretfile.Limit {
+		content, err := l.at.Read(f.Rel, secretfile.Limit)
+		if err == nil && secretfile.HoldsLogin(path.Base(f.Rel), content) {
+			what = "a login"
+		}
+	}
 	const tick = 20 * time.Millisecond // another change may not be seen in the time of the last one
 	if time.Now().UnixNano()-f.Stamp.Change > tick.Nanoseconds() {
 		l.now.Files, l.changed = append(l.now.Files, lentFile{f.Rel, f.Stamp, what}), true

@@ -84,6 +84,41 @@ func TestATokenInAScriptOfALentFolder(t *testing.T) {
 	}
 }
 
+// TestALoginInALentFileOfAnyName: what tools keep of a login has no known shape, and the file no name that tells. The
+// folder of a marketplace may be any of the user's.
+func TestALoginInALentFileOfAnyName(t *testing.T) {
+	w := newWorld(t)
+	const random = "Zq3vK9xB7mT1wR5nL8pJ2hG6fD4sC0yAeUiOtYbN"
+	want := map[string]string{
+		"google.json": `{"access_token":"ya29.` + random + `","refresh_token":"1//0` + random + `"}`, "c": "oauth_token = \"" + random + "\"\n",
+		"opencode.json": `{"x":{"type":"oauth","refresh":"` + random + `"}}`, "config.json": `{"auths":{"https://index.docker.io/v1/":{"auth":"bWU6c2VzYW1l"}}}`,
+		"cluster.yaml": "users:\n- user:\n    client-key-data: " + random + "\n", "n.txt": "machine github.com\n login me\n password sesame\n",
+		"auth.json": `{"x":{"type":"oauth","refresh":"` + random + `"}}`,
+	}
+	for name, content := range want {
+		w.write("lent/"+name, content)
+	}
+	for name, content := range map[string]string{
+		"lock.json": `{"integrity":"sha512-` + random + `","key":"` + random + `","author":"` + random + `"}`, "code.py": `access_token = "` + random + `"`,
+		"form.yaml": "access_token: ${TOKEN}\nclient_secret: your-client-secret-of-the-console-2026\nauth: bearer\nmax_tokens: 4096\n",
+	} {
+		w.write("lent/"+name, content)
+	}
+	found, err := project.LookLent(w.path("lent"), project.LentQuestion{Shown: func(string) bool { return false }, All: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range found.Secrets {
+		if want[l.Rel] == "" {
+			t.Errorf("%s does not enter: %s", l.Rel, l.What)
+		}
+		delete(want, l.Rel)
+	}
+	for name := range want {
+		t.Errorf("%s enters", name)
+	}
+}
+
 // TestALentFileThatChangedIsSearchedAgain: the same size, and the old time of its content (touch -r).
 func TestALentFileThatChangedIsSearchedAgain(t *testing.T) {
 	w := newWorld(t)

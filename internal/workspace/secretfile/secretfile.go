@@ -7,6 +7,7 @@ package secretfile
 import (
 	"bytes"
 	"cmp"
+	"encoding/base64"
 	"slices"
 	"strings"
 	"sync"
@@ -90,6 +91,41 @@ func Holds(content []byte) bool {
 		}
 	}
 	return isOneWord(content) || leak.Text(string(content)) != ""
+}
+
+// HoldsLogin reports whether a configuration or plain text of any name holds what tools keep of a login: a random value
+// by a secret's name, the user and password of a registry, or a netrc.
+func HoldsLogin(name string, content []byte) bool {
+	if !isText(name) {
+		return false
+	}
+	content = eightBit(content)
+	if words := strings.Fields(string(content)); len(words) > 0 && words[0] == "machine" &&
+		slices.Contains(words, "password") {
+		return true
+	}
+	for piece := range bytes.FieldsFuncSeq(content, func(r rune) bool { return strings.ContainsRune("\n,{}&", r) }) {
+		name, value := setting(piece)
+		if name == "auth" {
+			user, _ := base64.StdEncoding.DecodeString(value)
+			if bytes.IndexByte(user, ':') > 0 && !bytes.ContainsFunc(user, func(r rune) bool { return r < ' ' }) {
+				return true
+			}
+		}
+		random := func(part string) bool { return isSecret(part) && leak.Value(part) != "" }
+		if ofLogin(strings.ToLower(name)) && slices.ContainsFunc(strings.Split(value, "."), random) {
+			return true
+		}
+	}
+	return false
+}
+
+// ofLogin reports whether a setting is called as one of a login. Keys of other things are called "key".
+func ofLogin(name string) bool {
+	part := leak.Name(name)
+	isKey := func(of string) bool { return strings.Contains(name, of) }
+	return part != "" && part != "KEY" || name == "refresh" || name == "access" ||
+		part == "KEY" && slices.ContainsFunc([]string{"api", "access", "secret", "private", "client"}, isKey)
 }
 
 // namesVariable reports whether a setting's value is a variable's name and nothing else.

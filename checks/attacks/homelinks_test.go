@@ -318,3 +318,23 @@ func TestALinkThatIsMadeWhileTheAgentWorks(t *testing.T) {
 		t.Errorf("%s", got)
 	}
 }
+
+// The user makes a file of the project a program of their own by another name of it.
+func TestAnotherNameThatIsMadeWhileTheAgentWorks(t *testing.T) {
+	w := newWorld(t)
+	w.write("project/tool", "")
+	w.folder("bin")
+	w = w.with("PATH=" + w.path("bin") + ":" + w.path(".local/bin") + ":/usr/bin:/bin")
+	l := w.begin()
+	l.sh("sleep 0.3") // longer than a short command
+	if err := os.Link(w.path("project/tool"), w.path("bin/tool")); err != nil {
+		t.Fatal(err)
+	}
+	l.sh("echo evil >tool")
+	if said := l.end(); !strings.Contains(said, "bin/tool has another name in ") {
+		t.Error(said)
+	}
+	if got := w.attack("echo evil >tool"); got.status == 0 {
+		t.Errorf("the next session writes it: %s", got)
+	}
+}

@@ -175,31 +175,49 @@ func holdsSecret(file string) bool {
 // the next launch tells.
 const moment = 100 * time.Millisecond
 
-// Later looks again, when the session has ended, for links that were made while it ran. The zero value does not.
-type Later struct{ found chan []homelink.Link }
+// Later looks again, when the session has ended, for links, and other names of files, that were made while it ran. The
+// zero value does not.
+type Later struct{ found chan missed }
+
+type missed struct {
+	links []homelink.Link
+	files map[homelink.Inode]string
+}
 
 // Again begins to look, for a session that began then.
 func Again(before homelink.Found, began time.Time) (l Later) {
 	if time.Since(began) < moment {
 		return l
 	}
-	l.found = make(chan []homelink.Link, 1)
-	go func() { l.found <- before.Again() }()
+	l.found = make(chan missed, 1)
+	go func() {
+		links, files := before.Again()
+		l.found <- missed{links, files}
+	}()
 	return l
 }
 
-// Lines says which links came that lead into a folder which the agent could change. Nothing held what they lead to.
+// Lines says what came that leads into a folder which the agent could change. Nothing held what it leads to.
 func (l Later) Lines(folders []guarded.Folder) (lines []string) {
 	if l.found == nil {
 		return nil
 	}
-	for _, link := range <-l.found {
-		for _, folder := range folders {
-			if link.Enters(folder.Path) && len(lines) < alarm.Most {
-				const text = "%s leads to %s, which was not known when this session began, and the agent could " +
-					"write there: look at that before you use it"
-				lines = append(lines, fmt.Sprintf(text, diag.Visible(link.Path), diag.Visible(link.Leads)))
+	found := <-l.found
+	say := func(at, leads string) {
+		const text = "%s %s, which was not known when this session began, and the agent could write there: look at " +
+			"that before you use it"
+		if len(lines) < alarm.Most {
+			lines = append(lines, fmt.Sprintf(text, diag.Visible(at), leads))
+		}
+	}
+	for _, folder := range folders {
+		for _, link := range found.links {
+			if link.Enters(folder.Path) {
+				say(link.Path, "leads to "+diag.Visible(link.Leads))
 			}
+		}
+		if name := folder.Project.NamesOne(found.files); name != "" {
+			say(name, "has another name in "+diag.Visible(folder.Path))
 		}
 	}
 	return lines

@@ -194,13 +194,15 @@ func (f Found) write(all whole) {
 	}
 }
 
-// Again looks once more, and deeper, keeps what it finds, and returns the links that were not known before.
-func (f Found) Again() []Link {
+// Again looks once more, and deeper, keeps what it finds, and returns what was not known before, as [Found.Missed].
+func (f Found) Again() (links []Link, files map[Inode]string) {
 	mounts, _ := mountinfo.Read()
 	before, now := f.look(), look(f.question, further, mounts)
 	f.known = slices.Concat(f.known, made(before.links, f.known))
+	links, files = f.missed(now)
+	maps.DeleteFunc(files, func(inode Inode, _ string) bool { return before.named[inode] != "" })
 	f.write(now)
-	return made(now.links, f.known)
+	return links, files
 }
 
 const (

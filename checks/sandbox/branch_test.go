@@ -771,8 +771,8 @@ func TestASessionOnABranchIn(t *testing.T) {
 }
 
 // A submodule that the user has checked out is there on a branch, also one in another, at the branch's commit, in a
-// repository of the agent's own. What the agent commits in one is nowhere else: it is named, and is not removed with the
-// checkout.
+// repository of the agent's own. What is not committed in one, or is committed in one of which the user has no checkout,
+// is nowhere else: it is named, and is not removed with the checkout.
 func TestSubmodulesOfABranch(t *testing.T) {
 	for _, dir := range []string{"project", "side"} { // the repository, and a linked worktree of it
 		t.Run(dir, func(t *testing.T) {
@@ -791,25 +791,30 @@ func TestSubmodulesOfABranch(t *testing.T) {
 			if got := oneLine(run(t, w.claudebox("plan", "--branch", "feat")).stdout); !strings.Contains(got, "submodules: my/sm, my/sm/a/in") {
 				t.Errorf("the plan: %s", got)
 			}
-			const stay = "commits and changes in submodules stay with the checkout"
+			const stay, dirty = "commits and changes in submodules that you have not checked out stay with the checkout", "what is not committed in submodules"
 			first := inside(`[ "$(cat my/sm/lib my/sm/a/in/deep)" = "$(echo lib; echo deep)" ]; [ ! -e old/.git ]; git status --porcelain | tee /tmp/s; [ ! -s /tmp/s ]
 				git -C my/sm status --porcelain | tee /tmp/s; [ ! -s /tmp/s ]; git submodule status --recursive my/sm | tee /tmp/s; [ $(grep -c "^ " /tmp/s) = 2 ]
 				git -C my/sm remote get-url origin | grep /lib; git -C my/sm/a/in rev-parse origin/HEAD; [ -z "$(git -C my/sm branch --list own)" ]`)
-			if strings.Contains(first, stay) || dir == "project" && !strings.Contains(first, "submodules are not there, as yours do not have their commits: old;") {
+			if strings.Contains(first, stay) || strings.Contains(first, dirty) || dir == "project" && !strings.Contains(first, "submodules are not there, as yours do not have their commits: old;") {
 				t.Errorf("the first session: %s", first)
 			}
-			if got := inside(`git -C my/sm commit -qm new --allow-empty; git commit -qam bump`); !strings.Contains(got, stay+": push them from inside: my/sm\n") {
+			if got := inside(`git -C my/sm commit -qm new --allow-empty; echo x >my/sm/a/in/x; git commit -qam bump
+				git clone -q my/sm my/sm/a/in/own; git -C my/sm/a/in submodule -q add ./own own`); !strings.Contains(got, dirty+" is kept with the checkout, and does not cross: my/sm/a/in\n") {
 				t.Errorf("it says %s", got)
 			}
 			if got := run(t, w.claudebox("branch", "diff", "feat")); !strings.Contains(got.stdout, "+Subproject commit") {
 				t.Errorf("%+v", got)
 			}
+			wantRefused(t, run(t, w.claudebox("branch", "remove", "feat")), dirty)
+			if got := inside(`cd my/sm/a/in; git commit -qam own; git -C own commit -qm more --allow-empty`); !strings.Contains(got, stay+": push them from inside: my/sm/a/in/own\n") {
+				t.Errorf("it says %s", got)
+			}
 			wantRefused(t, run(t, w.claudebox("branch", "remove", "feat")), stay)
-			inside(`git -C my/sm update-ref refs/remotes/origin/pushed HEAD`)
+			inside(`rm my/sm/a/in/x; git -C my/sm/a/in/own update-ref refs/remotes/origin/pushed HEAD`)
 			if got := run(t, w.claudebox("branch", "remove", "feat")); got.status != 0 {
 				t.Errorf("what was pushed: %+v", got)
 			}
-			wantEqual(t, w.plain(t, state), before)
+			wantEqual(t, w.plain(t, `git -C my/sm log -1 --format=%s feat; git -C my/sm branch -qD feat; `+state), "new\n"+before)
 		})
 	}
 }

@@ -132,7 +132,7 @@ func branchPart(in *inputs) (made launch.Part) {
 	}
 	if names := branch.ModuleNames(b.Modules); len(names) > 0 {
 		made.Note("submodules: " + diag.Some(names, 3) + ": the agent has each as a repository of its own, with your " +
-			"commits; what it commits in one stays with the checkout until it is pushed from inside")
+			"commits; what it commits in one is on branch " + b.Name + " of yours")
 	}
 	if len(b.Pending) > 0 {
 		made.Note(fmt.Sprintf("not committed, and not there: %s", diag.Some(b.Pending, 5)))

@@ -81,7 +81,7 @@ func (b Branch) Checkout() string { return b.Dir + "/closed/tree" }
 func (b Branch) Place() handover.Place {
 	p := b.Repo
 	p.Folder, p.Branch, p.Start, p.Own, p.Key = b.git(), b.Name, b.Start, true, path.Base(path.Dir(b.Dir))
-	p.Trees, p.Within = []handover.Tree{{Rel: ".", Path: b.Tree}}, nil
+	p.Trees, p.Within, p.Modules = []handover.Tree{{Rel: ".", Path: b.Tree}}, nil, b.Modules
 	return p
 }
 
@@ -108,6 +108,7 @@ func Look(r Request) (b Branch, err error) {
 		return b, diag.Wrap(op, err, "`claudebox branch remove --force "+r.Name+"` takes it away; what has crossed is yours")
 	}
 	b.Fresh = !known.Filled
+	b.Modules = known.withModules(b.Modules)
 	if isHeld(b.Dir) {
 		return b, diag.Errorf(op, "wait for its end, or use another name", "a session works on it")
 	}

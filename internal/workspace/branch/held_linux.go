@@ -60,6 +60,7 @@ func (h *Held) open() (err error) {
 		return err
 	}
 	h.Fresh = !h.record.Filled
+	h.Modules = h.record.withModules(h.Modules)
 	h.record.Name, h.record.Project, h.record.Outer = h.Name, h.Tree, h.Repo.Outer
 	if err := h.record.remember(h.Dir); err != nil {
 		return err
@@ -236,7 +237,7 @@ func (h *Held) Fill(ctx context.Context) error {
 		script = "rm -f \"$GIT_DIR/index.lock\" \"$GIT_DIR/HEAD.lock\"\n" + h.changesScript() +
 			"g -c checkout.workers=0 read-tree -u --reset HEAD || exit 1\n" + modulesScript(h.Modules)
 		for n, m := range h.Modules {
-			bind = append(bind, m.Git, m.boxed(n))
+			bind = append(bind, m.Git, boxed(n))
 		}
 	}
 	if _, err := os.Lstat(h.Place().Inner() + "/index"); err == nil && h.record.Filled && h.tip == h.record.Tip {

@@ -106,7 +106,7 @@ func At(r Request) (b Branch, err error) {
 		return b, diag.Errorf("find branch "+diag.Visible(r.Name), "`claudebox branch list` names those that are kept",
 			"no session worked on it in this repository")
 	}
-	b.Fresh = !known.Filled
+	b.Fresh, b.Modules = !known.Filled, known.Modules
 	return b, nil
 }
 
@@ -155,28 +155,46 @@ if [ -d "$f" ]; then ls -lA "$f"; else head -c 100000000 "$f"; fi || exit 1
 	return text, err
 }
 
-// Ran says what of the branch's commits the user's tools would run once it is checked out, and how many there are.
+// Ran says what of the branch's commits the user's tools would run once it is checked out, and how many there are: of
+// those of the repository, and of its submodules.
 func (h *Held) Ran() (lines []string) {
-	if h.left == h.record.Tip {
-		return nil // nothing is new
+	if h.left != h.record.Tip { // else nothing is new
+		_, lines = h.ran(h.Repo, path.Join(h.Repo.Outer, h.rel()), "branch "+h.Name+": ", "git log")
 	}
-	git := path.Join(h.Repo.Outer, h.rel())
-	answer, err := handover.Ask(h.Repo, h.Tools, fmt.Sprintf(`export GIT_DIR=%s
+	for _, m := range h.Modules {
+		p := handover.Place{Outer: m.Git, Folder: h.git()}
+		tip, more := h.ran(p, m.Git, "branch "+h.Name+", submodule "+diag.Name(m.Path)+": ",
+			"git -C "+diag.Quote(m.Path)+" log")
+		if tip != h.record.Tips[m.Git] {
+			lines = append(lines, more...)
+		}
+		if h.record.Tips == nil {
+			h.record.Tips = map[string]string{}
+		}
+		h.record.Tips[m.Git] = tip
+	}
+	return lines
+}
+
+// ran is [Held.Ran] for one repository, in which the user is at HEAD of a git folder. tip is where the branch is there.
+func (h *Held) ran(of handover.Place, git, about, log string) (tip string, lines []string) {
+	answer, err := handover.Ask(of, h.Tools, fmt.Sprintf(`export GIT_DIR=%s
+g rev-parse -q --verify %[2]s || exit 0
 b=$(g merge-base HEAD %[2]s) || exit 0
 g rev-list --count HEAD..%[2]s --
 g diff --raw --no-renames --diff-filter=AMT -z "$b" %[2]s -- | head -c 10000000
 `, diag.Quote(git), diag.Quote("refs/heads/"+h.Name)))
-	count, names, _ := strings.Cut(string(answer), "\n")
+	tip, rest, _ := strings.Cut(string(answer), "\n")
+	count, names, _ := strings.Cut(rest, "\n")
 	if err != nil || count == "" || count == "0" {
-		return nil // there is no such branch any more, or nothing on it
+		return tip, nil // there is no such branch any more, or nothing on it
 	}
-	line := "branch " + h.Name + ": commits that your HEAD does not have: " + count + "; `git log -p HEAD.." + h.Name + "`"
-	lines = append(lines, line)
+	lines = append(lines, about+"commits that your HEAD does not have: "+count+"; `"+log+" -p HEAD.."+h.Name+"`")
 	if run := obeyed(names); len(run) > 0 {
-		lines = append(lines, "branch "+h.Name+": look at these before you check it out, as your tools run or obey "+
-			"them: "+diag.Some(run, 5))
+		lines = append(lines, about+"look at these before you check it out, as your tools run or obey them: "+
+			diag.Some(run, 5))
 	}
-	return lines
+	return tip, lines
 }
 
 // obeyed lists the files in what `git diff --raw -z` printed that tools run or obey: those that are run without being

@@ -27,16 +27,7 @@ for s in rebase-merge rebase-apply sequencer BISECT_LOG MERGE_HEAD CHERRY_PICK_H
   [ ! -e "$GIT_DIR/$s" ] || busy=$s
 done
 tip() { printf 'tip %%s\0' "$(g rev-parse -q --verify refs/heads/%[1]s)"; }
-# What is nowhere else: of a submodule the commit crosses as a name alone.
-[ ! -f .gitmodules ] || g ls-files -s -z | while IFS=$'\t' read -r -d '' what f; do
-  [[ $what = 160000\ * && -e $f/.git ]] || continue
-  ((n++ < 100)) || break
-  m=$f/.git
-  [ -d "$m" ] || { IFS= read -r m <"$m" && m=$GIT_DIR/modules/${m#*/.git/modules/}; }
-  s() { GIT_DIR=$m GIT_WORK_TREE=$PWD/$f GIT_INDEX_FILE=$m/index g "$@"; }
-  [ -z "$(s rev-list -n 1 HEAD --branches --not --remotes 2>&1; s status --porcelain 2>&1 | head -c 1)" ] ||
-    printf 'submodule %%s\0' "$f"
-done
+%[4]s
 refs=$(g for-each-ref --format='%%(objectname)%%(refname)' refs/heads/%[1]s "$beside") || exit 1
 if [ -z "$busy" ] && [ -f "$GIT_DIR/index" ] && [[ $refs != *"$beside"* ]] &&
   g -c core.excludesFile=/tmp/excludes status --porcelain -z >/tmp/status && [ ! -s /tmp/status ]; then
@@ -83,21 +74,54 @@ printf 'commit \0'
 tip
 `
 
+// modulesLeft prints what is in submodules and nowhere else: of those from which commits cross, what is not committed.
+const modulesLeft = `n=0
+left() { # git folder, working tree, its path from the top, depth
+  [[ -f $2/.gitmodules && $4 -lt 10 ]] || return 0
+  while IFS=$'\t' read -r -d '' what f; do
+    [[ $what = 160000\ * && -e $2/$f/.git ]] || continue
+    ((n++ < 100)) || return 0
+    local w=$2/$f m=$2/$f/.git
+    [ -d "$m" ] || { IFS= read -r m <"$m" && m=$top/modules/${m#*/.git/modules/}; }
+    s() { GIT_DIR=$m GIT_WORK_TREE=$w GIT_INDEX_FILE=$m/index g "$@"; }
+    case $crossing in
+    *"/$m/"*) word=uncommitted commits= ;;
+    *) word=submodule commits=$(s rev-list -n 1 HEAD --branches --not --remotes 2>&1) ;;
+    esac
+    [ -z "$commits$(s status --porcelain --ignore-submodules=all 2>&1 | head -c 1)" ] || printf '%s %s\0' $word "$3$f"
+    left "$m" "$w" "$3$f/" $(($4+1))
+  done < <(GIT_DIR=$1 GIT_WORK_TREE=$2 GIT_INDEX_FILE=$1/index g ls-files -s -z)
+}
+top=$GIT_DIR; left "$GIT_DIR" "$PWD" "" 0
+`
+
+// leftScript is the part of a script that prints what stays in submodules.
+func (b Branch) leftScript() string {
+	var crossing strings.Builder
+	crossing.WriteString("crossing=")
+	for _, m := range b.Modules {
+		crossing.WriteString("/$GIT_DIR/modules/" + diag.Quote(m.Name) + "/")
+	}
+	return crossing.String() + "\n" + modulesLeft
+}
+
 // said are what people are told about the words that [leaveScript] prints.
 var said = map[string]string{
-	"repository": "repositories that the agent made are kept with the checkout, and do not cross: ",
-	"submodule":  "commits and changes in submodules stay with the checkout: push them from inside: ",
-	"large":      "files above 1 MiB are kept with the checkout, and were not committed: ",
-	"many":       "folders with more than 1,000 new files are kept with the checkout, and were not committed: ",
-	"unread":     "some files could not be read, and were not committed",
-	"commit":     "what the agent left uncommitted is the last commit of the branch",
+	"repository":  "repositories that the agent made are kept with the checkout, and do not cross: ",
+	"uncommitted": "what is not committed in submodules is kept with the checkout, and does not cross: ",
+	"submodule": "commits and changes in submodules that you have not checked out stay with the checkout: " +
+		"push them from inside: ",
+	"large":  "files above 1 MiB are kept with the checkout, and were not committed: ",
+	"many":   "folders with more than 1,000 new files are kept with the checkout, and were not committed: ",
+	"unread": "some files could not be read, and were not committed",
+	"commit": "what the agent left uncommitted is the last commit of the branch",
 	"beside": "what the agent left uncommitted is on claudebox/NAME/uncommitted, as git has something under way; the " +
 		"next session goes on with it",
 }
 
 // Leave commits what the agent has not committed. It returns lines for people. Nothing may run inside any more.
 func (h *Held) Leave() (lines []string, err error) {
-	script := h.excludes() + fmt.Sprintf(leaveScript, diag.Quote(h.Name), large, many)
+	script := h.excludes() + fmt.Sprintf(leaveScript, diag.Quote(h.Name), large, many, h.leftScript())
 	answer, err := h.run(context.Background(), script, "", leaveTime)
 	if err != nil {
 		return nil, err
@@ -113,7 +137,9 @@ func (h *Held) Leave() (lines []string, err error) {
 			of[word] = append(of[word], diag.Name(strings.TrimSuffix(name, "/")))
 		}
 	}
-	for _, word := range []string{"commit", "beside", "repository", "submodule", "large", "many", "unread"} {
+	for _, word := range []string{
+		"commit", "beside", "repository", "submodule", "uncommitted", "large", "many", "unread",
+	} {
 		if names := of[word]; len(names) > 0 {
 			text := strings.ReplaceAll(said[word], "NAME", h.Name)
 			if strings.HasSuffix(text, ": ") {

@@ -9,15 +9,12 @@ import (
 
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/pathname"
+	"claudebox/internal/workspace/handover"
 )
 
 // Module is a submodule that the user has checked out. A new checkout has it at the branch's commit: in a repository of
-// the agent's own, with all that the user's has committed. What the agent commits there stays there.
-type Module struct {
-	Path string // relative to the project
-	Name string // its git folder, below `modules` of the checkout's
-	Git  string // the user's git folder; canonical
-}
+// the agent's own, with all that the user's has committed. What the agent commits there crosses to the user's.
+type Module = handover.Module
 
 // ModuleNames are the paths of submodules.
 func ModuleNames(list []Module) (names []string) {
@@ -27,8 +24,8 @@ func ModuleNames(list []Module) (names []string) {
 	return names
 }
 
-// boxed is where a box has the user's git folder.
-func (m Module) boxed(n int) string { return fmt.Sprintf("/run/claudebox/modules/%d", n) }
+// boxed is where a box has the user's git folder of a submodule.
+func boxed(n int) string { return fmt.Sprintf("/run/claudebox/modules/%d", n) }
 
 // moduleScript fills one submodule, and prints its path if that cannot be done; one that the branch does not have is
 // passed over. The user's branches become those of a remote "user": the agent has none of its own yet. `git fetch` cannot
@@ -81,7 +78,7 @@ func modulesScript(list []Module) string {
 		git := path.Join(".git/modules", m.Name)
 		up := func(from string) string { return strings.Repeat("../", strings.Count(from, "/")+1) }
 		fmt.Fprintf(&b, "module %s \"$GIT_DIR\"/modules/%s %s \"$GIT_DIR\"%s %s %s %s %s 2>/dev/null\n",
-			diag.Quote(m.Path), diag.Quote(m.Name), diag.Quote(m.boxed(n)), diag.Quote(in), diag.Quote(rel),
+			diag.Quote(m.Path), diag.Quote(m.Name), diag.Quote(boxed(n)), diag.Quote(in), diag.Quote(rel),
 			diag.Quote(name),
 			diag.Quote(up(git)+m.Path), diag.Quote(up(m.Path)+git))
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 
 	"claudebox/internal/linux/flock"
 )
@@ -20,7 +21,19 @@ type record struct {
 	Open    bool              // a session works on it, or was killed
 	Tip     string            // of the branch at the end of the last session
 	Copied  []string          // ignored things that were copied once
+	Modules []Module          // submodules from which commits cross
+	Tips    map[string]string // of the branch in them, as Tip; by their git folders
 	Layers  map[string]string // of ignored folders: the state of the user's when the layer was made
+}
+
+// withModules adds submodules that are not among those of earlier sessions.
+func (r *record) withModules(list []Module) []Module {
+	for _, m := range list {
+		if !slices.ContainsFunc(r.Modules, func(known Module) bool { return known.Git == m.Git }) {
+			r.Modules = append(r.Modules, m)
+		}
+	}
+	return r.Modules
 }
 
 const recordVersion = 1

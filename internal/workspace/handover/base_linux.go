@@ -23,12 +23,13 @@ type memory struct {
 	Common   Side              // both had this
 	Named    map[string]string // branch → the agent's commit that has a name of its own outside
 	Settings map[string][]string
-	Lost     bool     // the inner folder has lost what was in it
-	Waiting  bool     // something did not cross
-	Told     []string // what was said of settings of the agent's that do not cross
-	Ended    string   // Inner, when a session had ended with it, and all was adopted
-	Inner    string   // [Place.stamps] of the inner folder after the last hand-over
-	Outer    string   // likewise
+	Modules  map[string]carried `json:",omitempty"` // by [Module.Git]
+	Lost     bool               // the inner folder has lost what was in it
+	Waiting  bool               // something did not cross
+	Told     []string           // what was said of settings of the agent's that do not cross
+	Ended    string             // Inner, when a session had ended with it, and all was adopted
+	Inner    string             // [Place.stamps] of the inner folder after the last hand-over
+	Outer    string             // likewise
 }
 
 // memoryVersion is the form of [memory]. The one before had the indexes in the JSON, as base64.

@@ -36,6 +36,7 @@ type side struct {
 	tools  Tools
 	boxed  bool   // the inner one, in a box
 	folder string // what a box has in the outer's place; empty: the inner folder
+	part   string // the repository below the outer's place; empty: that itself
 	work   *Work  // nil: the box has no working tree
 }
 
@@ -46,7 +47,9 @@ func innerOf(p Place, tools Tools) side { return side{place: p, tools: tools, bo
 func outerOf(p Place, tools Tools) side { return side{place: p, tools: tools} }
 
 // contained returns the user's side in a box: what takes a pack from the agent apart reaches nothing else.
-func (s side) contained() side { return side{s.place, s.tools, true, s.place.Outer, nil} }
+func (s side) contained() side {
+	return side{place: s.place, tools: s.tools, boxed: true, folder: s.place.Outer}
+}
 
 // answerTime is how long one script may take. git needs a second for a large repository; a hostile one could be without
 // end.
@@ -58,7 +61,8 @@ var system = []string{"/usr", "/bin", "/lib", "/lib64", "/etc/alternatives"}
 // environment is all that the programs of a hand-over get. git reads no configuration but the repository's own.
 func (s side) environment() []string {
 	return []string{
-		"PATH=" + strings.Join(s.tools.Path, ":"), "HOME=/nonexistent", "LC_ALL=C", "C=" + s.place.Outer,
+		"PATH=" + strings.Join(s.tools.Path, ":"), "HOME=/nonexistent", "LC_ALL=C",
+		"C=" + path.Join(s.place.Outer, s.part),
 		"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0",
 		"GIT_NO_REPLACE_OBJECTS=1", "GIT_NO_LAZY_FETCH=1", "GIT_WORK_TREE=" + s.workTree(),
 		"GIT_AUTHOR_NAME=claudebox", "GIT_AUTHOR_EMAIL=claudebox@localhost",

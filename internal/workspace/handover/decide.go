@@ -20,6 +20,7 @@ type facts struct {
 	links   map[string]bool      // paths on the host of repositories that are the user's
 	refused map[string]string    // objects that the user's git does not take, and why
 	first   bool                 // the session begins: what the user has under way goes inside
+	modules bool                 // submodules are looked at, also where nothing else has changed
 	final   bool                 // the session is over: repositories that it made were judged
 	chosen  map[string]Choice    // what the user wants of branches that moved on both sides, by reference
 }

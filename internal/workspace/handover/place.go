@@ -20,6 +20,8 @@ type Place struct {
 	// checkout: see [decision.onBranch]. Empty: the agent works in the user's checkout.
 	Branch string
 	Start  string // the commit at which Branch begins, if it is not there
+	// Modules are submodules of a branch's checkout from which commits cross.
+	Modules []Module
 	// Own is the repository of the project itself: without it there is no session. Of another one that git cannot read,
 	// the agent sees nothing.
 	Own bool

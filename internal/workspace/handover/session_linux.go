@@ -133,7 +133,7 @@ func (l *live) open() error {
 		return l.anew()
 	}
 	f := l.facts()
-	f.first = true
+	f.first, f.modules = true, len(p.Modules) > 0
 	_, err = l.handOver(f)
 	if m, fault := p.recall(); fault == nil {
 		l.was = m.Common.Trees
@@ -257,7 +257,7 @@ func (l *live) handOver(f facts) (changes bool, err error) {
 		return false, err
 	}
 	inner, outer := p.stamps(p.Inner()), p.stamps(p.Outer)
-	if m.Inner == inner && m.Outer == outer && !f.final {
+	if m.Inner == inner && m.Outer == outer && !f.final && !f.modules {
 		return false, nil
 	}
 	now := time.Now()
@@ -274,6 +274,12 @@ func (l *live) handOver(f facts) (changes bool, err error) {
 		return false, err
 	}
 	d := decide(p, m.Common, in, out, m.Named, f)
+	carried := false
+	if !d.lost {
+		var remarks []Remark
+		carried, remarks = l.carry(&m)
+		d.remarks = append(d.remarks, remarks...)
+	}
 	l.note(d.remarks)
 	if d.lost {
 		m.Lost = true
@@ -295,7 +301,7 @@ func (l *live) handOver(f facts) (changes bool, err error) {
 	}
 	m.Common, m.Waiting = d.next, len(l.remarks) > 0
 	m.Inner, m.Outer = "", ""
-	changes = !d.out.none() || !d.in.none()
+	changes = carried || !d.out.none() || !d.in.none()
 	if !changes && err == nil && now.Sub(newest(p)) > 50*time.Millisecond {
 		m.Inner, m.Outer = inner, outer
 	}
@@ -582,7 +588,9 @@ func (l *live) finish(final bool) error {
 	defer unlock()
 	var adopted []Remark
 	f := l.facts()
+	f.modules = len(l.place.Modules) > 0
 	err = l.settle(f)
+	f.modules = false
 	if err == nil && final && l.place.Branch == "" {
 		adopted, err = l.adopt()
 	}
@@ -617,7 +625,8 @@ func (l *live) noteEnd() error {
 func (l *live) isUntouched() bool {
 	p := l.place
 	m, err := p.recall()
-	return err == nil && !m.Waiting && m.Ended != "" && m.Ended == p.stamps(p.Inner()) && m.Outer == p.stamps(p.Outer)
+	return err == nil && len(p.Modules) == 0 && !m.Waiting && m.Ended != "" && m.Ended == p.stamps(p.Inner()) &&
+		m.Outer == p.stamps(p.Outer)
 }
 
 // begunInside returns remarks on operations of git that the agent began and that go on outside.

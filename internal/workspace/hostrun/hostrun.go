@@ -246,7 +246,9 @@ var table = []struct{ means, held, told string }{
 			"opencode.jsonc .opencode/opencode.json .opencode/opencode.jsonc .opencode/plugin/** " +
 			".opencode/plugins/** .opencode/tool/** .opencode/tools/** .opencode/agent/** .opencode/agents/** " +
 			".opencode/command/** .opencode/commands/** .opencode/skill/** .opencode/skills/** " +
-			".agents/skills/** .aider.conf.yml .cursorrules",
+			".agents/skills/** .aider.conf.yml .cursorrules .qwen/** .crush.json crush.json .roo/** .kilocode/** " +
+			".kiro/** .amazonq/** .factory/** .continue/** .junie/** .windsurf/** .windsurfrules .clinerules " +
+			".clinerules/** .goosehints",
 	},
 	{
 		"claudebox obeys it at the next launch, once you allow it", ".claudebox.yaml .claudebox.yml .claudebox/**", "",
@@ -262,6 +264,7 @@ var table = []struct{ means, held, told string }{
 			"lint-staged.config.*",
 	},
 	{"git blame obeys it", ".git-blame-ignore-revs", ""},
+	{"what you encrypt is for those whom it names", "", ".sops.yaml .gpg-id secrets.nix"},
 	{"lazygit runs what it names", "", ".lazygit.yml"},
 	{"Mercurial runs the hooks in it", ".hg/hgrc", ".hg/hgrc-not-shared"},
 	{"Mercurial takes its configuration from where it leads", "", ".hg/sharedpath"},
@@ -294,7 +297,7 @@ var table = []struct{ means, held, told string }{
 		onBuild, "", "Makefile makefile GNUmakefile justfile .justfile Justfile Taskfile.yml Rakefile CMakeLists.txt " +
 			"meson.build Cargo.toml build.zig build.gradle build.gradle.kts settings.gradle settings.gradle.kts " +
 			"gradlew gradle/wrapper/** mvnw pom.xml .mvn/** build.sbt BUILD.bazel .bazelrc tools/bazel " +
-			"Dockerfile",
+			"Dockerfile SConstruct wscript build.xml configure Directory.Build.props Directory.Build.targets",
 	},
 	{onCargo, "", "build.rs"},
 	{"cargo runs what it names", "", ".cargo/config.toml .cargo/config"},

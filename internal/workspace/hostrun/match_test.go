@@ -34,7 +34,8 @@ func TestNamesThatToolsObeyAndNobodyWasToldOf(t *testing.T) {
 		lefthook.toml .config/lefthook-local.yml .lefthook.json prek.toml .lintstagedrc mise/config.toml .config/mise/conf.d/a.toml
 		.mise.dev.toml mise.ci.toml .autoenv .rvmrc .luarc.json hie.yaml .pylintrc .flake8 mypy.ini setup.cfg .eslintrc.js
 		eslint.config.mjs .prettierrc.js .pnp.cjs .yarn/sdks/typescript/lib/tsserver.js .Rprofile .ghci .irbrc .ocamlinit
-		.env .env.local a/.env .claudebox.yml .claudebox/tools.txt .claudebox.toml .claudebox.json claudebox.yml venv/bin/activate _darcs/prefs/defaults .repo/repo/main.py tools/bazel .zshenv .bash_profile`) {
+		.env .env.local a/.env .claudebox.yml .claudebox/tools.txt .claudebox.toml .claudebox.json claudebox.yml venv/bin/activate _darcs/prefs/defaults .repo/repo/main.py tools/bazel .zshenv .bash_profile
+		.qwen/settings.json crush.json .roo/mcp.json .kiro/hooks/x .windsurf/workflows/x.md .clinerules a/.sops.yaml .gpg-id secrets.nix a/Directory.Build.props configure`) {
 		if hostrun.Means(rel) == "" {
 			t.Errorf("%s means nothing", rel)
 		}

@@ -147,8 +147,10 @@ func (b Branch) rel() string {
 const mostPending = 1000
 
 // askScript prints where a new branch begins, the branches and what is called like this one, with their commits and
-// checkouts, and what git ignores as a whole and what is not committed, each ended by a mark.
+// checkouts, and what git ignores as a whole and what is not committed, each ended by a mark; then links and files of
+// the branch. The status takes longest, and is asked for meanwhile.
 const askScript = `export GIT_DIR=%[1]s
+g -c core.excludesFile=/tmp/excludes --work-tree=%[3]s status --porcelain --ignored -z --no-renames >/tmp/status & status=$!
 [ -z %[2]s ] || g rev-parse --verify -q %[2]s'^{commit}' || echo none
 mark
 refs=$(g for-each-ref --format='%%(refname) %%(objectname) %%(worktreepath)' refs/heads %[4]s) || exit 1
@@ -156,18 +158,29 @@ printf '%%s\n' "$refs"
 # Of a branch with two checkouts it names one: who was killed has left one of its own.
 [[ $refs != *%[5]s* ]] || g worktree list --porcelain || exit 1
 mark
-g -c core.excludesFile=/tmp/excludes --work-tree=%[3]s status --porcelain --ignored -z --no-renames || exit 1
-mark
-tip=$(g rev-parse --verify -q %[6]s'^{commit}' || g rev-parse --verify -q %[2]s'^{commit}') || exit 0
-{ g ls-tree -z "$tip"; g ls-tree -rz "$tip" .claude .agents; } | head -c %[9]d | {
-  mapfile -td '' all # read reads each byte of a pipe by itself
-  links=()
+tip=$'\n'$refs
+case $tip in
+  *$'\n'%[6]s' '*) tip=${tip#*$'\n'%[6]s' '} tip=${tip%%%%[ $'\n']*};;
+  *) tip=$(g rev-parse --verify -q %[2]s'^{commit}');;
+esac
+list() { g ls-tree -z "$@" | head -c %[9]d >/tmp/list; mapfile -td '' -O ${#all[@]} all </tmp/list; }
+shown() {
+  list "$tip"
+  for entry in "${all[@]}"; do
+    [[ $entry != *$'\t'.@(claude|agents) ]] || { list -r "$tip" .claude .agents; break; }
+  done
   for entry in "${all[@]}"; do [[ $entry != 120000* ]] || links+=("$entry"); done
   [ ${#links[@]} = 0 ] || printf '%%s\0' "${links[@]}"
   mark
   { for entry in "${links[@]}"; do entry=${entry%%$'\t'*}; echo "${entry##* }"; done
     for file in %[8]s; do echo "$tip:$file"; done; } | g cat-file --batch | head -c %[7]d
-} || :
+}
+all=() links=()
+[ -z "$tip" ] || shown >/tmp/shown || :
+wait $status || exit 1
+cat /tmp/status
+mark
+[ -z "$tip" ] || cat /tmp/shown
 `
 
 const (

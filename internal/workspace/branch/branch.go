@@ -150,7 +150,8 @@ const mostPending = 1000
 // checkouts, and what git ignores as a whole and what is not committed, each ended by a mark; then links and files of
 // the branch. The status takes longest, and is asked for meanwhile.
 const askScript = `export GIT_DIR=%[1]s
-g -c core.excludesFile=/tmp/excludes --work-tree=%[3]s status --porcelain --ignored -z --no-renames >/tmp/status & status=$!
+g -c core.excludesFile=/tmp/excludes --work-tree=%[3]s status --porcelain --ignored -z --no-renames >/tmp/status &
+status=$!
 [ -z %[2]s ] || g rev-parse --verify -q %[2]s'^{commit}' || echo none
 mark
 refs=$(g for-each-ref --format='%%(refname) %%(objectname) %%(worktreepath)' refs/heads %[4]s) || exit 1

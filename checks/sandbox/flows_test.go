@@ -88,6 +88,9 @@ var flows = map[string]flow{
 	"a submodule, checked out anew": {"git init -q ../lib; git -C ../lib commit -qm l --allow-empty; git -c protocol.file.allow=always submodule -q add ../lib sm; git commit -qm sm", []turn{
 		{"user", "git submodule -q deinit -f sm; git submodule -q update --init 2>/dev/null; git -C sm log -1 --format=%s", "l"},
 	}, "git -C sm log -1 --format=%s; git status --porcelain", "l"},
+	"a program that watches for the user's git": {`printf '#!/bin/sh\nprintf "tok\\0/\\0"\n' >../watch; chmod +x ../watch; git config core.fsmonitor "$PWD/../watch"; git status --porcelain`, []turn{
+		{"agent", "echo x >x; git add x 2>&1; git status --porcelain 2>&1", "A  x"},
+	}, "git status --porcelain; git config core.fsmonitor | grep -c watch", "A  x\n1"},
 	"a split index": {"git config core.splitIndex true; git update-index --split-index", []turn{
 		{"agent", "echo x >x; git add x; git commit -qm x; echo y >y; git add y", ""},
 		{"user", "echo u >u; git add u; git status --porcelain", "A  u\nA  y"},

@@ -22,12 +22,13 @@ func (p Place) settings() map[string][]string {
 	return byName(entries)
 }
 
-// usersAlone are the settings that an inner folder does not have: the working tree of a branch is another one.
+// usersAlone are the settings that an inner folder does not have: the program that watches the user's files is not
+// inside, and the working tree of a branch is another one.
 func (p Place) usersAlone() []string {
 	if p.Branch == "" {
-		return nil
+		return []string{"core.fsmonitor"}
 	}
-	return []string{"core.worktree", "core.bare"}
+	return []string{"core.fsmonitor", "core.worktree", "core.bare"}
 }
 
 func byName(entries []gitconfig.Entry) map[string][]string {

@@ -52,6 +52,12 @@ func TestWhatIsCommittedInASubmoduleOfABranchCrosses(t *testing.T) {
 		t.Error(again.stderr)
 	}
 	wantEqual(t, w.plain(t, `git merge -q feat && git submodule -q update --recursive; git -C my/sm log -1 --format=%s`), "amended")
+	w.plain(t, `git -C my/sm switch -q feat`) // the branch is where the user works now
+	taken := w.branchOf(t, "feat", `git -C my/sm commit -qm more --allow-empty; git -C my/sm branch own; git commit -qam more`)
+	if !strings.Contains(taken.stderr, "the agent's commits are on claudebox/feat/feat") {
+		t.Error(taken.stderr)
+	}
+	wantEqual(t, w.plain(t, `git -C my/sm log -1 --format=%s; git -C my/sm status --porcelain; git merge -q feat && git submodule -q update; git -C my/sm log -1 --format=%s`), "amended\nmore")
 	if got := run(t, w.claudebox("branch", "remove", "feat")); got.status != 0 {
 		t.Errorf("all has crossed: %+v", got)
 	}

@@ -46,7 +46,7 @@ func modulesScript(list []Module) string {
   g rev-parse --git-dir >/dev/null 2>&1 || { echo ` + broken + `; return 0; }
   g rev-parse -q --verify 'HEAD^{commit}' || echo
   g symbolic-ref -q HEAD || echo
-  g for-each-ref --count=` + fmt.Sprint(mostTips) + ` --format='%(objectname) %(refname)' refs/heads || echo ` + broken + `
+  g for-each-ref --count=` + fmt.Sprint(mostTips+1) + ` --format='%(objectname) %(refname)' refs/heads || echo ` + broken + `
 }
 `)
 	for _, m := range list {
@@ -70,6 +70,9 @@ func (p Place) tips(text string) (list []tip, odd []string, err error) {
 	all := lines(text)
 	if len(all) < 2 || slices.Contains(all, broken) {
 		return nil, nil, errOdd
+	}
+	if len(all) > mostTips+2 {
+		return nil, nil, fmt.Errorf("it has more than %d branches", mostTips)
 	}
 	head, on := all[0], all[1]
 	if head != "" && !isObject(head) {

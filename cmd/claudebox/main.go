@@ -9,8 +9,13 @@ package main
 
 import (
 	"os"
+	"runtime/debug"
 
 	"claudebox/internal/cli"
+	"claudebox/internal/session"
 )
 
-func main() { os.Exit(cli.Main(os.Args, cli.FromOS())) }
+func main() {
+	debug.SetGCPercent(session.Brief)
+	os.Exit(cli.Main(os.Args, cli.FromOS()))
+}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -253,8 +254,10 @@ func (r *running) launch() error {
 		r.folders.Follow()
 		r.git.Follow()
 		r.keeper.WriteNow()
+		time.AfterFunc(time.Second, shrink)
 	}
 	r.runner.Ended = func() { // nothing is printed here, see [launch.Runner]
+		debug.SetGCPercent(Brief)
 		r.folders.Close()
 		r.links = homelinks.Again(r.Links, r.began)
 		modes.Mend(given, &faults)
@@ -270,6 +273,16 @@ func (r *running) launch() error {
 		diag.Note(r.Caller.Stderr, line)
 	}
 	return err
+}
+
+// Brief is the percentage of garbage, see [debug.SetGCPercent], while a start or an end is under way: a collection in
+// it would cost a tenth of it, for memory that is given back a second later.
+const Brief = 800
+
+// shrink gives back what the start has used, once the agent works.
+func shrink() {
+	debug.SetGCPercent(100)
+	debug.FreeOSMemory()
 }
 
 // begin records what is in the folders that the agent may change, and begins to watch over what is covered there.

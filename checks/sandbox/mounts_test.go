@@ -59,6 +59,7 @@ func TestAMountThatCannotBeIsRefused(t *testing.T) {
 		"all of a folder that is needed":       {flag: "~/data:/etc", reason: "holds what the sandbox needs"},
 		"nothing":                              {flag: "", reason: "it needs a value: HOST[:INSIDE]", empty: true},
 		"nothing inside":                       {flag: "~/data:", reason: "a side of the colon is empty"},
+		"all homes, elsewhere":                 {flag: "/home:/mnt/h", reason: "~/.ssh"},
 		"a part of a secret":                   {flag: "~/.aws/credentials", reason: "it lies in ~/.aws"},
 		"a link that leads to a secret":        {flag: "~/to-keys:/mnt/keys", reason: "~/.ssh"},
 		"a link of the project that leads out": {flag: "innocent", reason: "a link in the project leads out"},

@@ -199,13 +199,13 @@ const (
 // SecretPath and Apart if there is none. host must be clean, and absolute or
 // "~/…". Home folders are recognised below /home and /var/home and at /root only:
 // a caller that knows the user's home should resolve links and pass [Tilde]'s result.
-func Exposes(host string) (SecretPath, Relation) { return Exposed(SecretPaths, guessTilde(host)) }
+func Exposes(host string) (SecretPath, Relation) { return Exposed(SecretPaths, host) }
 
 // Exposed is [Exposes] for the places of a host, see [PlacesOf], whose home is "~".
 func Exposed(places []SecretPath, host string) (SecretPath, Relation) {
 	for _, wanted := range []Relation{Within, Around} {
 		for _, secret := range places {
-			if relation(host, secret.Path) == wanted {
+			if relation(host, secret.Path) == wanted || relation(guessTilde(host), secret.Path) == wanted {
 				return secret, wanted
 			}
 		}

@@ -100,3 +100,16 @@ func TestEffectsOfVariables(t *testing.T) {
 		}
 	}
 }
+
+// The places of this user say nothing of another's home, where the usual ones are.
+func TestTheSecretsOfAnotherUserAreExposed(t *testing.T) {
+	same := func(at string) string { return at }
+	places := profile.PlacesOf("/home/me", func(_, unset string) string { return unset }, same)
+	for host, want := range map[string]profile.Relation{
+		"/home/other/.ssh/id_x": profile.Within, "/home/other": profile.Around, "/home": profile.Around, "/": profile.Around, "/srv": profile.Apart,
+	} {
+		if _, got := profile.Exposed(places, host); got != want {
+			t.Errorf("%s: %d, want %d", host, got, want)
+		}
+	}
+}

@@ -23,6 +23,8 @@ type facts struct {
 	modules bool                 // submodules are looked at, also where nothing else has changed
 	final   bool                 // the session is over: repositories that it made were judged
 	chosen  map[string]Choice    // what the user wants of branches that moved on both sides, by reference
+	// putOut and putIn are what the last hand-over wrote into indexes, by path on the host, with the stages.
+	putOut, putIn map[string]string
 }
 
 // Choice is what the user wants of a branch that moved on both sides.
@@ -59,6 +61,17 @@ type TreeChange struct {
 	Files  map[string]string // of [stateFiles]; empty: removed
 	Ended  []string          // of [underWay]: taken away, as the other side has ended it
 	Copied []string          // of [underWay]: copied from the user's side
+}
+
+// staged are the paths of indexes that change, with their stages.
+func (c Changes) staged() map[string]string {
+	list := map[string]string{}
+	for _, t := range c.Trees {
+		for _, e := range t.Stage {
+			list[t.Path+"/"+e.Path] = e.Stages
+		}
+	}
+	return list
 }
 
 func (c Changes) none() bool { return len(c.Refs)+len(c.Trees) == 0 && !c.Restow }
@@ -487,6 +500,12 @@ func (d *decision) index(t Tree, base, inner, outer Side, f facts, together bool
 	outwards, inwards := inner.commit(t.Rel), outer.commit(t.Rel)
 	var shared []Entry // what the base is to have for paths that do not cross
 	walk(b.entries(), i.entries(), o.entries(), func(at, was, inside, outside string) {
+		// What crossed a moment ago is not in common yet, and a side that has changed it back has changed it.
+		if put, has := f.putOut[t.Path+"/"+at]; has && outside == put && inside == was {
+			was = put
+		} else if put, has := f.putIn[t.Path+"/"+at]; has && inside == put && outside == was {
+			was = put
+		}
 		switch {
 		case inside == outside:
 		case (Entry{at, inside}).isLink() && !f.links[t.Path+"/"+at] && !f.final:

@@ -32,13 +32,15 @@ type live struct {
 	tools        Tools
 	crossed      func(outer string, changes []RefChange)
 	hidden, held func(at string) bool
-	closed       bool             // git cannot read the outer one: nothing crosses
-	remarks      []Remark         // of the last hand-over
-	events       []Remark         // of all of them
-	fault        error            // why the last one was not made
-	unwatched    error            // why nothing crosses while the session runs; nil: it does
-	was          map[string]State // the checkouts when the session began
-	tips         []string         // of the user's branches, then
+	closed       bool              // git cannot read the outer one: nothing crosses
+	remarks      []Remark          // of the last hand-over
+	events       []Remark          // of all of them
+	fault        error             // why the last one was not made
+	unwatched    error             // why nothing crosses while the session runs; nil: it does
+	was          map[string]State  // the checkouts when the session began
+	tips         []string          // of the user's branches, then
+	putOut       map[string]string // the paths of the user's indexes that the last hand-over changed, with their stages
+	putIn        map[string]string // the same of the agent's
 
 	turn      sync.Mutex // for what follows, see [Session.Exclude]
 	excluded  []string   // patterns
@@ -273,7 +275,9 @@ func (l *live) handOver(f facts) (changes bool, err error) {
 	if f, err = l.judge(m.Common, in, out, f); err != nil {
 		return false, err
 	}
+	f.putOut, f.putIn = l.putOut, l.putIn
 	d := decide(p, m.Common, in, out, m.Named, f)
+	l.putOut, l.putIn = d.out.staged(), d.in.staged()
 	carried := false
 	if !d.lost {
 		var remarks []Remark

@@ -193,13 +193,8 @@ func (l *live) carryOne(mod Module, text string, named map[string]string) (d dec
 	if err := outer.apply(d.out, "claudebox: from the session"); err != nil {
 		return d, err
 	}
-	if err := outer.isWhole(crossed, have); err != nil { // the user has pruned meanwhile
-		if err = fetch(inner, outer, crossed, nil); err == nil {
-			err = outer.isWhole(crossed, have)
-		}
-		if err != nil {
-			return d, err
-		}
+	if err := makeWhole(inner, outer, crossed, have); err != nil {
+		return d, err
 	}
 	if l.crossed != nil && len(d.out.Refs) > 0 {
 		l.crossed(mod.Git, d.out.Refs)

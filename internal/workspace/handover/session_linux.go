@@ -351,18 +351,23 @@ func (l *live) note(remarks []Remark) {
 	}
 }
 
-// whole makes sure that all that has crossed is there: the user may have pruned objects a moment before a reference to
-// them was written.
+// whole makes sure that all that has crossed is there.
 func (l *live) whole(base, in, out Side, f facts) error {
 	want, have := l.wanted(base, in, out)
 	want = slices.DeleteFunc(want, func(object string) bool { return f.refused[object] != "" })
-	if l.outer().isWhole(want, have) == nil {
+	return makeWhole(l.inner(), l.outer(), want, have)
+}
+
+// makeWhole fetches what has crossed once more, if it is not there: the user may have pruned objects a moment before a
+// reference to them was written. have is what the user has of that history.
+func makeWhole(inner, outer side, want, have []string) error {
+	if outer.isWhole(want, have) == nil {
 		return nil
 	}
-	if err := fetch(l.inner(), l.outer(), want, have); err != nil {
+	if err := fetch(inner, outer, want, have); err != nil {
 		return err
 	}
-	if l.outer().isWhole(want, have) != nil {
+	if outer.isWhole(want, have) != nil {
 		return errors.New("objects that had crossed are gone again")
 	}
 	return nil

@@ -16,15 +16,21 @@ import (
 // plain runs the user's plain git and shell in the project, beside a session perhaps.
 func (w *world) plain(t *testing.T, script string) string {
 	t.Helper()
+	out, err := w.tryPlain(script)
+	if err != nil {
+		t.Errorf("the user: %s: %v\n%s", script, err, out)
+	}
+	return out
+}
+
+// tryPlain is plain for a script that may fail.
+func (w *world) tryPlain(script string) (string, error) {
 	cmd := exec.Command("bash", "-ec", script)
 	cmd.Dir = w.project
 	cmd.Env = append(w.environment(), "GIT_CONFIG_SYSTEM=/dev/null", "GIT_AUTHOR_NAME=u", "GIT_AUTHOR_EMAIL=u@x",
 		"GIT_COMMITTER_NAME=u", "GIT_COMMITTER_EMAIL=u@x", "GIT_EDITOR=true")
 	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Errorf("the user: %s: %v\n%s", script, err, out)
-	}
-	return strings.TrimSpace(string(out))
+	return strings.TrimSpace(string(out)), err
 }
 
 // until waits for a file.

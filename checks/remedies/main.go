@@ -5,24 +5,14 @@
 package main
 
 import (
+	"cmp"
 	_ "embed"
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
-	"io/fs"
 	"os"
-	"path/filepath"
+	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 )
-
-// remedy is one text, with … for what is only known when it is said.
-type remedy struct{ place, text string }
-
-// arguments are the functions that take a remedy, with its position.
-var arguments = map[string]int{"Errorf": 1, "Wrap": 2, "fail": 1, "failed": 1, "warning": 1, "refuse": 1}
 
 func main() {
 	list, err := remedies("internal")
@@ -30,102 +20,12 @@ func main() {
 		fmt.Fprintln(os.Stderr, "remedies:", err)
 		os.Exit(1)
 	}
-	tests, count := follow(), 0
+	tests, _ := testsOf(list)
+	reasons := exceptions()
 	for _, r := range list {
-		test := testOf(r, tests)
-		if test != "" {
-			count++
-		}
-		fmt.Printf("%s: %s\n\t%s\n", r.place, r.text, test)
+		fmt.Printf("%s: %s\n\t%s\n", r.place, r.text, cmp.Or(tests[r.text], "no test: "+reasons[r.text]))
 	}
-	fmt.Printf("%d remedies; the texts of %d are followed by a test, %d stories among them; "+
-		"what TestRemediesCanBeFollowed follows is not counted\n", len(list), count, len(stories()))
-}
-
-// remedies reads the remedies in the Go files below a folder, each once.
-func remedies(top string) (list []remedy, err error) {
-	err = filepath.WalkDir(top, func(name string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
-			return err
-		}
-		set := token.NewFileSet()
-		file, err := parser.ParseFile(set, name, nil, 0)
-		if err != nil {
-			return err
-		}
-		ast.Inspect(file, func(n ast.Node) bool {
-			for _, e := range remediesIn(n) {
-				text := textOf(e)
-				if strings.Trim(text, "… ") != "" {
-					list = append(list, remedy{fmt.Sprintf("%s:%d", name, set.Position(e.Pos()).Line), text})
-				}
-			}
-			return true
-		})
-		return nil
-	})
-	slices.SortFunc(list, func(a, b remedy) int { return strings.Compare(a.text+a.place, b.text+b.place) })
-	return slices.CompactFunc(list, func(a, b remedy) bool { return a.text == b.text }), err
-}
-
-// remediesIn returns the expressions in a node that are remedies: an argument, a field, or the value of a variable.
-func remediesIn(n ast.Node) []ast.Expr {
-	isRemedy := func(e ast.Expr) bool {
-		name, is := e.(*ast.Ident)
-		return is && strings.Contains(strings.ToLower(name.Name), "remedy")
-	}
-	switch n := n.(type) {
-	case *ast.CallExpr:
-		name := ""
-		switch f := n.Fun.(type) {
-		case *ast.SelectorExpr:
-			name = f.Sel.Name
-			if on, is := f.X.(*ast.Ident); name == "Errorf" && (!is || on.Name != "diag") {
-				return nil
-			}
-		case *ast.Ident:
-			name = f.Name
-		}
-		if at, takes := arguments[name]; takes && at < len(n.Args) {
-			return n.Args[at : at+1]
-		}
-	case *ast.KeyValueExpr:
-		if isRemedy(n.Key) {
-			return []ast.Expr{n.Value}
-		}
-	case *ast.AssignStmt:
-		if len(n.Lhs) == len(n.Rhs) {
-			for i := range n.Lhs {
-				if isRemedy(n.Lhs[i]) {
-					return n.Rhs[i : i+1]
-				}
-			}
-		}
-	case *ast.ValueSpec:
-		for i := range n.Values {
-			if isRemedy(n.Names[i]) {
-				return n.Values[i : i+1]
-			}
-		}
-	}
-	return nil
-}
-
-// textOf is the text of an expression.
-func textOf(e ast.Expr) string {
-	switch e := e.(type) {
-	case *ast.BasicLit:
-		if text, err := strconv.Unquote(e.Value); e.Kind == token.STRING && err == nil {
-			return text
-		}
-	case *ast.BinaryExpr:
-		return textOf(e.X) + textOf(e.Y)
-	case *ast.CallExpr:
-		if f, is := e.Fun.(*ast.SelectorExpr); is && f.Sel.Name == "Sprintf" {
-			return textOf(e.Args[0])
-		}
-	}
-	return "…"
+	fmt.Printf("%d of %d remedies are followed by a test; %d stories\n", len(tests), len(list), len(stories()))
 }
 
 //go:embed followed.txt
@@ -133,6 +33,23 @@ var table string
 
 //go:embed stories.txt
 var told string
+
+//go:embed exceptions.txt
+var excepted string
+
+// exceptions reads the remedies that no test follows, with the reasons: a line each, the reason after a tab.
+func exceptions() map[string]string {
+	reasons, text := map[string]string{}, ""
+	for line := range strings.Lines(excepted) {
+		line = strings.TrimSuffix(line, "\n")
+		if reason, is := strings.CutPrefix(line, "\t"); is {
+			reasons[text] = reason
+		} else if !strings.HasPrefix(line, "# ") {
+			text = line
+		}
+	}
+	return reasons
+}
 
 // followed says which test follows the remedies that hold a text.
 type followed struct{ test, text string }
@@ -150,31 +67,93 @@ func follow() (list []followed) {
 	return list
 }
 
-// testOf returns the test that follows a remedy; empty: none does.
-func testOf(r remedy, list []followed) string {
-	for _, f := range list {
-		if f.isOf(r) {
-			return f.test
+// testsOf says by which test each remedy is followed, by its text, and what is wrong with the tables.
+func testsOf(list []remedy) (tests map[string]string, faults []string) {
+	tests = map[string]string{}
+	for _, r := range list {
+		if len(r.commands())+len(r.flags())+len(r.lines()) > 0 {
+			tests[r.text] = "TestRemediesCanBeFollowed"
 		}
 	}
-	return ""
+	for _, f := range follow() {
+		of := f.of(list)
+		if len(of) != 1 {
+			faults = append(faults, fmt.Sprintf("%s: %q is of %d remedies: %q", f.test, f.text, len(of), of))
+			continue
+		}
+		tests[of[0]] = f.test
+	}
+	return tests, faults
 }
 
-// isOf reports whether a text is a part of a remedy, or the whole of it with what is only known when it is said.
-func (f followed) isOf(r remedy) bool {
-	if strings.Contains(r.text, f.text) {
-		return true
-	}
-	pieces := strings.FieldsFunc(strings.NewReplacer("%s", "…", "%d", "…").Replace(r.text), func(c rune) bool { return c == '…' })
-	rest, whole := f.text, len(pieces) > 1
-	for _, piece := range pieces {
-		at := strings.Index(rest, piece)
-		if at < 0 {
-			return false
+// of returns the remedies that a text is of: the one that it is, those that it is a part of, or those that it is the
+// whole of, with what is only known when it is said.
+func (f followed) of(list []remedy) (is []string) {
+	var holds, says []string
+	for _, r := range list {
+		if r.text == f.text {
+			return []string{r.text}
 		}
-		rest = rest[at+len(piece):]
+		if strings.Contains(r.text, f.text) {
+			holds = append(holds, r.text)
+		}
+		if pattern(r.text).FindString(f.text) == f.text {
+			says = append(says, r.text)
+		}
 	}
-	return whole
+	if holds != nil {
+		return holds
+	}
+	longest := func(a, b string) int {
+		return len(unknown.ReplaceAllString(b, "")) - len(unknown.ReplaceAllString(a, ""))
+	}
+	slices.SortStableFunc(says, longest)
+	return says[:min(len(says), 1)]
+}
+
+var unknown = regexp.MustCompile(`…|%(?:s|d|o|03d)`)
+
+// pattern matches a text with anything for what is only known when it is said.
+func pattern(text string) *regexp.Regexp {
+	pieces := unknown.Split(text, -1)
+	for i := range pieces {
+		pieces[i] = regexp.QuoteMeta(pieces[i])
+	}
+	return regexp.MustCompile(strings.Join(pieces, ".+"))
+}
+
+var (
+	quoted = regexp.MustCompile("`([^`]+)`")
+	flag   = regexp.MustCompile(`(?:^|[ (])(--[a-z]{2,}[a-z-]*)`)
+	key    = regexp.MustCompile(`^[a-z_]+: `)
+)
+
+// commands are the command lines of claudebox that a remedy names.
+func (r remedy) commands() (list []string) {
+	for _, match := range quoted.FindAllStringSubmatch(r.text, -1) {
+		if words, is := strings.CutPrefix(match[1], "claudebox "); is {
+			list = append(list, words)
+		}
+	}
+	return list
+}
+
+// flags are the flags that a remedy names out of a command line.
+func (r remedy) flags() (list []string) {
+	for _, match := range flag.FindAllStringSubmatch(quoted.ReplaceAllString(r.text, ""), -1) {
+		list = append(list, match[1])
+	}
+	return list
+}
+
+// lines are the lines of a profile that a remedy names whole.
+func (r remedy) lines() (list []string) {
+	for _, match := range quoted.FindAllStringSubmatch(r.text, -1) {
+		if key.MatchString(match[1]) && !unknown.MatchString(match[1]) {
+			list = append(list, match[1])
+		}
+	}
+	return list
 }
 
 // story is one of stories.txt: what goes wrong, what is said, and what works then.

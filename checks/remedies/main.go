@@ -34,6 +34,9 @@ var table string
 //go:embed stories.txt
 var told string
 
+//go:embed edits.txt
+var edited string
+
 //go:embed exceptions.txt
 var excepted string
 
@@ -54,7 +57,7 @@ func exceptions() map[string]string {
 // followed says which test follows the remedies that hold a text.
 type followed struct{ test, text string }
 
-// follow reads the table, a test and a text on each line, and the stories.
+// follow reads the table, a test and a text on each line, the stories, and the edits.
 func follow() (list []followed) {
 	for line := range strings.Lines(table) {
 		if test, text, ok := strings.Cut(strings.TrimSpace(line), " "); ok && !strings.HasPrefix(line, "#") {
@@ -63,6 +66,9 @@ func follow() (list []followed) {
 	}
 	for _, s := range stories() {
 		list = append(list, followed{"TestStoriesOfRemedies", s.says})
+	}
+	for _, e := range edits() {
+		list = append(list, followed{"TestEditsOfProfiles", e.says})
 	}
 	return list
 }
@@ -182,6 +188,22 @@ func stories() (list []story) {
 			s.do = value
 		case "then":
 			s.then = value
+		}
+	}
+	return list
+}
+
+// edits reads edits.txt: what a profile says, the remedy, and what it says then.
+func edits() (list []story) {
+	for line := range strings.Lines(edited) {
+		key, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ":")
+		switch value = strings.TrimLeft(value, " "); key {
+		case "bad":
+			list = append(list, story{given: value})
+		case "says":
+			list[len(list)-1].says = value
+		case "good":
+			list[len(list)-1].then = value
 		}
 	}
 	return list

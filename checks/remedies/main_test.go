@@ -1,12 +1,18 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"claudebox/internal/diag"
+	"claudebox/internal/profile"
 )
 
 // TestRemediesCanBeFollowed follows what can be followed without a sandbox: the commands and flags that remedies name
@@ -119,5 +125,38 @@ func followLine(t *testing.T, r remedy, program, line string) {
 	cmd.Dir, cmd.Env = dir, []string{"HOME=" + dir}
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%s: `%s`: %v: %s", r.place, line, err, out)
+	}
+}
+
+// profiles are the profiles that can be read, by their names.
+type profiles map[string]string
+
+func (p profiles) Open(ref string, _ diag.Position) (name, file string, src []byte, err error) {
+	if src, is := p[ref]; is {
+		return ref, ref, []byte(src), nil
+	}
+	return "", "", nil, fmt.Errorf("there is no %s", ref)
+}
+
+// TestEditsOfProfiles makes each edit of edits.txt: the remedy is said before, and not after.
+func TestEditsOfProfiles(t *testing.T) {
+	lines := strings.NewReplacer("¶", "\n", `\xe9`, "\xe9")
+	said := func(text string) (remedies []string, err error) {
+		_, warnings, err := profile.Load("x", profiles{"x": "name: x\n" + lines.Replace(text)})
+		var problems diag.Problems
+		errors.As(err, &problems)
+		for _, p := range slices.Concat(problems, warnings) {
+			remedies = append(remedies, p.Remedy)
+		}
+		return remedies, err
+	}
+	for _, e := range edits() {
+		says := func(r string) bool { return pattern(e.says).MatchString(r) }
+		if before, err := said(e.given); !slices.ContainsFunc(before, says) {
+			t.Errorf("%s\n%q, %v: says %q, not %q", e.given, before, err, before, e.says)
+		}
+		if after, err := said(e.then); err != nil || slices.ContainsFunc(after, says) {
+			t.Errorf("%s\n%v, %q", e.then, err, after)
+		}
 	}
 }

@@ -208,9 +208,19 @@ func (f *folder) whole(of []ast.Expr, decl ast.Decl) (list []ast.Expr) {
 		case *ast.Ident:
 			if f.values[e.Name] == nil && !isRemedy(e.Name) {
 				ast.Inspect(decl, func(n ast.Node) bool {
-					list = append(list, assigned(n, func(name string) bool { return name == e.Name })...)
+					given := assigned(n, func(name string) bool { return name == e.Name })
+					if len(given) > 0 && given[0] != ast.Expr(e) {
+						list = append(list, f.whole(given, decl)...)
+					}
 					return true
 				})
+				continue
+			}
+		case *ast.IndexExpr: // of a table of remedies
+			if table, is := e.X.(*ast.Ident); is && f.values[table.Name] != nil {
+				for _, entry := range f.values[table.Name].(*ast.CompositeLit).Elts {
+					list = append(list, entry.(*ast.KeyValueExpr).Value)
+				}
 				continue
 			}
 		case *ast.CallExpr:

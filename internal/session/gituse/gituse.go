@@ -46,6 +46,20 @@ type Part struct {
 	access usergit.Access   // what Config says of them
 }
 
+// notSet says which keys are not set, and how to set them.
+func notSet(keys []string) string {
+	of := map[string]string{"user.name": "NAME", "user.email": "ADDRESS"}
+	var commands []string
+	for _, key := range keys {
+		commands = append(commands, "git config --global "+key+" "+of[key])
+	}
+	are := " is not set; outside: `"
+	if len(keys) > 1 {
+		are = " are not set; outside: `"
+	}
+	return strings.Join(keys, " and ") + are + strings.Join(commands, "; ") + "`"
+}
+
 // Of makes the sandbox's .gitconfig from the identity that git would pick
 // for this folder. No git is run: it would obey the project's configuration.
 func Of(r Request) (made Part, err error) {
@@ -55,9 +69,8 @@ func Of(r Request) (made Part, err error) {
 		const remedy = "mend the file; `git config --list` says the same"
 		return made, &diag.Error{Op: "read the git identity", Err: err, Remedy: cmp.Or(diag.Remedy(err), remedy)}
 	}
-	if missing := identity.Missing(); missing != "" {
-		made.Note("git commits nothing inside: " + missing + " is not set; outside: " +
-			"git config --global " + missing + " …")
+	if missing := identity.Missing(); len(missing) > 0 {
+		made.Note("git commits nothing inside: " + notSet(missing))
 	}
 	made.access = usergit.Access{
 		Hosts: r.Plan.Git.Hosts, SSHToHTTPS: r.Plan.Git.SSHToHTTPS, NoSSH: r.Inside.Find("ssh") == "",

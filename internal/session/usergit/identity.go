@@ -47,15 +47,15 @@ func Pick(src Sources, env func(string) (string, bool)) (Identity, error) {
 	return id, nil
 }
 
-// Missing is the first key that git would ask for before it commits; empty: none.
-func (id Identity) Missing() string {
-	switch {
-	case id.Name == "" && (id.AuthorName == "" || id.CommitterName == ""):
-		return "user.name"
-	case id.Email == "" && (id.AuthorEmail == "" || id.CommitterEmail == ""):
-		return "user.email"
+// Missing are the keys that git would ask for before it commits.
+func (id Identity) Missing() (keys []string) {
+	if id.Name == "" && (id.AuthorName == "" || id.CommitterName == "") {
+		keys = append(keys, "user.name")
 	}
-	return ""
+	if id.Email == "" && (id.AuthorEmail == "" || id.CommitterEmail == "") {
+		keys = append(keys, "user.email")
+	}
+	return keys
 }
 
 // unnoticed are sections whose settings an agent would not notice: those of other programs,

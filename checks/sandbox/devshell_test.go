@@ -280,6 +280,22 @@ func TestTheDevShellOfALinkedWorktree(t *testing.T) {
 	wantContains(t, w.inside(t, hasShell), "main .#default: 1 programs, 2 variables\n")
 }
 
+// A branch's dev shell is its own, and leaves what is kept of the one in the user's folder, at the same path.
+func TestTheDevShellOfABranch(t *testing.T) {
+	w := newWorld(t)
+	w.repository(t)
+	w.write(t, "project/.envrc", "use flake .#other\n")
+	w.flake(t, "project", `NAME = "branch";`)
+	w.git(t, "project", "add", "-A")
+	w.git(t, "project", "commit", "-qm", "a flake")
+	w.write(t, "project/.envrc", "use flake\n") // in the user's folder alone
+	wantContains(t, w.inside(t, hasShell), "branch .: 1 programs, 2 variables\n")
+	onBranch := w.claudebox("shell", "--yes", "--no-report", "--branch", "b", "--", "bash", "-c", hasShell)
+	wantContains(t, succeed(t, onBranch), ".#other: 1 programs, 2 variables\n")
+	wantContains(t, succeed(t, w.claudebox("devshell")), " .: 1 programs, 2 variables\n")
+	wantContains(t, succeed(t, w.claudebox("devshell", "--branch", "b")), ".#other: 1 programs, 2 variables\n")
+}
+
 // The agent is on PATH behind all else, so that it can be started in another dev shell (`nix develop -c claude`).
 func TestTheAgentIsFoundInADevShell(t *testing.T) {
 	w := newWorld(t)

@@ -98,9 +98,9 @@ const mostRecord = 1 << 20
 const recordName = "record.json"
 
 // FolderOf is the folder of a dev shell, below the state folder of the Nix inside. what is all that tells it from
-// others: worktrees of a repository share one state.
-func FolderOf(what string) string {
-	sum := sha256.Sum256([]byte(what))
+// others: worktrees and branches of a repository share one state.
+func FolderOf(what ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(what, "\x00")))
 	return path.Join(Folder, hex.EncodeToString(sum[:8]))
 }
 

@@ -57,7 +57,8 @@ func Devshell(r Request, nix nixuse.Part, runs Part) (made DevshellPart, err err
 	if err != nil {
 		return made, err
 	}
-	made.state, made.folder = inside.Var(nix.Store), devshell.FolderOf(dir+"\x00"+want.File+"\x00"+want.Flake)
+	// A branch's files are others than those of the user's folder, at the same path.
+	made.state, made.folder = inside.Var(nix.Store), devshell.FolderOf(dir, want.File, want.Flake, r.Options.Branch)
 	request := devshell.Request{
 		Flake: want.Flake, File: want.File, Project: r.Project.Path, Dir: r.Project.Dir, System: r.Plan.System,
 		Nix: plan.ToolPath(r.Plan, resolve.ToolNix), Bash: plan.ToolPath(r.Plan, resolve.ToolBash),

@@ -58,7 +58,7 @@ func TestACommitHasTheUsersIdentity(t *testing.T) {
 	}
 }
 
-// Nobody is invented: git says itself what is missing.
+// Nobody is invented: git says itself what is missing. The plan says before what to do, which is done word for word.
 func TestWithoutAnIdentityGitAsksForOne(t *testing.T) {
 	w := newWorld(t)
 	w.repository(t)
@@ -66,6 +66,10 @@ func TestWithoutAnIdentityGitAsksForOne(t *testing.T) {
 	if got.status != 128 || !strings.Contains(got.stderr, "Please tell me who you are") && !strings.Contains(got.stderr, "unable to auto-detect email") {
 		t.Errorf("status %d, %s", got.status, got.stderr)
 	}
+	_, remedy, _ := strings.Cut(oneLine(succeed(t, w.claudebox("plan"))), "user.name and user.email are not set; outside: `")
+	remedy, _, _ = strings.Cut(remedy, "`")
+	w.plain(t, remedy)
+	wantContains(t, w.inside(t, commit+"; git log -1 --format='%an %ae'"), "NAME ADDRESS\n")
 }
 
 // Of what else the user's configuration says programs stay outside that are not inside, keys, and addresses: an alias,

@@ -47,6 +47,7 @@ func shellOf(t *testing.T, home string) func(script string) (status int, output 
 	for name, content := range map[string]string{
 		".local/bin/claude":    "#!/bin/sh\nexit 0\n",
 		".local/bin/claudebox": "#!/bin/sh\nexec " + trial.Binary(t) + " -y \"$@\"\n",
+		".local/bin/contained": "#!/bin/sh\nexec unshare --user --map-current-user --keep-caps --mount bash -c \"$1\"\n",
 		"project/README.md":    "A project\n",
 	} {
 		file := filepath.Join(home, name)
@@ -62,7 +63,7 @@ func shellOf(t *testing.T, home string) func(script string) (status int, output 
 		cmd.Dir = filepath.Join(home, "project")
 		cmd.Env = []string{
 			"HOME=" + home, "USER=u", "TERM=xterm", "LANG=C.UTF-8", "PATH=" + home + "/.local/bin:/usr/bin:/bin",
-			"x=" + home + "/.claudebox/profiles/x.yaml",
+			"x=" + home + "/.claudebox/profiles/x.yaml", "b=" + trial.Binary(t),
 		}
 		status, stdout, stderr := trial.Run(t, cmd)
 		return status, stdout + stderr

@@ -51,4 +51,10 @@ func TestALimitThatSystemdRefusesStopsTheLaunch(t *testing.T) {
 	(&systemd.StandIn{Socket: filepath.Join(w.env["XDG_RUNTIME_DIR"], "bus"), Refuse: "Permission denied"}).Serve(t)
 	got := run(t, w.session("echo ran", "--profile", w.profile(t, "limits: {memory: 8G}")))
 	wantRefused(t, got, "hold the limits by a scope of your systemd: Permission denied")
+	if !strings.Contains(got.stderr, "or leave memory and cpu out of the profile's limits") {
+		t.Errorf("no remedy: %s", got.stderr)
+	}
+	if got = run(t, w.session("echo ran", "--profile", w.profile(t, ""))); got.status != 0 {
+		t.Errorf("after its remedy: %s", got.stderr)
+	}
 }

@@ -102,7 +102,7 @@ func (f *finder) locate(word string) (string, error) {
 		return path.Join(f.Home, below), nil
 	}
 	if strings.Contains(word, "/") {
-		return "", diag.Errorf("find "+word, "give the whole path of the agent",
+		return "", diag.Errorf("find "+word, "write the whole path, or the name alone",
 			"a relative path would lead into the project, where any agent could have written it")
 	}
 	if name, ok := f.search(f.Inside, word); ok {
@@ -160,9 +160,10 @@ var packages = map[string]string{
 	"claude": "claude-code", "codex": "codex", "gemini": "gemini-cli", "opencode": "opencode",
 }
 
+const getClaude = "install Claude Code (npm install -g @anthropic-ai/claude-code, or Anthropic's installer), or "
+
 // howToGet returns the remedy that says how to install the agent called word.
 func (r Request) howToGet(word string) string {
-	const get = "install Claude Code (npm install -g @anthropic-ai/claude-code, or Anthropic's installer), or "
 	for _, known := range slices.Sorted(maps.Keys(packages)) {
 		if edits := spelling.Edits(word); spelling.Distance(word, known, edits) <= edits && word != known {
 			return "write `agent: " + known + "`; known are " + strings.Join(slices.Sorted(maps.Keys(packages)), ", ")
@@ -178,9 +179,9 @@ func (r Request) howToGet(word string) string {
 		return "install " + word +
 			", add its package to the profile's packages, or give its path in agent: {command: [...]}"
 	case r.Flake != "":
-		return get + "`nix run " + r.Flake + "#claudebox-with-claude-code`"
+		return getClaude + "`nix run " + r.Flake + "#claudebox-with-claude-code`"
 	}
-	return get + "set programs.claudebox.agentPackage where a module installs claudebox"
+	return getClaude + "set programs.claudebox.agentPackage where a module installs claudebox"
 }
 
 // notExecutable is an [ErrNotExecutable] with its reason.

@@ -162,7 +162,7 @@ func TestFindRefuses(t *testing.T) {
 		},
 		"a relative command, which would lead into the project": {
 			files:  map[string]string{"/home/u/p/bin/claude": static},
-			change: func(r *agent.Request) { r.Command = []string{"bin/claude"} }, text: "into the project", remedy: "whole path",
+			change: func(r *agent.Request) { r.Command = []string{"bin/claude"} }, text: "into the project", remedy: "write the whole path, or the name alone",
 		},
 		"a command in the project": {
 			files:  map[string]string{"/home/u/p/bin/claude": static},
@@ -264,5 +264,84 @@ func TestAMisspeltAgentIsToldWhatIsKnown(t *testing.T) {
 	want := "write `agent: claude`; known are claude, codex, gemini, opencode"
 	if got := diag.Remedy(err); got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// A remedy for an agent is done, word for word, and the agent is found.
+func TestRemediesForAgentsWork(t *testing.T) {
+	static, link := program("", ""), "/home/u/.local/bin/claude"
+	named := func(name string) func(*agent.Request) { return func(r *agent.Request) { r.Name = name } }
+	started := func(word string) func(*agent.Request) {
+		return func(r *agent.Request) { r.Command = []string{word} }
+	}
+	const npmClaude = "install Claude Code (npm install -g @anthropic-ai/claude-code, or Anthropic's installer), or "
+	for _, tc := range []struct {
+		remedy      string
+		files       map[string]string
+		owners      map[string]owner
+		change      func(*agent.Request)
+		then        map[string]string
+		thenOwners  map[string]owner
+		thenChanged func(*agent.Request)
+	}{
+		{
+			remedy: "chmod +x " + link, files: map[string]string{link: static},
+			owners: map[string]owner{link: {uid: user, plain: true}}, thenOwners: map[string]owner{link: {uid: user}},
+		},
+		{remedy: "write `agent: codex`; known are claude, codex, gemini, opencode", change: named("codxe"), then: map[string]string{"/usr/bin/codex": static}, thenChanged: named("codex")},
+		{
+			remedy: "install codex, add it to the profile (`packages: [codex]`), or give its path in agent: {command: [...]}",
+			change: named("codex"), then: map[string]string{"/opt/codex": static}, thenChanged: started("/opt/codex"),
+		},
+		{
+			remedy: "npm install -g @agentclientprotocol/claude-agent-acp, or give its path in agent: {command: [...]}",
+			change: named("claude-agent-acp"), then: map[string]string{"/usr/bin/claude-agent-acp": static},
+		},
+		{
+			remedy: "install aider, add its package to the profile's packages, or give its path in agent: {command: [...]}",
+			change: named("aider"), then: map[string]string{"/nix/store/a-aider/bin/aider": static},
+			thenChanged: func(r *agent.Request) { r.Name, r.Inside = "aider", []string{"/nix/store/a-aider/bin"} },
+		},
+		{remedy: npmClaude + "set programs.claudebox.agentPackage where a module installs claudebox", then: map[string]string{"/nix/store/a-claude/bin/claude": static}, thenChanged: func(r *agent.Request) { r.Pinned = "/nix/store/a-claude/bin/claude" }},
+		{remedy: npmClaude + "`nix run /nix/store/x-source#claudebox-with-claude-code`", change: func(r *agent.Request) { r.Flake = "/nix/store/x-source" }, then: installed(static)},
+		{remedy: "use its 64-bit build, for x86_64 or aarch64", files: installed("\x7fELF\x01\x01\x01"), then: installed(static)},
+		{
+			remedy: "set compat: nix-ld in the profile, or use a claude-code of nixpkgs", files: installed(program(loader64, "")),
+			then: installed(program(loader64, "")), thenChanged: func(r *agent.Request) { r.PlanHasLoader = true },
+		},
+		{
+			remedy: "start it outside, where it says what its installation lacks; pnpm leaves scripts of packages out until `pnpm approve-builds -g`",
+			files:  map[string]string{link: "->/opt/node_modules/claude/bin/claude.exe", "/opt/node_modules/claude/bin/claude.exe": "echo \"Error: not installed\"\n"},
+			then:   map[string]string{link: "->/opt/node_modules/claude/bin/claude.exe", "/opt/node_modules/claude/bin/claude.exe": static},
+		},
+		{
+			remedy: "add the package that has node to the profile's packages", files: installed("#!/usr/bin/env node\n"),
+			then:        merge(installed("#!/usr/bin/env node\n"), map[string]string{"/nix/store/a-nodejs/bin/node": static}),
+			thenChanged: func(r *agent.Request) { r.Inside = []string{"/nix/store/a-nodejs/bin"} },
+		},
+		{
+			remedy: "name the program that it starts in the profile: `agent: {command: [/opt/claude/claude]}`",
+			files:  merge(installed(static), map[string]string{link: "#!/bin/sh\nif test -e x; then\n  foo=$(date)\nfi\n/opt/claude/claude --a $foo \"$@\"\n", "/opt/claude/claude": static}),
+			then:   map[string]string{"/opt/claude/claude": static}, thenChanged: started("/opt/claude/claude"),
+		},
+	} {
+		t.Run(tc.remedy, func(t *testing.T) {
+			r := request(tc.change)
+			r.Files = newTree(tc.files, tc.owners)
+			if _, err := agent.Find(r); diag.Remedy(err) != tc.remedy {
+				t.Fatalf("remedy %q: %v", diag.Remedy(err), err)
+			}
+			r = request(tc.change)
+			if tc.thenChanged != nil {
+				r = request(tc.thenChanged)
+			}
+			if tc.then == nil {
+				tc.then = tc.files
+			}
+			r.Files = newTree(tc.then, tc.thenOwners)
+			if _, err := agent.Find(r); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }

@@ -52,6 +52,8 @@ func IsMisnamed(name string) bool {
 		return false
 	case stem == "claudebox" && !dotted: // a program may be called so
 		return slices.Contains(documents[:6], ending)
+	case stem == "claudebox" && spelling.Distance(low, ProjectFile, 1) <= 1: // .claudebox.yam
+		return true
 	case stem == "claudebox", stem == "claudeboxrc":
 		return slices.Contains(documents, ending)
 	}

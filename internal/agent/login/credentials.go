@@ -191,9 +191,5 @@ func (f *file) read() (r reading) {
 
 // unreadable is the error for a credentials file that err keeps from being read.
 func unreadable(name string, err error) error {
-	remedy := "look at " + name + ", or move it away and log in anew"
-	if errors.Is(err, fs.ErrPermission) {
-		remedy = "make it yours again: `chown $USER " + name + " && chmod 600 " + name + "`"
-	}
-	return diag.Wrap("read your login "+name, err, remedy)
+	return diag.Wrap("read your login "+name, err, "make it yours again: `chown $USER "+name+" && chmod 600 "+name+"`")
 }

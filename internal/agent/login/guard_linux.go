@@ -72,7 +72,7 @@ func NewGuard(instance, users string, key broker.Key, ask AskTokens) (*Guard, er
 	}
 	if err != nil {
 		g.closeFolders()
-		return nil, diag.Wrap("keep your login outside", err, "look at "+instance)
+		return nil, diag.Wrap("keep your login outside", err, "move "+instance+" away: the project then starts afresh")
 	}
 	g.reload()
 	return g, nil

@@ -57,7 +57,8 @@ func (c *comparison) usersLogin() (file string, notes []string, err error) {
 			notes = append(notes, "your login "+why)
 			continue
 		case err != nil:
-			return "", nil, c.failed("look at your login "+name, err)
+			return "", nil, diag.Wrap("look at your login "+name, err,
+				"make "+folder+" readable for you (chmod u+rwx "+folder+"), or move it away")
 		case real == "":
 			continue
 		}

@@ -105,17 +105,18 @@ func (p place) judge(dir *beneath.Folder) error {
 }
 
 func (p place) judgeFolder(name string, what beneath.Entry) error {
-	afresh := "move it away: the project then starts afresh"
 	switch {
 	case what.Kind != beneath.Dir:
-		return refused(name, "it is not a real folder", afresh)
+		return refused(name, "it is not a real folder", startAfresh(name))
 	case what.UID != uint32(p.req.UID):
-		return refused(name, fmt.Sprintf("it belongs to user %d", what.UID), afresh)
+		return refused(name, fmt.Sprintf("it belongs to user %d", what.UID), startAfresh(name))
 	case what.Perm&0o777 != privateDir: // a folder may inherit the set-group bit
 		return refused(name, fmt.Sprintf("its mode is %o", what.Perm), "chmod 700 "+name)
 	}
 	return nil
 }
+
+func startAfresh(name string) string { return "move " + name + " away: the project then starts afresh" }
 
 func refused(name, why, remedy string) error {
 	return diag.Errorf("use "+name+" for the agent's home", remedy, "%s", why)
@@ -137,7 +138,7 @@ var remedies = []struct {
 
 // failed returns an error for op with the remedy that fits its cause.
 func (p place) failed(op string, err error) error {
-	e := diag.Wrap(op, err, "look at "+p.dir+"; when it is moved away the project starts afresh")
+	e := diag.Wrap(op, err, startAfresh(p.dir))
 	for _, r := range remedies {
 		if errors.Is(err, r.cause) {
 			e.Remedy = strings.ReplaceAll(r.text, "DIR", p.req.Home)

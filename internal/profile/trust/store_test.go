@@ -173,6 +173,7 @@ func TestAFileThatLooksLikeAProjectsProfileIsNotPassedOver(t *testing.T) {
 		"a folder with something else":   {".claudebox/profiles/tight.yaml .claudebox/notes.txt", "", "", ""},
 		"TOML":                           {".claudebox.toml", "", "", ".claudebox.toml: it looks like a project's profile"},
 		"JSON":                           {".claudebox.json", "", "", ".claudebox.json: it looks like"},
+		"a letter too few at its end":    {".claudebox.yam", "", "", ".claudebox.yam: it looks like a project's profile"},
 		"TOML beside the true one":       {".claudebox.toml .claudebox.yaml", "", "", ".claudebox.toml: it looks like"},
 		"no dot":                         {"claudebox.yaml", "", "", "claudebox.yaml: it looks like"},
 		"capitals":                       {".Claudebox.YAML", "", "", ".Claudebox.YAML: it looks like"},

@@ -158,8 +158,7 @@ func TestAWorktreeThatWasInsideOnlyIsSaidToBeGone(t *testing.T) {
 	}
 }
 
-// A subfolder sees itself and the repository, not its siblings. Between the
-// two lies a mount, which git crosses only when told to.
+// A subfolder sees itself and the repository, not its siblings. Git crosses the mount between the two.
 func TestASubfolderOfARepositoryIsAProject(t *testing.T) {
 	w := newWorld(t)
 	w.repository(t)
@@ -169,7 +168,7 @@ func TestASubfolderOfARepositoryIsAProject(t *testing.T) {
 	w.git(t, "project", "commit", "-qm", "two")
 	w.project = w.path("project/a")
 	wantEqual(t, w.normal(w.inside(t, "pwd; git rev-parse --show-toplevel; ls")), "HOME/project/a\nHOME/project\nfile\n")
-	file := w.profile(t, "project: cwd", "env: {GIT_DISCOVERY_ACROSS_FILESYSTEM: '1'}")
+	file := w.profile(t, "project: cwd")
 	w.write(t, ".gitconfig", "[user]\n\tname = Ada\n\temail = ada@example.org\n")
 	got := succeedWarned(t, w.session(`pwd; ls; ls -A ..; git log --oneline -- file | wc -l; echo x >>file; git commit -qm three -- file && git log --oneline -- file | wc -l`, "--profile", file), "git-root")
 	wantEqual(t, w.normal(got), "HOME/project/a\nfile\n.git\na\n1\n2\n")

@@ -79,7 +79,7 @@ func TestAnotherFolderOfClaudeCodeIsTheUsers(t *testing.T) {
 	w.env["CLAUDE_CONFIG_DIR"] = w.path("cc")
 	got := w.inside(t, `jq -r .model ~/.claude/settings.json; cat ~/.claude/CLAUDE.md ~/.claude/skills/mine/SKILL.md; jq -r .theme ~/.claude/.claude.json; ls ~/cc 2>/dev/null || echo not there`)
 	wantEqual(t, got, "right\nmoved memory\na skill\nlight\nnot there\n")
-	wantRefused(t, run(t, w.session("true", "--mount-ro", "~/cc")), "your own Claude Code")
+	wantRefused(t, run(t, w.session("true", "--mount-ro", "~/cc")), "Claude Code: login, history")
 	w.project = w.path("cc")
 	wantRefused(t, run(t, w.session("true")), "CLAUDE_CONFIG_DIR leads to")
 }

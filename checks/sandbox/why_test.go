@@ -4,6 +4,7 @@ package sandbox_test
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -48,6 +49,22 @@ func TestWhyTellsTheTruth(t *testing.T) {
 	}
 	wantRefused(t, run(t, w.claudebox("why")), "takes one word")
 	wantRefused(t, run(t, w.claudebox("why", "a:b:c")), "it is no path, no variable, and no host with a port")
+}
+
+// What a variable has moved is as secret there as at its usual place, and the way in that is named leads in.
+func TestWhyKnowsWhereVariablesLead(t *testing.T) {
+	for variable, file := range map[string]string{
+		"CODEX_HOME": "auth.json", "KUBECONFIG": "", "CLAUDE_CONFIG_DIR": "settings.json", "CLAUDEBOX_HOME": "x", "HF_HOME": "token",
+	} {
+		w := newWorldHere(t)
+		w.write(t, filepath.Join("moved", file), `{"`+canary+`":1}`)
+		w.env[variable] = w.path("moved")
+		got := w.why(t, "no", w.path("moved/"+file))
+		if !strings.Contains(oneLine(got), "mode: ro, secret: true") {
+			t.Errorf("%s: %s", variable, got)
+		}
+		wantRefused(t, run(t, w.session("true", "--mount-ro", filepath.Join("~/moved", file))), "secret: true")
+	}
 }
 
 // why is what `claudebox why` answers, with the status that says the same.

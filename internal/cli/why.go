@@ -98,7 +98,8 @@ func answer(s *session.Session, word string) (_ why.Answer, err error) {
 		_, err := os.Lstat(path)
 		asked := why.Asked{
 			Path: path, Real: realPath(path), Home: realPath(s.Facts.Home),
-			Gone: errors.Is(err, fs.ErrNotExist),
+			Gone:   errors.Is(err, fs.ErrNotExist),
+			Places: profile.PlacesOf(s.Facts.Home, s.Facts.Env.Value, realPath),
 		}
 		return why.Path(s.Launch, asked), nil
 	}

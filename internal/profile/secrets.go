@@ -18,6 +18,9 @@ type SecretPath struct {
 // OfAgent is what lies at a path that an agent has of its own inside.
 const OfAgent = "the login of an agent"
 
+// OfClaude is what lies in the folder of the user's own Claude Code.
+const OfClaude = "the host's Claude Code: login, history, settings"
+
 // SecretPaths are the places where common programs keep secrets.
 var SecretPaths = []SecretPath{
 	{"~/.ssh", "SSH keys"},
@@ -76,7 +79,7 @@ var SecretPaths = []SecretPath{
 	{"~/.password-store", "passwords"},
 	{"~/.local/share/keyrings", "the desktop's passwords"},
 	{"~/.local/share/kwalletd", "the desktop's passwords"},
-	{"~/.claude", "the host's Claude Code: login, history, settings"},
+	{"~/.claude", OfClaude},
 	{"~/.claude.json", "the host's Claude Code: login and servers"},
 	{"~/.codex/auth.json", OfAgent},
 	{"~/.gemini/oauth_creds.json", OfAgent},
@@ -137,6 +140,9 @@ var moved = []struct{ variable, usual, below string }{
 	{"XDG_CONFIG_HOME", "~/.config", ""},
 	{"XDG_DATA_HOME", "~/.local/share", ""},
 	{"XDG_STATE_HOME", "~/.local/state", ""},
+	{"XDG_CACHE_HOME", "~/.cache", ""},
+	{"CLAUDE_CONFIG_DIR", "~/.claude", ""},
+	{"CLAUDEBOX_HOME", "~/.claudebox", ""},
 	{"CODEX_HOME", "~/.codex", ""},
 	{"GEMINI_CLI_HOME", "~/.gemini", ".gemini"},
 	{"GEMINI_CLI_HOME", "~/.gemini", ""},
@@ -163,6 +169,13 @@ var moved = []struct{ variable, usual, below string }{
 	{"CARGO_HOME", "~/.cargo", ""},
 	{"PGPASSFILE", "~/.pgpass", ""},
 	{"HISTFILE", "~/.bash_history", ""},
+	{"HF_HOME", "~/.cache/huggingface", ""},
+	{"COMPOSER_HOME", "~/.composer", ""},
+	{"PULUMI_HOME", "~/.pulumi", ""},
+	{"SNOWFLAKE_HOME", "~/.snowflake", ""},
+	{"DATABRICKS_CONFIG_FILE", "~/.databrickscfg", ""},
+	{"TELEPORT_HOME", "~/.tsh", ""},
+	{"STEPPATH", "~/.step", ""},
 }
 
 // PlacesOf returns [SecretPaths], and where variables of the caller say that the same lies instead. value returns

@@ -108,6 +108,9 @@ func Of(r Request) (made Part, err error) {
 	}
 	own.Entries = append(own.Entries, settings...)
 	made.letKeys(r, identity)
+	if r.Project.Repo.Worktree != "" { // between a mount and the repository around it lies another file system
+		made.Set("GIT_DISCOVERY_ACROSS_FILESYSTEM", "1", plan.Base)
+	}
 	made.Config = usergit.Make(identity, own, safeDirectories(r.Project), made.access)
 	return made, nil
 }

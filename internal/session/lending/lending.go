@@ -183,20 +183,8 @@ func (h Host) judgeSource(m launch.Mount) error {
 	secret, relation := profile.Exposed(h.Places, source)
 	isImport := func(of state.Import) bool { return of.Source == m.Source }
 	chosen := slices.ContainsFunc(h.Imports, isImport) // by state: these folders of it, and these only
-	if secret.Path == "~/.claude" && chosen {
+	if secret.What == profile.OfClaude && chosen {
 		return nil
-	}
-	if config, err := beneath.Canonical(h.Config); err == nil && relation == profile.Apart && !chosen &&
-		(pathname.Below(m.Source, config) || pathname.Below(config, m.Source)) {
-		relation = profile.Around
-		secret = profile.SecretPath{Path: h.Config, What: "your own Claude Code"}
-	}
-	// CLAUDEBOX_HOME may lie anywhere
-	own, err := beneath.Canonical(h.Own)
-	isOwn := err == nil && (pathname.Below(m.Source, own) || pathname.Below(own, m.Source))
-	if relation == profile.Apart && isOwn {
-		secret, relation = profile.SecretPath{Path: h.Own, What: "the sandboxes of other projects"},
-			profile.Around
 	}
 	remedy, mode, shows := "mount the files and folders in it that are needed", "ro", "would show"
 	switch {

@@ -16,6 +16,14 @@ import (
 	"claudebox/internal/workspace/survey"
 )
 
+// ownInside reports whether the agent has a folder of its own in the place of one that a path of the host lies in: what
+// appears there is the user's.
+func ownInside(folder guarded.Folder, at string) bool {
+	return slices.ContainsFunc(folder.Mounts, func(m project.Mount) bool {
+		return m.Mode == project.Own && pathname.Below(at, m.Path)
+	})
+}
+
 // guardRequest says what is held back of what the agent makes in a folder.
 func (f *Folders) guardRequest(folder guarded.Folder, session string) guard.Request {
 	held, seen := f.Kept.Held(folder.Project), folder.Seen
@@ -29,7 +37,7 @@ func (f *Folders) guardRequest(folder guarded.Folder, session string) guard.Requ
 		Skipped: project.Filling(), Git: seen.Git,
 		Known: func(rel string) bool {
 			below := func(at string) bool { return pathname.Below(at, rel) }
-			return slices.ContainsFunc(folder.Tracked, below) ||
+			return ownInside(folder, at(rel)) || slices.ContainsFunc(folder.Tracked, below) ||
 				slices.ContainsFunc(seen.Files, func(f survey.File) bool { return below(f.Rel) }) ||
 				slices.ContainsFunc(seen.Skipped, below)
 		},

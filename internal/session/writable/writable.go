@@ -192,6 +192,13 @@ func (f *Folders) Close() {
 				"files alone, and has it whole in the next session")
 		}
 	}
+	for i, review := range f.reviews {
+		for _, m := range f.List[i].Mounts {
+			if there, err := os.ReadDir(m.Path); m.Mode == project.Own && err == nil && len(there) > 0 {
+				review.AddUnseen(m.Path)
+			}
+		}
+	}
 	f.watches, f.guards = nil, nil
 }
 

@@ -18,6 +18,8 @@ type Asked struct {
 	Real string // with links resolved, as far as it exists
 	Home string // the user's, canonical
 	Gone bool   // nothing is there
+	// Places are where secrets lie on this host.
+	Places []profile.SecretPath
 }
 
 // shown is a path as the user can type it, with "~" for the home.
@@ -93,7 +95,7 @@ func unseen(l launch.Launch, asked Asked) Answer {
 				"what looks secret needs `show` in the profile, too")
 	}
 	a := no(not, "", mountable(m, asked))
-	secret, relation := profile.Exposes(profile.Tilde(asked.Home, asked.Real))
+	secret, relation := profile.Exposed(asked.Places, profile.Tilde(asked.Home, asked.Real))
 	if m != nil && m.Why == plan.Base && m.Kind == plan.Tmpfs && m.Destination == asked.Path &&
 		relation != profile.Around {
 		return no(not+": there the sandbox has an empty folder of its own, which it can write to", m.Why, "")

@@ -8,6 +8,7 @@ import (
 	"claudebox/internal/diag"
 	"claudebox/internal/network/policy"
 	"claudebox/internal/plan"
+	"claudebox/internal/profile"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/ui/why"
 )
@@ -65,7 +66,7 @@ func TestPaths(t *testing.T) {
 		"/proc/1/environ":        "no:     /proc/1/environ is not inside: the sandbox has processes and devices of its own\nrule:   base\n",
 		"/nix/store/abc-x/bin/x": "yes:    /nix/store/abc-x/bin/x is inside, read-only\nrule:   base\nchange: `nix: {store: closure}` in the profile mounts only what the launch needs\n",
 	} {
-		asked := why.Asked{Path: path, Real: strings.Replace(path, "/home/u/link", "/srv/real", 1), Home: "/home/u"}
+		asked := why.Asked{Path: path, Real: strings.Replace(path, "/home/u/link", "/srv/real", 1), Home: "/home/u", Places: profile.SecretPaths}
 		if got := why.Path(aLaunch("full"), asked).Text(1000); got != want {
 			t.Errorf("%s:\n%s\nwant\n%s", path, got, want)
 		}
@@ -80,14 +81,14 @@ func TestPathsOfAStoreThatIsTheClosure(t *testing.T) {
 		"/nix/store/abc-x/bin/x": "yes:    /nix/store/abc-x/bin/x is inside, read-only\nrule:   base\n",
 		"/nix/store/abc-xy":      "no:     /nix/store/abc-xy is not inside: the store inside is the plan's closure, and it is not in that\nrule:   base\nchange: `packages` in the profile, or `nix: {store: full}`\n",
 	} {
-		if got := why.Path(l, why.Asked{Path: path, Real: path, Home: "/home/u"}).Text(1000); got != want {
+		if got := why.Path(l, why.Asked{Path: path, Real: path, Home: "/home/u", Places: profile.SecretPaths}).Text(1000); got != want {
 			t.Errorf("%s:\n%s\nwant\n%s", path, got, want)
 		}
 	}
 }
 
 func TestWhatCannotBeSaid(t *testing.T) {
-	asked := why.Asked{Path: "/home/u/p/nosuch", Real: "/home/u/p/nosuch", Home: "/home/u", Gone: true}
+	asked := why.Asked{Path: "/home/u/p/nosuch", Real: "/home/u/p/nosuch", Home: "/home/u", Gone: true, Places: profile.SecretPaths}
 	want := "unknown: ~/p/nosuch is not there; what is made there is inside\nrule:    base\n"
 	if got := why.Path(aLaunch("full"), asked).Text(1000); got != want {
 		t.Errorf("got %s\nwant %s", got, want)
@@ -113,7 +114,7 @@ func TestAPathOfTheProjectOnABranch(t *testing.T) {
 			l.Mounts[i].Source = "/home/u/.claudebox/branches/1/2/closed/tree"
 		}
 	}
-	asked := why.Asked{Path: "/home/u/p/src", Real: "/home/u/p/src", Home: "/home/u"}
+	asked := why.Asked{Path: "/home/u/p/src", Real: "/home/u/p/src", Home: "/home/u", Places: profile.SecretPaths}
 	got := why.Path(l, asked).Text(1000)
 	if !strings.HasPrefix(got, "no:     ~/p/src is not inside: there it is as branch feat has it\n") || !strings.Contains(got, "needs `show`") {
 		t.Errorf("got %s", got)
@@ -199,7 +200,7 @@ func TestAURLIsItsHost(t *testing.T) {
 // The sandbox has folders of its own where the host has others.
 func TestAFolderOfTheSandboxsOwnIsSaid(t *testing.T) {
 	l := launch.Launch{Mounts: []launch.Mount{{Kind: plan.Tmpfs, Destination: "/tmp", Why: plan.Base}}}
-	a := why.Path(l, why.Asked{Path: "/tmp", Real: "/tmp", Home: "/home/u"})
+	a := why.Path(l, why.Asked{Path: "/tmp", Real: "/tmp", Home: "/home/u", Places: profile.SecretPaths})
 	if a.Inside || !strings.Contains(a.Says, "an empty folder of its own") || a.Change != "" {
 		t.Errorf("got %+v", a)
 	}

@@ -37,6 +37,7 @@ type record struct {
 	Held   string   // the folder with what was held back while it ran; empty: nothing was
 
 	made   []string // git places that the user has made while it ran
+	unseen []string // folders that its agent did not see
 	beside []record // sessions that live while this one is looked after
 	// strange says that sessions live whose records this claudebox cannot read.
 	strange bool
@@ -74,6 +75,12 @@ type filled struct {
 // isUsers reports whether a path is in a git folder of the user's, which did not enter the sandbox.
 func (was record) isUsers(at string) bool {
 	return slices.ContainsFunc(was.Places, func(place string) bool { return pathname.Below(at, place) })
+}
+
+// isUnseen reports whether a path of the project lies where the agent had a folder of its own.
+func (was record) isUnseen(rel string) bool {
+	at := path.Join(was.Scope.Path, rel)
+	return slices.ContainsFunc(was.unseen, func(dir string) bool { return pathname.Below(at, dir) })
 }
 
 // shared reports whether a session that lives has a path, too. A file there that something may still need is left to

@@ -150,7 +150,8 @@ func (v *place) files() {
 			settings = append(settings, f.Rel)
 		}
 		switch {
-		case means == "" || there && (before == f || before.Kind == beneath.Dir && f.Kind == beneath.Dir):
+		case means == "" || v.was.isUnseen(f.Rel):
+		case there && (before == f || before.Kind == beneath.Dir && f.Kind == beneath.Dir):
 		case in(f.Rel) != "":
 			counts[in(f.Rel)]++
 		case f.Kind == beneath.Dir && told[path.Dir(f.Rel)]:

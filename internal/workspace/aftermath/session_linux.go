@@ -180,6 +180,12 @@ func (s *Session) AddUsers(at string) {
 	}
 }
 
+// AddUnseen notes a folder that the agent did not see, as it had one of its own there: all in it is the user's.
+func (s *Session) AddUnseen(at string) {
+	s.record.unseen = append(s.record.unseen, at)
+	s.AddUsers(at + "/.git")
+}
+
 // AddAdopted notes a git folder that has become the user's.
 func (s *Session) AddAdopted(at string) { s.record.Places = append(s.record.Places, at) }
 

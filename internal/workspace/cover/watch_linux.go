@@ -14,6 +14,8 @@ import (
 	"fmt"
 	"path"
 	"strings"
+	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -28,6 +30,9 @@ type File struct {
 	Folder bool
 	// Remake gives what is to cover it, by its path: of a folder, that it is empty. Nil: it covers itself, read-only.
 	Remake func(path string) ([]byte, error)
+	// Kept reports whether what was found without its cover is as it was, and nobody can write it any more: then it is
+	// not lost. Nil: it is lost.
+	Kept func(path string) bool
 }
 
 // Watch keeps the files of one sandbox covered.
@@ -36,6 +41,7 @@ type Watch struct {
 	top   string
 	lost  func(path string, err error)
 	files map[string]File // by path
+	looks sync.WaitGroup  // whether files are kept
 
 	// All that a look needs is open before the agent may run: it may take all that the kernel gives a user of such.
 	process int // process 1 inside
@@ -111,6 +117,7 @@ func (w *Watch) Begin(bwrap int) error {
 // Close ends the watch. It may be called before [Watch.Begin].
 func (w *Watch) Close() {
 	w.Watch.Close()
+	w.looks.Wait()
 	for _, fd := range []int{w.alive, w.root} {
 		if fd >= 0 {
 			unix.Close(fd)
@@ -165,6 +172,8 @@ func (w *Watch) look(name string) {
 	}
 	was, err := f.cover(w.process)
 	switch {
+	case err == nil && !was && f.Kept != nil:
+		w.looks.Go(func() { w.lookKept(f) })
 	case err == nil && !was:
 		w.lost(name, nil)
 	case was, errors.Is(err, within.ErrGone), w.ended():
@@ -173,6 +182,20 @@ func (w *Watch) look(name string) {
 		w.lost(name, err)
 	}
 }
+
+// lookKept looks whether a file that is covered again was kept. Whoever made it writes it first.
+func (w *Watch) lookKept(f File) {
+	for range tries {
+		if f.Kept(f.Path) {
+			return
+		}
+		time.Sleep(writtenAfter)
+	}
+	w.lost(f.Path, nil)
+}
+
+// writtenAfter is after how long a file is looked at again that is being written.
+const writtenAfter = 20 * time.Millisecond
 
 // ended reports whether process 1 inside has ended, and with it all others.
 func (w *Watch) ended() bool {

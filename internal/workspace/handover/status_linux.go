@@ -59,16 +59,24 @@ func Choose(r Request, branch string, choice Choice) (after Status, err error) {
 }
 
 func settlePlace(r Request, p Place, chosen map[string]Choice) (s Status, err error) {
-	l := &live{place: p, tools: r.Tools, hidden: under(r.Hidden), held: under(r.Held)}
 	s.Outer = p.Outer
 	for _, t := range p.Trees {
 		s.Trees = append(s.Trees, t.Path)
 	}
 	s.Broken, _ = filepath.Glob(quoteGlob(p.Folder) + "/before-*")
-	if _, err := p.recall(); errors.Is(err, fs.ErrNotExist) {
+	m, err := p.recall()
+	if errors.Is(err, fs.ErrNotExist) {
 		s.Never = true
 		return s, nil
 	}
+	isNew := func(t Tree) bool { _, had := m.Common.Trees[t.Rel]; return err == nil && !had }
+	for _, t := range p.Trees {
+		if isNew(t) {
+			s.Waits = append(s.Waits, Wait{About: t.Path, Text: "the agent has this checkout from the next session on"})
+		}
+	}
+	p.Trees = slices.DeleteFunc(slices.Clone(p.Trees), isNew)
+	l := &live{place: p, tools: r.Tools, hidden: under(r.Hidden), held: under(r.Held)}
 	if err := os.MkdirAll(l.outer().workTree(), 0o700); err != nil {
 		return s, err
 	}

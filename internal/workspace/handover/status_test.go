@@ -87,6 +87,23 @@ func TestTheUserTakesOrDropsWhatTheAgentDid(t *testing.T) {
 	}
 }
 
+// A checkout that the user has made since is not one that the agent took away.
+func TestACheckoutThatCameLaterWaitsForTheNextSession(t *testing.T) {
+	w := newWorld(t)
+	w.begin()
+	w.end()
+	w.user("git worktree add -q -b side side")
+	w.places[0].Trees = append(w.places[0].Trees, Tree{"worktrees/side", w.project + "/side"})
+	if got := w.waits(); got != w.project+"/side: the agent has this checkout from the next session on" {
+		t.Errorf("got %s", got)
+	}
+	w.begin()
+	w.end()
+	if got := w.waits(); got != "" {
+		t.Errorf("after that session waits %s", got)
+	}
+}
+
 // A git folder that the agent broke does not keep the user from reading how the others stand.
 func TestABrokenGitFolderOfTheAgentsIsAmongWhatWaits(t *testing.T) {
 	w := newWorld(t)

@@ -29,8 +29,7 @@ type location struct {
 	repo Repo
 }
 
-// Repo is the repository that the project lies in. Branch and Remotes are for git's includeIf. If Worktree lies above
-// the project, git inside needs GIT_DISCOVERY_ACROSS_FILESYSTEM=1: the folders between are on another file system.
+// Repo is the repository that the project lies in. Branch and Remotes are for git's includeIf.
 type Repo struct {
 	Worktree string // canonical folder that holds .git; equals Dir for a bare one
 	Dir      string // git folder of this worktree, canonical

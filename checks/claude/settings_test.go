@@ -78,6 +78,41 @@ func TestEveryVariableOfClaudeCodeIsKnown(t *testing.T) {
 	t.Logf("%d variables: %v", len(names), fates)
 }
 
+// What Claude Code reads and keeps in its folder, by the names that it joins to that folder's path. What is the user's
+// own work enters, or is named; the rest is what it keeps for itself.
+func TestEveryNameInTheFolderOfClaudeCodeIsKnown(t *testing.T) {
+	content, err := os.ReadFile(program(t, "CLAUDEBOX_TEST_CLAUDE"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := regexp.MustCompile(`[\w$]+\(([\w$]+)\(\),"keybindings\.json"\)`).FindSubmatch(content)
+	if of == nil {
+		t.Fatal("look for its folder in the program")
+	}
+	kept := strings.Fields(".config.json .deep-link-register-failed .last-cleanup .last-update-result.json .update.lock " +
+		"active-time.json backups cache ccr chrome cowork_plugins daemon daemon.json daemon.log daemon.scheduled.status.json " +
+		"daemon.status.json debug dev-mods dump-prompts feedback feedback-bundles file-history gh-pr-status-cache.json " +
+		"hfi-auth.json history.jsonl jobs local mcp-discovery-cache mcp-needs-auth-cache.json memory plans projects " +
+		"remote-control remote-settings.json seed-admin session-env sessions shares shell-snapshots startup-perf state " +
+		"tasks teams telemetry traces uploads usage-data")
+	known := append(append(kept, agenthome.Folders...), "agent-memory")
+	for _, f := range agenthome.Files {
+		known = append(known, f.Name)
+	}
+	names := map[string]bool{}
+	for _, match := range regexp.MustCompile(`[\w$]+\(`+regexp.QuoteMeta(string(of[1]))+`\(\),"([\w.-]+)"`).FindAllSubmatch(content, -1) {
+		names[string(match[1])] = true
+	}
+	if len(names) < 40 || !names["themes"] {
+		t.Fatalf("read only %d names: look for them in the program", len(names))
+	}
+	for name := range names {
+		if !slices.Contains(known, name) {
+			t.Errorf("~/.claude/%s: decide what becomes of it", name)
+		}
+	}
+}
+
 // D12: a project that switches Claude Code's own sandbox on ("apt install bubblewrap socat") starts in this one.
 func TestAProjectThatWantsClaudeCodesOwnSandboxStarts(t *testing.T) {
 	w := newWorld(t, script.Say("Here I am."))

@@ -134,11 +134,15 @@ func TestLinkedSkillsEnter(t *testing.T) {
 	w.link(t, "own", ".claude/skills/alias")
 	w.link(t, "../../dotfiles/claude/agents/a.md", ".claude/agents/a.md")
 	w.link(t, "../dotfiles/claude/commands", ".claude/commands")
+	w.write(t, "dotfiles/claude/themes/dark.json", "a theme\n")
+	w.link(t, "../dotfiles/claude/themes", ".claude/themes")
+	w.write(t, ".claude/workflows/w.js", "a workflow\n")
+	w.write(t, ".claude/loop.md", "a loop\n")
 	w.link(t, "../../.aws", ".claude/skills/evil")
 	w.link(t, "/no/such/place", ".claude/skills/dangling")
 	w.link(t, w.path(".aws/credentials"), "dotfiles/claude/commands/planted.md")
-	got := w.inside(t, `cd ~/.claude; cat skills/stowed/SKILL.md skills/absolute/SKILL.md skills/alias/SKILL.md agents/a.md commands/c.md; cat skills/evil/* commands/planted.md 2>/dev/null || true`)
-	wantEqual(t, got, "stowed\nabsolute\nown\nan agent\na command\n")
+	got := w.inside(t, `cd ~/.claude; cat skills/stowed/SKILL.md skills/absolute/SKILL.md skills/alias/SKILL.md agents/a.md commands/c.md themes/dark.json workflows/w.js loop.md; cat skills/evil/* commands/planted.md 2>/dev/null || true`)
+	wantEqual(t, got, "stowed\nabsolute\nown\nan agent\na command\na theme\na workflow\na loop\n")
 	plan := run(t, w.claudebox("plan")).stdout
 	wantContains(t, oneLine(plan), "left out: 1 command, 1 skill", "your skill evil does not enter: it is a link to", "your command planted.md does not enter")
 	if list := findings(t, succeed(t, w.search())); len(list) > 0 {
@@ -216,6 +220,7 @@ func TestWhatTheProjectLeadsToIsNamed(t *testing.T) {
 	w := newWorld(t)
 	w.project = w.folder(t, "work/repo")
 	w.write(t, "work/CLAUDE.md", "of all my projects\n")
+	w.write(t, "work/.mcp.json", "{}\n")
 	w.write(t, "shared/rules/style.md", "style\n")
 	w.write(t, ".claude/mine.md", "mine\n")
 	w.write(t, ".ssh/id_x", "k\n")
@@ -233,6 +238,7 @@ func TestWhatTheProjectLeadsToIsNamed(t *testing.T) {
 		"the project's linked leads out of it: ~/shared is not inside: --mount-ro "+w.path("shared")+",",
 		"the project's .claude/rules/team leads out of it: ~/shared/rules is not inside: --mount-ro "+w.path("shared/rules")+",",
 		"of a folder above the project: ~/work/CLAUDE.md is not inside: --mount-ro "+w.path("work/CLAUDE.md")+",",
+		"of a folder above the project: ~/work/.mcp.json is not inside: --mount-ro "+w.path("work/.mcp.json")+",",
 		"the import @../../../shared/rules/style.md of the project's docs/a.md: ~/shared/rules/style.md is not inside: --mount-ro",
 		"the import @~/.claude/mine.md of the project's CLAUDE.local.md: ~/.claude/mine.md is not inside: it is private to your own Claude Code; imported by your own CLAUDE.md it enters",
 		"~/.ssh/id_x is not inside: it lies in ~/.ssh",
@@ -246,7 +252,7 @@ func TestWhatTheProjectLeadsToIsNamed(t *testing.T) {
 	}
 	w.write(t, ".claude/CLAUDE.md", "@mine.md\n")
 	const ask = "cat ../CLAUDE.md .claude/rules/team/style.md linked/rules/style.md ~/.claude/mine.md"
-	flags := []string{"--mount-ro", w.path("work/CLAUDE.md"), "--mount-ro", w.path("shared")}
+	flags := []string{"--mount-ro", w.path("work/CLAUDE.md"), "--mount-ro", w.path("work/.mcp.json"), "--mount-ro", w.path("shared")}
 	wantEqual(t, w.inside(t, ask, flags...),
 		"of all my projects\nstyle\nstyle\nmine\n")
 	if got := said(flags...); strings.Contains(got, "is not inside: --mount-ro") {

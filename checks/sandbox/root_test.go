@@ -188,6 +188,8 @@ func TestScriptsOfOtherSystemsRun(t *testing.T) {
 		"env finds a program on PATH": "#!/usr/bin/env bash",
 		"sh":                          "#!/bin/sh",
 		"bash":                        "#!/bin/bash",
+		"bash below usr":              "#!/usr/bin/bash",
+		"sh below usr":                "#!/usr/bin/sh -eu",
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

@@ -67,7 +67,9 @@ func links(prof profile.Profile, res resolve.Resolution) []Mount {
 		if res.System == "aarch64-linux" {
 			loader = "/lib/ld-linux-aarch64.so.1"
 		}
-		add(resolve.ToolBash, "/bin/bash")
+		for _, at := range []string{"/bin/bash", "/usr/bin/bash", "/usr/bin/sh"} {
+			add(resolve.ToolBash, at)
+		}
 		add(resolve.ToolLoader, loader)
 	}
 	return list

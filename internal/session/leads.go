@@ -57,7 +57,9 @@ func leadsOut(in *inputs) (made launch.Part) {
 		for _, name := range memory {
 			leave("memory file", "of a folder above the project: ", filepath.Join(dir, name))
 		}
+		leave("MCP server", "of a folder above the project: ", filepath.Join(dir, ".mcp.json"))
 	}
+	leave("memory file", "of your subagents: ", filepath.Join(program.ConfigFolder(in.Facts), "agent-memory"))
 	for _, of := range importsOut(top, in.Facts.Home, memory, in.read) {
 		leave("import", "the import @"+diag.Visible(of.name)+" of the project's "+of.in+": ", of.path)
 	}

@@ -24,7 +24,7 @@ func makeAnswers(r Request, f From) Made {
 	host := object.Parse(f.Sources[0])
 	made := Made{Content: f.Old, Given: strings.Join(r.Servers, " ")}
 	var servers object.Object
-	servers, made.Left = r.servers(host, r.Own(answersName))
+	servers, made.Left = r.servers(serversIn(host, append([]string{r.Main}, r.Trusted...)), r.Own(answersName))
 	if host == nil && len(f.Sources[0]) > 0 {
 		text := "your " + r.Own(answersName) + " is no JSON object: nothing of it enters"
 		made.Left = []diag.Left{{Kind: "file", Text: text}}
@@ -109,12 +109,20 @@ func approvedSuffix(key string) string {
 	return key[max(0, len(key)-kept):]
 }
 
+// serversIn returns the MCP servers that the user has for all projects, and for one: `claude mcp add` adds them there.
+func serversIn(host object.Object, folders []string) object.Object {
+	all, projects := object.Of(host["mcpServers"]), object.Parse(host["projects"])
+	for _, folder := range folders {
+		maps.Copy(all, object.Parse(object.Parse(projects[folder])["mcpServers"]))
+	}
+	return all
+}
+
 // servers returns the user's own MCP servers that the profile names and that can run inside; out says why the others
 // do not enter. Secrets in a server's environment stay out: if the profile lets in a variable of that name, the
 // server finds that.
-func (r Request) servers(host object.Object, where string) (kept object.Object, out []diag.Left) {
+func (r Request) servers(all object.Object, where string) (kept object.Object, out []diag.Left) {
 	kept = object.Object{}
-	all := object.Parse(host["mcpServers"])
 	var left []string
 	leave := func(kind, text string) { out = append(out, diag.Left{Kind: kind, Text: text}) }
 	for _, name := range slices.Sorted(maps.Keys(all)) {

@@ -14,6 +14,7 @@ type Request struct {
 	Config   string   // the folder of the user's own Claude Code, by CLAUDE_CONFIG_DIR; empty: ~/.claude
 	Home     string   // CLAUDEBOX_HOME
 	Trusted  []string // canonical folders that the agent is told to trust
+	Main     string   // the project, or its main worktree: Claude Code keeps by it what is of one project
 	APIKey   string   // the ANTHROPIC_API_KEY that enters; empty: none
 	Host     bool     // the agent works in the user's own state
 	Status   string   // what the agent's status line says; empty: nothing
@@ -47,7 +48,7 @@ const answersName = ".claude.json"
 // Runs and Sees. It holds no more of the API key than Claude Code itself keeps.
 func (r Request) Key() string {
 	return strings.Join(r.Trusted, "\x00") + "\x00\x00" + approvedSuffix(r.APIKey) + "\x00" + r.Status + "\x00" +
-		r.Refusals + "\x00" + strings.Join(r.Servers, " ") + "\x00" + r.Theirs
+		r.Refusals + "\x00" + strings.Join(r.Servers, " ") + "\x00" + r.Theirs + "\x00" + r.Main
 }
 
 // From is what a file is made of.
@@ -79,7 +80,8 @@ type File struct {
 var Files = []File{
 	{answersName, ofUser(answersName), makeAnswers},
 	{"settings.json", ofUser("settings.json"), makeSettings},
-	{"keybindings.json", ofUser("keybindings.json"), copyFirst},
+	{"keybindings.json", ofUser("keybindings.json"), copyOf("keybindings.json")},
+	{"loop.md", ofUser("loop.md"), copyOf("loop.md")},
 	{"CLAUDE.md", MemoryFiles, makeMemory},
 	{"history.jsonl", historyFiles, makeHistory},
 }
@@ -94,7 +96,7 @@ func (r Request) Files() []File {
 
 // Folders are the folders of ~/.claude that hold the user's own additions to Claude Code. They are not copied: the
 // agent reads the user's own.
-var Folders = []string{"agents", "commands", "hooks", "skills", "output-styles", "rules", "plugins"}
+var Folders = strings.Fields("agents commands hooks skills output-styles rules plugins themes workflows")
 
 // Folder is one that the agent reads of its user's own, and does not change.
 type Folder struct {
@@ -132,11 +134,13 @@ func historyFiles(r Request) []string {
 	return []string{HistoryFile(r)}
 }
 
-// copyFirst takes the user's file as it is; without one what is there stays.
-func copyFirst(_ Request, f From) Made {
-	content, left := withoutSecrets("keybindings.json", f.Sources[0])
-	if left != nil {
-		content = nil
+// copyOf returns a [File.Make] that takes the user's file as it is; without one what is there stays.
+func copyOf(name string) func(Request, From) Made {
+	return func(_ Request, f From) Made {
+		content, left := withoutSecrets(name, f.Sources[0])
+		if left != nil {
+			content = nil
+		}
+		return Made{Content: content, Left: left}
 	}
-	return Made{Content: content, Left: left}
 }

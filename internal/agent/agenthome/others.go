@@ -327,7 +327,7 @@ func (r Request) serversOf(raw json.RawMessage) (json.RawMessage, []diag.Left) {
 		}
 		all.Set(name, server)
 	}
-	kept, left := r.servers(object.Object{"mcpServers": object.Encode(all)}, r.Theirs)
+	kept, left := r.servers(all, r.Theirs)
 	for name := range kept {
 		before, server := object.Of(object.Of(raw)[name]), object.Of(kept[name])
 		if words := object.As[[]string](before["command"]); len(words) > 0 {

@@ -183,17 +183,18 @@ func TestMCPServersEnterByNameWithoutTheirSecrets(t *testing.T) {
 	host := []byte(`{"mcpServers":{
 		"docs":{"command":"npx","args":["docs"],"env":{"MODE":"fast","DOCS_TOKEN":"ghp_kZ3vQ9xB7mT1wR5nL8pJ2hG6fD4sC0yAeUiO"}},
 		"web":{"type":"http","url":"https://x.example/mcp","headers":{"Authorization":"Bearer ghp_kZ3vQ9xB7mT1wR5nL8pJ2hG6fD4sC0yAeUiO"}},
-		"gone":{"command":"/opt/gone"},"other":{"command":"npx"}}}`)
-	r := Request{Servers: []string{"docs", "web", "gone", "absent"}, Runs: runsOnly("npx")}
+		"gone":{"command":"/opt/gone"},"other":{"command":"npx"}},
+		"projects":{"/p":{"mcpServers":{"local":{"command":"npx"},"here":{"command":"npx"}}},"/q":{"mcpServers":{"foreign":{"command":"npx"}}}}}`)
+	r := Request{Servers: []string{"docs", "web", "gone", "absent", "local"}, Runs: runsOnly("npx"), Main: "/p"}
 	made := makeAnswers(r, From{Old: []byte(`{"mcpServers":{"own":{"command":"a"}}}`), Sources: [][]byte{host}})
 	there := object.Parse(object.Parse(made.Content)["mcpServers"])
-	if len(there) != 2 || there["own"] == nil || !strings.Contains(string(there["docs"]), "fast") || strings.Contains(string(made.Content), "ghp_") {
+	if len(there) != 3 || there["own"] == nil || there["local"] == nil || !strings.Contains(string(there["docs"]), "fast") || strings.Contains(string(made.Content), "ghp_") {
 		t.Errorf("made %s", made.Content)
 	}
 	notes := strings.Join(said(made), "\n")
 	for _, want := range []string{
 		"of your MCP server docs these secrets do not enter: DOCS_TOKEN", "web does not enter: it holds what looks like",
-		"gone does not enter: /opt/gone is not inside", "no MCP server absent", "do not enter: other; `mcp: {import: [other]}`",
+		"gone does not enter: /opt/gone is not inside", "no MCP server absent", "do not enter: here, other; `mcp: {import: [here]}`",
 	} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("no %q in %q", want, notes)

@@ -46,6 +46,7 @@ func (r Request) Look() (state.Instance, error) {
 		Request: agenthome.Request{
 			Home: r.Folders.Home, UserHome: r.Facts.Home, Config: program.MovedConfig(r.Facts),
 			Trusted: slices.Compact([]string{r.Project.Path, r.Project.Dir}),
+			Main:    r.Project.InstanceRoot,
 			Status:  "claudebox " + p.Profile + " · " + p.Network.Tier, Servers: p.MCP,
 			Refusals: ask.Program + " --" + ask.Refusals,
 		},

@@ -152,7 +152,8 @@ func secretBehind(home string, link homelink.Link) string {
 // obeyed are places below those of secrets that hold none: tools obey what is there.
 var obeyed = []string{
 	".claude/skills", ".claude/hooks", ".claude/agents", ".claude/commands", ".claude/plugins",
-	".claude/output-styles", ".claude/rules", ".ssh/config", ".ssh/config.d", ".ssh/conf.d", ".ssh/known_hosts",
+	".claude/output-styles", ".claude/rules", ".claude/themes", ".claude/workflows",
+	".ssh/config", ".ssh/config.d", ".ssh/conf.d", ".ssh/known_hosts",
 	".ssh/authorized_keys", ".ssh/rc", ".docker/cli-plugins", ".terraform.d/plugins",
 }
 

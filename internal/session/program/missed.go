@@ -29,7 +29,8 @@ var ownNames = strings.Fields("CLAUDE_AGENT_SDK_ CLAUDE_BG_ CLAUDE_BRIDGE_ CLAUD
 	"CLAUDE_CODE_CHILD_SESSION CLAUDE_CODE_ENTRYPOINT CLAUDE_CODE_EXECPATH CLAUDE_CODE_HOST_ CLAUDE_CODE_RELAUNCH_ " +
 	"CLAUDE_CODE_REMOTE CLAUDE_CODE_SESSION_ CLAUDE_CODE_SSE_PORT CLAUDE_CODE_TMUX_ CLAUDE_EFFORT CLAUDE_ENV_FILE " +
 	"CLAUDE_PID CLAUDE_PLUGIN_ CLAUDE_PROJECT_DIR CLAUDE_RUNNER_ CLAUDE_SDK_ GIT_AUTHOR_EMAIL " +
-	"GIT_AUTHOR_NAME GIT_COMMITTER_EMAIL GIT_COMMITTER_NAME GIT_EDITOR GIT_PAGER")
+	"GIT_AUTHOR_NAME GIT_COMMITTER_EMAIL GIT_COMMITTER_NAME GIT_CONFIG_GLOBAL GIT_CONFIG_NOSYSTEM GIT_CONFIG_SYSTEM " +
+	"GIT_EDITOR GIT_PAGER")
 
 // apart are names and prefixes of what Claude Code reads besides, and what it would say inside. None enters, and none
 // is named: the environment starts empty.
@@ -67,6 +68,13 @@ var apart = []struct{ names, because string }{
 	},
 }
 
+// builds are names and prefixes of variables by which package managers and compilers of many languages know where
+// packages come from and how to build: without them packages come from public registries.
+var builds = strings.Fields("CARGO_BUILD_ CARGO_NET_ CARGO_PROFILE_ CARGO_REGISTRIES_ CARGO_REGISTRY_ CFLAGS CGO_ " +
+	"CPPFLAGS CXXFLAGS BUNDLE_ GOAMD64 GOARCH GOEXPERIMENT GOFLAGS GOINSECURE GONOPROXY GONOSUM GOOS GOPRIVATE " +
+	"GOPROXY GOSUMDB GOTOOLCHAIN GRADLE_OPTS JAVA_TOOL_OPTIONS LDFLAGS MAKEFLAGS MAVEN_ARGS MAVEN_OPTS NODE_OPTIONS " +
+	"NPM_CONFIG_REGISTRY PIP_ POETRY_ RUSTFLAGS RUSTUP_TOOLCHAIN UV_ YARN_NPM_ YARN_REGISTRY npm_config_registry")
+
 // begins reports whether a name begins as one of a list does.
 func begins(name string, list []string) bool {
 	return slices.ContainsFunc(list, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
@@ -98,7 +106,7 @@ func FateOfVariable(name string) string {
 	return ""
 }
 
-// NotPassed lists the variables of families and proxies that are set outside and not
+// NotPassed lists the variables of families, builds and proxies that are set outside and not
 // inside; entering are the names of those inside.
 func NotPassed(env host.Environment, entering []string, tier string) []string {
 	var list []string
@@ -108,7 +116,7 @@ func NotPassed(env host.Environment, entering []string, tier string) []string {
 			continue
 		}
 		isProxy := slices.Contains(proxies, strings.ToUpper(name))
-		missed := isNamedApart(name) || isProxy && tier != profile.TierAllow
+		missed := isNamedApart(name) || begins(name, builds) || isProxy && tier != profile.TierAllow
 		if missed && !slices.Contains(entering, name) {
 			list = append(list, name)
 		}

@@ -11,14 +11,14 @@ import (
 func TestVariablesThatAreMissedInsideAreNamed(t *testing.T) {
 	env := host.Environment{
 		"ANTHROPIC_BASE_URL=x", "ANTHROPIC_API_KEY=x", "CLAUDE_CODE_USE_BEDROCK=1", "CLAUDE_CODE_ENTRYPOINT=cli", "https_proxy=x",
-		"GIT_AUTHOR_NAME=x", "GIT_SSH_COMMAND=x", "PAGER=less", "ANTHROPIC_MODEL=",
+		"GIT_AUTHOR_NAME=x", "GIT_SSH_COMMAND=x", "GIT_CONFIG_GLOBAL=/x", "PIP_INDEX_URL=x", "GOPROXY=x", "GOPATH=x", "npm_config_cache=x", "PAGER=less", "ANTHROPIC_MODEL=",
 	}
 	entering := []string{"ANTHROPIC_API_KEY"}
-	want := []string{"ANTHROPIC_BASE_URL", "CLAUDE_CODE_USE_BEDROCK", "GIT_SSH_COMMAND", "https_proxy"}
+	want := []string{"ANTHROPIC_BASE_URL", "CLAUDE_CODE_USE_BEDROCK", "GIT_SSH_COMMAND", "GOPROXY", "PIP_INDEX_URL", "https_proxy"}
 	if got := NotPassed(env, entering, "full"); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if got := NotPassed(env, entering, "allow"); !slices.Equal(got, want[:3]) {
-		t.Errorf("in tier allow got %q, want %q", got, want[:3])
+	if got := NotPassed(env, entering, "allow"); !slices.Equal(got, want[:5]) {
+		t.Errorf("in tier allow got %q, want %q", got, want[:5])
 	}
 }

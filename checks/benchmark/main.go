@@ -52,6 +52,7 @@ var measurements = []struct {
 	{"secrets", (*world).secrets},
 	{"project", (*world).project},
 	{"branch", (*world).branch},
+	{"adopting", (*world).adopting},
 	{"plan", (*world).plan},
 	{"mounts", (*world).mounts},
 	{"packages", (*world).packages},

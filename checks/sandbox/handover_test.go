@@ -273,6 +273,28 @@ func TestARepositoryThatCannotBecomeTheUsers(t *testing.T) {
 	w.plain(t, `[ ! -e TAKEN ]; git -C broken log --format=%s | grep mended; mv bare/HEAD.claudebox-aside bare/HEAD; git -C bare config core.fsmonitor`)
 }
 
+// Many repositories that cannot become the user's are one line, and none is judged again before it changes.
+func TestManyRepositoriesThatCannotBecomeTheUsers(t *testing.T) {
+	w := newWorld(t)
+	w.repository(t)
+	w.write(t, ".gitconfig", identity)
+	session := func(script string) *exec.Cmd { return w.claudebox("shell", "--yes", "--", "bash", "-euc", script) }
+	got := run(t, session(`for i in 1 2 3 4 5 6 7; do git init -q b$i; git -C b$i commit -qm one --allow-empty; rm -r b$i/.git/objects/??; until [ -L b$i/.git ]; do sleep 0.01; done; done`))
+	const refused, held = "and 4 more: the repositories that were made there did not become yours", "held back  b1/.git, b2/.git, b3/.git and 4 more"
+	wantContains(t, got.stderr, refused, held)
+	again := run(t, session("true"))
+	if strings.Contains(again.stderr, refused) || !strings.Contains(again.stderr, held) {
+		t.Errorf("the next session says %s", again.stderr)
+	}
+	if said := run(t, w.claudebox("git")); !strings.Contains(said.stdout, "b7: a repository that the agent made is held back: until it changes: ") {
+		t.Errorf("claudebox git says %v", said)
+	}
+	mended := run(t, session("rm -r b3/.git; git init -q b3; git -C b3 commit -qm mended --allow-empty"))
+	if w.plain(t, "git -C b3 log --format=%s") != "mended" {
+		t.Error(mended)
+	}
+}
+
 // A repository that was made inside before claudebox was killed runs nothing until the next session has ended. Then it is
 // the user's.
 func TestARepositoryOfASessionThatWasKilled(t *testing.T) {

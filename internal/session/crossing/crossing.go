@@ -3,6 +3,7 @@
 package crossing
 
 import (
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -126,16 +127,33 @@ func (g *Git) Copy(from, to string) error { return g.request.Tools.Copy(from, to
 // Say adds a line on what did not cross, about a path.
 func (g *Git) Say(at, text string) { g.Lines = append(g.Lines, "git, "+diag.Name(at)+": "+text) }
 
-// Adopt makes a repository of the agent's one of the user's, and reports whether it is. If not, a line says why.
-func (g *Git) Adopt(made handover.Made) bool {
-	told, err := handover.Adopt(g.request, made)
-	if err != nil {
-		g.Say(filepath.Dir(made.Outer), "the repository that was made there did not become yours: "+
-			diag.Visible(err.Error()))
+// Adopt makes repositories of the agent's ones of the user's, and reports which are. If one is not, a line says why;
+// for many there is one.
+func (g *Git) Adopt(made []handover.Made) (yours []bool) {
+	const most, named = 5, 3
+	var told []handover.Told
+	var not, why []string
+	for i, a := range handover.Adopt(g.request, made) {
+		yours = append(yours, a.Err == nil)
+		told = append(told, a.Told...)
+		if a.Err != nil {
+			not, why = append(not, filepath.Dir(made[i].Outer)), append(why, diag.Visible(a.Err.Error()))
+		}
+	}
+	if len(not) > most {
+		g.Lines = append(g.Lines, fmt.Sprintf("git, %s: the repositories that were made there did not become yours; "+
+			"the first one: %s", diag.Some(not, named), why[0]))
+		not = nil
+	}
+	for i, at := range not {
+		g.Say(at, "the repository that was made there did not become yours: "+why[i])
 	}
 	g.tell(told)
-	return err == nil
+	return yours
 }
+
+// IsRefused reports whether a repository of the agent's did not become the user's, and has not changed since.
+func (g *Git) IsRefused(made handover.Made) bool { return made.Refusal(g.request.Tools) != "" }
 
 // End hands over for the last time, once all else that the agent made was judged; final says that no other session
 // lives in the folders. What did not cross is told. A second call does nothing.

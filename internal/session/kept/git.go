@@ -35,13 +35,13 @@ func Git(c planning.Caller, o planning.Options) ([]GitPlace, error) {
 	}
 	list, _ := handover.Settle(request) // what failed is among what waits
 	if len(list) > 0 {
-		list[0].Waits = append(list[0].Waits, heldBack(path, dir)...)
+		list[0].Waits = append(list[0].Waits, heldBack(path, dir, request.Tools)...)
 	}
 	return list, nil
 }
 
 // heldBack lists the repositories of the agent's in a project that are not the user's yet. dir is what is kept for it.
-func heldBack(path, dir string) (waits []handover.Wait) {
+func heldBack(path, dir string, tools handover.Tools) (waits []handover.Wait) {
 	root, err := beneath.Open(path)
 	if err != nil {
 		return nil // the project was there a moment ago
@@ -54,9 +54,14 @@ func heldBack(path, dir string) (waits []handover.Wait) {
 		sessions, _ := os.ReadDir(folder) // or nothing is held there
 		for _, session := range sessions {
 			for _, r := range guard.Repositories(root, filepath.Join(folder, session.Name())) {
+				text := "it becomes yours when a session here ends"
+				made := handover.Made{Outer: root.Join(r.Rel), At: r.At}
+				made.Folder = filepath.Join(dir, handover.Folder, handover.Name(made.Outer))
+				if why := made.Refusal(tools); why != "" {
+					text = "until it changes: " + why
+				}
 				waits = append(waits, handover.Wait{
-					About: filepath.Dir(r.Rel),
-					Text:  "a repository that the agent made is held back: it becomes yours when a session here ends",
+					About: filepath.Dir(r.Rel), Text: "a repository that the agent made is held back: " + text,
 				})
 			}
 		}

@@ -7,22 +7,30 @@ import (
 	"claudebox/internal/workspace/handover"
 )
 
-// adopt makes a repository of the agent's one of the user's, and reports whether it is.
-func (f *Folders) adopt(made handover.Made) bool {
-	made.Folder = f.Kept.Place(made.Outer)
-	if !f.Git.Adopt(made) {
-		return false
+// adopt makes repositories of the agent's ones of the user's, and reports which are.
+func (f *Folders) adopt(made ...handover.Made) (yours []bool) {
+	yours = f.Git.Adopt(made)
+	for i, m := range made {
+		for _, review := range f.reviews {
+			if yours[i] {
+				review.AddAdopted(m.Outer)
+			}
+		}
 	}
-	for _, review := range f.reviews {
-		review.AddAdopted(made.Outer)
-	}
-	return true
+	return yours
+}
+
+// made is a repository of the agent's that is to become one of the user's.
+func (f *Folders) made(outer, at string) handover.Made {
+	return handover.Made{Outer: outer, At: at, Folder: f.Kept.Place(outer)}
 }
 
 // adoptRepositories makes the repositories that agents made in the folders, and that were held back, ones of the
-// user's. What cannot be is held back still, and comes out as none. While another session lives there nothing is
-// adopted: its agent could write in what is the user's.
+// user's. What cannot be is held back still, and comes out as none; it is not tried again before it changes. While
+// another session lives there nothing is adopted: its agent could write in what is the user's.
 func (f *Folders) adoptRepositories() {
+	var list []handover.Made
+	var links []link
 	for i, review := range f.reviews { // fewer than folders if the launch failed
 		if !review.IsAlone() {
 			continue
@@ -31,29 +39,31 @@ func (f *Folders) adoptRepositories() {
 		if err != nil {
 			continue // which the review tells
 		}
+		defer root.Close()
 		folders := review.Held()
 		for _, held := range folders {
 			guard.Untangle(root, held)
 		}
 		for _, held := range folders {
 			for _, repository := range guard.Repositories(root, held) {
-				f.adoptHeld(root, repository)
+				made := f.made(root.Join(repository.Rel), repository.At)
+				if f.Git.IsRefused(made) {
+					continue
+				}
+				if back, drop, err := repository.Unlink(root); err == nil {
+					list, links = append(list, made), append(links, link{back, drop})
+				}
 			}
 		}
-		root.Close()
+	}
+	for i, isYours := range f.adopt(list...) {
+		if isYours {
+			_ = links[i].drop() // a link that leads nowhere, else
+		} else if err := links[i].back(); err != nil {
+			f.Git.Say(list[i].Outer, "it is kept in "+diag.Name(list[i].At)+": "+diag.Cause(err).Error())
+		}
 	}
 }
 
-// adoptHeld makes a repository that is held back one of the user's. If that cannot be, it is held back still.
-func (f *Folders) adoptHeld(root *beneath.Folder, repository guard.Repository) {
-	outer := root.Join(repository.Rel)
-	back, drop, err := repository.Unlink(root)
-	if err != nil {
-		return
-	}
-	if f.adopt(handover.Made{Outer: outer, At: repository.At}) {
-		_ = drop() // a link that leads nowhere, else
-	} else if err := back(); err != nil {
-		f.Git.Say(outer, "it is kept in "+diag.Name(repository.At)+": "+diag.Cause(err).Error())
-	}
-}
+// link puts the link of a repository back, or drops it for good.
+type link struct{ back, drop func() error }

@@ -45,7 +45,7 @@ func (f *Folders) bringSubmodules(list []Submodule) {
 			continue
 		}
 		// A repository there becomes one of the user's before it is where the user's git looks.
-		made := handover.Made{Outer: s.Outside + "/.git", At: filepath.Dir(s.Own) + "/made"}
+		made := f.made(s.Outside+"/.git", filepath.Dir(s.Own)+"/made")
 		whole := lending.IsFolder(s.Own+"/.git") && f.isAlone() && os.Rename(s.Own+"/.git", made.At) == nil
 		if err := f.move(s.Own, s.Outside); err != nil {
 			f.Git.Say(s.Outside, "what was made in it is inside only: "+diag.Cause(err).Error())
@@ -54,7 +54,7 @@ func (f *Folders) bringSubmodules(list []Submodule) {
 			}
 			continue
 		}
-		if whole && !f.adopt(made) {
+		if whole && !f.adopt(made)[0] {
 			_ = os.Rename(made.At, made.Outer) // git is to find none there, see [git.Strangers]; or it is kept
 		}
 	}

@@ -142,7 +142,7 @@ func (r Report) Text(home string, width int) string {
 // its configuration, and one change of each kind.
 func (r Report) forPeople() (list []Change, first int) {
 	var edited []string
-	var others, asked []Change
+	var others, asked, held []Change
 	taken := 0
 	for _, c := range r.Changes {
 		if c.Change == TakenOut {
@@ -151,16 +151,19 @@ func (r Report) forPeople() (list []Change, first int) {
 		switch {
 		case c.Ordinary:
 			edited = append(edited, c.Path)
-		case c.Change == TakenOut && taken <= mostTaken, c.Change == Staged, c.Change == HeldBack,
+		case c.Change == TakenOut && taken <= mostTaken, c.Change == Staged,
 			strings.Contains(c.Means, leadsOutside), strings.Contains(c.Means, git.Unignored),
 			strings.HasPrefix(c.Means, byConfiguration):
 			list = append(list, c)
+		case c.Change == HeldBack:
+			held = append(held, c)
 		case hostrun.Ordinary(c.Means):
 			asked = append(asked, c)
 		default:
 			others = append(others, c)
 		}
 	}
+	list = append(list, together(held)...)
 	first = len(list)
 	others, asked = alike(others), alike(asked)
 	if len(r.Changes) > lineLimit {
@@ -173,6 +176,21 @@ func (r Report) forPeople() (list []Change, first int) {
 	const means = "tracked, and run when you build, test or install: see `git diff HEAD`, or `git log -p` if committed"
 	all := Change{Path: diag.Some(edited, fewNames), Change: Changed, Means: means, places: len(edited)}
 	return append(list, all), first
+}
+
+// together puts what is held back into one line, if it is much.
+func together(held []Change) []Change {
+	const most, named = 5, 3
+	if len(held) <= most {
+		return held
+	}
+	var names []string
+	for _, c := range held {
+		names = append(names, c.Path)
+	}
+	const means = "repositories that were made inside are not yours yet: the next session here goes on in them; " +
+		"`claudebox git` says why"
+	return []Change{{Path: diag.Some(names, named), Change: HeldBack, Means: means, places: len(held)}}
 }
 
 // someNames is how many places are named where several have one line, and fewNames how many edits.

@@ -47,6 +47,23 @@ func TestOrdinaryEditsAreOneLineAndWhatMattersIsNeverCut(t *testing.T) {
 	}
 }
 
+func TestManyRepositoriesThatAreHeldBackAreOneLine(t *testing.T) {
+	t.Parallel()
+	var r aftermath.Report
+	for n := range 150 {
+		at := fmt.Sprintf("m%03d/.git", n)
+		r.Changes = append(r.Changes, aftermath.Change{Path: at, Change: aftermath.HeldBack, Means: "not yours yet", Back: "mv " + at})
+	}
+	got := r.Text("/home/u", 0)
+	if strings.Count(got, "\n") != 3 || !strings.Contains(got, "  held back  m000/.git, m001/.git, m002/.git and 147 more  repositories that") {
+		t.Errorf("got\n%s", got)
+	}
+	r.Changes = r.Changes[:5]
+	if got = r.Text("/home/u", 0); strings.Count(got, "back: `mv m00") != 5 {
+		t.Errorf("got\n%s", got)
+	}
+}
+
 // TestAFloodOfMakefilesHidesWhatRunsUnasked: a person is shown so many lines and no more.
 func TestAFloodOfMakefilesHidesWhatRunsUnasked(t *testing.T) {
 	t.Parallel()

@@ -2,13 +2,10 @@ package handover
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path"
 	"slices"
 	"strings"
-
-	"golang.org/x/sys/unix"
 
 	"claudebox/internal/diag"
 	"claudebox/internal/diag/pattern"
@@ -26,7 +23,7 @@ const partName pattern.Expr = `^[A-Za-z0-9_][A-Za-z0-9_./+-]*$`
 const mostMade = 200
 
 // listMade prints the worktrees and submodules of an inner folder: name, NUL, where its working tree is, NUL.
-const listMade = prelude + `set +f
+const listMade = `set +f; unset GIT_DIR
 shopt -s globstar nullglob
 cd "$C" || exit 1
 for f in worktrees/*/gitdir; do
@@ -42,12 +39,17 @@ done
 // adopt adopts what the agent has made in a place, as far as it lies in a working tree that it was given. It returns
 // remarks on what was adopted, and what could not be.
 func (l *live) adopt() (remarks []Remark, err error) {
-	p := l.place
-	answer, err := l.inner().run(listMade, "", false)
+	answer, err := l.inner().run(prelude+listMade, "", false)
 	if err != nil {
 		return nil, err
 	}
-	fields := strings.Split(string(answer), "\x00")
+	return l.adoptParts(string(answer)), nil
+}
+
+// adoptParts is [live.adopt] for what [listMade] printed.
+func (l *live) adoptParts(made string) (remarks []Remark) {
+	p := l.place
+	fields := strings.Split(made, "\x00")
 	for n := 0; n+1 < len(fields) && n < 2*mostMade; n += 2 {
 		part, where := fields[n], fields[n+1]
 		at := p.Outer + "/" + part
@@ -81,7 +83,7 @@ func (l *live) adopt() (remarks []Remark, err error) {
 		}
 		remarks = append(remarks, Remark{tree, "a " + what + " that was made inside; it is yours now", false})
 	}
-	return remarks, nil
+	return remarks
 }
 
 // gave reports whether a path lies in a working tree of the place.
@@ -121,8 +123,10 @@ func pointsTo(tree, to string) bool {
 func (l *live) adoptTree(rel, tree string) (err error) {
 	p := l.place
 	p.Trees = []Tree{{rel, tree}}
-	in, ofIn := innerOf(p, l.tools).read()
-	out, ofOut := l.outer().read()
+	inner, outer := l.inner(), l.outer()
+	inner.place, outer.place = p, p
+	in, ofIn := inner.read()
+	out, ofOut := outer.read()
 	if err := errors.Join(ofOut, ofIn); err != nil {
 		return err
 	}
@@ -173,224 +177,27 @@ func (l *live) adoptTree(rel, tree string) (err error) {
 
 // adoptModule makes the user's git folder of a submodule.
 func (l *live) adoptModule(rel, tree string) error {
-	outer := l.place.Outer + "/" + rel
-	p := Place{Outer: outer, Folder: path.Dir(l.place.Folder) + "/" + Name(outer), Trees: []Tree{{".", tree}}}
-	module := &live{place: p, tools: l.tools, hidden: l.hidden, held: l.held}
-	settings := `g config --file "$C/config" core.worktree ` + diag.Quote(tree)
-	if err := module.take(settings, func(to string) error { return l.place.moveOut(rel, to) }); err != nil {
-		return err
-	}
-	name := strings.TrimPrefix(rel, "modules/")
-	_, err := l.outer().run(prelude+`g config --file "$C/config" `+diag.Quote("submodule."+name+".active")+" true", "", true)
-	return err
-}
-
-// take makes a git folder of the user's for one that the agent has made: an empty one by the user's git. moveIn moves
-// the agent's own to where it is the inner folder of a place, from which all crosses then. settings is a command for
-// the new one. If the agent's own does not come, nothing is left.
-func (l *live) take(settings string, moveIn func(to string) error) error {
-	p := l.place
-	if err := os.MkdirAll(l.outer().workTree(), 0o700); err != nil {
-		return err
-	}
-	script := prelude + `unset GIT_WORK_TREE
-g init -q --template= --initial-branch=main --bare "$C" && g config --file "$C/config" core.bare false && ` +
-		settings + " || exit 1\n"
-	if _, err := l.outer().run(script, "", true); err != nil {
-		return err
-	}
-	if _, err := os.Lstat(p.Inner()); err == nil { // of a repository that was there once
-		if err := p.forget(); err != nil {
-			return err
-		}
-	}
-	if err := moveIn(p.Inner()); err != nil {
-		return errors.Join(err, os.RemoveAll(p.Outer))
-	}
-	// A clone without its whole history says where that ends.
-	refer := fmt.Sprintf("mkdir -p \"$C/objects/info\" && echo %s >\"$C/objects/info/alternates\" || exit 1\n"+
-		"if [ -f \"$C/shallow\" ]; then head -c %d \"$C/shallow\"; fi\n",
-		diag.Quote(p.Shared()+"/objects"), configLimit)
-	ends, err := l.inner().run(prelude+refer, "", true)
-	if err != nil {
-		return err
-	}
-	none := func(o string) bool { return !isObject(o) }
-	if list := lines(string(ends)); len(list) > 0 && !slices.ContainsFunc(list, none) {
-		if err := os.WriteFile(p.Outer+"/shallow", []byte(ended(list)), 0o644); err != nil {
-			return err
-		}
-	}
-	start, err := l.outer().read()
-	if err != nil {
-		return err
-	}
-	start.Refs, start.Trees = map[string]string{}, map[string]State{".": {Head: start.Trees["."].Head}}
-	if err := p.remember(memory{Identity: p.identity(), Common: start, Settings: p.settings()}); err != nil {
-		return err
-	}
-	f := l.facts()
-	f.final = true
-	return l.sync(f)
-}
-
-// Made is a repository that the agent has made in a working tree, and that was held back.
-type Made struct {
-	Outer  string // its git folder, as it is to be; nothing is there
-	At     string // where it is; on the file system of Folder
-	Folder string // the folder of the place that it becomes
-}
-
-// Adopt makes such a repository one of the user's: a fresh git folder by the user's git, in which what the agent has
-// crosses. The places of r are those that it may borrow from. On an error the agent's own is where it was, and nothing
-// where it was to be.
-func Adopt(r Request, m Made) (list []Told, err error) {
-	l := &live{
-		place: Place{Outer: m.Outer, Folder: m.Folder, Trees: []Tree{{".", path.Dir(m.Outer)}}}, tools: r.Tools,
-		hidden: under(r.Hidden), held: under(r.Held),
-	}
-	p := l.place
-	if borrows(m.At) {
-		if err := l.dissociate(m.At, r.Places); err != nil {
-			return nil, fmt.Errorf("it borrows from another repository: %w", err)
-		}
-	}
-	err = l.take(":", func(to string) error { return l.bring(m.At, to) })
-	if err == nil && l.lacks() {
-		err = errors.New("not all of it crossed")
-	}
-	if err == nil {
-		var adopted []Remark
-		adopted, err = l.adopt()
-		l.remarks = append(l.remarks, adopted...)
-	}
-	if err == nil {
-		err = l.takeSettings()
-	}
-	if err == nil {
-		err = l.tellInside()
-	}
-	if err != nil {
-		if inner, moved := beneath.Open(p.Inner()); moved == nil {
-			_ = inner.Remove("objects/info/alternates") // which take has made
-			inner.Close()
-			if _, copied := os.Lstat(m.At); copied == nil {
-				err = errors.Join(err, p.forget())
-			} else {
-				err = errors.Join(err, os.Rename(p.Inner(), m.At))
-			}
-		}
-		return nil, errors.Join(err, os.RemoveAll(m.Outer))
-	}
-	_ = os.RemoveAll(m.At) // if it was copied
-	for _, remark := range append(l.events, l.remarks...) {
-		list = append(list, Told{m.Outer, remark})
-	}
-	return list, nil
-}
-
-// listInside prints the hooks and settings of an inner folder, NUL after each.
-const listInside = prelude + `set +f
-for h in "$C"/hooks/*; do case $h in *.sample) ;; *) [ -f "$h" ] && printf 'hooks/%s\0' "${h##*/}";; esac; done
-g config --file "$C/config" --name-only --list -z --no-includes
-`
-
-// crossed are the beginnings of settings that every repository has, or that cross.
-var crossed = []string{
-	"core.repositoryformatversion", "core.filemode", "core.bare", "core.logallrefupdates", "core.ignorecase",
-	"core.precomposeunicode", "core.symlinks", "extensions.", "remote.", "branch.", "submodule.",
-}
-
-// tellInside tells which hooks and settings of a repository of the agent's the user's does not have.
-func (l *live) tellInside() error {
-	answer, err := l.inner().run(listInside, "", false)
-	if err != nil {
-		return err
-	}
-	var list []string
-	for name := range strings.SplitSeq(strings.TrimSuffix(string(answer), "\x00"), "\x00") {
-		if name != "" && !hasAny(name, crossed...) && !slices.Contains(list, name) {
-			list = append(list, name)
-		}
-	}
-	if len(list) > 0 {
-		const most = 5
-		l.remarks = append(l.remarks, Remark{
-			About: path.Dir(l.place.Outer), Text: "it is yours now; inside only: " + diag.Some(list, most),
-		})
-	}
-	return nil
-}
-
-// borrows reports whether a git folder of the agent's names objects elsewhere.
-func borrows(at string) bool {
-	folder, err := beneath.Open(at)
-	if err != nil {
-		return true
-	}
-	defer folder.Close()
-	what, err := folder.Look("objects/info/alternates")
-	return err != nil || what.Kind != beneath.Absent
-}
-
-// dissociate gives a repository of the agent's, which is in a folder, all that it borrows from places.
-func (l *live) dissociate(at string, places []Place) error {
-	var bind []string
-	for _, p := range places {
-		bind = append(bind, p.Outer+"/objects", p.Shared()+"/objects")
-		bind = append(bind, p.Inner()+"/objects", p.Outer+"/objects")
-	}
-	box := side{place: l.place, tools: l.tools, boxed: true, folder: at}
-	script := prelude + inCommon + "g repack -a -d -q && rm -f \"$C/objects/info/alternates\"\n"
-	if err := os.MkdirAll(l.place.Outer+"/objects", 0o700); err != nil { // which a box has, too
-		return err
-	}
-	defer os.RemoveAll(l.place.Outer)
-	_, err := box.run(script, "", true, bind...)
-	return err
-}
-
-// bring moves a repository of the agent's, or copies it in a box to another file system: the next session goes on in
-// it. The caller removes what was copied.
-func (l *live) bring(from, to string) error {
-	err := os.Rename(from, to)
-	if !errors.Is(err, unix.EXDEV) {
-		return err
-	}
-	if err := os.Mkdir(to, 0o700); err != nil {
-		return err
-	}
-	const there = "/run/claudebox/from"
-	_, err = l.inner().run(prelude+"cp -RT --preserve=mode,timestamps,links "+there+" \"$C\"\n", "", true, from, there)
-	return err
-}
-
-// lacks reports whether a branch that the agent has is not one of the user's.
-func (l *live) lacks() bool {
-	in, err := l.inner().read()
-	out, fault := l.outer().read()
-	if err != nil || fault != nil {
-		return true
-	}
-	for name, commit := range in.Refs {
-		if strings.HasPrefix(name, "refs/heads/") && out.Refs[name] != commit {
-			return true
-		}
-	}
-	return false
-}
-
-// moveOut moves a part of the inner folder, on the way to which there is no link, elsewhere.
-func (p Place) moveOut(rel, to string) error {
-	root, err := beneath.Open(p.Inner())
+	root, err := beneath.Open(l.place.Inner())
 	if err != nil {
 		return err
 	}
 	defer root.Close()
-	part, err := root.Sub(rel)
+	part, err := root.Sub(rel) // on the way there is no link, and nothing runs inside that could make one
 	if err != nil {
 		return err
 	}
 	part.Close()
-	return os.Rename(p.Inner()+"/"+rel, to) // nothing runs inside that could exchange it
+	outer := l.place.Outer + "/" + rel
+	m := Made{outer, root.Join(rel), path.Dir(l.place.Folder) + "/" + Name(outer)}
+	a := &adopting{live: m.live(Request{Tools: l.tools}, tree), made: m}
+	a.hidden, a.held = l.hidden, l.held
+	if err := a.lay(nil); err != nil {
+		return err
+	}
+	if _, err := a.take(); err != nil {
+		return errors.Join(err, a.undo())
+	}
+	name := strings.TrimPrefix(rel, "modules/")
+	_, err = l.outer().run(prelude+`g config --file "$C/config" `+diag.Quote("submodule."+name+".active")+" true", "", true)
+	return err
 }

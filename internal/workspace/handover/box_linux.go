@@ -26,9 +26,12 @@ import (
 // Tools are the programs that a hand-over runs. They are claudebox's own, whatever the user's PATH says.
 type Tools struct {
 	Bwrap, Bash, Git string
-	Path             []string // folders with git, sha256sum, head, cp, mv, rm, mkdir
-	Seccomp          []byte   // the filter of system calls of a box, as bwrap takes it; nil: none
+	Path             []string      // folders with git, sha256sum, head, cp, mv, rm, mkdir
+	Seccomp          []byte        // the filter of system calls of a box, as bwrap takes it; nil: none
+	Time             time.Duration // how long one script may take; 0: [answerTime]
 }
+
+func (t Tools) limit() time.Duration { return cmp.Or(t.Time, answerTime) }
 
 // side runs scripts on one of the two repositories of a place.
 type side struct {
@@ -38,6 +41,7 @@ type side struct {
 	folder string // what a box has in the outer's place; empty: the inner folder
 	part   string // the repository below the outer's place; empty: that itself
 	work   *Work  // nil: the box has no working tree
+	room   *room  // which runs the scripts of a box; nil: each has one of its own
 }
 
 // innerOf returns the agent's side of a place.
@@ -48,7 +52,7 @@ func outerOf(p Place, tools Tools) side { return side{place: p, tools: tools} }
 
 // contained returns the user's side in a box: what takes a pack from the agent apart reaches nothing else.
 func (s side) contained() side {
-	return side{place: s.place, tools: s.tools, boxed: true, folder: s.place.Outer}
+	return side{place: s.place, tools: s.tools, boxed: true, folder: s.place.Outer, room: s.room}
 }
 
 // answerTime is how long one script may take. git needs a second for a large repository; a hostile one could be without
@@ -116,14 +120,9 @@ func (s side) process(ctx context.Context, script string, writes bool, bind ...s
 		args = append(args, "--bind-fd", strconv.Itoa(3+len(files)), s.work.At)
 		files = append(files, s.work.again())
 	}
-	inner := cmp.Or(s.folder, s.place.Inner())
-	args = append(args, how, inner, s.place.Outer,
-		"--ro-bind", s.place.Outer+"/objects", s.place.Shared()+"/objects")
+	args = append(args, s.laid(how)...)
 	if s.work != nil && s.place.Outer != s.work.At+"/.git" { // where submodules expect it
-		args = append(args, how, inner, s.work.At+"/.git")
-	}
-	for _, dir := range s.place.alternates() {
-		args = append(args, "--ro-bind-try", dir, dir)
+		args = append(args, how, cmp.Or(s.folder, s.place.Inner()), s.work.At+"/.git")
 	}
 	for i := 0; i+1 < len(bind); i += 2 {
 		args = append(args, "--ro-bind-try", bind[i], bind[i+1])
@@ -132,6 +131,18 @@ func (s side) process(ctx context.Context, script string, writes bool, bind ...s
 	cmd := exec.CommandContext(ctx, s.tools.Bwrap, append(args, words...)...)
 	cmd.Env, cmd.ExtraFiles = s.environment(), files
 	return cmd
+}
+
+// laid returns the words for bwrap by which a box has the repository.
+func (s side) laid(how string) []string {
+	words := []string{
+		how, cmp.Or(s.folder, s.place.Inner()), s.place.Outer,
+		"--ro-bind", s.place.Outer + "/objects", s.place.Shared() + "/objects",
+	}
+	for _, dir := range s.place.alternates() {
+		words = append(words, "--ro-bind-try", dir, dir)
+	}
+	return words
 }
 
 // box returns the words for bwrap that every box begins with, and the files that they name: the system's programs, and
@@ -180,6 +191,9 @@ func (s side) run(script, input string, writes bool, bind ...string) ([]byte, er
 
 // runIn is [side.run] as long as a context lasts.
 func (s side) runIn(within context.Context, script, input string, writes bool, bind ...string) ([]byte, error) {
+	if s.boxed && s.room != nil {
+		return s.room.run(s, script, input)
+	}
 	answer := &capture.Head{Most: mostAnswer}
 	err := s.serve(within, script, strings.NewReader(input), answer, writes, bind...)
 	if err == nil && answer.Over {
@@ -195,7 +209,7 @@ func (s side) runIn(within context.Context, script, input string, writes bool, b
 func (s side) serve(within context.Context, script string, input io.Reader, output io.Writer, writes bool,
 	bind ...string,
 ) error {
-	limit := answerTime
+	limit := s.tools.limit()
 	if s.work != nil {
 		limit = s.work.Time
 	}
@@ -215,21 +229,40 @@ func (s side) serve(within context.Context, script string, input io.Reader, outp
 	case within.Err() != nil:
 		return within.Err()
 	case ctx.Err() != nil:
-		return fmt.Errorf("git did not answer within %v", limit)
-	case errors.As(err, &exit) && exit.ExitCode() == changed:
-		return errInUse
-	case errors.As(err, &exit) && exit.ExitCode() == gone:
-		return errLost
+		return s.about(fmt.Errorf("git did not answer within %v", limit))
+	case errors.As(err, &exit):
+		return s.ended(exit.ExitCode(), faults.Bytes())
 	case err != nil:
 		return s.fault(err, faults.Bytes())
 	}
 	return nil
 }
 
+// ended says what the exit code of a script means.
+func (s side) ended(code int, said []byte) error {
+	switch code {
+	case 0:
+		return nil
+	case changed:
+		return errInUse
+	case gone:
+		return errLost
+	}
+	return s.about(s.fault(fmt.Errorf("exit status %d", code), said))
+}
+
 func closeFiles(cmd *exec.Cmd) {
 	for _, f := range cmd.ExtraFiles {
 		f.Close()
 	}
+}
+
+// about returns an error of the side: in a box it is one of what the agent has made.
+func (s side) about(err error) error {
+	if s.boxed {
+		return unfit{err}
+	}
+	return err
 }
 
 // fault returns err with the last line that a program said. In a box it is the agent's, perhaps.
@@ -321,11 +354,20 @@ func fetch(inner, outer side, want, have []string) error {
 	if len(want) == 0 {
 		return nil
 	}
+	const making = prelude + inCommon + "g pack-objects --revs --stdout -q --thin --delta-base-offset --threads=1"
+	if inner.room != nil {
+		pack, err := inner.run(making, since(want, have), false)
+		if err == nil && !isPack(pack) {
+			err = errNoPack
+		}
+		if err == nil {
+			_, err = outer.contained().run(taking(pack), string(pack), true)
+		}
+		return err
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	pack := inner.command(ctx, prelude+inCommon+
-		"g pack-objects --revs --stdout -q --thin --delta-base-offset --threads=1",
-		strings.NewReader(since(want, have)), false)
+	pack := inner.command(ctx, making, strings.NewReader(since(want, have)), false)
 	defer closeFiles(pack)
 	said, refused := &capture.Head{Most: mostFaults}, &capture.Head{Most: mostFaults}
 	pack.Stderr = said
@@ -339,21 +381,14 @@ func fetch(inner, outer side, want, have []string) error {
 	defer func() { cancel(); _ = pack.Wait() }()
 	watch := time.AfterFunc(silence, cancel)
 	defer watch.Stop()
-	first := make([]byte, 12)
-	if _, err := io.ReadFull(from, first); err != nil || string(first[:4]) != "PACK" {
+	first := make([]byte, packHead)
+	if _, err := io.ReadFull(from, first); err != nil || !isPack(first) {
 		cancel()
 		_ = pack.Wait()
-		return inner.fault(errors.New("no pack of objects came"), said.Bytes())
+		return inner.fault(errNoPack, said.Bytes())
 	}
-	take := "unpack-objects -q --strict"
-	if binary.BigEndian.Uint32(first[8:]) >= loose {
-		take = "index-pack --stdin --fix-thin --strict=" + lenient
-	}
-	script := fmt.Sprintf("%sulimit -v 4194304; ulimit -t 600\n"+ // KiB; seconds
-		"g -c pack.threads=1 -c core.bigFileThreshold=64m %s --max-input-size=%d >/dev/null",
-		prelude+inCommon, take, mostPack)
 	whole := &paced{io.MultiReader(bytes.NewReader(first), from), watch}
-	unpack := outer.contained().command(ctx, script, whole, true)
+	unpack := outer.contained().command(ctx, taking(first), whole, true)
 	defer closeFiles(unpack)
 	unpack.Stderr = refused
 	if err := unpack.Run(); err != nil {
@@ -363,6 +398,24 @@ func fetch(inner, outer side, want, have []string) error {
 		return outer.fault(err, refused.Bytes())
 	}
 	return nil
+}
+
+// packHead is how many bytes a pack has before the first object.
+const packHead = 12
+
+var errNoPack = errors.New("no pack of objects came")
+
+func isPack(begin []byte) bool { return len(begin) >= packHead && string(begin[:4]) == "PACK" }
+
+// taking returns the script that takes a pack, of which the beginning is known, apart.
+func taking(begin []byte) string {
+	take := "unpack-objects -q --strict"
+	if binary.BigEndian.Uint32(begin[8:]) >= loose {
+		take = "index-pack --stdin --fix-thin --strict=" + lenient
+	}
+	return fmt.Sprintf("%sulimit -v 4194304; ulimit -t 600\n"+ // KiB; seconds
+		"g -c pack.threads=1 -c core.bigFileThreshold=64m %s --max-input-size=%d >/dev/null",
+		prelude+inCommon, take, mostPack)
 }
 
 // paced sets a timer anew each time that something is read.

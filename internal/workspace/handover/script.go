@@ -38,11 +38,15 @@ func sameScript(p Place) string {
 
 // readScript prints what [parse] reads.
 func readScript(p Place, inner bool) string {
-	var b strings.Builder
-	b.WriteString(prelude)
 	if inner {
-		b.WriteString(sameScript(p))
+		return prelude + sameScript(p) + reading(p, inner)
 	}
+	return prelude + reading(p, inner)
+}
+
+// reading is [readScript] without its beginning.
+func reading(p Place, inner bool) string {
+	var b strings.Builder
 	b.WriteString(`export GIT_DIR=$C
 for f in HEAD packed-refs config shallow; do
   if [ -e "$C/$f" ] && [ ! -f "$C/$f" ]; then echo "$f is no file" >&2; exit 1; fi
@@ -51,8 +55,8 @@ g for-each-ref --format='%(objectname) %(refname) %(symref) %(worktreepath)' || 
 `)
 	switch {
 	case p.Branch == "":
-		b.WriteString("if g rev-parse -q --verify refs/stash >/dev/null; then " +
-			"g stash list --format='%H %gs' || exit 1; fi\n")
+		b.WriteString("if [ -e \"$C/logs/refs/stash\" -o -e \"$C/reftable\" ] && " +
+			"g rev-parse -q --verify refs/stash >/dev/null; then g stash list --format='%H %gs' || exit 1; fi\n")
 	case !inner: // of a branch with two checkouts, for-each-ref names one
 		b.WriteString("g worktree list --porcelain || exit 1\n")
 	}

@@ -32,6 +32,8 @@ type live struct {
 	tools        Tools
 	crossed      func(outer string, changes []RefChange)
 	hidden, held func(at string) bool
+	at           string            // where the agent's own git folder is; empty: [Place.Inner]
+	rooms        *rooms            // for the scripts of its boxes; nil: each has a box of its own
 	closed       bool              // git cannot read the outer one: nothing crosses
 	remarks      []Remark          // of the last hand-over
 	events       []Remark          // of all of them
@@ -91,9 +93,21 @@ func under(list []string) func(at string) bool {
 	}
 }
 
-func (l *live) inner() side { return innerOf(l.place, l.tools) }
+func (l *live) inner() side {
+	s := innerOf(l.place, l.tools)
+	if s.folder = l.at; l.rooms != nil {
+		s.room = l.rooms.inner
+	}
+	return s
+}
 
-func (l *live) outer() side { return outerOf(l.place, l.tools) }
+func (l *live) outer() side {
+	s := outerOf(l.place, l.tools)
+	if l.rooms != nil {
+		s.room = l.rooms.outer
+	}
+	return s
+}
 
 // facts begins what a decision depends on.
 func (l *live) facts() facts { return facts{hidden: l.hidden, held: l.held} }
@@ -258,11 +272,10 @@ func (l *live) handOver(f facts) (changes bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	inner, outer := p.stamps(p.Inner()), p.stamps(p.Outer)
-	if m.Inner == inner && m.Outer == outer && !f.final && !f.modules {
+	seen := stamped{p.stamps(p.Inner()), p.stamps(p.Outer), time.Now()}
+	if m.Inner == seen.inner && m.Outer == seen.outer && !f.final && !f.modules {
 		return false, nil
 	}
-	now := time.Now()
 	in, out, err := l.readBoth()
 	if errors.Is(err, errLost) {
 		l.note([]Remark{{About: p.Outer, Text: lostText}})
@@ -272,6 +285,18 @@ func (l *live) handOver(f facts) (changes bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	return l.cross(m, in, out, f, seen)
+}
+
+// stamped are the stamps of both sides when they were read.
+type stamped struct {
+	inner, outer string
+	at           time.Time
+}
+
+// cross is [live.handOver] of what was read of both sides.
+func (l *live) cross(m memory, in, out Side, f facts, seen stamped) (changes bool, err error) {
+	p := l.place
 	if f, err = l.judge(m.Common, in, out, f); err != nil {
 		return false, err
 	}
@@ -306,8 +331,8 @@ func (l *live) handOver(f facts) (changes bool, err error) {
 	m.Common, m.Waiting = d.next, len(l.remarks) > 0
 	m.Inner, m.Outer = "", ""
 	changes = carried || !d.out.none() || !d.in.none()
-	if !changes && err == nil && now.Sub(newest(p)) > 50*time.Millisecond {
-		m.Inner, m.Outer = inner, outer
+	if !changes && err == nil && seen.at.Sub(newest(p)) > 50*time.Millisecond {
+		m.Inner, m.Outer = seen.inner, seen.outer
 	}
 	return changes, errors.Join(err, p.remember(m))
 }
@@ -439,9 +464,12 @@ func (l *live) wanted(base, in, out Side) (want, have []string) {
 // judge brings the objects that are new inside to the user's side, and asks there what they are.
 func (l *live) judge(base, in, out Side, f facts) (facts, error) {
 	want, have := l.wanted(base, in, out)
-	missing, err := l.outer().missing(want)
-	if err != nil {
-		return f, err
+	missing := want
+	if len(have) > 0 {
+		var err error
+		if missing, err = l.outer().missing(want); err != nil {
+			return f, err
+		}
 	}
 	f.refused = sift(missing, func(some []string) error { return fetch(l.inner(), l.outer(), some, have) })
 	return gather(l.outer(), base, in, out, f)

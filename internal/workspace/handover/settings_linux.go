@@ -73,15 +73,23 @@ func (l *live) renewSettings(m memory) error {
 	return p.remember(m)
 }
 
+// listSettings prints the settings of a repository, each with a line feed before its value and NUL after it.
+const listSettings = `g config --file "$C/config" --list -z --no-includes`
+
 // takeSettings brings what may cross of the configuration that the agent changed to the user's: remotes that are new,
 // and which branch of a remote a branch of the user's follows, where the user has set nothing. The place is locked.
 func (l *live) takeSettings() error {
-	answer, err := l.inner().run(prelude+"g config --file \"$C/config\" --list -z --no-includes", "", false)
+	answer, err := l.inner().run(prelude+listSettings, "", false)
 	if err != nil {
 		return err
 	}
+	return l.takeListed(string(answer))
+}
+
+// takeListed is [live.takeSettings] for what [listSettings] printed.
+func (l *live) takeListed(settings string) error {
 	inner := map[string][]string{}
-	for setting := range strings.SplitSeq(string(answer), "\x00") {
+	for setting := range strings.SplitSeq(settings, "\x00") {
 		name, value, _ := strings.Cut(setting, "\n")
 		inner[name] = append(inner[name], value)
 	}

@@ -1,0 +1,134 @@
+package handover
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// wrap counts the boxes of a world, and has the git in them do first what a file `evil` in the git folder says: as if the
+// folder had taken it over.
+func (w *world) wrap() (boxes func() int) {
+	w.Helper()
+	dir := w.TempDir()
+	for name, text := range map[string]string{
+		"git":   "#!/bin/bash\n[ ! -e \"$C/evil\" ] || . \"$C/evil\"\nexec " + w.tools.Git + " \"$@\"\n",
+		"bwrap": "#!/bin/bash\necho >>" + dir + "/boxes\nexec " + w.tools.Bwrap + " --ro-bind " + dir + " /wrapped \"$@\"\n",
+	} {
+		if err := os.WriteFile(dir+"/"+name, []byte(text), 0o755); err != nil {
+			w.Fatal(err)
+		}
+	}
+	w.tools.Bwrap, w.tools.Path = dir+"/bwrap", append([]string{"/wrapped"}, w.tools.Path...)
+	return func() int {
+		text, _ := os.ReadFile(dir + "/boxes") // or there was none
+		return len(text)
+	}
+}
+
+// made has an agent make some repositories. A script goes on in the last one.
+func (w *world) made(number int, script string) (list []Made) {
+	w.Helper()
+	held := w.TempDir()
+	for i := range number {
+		name := fmt.Sprint("r", i)
+		w.user("mkdir " + name + " && cd " + name + " && git init -q -b main && echo x >f && git add f && git commit -qm one && echo y >g && git add g")
+		if i == number-1 {
+			w.user("cd " + name + "; " + script)
+		}
+		w.user("mv " + name + "/.git " + held + "/" + name)
+		list = append(list, Made{w.project + "/" + name + "/.git", held + "/" + name, filepath.Join(held, "place-"+name)})
+	}
+	return list
+}
+
+// isUsers reports whether one is whole, and the user's.
+func (w *world) isUsers(m Made) bool {
+	w.Helper()
+	got := w.user("cd " + filepath.Dir(m.Outer) + "; [ -d .git ] || exit 0; git log --format=%s; git status --porcelain; git fsck --strict")
+	return got == "one\nA  g"
+}
+
+// Twenty repositories take as many boxes as one.
+func TestRepositoriesOfASessionShareTheirBoxes(t *testing.T) {
+	t.Parallel()
+	for _, number := range []int{1, 20} {
+		w := newWorld(t)
+		boxes, all := w.wrap(), w.made(number, "true")
+		for i, a := range Adopt(Request{Tools: w.tools}, all) {
+			if a.Err != nil || !w.isUsers(all[i]) {
+				t.Errorf("%d of %d: %v", i, number, a.Err)
+			}
+		}
+		if got := boxes(); got != 2 {
+			t.Errorf("%d repositories: %d boxes, want 2", number, got)
+		}
+	}
+}
+
+// One repository takes over the git that reads it, hangs, or has no end. The others become the user's all the same.
+func TestAHostileRepositoryBesideGoodOnes(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		evil  string
+		good  int
+		first bool // it is the first one
+	}{
+		"fails beside others":      {"echo '[ ! -e /tmp/in ] || exit 3' >.git/evil", 2, false},
+		"kills all":                {"echo 'kill -9 -1' >.git/evil", 19, true},
+		"kills the others' git":    {`echo '(while :; do for p in /proc/[0-9]*; do case $(readlink $p/exe) in */git) kill -9 ${p#/proc/};; esac; done; done) </dev/null >/dev/null 2>&1 &' >.git/evil`, 4, true},
+		"answers for the others":   {`echo '(while sleep 0.01; do for p in /proc/[0-9]*; do echo x >$p/fd/1; done; done) </dev/null >/dev/null 2>&1 &' >.git/evil`, 4, true},
+		"takes the others' orders": {`echo '(while sleep 0.01; do for p in /proc/[0-9]*; do head -c 9 <$p/fd/0; done; done) </dev/null >/dev/null 2>&1 &' >.git/evil`, 4, true},
+		"fills what they share":    {"echo 'head -c 1G /dev/zero >/tmp/fill' >.git/evil", 4, true},
+		"stops all":                {"echo 'kill -STOP -1; kill -STOP $$' >.git/evil", 4, true},
+		"has no end":               {"echo 'exec yes' >.git/evil", 4, true},
+		"hangs":                    {"rm .git/index; mkfifo .git/index", 4, true},
+		"is broken":                {"rm -r .git/objects/??", 4, false},
+		"is none":                  {"rm -r .git; mkdir .git", 4, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.wrap()
+			w.tools.Time = 4 * time.Second
+			all := w.made(tc.good+1, tc.evil)
+			if tc.first {
+				all = append(all[tc.good:], all[:tc.good]...)
+			}
+			for i, a := range Adopt(Request{Tools: w.tools}, all) {
+				if isEvil := strings.HasSuffix(all[i].At, fmt.Sprint("/r", tc.good)); isEvil && a.Err != nil && name != "fails beside others" {
+					if _, err := os.Lstat(all[i].Outer); err == nil {
+						t.Error("of the hostile one something is the user's")
+					}
+					if _, err := os.Lstat(all[i].At + "/HEAD"); err != nil && name != "is none" {
+						t.Errorf("the hostile one is not where it was: %v", err)
+					}
+				} else if (!isEvil || name == "fails beside others") && (a.Err != nil || !w.isUsers(all[i])) {
+					t.Errorf("%s: %v", all[i].At, a.Err)
+				}
+			}
+		})
+	}
+}
+
+// What did not become the user's is not judged again before it changes; the agent's git may have mended it anywhere.
+func TestARepositoryThatDidNotBecomeTheUsersIsJudgedOnceUntilItChanges(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	broken := w.made(1, "cp -r .git/objects ../objects; rm -r .git/objects/??")
+	for range 2 {
+		if got := Adopt(Request{Tools: w.tools}, broken); got[0].Err == nil || broken[0].Refusal(w.tools) == "" {
+			t.Fatalf("%v, refused %q", got[0].Err, broken[0].Refusal(w.tools))
+		}
+	}
+	w.user("cp -rT objects " + broken[0].At + "/objects")
+	if why := broken[0].Refusal(w.tools); why != "" {
+		t.Errorf("it is refused still: %s", why)
+	}
+	if got := Adopt(Request{Tools: w.tools}, broken); got[0].Err != nil || !w.isUsers(broken[0]) {
+		t.Error(got[0].Err)
+	}
+}

@@ -121,7 +121,7 @@ func TestPlansThatDoNotFitAreRefused(t *testing.T) {
 	}
 	plan.SortMounts(elsewhere.Mounts)
 	for name, tc := range map[string]struct{ content, cause, remedy string }{
-		"of another system": {string(elsewhere.Encode()), "it is for aarch64-linux; this is x86_64-linux", "make it anew on this machine"},
+		"of another system": {string(elsewhere.Encode()), "it is for aarch64-linux; this is x86_64-linux", "make it anew with `claudebox plan --pinned`"},
 		"edited by hand":    {strings.Replace(string(good.Encode()), `"tier": "full"`, `"tier": "none"`, 1), "does not fit its digest", "make it anew with"},
 	} {
 		if err := os.Remove(file); err != nil {

@@ -306,6 +306,10 @@ func (f *folder) textOf(e ast.Expr) string {
 		if value, is := f.values[e.Name]; is {
 			return f.textOf(value)
 		}
+	case *ast.SelectorExpr: // a constant of another package
+		if of, is := e.X.(*ast.Ident); is && f.all[of.Name] != nil && f.all[of.Name].values[e.Sel.Name] != nil {
+			return f.all[of.Name].textOf(e.Sel)
+		}
 	case *ast.CallExpr:
 		if called, is := e.Fun.(*ast.SelectorExpr); is && called.Sel.Name == "Sprintf" {
 			return f.textOf(e.Args[0])

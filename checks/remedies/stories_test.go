@@ -47,8 +47,11 @@ func shellOf(t *testing.T, home string) func(script string) (status int, output 
 	for name, content := range map[string]string{
 		".local/bin/claude":    "#!/bin/sh\nexit 0\n",
 		".local/bin/claudebox": "#!/bin/sh\nexec " + trial.Binary(t) + " -y \"$@\"\n",
-		".local/bin/contained": "#!/bin/sh\nexec unshare --user --map-current-user --keep-caps --mount bash -c \"$1\"\n",
-		"project/README.md":    "A project\n",
+		".local/bin/contained": `#!/bin/sh
+exec unshare --user --map-current-user --keep-caps --mount bash -c \
+	'eval "$1"; shift; exec setpriv --inh-caps=-all --ambient-caps=-all "$@"' contained "$@"
+`,
+		"project/README.md": "A project\n",
 	} {
 		file := filepath.Join(home, name)
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {

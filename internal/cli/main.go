@@ -120,7 +120,8 @@ func FromOS() System {
 // the agent a part of the host: a folder (all below it, by /proc/self/fd/0/), a disk, or an O_PATH descriptor.
 func secureDescriptors() error {
 	if err := unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil {
-		return &diag.Error{Op: "close inherited descriptors", Err: err, Remedy: "claudebox needs Linux 5.11 or newer"}
+		const remedy = "use Linux 5.11 or newer, outside of containers that filter system calls"
+		return &diag.Error{Op: "close inherited descriptors", Err: err, Remedy: remedy}
 	}
 	for fd, name := range []string{"standard input", "standard output", "standard error"} {
 		if err := checkStandard(fd, name); err != nil {

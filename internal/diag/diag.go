@@ -74,6 +74,12 @@ func Wrap(op string, err error, remedy string) *Error {
 	return &Error{Op: op, Err: Cause(err), Remedy: remedy}
 }
 
+// Remedies that several rooms give.
+const (
+	Reinstall  = "install claudebox again"
+	StartAgain = "start again: another program works there"
+)
+
 // Remedy returns the remedy of the first [Error] in err's chain; empty: there is none.
 func Remedy(err error) string {
 	var known *Error

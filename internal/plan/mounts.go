@@ -127,7 +127,7 @@ func checkMounts(list []Mount) error {
 	for i := 1; i < len(list); i++ {
 		a, b := list[i-1], list[i]
 		if a.Destination == b.Destination {
-			return diag.Errorf("plan the mounts", "give one of the two another `sandbox` path",
+			return diag.Errorf("plan the mounts", "choose another path inside",
 				"%s and %s both mount at %s", a.Why, b.Why, a.Destination)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/pathname"
 	"claudebox/internal/plan"
+	"claudebox/internal/plan/resolve"
 	"claudebox/internal/profile"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/session/crossing"
@@ -67,7 +68,7 @@ func lookAtBranch(in *inputs) error {
 	}
 	found, err := branch.Look(req)
 	if err != nil {
-		return err
+		return launch.Diagnose(tools.Bwrap, in.Tools[resolve.ToolEnv], profile.TierNone, err)
 	}
 	in.branch = &found
 	for _, m := range in.project.Mounts {

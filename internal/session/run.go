@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"time"
@@ -201,7 +202,7 @@ func (r *running) openNix() (err error) {
 func (r *running) handOver() error {
 	for _, s := range r.submodules() {
 		if err := os.MkdirAll(s.Own, 0o700); err != nil {
-			return diag.Wrap("make "+s.Own, err, "make its folder writable for you")
+			return diag.Wrap("make "+s.Own, err, "make "+filepath.Dir(s.Own)+" writable for you")
 		}
 	}
 	request, err := crossing.Request(r.Tools, projectsOf(r.given)...)
@@ -232,7 +233,7 @@ func (r *running) hold() error {
 	empty := lending.EmptyFolder(r.Folders.Home)
 	if slices.ContainsFunc(r.Launch.Mounts, func(m launch.Mount) bool { return m.Source == empty }) {
 		if err := os.Mkdir(empty, 0o555); err != nil && !errors.Is(err, fs.ErrExist) {
-			return diag.Wrap("make "+empty, err, "make its folder writable for you")
+			return diag.Wrap("make "+empty, err, "make "+filepath.Dir(empty)+" writable for you")
 		}
 	}
 	return nil

@@ -24,9 +24,8 @@ func giveInside(home *beneath.Folder, key broker.Key, now reading) error {
 		err = put() // an agent that holds its own lock for long only harms itself
 	}
 	if err != nil {
-		return &diag.Error{
-			Op: "put a placeholder of your login inside", Err: err, Remedy: "look at " + home.Join(FileName),
-		}
+		remedy := "move " + home.Join(FileName) + " away: the project then starts afresh"
+		return &diag.Error{Op: "put a placeholder of your login inside", Err: err, Remedy: remedy}
 	}
 	return nil
 }

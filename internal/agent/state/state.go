@@ -140,8 +140,7 @@ func (r Request) place() (id, rel string, err error) {
 	case Ephemeral:
 		return id, path.Join(ephemeral, id+"-"+strings.ToLower(rand.Text()[:8])), nil
 	default:
-		return "", "", diag.Errorf("prepare the agent's home", "use project, shared, ephemeral or host",
-			"there is no `state: %s`", r.Kind)
+		return "", "", fmt.Errorf("bug: there is no `state: %s`", r.Kind)
 	}
 	return id, path.Join(instances, id), nil
 }

@@ -179,7 +179,7 @@ func (h *Helper) Attach() error {
 	if err := <-h.started; err != nil {
 		return &diag.Error{
 			Op: "start " + h.program, Err: diag.Cause(err),
-			Remedy: "install claudebox anew: this program belongs to it",
+			Remedy: diag.Reinstall,
 		}
 	}
 	n, fds, err := h.receiveNetwork()

@@ -34,7 +34,7 @@ func Main(words []string) int {
 		err = json.Unmarshal(text, &r)
 	}
 	if err != nil || len(words) == 0 {
-		diag.Print(os.Stderr, diag.Wrap("begin in a sandbox", err, "report this: it is a fault of claudebox"))
+		diag.Print(os.Stderr, diag.Wrap("begin in a sandbox", err, "report this with the output of `claudebox check`"))
 		return statusRefused
 	}
 	launch := environmentOf(os.Environ())

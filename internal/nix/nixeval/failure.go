@@ -134,7 +134,7 @@ func remedyFor(err error) string {
 	case isEvalError(err):
 		return "check that the Nix daemon runs, and that the profile's nixpkgs is one"
 	case errors.Is(err, errNoProgram), errors.Is(err, fs.ErrNotExist):
-		return "use the claudebox that its flake builds, which brings Nix along"
+		return "install claudebox again"
 	}
 	return ""
 }

@@ -41,7 +41,7 @@ func (m *Manifest) readReferences() (References, error) {
 	}
 	f, err := os.Open(m.References)
 	if err != nil {
-		return nil, diag.Wrap("read what claudebox was built with", err, "install claudebox again")
+		return nil, diag.Wrap("read what claudebox was built with", err, diag.Reinstall)
 	}
 	defer f.Close()
 	return ReadReferences(f)

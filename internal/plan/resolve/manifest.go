@@ -67,7 +67,7 @@ func ReadManifest(r io.Reader) (*Manifest, error) {
 		err = m.check()
 	}
 	if err != nil {
-		return nil, &diag.Error{Op: "read claudebox's manifest", Err: err, Remedy: "install claudebox again"}
+		return nil, &diag.Error{Op: "read claudebox's manifest", Err: err, Remedy: diag.Reinstall}
 	}
 	return m, nil
 }

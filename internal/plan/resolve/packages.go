@@ -116,8 +116,6 @@ func problemsOf(all []*wanted) error {
 	return problems
 }
 
-const reinstall = "install claudebox again, so that its packages are fetched"
-
 func goneError(path string, why error) error {
 	return fmt.Errorf("%s is gone from the store: %w", path, why)
 }
@@ -127,7 +125,7 @@ func goneError(path string, why error) error {
 // manifest's; if that is not this machine's, it returns an error.
 func (r *resolver) pickNixpkgs(ctx context.Context) error {
 	if r.System != "" && r.System != r.Manifest.System {
-		return diag.Errorf("use claudebox's manifest", "install the claudebox of "+r.System,
+		return diag.Errorf("use claudebox's manifest", diag.Reinstall,
 			"it was built for %s, and this is %s", r.Manifest.System, r.System)
 	}
 	r.System = r.Manifest.System
@@ -170,7 +168,7 @@ func (r *resolver) fetchNixpkgs(ctx context.Context, ref string) error {
 
 // bringNixpkgs fetches the nixpkgs source if it is missing; without it nothing can be evaluated.
 func (r *resolver) bringNixpkgs(ctx context.Context) error {
-	return r.bring(ctx, "read nixpkgs", "install claudebox again, or copy that nixpkgs to the store", r.nixpkgs.Path)
+	return r.bring(ctx, "read nixpkgs", diag.Reinstall, r.nixpkgs.Path)
 }
 
 // bringTools fetches those of the manifest's tools that are missing.
@@ -180,7 +178,7 @@ func (r *resolver) bringTools(ctx context.Context) error {
 		path, _ := storepath.Of(r.Manifest.Tools[name]) // it was checked with the manifest
 		paths = append(paths, path)
 	}
-	return r.bring(ctx, "use claudebox's own tools", reinstall, paths...)
+	return r.bring(ctx, "use claudebox's own tools", diag.Reinstall, paths...)
 }
 
 // bring fetches those of the paths that are missing. If one cannot be fetched, the

@@ -222,7 +222,7 @@ func TestProblems(t *testing.T) {
 			},
 			want: diag.Problems{{
 				Position: at(1), Message: "gone: " + path("gone") + " is gone from the store: no substituter can build it",
-				Remedy: "install claudebox again, so that its packages are fetched",
+				Remedy: "install claudebox again",
 			}},
 		},
 		"tell why a build failed": {

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"claudebox/internal/diag"
 )
 
 // realise fetches or builds the outputs that are missing. Those that are in doubt are pinned,
@@ -65,7 +67,7 @@ func (r *resolver) build(ctx context.Context, all []*wanted, failed map[string]e
 		case i < 0:
 		case w.fromManifest:
 			path := w.outputs[i].Path
-			w.fail(w.attr+": "+goneError(path, failed[path]).Error(), reinstall)
+			w.fail(w.attr+": "+goneError(path, failed[path]).Error(), diag.Reinstall)
 		default:
 			unbuilt = append(unbuilt, w)
 		}

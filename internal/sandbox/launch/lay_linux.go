@@ -102,7 +102,7 @@ func (m laid) judge(seen within.Seen) error {
 	}
 	exchanged := errors.New("it was exchanged while the sandbox was set up")
 	return diag.Wrap("protect "+m.Destination, Again(exchanged),
-		"start again: another session, or a program of yours, works there")
+		diag.StartAgain)
 }
 
 // same reports whether two statuses are of the same file.

@@ -129,5 +129,5 @@ func explainNamespaces(op string, err error, s switches) error {
 			return &diag.Error{Op: op, Err: fmt.Errorf("%s (%w)", c.cause, err), Remedy: c.remedy}
 		}
 	}
-	return &diag.Error{Op: op, Err: err, Remedy: "ask who runs this machine why user namespaces are forbidden"}
+	return &diag.Error{Op: op, Err: err, Remedy: "report this with the output of `claudebox check`"}
 }

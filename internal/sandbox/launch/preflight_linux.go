@@ -15,28 +15,28 @@ import (
 	"claudebox/internal/diag"
 )
 
-// ownBwrap is the remedy for an unsuitable bwrap: claudebox's own one is pinned, so
+// OwnBwrap is the remedy for an unsuitable bwrap: claudebox's own one is pinned, so
 // only a changed manifest or plan can name another.
-const ownBwrap = "use the claudebox that its flake builds, which pins a bwrap that suits"
+const OwnBwrap = "use the claudebox that its flake builds, which pins a bwrap that suits"
 
 // CheckBwrap returns an error if the bwrap at path cannot be started or is unsafe, as
 // far as one stat(2) shows. It costs every launch a few microseconds.
 func CheckBwrap(path string) error {
 	op := "start bwrap " + path
 	if path == "" {
-		return diag.Errorf("start bwrap", ownBwrap, "the plan names none")
+		return diag.Errorf("start bwrap", OwnBwrap, "the plan names none")
 	}
 	var st unix.Stat_t
 	switch err := unix.Stat(path, &st); {
 	case errors.Is(err, unix.ENOENT):
 		return &diag.Error{Op: op, Err: err, Remedy: fetchRemedy(path)}
 	case err != nil:
-		return &diag.Error{Op: op, Err: err, Remedy: ownBwrap}
+		return &diag.Error{Op: op, Err: err, Remedy: OwnBwrap}
 	case st.Mode&(unix.S_ISUID|unix.S_ISGID) != 0:
-		return diag.Errorf(op, ownBwrap+"; or run `sudo chmod ug-s "+path+"`",
+		return diag.Errorf(op, OwnBwrap+"; or run `sudo chmod ug-s "+path+"`",
 			"it is setuid: a fault in it would give away more than this user's rights (CVE-2026-41163)")
 	case st.Mode&unix.S_IFMT != unix.S_IFREG || st.Mode&0o111 == 0:
-		return diag.Errorf(op, ownBwrap, "it is not a program")
+		return diag.Errorf(op, OwnBwrap, "it is not a program")
 	}
 	return nil
 }
@@ -46,10 +46,10 @@ func fetchRemedy(path string) string {
 	const store = "/nix/store/"
 	rest, ok := strings.CutPrefix(path, store)
 	if !ok {
-		return ownBwrap
+		return OwnBwrap
 	}
 	name, _, _ := strings.Cut(rest, "/")
-	return "fetch it with `nix-store --realise " + store + name + "`, or install claudebox anew"
+	return "fetch it with `nix-store --realise " + store + name + "`, or " + diag.Reinstall
 }
 
 // Bwrap has the version and missing options of a bwrap, see [AskBwrap].
@@ -100,7 +100,7 @@ func output(path, option string) (string, error) {
 	cmd.Env = []string{}
 	text, err := cmd.CombinedOutput()
 	if err != nil {
-		return "", &diag.Error{Op: "run " + path + " " + option, Err: failure(err, text), Remedy: ownBwrap}
+		return "", &diag.Error{Op: "run " + path + " " + option, Err: failure(err, text), Remedy: OwnBwrap}
 	}
 	return string(text), nil
 }
@@ -117,10 +117,10 @@ var options = []string{
 func (b Bwrap) Suits() error {
 	switch {
 	case b.Before(OldestBwrap):
-		return diag.Errorf("use bwrap", ownBwrap, "version %s is too old; %s is the oldest that can be used", b.Version,
+		return diag.Errorf("use bwrap", OwnBwrap, "version %s is too old; %s is the oldest that can be used", b.Version,
 			OldestBwrap)
 	case len(b.Lacks) > 0:
-		return diag.Errorf("use bwrap", ownBwrap, "version %s has no %s", b.Version, strings.Join(b.Lacks, ", "))
+		return diag.Errorf("use bwrap", OwnBwrap, "version %s has no %s", b.Version, strings.Join(b.Lacks, ", "))
 	}
 	return nil
 }

@@ -183,7 +183,7 @@ func TestTheReasonOfForbiddenNamespacesIsNamed(t *testing.T) {
 		"used up":                     {open, syscall.ENOSPC, "limit", "sysctl user"},
 		"not built in":                {open, syscall.EINVAL, "no user namespaces", "CONFIG_USER_NS"},
 		"forbidden by a container":    {open, syscall.EPERM, "container", "seccomp"},
-		"forbidden by something else": {open, syscall.EIO, "input/output", "ask who runs"},
+		"forbidden by something else": {open, syscall.EIO, "input/output", "claudebox check"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := explainNamespaces("make one", tc.err, tc.s)

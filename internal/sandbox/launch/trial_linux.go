@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +15,7 @@ import (
 	"claudebox/internal/diag"
 	"claudebox/internal/network/helper"
 	"claudebox/internal/plan"
+	"claudebox/internal/sandbox/seccomp"
 	"claudebox/internal/sandbox/storetree"
 )
 
@@ -117,7 +119,7 @@ var trialCauses = []struct {
 	cause  string
 	remedy string
 }{
-	{"Unknown option", "it is too old", ownBwrap},
+	{"Unknown option", "it is too old", OwnBwrap},
 	{"Can't mount proc", "a container hides parts of /proc", wholeProc},
 	{storetree.NoProc, "a container hides parts of /proc", wholeProc},
 	{
@@ -130,7 +132,7 @@ var trialCauses = []struct {
 	},
 	{
 		"execvp", "what claudebox pins cannot be run",
-		"install claudebox anew, or mend the store with `nix-store --verify --check-contents --repair`",
+		diag.Reinstall,
 	},
 }
 
@@ -157,24 +159,30 @@ func explainTrial(err error, s switches) error {
 // message to standard error by then.
 var errSetUp = errors.New("bwrap stopped before the agent ran; its message is above")
 
+// Diagnose returns what keeps every sandbox from starting on this machine; if nothing does, err, after which
+// it is called. env and tier are as in [Trial].
+func Diagnose(bwrap, env, tier string, err error) error {
+	b, why := AskBwrap(bwrap)
+	if why == nil {
+		why = b.Suits()
+	}
+	if why == nil {
+		why = CheckUserNamespaces()
+	}
+	if why == nil {
+		why = (Trial{Bwrap: bwrap, Shim: env, Tier: tier, Seccomp: seccomp.Filter()}).Run()
+	}
+	return cmp.Or(why, err)
+}
+
 // explain returns a better error for errSetUp: what prevents every sandbox from starting, or that the next try may not
 // meet it, see [ErrAgain]. Other errors are returned unchanged. It costs time only after a failure.
 func (l Launch) explain(child *sandbox, err error) error {
 	if !errors.Is(err, errSetUp) {
 		return err
 	}
-	b, asked := AskBwrap(l.Bwrap)
-	if asked == nil {
-		asked = b.Suits()
-	}
-	if asked != nil {
-		return asked
-	}
-	if err := CheckUserNamespaces(); err != nil {
-		return err
-	}
-	if err := (Trial{Bwrap: l.Bwrap, Shim: l.Setting.Env, Tier: "full", Seccomp: l.Seccomp}).Run(); err != nil {
-		return err
+	if why := Diagnose(l.Bwrap, l.Setting.Env, "full", nil); why != nil {
+		return why
 	}
 	if slices.ContainsFunc(l.Mounts, func(m Mount) bool { return m.Open && isReplaced(m.Source, child.began) }) {
 		err = Again(err)

@@ -90,7 +90,7 @@ func Serve(instance string, by Answers) (*Server, error) {
 	sockets.RemoveLeft(dir, sockets.OfEnded(whyPrefix))
 	l, err := sockets.Listen(dir, whyName(false))
 	if err != nil {
-		return nil, diag.Wrap("answer questions from inside, in "+instance, err, "make that folder writable for you")
+		return nil, diag.Wrap("answer questions from inside, in "+instance, err, "make "+instance+" writable for you")
 	}
 	s := &Server{Answers: by, listener: l, file: filepath.Join(instance, whyName(false))}
 	const owners = 0o600

@@ -11,6 +11,7 @@ import (
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/pathname"
 	"claudebox/internal/plan/resolve"
+	"claudebox/internal/profile"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/sandbox/seccomp"
 	"claudebox/internal/session/guarded"
@@ -40,7 +41,7 @@ func Request(tools map[string]string, folders ...project.Project) (made handover
 func Tools(tools map[string]string) (handover.Tools, error) {
 	git, env := tools[resolve.ToolGit], tools[resolve.ToolEnv]
 	if git == "" {
-		return handover.Tools{}, diag.Errorf("give the agent a git folder of its own", "build claudebox anew",
+		return handover.Tools{}, diag.Errorf("give the agent a git folder of its own", diag.Reinstall,
 			"its manifest names no git")
 	}
 	return handover.Tools{
@@ -100,6 +101,9 @@ func Begin(r handover.Request, events *live.Events) (*Git, error) {
 		}
 	}
 	session, err := handover.Begin(r)
+	if err != nil { // a launch would say why, and does not come to it
+		err = launch.Diagnose(r.Tools.Bwrap, filepath.Join(r.Tools.Path[len(r.Tools.Path)-1], "env"), profile.TierNone, err)
+	}
 	return &Git{request: r, session: session}, err
 }
 

@@ -40,7 +40,7 @@ func (k *Agent) Start(r sshagent.Request, tell io.Writer) (err error) {
 		k.process, err = sshagent.Start(r)
 	}
 	if err != nil {
-		return diag.Wrap("keep your ssh keys outside", err, "look at "+r.Dir)
+		return diag.Wrap("keep your ssh keys outside", err, "make "+r.Dir+" writable for you")
 	}
 	return nil
 }

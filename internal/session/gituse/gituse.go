@@ -66,8 +66,7 @@ func Of(r Request) (made Part, err error) {
 	env := r.Facts.Env
 	identity, err := identityOf(r.Facts, r.User, r.Project)
 	if err != nil {
-		const remedy = "mend the file; `git config --list` says the same"
-		return made, &diag.Error{Op: "read the git identity", Err: err, Remedy: cmp.Or(diag.Remedy(err), remedy)}
+		return made, &diag.Error{Op: "read the git identity", Err: err, Remedy: diag.Remedy(err)}
 	}
 	if missing := identity.Missing(); len(missing) > 0 {
 		made.Note("git commits nothing inside: " + notSet(missing))

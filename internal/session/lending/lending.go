@@ -84,8 +84,7 @@ func (h Host) Worktrees(p *launch.Part, patterns []string) error {
 	for _, pattern := range patterns {
 		found, err := filepath.Glob(filepath.Join(h.Project, pattern))
 		if err != nil {
-			const remedy = "mend the pattern in the profile"
-			return &diag.Error{Op: "look for worktrees by " + pattern, Err: err, Remedy: remedy}
+			return fmt.Errorf("bug: %q is no pattern: %w", pattern, err) // the profile and the plan were checked
 		}
 		for _, folder := range found {
 			m := launch.Mount{Kind: plan.Bind, Source: folder, Destination: folder, Open: true, Why: whyWorktree}
@@ -261,8 +260,7 @@ func (h Host) IsShown(path string) bool {
 func (h Host) Cover(source, destination string, own bool) (made launch.Part, links []string, whole bool, err error) {
 	found, err := h.look(source, own)
 	if err != nil {
-		return made, nil, false, diag.Wrap("look for secrets in "+source, err,
-			"make it readable for you, or take it away")
+		return made, nil, false, diag.Wrap("look for secrets in "+source, err, diag.StartAgain)
 	}
 	if n := len(found.Secrets); n > project.HideLimit {
 		return made, nil, false, diag.Errorf("hide secret files of "+source, "take them out, or let them in by `show`",

@@ -88,7 +88,7 @@ func judgeList(p plan.Plan) error {
 		_, err = upstream.Parse(p.Network.Via)
 	}
 	if err != nil {
-		return &diag.Error{Op: op, Err: err, Remedy: "mend network.allow or network.via in the profile or the plan"}
+		return &diag.Error{Op: op, Err: err, Remedy: "make it anew with `claudebox plan --pinned`"}
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package nixuse
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -42,7 +43,7 @@ func Collect(tools map[string]string, instance string, links [][2]string) (said 
 	cmd.ExtraFiles = []*os.File{filter}
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		return "", &diag.Error{Op: op, Err: err, Remedy: "it says: " + diag.Visible(lastLine(out))}
+		return "", &diag.Error{Op: op, Err: fmt.Errorf("%w: %s", err, diag.Visible(lastLine(out)))}
 	}
 	return diag.Visible(lastLine(out)), nil
 }

@@ -151,7 +151,7 @@ func decodePlan(file string) (plan.Plan, error) {
 		return plan.Plan{}, err
 	}
 	if p.System != nixSystem() {
-		return plan.Plan{}, diag.Errorf(op, "make it anew on this machine", "it is for %s; this is %s", p.System,
+		return plan.Plan{}, diag.Errorf(op, "make it anew with `claudebox plan --pinned`", "it is for %s; this is %s", p.System,
 			nixSystem())
 	}
 	return p, nil

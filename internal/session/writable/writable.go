@@ -132,7 +132,7 @@ func (f *Folders) watchCovers() error {
 
 // unwatched is the error of a launch whose covers cannot be watched over.
 func unwatched(folder string, err error) error {
-	remedy := "start again: another program works there"
+	remedy := diag.StartAgain
 	if !errors.Is(err, unix.EMFILE) && !errors.Is(err, unix.ENOSPC) {
 		err = launch.Again(err)
 	} else {

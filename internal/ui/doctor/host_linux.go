@@ -26,13 +26,13 @@ func homes(e examination) Finding {
 	if err == nil {
 		err = unix.Faccessat(unix.AT_FDCWD, folder, unix.W_OK|unix.X_OK, unix.AT_EACCESS)
 	}
+	remedy := "make " + folder + " writable for you, or set CLAUDEBOX_HOME to a folder that is"
 	if err != nil {
-		return failed("nothing can be written in "+folder+": "+err.Error(),
-			"make "+folder+" writable for you, or set CLAUDEBOX_HOME to a folder that is")
+		return failed("nothing can be written in "+folder+": "+err.Error(), remedy)
 	}
 	var disk unix.Statfs_t
 	if err := unix.Statfs(folder, &disk); err != nil {
-		return failed("look at the disk of "+folder+": "+err.Error(), "set CLAUDEBOX_HOME to another folder")
+		return failed("look at the disk of "+folder+": "+err.Error(), remedy)
 	}
 	left := room{bytes: disk.Bavail * uint64(disk.Bsize), files: disk.Ffree, counts: disk.Files > 0}
 	return judgeRoom(e.AgentHomes, left)

@@ -36,7 +36,7 @@ func judgeVersion(b launch.Bwrap, path string) Finding {
 	if b.Before(launch.SafeBwrap) {
 		return warning(b.Version+" makes mount points through links (CVE-2026-87766); launches keep it from that, "+
 			"and refuse some mounts: "+path,
-			"use bwrap "+launch.SafeBwrap+" or newer: the claudebox that its flake builds has it")
+			launch.OwnBwrap)
 	}
 	return ok(b.Version + ", " + path)
 }

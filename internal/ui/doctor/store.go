@@ -28,7 +28,7 @@ func storePaths(e examination) Finding {
 	if len(gone) > 0 {
 		gone = slices.Compact(slices.Sorted(slices.Values(gone)))
 		return failed("gone from the store: "+firstAndCount(gone),
-			"fetch them with `nix-store --realise "+strings.Join(gone, " ")+"`, or install claudebox anew")
+			"fetch them with `nix-store --realise "+strings.Join(gone, " ")+"`, or "+diag.Reinstall)
 	}
 	if e.client != nil { // else the daemon's own finding says so
 		if unknown := unknownPaths(e.client, e.Paths); len(unknown) > 0 {

@@ -159,7 +159,7 @@ func (b below) look(rel string) (beneath.Entry, error) {
 		return what, nil
 	case !errors.Is(err, fs.ErrPermission) || dir == ".":
 		return what, &diag.Error{
-			Op: "protect " + diag.Name(b.Join(rel)), Err: err, Remedy: "make it readable for you, or remove it",
+			Op: "protect " + diag.Name(b.Join(rel)), Err: err, Remedy: "make the project's folder readable for you",
 		}
 	}
 	for what, err := b.Look(dir); err != nil || what.Kind != beneath.Dir; what, err = b.Look(dir) {

@@ -163,7 +163,7 @@ func Open(req Request) (Project, error) {
 	tree, err := beneath.Open(g.path)
 	if err != nil {
 		return Project{}, &diag.Error{
-			Op: "open the project folder", Err: err, Remedy: "start claudebox in a folder you may enter",
+			Op: "open the project folder", Err: err, Remedy: openTheWay,
 		}
 	}
 	defer tree.Close()
@@ -194,12 +194,14 @@ func GitRoot(dir, home string) (string, error) {
 	return otherRoot(real, canonicalOrClean(home)), nil
 }
 
+const openTheWay = "open the folders on the way to it for you (chmod u+rx), or change to another"
+
 func canonical(dir string) (string, error) {
 	real, err := beneath.Canonical(dir)
 	if err != nil {
 		remedy := "change to a folder that exists"
 		if errors.Is(err, fs.ErrPermission) {
-			remedy = "open the folders on the way to it for you (chmod u+rx), or change to another"
+			remedy = openTheWay
 		}
 		err = &diag.Error{Op: "find the project folder", Err: err, Remedy: remedy}
 	}

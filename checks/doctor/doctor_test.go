@@ -103,7 +103,7 @@ func faults(t *testing.T) map[string]fault {
 		},
 		"what the store holds cannot be run": {
 			script: over(env, ": >/mnt/it"),
-			name:   "sandbox", detail: "execvp", remedy: "install claudebox anew", untold: true,
+			name:   "sandbox", detail: "execvp", remedy: "install claudebox again", untold: true,
 		},
 		"no file can be watched": {
 			script: "echo 0 >/proc/sys/user/max_inotify_instances",
@@ -257,7 +257,7 @@ func TestEachFaultOfTierInetIsNamedWithItsRemedy(t *testing.T) {
 	for name, f := range map[string]fault{
 		"the network helper is gone": {
 			script: "mount -t tmpfs none " + filepath.Dir(helper),
-			name:   "network helper", detail: "no such file", remedy: "install claudebox anew", without: "sandbox",
+			name:   "network helper", detail: "no such file", remedy: "install claudebox again", without: "sandbox",
 		},
 		"the network helper fails": {
 			script: "mount -t tmpfs none /mnt\nprintf '#!/bin/sh\\nexit 1\\n' >/mnt/it\nchmod 755 /mnt/it\nmount --bind /mnt/it " + helper,

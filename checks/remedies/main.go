@@ -65,10 +65,12 @@ func follow() (list []followed) {
 		}
 	}
 	for _, s := range stories() {
-		list = append(list, followed{"TestStoriesOfRemedies", s.says})
+		for _, says := range s.says {
+			list = append(list, followed{"TestStoriesOfRemedies", says})
+		}
 	}
 	for _, e := range edits() {
-		list = append(list, followed{"TestEditsOfProfiles", e.says})
+		list = append(list, followed{"TestEditsOfProfiles", e.says[0]})
 	}
 	return list
 }
@@ -100,7 +102,7 @@ func (f followed) of(list []remedy) (is []string) {
 		if r.text == f.text {
 			return []string{r.text}
 		}
-		if strings.Contains(r.text, f.text) {
+		if pattern(f.text).MatchString(r.text) {
 			holds = append(holds, r.text)
 		}
 		if pattern(r.text).FindString(f.text) == f.text {
@@ -163,7 +165,10 @@ func (r remedy) lines() (list []string) {
 }
 
 // story is one of stories.txt: what goes wrong, what is said, and what works then.
-type story struct{ name, given, run, says, do, then string }
+type story struct {
+	name, given, run, do, then string
+	says                       []string
+}
 
 // stories reads stories.txt.
 func stories() (list []story) {
@@ -183,7 +188,7 @@ func stories() (list []story) {
 		case "run":
 			s.run, s.then = value, value
 		case "says":
-			s.says = value
+			s.says = append(s.says, value)
 		case "do":
 			s.do = value
 		case "then":
@@ -201,7 +206,7 @@ func edits() (list []story) {
 		case "bad":
 			list = append(list, story{given: value})
 		case "says":
-			list[len(list)-1].says = value
+			list[len(list)-1].says = []string{value}
 		case "good":
 			list[len(list)-1].then = value
 		}

@@ -41,7 +41,7 @@ func (in *Instance) endHost() error {
 	name := agenthome.HistoryFile(in.req.Request)
 	if err := giveHistory(in.req, name, in.open); err != nil {
 		return diag.Wrap("add the prompts of this session to "+name, err,
-			"they are kept inside, and added after the next session")
+			"make it a file that you can write: they are kept inside, and added after the next session")
 	}
 	return nil
 }

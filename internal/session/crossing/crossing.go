@@ -102,7 +102,8 @@ func Begin(r handover.Request, events *live.Events) (*Git, error) {
 	}
 	session, err := handover.Begin(r)
 	if err != nil { // a launch would say why, and does not come to it
-		err = launch.Diagnose(r.Tools.Bwrap, filepath.Join(r.Tools.Path[len(r.Tools.Path)-1], "env"), profile.TierNone, err)
+		env := filepath.Join(r.Tools.Path[len(r.Tools.Path)-1], "env")
+		err = launch.Diagnose(r.Tools.Bwrap, env, profile.TierNone, err)
 	}
 	return &Git{request: r, session: session}, err
 }

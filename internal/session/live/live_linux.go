@@ -94,7 +94,8 @@ func Serve(home string, info Info, answer func(Question) Answer) (s Server, err 
 	}
 	if err != nil {
 		s.Close()
-		return Server{}, diag.Wrap("listen in "+filepath.Join(home, folder), err, "make that folder writable for you")
+		at := filepath.Join(home, folder)
+		return Server{}, diag.Wrap("listen in "+at, err, "make "+at+" writable for you")
 	}
 	go accept.Each(s.listener, s.room, func(c net.Conn) { //nolint:errcheck // it was closed
 		defer c.Close()

@@ -51,7 +51,7 @@ func (f *Folders) Hold() error {
 		f.holds = append(f.holds, hold)
 		held := f.Kept.Held(folder.Project)
 		if err := os.MkdirAll(held, 0o700); err != nil {
-			return diag.Wrap("make "+held, err, "make its folder writable for you")
+			return diag.Wrap("make "+held, err, "make "+filepath.Dir(held)+" writable for you")
 		}
 	}
 	return nil
@@ -153,7 +153,7 @@ func (f *Folders) LookAgain(bwrap int) error {
 		if rel := folder.Appeared(); rel != "" {
 			came := errors.New("it came there while the sandbox was set up")
 			return diag.Wrap("hide "+diag.Name(folder.Path+"/"+rel), launch.Again(came),
-				"start again: another session, or a program of yours, works there")
+				diag.StartAgain)
 		}
 	}
 	for _, watch := range f.watches {
@@ -161,7 +161,7 @@ func (f *Folders) LookAgain(bwrap int) error {
 			return err
 		} else if err != nil {
 			return diag.Wrap("cover a file", launch.Again(err),
-				"start again: another session, or a program of yours, works there")
+				diag.StartAgain)
 		}
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"claudebox/internal/diag"
 	"claudebox/internal/network/helper"
 	"claudebox/internal/sandbox/launch"
 )
@@ -45,7 +46,7 @@ func judgeVersion(b launch.Bwrap, path string) Finding {
 func networkHelper(e examination) Finding {
 	if err := unix.Access(e.Network, unix.X_OK); err != nil {
 		return failed("it cannot be run: "+e.Network+": "+err.Error(),
-			"install claudebox anew: this program belongs to it")
+			diag.Reinstall)
 	}
 	return ok(e.Network)
 }

@@ -408,6 +408,20 @@ func TestARebaseIsUnderWayWhenASessionOnABranchEnds(t *testing.T) {
 	wantEqual(t, w.plain(t, "git log -2 --format=%s feat; git branch --list 'claudebox/*'"), "next\ntheirs")
 }
 
+// Git waits at a pipe: each end and each start of the branch took a minute.
+func TestAnAgentLeavesPipesWhereGitReads(t *testing.T) {
+	w := onBranch(t)
+	got := w.branchOf(t, "feat", `mkdir d; rm .gitignore; mkfifo .gitignore .gitattributes d/.gitignore; echo new >new`)
+	wantContains(t, oneLine(got.stderr), "pipes of the agent's have names that end with .claudebox-aside now, as "+
+		"whoever opens one waits: .gitattributes, .gitignore, d/.gitignore", "is the last commit of the branch")
+	wantEqual(t, w.plain(t, "git show feat:new"), "new")
+	if again := w.branchOf(t, "feat", "true"); strings.Contains(again.stderr, "pipe") {
+		t.Errorf("again: %s", again.stderr)
+	}
+	got = w.branchOf(t, "feat", `rm .git/index; mkfifo .git/index`)
+	wantContains(t, oneLine(got.stderr), "what is not committed is kept with the checkout: index is no file")
+}
+
 // While a session runs the user renames the branch, removes it, moves it, checks it out all the same, or makes another
 // in its place. What the user has made of it stays, and the agent's commits are beside; then the checkout can go.
 func TestTheUserTakesABranchFromItsSession(t *testing.T) {

@@ -1103,7 +1103,7 @@ func TestPipesOfTheUsersStayAndThoseOfTheSessionGo(t *testing.T) {
 		w.sh("sleep 0.1") // the end of a killed session has only the times
 		s := w.begin()
 		w.sh(`for f in pipe sub/pipe node_modules/x/pipe; do cat $f >/dev/null & echo x >$f; wait; done
-			mkfifo made sub/made node_modules/x/made`)
+			mkfifo made sub/made node_modules/x/made sub/.gitattributes`)
 		var r aftermath.Report
 		if killed {
 			s.Kill()
@@ -1111,7 +1111,7 @@ func TestPipesOfTheUsersStayAndThoseOfTheSessionGo(t *testing.T) {
 		} else {
 			r = s.End()
 		}
-		wantLines(t, r, "taken out made", "taken out node_modules/x/made", "taken out sub/made")
+		wantLines(t, r, "taken out made", "taken out node_modules/x/made", "taken out sub/.gitattributes", "taken out sub/made")
 		w.sh("test -p pipe; test -p sub/pipe; test -p node_modules/x/pipe; ! test -e made")
 	}
 }

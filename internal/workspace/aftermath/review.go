@@ -152,6 +152,7 @@ func (v *place) files() {
 		switch {
 		case means == "" || v.was.isUnseen(f.Rel):
 		case there && (before == f || before.Kind == beneath.Dir && f.Kind == beneath.Dir):
+		case f.Kind == beneath.Special && v.says(f.Rel): // it is a pipe, and is renamed
 		case in(f.Rel) != "":
 			counts[in(f.Rel)]++
 		case f.Kind == beneath.Dir && told[path.Dir(f.Rel)]:

@@ -240,6 +240,9 @@ func (h *Held) Fill(ctx context.Context) error {
 			bind = append(bind, m.Git, boxed(n))
 		}
 	}
+	if h.record.Open { // that of a session which was killed
+		_ = h.takeOutPipes()
+	}
 	if _, err := os.Lstat(h.Place().Inner() + "/index"); err == nil && h.record.Filled && h.tip == h.record.Tip {
 		h.record.Open = true
 		return h.record.remember(h.Dir) // as it was left

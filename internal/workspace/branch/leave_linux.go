@@ -8,6 +8,9 @@ import (
 	"time"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/linux/beneath"
+	"claudebox/internal/workspace/git"
+	"claudebox/internal/workspace/survey"
 )
 
 const (
@@ -119,12 +122,33 @@ var said = map[string]string{
 		"next session goes on with it",
 }
 
+// mostEntries is how many names of a checkout are looked at.
+const mostEntries = 2_000_000
+
+// takeOutPipes renames the pipes in the checkout, as at the end of a session in the user's folder: git waits where it
+// opens one. It returns a line for people. Nothing may run inside.
+func (h *Held) takeOutPipes() (lines []string) {
+	var names []string
+	for _, f := range survey.Walk(h.tree, survey.Question{Limit: mostEntries}, nil).Files {
+		isAside := strings.HasSuffix(f.Rel, "."+git.Aside)
+		if f.Kind == beneath.Special && !isAside && h.tree.Rename(f.Rel, f.Rel+"."+git.Aside) == nil {
+			names = append(names, diag.Name(f.Rel))
+		}
+	}
+	if len(names) > 0 {
+		lines = append(lines, "branch "+h.Name+": pipes of the agent's have names that end with ."+git.Aside+
+			" now, as whoever opens one waits: "+diag.Some(names, 3))
+	}
+	return lines
+}
+
 // Leave commits what the agent has not committed. It returns lines for people. Nothing may run inside any more.
 func (h *Held) Leave() (lines []string, err error) {
+	lines = h.takeOutPipes()
 	script := h.excludes() + fmt.Sprintf(leaveScript, diag.Quote(h.Name), large, many, h.leftScript())
 	answer, err := h.run(context.Background(), script, "", leaveTime)
 	if err != nil {
-		return nil, err
+		return lines, err
 	}
 	h.left = cmp.Or(h.record.Tip, h.tip, h.Start)
 	of := map[string][]string{}

@@ -23,8 +23,30 @@ type facts struct {
 	modules bool                 // submodules are looked at, also where nothing else has changed
 	final   bool                 // the session is over: repositories that it made were judged
 	chosen  map[string]Choice    // what the user wants of branches that moved on both sides, by reference
-	// putOut and putIn are what the last hand-over wrote into indexes, by path on the host, with the stages.
-	putOut, putIn map[string]string
+	put     put                  // what hand-overs have written, and is not in common yet
+}
+
+// put has the paths of indexes that hand-overs have written, with their stages, by path on the host, until both sides
+// were read with the same. Who still has what was put has changed nothing since.
+type put struct{ out, in map[string]string }
+
+func (p put) clone() put {
+	fresh := put{map[string]string{}, map[string]string{}}
+	maps.Copy(fresh.out, p.out)
+	maps.Copy(fresh.in, p.in)
+	return fresh
+}
+
+// forget drops what is in common in a checkout, all of it or at one path.
+func (p put) forget(t Tree, paths ...string) {
+	for _, side := range []map[string]string{p.out, p.in} {
+		for _, at := range paths {
+			delete(side, t.Path+"/"+at)
+		}
+		if len(paths) == 0 {
+			maps.DeleteFunc(side, func(at, _ string) bool { return strings.HasPrefix(at, t.Path+"/") })
+		}
+	}
 }
 
 // Choice is what the user wants of a branch that moved on both sides.
@@ -63,17 +85,6 @@ type TreeChange struct {
 	Copied []string          // of [underWay]: copied from the user's side
 }
 
-// staged are the paths of indexes that change, with their stages.
-func (c Changes) staged() map[string]string {
-	list := map[string]string{}
-	for _, t := range c.Trees {
-		for _, e := range t.Stage {
-			list[t.Path+"/"+e.Path] = e.Stages
-		}
-	}
-	return list
-}
-
 func (c Changes) none() bool { return len(c.Refs)+len(c.Trees) == 0 && !c.Restow }
 
 // Remark is something that did not cross as it stands, or only under another name.
@@ -87,6 +98,7 @@ type Remark struct {
 type decision struct {
 	out, in Changes
 	next    Side // what both sides have in common then
+	put     put  // what is written and not in common then
 	remarks []Remark
 	lost    bool // the agent's git folder is not the one that it was
 }
@@ -129,7 +141,7 @@ const (
 // decide compares what both sides hold with what they had in common last (base), for each thing by itself. What only
 // one side changed goes to the other. Where both did, each keeps its own, unless one comes after the other.
 func decide(p Place, base, inner, outer Side, known map[string]string, f facts) (d decision) {
-	d.next = Side{Refs: maps.Clone(base.Refs), Trees: maps.Clone(base.Trees)}
+	d.next, d.put = Side{Refs: maps.Clone(base.Refs), Trees: maps.Clone(base.Trees)}, f.put.clone()
 	if d.next.Refs == nil {
 		d.next.Refs = map[string]string{}
 	}
@@ -495,19 +507,22 @@ func (d *decision) index(t Tree, base, inner, outer Side, f facts, together bool
 	b, i, o := base.Trees[t.Rel].Index, inner.Trees[t.Rel].Index, outer.Trees[t.Rel].Index
 	if i == o {
 		next.Index = i
+		d.put.forget(t)
 		return
 	}
 	outwards, inwards := inner.commit(t.Rel), outer.commit(t.Rel)
 	var shared []Entry // what the base is to have for paths that do not cross
 	walk(b.entries(), i.entries(), o.entries(), func(at, was, inside, outside string) {
-		// What crossed a moment ago is not in common yet, and a side that has changed it back has changed it.
-		if put, has := f.putOut[t.Path+"/"+at]; has && outside == put && inside == was {
+		// What crossed a moment ago is not in common yet, and the other side alone has changed it since.
+		on := t.Path + "/" + at
+		if put, has := f.put.out[on]; has && outside == put {
 			was = put
-		} else if put, has := f.putIn[t.Path+"/"+at]; has && inside == put && outside == was {
+		} else if put, has := f.put.in[on]; has && inside == put {
 			was = put
 		}
 		switch {
 		case inside == outside:
+			d.put.forget(t, at)
 		case (Entry{at, inside}).isLink() && !f.links[t.Path+"/"+at] && !f.final:
 			d.wait(t.Path+"/"+at, "it is a repository that the agent made: it waits until the session ends")
 			shared = append(shared, Entry{at, was})
@@ -525,9 +540,13 @@ func (d *decision) index(t Tree, base, inner, outer Side, f facts, together bool
 			shared = append(shared, Entry{at, was})
 		case outside == was, inside != was && f.forward[[2]string{inwards, outwards}] && outwards != inwards:
 			out.Stage = append(out.Stage, Entry{at, inside})
+			d.put.forget(t, at)
+			d.put.out[on] = inside
 			shared = append(shared, Entry{at, was})
 		case inside == was, f.forward[[2]string{outwards, inwards}] && outwards != inwards:
 			in.Stage = append(in.Stage, Entry{at, outside})
+			d.put.forget(t, at)
+			d.put.in[on] = outside
 			shared = append(shared, Entry{at, was})
 		default:
 			d.wait(t.Path+"/"+at, "it was staged on both sides; yours stays")

@@ -32,17 +32,16 @@ type live struct {
 	tools        Tools
 	crossed      func(outer string, changes []RefChange)
 	hidden, held func(at string) bool
-	at           string            // where the agent's own git folder is; empty: [Place.Inner]
-	rooms        *rooms            // for the scripts of its boxes; nil: each has a box of its own
-	closed       bool              // git cannot read the outer one: nothing crosses
-	remarks      []Remark          // of the last hand-over
-	events       []Remark          // of all of them
-	fault        error             // why the last one was not made
-	unwatched    error             // why nothing crosses while the session runs; nil: it does
-	was          map[string]State  // the checkouts when the session began
-	tips         []string          // of the user's branches, then
-	putOut       map[string]string // the paths of the user's indexes that the last hand-over changed, with their stages
-	putIn        map[string]string // the same of the agent's
+	at           string           // where the agent's own git folder is; empty: [Place.Inner]
+	rooms        *rooms           // for the scripts of its boxes; nil: each has a box of its own
+	closed       bool             // git cannot read the outer one: nothing crosses
+	remarks      []Remark         // of the last hand-over
+	events       []Remark         // of all of them
+	fault        error            // why the last one was not made
+	unwatched    error            // why nothing crosses while the session runs; nil: it does
+	was          map[string]State // the checkouts when the session began
+	tips         []string         // of the user's branches, then
+	put          put
 
 	turn      sync.Mutex // for what follows, see [Session.Exclude]
 	excluded  []string   // patterns
@@ -300,9 +299,8 @@ func (l *live) cross(m memory, in, out Side, f facts, seen stamped) (changes boo
 	if f, err = l.judge(m.Common, in, out, f); err != nil {
 		return false, err
 	}
-	f.putOut, f.putIn = l.putOut, l.putIn
+	f.put = l.put
 	d := decide(p, m.Common, in, out, m.Named, f)
-	l.putOut, l.putIn = d.out.staged(), d.in.staged()
 	carried := false
 	if !d.lost {
 		var remarks []Remark
@@ -318,6 +316,8 @@ func (l *live) cross(m memory, in, out Side, f facts, seen stamped) (changes boo
 	if err := l.outer().apply(d.out, "claudebox: from the session"); err != nil {
 		return false, err
 	}
+	l.put = l.put.clone()
+	maps.Copy(l.put.out, d.put.out)
 	if err := l.whole(m.Common, in, out, f); err != nil {
 		return false, err
 	}
@@ -325,7 +325,9 @@ func (l *live) cross(m memory, in, out Side, f facts, seen stamped) (changes boo
 		l.crossed(p.Outer, d.out.Refs)
 	}
 	err = l.inner().apply(d.in, "claudebox: from outside")
-	if err != nil { // else it crosses the next time
+	if err == nil {
+		l.put = d.put
+	} else { // it crosses the next time
 		d.next = m.Common
 	}
 	m.Common, m.Waiting = d.next, len(l.remarks) > 0

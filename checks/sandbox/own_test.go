@@ -185,11 +185,11 @@ func TestACommandThatIsNotInsideSaysHowItWouldBe(t *testing.T) {
 	}
 }
 
-// D15: jj and hg repositories are the project from a subfolder. D16: a link .git, as of Android's repo, has a remedy,
+// D15: jj, hg, Sapling and Subversion repositories are the project from a subfolder. D16: a link .git, as of Android's repo, has a remedy,
 // which is followed here.
 func TestOtherRepositoriesAreTheProject(t *testing.T) {
 	w := newWorld(t)
-	for _, kind := range []string{".jj", ".hg"} {
+	for _, kind := range []string{".jj", ".hg", ".sl", ".svn"} {
 		w.folder(t, "r"+kind+"/"+kind+"/store")
 		w.project = w.folder(t, "r"+kind+"/sub/deep")
 		wantEqual(t, w.normal(w.inside(t, "pwd; touch ../../x")), "HOME/r"+kind+"/sub/deep\n")

@@ -21,9 +21,11 @@ type Other struct {
 	Moved  string // the variable that names the user's folder
 	Folder string // the usual one, below the home
 	Login  string // a file below the home that is there if the user has logged in
+	Keys   string // a file in the folder from which the agent takes keys; empty: there is none
 
 	settings []string // files in the folder; a later one counts more, and is the one inside
 	memory   string   // likewise, with what the user always tells the agent
+	memories []string // those that can be it: the first that is there counts
 	folders  []string // folders there, which the agent reads and does not change
 
 	enters []string // settings that enter, if they hold no secret; "a.b" is b in the table a
@@ -42,7 +44,8 @@ var Others = map[string]Other{
 	"codex": {
 		Moved: "CODEX_HOME", Folder: ".codex", Login: ".codex/auth.json",
 		settings: []string{"config.toml"}, memory: "AGENTS.md",
-		folders: []string{"agents", "prompts", "rules", "skills"},
+		memories: []string{"AGENTS.override.md", "AGENTS.md"},
+		folders:  []string{"agents", "prompts", "rules", "skills"},
 		enters: strings.Fields(`
 			analytics auto_review background_terminal_max_timeout check_for_update_on_startup compact_prompt
 			developer_instructions disable_paste_burst features feedback file_opener forced_login_method
@@ -72,6 +75,7 @@ var Others = map[string]Other{
 	"gemini": {
 		Moved: "GEMINI_CLI_HOME", Folder: ".gemini", Login: ".gemini/oauth_creds.json",
 		settings: []string{"settings.json"}, memory: "GEMINI.md",
+		memories: []string{"GEMINI.md"}, Keys: ".env",
 		folders: []string{"agents", "commands", "extensions", "policies", "skills"},
 		enters: strings.Fields(`
 			agents billing context.discoveryMaxDirs context.fileFiltering context.fileName context.importFormat
@@ -94,6 +98,7 @@ var Others = map[string]Other{
 	"opencode": {
 		Moved: "OPENCODE_CONFIG_DIR", Folder: ".config/opencode", Login: ".local/share/opencode/auth.json",
 		settings: []string{"config.json", "opencode.json", "opencode.jsonc"}, memory: "AGENTS.md",
+		memories: []string{"AGENTS.md", "~/.claude/CLAUDE.md"},
 		folders: strings.Fields("agent agents command commands mode modes plugin plugins skill skills themes tool " +
 			"tools"),
 		enters: strings.Fields(`
@@ -127,7 +132,11 @@ func (of Other) made() []File {
 	sources := func(names []string) func(Request) []string {
 		return func(r Request) (paths []string) {
 			for _, name := range names {
-				paths = append(paths, path.Join(r.Theirs, name))
+				at := path.Join(r.Theirs, name)
+				if rest, ofHome := strings.CutPrefix(name, "~/"); ofHome {
+					at = path.Join(r.UserHome, rest)
+				}
+				paths = append(paths, at)
 			}
 			return paths
 		}
@@ -135,13 +144,17 @@ func (of Other) made() []File {
 	last := of.settings[len(of.settings)-1]
 	return []File{
 		{Beside + path.Join(of.Folder, last), sources(of.settings), of.makeSettings},
-		{Beside + path.Join(of.Folder, of.memory), sources([]string{of.memory}), of.makeMemory},
+		{Beside + path.Join(of.Folder, of.memory), sources(of.memories), of.makeMemory},
 	}
 }
 
 // makeMemory takes what the user always tells the agent, behind [pointer].
 func (of Other) makeMemory(_ Request, f From) Made {
-	theirs, left := withoutSecrets(of.memory, f.Sources[0])
+	var theirs []byte
+	if i := slices.IndexFunc(f.Sources, func(content []byte) bool { return len(content) > 0 }); i >= 0 {
+		theirs = f.Sources[i]
+	}
+	theirs, left := withoutSecrets(of.memory, theirs)
 	made := remember([]byte(pointer+"\n"+string(theirs)), of.memory, f)
 	made.Left = left
 	return made

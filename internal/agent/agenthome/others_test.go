@@ -1,6 +1,7 @@
 package agenthome
 
 import (
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -140,6 +141,17 @@ func TestOtherAgentsAreToldOfTheSandbox(t *testing.T) {
 	text := string(made.Content)
 	if !strings.Contains(text, "/etc/claude-code/CLAUDE.md") || !strings.HasSuffix(text, "\n\nbe brief\n") {
 		t.Errorf("told: %s", text)
+	}
+	codex := Others["codex"].makeMemory(Request{}, From{Sources: [][]byte{nil, []byte("usual\n")}})
+	override := Others["codex"].makeMemory(Request{}, From{Sources: [][]byte{[]byte("instead\n"), []byte("usual\n")}})
+	if !strings.HasSuffix(string(codex.Content), "usual\n") || !strings.HasSuffix(string(override.Content), "instead\n") {
+		t.Errorf("AGENTS.override.md: %s, %s", codex.Content, override.Content)
+	}
+	for _, f := range Others["opencode"].made() {
+		if got := f.Sources(Request{UserHome: "/home/u", Theirs: "/x"}); path.Base(f.Name) == "AGENTS.md" &&
+			!slices.Equal(got, []string{"/x/AGENTS.md", "/home/u/.claude/CLAUDE.md"}) {
+			t.Errorf("the memory of opencode is one of %q", got)
+		}
 	}
 	inside := text + "and remember x\n" // Gemini's own memory
 	made = of.makeMemory(Request{}, From{Old: []byte(inside), Given: made.Given, Sources: [][]byte{[]byte("be long\n")}})

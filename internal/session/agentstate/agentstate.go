@@ -57,10 +57,7 @@ func (r Request) Look() (state.Instance, error) {
 		req.Folders = append(req.Folders, plan.KeptFolder(folder))
 	}
 	if of, is := agenthome.Others[p.Agent.Name]; is {
-		req.Other, req.Theirs = p.Agent.Name, filepath.Join(r.Facts.Home, of.Folder)
-		if moved := r.Facts.Env.Value(of.Moved, ""); filepath.IsAbs(moved) {
-			req.Theirs = filepath.Clean(moved)
-		}
+		req.Other, req.Theirs = p.Agent.Name, theirsOf(r.Facts, of)
 	}
 	if slices.ContainsFunc(r.Project.Mounts, func(m project.Mount) bool { return guarded.IsDirenv(r.Project, m) }) {
 		req.Folders = append(req.Folders, guarded.DirenvFolder(r.Project))
@@ -147,14 +144,31 @@ func (r Request) Furnish(found state.Instance, inside *view.View) (_ state.Insta
 	said.Note(found.Notes...)
 	said.Left = found.Left
 	if of := agenthome.Others[r.Plan.Agent.Name]; of.Login != "" {
-		_, outside := os.Stat(filepath.Join(r.Facts.Home, of.Login))
-		_, inside := os.Lstat(filepath.Join(found.Dir, plan.KeptFolder(of.Login)))
-		if outside == nil && inside != nil {
+		theirs := theirsOf(r.Facts, of)
+		if (isThere(r.Facts.Home, of.Login) || isThere(theirs, filepath.Base(of.Login))) &&
+			!isThere(found.Dir, plan.KeptFolder(of.Login)) {
 			said.Leave("login", "your login of "+r.Plan.Agent.Name+" stays outside: log in inside, once for each "+
 				"project")
 		}
+		if of.Keys != "" && isThere(theirs, of.Keys) {
+			said.Leave("key", "keys in your "+diag.Name(filepath.Join(theirs, of.Keys))+" stay outside: one that is "+
+				"set in the environment is used from there")
+		}
 	}
 	return found, said, err
+}
+
+// theirsOf is the folder of the user's own set-up for an agent.
+func theirsOf(facts host.Facts, of agenthome.Other) string {
+	if moved := facts.Env.Value(of.Moved, ""); filepath.IsAbs(moved) {
+		return filepath.Clean(moved)
+	}
+	return filepath.Join(facts.Home, of.Folder)
+}
+
+func isThere(dir, name string) bool {
+	_, err := os.Stat(filepath.Join(dir, name))
+	return err == nil
 }
 
 // Sees is [view.View.File], by which the files that claudebox makes in the agent's home are there.

@@ -59,10 +59,11 @@ func findRepository(start, home string) (worktree string, bare bool) {
 	}
 }
 
-// otherRoot returns the folder of a jj or Mercurial repository that start lies in, or start. A home does not count.
+// otherRoot returns the folder of a repository of another program than git that start lies in, or start. A home does
+// not count.
 func otherRoot(start, home string) string {
 	for dir := start; dir != "/" && dir != home; dir = filepath.Dir(dir) {
-		if exists(dir+"/.jj") || exists(dir+"/.hg") {
+		if exists(dir+"/.jj") || exists(dir+"/.hg") || exists(dir+"/.sl") || exists(dir+"/.svn") {
 			return dir
 		}
 	}

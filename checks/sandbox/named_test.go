@@ -4,6 +4,7 @@ package sandbox_test
 
 import (
 	"os"
+	"strings"
 	"testing"
 )
 
@@ -31,6 +32,35 @@ func TestAnAgentThatReachesNothingIsNamed(t *testing.T) {
 		})
 	}
 	wantEqual(t, succeed(t, w.claudebox("shell", "-y", "--network", "none", "--", "echo", "a shell")), "a shell\n")
+}
+
+// A hook or MCP server by an address failed at each call, in silence, where the tier does not reach its host.
+func TestAHookByAnAddressThatIsNotReachedIsNamed(t *testing.T) {
+	w := newWorld(t)
+	w.write(t, ".claude/settings.json", `{"hooks":{"Stop":[{"hooks":[{"type":"http","url":"http://localhost:9000/h"}]}]}}`)
+	w.write(t, ".claude.json", `{"mcpServers":{"web":{"type":"http","url":"https://mcp.example.org/m"}}}`)
+	const hook, server = "your hook of Stop does not enter: localhost is the sandbox itself, not this machine: `ports: {out: [9000]}`",
+		"your MCP server web does not enter: mcp.example.org is not on the list of hosts: `network: {tier: allow, allow: [mcp.example.org]}`"
+	for _, tc := range []struct {
+		lines  []string
+		hook   bool
+		server bool
+	}{
+		{[]string{"network: full"}, true, true},
+		{[]string{"network: inet"}, false, true},
+		{[]string{"network: inet", "ports: {out: [9000]}"}, true, true},
+		{[]string{"network: {tier: allow, allow: [mcp.example.org]}"}, false, true},
+		{[]string{"network: {tier: allow, allow: [other.example.org]}"}, false, false},
+		{[]string{"network: none"}, false, false},
+	} {
+		file := w.profile(t, append(tc.lines, "mcp: {import: [web]}")...)
+		got := oneLine(run(t, w.claudebox("plan", "--profile", file)).stdout)
+		if strings.Contains(got, "your hook of Stop does not enter") == tc.hook || strings.Contains(got, "your MCP server web does not enter") == tc.server ||
+			strings.HasPrefix(tc.lines[0], "network: inet") && !tc.hook && !strings.Contains(got, hook) ||
+			strings.Contains(tc.lines[0], "other") && !strings.Contains(got, server) {
+			t.Errorf("%q: %s", tc.lines, got)
+		}
+	}
 }
 
 // A shell.nix alone is not entered: what would enter it is named, from a subfolder, too.

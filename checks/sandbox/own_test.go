@@ -222,7 +222,9 @@ func TestWhatTheProjectLeadsToIsNamed(t *testing.T) {
 	w.write(t, "work/CLAUDE.md", "of all my projects\n")
 	w.write(t, "work/.mcp.json", "{}\n")
 	w.write(t, "shared/rules/style.md", "style\n")
+	w.write(t, "work/AGENTS.md", "by another name\n")
 	w.write(t, ".claude/mine.md", "mine\n")
+	w.write(t, ".claude/CLAUDE.md", "of all\n")
 	w.write(t, ".ssh/id_x", "k\n")
 	w.write(t, "work/repo/CLAUDE.local.md", "@~/.claude/mine.md @docs/a.md @~/.ssh/id_x\n")
 	w.write(t, "work/repo/docs/a.md", "@../../../shared/rules/style.md @b.md @~/not/there.md\n")
@@ -238,12 +240,13 @@ func TestWhatTheProjectLeadsToIsNamed(t *testing.T) {
 		"the project's linked leads out of it: ~/shared is not inside: --mount-ro "+w.path("shared")+",",
 		"the project's .claude/rules/team leads out of it: ~/shared/rules is not inside: --mount-ro "+w.path("shared/rules")+",",
 		"of a folder above the project: ~/work/CLAUDE.md is not inside: --mount-ro "+w.path("work/CLAUDE.md")+",",
+		"of a folder above the project: ~/work/AGENTS.md is not inside: --mount-ro "+w.path("work/AGENTS.md")+",",
 		"of a folder above the project: ~/work/.mcp.json is not inside: --mount-ro "+w.path("work/.mcp.json")+",",
 		"the import @../../../shared/rules/style.md of the project's docs/a.md: ~/shared/rules/style.md is not inside: --mount-ro",
 		"the import @~/.claude/mine.md of the project's CLAUDE.local.md: ~/.claude/mine.md is not inside: it is private to your own Claude Code; imported by your own CLAUDE.md it enters",
 		"~/.ssh/id_x is not inside: it lies in ~/.ssh",
 	)
-	if strings.Contains(got, "NOTES.md leads") || strings.Contains(got, "there.md") {
+	if strings.Contains(got, "NOTES.md leads") || strings.Contains(got, "there.md") || strings.Contains(got, ".claude/CLAUDE.md is") {
 		t.Errorf("named in vain: %s", got)
 	}
 	notes := run(t, w.session("cat /etc/claude-code/CLAUDE.md")).stdout
@@ -252,7 +255,7 @@ func TestWhatTheProjectLeadsToIsNamed(t *testing.T) {
 	}
 	w.write(t, ".claude/CLAUDE.md", "@mine.md\n")
 	const ask = "cat ../CLAUDE.md .claude/rules/team/style.md linked/rules/style.md ~/.claude/mine.md"
-	flags := []string{"--mount-ro", w.path("work/CLAUDE.md"), "--mount-ro", w.path("work/.mcp.json"), "--mount-ro", w.path("shared")}
+	flags := []string{"--mount-ro", w.path("work/CLAUDE.md"), "--mount-ro", w.path("work/.mcp.json"), "--mount-ro", w.path("work/AGENTS.md"), "--mount-ro", w.path("shared")}
 	wantEqual(t, w.inside(t, ask, flags...),
 		"of all my projects\nstyle\nstyle\nmine\n")
 	if got := said(flags...); strings.Contains(got, "is not inside: --mount-ro") {

@@ -22,9 +22,9 @@ import (
 // would read outside of the folders that the project lies in. The agent is told none of it: who writes the project
 // could ask so for any file of this machine whether it is there.
 func leadsOut(in *inputs) (made launch.Part) {
-	top := in.project.Path
+	top, sees := in.project.Path, in.agentState().Sees(in.inside)
 	leave := func(kind, what, path string) {
-		reason := in.inside.File(profile.Tilde(in.Facts.Home, path))
+		reason := sees(profile.Tilde(in.Facts.Home, path))
 		if reason == "" || pathname.Below(path, top) {
 			return
 		}
@@ -68,7 +68,7 @@ func leadsOut(in *inputs) (made launch.Part) {
 
 // memory are the files that the agent reads first, and configured those that name programs of the project's.
 var (
-	memory     = []string{"CLAUDE.md", "CLAUDE.local.md", ".claude/CLAUDE.md"}
+	memory     = strings.Fields("CLAUDE.md CLAUDE.local.md AGENTS.md .claude/CLAUDE.md .claude/AGENTS.md")
 	configured = []string{".claude/settings.json", ".claude/settings.local.json", ".mcp.json"}
 )
 

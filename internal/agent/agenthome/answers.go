@@ -180,7 +180,7 @@ func (r Request) server(o object.Object) (kept object.Object, secrets []string, 
 	if command != "" {
 		reason = cmp.Or(ask(r.Runs, command), r.unseen(object.As[[]string](o["args"])))
 	}
-	return kept, secrets, reason
+	return kept, secrets, cmp.Or(reason, r.unreached(o["url"]))
 }
 
 // serve puts servers among those inside, and removes those of an earlier launch (before) that no longer enter.

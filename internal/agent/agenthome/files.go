@@ -28,6 +28,8 @@ type Request struct {
 	// Keyed says why the key in a variable does not come to an address, "VARIABLE ADDRESS"; empty: it does, or there
 	// is none.
 	Keyed func(word string) (reason string)
+	// Reaches says why the host of an address is not reached from inside; empty: it is, or that is not known.
+	Reaches func(word string) (reason string)
 }
 
 // Own returns the path of a file or folder of the user's own Claude Code.

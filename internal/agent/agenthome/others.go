@@ -384,9 +384,13 @@ func (r Request) providersOf(raw json.RawMessage) (json.RawMessage, []diag.Left)
 		}
 		kept.Set(name, provider)
 		address := cmp.Or(object.As[string](provider["base_url"]), object.As[string](options["baseURL"]))
+		unreached := r.unreached(object.Encode(address))
 		switch {
 		case noAddress: // without one another would be asked
 			delete(kept, name)
+		case unreached != "":
+			text := "your provider " + name + " is not reached: " + unreached
+			left = append(left, diag.Left{Kind: "setting", Text: text})
 		case written:
 			left = append(left, diag.Left{Kind: "key", Red: true, Text: what + " does not enter: it is written in " +
 				"the file, or a program says it; name a variable there that has it"})

@@ -42,6 +42,12 @@ func TestSettingsOfOtherAgentsEnterOrAreNamed(t *testing.T) {
 			}
 			return ""
 		},
+		Reaches: func(word string) string {
+			if strings.Contains(word, "localhost") {
+				return word + " is not reached"
+			}
+			return ""
+		},
 		Keyed: func(word string) string {
 			if key, is := strings.CutSuffix(word, " https://gw.example/v1"); is {
 				return key + " is not sent there"
@@ -57,6 +63,7 @@ func TestSettingsOfOtherAgentsEnterOrAreNamed(t *testing.T) {
 		"codex: one with a secret":         {"codex", "notify = ['jq', '--token', 'ghp_kZ3vQ9xB7mT1wR5nL8pJ2hG6fD4sC0yAeUiO']", `{}`, "setting: your setting notify does not enter: it holds what looks like a GitHub"},
 		"codex: a file that is there":      {"codex", "model_instructions_file = '/p/x'", `{"model_instructions_file":"/p/x"}`, ""},
 		"codex: one that is not":           {"codex", "model_instructions_file = '/host/x'", `{}`, "file: your setting model_instructions_file names /host/x: /host/x is not inside"},
+		"codex: a model of this machine":   {"codex", "[model_providers.o]\nbase_url = 'http://localhost:1/v1'", `{"model_providers":{"o":{"base_url":"http://localhost:1/v1"}}}`, "setting: your provider o is not reached: http://localhost:1/v1 is not reached"},
 		"codex: where traces go":           {"codex", "[otel]\nexporter = 'none'", `{}`, "setting: your setting otel does not enter: "},
 		"codex: what nobody knows":         {"codex", "new = 1\n[skills]\nbundled = true\nconfig = []", `{"skills":{"bundled":true}}`, "setting: your setting new does not enter; setting: your setting skills.config does not enter"},
 		"codex: a secret in what enters":   {"codex", "[tools]\nsearch_token = 'abcdefghijkl'", `{}`, "setting: your setting tools does not enter: search_token is probably a secret"},

@@ -180,6 +180,7 @@ func (c *comparison) remake(f agenthome.File, rel, inputs string, what beneath.E
 	asking, asked := c.req.Request, map[string]string{}
 	asking.Runs, asking.Sees = noted(asking.Runs, asked, askedRuns), noted(asking.Sees, asked, askedSees)
 	asking.Keyed = noted(asking.Keyed, asked, askedKeyed)
+	asking.Reaches = noted(asking.Reaches, asked, askedReaches)
 	made := f.Make(asking, agenthome.From{Old: old, Given: c.known.Files[f.Name].Given, Sources: sources})
 	left := slices.Concat(foreign, made.Left)
 	c.say(f, slices.Concat(made.Notes, made.Once), left)
@@ -202,7 +203,7 @@ func (c *comparison) say(f agenthome.File, notes []string, left []diag.Left) {
 }
 
 // These begin the name of a question in [fileRecord.Asked].
-const askedRuns, askedSees, askedKeyed = "runs ", "sees ", "keyed "
+const askedRuns, askedSees, askedKeyed, askedReaches = "runs ", "sees ", "keyed ", "reaches "
 
 // noted returns a function that asks about, and notes the answer in asked.
 func noted(about func(string) string, asked map[string]string, kind string) func(string) string {
@@ -218,7 +219,9 @@ func noted(about func(string) string, asked map[string]string, kind string) func
 
 // answersAs reports whether all that was asked before is answered as it was.
 func (r Request) answersAs(asked map[string]string) bool {
-	all := map[string]func(string) string{askedRuns: r.Runs, askedSees: r.Sees, askedKeyed: r.Keyed}
+	all := map[string]func(string) string{
+		askedRuns: r.Runs, askedSees: r.Sees, askedKeyed: r.Keyed, askedReaches: r.Reaches,
+	}
 	for question, answer := range asked {
 		kind, word, _ := strings.Cut(question, " ")
 		about := all[kind+" "]

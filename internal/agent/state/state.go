@@ -172,11 +172,11 @@ func look(at place) (draft, error) {
 	return found, err
 }
 
-// Furnish looks at the files of the agent's home, once it is known what is inside: runs, sees and keyed are those of
-// [agenthome.Request]. It is for a request that said Later.
-func (in *Instance) Furnish(runs, sees, keyed func(word string) (reason string)) error {
+// Furnish looks at the files of the agent's home, once it is known what is inside: runs, sees, keyed and reaches are
+// those of [agenthome.Request]. It is for a request that said Later.
+func (in *Instance) Furnish(runs, sees, keyed, reaches func(word string) (reason string)) error {
 	at := &in.held.place
-	at.req.Runs, at.req.Sees, at.req.Keyed, at.req.Later = runs, sees, keyed, false
+	at.req.Runs, at.req.Sees, at.req.Keyed, at.req.Reaches, at.req.Later = runs, sees, keyed, reaches, false
 	c := comparison{draft: in.draft, place: *at}
 	if in.exists {
 		dir, err := beneath.Open(at.dir)

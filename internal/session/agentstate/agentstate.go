@@ -25,6 +25,7 @@ import (
 	"claudebox/internal/session/lending"
 	"claudebox/internal/session/planning"
 	"claudebox/internal/session/program"
+	"claudebox/internal/ui/why"
 	"claudebox/internal/workspace/project"
 )
 
@@ -140,7 +141,7 @@ func (r Request) Furnish(found state.Instance, inside *view.View) (_ state.Insta
 	if found.ID == "" { // it could not be found, as `claudebox check` tells
 		return found, said, nil
 	}
-	err = found.Furnish(inside.Program, r.Sees(inside), r.Secrets.NotSent)
+	err = found.Furnish(inside.Program, r.Sees(inside), r.Secrets.NotSent, r.reaches)
 	said.Note(found.Notes...)
 	said.Left = found.Left
 	if of := agenthome.Others[r.Plan.Agent.Name]; of.Login != "" {
@@ -156,6 +157,20 @@ func (r Request) Furnish(found state.Instance, inside *view.View) (_ state.Insta
 		}
 	}
 	return found, said, err
+}
+
+// reaches says why the host of an address is not reached from inside, and what would change that; empty: it is.
+func (r Request) reaches(word string) string {
+	name, isURL := why.HostOf(word)
+	host, ok := why.ParseHost(name)
+	if !isURL || !ok {
+		return ""
+	}
+	answer := why.Reach(launch.Launch{Plan: r.Plan, Tier: r.Plan.Network.Tier}, host)
+	if answer.Inside || answer.Change == "" {
+		return ""
+	}
+	return answer.Says + ": " + answer.Change
 }
 
 // theirsOf is the folder of the user's own set-up for an agent.

@@ -5,39 +5,35 @@ import (
 	"io"
 	"os/exec"
 	"path/filepath"
-	"time"
 )
 
 // adopting measures how much longer a session takes in which the agent makes twenty repositories in the project, which
-// become the user's, than one in which it makes them where nobody looks; against as many clones by git.
+// become the user's, than one in which it makes them where nobody looks; against as many clones by git. Each session is
+// in a project of its own.
 func (w *world) adopting(out io.Writer, rounds int) error {
 	const number = 20
-	dir := filepath.Join(w.home, "adopting")
-	if err := makeProject(dir, number, 0); err != nil {
-		return err
-	}
 	n := 0
 	session := func(at string) way {
 		return func() (*exec.Cmd, error) {
 			n++
-			made := fmt.Sprintf("for i in $(seq %d); do git init -q %s%d/$i && git -C %[2]s%d/$i -c user.name=n -c user.email=e@e "+
-				"commit -q --allow-empty -m one; done; sleep 0.1", number, at, n)
+			dir := filepath.Join(w.home, fmt.Sprint("adopting-", n))
+			made := fmt.Sprintf("for i in $(seq %d); do git init -q %s/$i && git -C %[2]s/$i -c user.name=n -c user.email=e@e "+
+				"commit -q --allow-empty -m one; done; sleep 0.1", number, at)
 			cmd, err := w.command("shell", "-P", w.profile("plain", ""), "--yes", "--no-report", "--", "bash", "-euc", made)()
 			if err == nil {
-				cmd.Dir = dir
+				cmd.Dir, err = dir, repository(dir)
 			}
 			return cmd, err
 		}
 	}
 	clones := func() (*exec.Cmd, error) {
 		n++
-		return exec.Command("bash", "-euc", fmt.Sprintf("for i in $(seq %d); do git clone -q --no-local %s/1/$i %[2]s/clones%d/$i; done",
-			number, dir, n)), nil
+		return exec.Command("bash", "-euc", fmt.Sprintf("for i in $(seq %d); do git clone -q --no-local %s/adopting-1/made/$i %[2]s/clones%d/$i; done",
+			number, w.home, n)), nil
 	}
-	if _, err := once(session(""), whole); err != nil { // which are cloned
+	if _, err := once(session("made"), whole); err != nil { // which are cloned
 		return err
 	}
-	time.Sleep(settled)
 	times, err := takeTurns(max(3, rounds/5), session("made"), session("/tmp/made"), clones)
 	if err != nil {
 		return err

@@ -114,7 +114,7 @@ func (w world) prepare() *aftermath.Session {
 func (w world) session(script string) aftermath.Report {
 	w.t.Helper()
 	s := w.begin()
-	time.Sleep(50 * time.Millisecond) // the files are read by then
+	s.ReadNow()
 	w.sh(script)
 	os.Remove(w.path("taken")) // git inside obeys, too
 	r := s.End()
@@ -269,6 +269,7 @@ func TestTheseAttacksAreReal(t *testing.T) {
 	t.Parallel()
 	for name, a := range anew {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t)
 			w.sh(a.user)
 			w.sh(a.agent)
@@ -284,6 +285,7 @@ func TestARepositoryThatTheAgentMakesAnew(t *testing.T) {
 	t.Parallel()
 	for name, a := range anew {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t)
 			w.sh(a.user)
 			s := w.begin()
@@ -322,6 +324,7 @@ func TestARepositoryOfAKilledSessionIsMadeHarmlessByTheNextLaunch(t *testing.T) 
 	t.Parallel()
 	for name, a := range anew {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t)
 			w.sh(a.user)
 			s := w.begin()
@@ -517,6 +520,7 @@ func TestAnIndexHoldsASecretAfterSeveralSessions(t *testing.T) {
 	t.Parallel()
 	for name, sessions := range pushes {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t)
 			w.sh("git init -q; git commit -qm x --allow-empty; mkdir conf; echo SECRET >conf/.env")
 			for n, script := range sessions {
@@ -542,6 +546,7 @@ func TestAFileThatTheAgentMadeBecomesASecret(t *testing.T) {
 		"ones that are promised": "touch .env d/credentials.json; git add -fN .env d",
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t)
 			w.sh("git init -q; git commit -qm x --allow-empty; mkdir d")
 			w.session(agent)
@@ -590,6 +595,7 @@ func TestFoldersAreClosedInEachOther(t *testing.T) {
 	t.Parallel()
 	for _, top := range []string{".", "node_modules"} {
 		t.Run(top, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t)
 			w.sh("git init -q; mkdir -p " + top)
 			const down = "for i in $(seq 45); do mkdir -p d; cd d; done\n"
@@ -659,6 +665,7 @@ func TestARepositoryMadeTooDeepIsMovedToWhereToolsFill(t *testing.T) {
 		"among a bare one's": {deep, "node_modules/b/refs/heads/evil", "node_modules/b/refs/heads/evil"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t)
 			w.sh("git init -q; git commit -qm x --allow-empty; git init -q node_modules/there; git init -q --bare node_modules/b")
 			tree, err := beneath.Open(w.path("p"))
@@ -735,6 +742,7 @@ func TestGitWritesThroughALinkInAnEarlierRepositoryWhereToolsFill(t *testing.T) 
 		"a link made early": "rm node_modules/x/.git/logs/HEAD; mv early node_modules/x/.git/logs/HEAD",
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t)
 			w.sh("git init -q; mkdir node_modules; git init -q node_modules/x; git -C node_modules/x commit -qm x --allow-empty; echo mine >$HOME/rc; ln -s $HOME/rc early")
 			time.Sleep(1100 * time.Millisecond)
@@ -756,6 +764,7 @@ func TestGitWaitsForAPipeWhereToolsFill(t *testing.T) {
 		"of attributes":    "mkdir node_modules/x; touch node_modules/x/y; mkfifo node_modules/x/.gitattributes",
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t)
 			w.sh("git init -q; mkdir node_modules")
 			w.session(script)

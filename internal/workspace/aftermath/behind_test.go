@@ -28,6 +28,7 @@ func TestWhatALinkLeadsToIsChanged(t *testing.T) {
 		"a file that is told anyway": {"echo a >AGENTS.md; ln -s AGENTS.md CLAUDE.md", "echo b >>AGENTS.md", "changed AGENTS.md"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t)
 			w.sh(c.user)
 			var want []string

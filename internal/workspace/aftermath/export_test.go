@@ -1,6 +1,7 @@
 package aftermath
 
 import (
+	"context"
 	"errors"
 	"os"
 	"time"
@@ -26,6 +27,13 @@ func (s *Session) SetBack(by time.Duration) error {
 	_, err := s.file.WriteAt(encoded(recordForm, s.record), 0)
 	ahead := time.Now().Add(by)
 	return errors.Join(err, os.Chtimes(s.file.Name(), ahead, ahead))
+}
+
+// ReadNow reads what files hold, as a session does a moment after it began.
+func (s *Session) ReadNow() {
+	s.held()
+	held := take(context.Background(), s.record.Scope.Path, s.before.Files)
+	s.held = func() map[string]content { return held }
 }
 
 // Kill ends a session as SIGKILL does: the lock goes, the record stays.

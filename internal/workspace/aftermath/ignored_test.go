@@ -42,6 +42,7 @@ func TestASecretThatGitIgnoredNoMoreIsTold(t *testing.T) {
 		"where what is hidden is tracked": {"mkdir c; touch c/tls.key; git add c; git commit -qm y; echo A=hunter2hunter3 >c/tls.key; echo x >c/.gitignore", "rm c/.gitignore", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			for _, killed := range []bool{false, true} {
 				w := newWorld(t)
 				w.sh(first + tc.user)
@@ -85,6 +86,7 @@ func TestWhatGitIgnoresByFilesElsewhere(t *testing.T) {
 		"a setting of the user's": {"git init -q; git config --global core.excludesFile ~/p/x; echo .env >x; git add x", ": >x", "x"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t)
 			w.sh(tc.user)
 			if strings.Contains(tc.user, "--global") {

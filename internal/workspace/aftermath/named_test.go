@@ -37,6 +37,7 @@ func TestARepositorysConfigurationNamesAPathInAnotherCheckout(t *testing.T) {
 		"a worktree as it was":        {"good gh/x; git add gh; git commit -qm y; git config core.hooksPath gh; git config core.fsmonitor ./gh/x", "git worktree add -q w", "git -C w status", "new w"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t)
 			w.sh(repository + tc.user)
 			if got := strings.Join(lines(w.session(tc.agent)), " "); got != tc.told {
@@ -67,6 +68,7 @@ func TestWhatGitRunsIsHeldOrTold(t *testing.T) {
 		"where tools fill":               {"git init -q .venv/src/x; git -C .venv/src/x config core.hooksPath gh", ".venv/src/x/gh/post-checkout"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t)
 			w.sh(repository + "good " + tc.file + "; " + strings.ReplaceAll(tc.user, "FILE", tc.file))
 			held := false
@@ -92,6 +94,7 @@ func TestHooksThatAreALinkAreHeld(t *testing.T) {
 	t.Parallel()
 	for name, link := range map[string]string{"absolute": "$PWD/s", "through another one": "../l"} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t)
 			w.sh(repository + "good s/pc; ln -s s l; rm -r .git/hooks; ln -s " + link + " .git/hooks")
 			if !slices.ContainsFunc(w.open().Mounts, func(m project.Mount) bool { return m.Mode == project.ReadOnly && m.Path == w.path("p/s") }) {
@@ -106,6 +109,7 @@ func TestAFolderGivenBesideIsPartOfARepository(t *testing.T) {
 	t.Parallel()
 	for name, where := range map[string]string{"a clone": "p", "a linked worktree": "w"} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t)
 			w.sh(repository + `git worktree add -q ../w; cd ../` + where + `; good sub/gh/x; git config core.hooksPath sub/gh
 				good sub/clean; git config filter.x.clean 'sub/clean %f'; touch sub/more; git config include.path $PWD/sub/more
@@ -153,6 +157,7 @@ func TestAConfigurationThatLiesElsewhereIsObeyed(t *testing.T) {
 		"by hooks that it names outside":   {"good tools/fsm; mkdir ../h; ln -s $PWD/tools/fsm ../h/pre-commit; git config core.hooksPath ~/h", "p", "tools/fsm"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t)
 			w.sh(repository + tc.user)
 			p, err := project.Open(project.Request{
@@ -183,6 +188,7 @@ func TestAGitFileLeadsElsewhereThanItDid(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t)
 			w.sh(repository + "git worktree add -q ../w; good gh/x; git config core.hooksPath gh")
 			w.session(tc.first)

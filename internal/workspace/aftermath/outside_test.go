@@ -102,6 +102,7 @@ func TestTheUsersConfigurationNamesAPathInAnyRepository(t *testing.T) {
 		"one that was there": {"git init -q; mkdir .githooks; touch .githooks/x", "true", "git checkout -qb y", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t)
 			w.sh("git init -q; git commit -qm x --allow-empty; " + tc.user)
 			w.userGit = []project.UserGit{{Dir: w.home, Entries: []gitconfig.Entry{{Section: "core", Name: "hookspath", Value: ".githooks"}}}}
@@ -128,6 +129,7 @@ func TestTheUsersConfigurationRunsAScriptInAnyRepository(t *testing.T) {
 		"conv.sh": "", "less conv": "", "push conv": "", "sh -c conv": "", "conv -x": "",
 	} {
 		t.Run(command, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t)
 			w.sh("git init -q; git commit -qm x --allow-empty")
 			w.userGit = []project.UserGit{{Dir: w.home, Entries: []gitconfig.Entry{{Section: "diff", Subsection: "x", Sub: true, Name: "textconv", Value: command}}}}
@@ -158,6 +160,7 @@ func TestWhatAConfigurationNamesLiesBehindALink(t *testing.T) {
 		"where tools fill":            {"mkdir -p .venv/src", "git init -q .venv/src/d; e .venv/src/d/t/h/post-checkout; ln -s t .venv/src/d/tools", "git -C .venv/src/d commit -qm x --allow-empty; git -C .venv/src/d checkout -qb y", ".venv/src/d/tools"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t)
 			w.sh("git init -q; git commit -qm x --allow-empty; git config --global core.hooksPath tools/h; " + tc.user)
 			w.userGit = []project.UserGit{{Dir: w.home, Entries: []gitconfig.Entry{{Section: "core", Name: "hookspath", Value: "tools/h"}}}}
@@ -191,6 +194,7 @@ func TestARepositorysConfigurationNamesAPathInEachWorktree(t *testing.T) {
 		"one below, a tracked folder":      {good + "git add .; git commit -qm y; mv ../m/.git gh ../p; cd ../p; git worktree add -q w", "w/gh/post-checkout", true},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t)
 			w.sh("mkdir ../m; cd ../m; git init -q; git commit -qm x --allow-empty; git config core.hooksPath gh; " + tc.user)
 			held := slices.ContainsFunc(w.open().Mounts, func(m project.Mount) bool { return m.Mode == project.ReadOnly && m.Path == w.path("p/"+tc.file) })

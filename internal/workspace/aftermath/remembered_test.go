@@ -50,6 +50,7 @@ func TestASecretThatWasCoveredIsUncovered(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			for _, killed := range []bool{false, true} {
 				w := newWorld(t)
 				w.sh(tc.user)
@@ -88,6 +89,7 @@ func TestASecretThatWasAwayIsUncovered(t *testing.T) {
 		"and is made again": {token + "notes.txt", "rm notes.txt", token + "notes.txt"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t)
 			w.sh("git init -q; git commit -qm x --allow-empty; " + tc.user)
 			if !w.covered("p", "notes.txt") {
@@ -161,6 +163,7 @@ func TestAFileThatASessionMadeAwaitsTheUsersSecret(t *testing.T) {
 	} {
 		for _, killed := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, killed: %t", name, killed), func(t *testing.T) {
+				t.Parallel()
 				w := newWorld(t)
 				w.sh("git init -qb main; echo x=y >.npmrc; git add .; git commit -qm x")
 				s := w.begin()

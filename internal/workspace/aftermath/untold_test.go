@@ -43,6 +43,7 @@ func TestWhatNobodyWasToldIsToldByALaterLaunch(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t)
 			w.write("p/Makefile", "a")
 			began := time.Now()

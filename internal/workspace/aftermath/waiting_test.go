@@ -25,6 +25,7 @@ func TestTheProjectsDiskIsNotThereAtTheNextLaunch(t *testing.T) {
 		"an empty folder": "mkdir $HOME/d; mv $HOME/p $HOME/d/disk; mkdir $HOME/p",
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t)
 			s := w.begin()
 			w.sh(`git init -q; git config core.fsmonitor "$EVIL"; ` + unmount)
@@ -138,6 +139,7 @@ func TestTheClockIsSetBackDuringASession(t *testing.T) {
 	t.Parallel()
 	for _, killed := range []bool{false, true} {
 		t.Run(fmt.Sprintf("killed %t", killed), func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t)
 			w.sh("git init -q; mkdir node_modules")
 			s := w.begin()

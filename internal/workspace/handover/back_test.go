@@ -8,6 +8,7 @@ import (
 
 // What crossed a moment ago is changed back before it was read on both sides: the change back crosses as well.
 func TestWhatIsStagedAndChangedBackAtOnceStaysSo(t *testing.T) {
+	t.Parallel()
 	stages := func(digit string) string { return "100644 " + strings.Repeat(digit, 40) + " 0\n" }
 	a, b, c := stages("a"), stages("b"), stages("c")
 	side := func(text string) Side {

@@ -11,6 +11,7 @@ import (
 // What is remembered of a place is what was there, names of any bytes included. The form before is read; what is
 // damaged is no memory, and stays.
 func TestAMemoryIsReadAsItWasWritten(t *testing.T) {
+	t.Parallel()
 	p := Place{Folder: t.TempDir()}
 	want := memory{Version: memoryVersion, Named: map[string]string{"a": "b"}, Sizes: map[string]int{".": 11, "worktrees/x": 3}, Common: Side{Trees: map[string]State{
 		".": {Head: "ref: refs/heads/main", Index: "100\ta\n\xff\x00b\x00c"}, "worktrees/x": {Index: "d\ne"},

@@ -47,6 +47,7 @@ const (
 // What crosses of a session on the branch "feat", and under which name. HEAD, index, files, stashes and tags of the
 // user's stay byte for byte.
 func TestOnlyBranchesCrossFromASessionOnABranch(t *testing.T) {
+	t.Parallel()
 	const commit = `c() { git commit -q --allow-empty -m "$1"; }; `
 	for name, c := range map[string]struct {
 		before, agent, user, again string

@@ -129,6 +129,7 @@ func (w *world) same(told []string) {
 
 // Each is done in one session: by the agent or by the user. Then both sides must be the same, and what the user sees.
 func TestWhatOneSideDoesTheOtherHas(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		before, agent, user, then, want string // then is the user's, after the session; it must print want
 	}{
@@ -197,6 +198,7 @@ func TestWhatOneSideDoesTheOtherHas(t *testing.T) {
 
 // What both sides did at once: nothing is lost, yours stays, and a line says so.
 func TestBothSidesCommitAtOnceAndNothingIsLost(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.begin()
 	w.agent("echo b >b; git add b; git commit -qm theirs")
@@ -219,6 +221,7 @@ func TestBothSidesCommitAtOnceAndNothingIsLost(t *testing.T) {
 // The agent may do anything to its own folder. The user's git then runs nothing of it, is whole, and the next session
 // begins.
 func TestWhatTheAgentPlantsInItsGitFolderDoesNotCross(t *testing.T) {
+	t.Parallel()
 	for name, plant := range map[string]string{
 		"a gitlink whose repository has a program":       `git init -q sub; git -C sub commit -q --allow-empty -m x; git -C sub config core.fsmonitor "touch $PWD/PWNED; false"; git add sub; git commit -qm sub`,
 		"a gitlink in a middle commit":                   `git init -q sub; git -C sub commit -q --allow-empty -m x; git add sub; git commit -qm sub; git rm -q --cached sub; git commit -qm gone`,
@@ -272,6 +275,7 @@ git fsck --strict --no-dangling 2>&1; [ ! -e PWNED ]; [ "$(cat a)" = a ]; cat .g
 
 // A file that is hidden from the agent does not become tracked by what the agent stages or commits.
 func TestAnEntryForAHiddenFileDoesNotCross(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.hidden = []string{w.project + "/.env"}
 	w.begin()
@@ -284,6 +288,7 @@ func TestAnEntryForAHiddenFileDoesNotCross(t *testing.T) {
 
 // While the session runs a commit comes across by itself, both ways.
 func TestCommitsCrossWhileTheSessionRuns(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.begin()
 	w.session.Follow()
@@ -296,6 +301,7 @@ func TestCommitsCrossWhileTheSessionRuns(t *testing.T) {
 // While the session runs nothing leads the user's git to a repository that the agent made. At its end, when that was
 // judged, it crosses.
 func TestARepositoryThatTheAgentMadeWaits(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.begin()
 	w.agent("git init -q sub; git -C sub commit -q --allow-empty -m x; git add sub")
@@ -315,6 +321,7 @@ func TestARepositoryThatTheAgentMadeWaits(t *testing.T) {
 }
 
 func TestWhichNamesCross(t *testing.T) {
+	t.Parallel()
 	for name, want := range map[string]bool{
 		"refs/heads/main": true, "refs/heads/fix/#12": true, "refs/heads/größe": true, "refs/tags/v1.0+x": true, "refs/remotes/o/x": true,
 		"refs/heads/$(touch${IFS}x)": false, "refs/heads/`x`": false, "refs/heads/a b": false, "refs/heads/%F{red}": false, "refs/heads/-rf": false,
@@ -329,6 +336,7 @@ func TestWhichNamesCross(t *testing.T) {
 }
 
 func TestANameThatDoesNotCrossIsToldWhy(t *testing.T) {
+	t.Parallel()
 	for branch, want := range map[string]string{
 		"a..b": "range", "": "empty", "a//b": "empty", "-x": "begins", "x.lock": "ends", "a b": `" "`, "$(x)": `"$"`, "c0ffee": "commit", "main": "",
 	} {
@@ -341,6 +349,7 @@ func TestANameThatDoesNotCrossIsToldWhy(t *testing.T) {
 // The agent makes names that git takes for those of the user's, in full or for short, or says of those that they are
 // ambiguous: then `git log main` shows the agent's, and a script that asks for a name gets none.
 func TestTheAgentMakesANameThatGitTakesForTheUsers(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.user("git tag v1; git update-ref refs/remotes/origin/main HEAD; git branch up")
 	w.begin()
@@ -359,6 +368,7 @@ func TestTheAgentMakesANameThatGitTakesForTheUsers(t *testing.T) {
 
 // What the user takes away again does not come back from inside, in that session or a later one.
 func TestARemoteThatTheUserTakesAwayStaysAway(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.begin()
 	w.agent("git remote add up https://git.example/x.git; git config branch.main.remote up; git config branch.main.merge refs/heads/main")
@@ -388,6 +398,7 @@ func TestARemoteThatTheUserTakesAwayStaysAway(t *testing.T) {
 
 // The user's next `git pull` on a branch of theirs merges what the agent's remote has, and `git push` goes there.
 func TestTheAgentHasABranchOfTheUsersFollowItsRemote(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.user("git branch other; git branch own; git remote add up https://git.example/x.git; git config branch.own.remote up; git config branch.own.merge refs/heads/own")
 	w.begin()
@@ -401,6 +412,7 @@ func TestTheAgentHasABranchOfTheUsersFollowItsRemote(t *testing.T) {
 }
 
 func TestAFullDiskHasARemedy(t *testing.T) {
+	t.Parallel()
 	s := side{place: Place{Outer: "/work/it", Folder: "/home/f"}}
 	err := s.fault(os.ErrInvalid, []byte("error: unable to write file x: No space left on device\nfatal: failed to write object"))
 	if !strings.Contains(err.Error(), "free some space: `df -h '/work/it' '/home/f'`") {
@@ -410,6 +422,7 @@ func TestAFullDiskHasARemedy(t *testing.T) {
 
 // What the agent does to its own git folder takes nothing of the user's away.
 func TestAnAgentThatLosesItsGitFolderTakesNothingAway(t *testing.T) {
+	t.Parallel()
 	for name, agent := range map[string]string{
 		"made anew":                  "rm -rf .git/*; git init -q -b main; git add a; git commit -qm anew",
 		"made anew, without commits": "rm -rf .git/*; git init -q -b main",
@@ -443,6 +456,7 @@ func TestAnAgentThatLosesItsGitFolderTakesNothingAway(t *testing.T) {
 
 // What the agent removes is named, with the way back.
 func TestABranchThatIsRemovedInsideIsNamed(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.user("git switch -qc gone; git commit -q --allow-empty -m two; git switch -q main; echo b >a; git stash push -q -m mine")
 	id := w.user("git rev-parse gone")
@@ -456,6 +470,7 @@ func TestABranchThatIsRemovedInsideIsNamed(t *testing.T) {
 
 // A checkout that the user has made since the agent got its git folder.
 func TestACheckoutThatCameLaterIsHandedOver(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.begin()
 	w.end()
@@ -471,6 +486,7 @@ func TestACheckoutThatCameLaterIsHandedOver(t *testing.T) {
 
 // What the user's git folder has as a link, or includes, enters once: without its secrets, and the file outside stays.
 func TestASecretInAnOddPlaceDoesNotEnter(t *testing.T) {
+	t.Parallel()
 	const header = "[http]\n\textraHeader = Authorization: Basic aGVsbG86d29ybGQ=\n"
 	for name, script := range map[string]string{
 		"an include in info":        `git config include.path info/own; printf '%s' "$H" >.git/info/own; ln .git/info/own kept`,
@@ -495,6 +511,7 @@ func TestASecretInAnOddPlaceDoesNotEnter(t *testing.T) {
 }
 
 func TestAProjectWithSignsOfAPatternInItsName(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.project += "/x[1]"
 	if err := os.Mkdir(w.project, 0o700); err != nil {

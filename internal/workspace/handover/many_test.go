@@ -12,6 +12,7 @@ import (
 // An agent makes thousands of branches, and one that the user's git does not take: asked one by one, the end of the
 // session took minutes.
 func TestFewOfManyObjectsAreRefused(t *testing.T) {
+	t.Parallel()
 	var all []string
 	for n := range 30_000 {
 		all = append(all, fmt.Sprintf("%05d", n))
@@ -40,6 +41,7 @@ func TestFewOfManyObjectsAreRefused(t *testing.T) {
 }
 
 func TestACommitHasTheRepositoriesOfThoseBeforeIt(t *testing.T) {
+	t.Parallel()
 	got := inherited("merge left right\nleft base\nright side base\nside\nplain old\nbase old\n", map[string][]string{
 		"base": {"sub"}, "side": {"lib"}, "merge": {"top"}, "elsewhere": {"x"},
 	})
@@ -50,6 +52,7 @@ func TestACommitHasTheRepositoriesOfThoseBeforeIt(t *testing.T) {
 }
 
 func TestManyRemarksOfTheSameTextAreCounted(t *testing.T) {
+	t.Parallel()
 	var list []Told
 	for n := range 3000 {
 		list = append(list, Told{"/p/.git", Remark{About: fmt.Sprintf("refs/heads/b%d", n), Text: "odd"}})

@@ -7,6 +7,7 @@ import (
 
 // What a submodule's git folder says is the agent's: no text of it becomes a name or a commit that is none.
 func TestASubmoduleAnswersWithWhatGitWouldNotSay(t *testing.T) {
+	t.Parallel()
 	a, b := strings.Repeat("a", 40), strings.Repeat("b", 40)
 	p := Place{Branch: "feat"}
 	for text, want := range map[string]string{

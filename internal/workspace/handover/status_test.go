@@ -35,6 +35,7 @@ func forked(t *testing.T) *world {
 }
 
 func TestWhatWaitsIsShownAfterTheSession(t *testing.T) {
+	t.Parallel()
 	w := forked(t)
 	for range 2 { // it is not used up
 		got := w.waits()
@@ -51,6 +52,7 @@ func TestWhatWaitsIsShownAfterTheSession(t *testing.T) {
 }
 
 func TestTheUserTakesOrDropsWhatTheAgentDid(t *testing.T) {
+	t.Parallel()
 	w := forked(t)
 	choose := func(branch string, choice Choice) (string, error) {
 		s, err := Choose(Request{Places: w.places, Tools: w.tools}, branch, choice)
@@ -89,6 +91,7 @@ func TestTheUserTakesOrDropsWhatTheAgentDid(t *testing.T) {
 
 // A checkout that the user has made since is not one that the agent took away.
 func TestACheckoutThatCameLaterWaitsForTheNextSession(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.begin()
 	w.end()
@@ -106,6 +109,7 @@ func TestACheckoutThatCameLaterWaitsForTheNextSession(t *testing.T) {
 
 // A git folder that the agent broke does not keep the user from reading how the others stand.
 func TestABrokenGitFolderOfTheAgentsIsAmongWhatWaits(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.begin()
 	w.end()

@@ -27,6 +27,7 @@ var deeds = []string{
 // Both sides do anything while the session hands over. Whatever was committed on either side and still stands there is
 // in the user's repository at the end, or is named as waiting; both are whole, and what both may agree on is the same.
 func TestNoCommitIsLostInARandomSession(t *testing.T) {
+	t.Parallel()
 	for n := range *walks {
 		first := *seed + uint64(n)
 		if *seed == 0 {
@@ -113,6 +114,7 @@ func (w world) differences() map[string]string {
 
 // The user prunes a moment before what crosses is named by a branch, the index or a stash: it comes again.
 func TestObjectsArePrunedAMomentBeforeTheyAreNamed(t *testing.T) {
+	t.Parallel()
 	for what, agent := range map[string]string{
 		"a commit": "echo x >a; git commit -qam two", "a staged file": "echo x >new; git add new", "a stash": "echo x >a; git stash push -q",
 	} {

@@ -222,3 +222,56 @@ func TestSocketPath(t *testing.T) {
 		})
 	}
 }
+
+// What the remedies for an unreachable daemon say is done, and the daemon answers.
+func TestRemediesForTheDaemonWork(t *testing.T) {
+	well := func(p peer) { p.greet(); p.untilGone() }
+	for remedy, serve := range map[string]func(peer){
+		"add your user to allowed-users in /etc/nix/nix.conf; the reason is in the daemon's log": func(peer) {},
+		"upgrade Nix to 2.8 or later":                                                                                      func(p peer) { p.send(0x6478696f, 0x115); p.untilGone() },
+		"check that the socket is a Nix daemon's":                                                                          func(p peer) { _, _ = p.Write([]byte("HTTP/1.1 400 Bad Request\r\n")) },
+		"look for a hanging garbage collection or a full disk, or restart the Nix daemon":                                  peer.untilGone,
+		"see the daemon's log, then try again":                                                                             func(p peer) { p.send(0x6478696f); p.expect(0x6e697863, 0x126) },
+		"start the Nix daemon (systemctl start nix-daemon.socket), or install Nix for all users":                           nil,
+		"ask the administrator to let you reach the socket (on Debian: add you to the group nix-users), then log in again": nil,
+	} {
+		t.Run(remedy, func(t *testing.T) {
+			socket := filepath.Join(t.TempDir(), "socket")
+			mend := func() {}
+			switch {
+			case serve != nil:
+				bad, good := listen(t, 38, serve), listen(t, 38, well)
+				must(t, os.Symlink(bad, socket))
+				mend = func() { must(t, errors.Join(os.Remove(socket), os.Symlink(good, socket))) }
+			case strings.HasPrefix(remedy, "start"):
+				mend = func() { must(t, os.Symlink(listen(t, 38, well), socket)) }
+			case os.Getuid() == 0:
+				t.Skip("root may connect to everything")
+			default:
+				must(t, errors.Join(os.Symlink(listen(t, 38, well), socket), os.Chmod(filepath.Dir(socket), 0)))
+				mend = func() { must(t, os.Chmod(filepath.Dir(socket), 0o700)) }
+			}
+			dial := func() error {
+				c, err := nixdaemon.Dial(t.Context(), socket, nixdaemon.Options{DialTimeout: 300 * time.Millisecond})
+				if err == nil {
+					c.Close()
+				}
+				return err
+			}
+			if err := dial(); diag.Remedy(err) != remedy {
+				t.Errorf("remedy %q: %v", diag.Remedy(err), err)
+			}
+			mend()
+			if err := dial(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"claudebox/internal/diag"
 	"claudebox/internal/host"
 	"claudebox/internal/plan"
 )
@@ -235,8 +236,12 @@ func TestMoreMountsThanLinuxMakesAreRefusedAtOnce(t *testing.T) {
 		t.Errorf("%d mounts, %v, after %s", len(all), err, time.Since(began))
 	}
 	_, err := place(append(list, Mount{Kind: plan.Bind, Source: "/p/x", Destination: "/p/x"}, Mount{Kind: plan.Bind, Source: "/p/y", Destination: "/p/y"}))
-	if err == nil || !strings.Contains(err.Error(), "80001 mounts are needed, /p/y") {
+	if err == nil || !strings.Contains(err.Error(), "80001 mounts are needed, /p/y") ||
+		diag.Remedy(err) != "remove what you did not make there, such as repositories of git" {
 		t.Errorf("got %v", err)
+	}
+	if _, err := place(list[:len(list)/2]); err != nil {
+		t.Errorf("after the remedy: %v", err)
 	}
 }
 
@@ -337,5 +342,22 @@ func TestAScriptHasNoLineThatANameMade(t *testing.T) {
 		if strings.HasPrefix(line, "touch") || strings.HasPrefix(line, "false") {
 			t.Errorf("a name became the line %q of\n%s", line, text)
 		}
+	}
+}
+
+// bwrap takes a number of words: single files are too many, the folder that has them is not.
+func TestAWholeFolderTakesFewerWordsThanItsFiles(t *testing.T) {
+	l := bind(t, aPlan(usual...), aHost())
+	few := slices.Clone(l.Mounts)
+	for n := range maxWords / 3 {
+		at := fmt.Sprintf("/data/%d", n)
+		l.Mounts = append(l.Mounts, Mount{Kind: plan.ROBind, Source: at, Destination: at, Why: "--mount-ro"})
+	}
+	if _, _, err := l.Words(); diag.Remedy(err) != "mount whole folders instead of single files" {
+		t.Errorf("got %v", err)
+	}
+	l.Mounts = append(few, Mount{Kind: plan.ROBind, Source: "/data", Destination: "/data", Why: "--mount-ro"})
+	if _, _, err := l.Words(); err != nil {
+		t.Errorf("after the remedy: %v", err)
 	}
 }

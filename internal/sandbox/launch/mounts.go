@@ -235,7 +235,7 @@ func madeOutside(up, m *Mount) error {
 	isBind := func(m *Mount) bool { return m.Kind == plan.Bind || m.Kind == plan.ROBind }
 	switch {
 	case up.Kind == plan.Closure:
-		return diag.Errorf("mount "+m.Destination+" ("+m.Why+")", "mount it elsewhere",
+		return diag.Errorf("mount "+m.Destination+" ("+m.Why+")", "mount it elsewhere, or use `nix: {store: full}`",
 			"nothing can be added to the store inside")
 	case isBind(up) && !isBind(m) && m.Kind != plan.ROData:
 		return diag.Errorf("mount "+up.Source+" at "+up.Destination+" ("+up.Why+")",

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -51,7 +52,16 @@ func TestBwrapIsLookedAtBeforeEachLaunch(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "bwrap")
 			write(t, file, "", tc.mode)
-			expect(t, CheckBwrap(file), tc.want)
+			err := CheckBwrap(file)
+			expect(t, err, tc.want)
+			if tc.want != "setuid" {
+				return
+			}
+			_, command, _ := strings.Cut(diag.Remedy(err), "; or run `sudo ")
+			if out, err := exec.Command("sh", "-c", strings.TrimSuffix(command, "`")).CombinedOutput(); err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			expect(t, CheckBwrap(file), "")
 		})
 	}
 	expect(t, CheckBwrap(t.TempDir()), "not a program")

@@ -172,7 +172,7 @@ func (s *sandbox) wait() error {
 	case err != nil:
 		return &diag.Error{Op: "wait for bwrap", Err: err}
 	case s.post.fault != nil:
-		return &diag.Error{Op: "stop the sandbox", Err: s.post.fault, Remedy: "start it again; it was ended"}
+		return &diag.Error{Op: "stop the sandbox", Err: s.post.fault, Remedy: "start again"}
 	case ran:
 		return exit(code)
 	case last != 0:

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"claudebox/internal/plan"
@@ -48,5 +50,25 @@ func TestModesOfWhatIsMountedInAFolderAreGivenBackAndNeedNoDescriptors(t *testin
 		if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o755 || said.Len() > 0 {
 			t.Errorf("%s: %v, %v; %s", dir, info, err, &said)
 		}
+	}
+}
+
+// The command that the remedy names gives a mode back that claudebox could not.
+func TestTheRemedyForAModeWorks(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "a")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var said bytes.Buffer
+	Mend([]File{{path: file, fd: -1, mode: 0o640}}, &said)
+	_, command, _ := strings.Cut(strings.TrimSpace(said.String()), "remedy: ")
+	if command != "chmod 640 "+file {
+		t.Fatalf("%s", &said)
+	}
+	if out, err := exec.Command("sh", "-c", command).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o640 {
+		t.Errorf("%v, %v", info, err)
 	}
 }

@@ -2,6 +2,7 @@ package brokering
 
 import (
 	"bytes"
+	"fmt"
 	"maps"
 	"net/netip"
 	"net/url"
@@ -54,7 +55,7 @@ func (b *Part) lead(s Secrets, port int) (err error) {
 	config := &b.hello.Config
 	targets, err := config.Targets()
 	if err != nil {
-		return &diag.Error{Op: "broker the secrets", Err: err, Remedy: "write their hosts as names, in lower case"}
+		return fmt.Errorf("bug: a secret's host: %w", err) // the profile was checked
 	}
 	if !s.Look {
 		if config.Authority, err = broker.NewAuthority(broker.Names(targets), time.Now()); err != nil {

@@ -219,3 +219,17 @@ func TestWithoutAPlanTheMachineIsLookedAt(t *testing.T) {
 func TestNoQuestionNeedsNoTerminal(t *testing.T) {
 	expect(t, terminal(examination{}), OK, "no question")
 }
+
+// A path of which the daemon does not know is told with the command that makes it known.
+func TestTheRemedyForAnUnknownPathWorks(t *testing.T) {
+	const path = "/nix/store/11111111111111111111111111111111-unknown"
+	daemon := fakeDaemon{}
+	f := judgeUnknown(unknownPaths(daemon, []string{path}))
+	if want := "make them known with `nix-store --realise " + path + "`"; f.Remedy != want {
+		t.Fatalf("remedy %q; want %q", f.Remedy, want)
+	}
+	daemon[path] = true // as it does
+	if f := judgeUnknown(unknownPaths(daemon, []string{path})); f.Level != OK {
+		t.Errorf("%+v", f)
+	}
+}

@@ -31,9 +31,8 @@ func storePaths(e examination) Finding {
 			"fetch them with `nix-store --realise "+strings.Join(gone, " ")+"`, or "+diag.Reinstall)
 	}
 	if e.client != nil { // else the daemon's own finding says so
-		if unknown := unknownPaths(e.client, e.Paths); len(unknown) > 0 {
-			return warning("there, but unknown to the Nix daemon, which may remove it: "+firstAndCount(unknown),
-				"make them known with `nix-store --realise "+strings.Join(unknown, " ")+"`")
+		if f := judgeUnknown(unknownPaths(e.client, e.Paths)); f.Level != OK {
+			return f
 		}
 	}
 	detail := fmt.Sprintf("%d files and folders that the plan pins are there", len(e.Paths))
@@ -41,6 +40,14 @@ func storePaths(e examination) Finding {
 		detail += "; a launch fetches or builds first: " + strings.Join(e.Fetched, ", ")
 	}
 	return ok(detail)
+}
+
+func judgeUnknown(paths []string) Finding {
+	if len(paths) == 0 {
+		return ok("")
+	}
+	return warning("there, but unknown to the Nix daemon, which may remove it: "+firstAndCount(paths),
+		"make them known with `nix-store --realise "+strings.Join(paths, " ")+"`")
 }
 
 // firstAndCount names the first path, and says how many more there are.

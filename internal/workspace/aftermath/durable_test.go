@@ -4,8 +4,10 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
+	"claudebox/internal/diag"
 	"claudebox/internal/workspace/aftermath"
 	"claudebox/internal/workspace/project"
 )
@@ -22,7 +24,8 @@ func TestARecordThatCannotBeReadStaysAndNothingStarts(t *testing.T) {
 	}
 	must(t, os.WriteFile(files[0], []byte("claudebox session 99\nx"), 0o600))
 	w.sweep()
-	if _, err := aftermath.Begin(w.path(".claudebox"), w.open(), aftermath.Agent{}); !errors.Is(err, aftermath.ErrUnread) {
+	if _, err := aftermath.Begin(w.path(".claudebox"), w.open(), aftermath.Agent{}); !errors.Is(err, aftermath.ErrUnread) ||
+		!strings.HasSuffix(diag.Remedy(err), "or look through your projects, and remove that file") {
 		t.Errorf("it begins: %v", err)
 	}
 	if _, err := os.Stat(files[0]); err != nil {

@@ -25,7 +25,7 @@ func main() {
 	for _, r := range list {
 		fmt.Printf("%s: %s\n\t%s\n", r.place, r.text, cmp.Or(tests[r.text], "no test: "+reasons[r.text]))
 	}
-	fmt.Printf("%d of %d remedies are followed by a test; %d stories\n", len(tests), len(list), len(stories()))
+	fmt.Printf("%d of %d remedies are followed by a test; %d are excepted\n", len(tests), len(list), len(reasons))
 }
 
 //go:embed followed.txt

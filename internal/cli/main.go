@@ -68,7 +68,7 @@ func limited(err error, most uint64) error {
 	}
 	return &diag.Error{
 		Op: fmt.Sprintf("work with %d open files at most", most), Err: err,
-		Remedy: "raise the limit: `ulimit -n 1024`, or take it out of what sets it (limits.conf, LimitNOFILE)",
+		Remedy: diag.RaiseFiles,
 	}
 }
 

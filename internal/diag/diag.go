@@ -78,6 +78,7 @@ func Wrap(op string, err error, remedy string) *Error {
 const (
 	Reinstall  = "install claudebox again"
 	StartAgain = "start again: another program works there"
+	RaiseFiles = "raise the limit: `ulimit -n 1024`, or take it out of what sets it (limits.conf, LimitNOFILE)"
 )
 
 // Remedy returns the remedy of the first [Error] in err's chain; empty: there is none.

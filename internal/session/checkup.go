@@ -182,10 +182,7 @@ func (c *Checkup) secrets(l launch.Launch) {
 // keepOutside says what keeps a variable's secret outside. To name it in two places refuses a launch, and so does a
 // text that no broker can look for.
 func keepOutside(v launch.Variable) string {
-	switch {
-	case v.Why == plan.Base:
-		return "unset it before the start, if the agent can do without it"
-	case broker.CheckValue(v.Value) != nil:
+	if broker.CheckValue(v.Value) != nil {
 		return "take it out there (" + v.Why + "), if the agent can do without it"
 	}
 	return "take it out there (" + v.Why + "), and name it under `secrets` with its hosts and without " +

@@ -200,3 +200,29 @@ func TestAModulesPlanWinsInItsOwnPlaceAlone(t *testing.T) {
 		t.Errorf("for a file: %q", got)
 	}
 }
+
+// Two calls of allow-host at once: the later one is refused, and works when it is called again.
+func TestAProfileThatChangesMeanwhileIsSavedWhenCalledAgain(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "p.yaml")
+	const text = "name: p\nnetwork: {tier: allow, allow: [a.example]}\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	add := func() MoreHosts {
+		m, err := Files{uid: os.Getuid(), cwd: filepath.Dir(file)}.AddHosts(file, []string{"b.example"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	m := add()
+	if err := os.WriteFile(file, []byte(text+"# mine\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Save(); diag.Remedy(err) != "call it again" {
+		t.Errorf("got %v", err)
+	}
+	if err := add().Save(); err != nil {
+		t.Errorf("called again: %v", err)
+	}
+}

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"claudebox/internal/diag"
 	"claudebox/internal/plan"
 	"claudebox/internal/sandbox/seccomp"
 	"claudebox/internal/sandbox/storetree"
@@ -252,6 +253,21 @@ func TestAProtectedPlaceIsExchangedDuringTheLaunch(t *testing.T) {
 					t.Errorf("got %v", err)
 				}
 				child.end()
+				if tc.want != "/.git: it was exchanged" {
+					return
+				}
+				if diag.Remedy(err) != diag.StartAgain {
+					t.Errorf("remedy %q", diag.Remedy(err))
+				}
+				again := started(t, l)
+				if list, err = l.layList(); err == nil {
+					awaitGate(t, again)
+					err = prepare(nil, list, again)
+				}
+				if err != nil {
+					t.Errorf("started again: %v", err)
+				}
+				again.end()
 			})
 		})
 	}

@@ -87,10 +87,7 @@ func (t tree) await() error {
 	case err == nil || !t.fills && errors.Is(err, storetree.ErrGone): // it is bwrap now, or ended: waiting for it says
 		return nil
 	case strings.HasPrefix(err.Error(), storetree.NoLayer):
-		return &diag.Error{
-			Op: "mount what is ignored", Err: err,
-			Remedy: "put CLAUDEBOX_HOME on ext4, xfs, btrfs or tmpfs, and start again",
-		}
+		return &diag.Error{Op: "mount what is ignored", Err: err, Remedy: "run `claudebox check`"}
 	case !t.fills || strings.HasPrefix(err.Error(), storetree.NoProc):
 		return explainTrial(err, readSwitches())
 	}

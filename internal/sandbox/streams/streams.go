@@ -121,8 +121,8 @@ func carryOutput() (restore func() error, err error) {
 		c := &carrier{fds: fds}
 		carriers = append(carriers, c)
 		if err := c.begin(); err != nil {
-			const remedy = "pipe it: claudebox … | cat >FILE"
-			return nil, errors.Join(&diag.Error{Op: "carry output to its file", Err: err, Remedy: remedy}, restore())
+			err = &diag.Error{Op: "carry output to its file", Err: err, Remedy: diag.RaiseFiles}
+			return nil, errors.Join(err, restore())
 		}
 	}
 	return restore, nil

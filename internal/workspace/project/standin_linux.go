@@ -50,7 +50,7 @@ func (p Project) Hold() (*Hold, error) {
 			h.Release()
 			return nil, &diag.Error{
 				Op: "make " + path.Join(p.Root, p.Rel) + ", which keeps the agent from making it", Err: err,
-				Remedy: "make its folder writable for you",
+				Remedy: "make " + path.Join(p.Root, path.Dir(p.Rel)) + " writable for you",
 			}
 		}
 	}

@@ -237,7 +237,7 @@ func TestRemediesForTheDaemonWork(t *testing.T) {
 	} {
 		t.Run(remedy, func(t *testing.T) {
 			socket := filepath.Join(t.TempDir(), "socket")
-			mend := func() {}
+			var mend func()
 			switch {
 			case serve != nil:
 				bad, good := listen(t, 38, serve), listen(t, 38, well)

@@ -452,7 +452,7 @@ func TestTheAgentIsToldWhy(t *testing.T) {
 			"claudebox-why":            {"yes:", "is a program here, /run/claudebox/bin/"},
 			"terraform":                {"no:", "not installed", "outside: "},
 			"sudo":                     {"no:", "rights"},
-			"GH_TOKEN":                 {"no:", "not installed"},
+			"GH_TOKEN":                 {"no:", "is no variable that enters", "extra_env_passthrough: [GH_TOKEN]"},
 			"-x":                       {"usage: claudebox-why"},
 			"good.test; touch x":       {"unknown:"},
 			"https://user@other.test/": {"no:", " other.test\n"},

@@ -38,7 +38,7 @@ func newWhyCommand(sys System) *cobra.Command {
 		Example: whyExample,
 		RunE: func(c *cobra.Command, words []string) error {
 			if len(words) == 0 || words[0] == "" {
-				return misused(c, "%s takes one word, but got none", c.CommandPath())
+				return misused(c, "%s takes a path, a variable, a program or a host, but got none", c.CommandPath())
 			}
 			if err := oneWord(c, words); err != nil {
 				return err

@@ -32,9 +32,9 @@ const (
 // Longest is the longest question, in bytes.
 const Longest = 4 << 10
 
-const usage = `usage: claudebox-why HOST[:PORT] | PATH | PROGRAM
-Says why a host is refused, a path hidden or read-only, or a program absent
-in this sandbox, and what the user can run outside.
+const usage = `usage: claudebox-why HOST[:PORT] | PATH | PROGRAM | VARIABLE
+Says why a host is refused, a path hidden or read-only, a program or variable
+absent in this sandbox, and what the user can run outside.
 `
 
 // Main asks about the word. It returns an exit status: 0 when it is inside, 1 when it is not, 2 when that is not known.

@@ -52,6 +52,7 @@ type Setting struct {
 type Devshell struct {
 	Before []string // the program that becomes the agent, inside, before the agent's words
 	Shown  string   // what is known of the dev shell, for people; empty: there is probably none
+	Only   bool     // it is evaluated, and nothing runs after that
 }
 
 // Agent is the program that runs inside, and what it needs there.

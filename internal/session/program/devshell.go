@@ -71,9 +71,8 @@ func Devshell(r Request, nix nixuse.Part, runs Part) (made DevshellPart, err err
 	if err != nil {
 		return made, err
 	}
-	made.Stage = &launch.Devshell{
-		Before: []string{devshell.ProgramInner}, Shown: name + ", which is evaluated inside, before the agent",
-	}
+	made.Stage = &launch.Devshell{Before: []string{devshell.ProgramInner}, Only: r.Options.Refresh}
+	made.Stage.Shown = name + ", which is evaluated inside, before the agent"
 	if record, known := devshell.Look(made.state, made.folder); known {
 		made.Stage.Shown = record.Brief()
 	}

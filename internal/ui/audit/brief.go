@@ -13,6 +13,7 @@ import (
 	"claudebox/internal/network/hostpattern"
 	"claudebox/internal/nix/storepath"
 	"claudebox/internal/plan"
+	"claudebox/internal/profile"
 	"claudebox/internal/profile/grant"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/secret/broker"
@@ -49,8 +50,11 @@ func (v View) brief(l launch.Launch, changes []grant.Change, each, told int) (te
 	p := page{View: v}
 	all := each // of what is red or left out
 	each = min(each, 3)
-	p.line(p.Paint(layout.Bold, "claudebox: "+diag.Visible(agentName(l))+" in a sandbox, by profile "+l.Plan.Profile))
+	p.line(p.Paint(layout.Bold, "claudebox: "+diag.Visible(starting(l))+" in a sandbox, by profile "+l.Plan.Profile))
 	p.few("may edit", p.given(l, each), "", each)
+	if list := p.shown(l); len(list) > 0 {
+		p.few("may read", p.list(list, "", p.room()), "", 1)
+	}
 	own, base := l.Plan.Packages()
 	tail := fmt.Sprintf("%d usual tools", len(base))
 	if l.Plan.Nix.Store == "closure" {
@@ -162,9 +166,12 @@ func (p *page) warnings(list []string, each, lines int) (whole bool) {
 	return lines >= 0
 }
 
-// agentName is the program that starts, for people: with its version where it
-// is of the store, and its name alone elsewhere.
-func agentName(l launch.Launch) string {
+// starting is what happens inside, for people: the program that starts, with its version where it is of the store,
+// and its name alone elsewhere.
+func starting(l launch.Launch) string {
+	if l.Devshell != nil && l.Devshell.Only {
+		return "the project's dev shell is evaluated"
+	}
 	if len(l.Agent.Words) == 0 {
 		return "a shell"
 	}
@@ -225,6 +232,19 @@ func (v View) given(l launch.Launch, lines int) string {
 	}
 	head := layout.Shorten(name, max(v.room()/2, least)) + "; also "
 	return head + v.list(also, "", v.columns(lines)-layout.Width(head))
+}
+
+// shown lists what of the host a profile or the command line shows read-only, outside the project. What is told as a
+// secret is not in it, nor what claudebox shows by itself.
+func (v View) shown(l launch.Launch) (list []string) {
+	for _, m := range beyondBase(l) {
+		asked := m.Why == "--mount-ro" || strings.HasPrefix(m.Why, "profile ") || profile.IsProjectRule(m.Why)
+		_, inProject := pathname.Cut(m.Destination, l.Project)
+		if m.Kind == plan.ROBind && asked && !m.Secret && !inProject && access(m) != hidden {
+			list = append(list, v.place(m))
+		}
+	}
+	return list
 }
 
 // columns is how many columns a list in so many lines may have. Each line after the first counts

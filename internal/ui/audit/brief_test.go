@@ -229,6 +229,33 @@ func TestTheQuestionNamesTheDevShell(t *testing.T) {
 	}
 }
 
+// A folder that a profile shows read-only was told by d alone, beside "the rest of your home" among what is hidden.
+func TestTheQuestionNamesWhatIsReadBesidesTheProject(t *testing.T) {
+	l := fiveProfiles()["default"]
+	show := func(at, why string, secret bool) {
+		l.Mounts = append(l.Mounts, launch.Mount{Kind: plan.ROBind, Source: at, Destination: at, Why: why, Secret: secret})
+	}
+	show("/home/u/datasets", "profile work:8", false)
+	show("/srv/models", "--mount-ro", false)
+	show("/home/u/.aws/credentials", "profile work:9", true) // it has a line of its own
+	show("/home/u/src/shop/deploy", "profile work:10", false)
+	show("/opt/claude", "agent", false)
+	text := View{View: layout.View{Home: "/home/u", Width: 80}}.Brief(l, nil)
+	if want := "\n  may read  ~/datasets, /srv/models\n"; !strings.Contains(text, want) {
+		t.Errorf("%q is not in\n%s", want, text)
+	}
+}
+
+// A launch that evaluates the dev shell alone asked about "true in a sandbox", the program that ends it.
+func TestTheQuestionOfARefreshNamesTheDevShell(t *testing.T) {
+	l := example()
+	l.Agent.Words, l.Devshell = []string{"true"}, &launch.Devshell{Shown: ".#default", Only: true}
+	text := View{View: layout.View{Width: 80}}.Brief(l, nil)
+	if line, _, _ := strings.Cut(text, "\n"); !strings.HasPrefix(line, "claudebox: the project's dev shell is evaluated in a sandbox") {
+		t.Error(line)
+	}
+}
+
 // D20: "remarks 9, which d shows" stood there with 13 lines free.
 func TestARemarkIsToldWhileLinesAreFree(t *testing.T) {
 	l := fiveProfiles()["default"]

@@ -60,6 +60,12 @@ func Program(word, file string) Answer {
 	if file != "" {
 		return yes(word+" is a program inside, "+file, "PATH inside", "")
 	}
+	if port, err := strconv.ParseUint(word, 10, 16); err == nil && port > 0 {
+		return Answer{
+			Open: true, Says: word + " is no program inside, and nothing of that name is here",
+			Change: fmt.Sprintf("ask for localhost:%[1]s, a port of this machine; `--publish %[1]s` lets you reach port %[1]s inside", word),
+		}
+	}
 	return Answer{
 		Open:   true,
 		Says:   word + " is no program inside, no variable, and nothing of that name is here",

@@ -100,6 +100,9 @@ func TestWhatCannotBeSaid(t *testing.T) {
 	if got := why.Program("docker", ""); !got.Open {
 		t.Errorf("got %+v", got)
 	}
+	if got := why.Program("3000", ""); !got.Open || !strings.Contains(got.Change, "localhost:3000") { // 3000:443 was offered, a host
+		t.Errorf("got %+v", got)
+	}
 	if got := why.Program("git", "/nix/store/x-git/bin/git"); !got.Inside {
 		t.Errorf("got %+v", got)
 	}

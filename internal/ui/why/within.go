@@ -179,11 +179,30 @@ func mayMount(asked Asked) bool {
 // rights are programs that would need rights which nothing inside has.
 var rights = []string{"sudo", "su", "doas", "docker", "podman", "systemctl", "mount"}
 
+// capitals reports whether a word is written as variables are.
+func capitals(word string) bool {
+	return strings.Trim(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == "" && (word[0] < '0' || word[0] > '9')
+}
+
+// variable answers for a variable, by what enters. Whether the user has it outside is not told.
+func (w Within) variable(name string) Answer {
+	for _, v := range w.Launch.Env {
+		if v.Name == name {
+			return yes(name+" is a variable that enters", v.Why, "")
+		}
+	}
+	return no(name+" is no variable that enters, and no program here", "", fmt.Sprintf(
+		"`extra_env_passthrough: [%[1]s]` in the profile, or `secrets: [{env: %[1]s, hosts: [HOST]}]` for a secret", name))
+}
+
 // program answers for a program that is not on PATH inside.
 func (w Within) program(word string) Answer {
 	if slices.Contains(rights, word) {
 		return no(word+" is of no use here: nothing in a sandbox has such rights. Ask the user "+
 			"to do it outside", "", "")
+	}
+	if capitals(word) {
+		return w.variable(word)
 	}
 	return no(word+" is not installed here", "packages", view.Remedy(word))
 }

@@ -117,3 +117,19 @@ func TestACommandForTheUserWidensNoMoreThanItSays(t *testing.T) {
 		}
 	}
 }
+
+// The name of a variable was answered as that of a program that is missing, and `, GH_TOKEN` was said to look for one.
+func TestAnAgentIsToldOfAVariable(t *testing.T) {
+	w := within("full")
+	w.Launch.Env = []launch.Variable{{Env: plan.Env{Name: "LANG", Why: plan.Base}, Value: "C.UTF-8"}}
+	if got := ask(t, w, "program LANG"); !strings.HasPrefix(got, "yes:     LANG is a variable") || strings.Contains(got, "C.UTF-8") {
+		t.Error(got)
+	}
+	got := ask(t, w, "program GH_TOKEN")
+	if !strings.HasPrefix(got, "no:") || !strings.Contains(got, "extra_env_passthrough: [GH_TOKEN]") || strings.Contains(got, ", GH_TOKEN`") {
+		t.Error(got)
+	}
+	if got := ask(t, w, "program 7Z"); !strings.Contains(got, "is not installed here") {
+		t.Error(got)
+	}
+}

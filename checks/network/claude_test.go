@@ -3,6 +3,8 @@
 package network_test
 
 import (
+	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -44,6 +46,50 @@ func TestClaudeCodeWorksWithItsAPIHostOnly(t *testing.T) {
 	}
 	if strays := slices.DeleteFunc(model.Strays(), isAhead); len(strays) > 0 {
 		t.Errorf("asked for besides the Messages API: %q", strays)
+	}
+}
+
+// A gateway of one's own by https has the key in each tier that reaches it, and no other host has it.
+//
+// Promise: no key inside.
+func TestAnHTTPSGatewayHasTheKeyAndNoOtherHost(t *testing.T) {
+	t.Parallel()
+	const key = "sk-ant-api03-end-to-end-0123456789abcdef"
+	for tier, want := range map[string]string{
+		"full": "https://good.test/p good.test true, sub.good.test false", "inet": "https://good.test/p good.test true, sub.good.test false",
+		"allow": "https://good.test/p good.test true, sub.good.test false", "none": "no gateway ",
+	} {
+		t.Run(tier, func(t *testing.T) {
+			t.Parallel()
+			w := world.New(t)
+			u := newUser(t, w)
+			asked := make(chan string, 2)
+			gateway := func(_ http.ResponseWriter, r *http.Request) {
+				asked <- fmt.Sprint(r.Host, " ", r.Header.Get("X-Api-Key") == key)
+			}
+			u.trusting(t, site(t, w, http.HandlerFunc(gateway), "sub.good.test"))
+			u.env = append(u.env, "ANTHROPIC_API_KEY="+key, "ANTHROPIC_BASE_URL=https://good.test/p")
+			flags := u.in(t, tier, "compat: off")
+			if tier == "allow" {
+				flags = u.allowing(t, "good.test, sub.good.test", "compat: off\nnix: {daemon: off}")
+			}
+			got := run(t, u.reported(t, `echo "${ANTHROPIC_BASE_URL-no gateway}"; env; cat /proc/*/environ 2>/dev/null | tr '\0' '\n'
+				for host in good.test/p sub.good.test; do
+					curl -sS -H "x-api-key: ${ANTHROPIC_API_KEY-none}" https://$host/v1/messages 2>/dev/null || :
+				done`, flags...))
+			close(asked)
+			first, _, _ := strings.Cut(got.stdout, "\n")
+			if got.status != 0 || strings.Contains(got.stdout, key) {
+				t.Errorf("%+v", got)
+			}
+			var list []string
+			for a := range asked {
+				list = append(list, a)
+			}
+			if has := first + " " + strings.Join(list, ", "); has != want {
+				t.Errorf("%s, want %s\n%s", has, want, got.stderr)
+			}
+		})
 	}
 }
 

@@ -51,7 +51,7 @@ func TestClaudeCodeWorksWithItsAPIHostOnly(t *testing.T) {
 
 // A gateway of one's own by https has the key in each tier that reaches it, and no other host has it.
 //
-// Promise: no key inside.
+// Promise: no login, no API key, no token of git's.
 func TestAnHTTPSGatewayHasTheKeyAndNoOtherHost(t *testing.T) {
 	t.Parallel()
 	const key = "sk-ant-api03-end-to-end-0123456789abcdef"

@@ -419,7 +419,7 @@ func TestAnAgentLeavesPipesWhereGitReads(t *testing.T) {
 		t.Errorf("again: %s", again.stderr)
 	}
 	got = w.branchOf(t, "feat", `rm .git/index; mkfifo .git/index`)
-	wantContains(t, oneLine(got.stderr), "what is not committed is kept with the checkout: index is no file")
+	wantContains(t, oneLine(got.stderr), "what is not committed is kept with the checkout: index is a pipe, where git would wait")
 }
 
 // While a session runs the user renames the branch, removes it, moves it, checks it out all the same, or makes another

@@ -20,7 +20,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/capture"
+	"claudebox/internal/workspace/survey"
 )
 
 // Tools are the programs that a hand-over runs. They are claudebox's own, whatever the user's PATH says.
@@ -213,6 +215,9 @@ func (s side) serve(within context.Context, script string, input io.Reader, outp
 	if s.work != nil {
 		limit = s.work.Time
 	}
+	if err := s.noPipes(); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(within, limit)
 	defer cancel()
 	cmd := s.command(ctx, script, input, writes, bind...)
@@ -249,6 +254,33 @@ func (s side) ended(code int, said []byte) error {
 		return errLost
 	}
 	return s.about(s.fault(fmt.Errorf("exit status %d", code), said))
+}
+
+// mostEntries is how many names of a git folder are looked at for pipes.
+const mostEntries = 2_000_000
+
+// noPipes returns an error if a pipe lies in a git folder of the agent's: git would wait there for who writes into it,
+// as in an object's place, or where a configuration includes it. An agent that still runs can make one after this; then
+// the script has a time.
+func (s side) noPipes() error {
+	if !s.boxed || s.folder == s.place.Outer {
+		return nil
+	}
+	top, err := beneath.Open(cmp.Or(s.folder, s.place.Inner()))
+	if err != nil {
+		return nil // git says what is wrong
+	}
+	defer top.Close()
+	for from := []string{"."}; len(from) > 0; {
+		seen := survey.Walk(top, survey.Question{From: from, Limit: mostEntries}, nil)
+		for _, f := range seen.Files {
+			if f.Kind == beneath.Special {
+				return fmt.Errorf("%s is a pipe, where git would wait", diag.Name(f.Rel))
+			}
+		}
+		from = seen.Git // which a walk does not enter
+	}
+	return nil
 }
 
 func closeFiles(cmd *exec.Cmd) {

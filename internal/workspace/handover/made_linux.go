@@ -359,7 +359,7 @@ const section = "\x00\x02\x00"
 // claiming prints a claim of an inner folder, to which it gives the user's objects.
 func claiming(p Place) string {
 	const next = "printf '\\0\\2\\0'\n"
-	return prelude + filesScript(p) + fmt.Sprintf(`mkdir -p "$C/objects/info" && echo %s >"$C/%s" || exit 1
+	return prelude + fmt.Sprintf(`mkdir -p "$C/objects/info" && echo %s >"$C/%s" || exit 1
 if [ -f "$C/shallow" ]; then head -c %d "$C/shallow"; fi
 `, diag.Quote(p.Shared()+"/objects"), alternates, configLimit) +
 		next + reading(p, true) + next + listSettings + " || exit 1\n" + next + `set +f

@@ -114,6 +114,26 @@ func TestAHostileRepositoryBesideGoodOnes(t *testing.T) {
 	}
 }
 
+// git waits for who would write into a pipe; no end of a session waits for git.
+func TestNoGitWaitsAtAPipeInARepositoryThatWasMade(t *testing.T) {
+	t.Parallel()
+	for name, evil := range map[string]string{
+		"that is included": `mkfifo .git/pipe; printf '[include]\n path = pipe\n' >>.git/config`,
+		"as an object":     `h=$(git rev-parse HEAD); f=.git/objects/${h:0:2}/${h:2}; rm -f $f; mkfifo $f`,
+		"as alternates":    `mkfifo .git/objects/info/alternates`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			all := w.made(1, evil)
+			got := Adopt(Request{Tools: w.tools}, all)
+			if err := got[0].Err; err == nil || !strings.Contains(err.Error(), "is a pipe, where git would wait") {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
 // What did not become the user's is not judged again before it changes; the agent's git may have mended it anywhere.
 func TestARepositoryThatDidNotBecomeTheUsersIsJudgedOnceUntilItChanges(t *testing.T) {
 	t.Parallel()

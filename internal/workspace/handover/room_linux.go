@@ -134,6 +134,9 @@ func (r *room) run(s side, script, input string) (answer []byte, err error) {
 			r.of.failed = err
 		}
 	}()
+	if err := s.noPipes(); err != nil {
+		return nil, err
+	}
 	if r.cmd == nil {
 		if err := r.open(s.environment()); err != nil {
 			return nil, err

@@ -29,32 +29,11 @@ const noIndex = "no-index"
 const gone = 76
 
 // sameScript is the part of a script for the inner folder that ends it if the folder is not the one that was made:
-// whoever removes all that is in it removes what refers to the user's objects. So does what only looks like a file.
+// whoever removes all that is in it removes what refers to the user's objects.
 func sameScript(p Place) string {
 	return fmt.Sprintf("a=; [ ! -f \"$C/objects/info/alternates\" ] || "+
 		"IFS= read -r -d '' -n 4096 a <\"$C/objects/info/alternates\"\n[ \"$a\" = %s$'\\n' ] || exit %d\n",
-		diag.Quote(p.Shared()+"/objects"), gone) + filesScript(p)
-}
-
-// filesScript is the part of a script that ends it if something is no file which git takes for one: git waits for who
-// would write into a pipe.
-func filesScript(p Place) string {
-	dirs := []string{`"$C"`}
-	for _, t := range p.Trees {
-		if t.Rel != "." {
-			dirs = append(dirs, `"$C"/`+diag.Quote(t.Rel))
-		}
-	}
-	for _, m := range p.Modules {
-		dirs = append(dirs, `"$C"/modules/`+diag.Quote(m.Name))
-	}
-	return "for d in " + strings.Join(dirs, " ") + `; do
-  for f in HEAD packed-refs config config.worktree shallow index commondir gitdir info/exclude info/attributes \
-    info/sparse-checkout info/grafts objects/info/alternates objects/info/commit-graph logs/HEAD logs/refs/stash; do
-    [ ! -e "$d/$f" ] || [ -f "$d/$f" ] || { echo "$f is no file" >&2; exit 1; }
-  done
-done
-`
+		diag.Quote(p.Shared()+"/objects"), gone)
 }
 
 // readScript prints what [parse] reads.
@@ -62,7 +41,7 @@ func readScript(p Place, inner bool) string {
 	if inner {
 		return prelude + sameScript(p) + reading(p, inner)
 	}
-	return prelude + filesScript(p) + reading(p, inner)
+	return prelude + reading(p, inner)
 }
 
 // reading is [readScript] without its beginning.

@@ -47,7 +47,7 @@ func TestWhyTellsTheTruth(t *testing.T) {
 			t.Errorf("tier %s: %s", tier, got)
 		}
 	}
-	wantRefused(t, run(t, w.claudebox("why")), "takes one word")
+	wantRefused(t, run(t, w.claudebox("why")), "takes a path, a variable, a program or a host, but got none")
 	wantRefused(t, run(t, w.claudebox("why", "a:b:c")), "it is no path, no variable, and no host with a port")
 }
 

@@ -47,7 +47,12 @@ func Home(t *testing.T, prefix string) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := Remove(home); err != nil {
+		const patience = 20 * time.Second // for a session that a script has begun, and told to end
+		err := Remove(home)
+		for end := time.Now().Add(patience); err != nil && time.Now().Before(end); err = Remove(home) {
+			time.Sleep(50 * time.Millisecond)
+		}
+		if err != nil {
 			t.Errorf("left behind: %v", err)
 		}
 	})

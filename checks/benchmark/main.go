@@ -53,6 +53,7 @@ var measurements = []struct {
 	{"project", (*world).project},
 	{"branch", (*world).branch},
 	{"adopting", (*world).adopting},
+	{"own", (*world).own},
 	{"plan", (*world).plan},
 	{"mounts", (*world).mounts},
 	{"packages", (*world).packages},

@@ -142,12 +142,12 @@ func (r *room) run(s side, script, input string) (answer []byte, err error) {
 			return nil, err
 		}
 	}
-	box := r.cmd
+	box, to := r.cmd, r.to // the room may have begun anew before they are done with
 	watch := time.AfterFunc(r.tools.limit()/waiting, func() { _ = box.Process.Kill() })
 	mark, asked := rand.Text(), make(chan error, 1)
 	script = "export C=" + diag.Quote(path.Join(s.place.Outer, s.part)) + "\n" + script
 	go func() {
-		_, err := io.WriteString(r.to, fmt.Sprintf("%d %d %s\n", len(script), len(input), mark)+script+input)
+		_, err := io.WriteString(to, fmt.Sprintf("%d %d %s\n", len(script), len(input), mark)+script+input)
 		asked <- err
 	}()
 	answer, end, err := r.read(mark + " ")

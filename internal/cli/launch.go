@@ -57,10 +57,11 @@ func planFlagIn(command []string) string {
 // runLaunch prepares a session, shows what will enter, asks, and runs it; it asks
 // again where what enters has changed since the answer. A dry run stops after showing.
 func runLaunch(sys System, o options, command []string) error {
+	const most = 20 // each meets it anew: an agent that makes and removes a `.vscode` in a loop spoils one in six
 	var seen grant.Set
 	for tries := 0; ; {
 		approved, err := startSeen(sys, o, command, seen)
-		if errors.Is(err, launch.ErrAgain) && tries < 3 { // other sessions work here, or begin
+		if errors.Is(err, launch.ErrAgain) && tries < most { // other sessions work here, or begin
 			tries++
 			continue
 		}

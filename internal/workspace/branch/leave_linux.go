@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"claudebox/internal/diag"
-	"claudebox/internal/linux/beneath"
 	"claudebox/internal/workspace/git"
 	"claudebox/internal/workspace/survey"
 )
@@ -122,17 +121,14 @@ var said = map[string]string{
 		"next session goes on with it",
 }
 
-// mostEntries is how many names of a checkout are looked at.
-const mostEntries = 2_000_000
-
 // takeOutPipes renames the pipes in the checkout, as at the end of a session in the user's folder: git waits where it
 // opens one. It returns a line for people. Nothing may run inside.
 func (h *Held) takeOutPipes() (lines []string) {
 	var names []string
-	for _, f := range survey.Walk(h.tree, survey.Question{Limit: mostEntries}, nil).Files {
-		isAside := strings.HasSuffix(f.Rel, "."+git.Aside)
-		if f.Kind == beneath.Special && !isAside && h.tree.Rename(f.Rel, f.Rel+"."+git.Aside) == nil {
-			names = append(names, diag.Name(f.Rel))
+	pipes, _ := survey.Pipes(h.tree)
+	for _, rel := range pipes {
+		if !strings.HasSuffix(rel, "."+git.Aside) && h.tree.Rename(rel, rel+"."+git.Aside) == nil {
+			names = append(names, diag.Name(rel))
 		}
 	}
 	if len(names) > 0 {

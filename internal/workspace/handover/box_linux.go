@@ -256,9 +256,6 @@ func (s side) ended(code int, said []byte) error {
 	return s.about(s.fault(fmt.Errorf("exit status %d", code), said))
 }
 
-// mostEntries is how many names of a git folder are looked at for pipes.
-const mostEntries = 2_000_000
-
 // noPipes returns an error if a pipe lies in a git folder of the agent's: git would wait there for who writes into it,
 // as in an object's place, or where a configuration includes it. An agent that still runs can make one after this; then
 // the script has a time.
@@ -272,13 +269,10 @@ func (s side) noPipes() error {
 	}
 	defer top.Close()
 	for from := []string{"."}; len(from) > 0; {
-		seen := survey.Walk(top, survey.Question{From: from, Limit: mostEntries}, nil)
-		for _, f := range seen.Files {
-			if f.Kind == beneath.Special {
-				return fmt.Errorf("%s is a pipe, where git would wait", diag.Name(f.Rel))
-			}
+		var pipes []string
+		if pipes, from = survey.Pipes(top, from...); len(pipes) > 0 {
+			return fmt.Errorf("%s is a pipe, where git would wait", diag.Name(pipes[0]))
 		}
-		from = seen.Git // which a walk does not enter
 	}
 	return nil
 }

@@ -85,6 +85,19 @@ type Folder struct {
 	Found   Found
 }
 
+// Pipes lists the pipes in a folder, below some paths in it or anywhere, at which whoever opens one waits. It does not
+// enter what is named .git, and lists that.
+func Pipes(root *beneath.Folder, from ...string) (pipes, git []string) {
+	const limit = 2_000_000
+	seen := Walk(root, Question{From: from, Limit: limit}, nil)
+	for _, f := range seen.Files {
+		if f.Kind == beneath.Special {
+			pipes = append(pipes, f.Rel)
+		}
+	}
+	return pipes, seen.Git
+}
+
 // Walk looks at everything below root. before is what an earlier walk by the same question saw, or nil.
 func Walk(root *beneath.Folder, q Question, before *Survey) *Survey {
 	w := walker{root: root, Question: q, before: before, now: time.Now().UnixNano()}

@@ -66,3 +66,28 @@ func TestManyRemarksOfTheSameTextAreCounted(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+// An agent that added 2,000 remotes had an end wait for 41 seconds, and then nothing of it crossed.
+func TestOfManyRemotesOneSessionBringsSome(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.begin()
+	w.agent(`for n in {001..070}; do printf '[remote "r%s"]\n\turl = https://git.example/%s.git\n[branch "x%s"]\n\tremote = r%s\n\tmerge = refs/heads/x\n' $n $n $n $n
+done >>.git/config`)
+	for n, want := range []string{"remotes: 70 more of them", "remotes: 40 more of them", ""} {
+		told := strings.Join(w.end(), "\n")
+		if !strings.Contains(told, want) || want == "" && told != "" {
+			t.Errorf("end %d: told %s", n, told)
+		}
+		if got, want := w.user("git config --list --local | grep -c ^remote"), []string{"100", "140", "140"}[n]; got != want {
+			t.Errorf("end %d: the user has %s settings of remotes, not %s", n, got, want)
+		}
+		w.begin()
+	}
+	if got := w.user("git config branch.x070.remote; git config remote.r070.fetch"); got != "r070\n+refs/heads/*:refs/remotes/r070/*" {
+		t.Errorf("the last branch follows %q", got)
+	}
+	if told := w.end(); len(told) > 0 {
+		t.Errorf("nothing is left, and told is %q", told)
+	}
+}

@@ -42,6 +42,7 @@ type live struct {
 	was          map[string]State // the checkouts when the session began
 	tips         []string         // of the user's branches, then
 	put          put
+	settingsLeft bool // some settings of the agent's are to cross at the next end
 
 	turn      sync.Mutex // for what follows, see [Session.Exclude]
 	excluded  []string   // patterns
@@ -644,7 +645,7 @@ func (l *live) finish(final bool) error {
 		err = l.takeSettings()
 	}
 	l.remarks = append(append(l.remarks, adopted...), l.begunInside()...)
-	if err == nil && final {
+	if err == nil && final && !l.settingsLeft {
 		err = l.noteEnd()
 	}
 	return err

@@ -102,7 +102,8 @@ func (l *live) takeListed(settings string) error {
 			delete(inner, name)
 		}
 	}
-	take, remarks := crossing(inner, l.place.settings())
+	take, left, remarks := crossing(inner, l.place.settings())
+	l.settingsLeft = left > 0
 	if err := l.tellOnce(remarks); err != nil {
 		return err
 	}
@@ -152,8 +153,12 @@ func (l *live) tellOnce(remarks []Remark) error {
 // remoteName is a plain name of a remote.
 const remoteName pattern.Expr = `^[A-Za-z0-9][A-Za-z0-9_.-]*$`
 
-// crossing chooses the settings that the user's configuration gets.
-func crossing(inner, outer map[string][]string) (take map[string]string, remarks []Remark) {
+// mostSettings is how many settings one end brings: git writes each by itself, in some milliseconds.
+const mostSettings = 100
+
+// crossing chooses the settings that the user's configuration gets, and counts the remotes and the branches with one
+// that are left for the next end.
+func crossing(inner, outer map[string][]string) (take map[string]string, left int, remarks []Remark) {
 	take = map[string]string{}
 	remotes, added := map[string]bool{".": true}, map[string][]string{} // added: which branches follow it
 	for name := range outer {
@@ -161,7 +166,9 @@ func crossing(inner, outer map[string][]string) (take map[string]string, remarks
 			remotes[remote] = true
 		}
 	}
-	for name, values := range inner {
+	names := slices.Sorted(maps.Keys(inner))
+	for _, name := range names {
+		values := inner[name]
 		remote, is := part(name, "remote.", ".url")
 		if !is || remotes[remote] || len(values) != 1 {
 			continue
@@ -171,16 +178,25 @@ func crossing(inner, outer map[string][]string) (take map[string]string, remarks
 				"git fetches from without running a program: it stays inside", false})
 			continue
 		}
+		if len(take) >= mostSettings {
+			left++
+			continue
+		}
 		remotes[remote] = true
 		take[name] = values[0]
 		take["remote."+remote+".fetch"] = "+refs/heads/*:refs/remotes/" + remote + "/*"
 		added[remote] = nil
 	}
-	for name, values := range inner {
+	for _, name := range names {
+		values := inner[name]
 		branch, is := part(name, "branch.", ".remote")
 		merge := inner["branch."+branch+".merge"]
 		if !is || len(values) != 1 || !remotes[values[0]] || len(merge) != 1 || !crosses(merge[0]) ||
 			!crosses("refs/heads/"+branch) || outer[name] != nil || outer["branch."+branch+".merge"] != nil {
+			continue
+		}
+		if len(take) >= mostSettings {
+			left++
 			continue
 		}
 		take[name], take["branch."+branch+".merge"] = values[0], merge[0]
@@ -188,14 +204,24 @@ func crossing(inner, outer map[string][]string) (take map[string]string, remarks
 			added[values[0]] = append(added[values[0]], branch)
 		}
 	}
-	for remote, branches := range added {
+	return take, left, append(remarks, addedInside(take, added, left)...)
+}
+
+// addedInside says which remotes the user's configuration gets, with the branches that follow each.
+func addedInside(take map[string]string, added map[string][]string, left int) (remarks []Remark) {
+	for _, remote := range slices.Sorted(maps.Keys(added)) {
 		text := "it was added inside: " + take["remote."+remote+".url"]
-		if slices.Sort(branches); len(branches) > 0 {
+		if branches := added[remote]; len(branches) > 0 {
 			text += "; `git pull` and `git push` use it on " + diag.Some(branches, 3)
 		}
 		remarks = append(remarks, Remark{"remote " + remote, text, false})
 	}
-	return take, remarks
+	if left > 0 {
+		text := fmt.Sprintf("%d more of them, and of branches that follow one, were added inside: they wait, as one "+
+			"session brings %d settings; the next one goes on", left, mostSettings)
+		remarks = append(remarks, Remark{"remotes", text, false})
+	}
+	return remarks
 }
 
 // part returns what stands between the beginning and the end of a setting's name.

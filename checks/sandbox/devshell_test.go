@@ -296,6 +296,36 @@ func TestTheDevShellOfABranch(t *testing.T) {
 	wantContains(t, succeed(t, w.claudebox("devshell", "--branch", "b")), ".#other: 1 programs, 2 variables\n")
 }
 
+// A branch has a dev shell that the user's folder has not, and the other way round.
+func TestADevShellThatOnlyTheBranchHas(t *testing.T) {
+	w := newWorld(t)
+	w.repository(t)
+	w.git(t, "project", "switch", "-qc", "with")
+	w.write(t, "project/sub/dir/x", "x\n")
+	w.flake(t, "project/sub", `NAME = "branch";`)
+	w.write(t, "project/shell.nix", "{}\n")
+	w.git(t, "project", "add", "-A")
+	w.git(t, "project", "commit", "-qm", "a flake")
+	w.git(t, "project", "switch", "-q", "main")
+	onBranch := func(name, dir, does string) string {
+		cmd := w.claudebox("shell", "--yes", "--no-report", "--branch", name, "--", "bash", "-c", does)
+		cmd.Dir = w.path("project/" + dir)
+		return succeed(t, cmd)
+	}
+	must(t, os.MkdirAll(w.path("project/sub/dir"), 0o755))
+	wantContains(t, onBranch("with", "sub/dir", hasShell), "branch .#default: 1 programs, 2 variables\n")
+	wantContains(t, succeed(t, w.claudebox("devshell", "--branch", "with")), "no dev shell: shell.nix is not entered unasked")
+	w.git(t, "project", "switch", "-qc", "here", "with")
+	show := w.claudebox("devshell", "--branch", "without", "--from", "main")
+	show.Dir = w.path("project/sub")
+	wantContains(t, succeed(t, show), "no dev shell: the project has no flake.nix and no .envrc")
+	w.write(t, "project/.gitignore", ".envrc\n")
+	w.git(t, "project", "add", "-A")
+	w.git(t, "project", "commit", "-qm", "what is ignored")
+	w.write(t, "project/.envrc", "use flake ./sub#other\n")
+	wantContains(t, onBranch("copied", ".", "cat .envrc; "+hasShell), "./sub#other: 1 programs, 2 variables\n")
+}
+
 // The agent is on PATH behind all else, so that it can be started in another dev shell (`nix develop -c claude`).
 func TestTheAgentIsFoundInADevShell(t *testing.T) {
 	w := newWorld(t)

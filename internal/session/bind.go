@@ -82,7 +82,9 @@ func look(c planning.Call, planned planning.Planned, home homelink.Found) (in in
 
 // program is what decides on the program that runs inside.
 func (in *inputs) program() program.Request {
-	return program.Request{Call: in.Call, Plan: in.Plan, Project: in.project, Policy: in.policy.Files}
+	return program.Request{
+		Call: in.Call, Plan: in.Plan, Project: in.project, Policy: in.policy.Files, Has: in.has,
+	}
 }
 
 // agentState is what decides on the agent's home.

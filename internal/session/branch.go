@@ -23,6 +23,7 @@ import (
 	"claudebox/internal/session/gituse"
 	"claudebox/internal/session/guarded"
 	"claudebox/internal/session/lending"
+	"claudebox/internal/session/program"
 	"claudebox/internal/workspace/aftermath"
 	"claudebox/internal/workspace/branch"
 	"claudebox/internal/workspace/handover"
@@ -55,6 +56,12 @@ func lookAtBranch(in *inputs) error {
 		Hidden: in.project.Hidden, Ignore: gituse.Ignored(in.Facts, in.Git, in.project),
 		Changes: in.Options.WithChanges, Read: slices.Concat(memory, configured),
 		Modules: submodules(in),
+	}
+	for _, file := range program.DevshellFiles(in.project) {
+		rel, below := pathname.Cut(file, in.project.Path)
+		if below && !strings.Contains(rel, "\n") { // git reads these by lines
+			req.Read = append(req.Read, rel)
+		}
 	}
 	for _, at := range in.Options.With {
 		if real, err := beneath.Canonical(in.Facts.Absolute(at)); err == nil {

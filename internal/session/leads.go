@@ -84,6 +84,17 @@ func (in *inputs) read(rel string) []byte {
 	return content
 }
 
+// has reports whether the project has a file, one of [branch.Request.Read]: on a branch, whether it is committed there,
+// or comes from the user's folder.
+func (in *inputs) has(file string) bool {
+	rel, _ := pathname.Cut(file, in.project.Path)
+	if in.branch != nil && (in.branch.Files[rel] != nil || !in.branch.Brings(rel)) {
+		return in.branch.Files[rel] != nil
+	}
+	_, err := os.Lstat(file)
+	return err == nil
+}
+
 // linksOut returns the links of the project, on a branch those that are there, and what they say.
 func (in *inputs) linksOut() map[string]string {
 	links := map[string]string{}

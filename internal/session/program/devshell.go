@@ -3,7 +3,6 @@ package program
 import (
 	"cmp"
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,6 +17,7 @@ import (
 	"claudebox/internal/profile"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/session/nixuse"
+	"claudebox/internal/workspace/project"
 )
 
 // DevshellPart is the stage that makes the environment of the project's dev shell inside, and what is known of it.
@@ -40,8 +40,8 @@ func Devshell(r Request, nix nixuse.Part, runs Part) (made DevshellPart, err err
 	}
 	dir, name := r.Project.Dir, cmp.Or(want.File, want.Flake)
 	if want.Flake == profile.DevshellAuto {
-		if dir, name = nearest(r.Project.Path, dir, ".envrc", "flake.nix"); name == "" {
-			made.noteNixFile(r.Project.Path, r.Project.Dir)
+		if dir, name = nearest(r, ".envrc", "flake.nix"); name == "" {
+			made.noteNixFile(r)
 			return made, nil
 		}
 	}
@@ -113,25 +113,34 @@ func (p *DevshellPart) addAgent(r Request, runs Part) {
 	p.Mount(scriptOf(r.Plan, name, words))
 }
 
-// nearest returns the current folder, or the nearest above it in the project, that has one of the files, and the name
-// of the file; an empty one if there is none.
-func nearest(project, dir string, files ...string) (folder, name string) {
-	for ; ; dir = filepath.Dir(dir) {
-		for _, name := range files {
-			if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
-				return dir, name
-			}
+// DevshellFiles are the files by which it is decided whether there is a dev shell: all that can be in the folder of a
+// launch, and in those above it in the project.
+func DevshellFiles(p project.Project) (list []string) {
+	for dir := p.Dir; ; dir = filepath.Dir(dir) {
+		for _, name := range []string{".envrc", "flake.nix", "shell.nix", "default.nix"} {
+			list = append(list, filepath.Join(dir, name))
 		}
-		if dir == project || dir == "/" {
-			return dir, ""
+		if dir == p.Path || dir == "/" {
+			return list
 		}
 	}
 }
 
+// nearest returns the folder of a launch, or the nearest above it in the project, that has one of some of
+// [DevshellFiles], and the name of the file; an empty one if there is none.
+func nearest(r Request, names ...string) (folder, name string) {
+	for _, file := range DevshellFiles(r.Project) {
+		if slices.Contains(names, filepath.Base(file)) && r.Has(file) {
+			return filepath.Dir(file), filepath.Base(file)
+		}
+	}
+	return r.Project.Path, ""
+}
+
 // noteNixFile says how a dev shell comes inside that is no flake's, and that no .envrc names.
-func (p *DevshellPart) noteNixFile(project, dir string) {
-	dir, name := nearest(project, dir, "shell.nix", "default.nix")
-	if file, err := filepath.Rel(project, filepath.Join(dir, name)); name != "" && err == nil {
+func (p *DevshellPart) noteNixFile(r Request) {
+	dir, name := nearest(r, "shell.nix", "default.nix")
+	if file, err := filepath.Rel(r.Project.Path, filepath.Join(dir, name)); name != "" && err == nil {
 		p.Note(file + " is not entered unasked; `devshell: {file: " + file +
 			"}` in a profile does it, or `use nix` in .envrc")
 	}

@@ -33,7 +33,8 @@ type Request struct {
 	planning.Call
 	Plan    plan.Plan
 	Project project.Project
-	Policy  []string // files of this machine's policy for Claude Code
+	Policy  []string               // files of this machine's policy for Claude Code
+	Has     func(path string) bool // whether the project has a file where the agent works
 }
 
 // Part is the program that runs inside, and what its loader needs.

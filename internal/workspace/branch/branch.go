@@ -199,9 +199,13 @@ func (b *Branch) ask(op string) error {
 	}
 	called := diag.Quote("refs/tags/"+b.Name) + " " + diag.Quote("refs/remotes/"+b.Name) + " " +
 		diag.Quote("refs/remotes/*/"+b.Name)
+	var read []string
+	for _, file := range b.Read {
+		read = append(read, diag.Quote(file))
+	}
 	script := b.excludes() + fmt.Sprintf(askScript, diag.Quote(path.Join(b.Repo.Outer, b.rel())), diag.Quote(from),
 		diag.Quote(b.Tree), called, diag.Quote(b.Place().Checkout()), diag.Quote("refs/heads/"+b.Name),
-		mostShown, strings.Join(b.Read, " "), mostListed)
+		mostShown, strings.Join(read, " "), mostListed)
 	answer, err := b.askStill(script)
 	if err != nil {
 		return diag.Wrap(op, err, "see whether `git status` works here")

@@ -159,6 +159,9 @@ func (a *adopting) lay(places []Place) error {
 	if err := os.MkdirAll(a.outer().workTree(), 0o700); err != nil {
 		return err
 	}
+	if strings.Contains(p.Outer, "\n") {
+		return unfit{errors.New("there is a line feed in its path, which git prints as it is: rename the folder")}
+	}
 	if err := os.MkdirAll(path.Dir(p.Outer), 0o755); err != nil { // of a submodule it may not be there
 		return err
 	}
@@ -239,6 +242,9 @@ func (a *adopting) take() (c claim, err error) {
 	}
 	if c, err = parseClaim(string(answer), p.Trees); err != nil {
 		return c, err
+	}
+	if strings.Contains(c.settings, "extensions.objectformat\nsha256") {
+		return c, unfit{errors.New("its objects have names of SHA-256, and a repository of yours is made with SHA-1")}
 	}
 	if len(c.shallow) > 0 { // a clone without its whole history says where that ends
 		if err := os.WriteFile(p.Outer+"/shallow", []byte(ended(c.shallow)), 0o644); err != nil {

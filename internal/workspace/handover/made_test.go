@@ -134,6 +134,20 @@ func TestNoGitWaitsAtAPipeInARepositoryThatWasMade(t *testing.T) {
 	}
 }
 
+func TestWhyARepositoryDoesNotBecomeTheUsers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	all := w.made(2, "rm -r .git; git init -q --object-format=sha256; git add f; git commit -qm one")
+	all[0].Outer = w.project + "/line\nfeed/.git"
+	w.user("mkdir $'line\\nfeed'")
+	for i, a := range Adopt(Request{Tools: w.tools}, all) {
+		want := []string{"line feed in its path", "names of SHA-256"}[i]
+		if a.Err == nil || !strings.Contains(a.Err.Error(), want) || !strings.Contains(all[i].Refusal(w.tools), want) {
+			t.Errorf("%v, refused %q; want %s", a.Err, all[i].Refusal(w.tools), want)
+		}
+	}
+}
+
 // What did not become the user's is not judged again before it changes; the agent's git may have mended it anywhere.
 func TestARepositoryThatDidNotBecomeTheUsersIsJudgedOnceUntilItChanges(t *testing.T) {
 	t.Parallel()

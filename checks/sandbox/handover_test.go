@@ -494,7 +494,7 @@ func TestASessionBeginsWhileAnotherOnesRepositoriesComeAndGo(t *testing.T) {
 		t.Fatal(err)
 	}
 	until(t, w.path("project/begun"))
-	const launches = 60
+	const launches = 30
 	for n := range launches {
 		if got := run(t, w.session("true")); got.status != 0 {
 			t.Errorf("launch %d: %s", n, got.stderr)

@@ -417,6 +417,9 @@ func TestTheAgentIsToldWhy(t *testing.T) {
 	}
 	write(t, filepath.Join(u.home, ".aws/credentials"), "x")
 	write(t, filepath.Join(u.home, "there.txt"), "x")
+	if err := os.Symlink(filepath.Join(u.home, "there.txt"), filepath.Join(u.project, "away")); err != nil {
+		t.Fatal(err)
+	}
 	const session = "outside: claudebox allow-host --session="
 	for tier, tc := range map[string]struct {
 		profile string
@@ -441,13 +444,16 @@ func TestTheAgentIsToldWhy(t *testing.T) {
 			"~/not-there.txt":          {"no:", "not mounted", "claudebox --mount-ro " + u.home + "/not-there.txt"},
 			".env":                     {"no:", "is hidden", "rule:    it looks secret", "`show: [\"./.env\"]`"},
 			"./kept.txt":               {"yes:", "read-only", "rule:"},
-			"./nothing":                {"yes:", "read-write, if something is there"},
+			"./nothing":                {"no:", "nothing is at ~/", "read-write", "nothing is hidden there"},
+			"away":                     {"no:", "not mounted", "claudebox --mount-ro " + u.home + "/there.txt", "link:    " + u.project + "/away leads to " + u.home + "/there.txt"},
+			"git@good.test:x/y":        {"no:", " good.test:22\n"},
 			"~/.claude/settings.json":  {"yes:"},
 			"/etc/shadow":              {"no:", "not mounted"},
 			"/nix/store":               {"yes:", "read-only"},
 			"/run/claudebox/why":       {"yes:"},
-			"/tmp":                     {"no:", "of the sandbox's own"},
-			"/dev/sda":                 {"yes:", "the sandbox's own"},
+			"/tmp":                     {"yes:", "of the sandbox's own"},
+			"/dev/sda":                 {"no:", "none of them"},
+			"PATH":                     {"yes:", "a variable that enters"},
 			"bash":                     {"yes:", "is a program here, /nix/store/"},
 			"claudebox-why":            {"yes:", "is a program here, /run/claudebox/bin/"},
 			"terraform":                {"no:", "not installed", "outside: "},

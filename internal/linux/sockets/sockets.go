@@ -3,12 +3,14 @@
 package sockets
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
 	"os"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"claudebox/internal/linux/proctree"
@@ -19,13 +21,22 @@ import (
 // patience is how long a program that listens may take to answer.
 const patience = 5 * time.Second
 
-// Listen makes a socket in an open folder, and listens there. The socket stays when the listener is closed.
+// Listen makes a socket in an open folder, and listens there. The socket stays when the listener is closed. Since Linux
+// 6.16 nobody can send it descriptors: who closes the last one of a TCP socket waits as long as its maker wished.
 func Listen(dir *os.File, name string) (*net.UnixListener, error) {
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: At(dir, name), Net: "unix"})
-	if err == nil {
-		l.SetUnlinkOnClose(false)
+	var without net.ListenConfig
+	without.Control = func(_, _ string, socket syscall.RawConn) error {
+		return socket.Control(func(fd uintptr) {
+			_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_PASSRIGHTS, 0)
+		})
 	}
-	return l, err
+	listener, err := without.Listen(context.Background(), "unix", At(dir, name))
+	if err != nil {
+		return nil, err
+	}
+	l := listener.(*net.UnixListener)
+	l.SetUnlinkOnClose(false)
+	return l, nil
 }
 
 // Dial connects to a socket in an open folder.

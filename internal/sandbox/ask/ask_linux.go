@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"claudebox/internal/diag"
 )
 
 // Where things are inside.
@@ -24,8 +26,10 @@ const (
 // The kinds of questions. A question is one line: its kind, a blank and a word.
 const (
 	Host     = "host"
-	Path     = "path"
+	Path     = "path" // at which nothing is inside
+	Here     = "here" // a path at which something is
 	Prog     = "program"
+	Set      = "set"      // a variable that is set where it was asked
 	Refusals = "refusals" // how many there were, for the status line; without a word
 )
 
@@ -47,28 +51,99 @@ func Main(words []string) int {
 		return 2
 	}
 	kind, word := kindOf(words[0])
-	if kind == Prog {
-		for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
-			at := filepath.Join(dir, word)
-			if info, err := os.Stat(at); err == nil && !info.IsDir() && info.Mode()&0o111 != 0 {
-				fmt.Println("yes:     " + word + " is a program here, " + at)
-				return 0
-			}
+	switch kind {
+	case Prog:
+		if at := program(word); at != "" {
+			fmt.Println("yes:     " + word + " is a program here, " + at)
+			return 0
 		}
+		if _, set := os.LookupEnv(word); set {
+			kind = Set
+		}
+	case Path:
+		real, here := resolve(word)
+		if here {
+			kind = Here
+		}
+		status := say(kind + " " + real)
+		if real != word {
+			fmt.Println("link:    " + diag.Name(word) + " leads to " + diag.Name(real))
+		}
+		return status
 	}
 	return say(kind + " " + word)
 }
 
+// program is the file of a program on PATH; empty: there is none.
+func program(word string) string {
+	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
+		at := filepath.Join(dir, word)
+		if info, err := os.Stat(at); err == nil && !info.IsDir() && info.Mode()&0o111 != 0 {
+			return at
+		}
+	}
+	return ""
+}
+
+// mostLinks is how many links one path can lead through.
+const mostLinks = 40
+
+// resolve follows the links of a path, as far as it exists inside. here: something is at its end.
+func resolve(at string) (real string, here bool) {
+	for range mostLinks {
+		if real, err := filepath.EvalSymlinks(at); err == nil {
+			return real, true
+		}
+		target, err := os.Readlink(at)
+		if err != nil {
+			break
+		}
+		if !filepath.IsAbs(target) {
+			target = filepath.Join(filepath.Dir(at), target)
+		}
+		at = filepath.Clean(target)
+	}
+	dir := filepath.Dir(at)
+	if dir == at {
+		return at, false
+	}
+	real, _ = resolve(dir)
+	return filepath.Join(real, filepath.Base(at)), false
+}
+
+// schemes are those of URLs whose port is not that of https.
+var schemes = map[string]string{"http": ":80", "ws": ":80", "ssh": ":22", "git+ssh": ":22", "git": ":9418"}
+
+// HostOf returns the HOST or HOST:PORT of a URL; false for what is none.
+func HostOf(word string) (host string, is bool) {
+	scheme, rest, is := strings.Cut(word, "://")
+	if !is || scheme == "" || strings.Contains(scheme, "/") {
+		return "", false
+	}
+	host = rest[:strings.IndexAny(rest+"/", "/?#")]
+	host = host[strings.LastIndexByte(host, '@')+1:]
+	if host != "" && (!strings.Contains(host, ":") || strings.HasSuffix(host, "]")) {
+		host += schemes[scheme]
+	}
+	return host, host != ""
+}
+
+// RemoteOf returns the HOST:PORT of a place as git and scp take it, USER@HOST:PATH; false for what is none.
+func RemoteOf(word string) (host string, is bool) {
+	user, rest, named := strings.Cut(word, "@")
+	host, _, is = strings.Cut(rest, ":")
+	if !named || !is || user == "" || host == "" || strings.Contains(user+host, "/") {
+		return "", false
+	}
+	return host + schemes["ssh"], true
+}
+
 // kindOf says what a word means. A path becomes absolute: outside nobody knows the current folder.
 func kindOf(word string) (kind, meant string) {
-	if scheme, rest, isURL := strings.Cut(word, "://"); isURL && !strings.Contains(scheme, "/") {
-		host, _, _ := strings.Cut(rest, "/")
-		if at := strings.LastIndexByte(host, '@'); at >= 0 {
-			host = host[at+1:]
-		}
-		if scheme == "http" && !strings.Contains(host, ":") {
-			host += ":80"
-		}
+	if host, is := HostOf(word); is {
+		return Host, host
+	}
+	if host, is := RemoteOf(word); is {
 		return Host, host
 	}
 	if rest, home := strings.CutPrefix(word, "~"); home && (rest == "" || rest[0] == '/') {

@@ -161,7 +161,7 @@ func (r Request) Furnish(found state.Instance, inside *view.View) (_ state.Insta
 
 // reaches says why the host of an address is not reached from inside, and what would change that; empty: it is.
 func (r Request) reaches(word string) string {
-	name, isURL := why.HostOf(word)
+	name, isURL := ask.HostOf(word)
 	host, ok := why.ParseHost(name)
 	if !isURL || !ok {
 		return ""

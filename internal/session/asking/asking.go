@@ -126,10 +126,11 @@ func (s *Server) answerTo(question string) string {
 	return fmt.Sprintf("%d refused\n", s.count)
 }
 
-// Close ends the answers.
+// Close ends the answers. Before Linux 6.16 descriptors can wait in the socket, see [sockets.Listen]: whoever closes it
+// could wait with them, so nobody waits for that.
 func (s *Server) Close() {
 	if s != nil {
-		s.listener.Close()
+		go s.listener.Close()
 		_ = os.Remove(s.file)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"net/netip"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"claudebox/internal/network/policy"
 	"claudebox/internal/plan"
 	"claudebox/internal/profile"
+	"claudebox/internal/sandbox/ask"
 	"claudebox/internal/sandbox/launch"
 )
 
@@ -29,16 +29,12 @@ type Host struct {
 // webPort is what is asked for where no port was said.
 const webPort = 443
 
-// HostOf returns the HOST or HOST:PORT of a URL; false for what is none.
-func HostOf(text string) (host string, isURL bool) {
-	u, err := url.Parse(text)
-	if err != nil || u.Host == "" || u.Scheme == "" {
-		return "", false
+// HostOf returns the HOST or HOST:PORT of a URL, or of a place as git takes it; false for what is none.
+func HostOf(word string) (host string, is bool) {
+	if host, is = ask.HostOf(word); is {
+		return host, true
 	}
-	if u.Port() == "" && u.Scheme == "http" {
-		return u.Host + ":80", true
-	}
-	return u.Host, true
+	return ask.RemoteOf(word)
 }
 
 // ParseHost reads HOST or HOST:PORT; an IPv6 address with a port stands in
@@ -94,8 +90,20 @@ func Reach(l launch.Launch, h Host) Answer {
 	case profile.TierAllow:
 		return listed(l, h, rule)
 	}
-	return no("there is no network but loopback inside", rule,
-		fmt.Sprintf("`network: {tier: allow, allow: [%s]}` in the profile, or `--network inet`", h))
+	change := "`--network " + h.tier() + "`"
+	if _, err := netip.ParseAddr(h.Name); err != nil {
+		change = fmt.Sprintf("`network: {tier: allow, allow: [%s]}` in the profile, or %s", h, change)
+	}
+	return no("there is no network but loopback inside", rule, change)
+}
+
+// tier is the least of those without a list that reaches a host.
+func (h Host) tier() string {
+	address, err := netip.ParseAddr(h.Name)
+	if err == nil && policy.Refuses(policy.Host{}, address) != "" {
+		return profile.TierFull
+	}
+	return profile.TierInet
 }
 
 func loopback(l launch.Launch, h Host, rule string) Answer {
@@ -121,8 +129,11 @@ func inet(l launch.Launch, h Host, rule string) Answer {
 			"take it out of network.except")
 	}
 	if reason := policy.Refuses(h.Here, address); reason != "" {
-		return no(h.Name+" is "+reason, rule, fmt.Sprintf("`network: {tier: inet, except: [%q]}` in your profile "+
-			"reaches it; `network: full` reaches all of your network", h.String()))
+		change := "`network: full` reaches all of your network"
+		if _, err := policy.ParseException(h.String()); err == nil {
+			change = fmt.Sprintf("`network: {tier: inet, except: [%q]}` in your profile reaches it; ", h.String()) + change
+		}
+		return no(h.Name+" is "+reason, rule, change)
 	}
 	return yes(h.String()+" is an address of the internet", rule, "")
 }

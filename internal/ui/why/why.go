@@ -2,6 +2,7 @@ package why
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -60,17 +61,38 @@ func Program(word, file string) Answer {
 	if file != "" {
 		return yes(word+" is a program inside, "+file, "PATH inside", "")
 	}
-	if port, err := strconv.ParseUint(word, 10, 16); err == nil && port > 0 {
-		return Answer{
-			Open: true, Says: word + " is no program inside, and nothing of that name is here",
-			Change: fmt.Sprintf("ask for localhost:%[1]s, a port of this machine; `--publish %[1]s` lets you reach port %[1]s inside", word),
-		}
+	if a, known := missing(word); known {
+		return a
 	}
 	return Answer{
 		Open:   true,
 		Says:   word + " is no program inside, no variable, and nothing of that name is here",
 		Change: fmt.Sprintf("ask for ./%[1]s, a path, or %[1]s:443, a host; of a program %s", word, view.Remedy(word)),
 	}
+}
+
+// rights are programs that would need rights which nothing inside has.
+var rights = []string{"sudo", "su", "doas", "docker", "podman", "systemctl", "mount"}
+
+// missing answers for a word of which it is known what it means, and that it is no program inside. It is the same
+// outside and inside.
+func missing(word string) (a Answer, known bool) {
+	switch port, err := strconv.ParseUint(word, 10, 16); {
+	case err == nil && port > 0:
+		return Answer{
+			Open: true, Says: word + " is no program inside, and nothing of that name is here",
+			Change: fmt.Sprintf("ask for localhost:%[1]s, a port of this machine; `--publish %[1]s` lets you reach port "+
+				"%[1]s inside", word),
+		}, true
+	case word == "claudebox":
+		return no("claudebox is outside: a sandbox starts no other", "", ""), true
+	case slices.Contains(rights, word):
+		says := word + " is of no use inside: nothing in a sandbox has such rights. It has to be run outside"
+		return no(says, "", ""), true
+	case view.Package(word) != "":
+		return no(word+" is not installed inside", "packages", view.Remedy(word)), true
+	}
+	return a, false
 }
 
 // Variable answers for a variable. value is what it is on the host, if it is set.

@@ -97,7 +97,7 @@ func TestWhatCannotBeSaid(t *testing.T) {
 	if got := why.Path(aLaunch("full"), asked); got.Open || got.Inside {
 		t.Errorf("got %+v", got)
 	}
-	if got := why.Program("docker", ""); !got.Open {
+	if got := why.Program("makefile", ""); !got.Open {
 		t.Errorf("got %+v", got)
 	}
 	if got := why.Program("3000", ""); !got.Open || !strings.Contains(got.Change, "localhost:3000") { // 3000:443 was offered, a host
@@ -193,6 +193,7 @@ func TestHosts(t *testing.T) {
 func TestAURLIsItsHost(t *testing.T) {
 	for text, want := range map[string]string{
 		"http://x.org/y": "x.org:80", "https://x.org/y": "x.org", "https://x.org:8443": "x.org:8443", "/a/b": "", "x.org:443": "", "localhost:80": "",
+		"http://u:p@[::1]/x": "[::1]:80", "ssh://git@x.org/a": "x.org:22", "git@x.org:a/b": "x.org:22", "a/b@x.org:c": "", "file:///etc": "", "@x:1": "",
 	} {
 		if got, is := why.HostOf(text); got != want || is != (want != "") {
 			t.Errorf("%s: got %q, %v", text, got, is)

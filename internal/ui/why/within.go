@@ -34,17 +34,25 @@ func (w Within) Answer(question string) (a Answer, ok bool) {
 	if word == "" || len(word) > ask.Longest || !utf8.ValidString(word) || diag.Visible(word) != word {
 		return a, false
 	}
+	const usual = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-._"
 	switch kind {
 	case ask.Host:
-		return w.host(word)
-	case ask.Path:
-		return w.path(word), path.IsAbs(word)
+		a, ok = w.host(word)
+	case ask.Path, ask.Here:
+		a, ok = w.path(word, kind == ask.Here), path.IsAbs(word)
 	case ask.Prog:
-		const usual = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-._"
-		return w.program(word), strings.Trim(word, usual) == ""
+		a, ok = w.program(word), strings.Trim(word, usual) == ""
+	case ask.Set:
+		a, ok = w.variable(word, true), strings.Trim(word, usual) == ""
 	}
-	return a, false
+	if strings.HasPrefix(a.Rule, profileRule) {
+		a.Rule = "the profile"
+	}
+	return a, ok
 }
+
+// profileRule begins a rule that names a profile. An agent knows that of its session, but none that it extends.
+const profileRule = "profile "
 
 // host answers for a host. It tells neither the proxy of the user's network nor what this machine is connected to.
 func (w Within) host(word string) (a Answer, ok bool) {
@@ -66,21 +74,25 @@ func (w Within) host(word string) (a Answer, ok bool) {
 	switch {
 	case h.isLoopback():
 	case l.Tier == profile.TierAllow && a.Inside:
-		a.Says, a.Change = h.String()+" is on the list of hosts. If it is not reached, it does not answer, or its "+
-			"name leads to a private address", ""
+		a.Says = h.String() + " is on the list of hosts. If it is not reached, it does not answer, or its " +
+			"name leads to a private address"
 	case l.Tier == profile.TierAllow:
 		a.Change = ""
 		if listed := h.listed(); listed != "" {
 			a.Change = w.allow(listed)
 		}
 	case l.Tier == profile.TierInet && isAddress && !a.Inside:
+		a.Change = ""
 		if _, err := policy.ParseException(h.String()); err == nil {
 			a.Change = w.allow(bracketed(address, h.Port))
 		}
 	case l.Tier == profile.TierInet && isAddress && !excepted(l, address, h.Port):
 		a.Says += ", unless it is of the user's own network: then `" + w.allow(bracketed(address, h.Port)) + "` opens it"
 	case l.Tier == profile.TierNone:
-		a.Change = "claudebox --network inet"
+		a.Change = "claudebox --network " + h.tier()
+	}
+	if a.Inside { // less is for the user to think of
+		a.Change = ""
 	}
 	return a, true
 }
@@ -116,15 +128,19 @@ func bracketed(a netip.Addr, port int) string {
 	return netip.AddrPortFrom(a, uint16(port)).String()
 }
 
-// path answers for a path, by what is mounted there.
-func (w Within) path(name string) Answer {
+// path answers for a path, by what is mounted there. here: who asks says that something is at it.
+func (w Within) path(name string, here bool) Answer {
 	name = path.Clean(name)
 	l := w.Launch
 	asked := Asked{Path: name, Real: name, Home: w.Home}
 	shown := diag.Name(asked.shown(name))
 	m := nearest(l.Mounts, name)
 	switch {
-	case m == nil:
+	case m == nil || m.Kind == plan.Tmpfs || m.Kind == plan.Dir || m.Kind == plan.Closure:
+		if here {
+			return w.made(m, name, shown)
+		}
+		return w.unmounted(m, asked, shown)
 	case m.Hides():
 		a := no(shown+" is hidden, and empty here: its content stays outside. Ask the user for what you need of it",
 			m.Why, "")
@@ -132,29 +148,56 @@ func (w Within) path(name string) Answer {
 			a.Change = fmt.Sprintf("`show: [%q]` in the profile, from the next session", profile.ExactGlob(rel))
 		}
 		return a
-	case m.Kind == plan.Bind && l.Branch != "" && m.Destination == l.Project:
-		return yes(shown+" is as branch "+l.Branch+" has it, read-write. What the user has not committed is not here",
-			m.Why, "claudebox --branch "+l.Branch+" --with PATH, for a file that is not committed")
+	case !here && (m.Kind == plan.Proc || m.Kind == plan.Dev):
+		return no("the sandbox has processes and devices of its own, and "+shown+" is none of them", m.Why, "")
+	case !here:
+		return w.absent(*m, shown)
 	case m.Kind == plan.Bind:
-		return yes(shown+" is here, read-write, if something is there", m.Why, "")
+		return yes(shown+" is here, read-write", m.Why, "")
 	case m.Kind == plan.ROBind || m.Kind == plan.ROData || m.Kind == plan.File:
 		return yes(shown+" is read-only here", m.Why, "")
-	}
-	if m == nil || m.Kind == plan.Tmpfs || m.Kind == plan.Dir || m.Kind == plan.Closure {
-		return w.unmounted(m, asked, shown)
 	}
 	return yes(shown+" is the sandbox's own here", m.Why, "")
 }
 
-// unmounted answers for a path at which nothing of the host is mounted, by its name alone. m is what is there instead.
+// absent answers for a path in a mount at which nothing is.
+func (w Within) absent(m launch.Mount, shown string) Answer {
+	if branch := w.Launch.Branch; branch != "" && m.Kind == plan.Bind && m.Destination == w.Launch.Project {
+		return no(shown+" is not there: what the user has not committed is not on branch "+branch, m.Why,
+			"claudebox --branch "+branch+" --with PATH, for a file that is not committed")
+	}
+	how := "read-only"
+	if m.Kind == plan.Bind {
+		how = "read-write"
+	}
+	says := "nothing is at " + shown + ", which would be " + how
+	if m.Source == m.Destination {
+		says += ", and nothing is hidden there"
+	}
+	return no(says, m.Why, "")
+}
+
+// made answers for a path at which something is, and nothing of the host is mounted. m is what it lies in.
+func (w Within) made(m *launch.Mount, name, shown string) Answer {
+	switch {
+	case m != nil && m.Kind == plan.Closure:
+		return yes(shown+" is read-only here", m.Why, "")
+	case m != nil && m.Destination == name:
+		return yes(shown+" is a folder of the sandbox's own: of the user's, it has what is mounted in it", m.Why, "")
+	}
+	return yes(shown+" was made inside, and is gone when the session ends", "", "")
+}
+
+// unmounted answers for a path at which nothing is mounted, by its name alone. m is what it lies in.
 func (w Within) unmounted(m *launch.Mount, asked Asked, shown string) Answer {
 	a := no(shown+" is not mounted: nothing of the host is there, whether the host has it or not", "", "")
-	if m != nil && m.Kind == plan.Closure {
+	switch {
+	case m != nil && m.Kind == plan.Closure:
 		a.Change = "`packages` in the profile, or `nix: {store: full}`"
 		return a
-	}
-	if m != nil && m.Destination == asked.Path {
-		a.Says = shown + " is a folder of the sandbox's own"
+	case m != nil && m.Kind == plan.Tmpfs && m.Why == plan.Base && m.Destination != "/" && m.Destination != w.Home:
+		a.Says = shown + " is not there: " + m.Destination + " is a folder of the sandbox's own. Ask the user for " +
+			"what you need"
 		return a
 	}
 	secret, relation := profile.Exposes(profile.Tilde(asked.Home, asked.Real))
@@ -176,44 +219,51 @@ func mayMount(asked Asked) bool {
 	return source+destination == "" && !strings.Contains(asked.Path, ":")
 }
 
-// rights are programs that would need rights which nothing inside has.
-var rights = []string{"sudo", "su", "doas", "docker", "podman", "systemctl", "mount"}
-
 // capitals reports whether a word is written as variables are.
 func capitals(word string) bool {
 	return strings.Trim(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == "" && (word[0] < '0' || word[0] > '9')
 }
 
-// variable answers for a variable, by what enters. Whether the user has it outside is not told.
-func (w Within) variable(name string) Answer {
+// variable answers for a variable, by what enters. Whether the user has it outside, or with which value, is not told.
+// set: who asks says that it is set.
+func (w Within) variable(name string, set bool) Answer {
 	for _, v := range w.Launch.Env {
-		if v.Name == name {
-			return yes(name+" is a variable that enters", v.Why, "")
+		if v.Name != name {
+			continue
 		}
+		a := yes(name+" is a variable that enters", v.Why, "")
+		if v.From == plan.FromMade && !strings.HasPrefix(v.Why, "a placeholder") { // the rest names what it was
+			a.Rule = plan.Base
+		}
+		return a
+	}
+	if set {
+		return yes(name+" was set inside, by the dev shell or another program", "", "")
 	}
 	return no(name+" is no variable that enters, and no program here", "", fmt.Sprintf(
-		"`extra_env_passthrough: [%[1]s]` in the profile, or `secrets: [{env: %[1]s, hosts: [HOST]}]` for a secret", name))
+		"set it, with `extra_env_passthrough: [%[1]s]` in the profile, or `secrets: [{env: %[1]s, hosts: [HOST]}]` for a secret", name))
 }
 
 // program answers for a program that is not on PATH inside.
 func (w Within) program(word string) Answer {
-	if slices.Contains(rights, word) {
-		return no(word+" is of no use here: nothing in a sandbox has such rights. Ask the user "+
-			"to do it outside", "", "")
+	if a, known := missing(word); known {
+		return a
 	}
 	if capitals(word) {
-		return w.variable(word)
+		return w.variable(word, false)
 	}
-	return no(word+" is not installed here", "packages", view.Remedy(word))
+	return no(word+" is not installed inside", "packages", view.Remedy(word))
 }
 
 // Answered is the text of an answer for an agent.
 func (a Answer) Answered() string {
-	text := a.text(columns, "outside:")
-	if !a.Inside && a.Change != "" {
-		text += "Stop trying, and tell the user what to do outside.\n"
+	switch {
+	case a.Open:
+		return a.text(columns, "instead:")
+	case a.Inside || a.Change == "":
+		return a.text(columns, "outside:")
 	}
-	return text
+	return a.text(columns, "outside:") + "Stop trying, and tell the user what to do outside.\n"
 }
 
 // columns is how wide an answer to an agent is: a command stays on its line.

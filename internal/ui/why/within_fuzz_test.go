@@ -12,7 +12,7 @@ import (
 func FuzzAnAnswerToAnAgent(f *testing.F) {
 	for _, question := range []string{
 		"host a.test", "host [::1]:22", "host 10.0.0.1", "path /home/u/p/.env", "path /../..", "program gh", "refusals", "host xn--a.test:443",
-		"host A.TEST.", "path /home/u/p/keys/../x", "host \u202e.test", "host localhost:0", "program -", "host 1", "host 0x7f.1",
+		"host A.TEST.", "path /home/u/p/keys/../x", "host \u202e.test", "host localhost:0", "program -", "host 1", "host 0x7f.1", "here /nix/store/x", "here /tmp/x", "set X", "program 3000", "here relative",
 	} {
 		f.Add(question)
 	}

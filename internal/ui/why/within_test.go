@@ -62,7 +62,7 @@ func TestAnAgentIsToldNothingOfTheHost(t *testing.T) {
 	}
 	for _, question := range []string{
 		"host a.test", "host b.test", "host 10.0.0.1", "path /home/u/.claude/x", "path /home/u/p/keys", "path /home/u/p/.env", "path /home/u",
-		"path /home/u/.claudebox", "path /", "program gh",
+		"path /home/u/.claudebox", "path /", "program gh", "here /home/u/.claude/x", "here /home/u/p/keys/x", "here /home/u/p/.env", "here /home/u", "set GH_TOKEN",
 	} {
 		answer := ask(t, w, question)
 		for _, secret := range []string{"proxy.corp", "instances", ".claudebox/empty", "own network too"} {
@@ -129,7 +129,76 @@ func TestAnAgentIsToldOfAVariable(t *testing.T) {
 	if !strings.HasPrefix(got, "no:") || !strings.Contains(got, "extra_env_passthrough: [GH_TOKEN]") || strings.Contains(got, ", GH_TOKEN`") {
 		t.Error(got)
 	}
-	if got := ask(t, w, "program 7Z"); !strings.Contains(got, "is not installed here") {
+	if got := ask(t, w, "program 7Z"); !strings.Contains(got, "is not installed inside") {
+		t.Error(got)
+	}
+}
+
+// A rule told the name of a profile that the session's extends, and the name of the user's terminal.
+func TestAnAgentIsToldNoNameByARule(t *testing.T) {
+	w := within("full")
+	w.Launch.Mounts = append(w.Launch.Mounts, launch.Mount{Kind: plan.ROBind, Source: "/srv/x", Destination: "/srv/x", Why: "profile globex-merger:4"})
+	w.Launch.Env = []launch.Variable{
+		{Env: plan.Env{Name: "A", From: plan.FromHost, Why: "profile globex-merger:5"}},
+		{Env: plan.Env{Name: "TERM", From: plan.FromMade, Why: "xterm-globex is not known inside"}},
+		{Env: plan.Env{Name: "KEY", From: plan.FromMade, Why: "a placeholder, for api.test"}},
+	}
+	for question, rule := range map[string]string{
+		"here /srv/x": "the profile", "path /srv/x/y": "the profile", "program A": "the profile", "set A": "the profile", "program TERM": "base",
+		"program KEY": "a placeholder, for api.test",
+	} {
+		if got := ask(t, w, question); strings.Contains(got, "globex") || !strings.Contains(got, "rule:    "+rule+"\n") {
+			t.Errorf("%s: %s", question, got)
+		}
+	}
+}
+
+// What was there was said not to be, and what was not there to be: paths of a store that is the closure, of /tmp, /dev, links.
+func TestAnAnswerIsTrueOfWhatIsThere(t *testing.T) {
+	w := within("inet")
+	w.Launch.Mounts = append(w.Launch.Mounts, launch.Mount{Kind: plan.Closure, Destination: "/nix/store", Why: plan.Base},
+		launch.Mount{Kind: plan.Tmpfs, Destination: "/tmp", Why: plan.Base}, launch.Mount{Kind: plan.Dev, Destination: "/dev", Why: plan.Base})
+	for question, want := range map[string]string{
+		"here /nix/store/abc-x/bin/x": "yes:     /nix/store/abc-x/bin/x is read-only here",
+		"path /nix/store/abd-y":       "no:      /nix/store/abd-y is not mounted",
+		"here /tmp":                   "yes:     /tmp is a folder of the sandbox's own",
+		"here /tmp/made":              "yes:     /tmp/made was made inside",
+		"path /tmp/not":               "no:      /tmp/not is not there: /tmp is a folder of the sandbox's own",
+		"here /dev/null":              "yes:     /dev/null is the sandbox's own here",
+		"path /dev/sda":               "no:      the sandbox has processes and devices of its own, and /dev/sda is none",
+		"here /home/u/p/x":            "yes:     ~/p/x is here, read-write",
+		"path /home/u/p/x":            "no:      nothing is at ~/p/x, which would be read-write, and nothing is hidden there",
+		"path /home/u/.claude/x":      "no:      nothing is at ~/.claude/x, which would be read-write\n",
+		"here /home/u/p/.env":         "no:      ~/p/.env is hidden",
+		"set X_Y":                     "yes:     X_Y was set inside",
+		"set http_proxy":              "yes:     http_proxy was set inside",
+		"program 3000":                "unknown: 3000 is no program inside",
+		"program docker":              why.Program("docker", "").Text(400)[:40],
+		"program claudebox":           "no:      claudebox is outside",
+		"host 169.254.169.254":        "no:      169.254.169.254 is link-local, with the metadata service of clouds\nrule:    network: inet\n",
+	} {
+		got := ask(t, w, question)
+		if question == "program docker" { // the same as outside, but for the width of the first column
+			got = strings.Replace(got, "no:      ", "no:     ", 1)
+		}
+		if !strings.HasPrefix(got, want) || strings.Contains(got, "except:") {
+			t.Errorf("%s:\n%s", question, got)
+		}
+	}
+	if got := ask(t, w, "program 3000"); strings.Contains(got, "outside") {
+		t.Error(got)
+	}
+	w.Launch.Tier = "none"
+	for host, tier := range map[string]string{"10.0.0.1:80": "full", "8.8.8.8": "inet", "a.test": "inet"} {
+		if got := ask(t, w, "host "+host); !strings.Contains(got, "claudebox --network "+tier+"\n") {
+			t.Error(got)
+		}
+	}
+	w.Launch.Branch = "feat"
+	if got := ask(t, w, "path /home/u/p/x"); !strings.Contains(got, "not on branch feat") || !strings.Contains(got, "--with PATH") {
+		t.Error(got)
+	}
+	if got := ask(t, w, "here /home/u/p/x"); !strings.HasPrefix(got, "yes:") || strings.Contains(got, "--with") {
 		t.Error(got)
 	}
 }

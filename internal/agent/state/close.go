@@ -39,15 +39,21 @@ func (in *Instance) Close() error {
 	return nil
 }
 
-// restamp compares the instance once more, and records the files that are right but have a new stamp. Files that have
-// to be written are left to the next launch.
+// restamp compares the files that were written since they were recorded, and records those that are right all the same.
+// Files that have to be written are left to the next launch.
 func (in *Instance) restamp() error {
-	now, err := compare(in.place, in.open)
-	if err != nil {
-		return err
+	c := comparison{place: in.place, now: in.open, draft: draft{exists: true, known: readRecord(in.open)}}
+	for _, f := range c.req.Files() {
+		what, err := c.there(path.Join(agentHome, f.Name))
+		if err == nil && what.Stamp != c.known.Files[f.Name].Output {
+			err = c.file(f)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	now.steps = slices.DeleteFunc(now.steps, func(s step) bool { return s.do != nil })
-	if len(now.steps) == 0 {
+	c.steps = slices.DeleteFunc(c.steps, func(s step) bool { return s.do != nil })
+	if len(c.steps) == 0 {
 		return nil
 	}
 	lock, err := in.flock(in.Dir, unix.LOCK_EX)
@@ -55,7 +61,7 @@ func (in *Instance) restamp() error {
 		return err
 	}
 	defer lock.Close()
-	return in.apply(in.open, &now)
+	return in.apply(in.open, &c.draft)
 }
 
 // sweep removes from a folder of instances what a killed claudebox left:

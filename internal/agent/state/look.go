@@ -136,26 +136,32 @@ func (c *comparison) files() error {
 	if c.req.Later {
 		return nil
 	}
-	key := recordForm + c.req.Request.Key() + "\n" // what they are made of beside the user's files
 	for _, f := range c.req.Files() {
-		rel := path.Join(agentHome, f.Name)
-		inputs := hashInputs(key, f.Sources(c.req.Request))
-		what, err := c.there(rel)
-		if err != nil {
-			return err
-		}
-		closed := what.Kind == beneath.Regular && what.Perm&privateFile != privateFile
-		if closed && c.now.Chmod(rel, privateFile) == nil {
-			what, _ = c.now.Look(rel) // the agent took our right to read it, and it is read below
-		}
-		was := c.known.Files[f.Name]
-		if was.Inputs == inputs && was.Output == what.Stamp && c.req.answersAs(was.Asked) {
-			c.say(f, was.Notes, was.Left)
-		} else if err := c.remake(f, rel, inputs, what); err != nil {
+		if err := c.file(f); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// file adds a step if one of [agenthome.Files] is not as it should be.
+func (c *comparison) file(f agenthome.File) error {
+	rel := path.Join(agentHome, f.Name)
+	inputs := hashInputs(recordForm+c.req.Request.Key()+"\n", f.Sources(c.req.Request))
+	what, err := c.there(rel)
+	if err != nil {
+		return err
+	}
+	closed := what.Kind == beneath.Regular && what.Perm&privateFile != privateFile
+	if closed && c.now.Chmod(rel, privateFile) == nil {
+		what, _ = c.now.Look(rel) // the agent took our right to read it, and it is read below
+	}
+	was := c.known.Files[f.Name]
+	if was.Inputs == inputs && was.Output == what.Stamp && c.req.answersAs(was.Asked) {
+		c.say(f, was.Notes, was.Left)
+		return nil
+	}
+	return c.remake(f, rel, inputs, what)
 }
 
 // remake makes the file's content anew and adds a step that writes it if it differs.
@@ -233,7 +239,7 @@ func (r Request) answersAs(asked map[string]string) bool {
 }
 
 // recordForm changes when files are made in another way, so that all are made anew.
-const recordForm = "claudebox instance 9\n"
+const recordForm = "claudebox instance 10\n"
 
 // hashInputs returns a hash of all that a file is made of: key, and the names and states (not contents) of sources.
 func hashInputs(key string, sources []string) string {

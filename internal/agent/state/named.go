@@ -17,11 +17,11 @@ import (
 // agent's home lead to them.
 func (c *comparison) namedFiles() error {
 	wanted := map[string]bool{}
-	settings, _, err := c.req.readOwn(c.req.Own("settings.json"))
+	inSettings, err := c.namedInSettings()
 	if err != nil {
 		return nil //nolint:nilerr // it is read again, and reported, by [comparison.files]
 	}
-	for _, rel := range c.req.Named(settings) {
+	for _, rel := range inSettings {
 		c.admit(rel, "", wanted)
 	}
 	memory, _, err := c.req.readOwn(c.req.Own("CLAUDE.md"))
@@ -52,6 +52,25 @@ func (c *comparison) namedFiles() error {
 		}
 	}
 	return nil
+}
+
+// namedInSettings are the files of the user's own folder that its settings name, as an earlier launch read them if they
+// are the same.
+func (c *comparison) namedInSettings() ([]string, error) {
+	const name = "settings.json"
+	real, _, err := c.req.find(c.req.Own(name))
+	if err != nil {
+		return nil, err
+	}
+	was := &c.known.Commands
+	if inputs := hashInputs(recordForm+c.req.Own(name)+"\n"+c.req.UserHome+"\n", []string{real}); was.Inputs != inputs {
+		content, _, err := c.req.readOwn(c.req.Own(name))
+		if err != nil {
+			return nil, err
+		}
+		*was = commands{inputs, c.req.Named(content)}
+	}
+	return was.Files, nil
 }
 
 // foldersOf lists the folders that files lie in, each once and before those in it.

@@ -25,6 +25,14 @@ type record struct {
 	Folder identity.ID           `json:",omitempty"` // of the folder there, see [Moved]
 	Files  map[string]fileRecord // by name in the agent's home
 	Named  []string              // links in the agent's home to files, see [comparison.namedFiles]
+
+	Commands commands
+}
+
+// commands are what the user's settings run.
+type commands struct {
+	Inputs string   // hash of what says so
+	Files  []string // of the user's own folder that are named there
 }
 
 // fileRecord is about one file that claudebox wrote into the agent's home.

@@ -3,6 +3,7 @@ package view
 import (
 	"bytes"
 	"debug/elf"
+	"errors"
 	"io"
 	"io/fs"
 	"os"
@@ -10,20 +11,26 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/pathname"
+	"claudebox/internal/linux/smallfile"
 )
 
 // Expand makes an absolute path of a word of a command line; ok is false if only the shell inside knows what the word
 // stands for. A word without a slash is no path, and stays as it is.
 func (v *View) Expand(word string) (name string, ok bool) {
-	for begin, value := range map[string]string{
-		"~/": v.Home, "$HOME/": v.Home, "${HOME}/": v.Home,
-		"$CLAUDE_PROJECT_DIR/": v.Project, "${CLAUDE_PROJECT_DIR}/": v.Project,
+	for _, folder := range [...]struct{ begin, path string }{
+		{"~/", v.Home},
+		{"$HOME/", v.Home},
+		{"${HOME}/", v.Home},
+		{"$CLAUDE_PROJECT_DIR/", v.Project},
+		{"${CLAUDE_PROJECT_DIR}/", v.Project},
 	} {
-		if rest, is := strings.CutPrefix(word, begin); is {
-			word = path.Join(value, rest)
+		if rest, is := strings.CutPrefix(word, folder.begin); is {
+			word = path.Join(folder.path, rest)
 			break
 		}
 	}
@@ -144,19 +151,17 @@ func (v *View) way(name string) string {
 // empty if it needs none, or cannot be read. Behind env(1) it is the program that env looks for.
 func interpreterOf(file string) string {
 	const most = 256 // bytes that the kernel looks at
-	f, err := os.Open(file)
+	fd, err := unix.Open(file, smallfile.Flags, 0)
 	if err != nil {
 		return ""
 	}
-	defer f.Close()
-	head := make([]byte, most)
-	n, err := f.ReadAt(head, 0)
-	if err != nil && err != io.EOF {
+	defer unix.Close(fd)
+	head, err := smallfile.ReadFD(fd, most)
+	if err != nil && !errors.Is(err, smallfile.ErrTooLarge) {
 		return ""
 	}
-	head = head[:n]
 	if bytes.HasPrefix(head, []byte(elf.ELFMAG)) {
-		return loaderOf(f)
+		return loaderOf(file)
 	}
 	line, is := bytes.CutPrefix(head, []byte("#!"))
 	if !is {
@@ -177,12 +182,13 @@ func interpreterOf(file string) string {
 	return words[0]
 }
 
-func loaderOf(file io.ReaderAt) string {
+func loaderOf(file string) string {
 	const longest = 4096
-	program, err := elf.NewFile(file)
+	program, err := elf.Open(file)
 	if err != nil {
 		return ""
 	}
+	defer program.Close()
 	for _, segment := range program.Progs {
 		if segment.Type == elf.PT_INTERP && segment.Filesz < longest {
 			text, _ := io.ReadAll(segment.Open())
@@ -203,8 +209,10 @@ func (v *View) File(word string) (reason string) {
 	if hides := v.hides(end); hides != "" {
 		return word + hides
 	}
-	info, err := os.Stat(name)
-	if err != nil || !info.Mode().IsRegular() && !info.IsDir() || inside == nil {
+	if inside == nil {
+		return ""
+	}
+	if info, err := os.Stat(name); err != nil || !info.Mode().IsRegular() && !info.IsDir() {
 		return ""
 	}
 	return word + " is not inside" + v.way(name)

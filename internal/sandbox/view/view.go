@@ -16,7 +16,7 @@ import (
 )
 
 // View is the file system of a sandbox, as far as its mounts tell. Paths are absolute and as inside, if not said
-// otherwise.
+// otherwise. A path is looked at when it is asked about first. It is for one goroutine.
 type View struct {
 	Path    []string // the folders of PATH
 	Home    string   // what "~" stands for
@@ -27,16 +27,17 @@ type View struct {
 	// Mountable returns the flag that brings a file or folder of the host inside, or why a launch would refuse it.
 	Mountable func(name string) (flag string, fault error)
 
-	links   map[string]string        // see [View.Link]
-	mounts  map[string]*launch.Mount // by destination
-	above   map[string]bool          // folders that a destination lies in
-	closure []string
+	followed map[string]followed      // by path, see [View.Resolve]
+	links    map[string]string        // see [View.Link]
+	mounts   map[string]*launch.Mount // by destination
+	above    map[string]bool          // folders that a destination lies in
+	closure  []string
 }
 
 // Of makes the view of these mounts. closure are the store paths of a mount of kind closure.
 func Of(mounts []launch.Mount, closure []string) *View {
 	v := &View{
-		links: map[string]string{}, closure: closure,
+		followed: map[string]followed{}, links: map[string]string{}, closure: closure,
 		mounts: make(map[string]*launch.Mount, len(mounts)), above: map[string]bool{"/": true},
 	}
 	for i := range mounts {
@@ -57,18 +58,43 @@ func (v *View) liesIn(name string) {
 func (v *View) Link(name, text string) {
 	v.links[name] = text
 	v.liesIn(name)
+	clear(v.followed)
+}
+
+// followed is where a path leads, and what is there, or why it leads nowhere.
+type followed struct {
+	end  string
+	info fs.FileInfo
+	err  error
 }
 
 // Resolve follows all links of a path. It fails with [fs.ErrNotExist] if nothing is there.
 func (v *View) Resolve(name string) (end string, info fs.FileInfo, err error) {
-	end, err = beneath.Follow(v, "/", name, func(_ string, met fs.FileInfo, _ bool) error {
-		info = met
+	at, known := v.followed[name]
+	if !known {
+		at = v.follow(name)
+		v.followed[name] = at
+	}
+	return at.end, at.info, at.err
+}
+
+// follow is Resolve by what is known of the folder that a path lies in.
+func (v *View) follow(name string) (f followed) {
+	dir, last := "/", name
+	if path.IsAbs(name) && name == path.Clean(name) && name != "/" {
+		if dir, _, f.err = v.Resolve(path.Dir(name)); f.err != nil {
+			return f
+		}
+		last = path.Base(name)
+	}
+	f.end, f.err = beneath.Follow(v, dir, last, func(_ string, met fs.FileInfo, _ bool) error {
+		f.info = met
 		return nil
 	})
-	if err == nil && info == nil {
-		info, err = v.Lstat("/")
+	if f.err == nil && f.info == nil {
+		f.info, f.err = v.Lstat("/")
 	}
-	return end, info, err
+	return f
 }
 
 // Has reports whether something is at a path.

@@ -33,6 +33,7 @@ func aView(t *testing.T) (v *view.View, host string) {
 	write("project/env.sh", "#!/usr/bin/env -S jq -f\n", 0o755)
 	write("project/py.py", "#!/usr/bin/env python3\n", 0o755)
 	write("project/zsh", "#!/bin/zsh -e\n", 0o755)
+	write("project/near.sh", "#!bin/sh\n", 0o755)
 	write("project/plain", "echo\n", 0o644)
 	write("project/data.txt", "x", 0o644)
 	write("import/a.sh", "#!/bin/sh\n", 0o755)
@@ -75,6 +76,7 @@ func TestProgramsRunInsideWhereAllThatTheyNeedIsThere(t *testing.T) {
 		"./py.py":                  "of ./py.py python3 is not inside: add its package to the profile: `packages: [python3]`",
 		"/home/u/p/zsh":            "of /home/u/p/zsh /bin/zsh is not inside",
 		"~/.claude/hooks/token.sh": "~/.claude/hooks/token.sh is hidden inside: it looks secret",
+		"./near.sh":                "",
 		"./plain":                  "./plain cannot be executed (chmod +x /home/u/p/plain)",
 		"./out/b.sh":               "./out/b.sh leads to ",
 		"/usr/bin/jq":              "/usr/bin/jq is not inside",

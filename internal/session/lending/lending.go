@@ -251,7 +251,7 @@ func (h Host) pattern(path string) string {
 
 // IsShown reports whether the profile shows a path outside of the project.
 func (h Host) IsShown(path string) bool {
-	return project.Matches(h.Show, h.pattern(path), true)
+	return len(h.Show) > 0 && project.Matches(h.Show, h.pattern(path), true)
 }
 
 // Cover covers what looks secret in a folder that the agent can read, and names that. own says that the folder is of

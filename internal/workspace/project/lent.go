@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -51,7 +53,7 @@ type LentFound struct {
 	Secrets   []Lent
 	Addresses []string // files that enter, and have an address with a password, as manuals do
 	Large     []string // files that enter, and were too large to be searched
-	Links     []string // all symbolic links
+	Links     []string // all symbolic links, if all was searched
 	Cut       bool     // there was more than could be looked at
 }
 
@@ -66,17 +68,14 @@ const (
 	lentCaches = 400
 )
 
-// lentFile is what a search found in a file, as it then was.
-type lentFile struct {
-	Rel   string
-	Stamp beneath.Stamp
-	What  string
-}
+// lentFile is what a search found in a file.
+type lentFile struct{ Rel, What string }
 
-// lentKept is what the cache holds.
+// lentKept is what the cache holds of a look by one question.
 type lentKept struct {
-	Build, Path string
-	Files       []lentFile // sorted
+	Build, Question string
+	Folders         []survey.Folder // with their files, as these were when they were searched
+	Searched        []lentFile      // sorted
 }
 
 // lender looks through one folder.
@@ -86,13 +85,14 @@ type lender struct {
 	at          *beneath.Folder
 	cache       string
 	before, now lentKept
-	changed     bool
-	left        int64 // bytes that may be searched
+	same        bool                   // nothing is in another state than at the last look
+	was         map[string]survey.File // else: how the files were
+	left        int64                  // bytes that may be searched
 }
 
 // LookLent looks for secrets in a folder that an agent may read, or in a file; of that, rel is its name.
 func LookLent(name string, q LentQuestion) (LentFound, error) {
-	l := lender{LentQuestion: q, left: lentBytes, now: lentKept{Build: q.Build, Path: name}}
+	l := lender{LentQuestion: q, left: lentBytes, now: lentKept{Build: q.Build, Question: q.text(name)}}
 	at, err := beneath.Open(name)
 	file := ""
 	if errors.Is(err, unix.ENOTDIR) {
@@ -104,26 +104,32 @@ func LookLent(name string, q LentQuestion) (LentFound, error) {
 	}
 	defer at.Close()
 	l.at = at
-	l.read(name)
+	l.read()
 	if file == "" {
 		l.folder(name)
 	} else if what, err := at.Look(file); err == nil {
-		l.judge(survey.File{Rel: file, Kind: what.Kind, Names: what.Names, Stamp: what.Stamp})
+		f := survey.File{Rel: file, Kind: what.Kind, Names: what.Names, Stamp: what.Stamp}
+		l.now.Folders, l.same = []survey.Folder{{Found: survey.Found{Files: []survey.File{f}}}}, l.isAsItWas(f)
+		l.judge(f)
 	}
-	if l.cache != "" && (l.changed || len(l.now.Files) != len(l.before.Files)) {
+	if l.cache != "" && !(l.same && slices.Equal(l.now.Searched, l.before.Searched)) {
 		cachefile.Prune(q.Cache, lentCaches)
 		cachefile.Write(l.cache, cachefile.Encode(l.now))
 	}
 	return l.LentFound, nil
 }
 
+// text tells questions about folders apart, by what decides on what is searched in a file, and how.
+func (q LentQuestion) text(name string) string { return fmt.Sprintf("all %t %s", q.All, name) }
+
 // read reads what an earlier look has kept.
-func (l *lender) read(name string) {
+func (l *lender) read() {
 	if l.Cache == "" || l.Build == "" {
 		return
 	}
-	l.cache = filepath.Join(l.Cache, hex.EncodeToString([]byte(sumOf([]byte(name)))[:16]))
-	if !cachefile.Decode(cachefile.Read(l.cache), &l.before) || l.before.Build != l.Build || l.before.Path != name {
+	l.cache = filepath.Join(l.Cache, hex.EncodeToString([]byte(sumOf([]byte(l.now.Question)))[:16]))
+	if !cachefile.Decode(cachefile.Read(l.cache), &l.before) || l.before.Build != l.Build ||
+		l.before.Question != l.now.Question {
 		l.before = lentKept{}
 	}
 }
@@ -135,8 +141,9 @@ func (l *lender) folder(name string) {
 		}
 	}
 	filled := []string{"node_modules", ".venv"} // by tools, with nothing of the user's
-	seen := survey.Walk(l.at, survey.Question{Wanted: wanted, Skipped: filled, Limit: LentLimit, LinksSince: 1}, nil)
-	l.Links, l.Cut = seen.NewLinks, seen.Cut
+	question := survey.Question{Wanted: wanted, Skipped: filled, Limit: LentLimit}
+	seen := survey.Walk(l.at, question, survey.Of(l.before.Folders))
+	l.Cut, l.same, l.now.Folders = seen.Cut, seen.Same, seen.Folders()
 	look := git.Look{Git: seen.Git, Bare: seen.Bare}
 	if IsGitFolder(name) {
 		look.Own = []string{"."}
@@ -153,7 +160,10 @@ func (l *lender) folder(name string) {
 		}
 	}
 	for _, f := range seen.Files {
-		if !judged[f.Rel] {
+		switch {
+		case f.Kind == beneath.Link && l.All:
+			l.Links = append(l.Links, f.Rel)
+		case !judged[f.Rel]:
 			l.judge(f)
 		}
 	}
@@ -189,18 +199,16 @@ func (l *lender) otherName(f survey.File) string {
 
 // search returns what a file holds, from the last look if it has not changed since.
 func (l *lender) search(f survey.File, verdict secretfile.Verdict) (what string) {
-	at, known := slices.BinarySearchFunc(l.before.Files, f.Rel, func(k lentFile, rel string) int {
+	at, known := slices.BinarySearchFunc(l.before.Searched, f.Rel, func(k lentFile, rel string) int {
 		return strings.Compare(k.Rel, rel)
 	})
-	if known && l.before.Files[at].Stamp == f.Stamp {
-		l.now.Files = append(l.now.Files, l.before.Files[at])
-		return l.before.Files[at].What
+	if known && l.isAsItWas(f) {
+		l.now.Searched = append(l.now.Searched, l.before.Searched[at])
+		return l.before.Searched[at].What
 	}
+	suspect := verdict == secretfile.Suspect
 	switch {
-	case verdict == secretfile.Suspect:
-		if holdsSecret(l.at, f.Rel, verdict) {
-			what = "a secret"
-		}
+	case suspect:
 	case !l.All && f.Stamp.Size > secretfile.SmallLimit:
 		return ""
 	case f.Stamp.Size > l.left:
@@ -208,36 +216,80 @@ func (l *lender) search(f survey.File, verdict secretfile.Verdict) (what string)
 		return ""
 	default:
 		l.left -= f.Stamp.Size
-		what = l.tokens(f.Rel)
+	}
+	fd, err := l.at.OpenFD(f.Rel, smallfile.Flags)
+	if err != nil {
+		return unopened(suspect, err)
+	}
+	file := os.NewFile(uintptr(fd), f.Rel)
+	defer file.Close()
+	if suspect {
+		if content, err := smallfile.ReadFD(fd, secretfile.Limit); err != nil || secretfile.Holds(content) {
+			what = aSecret
+		}
+	} else {
+		what = l.tokens(file)
 	}
 	if (what == "" || what == leak.Address) && l.All && f.Stamp.Size <= secretfile.Limit {
-		content, err := l.at.Read(f.Rel, secretfile.Limit)
+		content, err := smallfile.ReadFD(fd, secretfile.Limit)
 		if err == nil && secretfile.HoldsLogin(path.Base(f.Rel), content) {
 			what = "a login"
 		}
 	}
-	const tick = 20 * time.Millisecond // another change may not be seen in the time of the last one
-	if time.Now().UnixNano()-f.Stamp.Change > tick.Nanoseconds() {
-		l.now.Files, l.changed = append(l.now.Files, lentFile{f.Rel, f.Stamp, what}), true
+	if l.isSettled(fd, f) {
+		l.now.Searched = append(l.now.Searched, lentFile{f.Rel, what})
 	}
 	return what
 }
 
-// tokens searches a file of any size, piece by piece, and returns what it holds. What cannot be read the agent cannot
-// read either.
-func (l *lender) tokens(rel string) (what string) {
-	fd, err := l.at.OpenFD(rel, smallfile.Flags)
-	if err != nil {
+// aSecret is what a file holds whose name suggests it.
+const aSecret = "a secret"
+
+// unopened returns what counts as the content of a file that could not be opened. What the user may not read, or what
+// is gone, the agent cannot read either.
+func unopened(suspect bool, err error) (what string) {
+	switch {
+	case suspect:
+		return aSecret
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ELOOP):
 		return ""
 	}
-	file := os.NewFile(uintptr(fd), rel)
-	defer file.Close()
+	return "it could not be searched: " + err.Error()
+}
+
+// isSettled reports whether an open file is the one that was seen, and not changed since, so that another change would
+// show in its stamp.
+func (l *lender) isSettled(fd int, f survey.File) bool {
+	const tick = 20 * time.Millisecond // another change may not be seen in the time of the last one
+	var st unix.Stat_t
+	return time.Now().UnixNano()-f.Stamp.Change > tick.Nanoseconds() && unix.Fstat(fd, &st) == nil &&
+		l.at.StampOf(f.Rel, &st) == f.Stamp
+}
+
+// isAsItWas reports whether a file is in the same state as at the last look.
+func (l *lender) isAsItWas(f survey.File) bool {
+	if l.same {
+		return true
+	}
+	if l.was == nil {
+		l.was = map[string]survey.File{}
+		for _, folder := range l.before.Folders {
+			for _, file := range folder.Found.Files {
+				l.was[file.Rel] = file
+			}
+		}
+	}
+	return l.was[f.Rel] == f
+}
+
+// tokens searches a file of any size, piece by piece, and returns what it holds.
+func (l *lender) tokens(file io.Reader) (what string) {
 	const (
 		piece   = 1 << 20
 		overlap = 32 << 10 // more than any token takes, in two bytes a letter
 	)
 	text := make([]byte, 0, piece)
-	for err == nil {
+	for err := error(nil); err == nil; {
 		kept := copy(text[:overlap], text[max(0, len(text)-overlap):])
 		var n int
 		n, err = io.ReadFull(file, text[kept:piece])

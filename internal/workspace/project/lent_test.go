@@ -2,7 +2,6 @@ package project_test
 
 import (
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -119,41 +118,141 @@ func TestALoginInALentFileOfAnyName(t *testing.T) {
 	}
 }
 
-// TestALentFileThatChangedIsSearchedAgain: the same size, and the old time of its content (touch -r).
+// TestALentFileThatChangedIsSearchedAgain: of the same size and with the old time of its content (touch -r), in its
+// place or by another file or folder that takes it; and one that came.
 func TestALentFileThatChangedIsSearchedAgain(t *testing.T) {
-	w := newWorld(t)
-	w.write("lent/a.py", strings.Repeat("x", len(lentToken)))
-	q := project.LentQuestion{Shown: func(string) bool { return false }, All: true, Cache: w.path("cache"), Build: "1"}
-	look := func() int {
-		t.Helper()
-		found, err := project.LookLent(w.path("lent"), q)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return len(found.Secrets)
+	for name, change := range map[string]func(w world){
+		"the file itself": func(w world) { w.write("lent/s/a.py", lentToken) },
+		"another file in its place": func(w world) {
+			w.write("lent/new", lentToken)
+			must(t, os.Rename(w.path("lent/new"), w.path("lent/s/a.py")))
+		},
+		"another folder in its place": func(w world) {
+			w.write("new/a.py", lentToken)
+			must(t, os.Rename(w.path("lent/s"), w.path("old")))
+			must(t, os.Rename(w.path("new"), w.path("lent/s")))
+		},
+		"a file that came":          func(w world) { w.write("lent/s/b.py", lentToken) },
+		"a file in a folder deeper": func(w world) { w.write("lent/s/t/u/b.py", lentToken) },
+		"another name of a secret": func(w world) {
+			w.write("secret", strings.Repeat("y", len(lentToken)))
+			must(t, os.Link(w.path("secret"), w.path("lent/s/b.py")))
+		},
+		"another name in its place": func(w world) {
+			must(t, os.Remove(w.path("lent/s/a.py")))
+			w.write("secret", strings.Repeat("x", len(lentToken)))
+			must(t, os.Link(w.path("secret"), w.path("lent/s/a.py")))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.write("lent/s/a.py", strings.Repeat("x", len(lentToken)))
+			w.write("lent/s/t/u/plain", "")
+			info, err := os.Stat(w.path("lent/s/a.py"))
+			must(t, err)
+			folder, err := os.Stat(w.path("lent/s"))
+			must(t, err)
+			if n := len(w.lookLent(true).Secrets); n != 0 {
+				t.Fatalf("%d secrets before", n)
+			}
+			change(w)
+			must(t, os.Chtimes(w.path("lent/s/a.py"), info.ModTime(), info.ModTime()))
+			if now, err := os.Stat(w.path("lent/s")); err == nil && !now.ModTime().Equal(folder.ModTime()) {
+				must(t, os.Chtimes(w.path("lent/s"), folder.ModTime(), folder.ModTime()))
+			}
+			if found := w.lookLent(true); len(found.Secrets) != 1 {
+				t.Errorf("found %+v", found.Secrets)
+			}
+		})
 	}
-	kept := func() int {
-		files, _ := filepath.Glob(w.path("cache/*"))
-		return len(files)
+}
+
+// lookLent looks through the folder lent, with a cache, and looks again until that has what was found. What has another
+// name is a secret.
+func (w world) lookLent(all bool) (found project.LentFound) {
+	w.t.Helper()
+	q := project.LentQuestion{
+		Shown: func(string) bool { return false }, All: all, Cache: w.path("cache"), Build: "1",
+		Named: func(homelink.Inode) string { return "another name" },
 	}
-	info, err := os.Stat(w.path("lent/a.py"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for range 1000 { // a file that was written in this very moment is not kept
-		if look(); kept() > 0 {
-			break
+	for round := range 10 { // what was written in this very moment is not kept
+		now, err := project.LookLent(w.path("lent"), q)
+		must(w.t, err)
+		if round == 0 {
+			found = now
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
-	if n := look(); n != 0 || kept() != 1 {
-		t.Fatalf("%d secrets, %d caches", n, kept())
+	return found
+}
+
+// TestALinkIsSeenInALentFolderThatWasLookedThrough: a folder that was one becomes a link, and what it leads to is not
+// looked at.
+func TestALinkIsSeenInALentFolderThatWasLookedThrough(t *testing.T) {
+	w := newWorld(t)
+	w.write("lent/s/a.py", "x")
+	w.write("outside/a.py", lentToken)
+	w.link("s", "lent/first")
+	if found := w.lookLent(true); !slices.Equal(found.Links, []string{"first"}) {
+		t.Errorf("at first: %q", found.Links)
 	}
-	w.write("lent/a.py", lentToken)
-	if err := os.Chtimes(w.path("lent/a.py"), info.ModTime(), info.ModTime()); err != nil {
+	must(t, os.Rename(w.path("lent/s"), w.path("old")))
+	w.link(w.path("outside"), "lent/s")
+	if found := w.lookLent(true); !slices.Equal(found.Links, []string{"first", "s"}) || len(found.Secrets) > 0 {
+		t.Errorf("then: links %q, secrets %+v", found.Links, found.Secrets)
+	}
+}
+
+// TestWhatOneQuestionFoundIsNoAnswerToAnother: a folder that was mounted is of the user's own set-up now, and what
+// was shown is not any more.
+func TestWhatOneQuestionFoundIsNoAnswerToAnother(t *testing.T) {
+	w := newWorld(t)
+	w.write("lent/auth.json", `{"x":{"type":"oauth","refresh":"Zq3vK9xB7mT1wR5nL8pJ2hG6fD4sC0yAeUiOtYbN"}}`)
+	w.write("lent/b", lentToken)
+	q := project.LentQuestion{Shown: func(string) bool { return true }, All: true, Cache: w.path("cache"), Build: "1"}
+	if _, err := project.LookLent(w.path("lent"), q); err != nil {
 		t.Fatal(err)
 	}
-	if look() != 1 {
-		t.Error("the token is not seen")
+	for _, all := range []bool{false, true} {
+		if found := w.lookLent(all); len(found.Secrets) != 1 && !all || len(found.Secrets) != 2 && all {
+			t.Errorf("all %t: %+v", all, found.Secrets)
+		}
+	}
+}
+
+// TestALentFileByItselfIsSearchedAgain: what was found in it is kept, too.
+func TestALentFileByItselfIsSearchedAgain(t *testing.T) {
+	w := newWorld(t)
+	q := project.LentQuestion{Shown: func(string) bool { return false }, All: true, Cache: w.path("cache"), Build: "1"}
+	w.write("lent/a.py", strings.Repeat("x", len(lentToken)))
+	for _, want := range []int{0, 1} {
+		for range 10 {
+			found, err := project.LookLent(w.path("lent/a.py"), q)
+			if err != nil || len(found.Secrets) != want {
+				t.Fatalf("%+v, %v; want %d", found, err, want)
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+		w.write("lent/a.py", lentToken)
+	}
+}
+
+// TestAFileThatCannotBeSearchedDoesNotEnter: an agent could have taken all descriptors that this machine has.
+func TestAFileThatCannotBeSearchedDoesNotEnter(t *testing.T) {
+	w := newWorld(t)
+	w.write("lent", strings.Repeat("x", len(lentToken)))
+	q := project.LentQuestion{Shown: func(string) bool { return false }, All: true}
+	var before unix.Rlimit
+	must(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &before))
+	next, err := unix.Open("/", unix.O_PATH|unix.O_CLOEXEC, 0)
+	must(t, err)
+	unix.Close(next)
+	few := before
+	few.Cur = uint64(next + 1) // the folder alone
+	must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &few))
+	found, err := project.LookLent(w.path("lent"), q)
+	must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &before))
+	if err != nil || len(found.Secrets) != 1 || !strings.Contains(found.Secrets[0].What, "searched") {
+		t.Errorf("%+v, %v", found, err)
 	}
 }

@@ -95,6 +95,22 @@ var flows = map[string]flow{
 	"a program that watches for the user's git": {`printf '#!/bin/sh\nprintf "tok\\0/\\0"\n' >../watch; chmod +x ../watch; git config core.fsmonitor "$PWD/../watch"; git status --porcelain`, []turn{
 		{"agent", "echo x >x; git add x 2>&1; git status --porcelain 2>&1", "A  x"},
 	}, "git status --porcelain; git config core.fsmonitor | grep -c watch", "A  x\n1"},
+	"parts are staged in turns, over an amended and a rebased commit": {"seq 12 >f; seq 12 >g; git add .; git commit -qm fg; git commit -qm two --allow-empty; git commit -qm three --allow-empty", []turn{
+		{"user", `sed -i "1s/.*/top/; 12s/.*/end/" f; printf 'y\nn\n' | git add -p f >/dev/null`, ""},
+		{"agent", `sed -i "1s/.*/top/; 12s/.*/end/" g; printf 'n\ny\n' | git add -p g >/dev/null; git commit -qm g g; git commit -q --amend --only -m g2; git diff --cached --stat | tail -1`, "1 file changed, 1 insertion(+), 1 deletion(-)"},
+		{"user", "git diff --cached | grep '^[+]'; git restore --staged f; git stash -q", "+++ b/f\n+top"},
+		{"agent", `GIT_SEQUENCE_EDITOR="sed -i 2s/pick/fixup/" git rebase -q -i HEAD~3; git stash pop -q; git add f`, ""},
+	}, "git log -3 --format=%s; git status --porcelain; git show :f | sed -n '1p;12p'; git stash list", "g2\ntwo\nfg\nM  f\ntop\nend"},
+	"a commit in a submodule, amended by each": {"git init -q ../lib; git -C ../lib commit -qm l --allow-empty; git -c protocol.file.allow=always submodule -q add ../lib sm; git commit -qm sm; git -C sm switch -qc work", []turn{
+		{"agent", "cd sm; echo y >y; git add y; git commit -qm one; cd ..; git add sm; git commit -qm bump", ""},
+		{"user", "until [ $(git -C sm log -1 --format=%s) = one ]; do sleep 0.1; done; git submodule status | cut -c1; git -C sm commit -q --amend -m two; git add sm; git commit -q --amend -m bump2", ""},
+		{"agent", "until [ $(git -C sm log -1 --format=%s) = two ]; do sleep 0.1; done; git submodule status | cut -c1; git -C sm commit -q --amend -m three; git add sm; git commit -q --amend -m bump3", ""},
+	}, "git log -2 --format=%s; git -C sm log -2 --format=%s work; git submodule status | cut -c1; git status --porcelain", "bump3\nsm\nthree\nl"},
+	"a partial clone": {"git rm -q README.md; for i in 1 2 3; do echo $i >f$i; done; git add .; git commit -qm two; git rm -q f3; git commit -qm three; git clone -q --bare . ../all.git; mv ../all.git r.git; git -C r.git config uploadpack.allowFilter true; rm -rf .git; git clone -q --no-checkout --filter=blob:none file://$PWD/r.git c; mv c/.git .; rmdir c; printf 'steps/\nr.git\n' >>.git/info/exclude; git reset -q --hard", []turn{
+		{"agent", "echo x >x; git add x; git commit -qm x; git switch -q -c old HEAD~2; cat f3; echo y >f2; git commit -qam y", "3"},
+		{"user", "git log -1 --format=%s; git switch -q main; echo u >f1; git commit -qam u; git gc -q", "y"},
+		{"agent", "git switch -q old; cat f2; git merge -q --no-edit main; git push -q origin old", "y"},
+	}, "git log -1 --format=%s; git status --porcelain; git rev-list --count HEAD; git fsck --no-dangling 2>&1", "Merge branch 'main' into old\n7"},
 	"a split index": {"git config core.splitIndex true; git update-index --split-index", []turn{
 		{"agent", "echo x >x; git add x; git commit -qm x; echo y >y; git add y", ""},
 		{"user", "echo u >u; git add u; git status --porcelain", "A  u\nA  y"},

@@ -24,7 +24,12 @@ type facts struct {
 	final   bool                 // the session is over: repositories that it made were judged
 	chosen  map[string]Choice    // what the user wants of branches that moved on both sides, by reference
 	put     put                  // what hand-overs have written, and is not in common yet
+	intends intends
 }
+
+// intends has, by path on the host, what `git add -N` has put into the inner and the outer indexes: git commits nothing
+// of it, but it would of what a side then has of the other's.
+type intends struct{ in, out map[string]bool }
 
 // put has the paths of indexes that hand-overs have written, with their stages, by path on the host, until both sides
 // were read with the same. Who still has what was put has changed nothing since.
@@ -515,6 +520,13 @@ func (d *decision) index(t Tree, base, inner, outer Side, f facts, together bool
 	walk(b.entries(), i.entries(), o.entries(), func(at, was, inside, outside string) {
 		// What crossed a moment ago is not in common yet, and the other side alone has changed it since.
 		on := t.Path + "/" + at
+		if f.intends.in[on] {
+			inside = was
+		}
+		if f.intends.out[on] {
+			outside = was
+			shared = append(shared, Entry{at, was})
+		}
 		if put, has := f.put.out[on]; has && outside == put {
 			was = put
 		} else if put, has := f.put.in[on]; has && inside == put {

@@ -1,12 +1,15 @@
 package handover
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
 	"path"
 	"slices"
 	"strings"
+
+	"claudebox/internal/diag"
 )
 
 // gather asks the user's git about all that a decision depends on, once the objects are there.
@@ -306,4 +309,71 @@ func submodules(text string) (list []string) {
 		}
 	}
 	return list
+}
+
+// intends asks git what is only intended, where an index has new empty files.
+func (l *live) intends(base, in, out Side) (all intends, err error) {
+	if l.place.Branch != "" {
+		return all, nil
+	}
+	if all.in, err = l.inner().intends(base, in); err == nil {
+		all.out, err = l.outer().intends(base, out)
+	}
+	return all, err
+}
+
+// intendsScript prints twice what an index has changed since HEAD, with what is only intended and without.
+const intendsScript = `export GIT_DIR=%s
+h=$(g rev-parse -q --verify HEAD) || h=$(g hash-object -t tree /dev/null)
+for how in visible invisible; do g diff-index --cached --name-status -z --ita-$how-in-index "$h" || exit 1; mark; done
+`
+
+func (s side) intends(base, is Side) (list map[string]bool, err error) {
+	for _, t := range s.place.treesOf(!s.boxed) {
+		if !is.Trees[t.Rel].Index.hasNewEmpty(base.Trees[t.Rel].Index) {
+			continue
+		}
+		answer, err := s.run(prelude+fmt.Sprintf(intendsScript, diag.Quote(s.place.dir(t))), "", false)
+		parts := strings.Split(string(answer), separator)
+		if err != nil || len(parts) != 3 {
+			return nil, cmp.Or(err, errOdd)
+		}
+		if list == nil {
+			list = map[string]bool{}
+		}
+		without := statuses(parts[1])
+		for at, status := range statuses(parts[0]) {
+			if without[at] != status {
+				list[t.Path+"/"+at] = true
+			}
+		}
+	}
+	return list, nil
+}
+
+// statuses are the paths that git prints with --name-status -z, with their status.
+func statuses(text string) map[string]string {
+	all, fields := map[string]string{}, strings.Split(text, "\x00")
+	for n := 0; n+1 < len(fields); n += 2 {
+		all[fields[n+1]] = fields[n]
+	}
+	return all
+}
+
+// empties are the names of the empty file, of SHA-1 and SHA-256.
+var empties = []string{
+	"e69de29bb2d1d6434b8b29ae775ad8c2e48c5391", "473a0f4c3be8a93681a267e3b1e9a7dcda1185436fe141f7749120a303721813",
+}
+
+// hasNewEmpty reports whether an index has an empty file that it had not, or not as one.
+func (i Index) hasNewEmpty(base Index) bool {
+	isEmpty := func(e Entry) bool {
+		return slices.ContainsFunc(e.objects(), func(o string) bool { return slices.Contains(empties, o) })
+	}
+	if i == base || !strings.Contains(string(i), empties[0]) && !strings.Contains(string(i), empties[1]) {
+		return false
+	}
+	list := slices.DeleteFunc(i.entries(), func(e Entry) bool { return !isEmpty(e) })
+	was := base.at(list)
+	return slices.ContainsFunc(list, func(e Entry) bool { return was[e.Path] != e.Stages })
 }

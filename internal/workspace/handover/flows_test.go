@@ -369,6 +369,34 @@ func TestTheAgentMakesANameThatGitTakesForTheUsers(t *testing.T) {
 	}
 }
 
+// `git add -N` makes a file known to git; a commit has nothing of it. The other side's had an empty file.
+func TestAnIntentionToAddIsNoEmptyFileOfTheOthers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.user("echo v >v; git add -N v") // before the session
+	w.begin()
+	w.agent("mkdir d; echo x >d/x; : >empty; git add -N d; git add empty")
+	w.sync()
+	if got := w.user("echo u >u; git add u; git commit -qm u; git show --format= --name-only HEAD; git status --porcelain"); got != "empty\nu\n A v\n?? d/" {
+		t.Errorf("the user commits\n%s", got)
+	}
+	w.sync()
+	w.user("echo w >w; git add -N w; git rm -q --cached a; git add -N a")
+	w.sync()
+	if got := w.agent("git commit -q --amend -m all; git show --format= --name-only HEAD; git status --porcelain"); got != "empty\nu\n A d/x\n A v\n?? w" {
+		t.Errorf("the agent commits\n%s", got)
+	}
+	w.agent("git add w")
+	w.user("git add d/x; git restore --staged a")
+	w.sync()
+	w.user("git add v")
+	w.sync()
+	w.same(w.end())
+	if got := w.user("git status --porcelain"); got != "A  d/x\nA  v\nA  w" {
+		t.Errorf("the user has\n%s", got)
+	}
+}
+
 // What the user takes away again does not come back from inside, in that session or a later one.
 func TestARemoteThatTheUserTakesAwayStaysAway(t *testing.T) {
 	t.Parallel()

@@ -300,6 +300,9 @@ func (l *live) cross(m memory, in, out Side, f facts, seen stamped) (changes boo
 	if f, err = l.judge(m.Common, in, out, f); err != nil {
 		return false, err
 	}
+	if f.intends, err = l.intends(m.Common, in, out); err != nil {
+		return false, err
+	}
 	f.put = l.put
 	d := decide(p, m.Common, in, out, m.Named, f)
 	carried := false

@@ -46,12 +46,13 @@ type inputs struct {
 	secrets      brokering.Secrets
 	Instance     state.Instance
 	inside       *view.View // see [viewOf]; nil: not known yet
+	walks        lending.Walks
 }
 
 // look finds the inputs of a launch by a plan. It changes nothing.
-func look(c planning.Call, planned planning.Planned, home homelink.Found) (in inputs, err error) {
+func look(c planning.Call, planned planning.Planned, home homelink.Found, walks lending.Walks) (in inputs, err error) {
 	in = inputs{
-		Host: folders.HostOf(c, planned), etc: host.ReadEtc(c.Facts.Env), policy: agent.ReadPolicy(),
+		Host: folders.HostOf(c, planned), etc: host.ReadEtc(c.Facts.Env), policy: agent.ReadPolicy(), walks: walks,
 	}
 	in.Links = home
 	in.Facts.Env, in.settingsLeft = program.WithSettings(c.Facts, planned.Plan)
@@ -103,13 +104,16 @@ func (in *inputs) lending() lending.Host {
 		Facts: in.Facts, Project: in.project.Path, Config: program.ConfigFolder(in.Facts), Own: in.Folders.Home,
 		Instance: in.Instance.Dir, Imports: in.Instance.Imports, Show: in.Plan.Show,
 		Places: profile.PlacesOf(in.Facts.Home, in.Facts.Env.Value, beneath.Real),
-		Cache:  in.Folders.Cache + "/lent", Build: in.Build,
+		Cache:  lentCache(in.Call), Build: in.Build, Walks: in.walks,
 	}
 	if in.branch != nil {
 		h.Branch = in.branch.Dir
 	}
 	return h
 }
+
+// lentCache is the folder of what is kept of lent folders.
+func lentCache(c planning.Call) string { return c.Folders.Cache + "/lent" }
 
 // projectsOf are given folders, as they were opened.
 func projectsOf(list []guarded.Folder) (opened []project.Project) {

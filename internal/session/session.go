@@ -20,6 +20,7 @@ import (
 	"claudebox/internal/nix/nixdaemon"
 	"claudebox/internal/session/agentstate"
 	"claudebox/internal/session/homelinks"
+	"claudebox/internal/session/lending"
 	"claudebox/internal/session/planning"
 	"claudebox/internal/session/reporting"
 	"claudebox/internal/ui/audit"
@@ -51,13 +52,14 @@ func Prepare(c planning.Caller, o planning.Options, why planning.Purpose) (*Sess
 			"the agent would have root's own id, inside and outside")
 	}
 	s := &Session{keeper: &planning.Keeper{Call: asked}}
-	home := homelinks.Look(asked)
+	walks := lending.Walk(agentstate.OwnFolders(asked), lentCache(asked), asked.Build)
+	home := homelinks.Look(asked, walks)
 	planned, err := planning.Planner{Call: asked, Keeper: s.keeper}.Plan()
 	if err == nil && !why.Look {
 		s.report, err = reporting.Open(asked)
 	}
 	if err == nil {
-		s.inputs, err = look(asked, planned, home())
+		s.inputs, err = look(asked, planned, home(), walks)
 	}
 	if !why.Dry {
 		s.keeper.WriteLater(s.inputs.Links.Write)

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"claudebox/internal/agent/agenthome"
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
 )
@@ -42,13 +43,16 @@ func (in *Instance) Close() error {
 // restamp compares the files that were written since they were recorded, and records those that are right all the same.
 // Files that have to be written are left to the next launch.
 func (in *Instance) restamp() error {
+	written := slices.DeleteFunc(slices.Clone(in.req.Files()), func(f agenthome.File) bool {
+		what, err := in.open.Look(path.Join(agentHome, f.Name))
+		return err == nil && what.Stamp == in.known.Files[f.Name].Output
+	})
+	if len(written) == 0 {
+		return nil
+	}
 	c := comparison{place: in.place, now: in.open, draft: draft{exists: true, known: readRecord(in.open)}}
-	for _, f := range c.req.Files() {
-		what, err := c.there(path.Join(agentHome, f.Name))
-		if err == nil && what.Stamp != c.known.Files[f.Name].Output {
-			err = c.file(f)
-		}
-		if err != nil {
+	for _, f := range written {
+		if err := c.file(f); err != nil {
 			return err
 		}
 	}

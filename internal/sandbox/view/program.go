@@ -3,7 +3,6 @@ package view
 import (
 	"bytes"
 	"debug/elf"
-	"errors"
 	"io"
 	"io/fs"
 	"os"
@@ -156,10 +155,12 @@ func interpreterOf(file string) string {
 		return ""
 	}
 	defer unix.Close(fd)
-	head, err := smallfile.ReadFD(fd, most)
-	if err != nil && !errors.Is(err, smallfile.ErrTooLarge) {
+	head := make([]byte, most)
+	n, err := unix.Pread(fd, head, 0)
+	if err != nil {
 		return ""
 	}
+	head = head[:n]
 	if bytes.HasPrefix(head, []byte(elf.ELFMAG)) {
 		return loaderOf(file)
 	}

@@ -82,6 +82,15 @@ func (r Request) Look() (state.Instance, error) {
 	return found, err
 }
 
+// OwnFolders are those in which the user has what is theirs for Claude Code, and for all agents.
+func OwnFolders(c planning.Call) (list []string) {
+	own := agenthome.Request{UserHome: c.Facts.Home, Config: program.MovedConfig(c.Facts)}
+	for _, folder := range own.OwnFolders() {
+		list = append(list, folder.Own)
+	}
+	return list
+}
+
 // IsLogin reports whether a canonical path is that of the user's Claude login, or of the agent's inside, which has the
 // same.
 func IsLogin(facts host.Facts, found state.Instance, real string) bool {

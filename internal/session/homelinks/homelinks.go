@@ -28,10 +28,11 @@ import (
 )
 
 // Look begins to look at the links of the user's home and of PATH, beside what else a launch prepares. The
-// function that it returns waits for what is found.
-func Look(c planning.Call) func() homelink.Found {
+// function that it returns waits for what is found. What walks have seen is not looked at once more.
+func Look(c planning.Call, walks lending.Walks) func() homelink.Found {
 	q := homelink.Question{
 		Home: c.Facts.Home, Cache: filepath.Join(c.Folders.Cache, "home"), Build: c.Build, Whole: c.Purpose.Look,
+		Files: walks.Files,
 	}
 	if c.Build == "" {
 		q.Cache = ""

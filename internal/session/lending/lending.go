@@ -37,6 +37,7 @@ type Host struct {
 	Places   []profile.SecretPath // of secrets
 	Cache    string               // folder of what was searched for secrets
 	Build    string               // of claudebox
+	Walks    Walks                // of folders of the user's own
 }
 
 // EmptyFolder is the folder that is mounted over hidden folders. No sandbox can reach it in any other way.
@@ -251,7 +252,7 @@ func (h Host) pattern(path string) string {
 
 // IsShown reports whether the profile shows a path outside of the project.
 func (h Host) IsShown(path string) bool {
-	return len(h.Show) > 0 && project.Matches(h.Show, h.pattern(path), true)
+	return project.Matches(h.Show, h.pattern(path), true)
 }
 
 // Cover covers what looks secret in a folder that the agent can read, and names that. own says that the folder is of
@@ -323,10 +324,14 @@ func (h Host) told(source string, secrets []project.Lent, red bool) []diag.Left 
 
 // look looks for secrets in a folder or file that the agent can read.
 func (h Host) look(source string, own bool) (project.LentFound, error) {
-	return project.LookLent(source, project.LentQuestion{
-		Shown: func(rel string) bool { return h.IsShown(filepath.Join(source, rel)) }, All: own,
+	q := project.LentQuestion{
+		Shown: func(rel string) bool { return len(h.Show) > 0 && h.IsShown(filepath.Join(source, rel)) }, All: own,
 		Named: h.secretOf(), Cache: h.Cache, Build: h.Build,
-	})
+	}
+	if own {
+		q.Walked = h.Walks.of(source)
+	}
+	return project.LookLent(source, q)
 }
 
 // Lend mounts a folder of the user's, read-only, without what looks secret in it.

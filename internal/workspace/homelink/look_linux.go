@@ -24,6 +24,7 @@ import (
 	"claudebox/internal/linux/cachefile"
 	"claudebox/internal/linux/mountinfo"
 	"claudebox/internal/linux/pathname"
+	"claudebox/internal/workspace/survey"
 )
 
 // Link is a path in the home that leads elsewhere, by a link or a bind mount, or a path in a variable.
@@ -52,6 +53,9 @@ type Question struct {
 	Cache   string   // folder of what was found; empty: none
 	Build   string   // of claudebox: what another build has kept is not used
 	Whole   bool     // wait for all of it: a person is shown what is found
+	// Files returns what was seen a moment ago of the files in a folder, by its canonical path, if that was looked
+	// into; nil: nothing was.
+	Files func(folder string) (files []survey.File, seen bool)
 }
 
 // Named is a path that tools obey, and the variable that names it.
@@ -197,7 +201,9 @@ func (f Found) write(all whole) {
 // Again looks once more, and deeper, keeps what it finds, and returns what was not known before, as [Found.Missed].
 func (f Found) Again() (links []Link, files map[Inode]string) {
 	mounts, _ := mountinfo.Read()
-	before, now := f.look(), look(f.question, further, mounts)
+	q := f.question
+	q.Files = nil // they are of the beginning
+	before, now := f.look(), look(q, further, mounts)
 	f.known = slices.Concat(f.known, made(before.links, f.known))
 	links, files = f.missed(now)
 	maps.DeleteFunc(files, func(inode Inode, _ string) bool { return before.named[inode] != "" })
@@ -405,6 +411,19 @@ func inode(at string) Inode {
 // count notes which files of a folder have more names than those that are looked at.
 func (w *walk) count(dir string, files []string) {
 	if w.files += len(files); w.files > mostFiles {
+		return
+	}
+	if w.Files != nil {
+		if seen, all := w.Files(dir); all {
+			files = nil
+			for _, f := range seen {
+				if f.Names > 1 {
+					files = append(files, path.Base(f.Rel))
+				}
+			}
+		}
+	}
+	if len(files) == 0 {
 		return
 	}
 	fd, err := unix.Open(dir, unix.O_PATH|unix.O_CLOEXEC, 0)

@@ -12,6 +12,7 @@ import (
 
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/workspace/homelink"
+	"claudebox/internal/workspace/survey"
 )
 
 // home is a home beside a project, and what leads from one to the other.
@@ -253,5 +254,50 @@ func BenchmarkLook(b *testing.B) {
 	homelink.Look(q).Write()
 	for b.Loop() {
 		homelink.Look(q)
+	}
+}
+
+// TestWhatAnotherWalkSawOfFilesIsAsGoodAsALook: a file that has a name in the project is found by it, and one that is
+// given such a name while the session runs is found all the same.
+func TestWhatAnotherWalkSawOfFilesIsAsGoodAsALook(t *testing.T) {
+	h := newHome(t)
+	h.write("home/.claude/skills/s/a")
+	h.write("home/.claude/skills/s/b")
+	h.must(os.Link(h.home+"/.claude/skills/s/a", h.top+"/p/a"))
+	at, err := beneath.Open(h.home + "/.claude/skills")
+	h.must(err)
+	defer at.Close()
+	seen := survey.All(at, 100)
+	asked := 0
+	h.question.Files = func(folder string) ([]survey.File, bool) {
+		rel, below := strings.CutPrefix(folder, h.home+"/.claude/skills/")
+		if !below {
+			return nil, false
+		}
+		asked++
+		return seen.FilesIn(rel)
+	}
+	found := homelink.Look(h.question)
+	if len(found.Named) != 1 || asked == 0 {
+		t.Errorf("named %v; asked %d times", found.Named, asked)
+	}
+	h.must(os.Link(h.home+"/.claude/skills/s/b", h.top+"/p/b"))
+	if _, files := found.Again(); len(files) != 1 {
+		t.Errorf("at the end: %v", files)
+	}
+}
+
+// A walk of a folder with an entry of git's has not all files of it.
+func TestAFileOfGitsIsLookedAtThoughTheFolderWasWalked(t *testing.T) {
+	h := newHome(t)
+	h.write("home/.claude/skills/s/.git")
+	h.must(os.Link(h.home+"/.claude/skills/s/.git", h.top+"/p/a"))
+	at, err := beneath.Open(h.home + "/.claude/skills")
+	h.must(err)
+	defer at.Close()
+	seen := survey.All(at, 100)
+	h.question.Files = func(string) ([]survey.File, bool) { return seen.FilesIn("s") }
+	if found := homelink.Look(h.question); len(found.Named) != 1 {
+		t.Errorf("named %v", found.Named)
 	}
 }

@@ -37,6 +37,16 @@ type LentQuestion struct {
 	Named func(homelink.Inode) string
 	Cache string // folder of what is kept of each look for the next one; empty: none
 	Build string // of claudebox: what another build has kept is not used
+	// Walked is the folder as it was walked a moment ago, by [WalkLent]; the zero value: it is walked now.
+	Walked LentWalk
+}
+
+// LentWalk is a folder as it was walked for one question.
+type LentWalk struct {
+	*survey.Survey               // nil: it was not walked
+	began          time.Time     // when
+	root           beneath.Stamp // of the folder itself
+	before         lentKept
 }
 
 // Lent is a file, or a folder in a git folder, that looks secret in what an agent may read of the user's, such as the
@@ -83,7 +93,6 @@ type lender struct {
 	LentQuestion
 	LentFound
 	at          *beneath.Folder
-	cache       string
 	before, now lentKept
 	same        bool                   // nothing is in another state than at the last look
 	was         map[string]survey.File // else: how the files were
@@ -104,46 +113,83 @@ func LookLent(name string, q LentQuestion) (LentFound, error) {
 	}
 	defer at.Close()
 	l.at = at
-	l.read()
 	if file == "" {
 		l.folder(name)
 	} else if what, err := at.Look(file); err == nil {
+		l.before = q.kept(name)
 		f := survey.File{Rel: file, Kind: what.Kind, Names: what.Names, Stamp: what.Stamp}
 		l.now.Folders, l.same = []survey.Folder{{Found: survey.Found{Files: []survey.File{f}}}}, l.isAsItWas(f)
 		l.judge(f)
 	}
-	if l.cache != "" && !(l.same && slices.Equal(l.now.Searched, l.before.Searched)) {
+	if file := q.file(name); file != "" && !(l.same && slices.Equal(l.now.Searched, l.before.Searched)) {
 		cachefile.Prune(q.Cache, lentCaches)
-		cachefile.Write(l.cache, cachefile.Encode(l.now))
+		cachefile.Write(file, cachefile.Encode(l.now))
 	}
 	return l.LentFound, nil
+}
+
+// WalkLent walks a folder before it is known whether an agent is to read it.
+func WalkLent(name string, q LentQuestion) (w LentWalk) {
+	at, err := beneath.Open(name)
+	if err != nil {
+		return w
+	}
+	defer at.Close()
+	return q.walk(at, name)
+}
+
+// walk walks a folder, by what an earlier look has kept of it.
+func (q LentQuestion) walk(at *beneath.Folder, name string) LentWalk {
+	wanted := func(folder string) func(string, bool) bool {
+		return func(name string, dir bool) bool {
+			return !dir && (q.All || secretfile.Of(folder, name) != secretfile.Plain)
+		}
+	}
+	filled := []string{"node_modules", ".venv"} // by tools, with nothing of the user's
+	w := LentWalk{began: time.Now(), before: q.kept(name)}
+	if what, err := at.Look("."); err == nil {
+		w.root = what.Stamp
+	}
+	question := survey.Question{Wanted: wanted, Skipped: filled, Limit: LentLimit}
+	w.Survey = survey.Walk(at, question, survey.Of(w.before.Folders))
+	return w
+}
+
+// isOf reports whether an open folder was walked a moment ago, and no name in it has come or gone since. What a launch
+// does meanwhile may take minutes: then the user may have put there what is to be seen.
+func (w LentWalk) isOf(at *beneath.Folder) bool {
+	const moment = 100 * time.Millisecond
+	now, err := at.Look(".")
+	return w.Survey != nil && time.Since(w.began) < moment && err == nil && now.Stamp == w.root
 }
 
 // text tells questions about folders apart, by what decides on what is searched in a file, and how.
 func (q LentQuestion) text(name string) string { return fmt.Sprintf("all %t %s", q.All, name) }
 
-// read reads what an earlier look has kept.
-func (l *lender) read() {
-	if l.Cache == "" || l.Build == "" {
-		return
+// file is where what is found of a folder or file is kept; empty: nowhere.
+func (q LentQuestion) file(name string) string {
+	if q.Cache == "" || q.Build == "" {
+		return ""
 	}
-	l.cache = filepath.Join(l.Cache, hex.EncodeToString([]byte(sumOf([]byte(l.now.Question)))[:16]))
-	if !cachefile.Decode(cachefile.Read(l.cache), &l.before) || l.before.Build != l.Build ||
-		l.before.Question != l.now.Question {
-		l.before = lentKept{}
+	return filepath.Join(q.Cache, hex.EncodeToString([]byte(sumOf([]byte(q.text(name))))[:16]))
+}
+
+// kept is what an earlier look has kept.
+func (q LentQuestion) kept(name string) (kept lentKept) {
+	file := q.file(name)
+	if file == "" || !cachefile.Decode(cachefile.Read(file), &kept) || kept.Build != q.Build ||
+		kept.Question != q.text(name) {
+		return lentKept{}
 	}
+	return kept
 }
 
 func (l *lender) folder(name string) {
-	wanted := func(folder string) func(string, bool) bool {
-		return func(name string, dir bool) bool {
-			return !dir && (l.All || secretfile.Of(folder, name) != secretfile.Plain)
-		}
+	seen := l.Walked
+	if !seen.isOf(l.at) {
+		seen = l.walk(l.at, name)
 	}
-	filled := []string{"node_modules", ".venv"} // by tools, with nothing of the user's
-	question := survey.Question{Wanted: wanted, Skipped: filled, Limit: LentLimit}
-	seen := survey.Walk(l.at, question, survey.Of(l.before.Folders))
-	l.Cut, l.same, l.now.Folders = seen.Cut, seen.Same, seen.Folders()
+	l.before, l.Cut, l.same, l.now.Folders = seen.before, seen.Cut, seen.Same, seen.Folders()
 	look := git.Look{Git: seen.Git, Bare: seen.Bare}
 	if IsGitFolder(name) {
 		look.Own = []string{"."}

@@ -256,3 +256,26 @@ func TestAFileThatCannotBeSearchedDoesNotEnter(t *testing.T) {
 		t.Errorf("%+v, %v", found, err)
 	}
 }
+
+// TestALentFileThatCameSinceTheFolderWasWalkedDoesNotEnter: a launch that fetches packages first takes minutes.
+func TestALentFileThatCameSinceTheFolderWasWalkedDoesNotEnter(t *testing.T) {
+	for name, tc := range map[string]struct {
+		file string
+		wait time.Duration
+	}{
+		"in the folder itself, at once": {"b", 0},
+		"in a folder in it, later":      {"s/b", 150 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.write("lent/s/a", "x")
+			q := project.LentQuestion{Shown: func(string) bool { return false }, All: true, Cache: w.path("cache"), Build: "1"}
+			q.Walked = project.WalkLent(w.path("lent"), q)
+			w.write("lent/"+tc.file, lentToken)
+			time.Sleep(tc.wait)
+			if found, err := project.LookLent(w.path("lent"), q); err != nil || len(found.Secrets) != 1 {
+				t.Errorf("%+v, %v", found, err)
+			}
+		})
+	}
+}

@@ -201,6 +201,16 @@ func (s *Survey) ChangedSince(since int64, out func(folder string) bool) bool {
 // Saw reports whether a folder was looked into.
 func (s *Survey) Saw(rel string) bool { return s != nil && s.folders[rel] != nil }
 
+// FilesIn returns the files that were noted in a folder. all reports whether those are all that it has, where the walk
+// wanted every name.
+func (s *Survey) FilesIn(rel string) (files []File, all bool) {
+	f := s.folders[rel]
+	if f == nil || len(f.Found.Closed)+len(f.Found.Git) > 0 {
+		return nil, false
+	}
+	return f.Found.Files, true
+}
+
 // Where returns the folder with an inode's number, if the walk looked into it.
 func (s *Survey) Where(inode uint64) (rel string, found bool) {
 	for _, f := range s.folders {

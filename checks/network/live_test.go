@@ -458,6 +458,7 @@ func TestTheAgentIsToldWhy(t *testing.T) {
 			"claudebox-why":            {"yes:", "is a program here, /run/claudebox/bin/"},
 			"terraform":                {"no:", "not installed", "outside: "},
 			"sudo":                     {"no:", "rights"},
+			"claudebox":                {"no:", "is outside"},
 			"GH_TOKEN":                 {"no:", "is no variable that enters", "extra_env_passthrough: [GH_TOKEN]"},
 			"-x":                       {"usage: claudebox-why"},
 			"good.test; touch x":       {"unknown:"},

@@ -55,6 +55,17 @@ func TestTheAnswerDecides(t *testing.T) {
 	}
 }
 
+func TestAWordThatLooksLikeACommandIsSaidToBeTheAgents(t *testing.T) {
+	w := newWorld(t)
+	c := on(t, w.claudebox("report"))
+	c.await(t, "report goes to the agent: claudebox has no such command")
+	c.await(t, question)
+	c.press(t, "n\n")
+	if got := c.end(t); got != 125 {
+		t.Errorf("status %d:\n%s", got, c.text())
+	}
+}
+
 // What was typed before the question was seen is no answer to it.
 func TestWhatIsTypedBeforeTheQuestionIsNoAnswer(t *testing.T) {
 	w := newWorld(t)

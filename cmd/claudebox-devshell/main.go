@@ -6,7 +6,7 @@
 // Claudebox-devshell runs inside a sandbox, before the agent: it makes the environment of the
 // project's dev shell, and becomes the agent. It is a program of its own because a small one
 // begins sooner, and because it trusts nothing. As claudebox-why it asks why something is
-// refused inside.
+// refused inside, as claudebox it says that this is outside.
 package main
 
 import (
@@ -18,8 +18,11 @@ import (
 )
 
 func main() {
-	if path.Base(os.Args[0]) == ask.Name {
+	switch path.Base(os.Args[0]) {
+	case ask.Name:
 		os.Exit(ask.Main(os.Args[1:]))
+	case ask.Box:
+		os.Exit(ask.Outside(os.Args[1:]))
 	}
 	os.Exit(devshell.Main(os.Args[1:]))
 }

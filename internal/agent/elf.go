@@ -72,7 +72,6 @@ func (f *finder) needsOfELF(name, start string, file io.ReaderAt) error {
 func (f *finder) mountLoader(name, loader string) error {
 	if file, err := f.follow(loader); err != nil || inStore(file.name) {
 		if f.PlanHasLoader {
-			f.note("its loader is nix-ld's, its libraries those of the plan")
 			return nil
 		}
 		return notExecutable(name, "set compat: nix-ld in the profile, or use a claude-code of nixpkgs",

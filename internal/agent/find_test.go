@@ -86,7 +86,7 @@ func TestFindLooksInOrder(t *testing.T) {
 			want{words: "/nix/store/c-codex/bin/codex"},
 		},
 		"PATH, to the end of its links": {
-			nil, want{words: versions, mounts: installer, note: "2.1, is your own, not Nix's"},
+			nil, want{words: versions, mounts: installer},
 		},
 		"PATH of NixOS, to the package and not to the system's link farm": {
 			func(r *agent.Request) { r.Path = "/run/current-system/sw/bin" },
@@ -132,7 +132,7 @@ func TestFindMountsWhatAProgramOutsideTheStoreNeeds(t *testing.T) {
 			merge(installed(program(loader64, "")), map[string]string{
 				"/lib": "->/nowhere", "/lib64": "->/opt/lib64", "/opt/lib64/ld-linux-x86-64.so.2": code, "/usr/lib/x.so": code,
 			}), nil,
-			want{words: versions, mounts: []string{"ro-bind " + versions, "ro-bind /opt/lib64 /lib64", "ro-bind /usr/lib"}, libraries: true, note: "is your own, not Nix's, with its libraries"},
+			want{words: versions, mounts: []string{"ro-bind " + versions, "ro-bind /opt/lib64 /lib64", "ro-bind /usr/lib"}, libraries: true},
 		},
 		"nothing of the host for a static program": {
 			debian(installed(program("", ""))), nil, want{words: versions, mounts: []string{"ro-bind " + versions}},
@@ -143,11 +143,11 @@ func TestFindMountsWhatAProgramOutsideTheStoreNeeds(t *testing.T) {
 		},
 		"the plan's loader where the host's is a link to the store, as on NixOS": {
 			nixos(installed(program(loader64, ""))), func(r *agent.Request) { r.PlanHasLoader = true },
-			want{words: versions, mounts: []string{"ro-bind " + versions}, note: "nix-ld"},
+			want{words: versions, mounts: []string{"ro-bind " + versions}},
 		},
 		"the plan's loader where the host has none": {
 			installed(program(loader64, "")), func(r *agent.Request) { r.PlanHasLoader = true },
-			want{words: versions, mounts: []string{"ro-bind " + versions}, note: "nix-ld"},
+			want{words: versions, mounts: []string{"ro-bind " + versions}},
 		},
 		"a loader in a place of its own, alone": {
 			debian(merge(installed(program("/opt/glibc/ld.so", "")), map[string]string{"/opt/glibc/ld.so": code})), nil,

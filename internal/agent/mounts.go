@@ -18,11 +18,9 @@ type Mount struct {
 // next two. Debian's node keeps parts of itself, and npm, in the last folder, and aborts without them.
 var libraryFolders = []string{"/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/share/nodejs"}
 
-// mountLibraries mounts the host's library folders, and says so in the note that [finder.own] has just made of the
-// program.
+// mountLibraries mounts the host's library folders.
 func (f *finder) mountLibraries() {
 	f.made.Libraries = true
-	f.made.Notes[len(f.made.Notes)-1] += ", with its libraries"
 	for _, folder := range libraryFolders {
 		end, err := f.follow(folder)
 		if err != nil || !end.info.IsDir() {

@@ -90,12 +90,11 @@ func (f *finder) outsideStore(asked, name string) ([]string, error) {
 // mounted already, name is the interpreter of a script and is mounted alone: whoever wrote the script chose the
 // interpreter's path, and must not choose a folder.
 func (f *finder) own(name string, folder func(name string) string) {
-	where, what := name, "its interpreter"
+	where := name
 	if len(f.made.Mounts) == 0 {
-		where, what = cmp.Or(folder(name), name), "the agent"
+		where = cmp.Or(folder(name), name)
 	}
 	f.mount(Mount{Source: where, Destination: where})
-	f.note(what + ", " + path.Base(name) + ", is your own, not Nix's")
 }
 
 // shells are interpreters that every sandbox has of its own; the host's are

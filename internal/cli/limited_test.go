@@ -24,3 +24,18 @@ func TestALowLimitOfOpenFilesIsTheRemedy(t *testing.T) {
 		}
 	}
 }
+
+// claudebox inside its own sandbox said "function not implemented", and no more.
+func TestWhereSystemCallsAreRefusedClaudeboxRunsOutside(t *testing.T) {
+	fault := fmt.Errorf("look for .claudebox.yaml: %w", unix.ENOSYS)
+	if got := contained(fault); diag.Remedy(got) != "run claudebox outside of it" || !errors.Is(got, fault) {
+		t.Errorf("%v, %s", got, diag.Remedy(got))
+	}
+	other := &diag.Error{Op: "x", Err: unix.ENOSYS, Remedy: "use Linux 5.11"}
+	if got := contained(other); got != error(other) {
+		t.Errorf("%v", got)
+	}
+	if got := contained(nil); got != nil {
+		t.Errorf("%v", got)
+	}
+}

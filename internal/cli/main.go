@@ -49,6 +49,7 @@ func Main(words []string, sys System) int {
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) == nil {
 		err = limited(err, limit.Max)
 	}
+	err = contained(err)
 	diag.Print(sys.Stderr, err)
 	switch {
 	case errors.Is(err, agent.ErrNotFound):
@@ -72,6 +73,16 @@ func limited(err error, most uint64) error {
 	}
 }
 
+// contained says of an error without a remedy that what claudebox runs in is its cause, if that refuses a system call.
+func contained(err error) error {
+	if !errors.Is(err, unix.ENOSYS) || diag.Remedy(err) != "" {
+		return err
+	}
+	return &diag.Error{
+		Op: "run in a sandbox or container that refuses system calls", Err: err, Remedy: "run claudebox outside of it",
+	}
+}
+
 // run runs a command, or launches the agent.
 func run(args []string, sys System) error {
 	words, err := commandWords(args)
@@ -92,6 +103,8 @@ func run(args []string, sys System) error {
 		return runCommand([]string{"version"}, sys)
 	case o.Check:
 		return checkLaunch(sys, o, "text")
+	case isLone(args, o.Words) && isTerminal(sys.Stderr):
+		diag.Note(sys.Stderr, o.Words[0]+" goes to the agent: claudebox has no such command (`claudebox help` lists them)")
 	}
 	return runLaunch(sys, o, nil)
 }

@@ -391,3 +391,9 @@ func commandWords(args []string) ([]string, error) {
 	words, _ = findCommand(slices.Concat(args[:at], []string{near}, args[at+1:]))
 	return words, nil
 }
+
+// isLone reports whether all that the agent gets is a word that could be taken for a command of claudebox's.
+func isLone(args, words []string) bool {
+	return len(words) == 1 && !slices.Contains(args, "--") && !strings.HasPrefix(words[0], "-") &&
+		strings.Trim(words[0], "abcdefghijklmnopqrstuvwxyz-") == ""
+}

@@ -153,3 +153,19 @@ func TestEverySpellingOfAFlagIsOne(t *testing.T) {
 		}
 	}
 }
+
+// `claudebox report` went to the agent in silence, as if claudebox had done something.
+func TestAWordAloneCouldBeMeantForClaudebox(t *testing.T) {
+	for line, want := range map[string]bool{
+		"report": true, "-y report": true, "-P x run": true, "fix it": false, "-- report": false, "--continue": false, "-p report": false, "/init": false, "Report": false, "": false,
+	} {
+		args := strings.Fields(line)
+		o, err := split(args)
+		if got := isLone(args, o.Words); err != nil || got != want {
+			t.Errorf("%s: %t, %v", line, got, err)
+		}
+	}
+	if isLone([]string{"fix the bug"}, []string{"fix the bug"}) {
+		t.Error("a sentence is no command")
+	}
+}

@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"cmp"
 	_ "embed"
 	"slices"
 	"strconv"
@@ -19,9 +20,17 @@ var starterYAML string
 // not a valid profile name.
 func Starter(name string) ([]byte, error) {
 	if fault := profileName.Check(name); fault != nil {
-		return nil, diag.Errorf("make a profile", fault.Remedy, "%s", fault.Message)
+		return nil, diag.Errorf("make a profile", "claudebox profile init "+validName(name), "%s", fault.Message)
 	}
 	return []byte(strings.Replace(starterYAML, "\nname: NAME\n", "\nname: "+quoted(name)+"\n", 1)), nil
+}
+
+// validName is a name that a profile can have, near to one that it cannot have.
+func validName(name string) string {
+	isBad := func(r rune) bool { return profileName.Check("a"+string(r)) != nil }
+	name = strings.Join(strings.FieldsFunc(name, isBad), "-")
+	const longest = 64
+	return cmp.Or(strings.TrimLeft(name[:min(len(name), longest)], ".+_-"), "work")
 }
 
 // quoted returns name for use in YAML, in quotes if YAML could read it as

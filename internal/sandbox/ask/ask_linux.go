@@ -20,6 +20,7 @@ const (
 	Folder  = "/run/claudebox/bin" // at the end of PATH
 	Program = Folder + "/" + Name
 	Name    = "claudebox-why"
+	Box     = "claudebox" // the name by which it says that claudebox is outside
 	Socket  = "/run/claudebox/why"
 )
 
@@ -53,7 +54,7 @@ func Main(words []string) int {
 	kind, word := kindOf(words[0])
 	switch kind {
 	case Prog:
-		if at := program(word); at != "" {
+		if at := program(word); at != "" && at != Folder+"/"+Box {
 			fmt.Println("yes:     " + word + " is a program here, " + at)
 			return 0
 		}
@@ -136,6 +137,17 @@ func RemoteOf(word string) (host string, is bool) {
 		return "", false
 	}
 	return host + schemes["ssh"], true
+}
+
+// Outside answers whoever calls claudebox inside. It returns claudebox's exit status for what it refuses.
+func Outside(words []string) int {
+	if len(words) == 2 && words[0] == "why" {
+		return Main(words[1:])
+	}
+	diag.Print(os.Stderr, diag.Errorf("start claudebox", "ask the user to run it; `claudebox why WORD` answers here",
+		"this is inside its sandbox, and it works outside alone"))
+	const refused = 125
+	return refused
 }
 
 // kindOf says what a word means. A path becomes absolute: outside nobody knows the current folder.

@@ -39,6 +39,7 @@ func Of(instance string, path []string, look bool) (made launch.Part, err error)
 	}
 	made.Mount(
 		launch.Mount{Kind: plan.ROBind, Source: program, Destination: ask.Program, Why: plan.Base},
+		launch.Mount{Kind: plan.Symlink, Source: ask.Name, Destination: ask.Folder + "/" + ask.Box, Why: plan.Base},
 		launch.Mount{
 			Kind: plan.ROBind, Source: filepath.Join(instance, whyName(look)),
 			Destination: ask.Socket, Why: plan.Base,

@@ -228,7 +228,8 @@ func (p *page) remarks(l launch.Launch) {
 	for _, left := range l.Left {
 		p.item("- ", left.Text, redIf(left.Red))
 	}
-	if len(l.Warnings)+len(l.Notes) == 0 {
+	hides := slices.ContainsFunc(l.Mounts, launch.Mount.Hides)
+	if len(l.Warnings)+len(l.Notes) == 0 && !hides {
 		return
 	}
 	p.title("remarks")
@@ -237,5 +238,8 @@ func (p *page) remarks(l launch.Launch) {
 	}
 	for _, n := range l.Notes {
 		p.item("- ", n, "")
+	}
+	if hides { // the question has a row of what
+		p.item("- ", "`show` in a profile opens what is hidden", "")
 	}
 }

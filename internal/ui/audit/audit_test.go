@@ -344,3 +344,15 @@ func TestAChangeIsShort(t *testing.T) {
 		}
 	}
 }
+
+// `.env` stood in the question's row of what is hidden, and again in a remark.
+func TestWhatIsHiddenIsNamedOnce(t *testing.T) {
+	l := fiveProfiles()["secrets"]
+	v := View{View: layout.View{Home: "/home/u", Width: 140}}
+	if text := v.Brief(l, nil); strings.Count(text, ".env") != 1 || strings.Contains(text, "`show`") {
+		t.Error(text)
+	}
+	if text := v.Text(l); !strings.Contains(text, "`show` in a profile opens what is hidden") {
+		t.Error(text)
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"claudebox/internal/diag"
 	"claudebox/internal/diag/layout"
 	"claudebox/internal/plan"
+	"claudebox/internal/sandbox/ask"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/sandbox/view"
 	"claudebox/internal/secret/leak"
@@ -84,7 +85,7 @@ func missing(word string) (a Answer, known bool) {
 			Change: fmt.Sprintf("ask for localhost:%[1]s, a port of this machine; `--publish %[1]s` lets you reach port "+
 				"%[1]s inside", word),
 		}, true
-	case word == "claudebox":
+	case word == ask.Box:
 		return no("claudebox is outside: a sandbox starts no other", "", ""), true
 	case slices.Contains(rights, word):
 		says := word + " is of no use inside: nothing in a sandbox has such rights. It has to be run outside"

@@ -112,9 +112,6 @@ func (v *view) hideAll() error {
 	if len(v.committed) > 0 {
 		v.note(false, "git has %s, so the agent can read it; to hide it all the same, name it in `hide`", v.committed)
 	}
-	if len(v.hidden) > 0 {
-		v.note(false, "hidden inside; a profile's `show` opens them: %s", v.hidden)
-	}
 	var had, changed []string
 	for _, rel := range v.hidden {
 		if !v.tracked.Has(rel) {

@@ -226,6 +226,7 @@ func (s side) serve(within context.Context, script string, input io.Reader, outp
 	faults := &capture.Head{Most: mostFaults}
 	cmd.Stdout, cmd.Stderr = output, faults
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	cmd.Cancel = func() error { endGroup(cmd); return nil }
 	runtime.LockOSThread() // with which the box dies, also before bwrap has asked for that itself
 	defer runtime.UnlockOSThread()
 	err := cmd.Run()
@@ -276,6 +277,10 @@ func (s side) noPipes() error {
 	}
 	return nil
 }
+
+// endGroup ends what was begun as a process group. Of a bwrap alone that is just making a box a child would stay, which
+// waits for it without end, and holds what the box prints to.
+func endGroup(cmd *exec.Cmd) { _ = unix.Kill(-cmd.Process.Pid, unix.SIGKILL) }
 
 func closeFiles(cmd *exec.Cmd) {
 	for _, f := range cmd.ExtraFiles {

@@ -114,6 +114,31 @@ func TestAHostileRepositoryBesideGoodOnes(t *testing.T) {
 	}
 }
 
+// A busy machine takes longer to make a box than it has: bwrap alone was ended then, and its child held the end for good.
+func TestABoxThatIsEndedWhileItIsMadeLeavesNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	all, file := w.made(1, "true"), w.TempDir()+"/children"
+	slow := filepath.Dir(file) + "/bwrap"
+	if err := os.WriteFile(slow, []byte("#!/bin/bash\nsleep 600 &\necho $! >>"+file+"\nwait\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	w.tools.Bwrap, w.tools.Time = slow, 4*time.Second
+	done := make(chan []Adopted)
+	go func() { done <- Adopt(Request{Tools: w.tools}, all) }()
+	select {
+	case got := <-done:
+		if got[0].Err == nil {
+			t.Error("it became the user's")
+		}
+	case <-time.After(time.Minute):
+		t.Error("the end has no end")
+	}
+	if left := w.user("for p in $(cat " + file + "); do ps -o stat= -p $p | grep -v Z || :; done"); left != "" {
+		t.Errorf("there are processes: %s", left)
+	}
+}
+
 // git waits for who would write into a pipe; no end of a session waits for git.
 func TestNoGitWaitsAtAPipeInARepositoryThatWasMade(t *testing.T) {
 	t.Parallel()

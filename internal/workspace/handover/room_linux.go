@@ -121,7 +121,7 @@ func (r *room) open(env []string) (err error) {
 
 func (r *room) close() {
 	if r.cmd != nil {
-		_ = r.cmd.Process.Kill()
+		endGroup(r.cmd)
 		_ = r.cmd.Wait()
 		r.cmd = nil
 	}
@@ -143,7 +143,7 @@ func (r *room) run(s side, script, input string) (answer []byte, err error) {
 		}
 	}
 	box, to := r.cmd, r.to // the room may have begun anew before they are done with
-	watch := time.AfterFunc(r.tools.limit()/waiting, func() { _ = box.Process.Kill() })
+	watch := time.AfterFunc(r.tools.limit()/waiting, func() { endGroup(box) })
 	mark, asked := rand.Text(), make(chan error, 1)
 	script = "export C=" + diag.Quote(path.Join(s.place.Outer, s.part)) + "\n" + script
 	go func() {

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -22,6 +23,7 @@ import (
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/capture"
+	"claudebox/internal/linux/proctree"
 	"claudebox/internal/workspace/survey"
 )
 
@@ -108,7 +110,7 @@ const readable = 16 << 10
 func (s side) process(ctx context.Context, script string, writes bool, bind ...string) *exec.Cmd {
 	words := []string{s.tools.Bash, "--noprofile", "--norc", "-c", script}
 	if !s.boxed {
-		cmd := exec.CommandContext(ctx, words[0], words[1:]...)
+		cmd := begin(ctx, words)
 		cmd.Dir, cmd.Env = s.workTree(), s.environment()
 		return cmd
 	}
@@ -130,7 +132,7 @@ func (s side) process(ctx context.Context, script string, writes bool, bind ...s
 		args = append(args, "--ro-bind-try", bind[i], bind[i+1])
 	}
 	args = append(args, "--chdir", s.workTree(), "--")
-	cmd := exec.CommandContext(ctx, s.tools.Bwrap, append(args, words...)...)
+	cmd := begin(ctx, slices.Concat([]string{s.tools.Bwrap}, args, words))
 	cmd.Env, cmd.ExtraFiles = s.environment(), files
 	return cmd
 }
@@ -151,7 +153,7 @@ func (s side) laid(how string) []string {
 // nothing else.
 func (t Tools) box() (args []string, files []*os.File) {
 	args = []string{
-		"--unshare-all", "--cap-drop", "ALL", "--die-with-parent", "--new-session",
+		"--unshare-all", "--cap-drop", "ALL", "--die-with-parent",
 		"--ro-bind-try", "/nix/store", "/nix/store",
 	}
 	if !strings.HasPrefix(t.Git, "/nix/store/") {
@@ -222,11 +224,9 @@ func (s side) serve(within context.Context, script string, input io.Reader, outp
 	defer cancel()
 	cmd := s.command(ctx, script, input, writes, bind...)
 	defer closeFiles(cmd)
-	cmd.WaitDelay = time.Second
 	faults := &capture.Head{Most: mostFaults}
 	cmd.Stdout, cmd.Stderr = output, faults
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	cmd.Cancel = func() error { endGroup(cmd); return nil }
+	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
 	runtime.LockOSThread() // with which the box dies, also before bwrap has asked for that itself
 	defer runtime.UnlockOSThread()
 	err := cmd.Run()
@@ -278,9 +278,29 @@ func (s side) noPipes() error {
 	return nil
 }
 
-// endGroup ends what was begun as a process group. Of a bwrap alone that is just making a box a child would stay, which
-// waits for it without end, and holds what the box prints to.
-func endGroup(cmd *exec.Cmd) { _ = unix.Kill(-cmd.Process.Pid, unix.SIGKILL) }
+// begin returns a command in a session of its own, without a terminal, that ends with a context, and all that it has
+// begun with it.
+func begin(ctx context.Context, words []string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
+	cmd.SysProcAttr, cmd.WaitDelay = &syscall.SysProcAttr{Setsid: true}, time.Second
+	cmd.Cancel = func() error { endGroup(cmd); return nil }
+	return cmd
+}
+
+// endGroup ends the process group of a command, and waits until nothing runs in its box. Of a bwrap alone that is just
+// making a box a child would stay, which waits for it without end, and holds what the box prints to.
+func endGroup(cmd *exec.Cmd) {
+	const most = 10 * time.Second // more only where the kernel cannot end it
+	inside := -1
+	if init := proctree.Init(cmd.Process.Pid); init != 0 {
+		inside, _ = unix.PidfdOpen(init, 0)
+	}
+	_ = unix.Kill(-cmd.Process.Pid, unix.SIGKILL)
+	if inside >= 0 { // with it all that runs in the box has ended
+		_, _ = unix.Poll([]unix.PollFd{{Fd: int32(inside), Events: unix.POLLIN}}, int(most.Milliseconds()))
+		unix.Close(inside)
+	}
+}
 
 func closeFiles(cmd *exec.Cmd) {
 	for _, f := range cmd.ExtraFiles {

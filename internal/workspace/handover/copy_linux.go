@@ -3,7 +3,6 @@ package handover
 import (
 	"context"
 	"fmt"
-	"os/exec"
 	"path"
 	"strings"
 
@@ -15,11 +14,11 @@ import (
 func (t Tools) Copy(from, to string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), answerTime)
 	defer cancel()
-	args, files := t.box()
-	args = append(args, "--ro-bind", from, "/from", "--bind", path.Dir(to), "/to", "--",
+	words, files := t.box()
+	words = append(words, "--ro-bind", from, "/from", "--bind", path.Dir(to), "/to", "--",
 		t.Bash, "--noprofile", "--norc", "-c",
 		"cp -RT --preserve=mode,timestamps,links /from /to/"+diag.Quote(path.Base(to)))
-	box := exec.CommandContext(ctx, t.Bwrap, args...)
+	box := begin(ctx, append([]string{t.Bwrap}, words...))
 	defer closeFiles(box)
 	box.ExtraFiles = files
 	box.Env = []string{"PATH=" + strings.Join(t.Path, ":"), "LC_ALL=C"}

@@ -10,6 +10,7 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -25,6 +26,7 @@ type room struct {
 	of    *rooms
 	words []string // for bwrap: what it has
 	cmd   *exec.Cmd
+	end   func() // ends the box; it is done when it returns, also where another one ends it
 	to    io.WriteCloser
 	from  io.Reader
 }
@@ -105,7 +107,7 @@ func (r *room) open(env []string) (err error) {
 	args = append(append(args, r.words...), "--chdir", emptyTree, "--")
 	cmd := exec.Command(r.tools.Bwrap, append(args, r.tools.Bash, "--noprofile", "--norc", "-c", serving)...)
 	cmd.Env, cmd.ExtraFiles = env, files
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 	defer closeFiles(cmd)
 	if r.to, err = cmd.StdinPipe(); err != nil {
 		return err
@@ -114,14 +116,14 @@ func (r *room) open(env []string) (err error) {
 		return err
 	}
 	if err = cmd.Start(); err == nil {
-		r.cmd = cmd
+		r.cmd, r.end = cmd, sync.OnceFunc(func() { endGroup(cmd) })
 	}
 	return err
 }
 
 func (r *room) close() {
 	if r.cmd != nil {
-		endGroup(r.cmd)
+		r.end()
 		_ = r.cmd.Wait()
 		r.cmd = nil
 	}
@@ -142,8 +144,8 @@ func (r *room) run(s side, script, input string) (answer []byte, err error) {
 			return nil, err
 		}
 	}
-	box, to := r.cmd, r.to // the room may have begun anew before they are done with
-	watch := time.AfterFunc(r.tools.limit()/waiting, func() { endGroup(box) })
+	to := r.to // the room may have begun anew before it is done with
+	watch := time.AfterFunc(r.tools.limit()/waiting, r.end)
 	mark, asked := rand.Text(), make(chan error, 1)
 	script = "export C=" + diag.Quote(path.Join(s.place.Outer, s.part)) + "\n" + script
 	go func() {

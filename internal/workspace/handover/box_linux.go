@@ -297,7 +297,10 @@ func endGroup(cmd *exec.Cmd) {
 	}
 	_ = unix.Kill(-cmd.Process.Pid, unix.SIGKILL)
 	if inside >= 0 { // with it all that runs in the box has ended
-		_, _ = unix.Poll([]unix.PollFd{{Fd: int32(inside), Events: unix.POLLIN}}, int(most.Milliseconds()))
+		err := error(unix.EINTR)
+		for err == unix.EINTR {
+			_, err = unix.Poll([]unix.PollFd{{Fd: int32(inside), Events: unix.POLLIN}}, int(most.Milliseconds()))
+		}
 		unix.Close(inside)
 	}
 }

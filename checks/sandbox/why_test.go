@@ -83,7 +83,8 @@ func TestWhySaysWhatItCannotKnow(t *testing.T) {
 	for _, tc := range []struct{ word, answer, says string }{
 		{"./nosuch", "unknown", "is not there; what is made there is inside"},
 		{"~/music/nosuch", "no", "is not inside"},
-		{"docker", "unknown", "is no program inside"},
+		{"nosuchtool", "unknown", "is no program inside"},
+		{"docker", "no", "is of no use inside"},
 		{"git", "yes", "is a program inside, /nix/store/"},
 		{"docker.com", "yes", "docker.com is reached"},
 		{"db:5432", "yes", "db:5432 is reached"},

@@ -205,10 +205,10 @@ func beyondBase(l launch.Launch) []launch.Mount {
 	return slices.DeleteFunc(slices.Clone(l.Mounts), isBase)
 }
 
-// place is where a mount lies, and what of the host it is when that differs.
+// place is where a mount lies, and what of the host it is when that differs. What is hidden is nothing of the host.
 func (v View) place(m launch.Mount) string {
 	fromHost := slices.Contains([]plan.MountKind{plan.Bind, plan.ROBind, plan.Symlink}, m.Kind)
-	if fromHost && m.Source != m.Destination {
+	if fromHost && m.Source != m.Destination && access(m) != hidden {
 		return v.name(m.Destination) + " ← " + v.name(m.Source)
 	}
 	return v.name(m.Destination)

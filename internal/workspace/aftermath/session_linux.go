@@ -367,10 +367,15 @@ func (was record) bringOut(r *Report, tree *beneath.Folder) {
 		Leads: func(rel string, content []byte) bool { return compared.LeadsToPart(tree.Join(rel), string(content)) },
 		Left: func(rel, at string) {
 			means := "a repository that was made inside is not yours yet: the next session here goes on in it"
-			free := diag.Command("rm -f --", rel)
-			back := free + " && " + wayBack(rel, at)
+			free, back := diag.Command("rm -f --", rel), wayBack(rel, at)
+			if back != "" {
+				back = free + " && " + back
+			}
 			if _, err := os.Lstat(at + "/HEAD"); err != nil { // `git init` there would take what is the agent's
-				means, back = "it is no repository, and the agent's alone: `"+free+"` takes its link away", ""
+				means, back = "it is no repository, and the agent's alone", ""
+				if free != "" {
+					means += ": `" + free + "` takes its link away"
+				}
 			}
 			r.Changes = append(r.Changes, Change{Path: rel, Change: HeldBack, Means: means, Back: back})
 		},

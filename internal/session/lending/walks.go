@@ -12,8 +12,8 @@ import (
 // Walks are folders of the user's own set-up for agents, as they are walked beside what else a launch prepares, once
 // for all that look at what is in them. The zero value has none.
 type Walks struct {
-	all func() map[string]project.LentWalk
-} // waits; by canonical path
+	all func() map[string]project.LentWalk // by canonical path; it waits for them
+}
 
 // Walk begins to walk folders. cache and build are those of [Host].
 func Walk(folders []string, cache, build string) Walks {

@@ -111,7 +111,16 @@ func TestAHostIsAllowedWhileASessionRuns(t *testing.T) {
 			"curl: (7)", "curl: (7)", "it is this machine itself", "network: inet",
 		},
 		"this machine's address, tier inet": {
-			"network: inet", "http://192.168.77.10:8080/", []string{"--session", "192.168.77.10:8080"}, "curl: (7)", "curl: (7)", "", "network: inet",
+			"network: inet", "http://192.168.77.10:8080/",
+			[]string{"--session", "192.168.77.10:8080"},
+			"curl: (7)", "curl: (7)",
+			"write `ports: {out: [8080]}` in the profile", "network: inet",
+		},
+		"this machine's address for good, tier inet": {
+			"network: inet", "http://192.168.77.10:8080/",
+			[]string{"192.168.77.10"},
+			"curl: (7)", "curl: (7)",
+			"remedy: write `ports: {out: [PORT]}` in the profile", "network: inet",
 		},
 		"a name that leads home, tier allow": {
 			"network: {tier: allow, allow: [good.test]}", "http://rebind.test/", []string{"--session", "rebind.test"}, "curl: (6)", "curl: (7)", "reaches it now", "",
@@ -298,6 +307,18 @@ func TestWatchShowsTheCommandThatOpens(t *testing.T) {
 	if e, more := <-events; more {
 		t.Errorf("after the end: %+v", e)
 	}
+}
+
+// An address of this machine cannot be opened, and the command that would was shown all the same.
+func TestWatchShowsNoCommandForThisMachine(t *testing.T) {
+	t.Parallel()
+	u := newUser(t, world.New(t))
+	session := u.waiting(t, "http://192.168.77.10:8080/", u.profile(t, "network: inet\nnix: {daemon: off}")...)
+	e := next(t, u.watching(t), "refused")
+	if e.What != "192.168.77.10:8080" || e.Host != "" || e.ForSession != "" || e.ForGood != "ports: {out: [8080]} in the profile" {
+		t.Errorf("%+v", e)
+	}
+	u.goOn(t, session)
 }
 
 // A name of the agent's neither writes on the user's terminal nor begins a line, and offers no command.

@@ -1,13 +1,17 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"claudebox/internal/diag"
 	"claudebox/internal/diag/layout"
+	"claudebox/internal/network/policy"
+	"claudebox/internal/session"
 	"claudebox/internal/session/kept"
 	"claudebox/internal/session/planning"
 	"claudebox/internal/session/sessions"
@@ -141,6 +145,9 @@ const (
 // allowHosts adds hosts to the user's profile, and lets the sessions that run reach them.
 func allowHosts(sys System, o planning.Options, hosts []string) (said string, err error) {
 	more, err := kept.AllowHosts(sys.Caller(), o, hosts)
+	if err == nil || len(more.Hosts) > 0 { // even if the file cannot be changed: its remedy would not help
+		err = cmp.Or(noneIsHere(hosts), err)
+	}
 	if err != nil {
 		return "", err
 	}
@@ -162,6 +169,29 @@ func allowHosts(sys System, o planning.Options, hosts []string) (said string, er
 	}
 	opened, _ := openAll(running, hosts)
 	return said + opened, nil
+}
+
+// noneIsHere returns an error if one of the hosts is an address of this machine, which no list opens.
+func noneIsHere(hosts []string) error {
+	for _, text := range hosts {
+		e, err := policy.ParseException(text)
+		if err != nil || !e.Prefix.IsSingleIP() {
+			continue // a name, or a network, of which this machine's own address stays closed
+		}
+		here, err := session.Addresses()
+		if err != nil {
+			return &diag.Error{Op: "read this machine's addresses", Err: err}
+		}
+		if here.Is(e.Prefix.Addr()) {
+			port := "PORT"
+			if e.Port != 0 {
+				port = strconv.Itoa(int(e.Port))
+			}
+			return diag.Errorf("allow "+text, "write `ports: {out: ["+port+"]}` in the profile: a session reaches it as 127.0.0.1",
+				"it is %s, and stays closed", policy.ThisMachine)
+		}
+	}
+	return nil
 }
 
 func confirmHosts(sys System, o planning.Options, hosts []string, question string) error {
@@ -194,6 +224,9 @@ func allowInSessions(sys System, o planning.Options, id string, hosts []string) 
 			return "", &diag.Error{Op: op, Err: fmt.Errorf("%s: %w", one, err)}
 		}
 		fmt.Fprintf(sys.Stderr, "%s in %s\n", one, diag.Name(one.Project))
+	}
+	if err := noneIsHere(hosts); err != nil {
+		return "", err
 	}
 	fmt.Fprintln(sys.Stderr, "would reach until the end:")
 	if err := confirmHosts(sys, o, hosts, "Allow it?"); err != nil {

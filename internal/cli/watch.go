@@ -138,8 +138,8 @@ func (w *watcher) print(h heard) error {
 	for _, e := range h.events {
 		e.Session = h.ID
 		now, always := "", ""
-		if e.Kind == live.Refused && e.Host != "" && e.Count == 0 {
-			now, always = h.Commands(e.Host)
+		if e.Kind == live.Refused && e.Count == 0 {
+			now, always = h.Remedies(e)
 		}
 		if !w.json { // the first line names the project
 			e.What, e.Why = strings.TrimPrefix(e.What, h.Project+"/"), strings.TrimSuffix(e.Why, " in "+h.Project)
@@ -158,7 +158,7 @@ func (w *watcher) print(h heard) error {
 	return nil
 }
 
-// say prints one event, and the commands that let a session reach what was refused, now and always.
+// say prints one event, and what lets a session reach what was refused, now and always.
 func (w *watcher) say(e live.Event, now, always string) error {
 	if w.json {
 		text, err := json.Marshal(struct {

@@ -49,6 +49,12 @@ type Host struct {
 	Unsure    bool           // whether there may be more of them, see [Host.MayTranslate]
 }
 
+// Is reports whether an address is the machine's own.
+func (h Host) Is(a netip.Addr) bool {
+	a = a.Unmap()
+	return a.IsLoopback() || a.IsUnspecified() || slices.Contains(h.Addresses, a)
+}
+
 // StageName is the argv[0] of claudebox-helper for returning the machine's [Host].
 const StageName = "claudebox-addresses"
 
@@ -150,12 +156,15 @@ func (r Rules) refuses(h Host, to netip.AddrPort, private bool) string {
 	return ""
 }
 
+// ThisMachine is the reason for refusing an address of the machine that claudebox runs on. No rule allows one.
+const ThisMachine = "this machine itself"
+
 // never returns why no rule can allow an address: it is this machine, or a service that tells a cloud's
 // machines about themselves. Empty if a rule can.
 func never(h Host, a netip.Addr) string {
 	switch {
-	case a.IsLoopback(), a.IsUnspecified(), slices.Contains(h.Addresses, a):
-		return "this machine itself"
+	case h.Is(a):
+		return ThisMachine
 	case a.IsLinkLocalUnicast():
 		return "link-local, with the metadata service of clouds"
 	case a.IsMulticast(), a == broadcast:

@@ -132,7 +132,7 @@ func (n *Running) allowable(one helper.Refused) string {
 	case profile.TierAllow:
 		return Listable(one)
 	case profile.TierInet:
-		if _, err := policy.ParseException(one.What); err == nil {
+		if _, err := policy.ParseException(one.What); err == nil && one.Why != policy.ThisMachine {
 			return one.What
 		}
 	}

@@ -4,6 +4,7 @@ package sessions
 import (
 	"errors"
 	"maps"
+	"net"
 	"slices"
 	"strings"
 
@@ -11,6 +12,7 @@ import (
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/network/helper"
 	"claudebox/internal/network/hostpattern"
+	"claudebox/internal/network/policy"
 	"claudebox/internal/profile"
 	"claudebox/internal/profile/trust"
 	"claudebox/internal/session/live"
@@ -106,8 +108,16 @@ func (l Live) Events(n int) ([]live.Event, error) {
 	return a.Events, err
 }
 
-// Commands are those by which the user would let the session reach a host, and launches after it.
-func (l Live) Commands(host string) (now, always string) {
+// Remedies are what the user can do about a connection that was refused: the command that lets the session reach the
+// host, and what lets launches after it.
+func (l Live) Remedies(refused live.Event) (now, always string) {
+	host := refused.Host
+	if host == "" {
+		if _, port, err := net.SplitHostPort(refused.What); err == nil && refused.Why == policy.ThisMachine {
+			always = "ports: {out: [" + port + "]} in the profile"
+		}
+		return "", always
+	}
 	now = "claudebox allow-host --session=" + l.ID + " " + host
 	if l.Tier == profile.TierAllow {
 		always = strings.Trim(l.call.AllowHost(host), "`")

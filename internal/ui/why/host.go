@@ -111,11 +111,15 @@ func loopback(l launch.Launch, h Host, rule string) Answer {
 		return yes(fmt.Sprintf("port %d of the sandbox's own loopback leads to this machine's", h.Port), "ports.out",
 			"take it out of ports.out")
 	}
-	change := "`ports: {out: [PORT]}` in the profile carries one port"
-	if h.Port != 0 {
-		change = fmt.Sprintf("`ports: {out: [%d]}` in the profile", h.Port)
+	return no(h.Name+" is the sandbox itself, not this machine", rule, h.carried())
+}
+
+// carried is the change of a profile by which the sandbox reaches a port of this machine.
+func (h Host) carried() string {
+	if h.Port == 0 {
+		return "`ports: {out: [PORT]}` in the profile carries one port"
 	}
-	return no(h.Name+" is the sandbox itself, not this machine", rule, change)
+	return fmt.Sprintf("`ports: {out: [%d]}` in the profile", h.Port)
 }
 
 func inet(l launch.Launch, h Host, rule string) Answer {
@@ -123,6 +127,9 @@ func inet(l launch.Launch, h Host, rule string) Answer {
 	if err != nil {
 		return yes(h.called()+" is reached, unless its name leads to a private address or this machine", rule,
 			"`network: {tier: allow, allow: […]}` names hosts")
+	}
+	if h.Here.Is(address) { // an exception does not open it
+		return no(h.Name+" is "+policy.ThisMachine, rule, h.carried())
 	}
 	if excepted(l, address, h.Port) {
 		return yes(h.String()+" is of your own network, and reached all the same", "network.except",

@@ -183,6 +183,12 @@ func TestHosts(t *testing.T) {
 			t.Errorf("%s, %s:\n%s\nwant\n%s", tc.tier, tc.host, got, tc.want)
 		}
 	}
+	h, _ := why.ParseHost("192.168.1.2:8080")
+	h.Here = policy.Host{Networks: own, Addresses: []netip.Addr{netip.MustParseAddr("192.168.1.2")}}
+	const want = "no:     192.168.1.2 is this machine itself\nrule:   network: inet\nchange: `ports: {out: [8080]}` in the profile"
+	if got := why.Reach(aLaunch("inet"), h).Text(1000); !strings.HasPrefix(got, want) {
+		t.Error(got)
+	}
 	for _, text := range []string{"", ":80", "a:0", "a:99999", "a:x"} {
 		if h, ok := why.ParseHost(text); ok {
 			t.Errorf("%q was read as %+v", text, h)

@@ -87,7 +87,8 @@ func (w Within) host(word string) (a Answer, ok bool) {
 			a.Change = w.allow(bracketed(address, h.Port))
 		}
 	case l.Tier == profile.TierInet && isAddress && !excepted(l, address, h.Port):
-		a.Says += ", unless it is of the user's own network: then `" + w.allow(bracketed(address, h.Port)) + "` opens it"
+		a.Says += ", unless it is of the user's own network: then `" + w.allow(bracketed(address, h.Port)) + "` opens it. A " +
+			"server on the user's machine is reached with `ports: {out: [PORT]}` in the profile, from the next session"
 	case l.Tier == profile.TierNone:
 		a.Change = "claudebox --network " + h.tier()
 	}

@@ -11,6 +11,7 @@ import (
 	"claudebox/internal/diag"
 	"claudebox/internal/diag/layout"
 	"claudebox/internal/network/policy"
+	"claudebox/internal/profile"
 	"claudebox/internal/session"
 	"claudebox/internal/session/kept"
 	"claudebox/internal/session/planning"
@@ -145,7 +146,7 @@ const (
 // allowHosts adds hosts to the user's profile, and lets the sessions that run reach them.
 func allowHosts(sys System, o planning.Options, hosts []string) (said string, err error) {
 	more, err := kept.AllowHosts(sys.Caller(), o, hosts)
-	if err == nil || len(more.Hosts) > 0 { // even if the file cannot be changed: its remedy would not help
+	if more.Tier == profile.TierInet { // even if the file cannot be changed: that remedy would not help
 		err = cmp.Or(noneIsHere(hosts), err)
 	}
 	if err != nil {
@@ -220,13 +221,16 @@ func allowInSessions(sys System, o planning.Options, id string, hosts []string) 
 		return "", diag.Errorf(op, remedy, "no session of this project and profile runs")
 	}
 	for _, one := range running {
-		if err := one.Judge(hosts); err != nil && len(running) == 1 {
+		err := one.Judge(hosts)
+		if err != nil && len(running) == 1 {
 			return "", &diag.Error{Op: op, Err: fmt.Errorf("%s: %w", one, err)}
 		}
+		if err == nil && one.Tier == profile.TierInet {
+			if err := noneIsHere(hosts); err != nil {
+				return "", err
+			}
+		}
 		fmt.Fprintf(sys.Stderr, "%s in %s\n", one, diag.Name(one.Project))
-	}
-	if err := noneIsHere(hosts); err != nil {
-		return "", err
 	}
 	fmt.Fprintln(sys.Stderr, "would reach until the end:")
 	if err := confirmHosts(sys, o, hosts, "Allow it?"); err != nil {

@@ -156,7 +156,7 @@ func initProfile(sys System, files profiledir.Files, ref string) (string, error)
 	if ref == profile.Default {
 		diag.Note(sys.Stderr, "every launch that names no other profile uses it")
 	} else {
-		diag.Note(sys.Stderr, "start with it: claudebox -P "+ref)
+		diag.Note(sys.Stderr, "start with it: claudebox -P "+diag.Word(ref))
 	}
 	return file + "\n", nil
 }
@@ -176,20 +176,21 @@ func refuseToHide(files profiledir.Files, name, file string) error {
 // writeNew makes a file with its whole content, or none. It never replaces one.
 func writeNew(file string, content []byte) error {
 	at, err := beneath.Canonical(filepath.Dir(file))
-	if err != nil {
-		return diag.Wrap("write "+file, err, "")
+	var folder *beneath.Folder
+	if err == nil {
+		folder, err = beneath.Open(at)
 	}
-	folder, err := beneath.Open(at)
-	if err != nil {
-		return diag.Wrap("write "+file, err, "")
+	if err == nil {
+		defer folder.Close()
+		err = folder.Create(filepath.Base(file), content, 0o644)
 	}
-	defer folder.Close()
-	err = folder.Create(filepath.Base(file), content, 0o644)
 	switch {
 	case errors.Is(err, os.ErrExist):
 		return diag.Errorf("write "+file, "edit it, or choose another name", "the file exists already")
+	case errors.Is(err, os.ErrNotExist):
+		return diag.Wrap("write "+file, err, "make its folder first: mkdir -p "+diag.Word(filepath.Dir(file)))
 	case err != nil:
-		return diag.Wrap("write "+file, err, "")
+		return diag.Wrap("write "+file, err, "name a file in a folder of yours")
 	}
 	return nil
 }

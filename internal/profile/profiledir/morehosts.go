@@ -18,6 +18,7 @@ import (
 // MoreHosts is a change of the user's profile that was prepared and not made yet: hosts to add to its network.allow, in
 // tier inet addresses to add to its network.except.
 type MoreHosts struct {
+	Tier  string   // the tier of its network
 	File  string   // the profile's file, as messages name it
 	Hosts []string // the hosts to add: those that the profile does not list yet
 	path  string   // the profile's file, with every link resolved
@@ -39,6 +40,7 @@ func (f Files) AddHosts(ref string, hosts []string) (m MoreHosts, err error) {
 	if err != nil {
 		return m, err
 	}
+	m.Tier = before.Network.Tier
 	list := before.Network.Listed()
 	if list == nil {
 		return m, diag.Errorf(opAllowHost,

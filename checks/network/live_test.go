@@ -487,13 +487,13 @@ func TestTheAgentIsToldWhy(t *testing.T) {
 		}},
 		"inet": {"network: inet", map[string][]string{
 			"good.test":         {"yes:", "unless its name leads to a private address"},
-			"192.168.77.2:80":   {"no:", "private", session, " 192.168.77.2:80\n"},
+			"192.168.77.2:80":   {"no:", "private", session, " 192.168.77.2:80\n", "`ports: {out: [80]}`"},
 			"192.168.77.10":     {"no:", session},
 			"198.51.100.7":      {"yes:", "own network", "claudebox allow-host --session="},
 			"203.0.113.10":      {"yes:", "unless it is of the user's own network"},
 			"169.254.169.254":   {"no:", "metadata"},
 			"127.0.0.1:5432":    {"no:", "`ports: {out: [5432]}`"},
-			"[fd00:77::5]:8080": {"no:", " [fd00:77::5]:8080\n"},
+			"[fd00:77::5]:8080": {"no:", " [fd00:77::5]:8080\n", "`ports: {out: [8080]}`"},
 		}},
 		"none": {"network: none", map[string][]string{
 			"good.test": {"no:", "no network", "outside: claudebox --network inet"},

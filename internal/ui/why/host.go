@@ -117,7 +117,7 @@ func loopback(l launch.Launch, h Host, rule string) Answer {
 // carried is the change of a profile by which the sandbox reaches a port of this machine.
 func (h Host) carried() string {
 	if h.Port == 0 {
-		return "`ports: {out: [PORT]}` in the profile carries one port"
+		return "`ports: {out: [PORT]}` in the profile"
 	}
 	return fmt.Sprintf("`ports: {out: [%d]}` in the profile", h.Port)
 }

@@ -84,11 +84,12 @@ func (w Within) host(word string) (a Answer, ok bool) {
 	case l.Tier == profile.TierInet && isAddress && !a.Inside:
 		a.Change = ""
 		if _, err := policy.ParseException(h.String()); err == nil {
+			a.Says += ". If it is a server on the user's own machine, " + h.carried() +
+				" lets the next session reach it"
 			a.Change = w.allow(bracketed(address, h.Port))
 		}
 	case l.Tier == profile.TierInet && isAddress && !excepted(l, address, h.Port):
-		a.Says += ", unless it is of the user's own network: then `" + w.allow(bracketed(address, h.Port)) + "` opens it. A " +
-			"server on the user's machine is reached with `ports: {out: [PORT]}` in the profile, from the next session"
+		a.Says += ", unless it is of the user's own network: then `" + w.allow(bracketed(address, h.Port)) + "` opens it"
 	case l.Tier == profile.TierNone:
 		a.Change = "claudebox --network " + h.tier()
 	}

@@ -408,6 +408,41 @@ func TestARebaseIsUnderWayWhenASessionOnABranchEnds(t *testing.T) {
 	wantEqual(t, w.plain(t, "git log -2 --format=%s feat; git branch --list 'claudebox/*'"), "next\ntheirs")
 }
 
+// Between two sessions the user amends the branch's commit in another worktree, and the agent takes that over; it rebases
+// and amends its own commits, in as many steps as it likes. Nothing stands beside then, and its stash is there in the next
+// session, also in one that is started elsewhere, and after a kill.
+func TestTheUserAndTheAgentRewriteABranch(t *testing.T) {
+	w := onBranch(t)
+	amend := `git worktree add -q ../wt feat; git -C ../wt commit -q --amend -m %s; git -C ../wt switch -qc %[1]s`
+	const heads = `git for-each-ref --format='%(refname:lstrip=2)=%(subject)' refs/heads | tr '\n' ' '`
+	on := func(script, want string) {
+		t.Helper()
+		got := w.branchOf(t, "feat", script)
+		if got.stdout != want || strings.Contains(got.stderr, "moved") {
+			t.Errorf("%s: it prints %q, want %q; it says %s", script, got.stdout, want, got.stderr)
+		}
+	}
+	on(`echo 1 >w1; git add w1; git commit -qm w1; echo stashed >mod; git stash -q`, "")
+	w.plain(t, fmt.Sprintf(amend, "mine"))
+	on(`git stash list | wc -l; git reset -q --hard user/feat; git commit -q --amend -m better; git log --format=%s main..`, "1\nbetter\n")
+	wantEqual(t, w.plain(t, heads), "feat=better main=one mine=mine other=one")
+	on(`for i in 2 3; do echo $i >w$i; git add w$i; git commit -qm w$i; done; export GIT_SEQUENCE_EDITOR='sed -i s/^pick/edit/' GIT_EDITOR=true
+git rebase -q -i main; for i in 1 2 3; do git commit -q --amend -m x$i; touch x; sleep 0.5; rm x; git rebase --continue 2>/dev/null; done; git log --format=%s main..`, "x3\nx2\nx1\n")
+	wantEqual(t, w.plain(t, heads), "feat=x3 main=one mine=mine other=one")
+	main := w.project
+	w.project = w.path("wt")
+	on(`git stash pop -q; cat mod; git stash -q`, "stashed\n")
+	w.project = main
+	killed := w.session(`git branch ready; sleep 600`, "--branch", "feat")
+	if err := killed.Start(); err != nil {
+		t.Fatal(err)
+	}
+	w.awaitBranch(t, "ready")
+	_ = killed.Process.Kill()
+	_ = killed.Wait()
+	on(`git stash pop -q; cat mod`, "stashed\n")
+}
+
 // Git waits at a pipe: each end and each start of the branch took a minute.
 func TestAnAgentLeavesPipesWhereGitReads(t *testing.T) {
 	w := onBranch(t)

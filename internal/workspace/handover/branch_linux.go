@@ -74,6 +74,9 @@ func Ask(p Place, tools Tools, script string, bind ...string) ([]byte, error) {
 	return outerOf(p, tools).contained().run(prelude+script, "", false, bind...)
 }
 
+// besideOf begins the key of a branch's name beside.
+const besideOf = "beside: "
+
 // madeInside begins the key by which a branch that the session made is known.
 const madeInside = "made inside: "
 
@@ -94,13 +97,16 @@ func (d *decision) onBranch(p Place, base, inner, outer Side, known map[string]s
 		switch mine := name == own || known[madeInside+name] != ""; {
 		case i == o:
 			d.common(name, i)
+			d.united(name, outer, known, f)
 		case i == b && b == "" && strings.HasPrefix(name, "refs/heads/"+ours+p.Branch+"/"): // the session made it
 		case i == b && (name == own || inner.Taken[name] != ""): // it is checked out inside
 			d.showUsers(name, o, known)
+			d.united(name, outer, known, f)
 		case i == b && o != "" && inTheWay(name, inner): // the agent has another one in its place
 		case i == b:
 			d.in.Refs = append(d.in.Refs, RefChange{name, o, i})
 			d.common(name, o)
+			d.united(name, outer, known, f)
 		case isBranch:
 			d.outwards(p, name, mine, base, inner, outer, known, f)
 		case strings.HasPrefix(name, "refs/tags/"):
@@ -113,12 +119,13 @@ func (d *decision) onBranch(p Place, base, inner, outer Side, known map[string]s
 		}
 	}
 	for _, t := range p.Trees {
-		head := inner.Trees[t.Rel].Head
+		head, under := inner.Trees[t.Rel].Head, inner.Trees[t.Rel].UnderWay
 		isKnown := slices.Contains(slices.Collect(maps.Values(inner.Refs)), head)
-		if isObject(head) && f.kinds[head] == "commit" && f.refused[head] == "" && !isKnown {
+		isOwn := !slices.ContainsFunc(under, isRebase) // else git moves a branch there when it is through
+		if isObject(head) && f.kinds[head] == "commit" && f.refused[head] == "" && !isKnown && isOwn {
 			d.beside(p, "detached", head, outer, known)
 		}
-		if under := inner.Trees[t.Rel].UnderWay; len(under) > 0 {
+		if len(under) > 0 {
 			d.wait(p.Branch, operation(under)+" is under way inside; the next session on this branch goes on with it")
 		}
 	}
@@ -130,7 +137,8 @@ func (d *decision) outwards(p Place, name string, mine bool, base, inner, outer 
 ) {
 	b, i, o := base.Refs[name], inner.Refs[name], outer.Refs[name]
 	branch := strings.TrimPrefix(name, "refs/heads/")
-	contains := func(of string) bool { return f.forward[[2]string{o, of}] }
+	after := func(one, other string) bool { return f.forward[[2]string{one, other}] }
+	wentBack := after(o, b) && after(b, i) // the user did, and the agent went on from where it was
 	remark := func(why string) {
 		d.wait(name, why+"; "+forkedTo+d.beside(p, branch, i, outer, known))
 	}
@@ -152,9 +160,14 @@ func (d *decision) outwards(p Place, name string, mine bool, base, inner, outer 
 		remark("you removed it, and the agent went on with it")
 	case o == "" && (inTheWay(name, outer) || shadows(name, outer)):
 		remark("a branch, tag or remote branch of yours is in the way of its name")
-	case o == b, contains(i) && !contains(b):
+	case o == b, f.had.inside[name] == o, after(o, i) && !wentBack:
 		d.out.Refs = append(d.out.Refs, RefChange{name, i, o})
 		d.common(name, i)
+		d.united(name, outer, known, f)
+	case after(i, o), f.had.outside[name] == i: // nothing of it is the agent's alone
+		d.common(name, i)
+		d.showUsers(name, o, known)
+		d.united(name, outer, known, f)
 	default:
 		d.showUsers(name, o, known)
 		remark("it moved on both sides; yours stays")
@@ -162,6 +175,67 @@ func (d *decision) outwards(p Place, name string, mine bool, base, inner, outer 
 	if paths := f.foreign[i]; len(paths) > 0 {
 		d.tell(name, "it names repositories that are not part of it: "+diag.Some(paths, 3))
 	}
+}
+
+// had says, of branches that moved on both sides, which of them one side has had meanwhile as the other has it now, and
+// as what. Whoever had that has gone on from there: it is no other work.
+type had struct{ inside, outside map[string]string }
+
+// oldest is how many states of a branch are looked at, from the last one.
+const oldest = 1000
+
+// had asks both sides.
+func (l *live) had(base, in, out Side) (both had, err error) {
+	if l.place.Branch == "" {
+		return both, nil
+	}
+	for _, name := range unionKeys(in.Refs) {
+		b, i, o := base.Refs[name], in.Refs[name], out.Refs[name]
+		if i == b || o == b || i == o || o == "" || !strings.HasPrefix(name, "refs/heads/") {
+			continue
+		}
+		if both.inside == nil {
+			both = had{map[string]string{}, map[string]string{}}
+		}
+		// A git that was killed may have left less.
+		script := prelude + inCommon + fmt.Sprintf("g rev-list -g -n %d %s -- || :\n", oldest, diag.Quote(name))
+		for _, of := range []struct {
+			side   side
+			had    map[string]string
+			object string
+		}{{l.inner(), both.inside, o}, {l.outer(), both.outside, i}} {
+			answer, err := of.side.run(script, "", false)
+			if err != nil {
+				return both, err
+			}
+			list := lines(string(answer)) // the last one first
+			if n := slices.Index(list, b); n >= 0 {
+				list = list[:n] // before that is what both had in common
+			}
+			if slices.Contains(list, of.object) {
+				of.had[name] = of.object
+			}
+		}
+	}
+	return both, nil
+}
+
+// isRebase reports whether what git has under way, by its name, takes HEAD away from a branch until it is through.
+func isRebase(underWay string) bool { return strings.HasPrefix(underWay, "rebase-") }
+
+// united takes a branch beside away, which had the agent's commits as long as the two sides were apart.
+func (d *decision) united(name string, outer Side, known map[string]string, f facts) {
+	key := besideOf + strings.TrimPrefix(name, "refs/heads/")
+	at := known[key]
+	if at == "" {
+		return
+	}
+	if o := outer.Refs[at]; o != "" && o == known[at] && !f.taken[at] {
+		d.out.Refs = append(d.out.Refs, RefChange{at, "", o})
+		d.tell(at, "it is taken away: what the agent has is on "+strings.TrimPrefix(name, "refs/heads/")+" again")
+	}
+	delete(known, key)
+	delete(known, at)
 }
 
 // showUsers shows the agent what the user has made of a branch that is checked out inside.
@@ -186,7 +260,7 @@ func (d *decision) beside(p Place, branch, i string, outer Side, known map[strin
 	if outer.Refs[name] != i {
 		d.out.Refs = append(d.out.Refs, RefChange{name, i, outer.Refs[name]})
 	}
-	known[name] = i
+	known[name], known[besideOf+branch] = i, name
 	return strings.TrimPrefix(name, "refs/heads/")
 }
 

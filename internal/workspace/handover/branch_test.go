@@ -132,3 +132,94 @@ func (w *world) agentIn(tree, script string) {
 	w.mount = tree
 	w.agent(script)
 }
+
+// The user and the agent both move the session's branch. What one of them took over from the other is no other work:
+// only what is new on both sides, and on none of them contains the other's, gets a name beside.
+func TestBothMoveTheBranchOfASession(t *testing.T) {
+	t.Parallel()
+	const (
+		c      = `c() { echo "$1" >$1; git add .; git commit -q -m "$1"; }; `
+		amend  = `git update-ref refs/heads/feat $(git commit-tree -p feat~ -m %s feat^{tree})`
+		resets = `git reset -q --hard user/feat; `
+	)
+	amended := func(as string) string { return strings.Replace(amend, "%s", as, 1) }
+	for name, tc := range map[string]struct {
+		turns []string // who, and a script; or "sync"
+		want  string
+		told  string // all that is said
+	}{
+		"the agent takes over an amended commit": {
+			turns: []string{"agent " + c + "c w1", "sync", "user " + amended("mine"), "sync", "agent " + resets},
+			want:  "feat=mine main=one",
+		},
+		"and amends it": {
+			turns: []string{"agent " + c + "c w1", "sync", "user " + amended("mine"), "sync", "agent " + resets + "git commit -q --amend -m better"},
+			want:  "feat=better main=one",
+		},
+		"and the user amends it once more": {
+			turns: []string{"agent " + c + "c w1", "sync", "user " + amended("mine"), "sync", "agent " + resets, "user " + amended("again"), "sync"},
+			want:  "feat=again main=one",
+		},
+		"and the agent goes on from the last one": {
+			turns: []string{"agent " + c + "c w1", "sync", "user " + amended("mine"), "sync", "agent " + resets, "user " + amended("again"), "sync", "agent " + resets + c + "c w2"},
+			want:  "feat=w2 main=one",
+		},
+		"the user takes commits back, and the agent goes on from there": {
+			turns: []string{"agent " + c + "c w1; c w2", "sync", "user git branch -f feat main", "sync", "agent " + resets + c + "c w3"},
+			want:  "feat=w3 main=one",
+		},
+		"the agent rebases on an amended commit": {
+			turns: []string{"agent " + c + "c w1", "sync", "user " + amended("mine"), "sync", "agent " + c + "c w2; git rebase -q user/feat"},
+			want:  "feat=w2 main=one",
+		},
+		"after its commits were beside": {
+			turns: []string{"agent " + c + "c w1", "sync", "user " + amended("mine"), "agent " + c + "c w2", "sync", "agent git rebase -q user/feat"},
+			want:  "feat=w2 main=one",
+			told:  "git, claudebox/feat/feat: it is taken away: what the agent has is on feat again",
+		},
+		"after its commits were beside, where the user has gone on": {
+			turns: []string{"agent " + c + "c w1", "sync", "user " + amended("mine"), "agent " + c + "c w2", "sync", "user git update-ref refs/heads/claudebox/feat/feat $(git commit-tree -p claudebox/feat/feat -m theirs main^{tree})", "agent git rebase -q user/feat"},
+			want:  "claudebox/feat/feat=theirs feat=w2 main=one",
+		},
+		"a branch of the user's, which the agent then leaves as it is": {
+			turns: []string{"agent " + c + "git switch -q main; c w1", "sync", "agent git reset -q --hard HEAD~; git switch -q feat"},
+			want:  "feat=one main=one",
+			told:  "git, claudebox/feat/main: it is taken away: what the agent has is on main again",
+		},
+		"the agent goes back, and the user on": {
+			turns: []string{"agent " + c + "c w1; c w2", "sync", "user git update-ref refs/heads/feat $(git commit-tree -p feat -m mine feat^{tree})", "agent git reset -q --hard HEAD~", "sync"},
+			want:  "feat=mine main=one",
+		},
+		"each amends it": {
+			turns: []string{"agent " + c + "c w1", "sync", "user " + amended("mine"), "agent git commit -q --amend -m own", "sync"},
+			want:  "claudebox/feat/feat=own feat=mine main=one",
+			told:  "git, feat: it moved on both sides; yours stays; the agent's commits are on claudebox/feat/feat",
+		},
+		"a rebase of the agent's that stops at each commit": {
+			turns: []string{"agent " + c + "c w1; c w2; GIT_SEQUENCE_EDITOR='sed -i s/^pick/edit/' git rebase -q -i main; git commit -q --amend -m x1", "sync", "agent git rebase --continue >/dev/null; git commit -q --amend -m x2", "sync", "agent git rebase --continue 2>/dev/null"},
+			want:  "feat=x2 main=one",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, tree := onBranch(t, "feat", "")
+			for _, turn := range tc.turns {
+				switch who, script, _ := strings.Cut(turn, " "); who {
+				case "agent":
+					w.agentIn(tree, script)
+				case "user":
+					w.user(script)
+				default:
+					w.sync()
+				}
+			}
+			told := strings.Join(w.end(), "\n")
+			if got := w.user(branches); got != tc.want {
+				t.Errorf("the user has %q, want %q", got, tc.want)
+			}
+			if told != tc.told {
+				t.Errorf("told %q, want %q", told, tc.told)
+			}
+		})
+	}
+}

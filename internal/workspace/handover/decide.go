@@ -25,6 +25,7 @@ type facts struct {
 	chosen  map[string]Choice    // what the user wants of branches that moved on both sides, by reference
 	put     put                  // what hand-overs have written, and is not in common yet
 	intends intends
+	had     had
 }
 
 // intends has, by path on the host, what `git add -N` has put into the inner and the outer indexes: git commits nothing

@@ -223,6 +223,7 @@ func pairsOf(p Place, base, in, out Side) (pairs [][2]string) {
 			both(i, o)
 			if p.Branch != "" {
 				both(base.Refs[name], o)
+				both(base.Refs[name], i)
 			}
 		}
 	}

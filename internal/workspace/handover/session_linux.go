@@ -142,11 +142,8 @@ func (l *live) open() error {
 		return err
 	}
 	defer unlock()
-	if err := l.prepare(); err != nil {
-		if _, broken := l.outer().read(); broken != nil {
-			return broken
-		}
-		return l.anew()
+	if err := l.prepare(); err != nil && l.prepare() != nil {
+		return l.anew(err)
 	}
 	f := l.facts()
 	f.first, f.modules = true, len(p.Modules) > 0
@@ -158,19 +155,23 @@ func (l *live) open() error {
 	if err == nil || errors.Is(err, errInUse) {
 		return nil // it comes while the session runs
 	}
-	if _, broken := l.outer().read(); broken != nil {
-		return broken
-	}
 	if _, broken := l.inner().read(); broken == nil {
 		l.fault = err // what the agent made does not cross; what the user has may not be there, which is said
 		return nil
 	}
-	return l.anew()
+	return l.anew(err)
 }
 
-// anew gives the agent another folder for one that it has broken. The old one is kept.
-func (l *live) anew() error {
+// anew gives the agent another folder for one that it has broken, as an error says. The old one is kept. If it is not
+// the agent's that is broken, but the user's, or no box can be made at all, nothing happens.
+func (l *live) anew(err error) error {
 	p := l.place
+	if _, broken := l.outer().read(); broken != nil {
+		return broken
+	}
+	if _, none := l.outer().contained().run("true\n", "", false); none != nil {
+		return err
+	}
 	if err := p.forget(); err != nil {
 		return err
 	}
@@ -301,6 +302,9 @@ func (l *live) cross(m memory, in, out Side, f facts, seen stamped) (changes boo
 		return false, err
 	}
 	if f.intends, err = l.intends(m.Common, in, out); err != nil {
+		return false, err
+	}
+	if f.had, err = l.had(m.Common, in, out); err != nil {
 		return false, err
 	}
 	f.put = l.put

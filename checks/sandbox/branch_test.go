@@ -443,6 +443,19 @@ git rebase -q -i main; for i in 1 2 3; do git commit -q --amend -m x$i; touch x;
 	on(`git stash pop -q; cat mod`, "stashed\n")
 }
 
+// The agent breaks its git folder, and the user adds to the branch and amends it meanwhile: the new folder's index is what
+// the checkout has of the user's, and nothing of theirs is taken back by what claudebox commits for the agent.
+func TestABrokenGitFolderOfABranchTakesNothingBack(t *testing.T) {
+	w := onBranch(t)
+	w.branchOf(t, "feat", `echo 1 >w1; git add w1; git commit -qm w1; rm -rf .git/refs .git/HEAD .git/packed-refs; echo own >src/a; echo new >new`)
+	w.plain(t, `git worktree add -q ../wt feat; cd ../wt; echo theirs >mod; echo z >z; git rm -q --cached README.md; git add mod z; git commit -q --amend -m mine; cd ../project; git worktree remove -f ../wt`)
+	got := w.branchOf(t, "feat", `cat mod z; git status --porcelain; git log -1 --format=%s`)
+	if want := "theirs\nz\n M src/a\n?? new\n"; !strings.HasPrefix(got.stdout, want) {
+		t.Errorf("it has %q, want %q; it says %s", got.stdout, want, got.stderr)
+	}
+	wantEqual(t, w.plain(t, "git show feat:mod; git show feat:z; git ls-tree --name-only feat"), "theirs\nz\n.gitignore\nmod\nnew\nsrc\nw1\nz")
+}
+
 // Git waits at a pipe: each end and each start of the branch took a minute.
 func TestAnAgentLeavesPipesWhereGitReads(t *testing.T) {
 	w := onBranch(t)

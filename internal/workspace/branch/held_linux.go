@@ -226,10 +226,16 @@ g add -u -- .%[3]s || exit 1
 `, usersIndex, usersTree, not.String(), restore.String())
 }
 
+// anewScript makes the index of an inner folder that was made anew. In the checkout is what both sides had last, with what
+// the agent has left; what the user has made of the branch since is put there, unless it is in the agent's way.
+const anewScript = `[ -e "$GIT_DIR/index" ] || {
+  t=%s; cd "$GIT_WORK_TREE" && [ "$t" ] && g read-tree "$t" && { g update-index -q --refresh || :; } &&
+    g read-tree -m -u "$t" HEAD; } 2>/dev/null || g read-tree HEAD || exit 1
+`
+
 // Fill checks the branch out, if that was not done yet. The inner git folder is there.
 func (h *Held) Fill(ctx context.Context) error {
-	// An inner folder that was made anew has no index: then what is in the checkout is what the agent left.
-	script := "[ -e \"$GIT_DIR/index\" ] || g read-tree HEAD || exit 1\n" + forwardScript(h.Name)
+	script := fmt.Sprintf(anewScript, diag.Quote(h.Place().Before())) + forwardScript(h.Name)
 	var bind []string
 	if !h.record.Filled { // no agent has been there: what git runs in the box is none of an agent's
 		bind = []string{h.Tree, usersTree, path.Join(h.Repo.Outer, h.rel(), "index"), usersIndex}

@@ -110,6 +110,20 @@ func (p Place) forget() error {
 	}
 }
 
+// Before is the commit of the place's branch that both sides had last, with an inner folder that was set aside; empty:
+// it is not known.
+func (p Place) Before() (commit string) {
+	for n := 1; ; n++ {
+		m, err := Place{Folder: fmt.Sprintf("%s/before-%d", p.Folder, n)}.recall()
+		if errors.Is(err, fs.ErrNotExist) {
+			return commit
+		}
+		if err == nil {
+			commit = m.Common.Refs["refs/heads/"+p.Branch]
+		}
+	}
+}
+
 // UnmarshalJSON reads an index of the form before.
 func (i *Index) UnmarshalJSON(text []byte) error {
 	var content []byte

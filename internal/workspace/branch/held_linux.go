@@ -226,8 +226,8 @@ g add -u -- .%[3]s || exit 1
 `, usersIndex, usersTree, not.String(), restore.String())
 }
 
-// anewScript makes the index of an inner folder that was made anew. In the checkout is what both sides had last, with what
-// the agent has left; what the user has made of the branch since is put there, unless it is in the agent's way.
+// anewScript makes the index of an inner folder that was made anew. In the checkout is what both sides had last, with
+// what the agent has left; what the user has made of the branch since is put there, unless it is in the agent's way.
 const anewScript = `[ -e "$GIT_DIR/index" ] || {
   t=%s; cd "$GIT_WORK_TREE" && [ "$t" ] && g read-tree "$t" && { g update-index -q --refresh || :; } &&
     g read-tree -m -u "$t" HEAD; } 2>/dev/null || g read-tree HEAD || exit 1

@@ -443,6 +443,48 @@ git rebase -q -i main; for i in 1 2 3; do git commit -q --amend -m x$i; touch x;
 	on(`git stash pop -q; cat mod`, "stashed\n")
 }
 
+// Starts and ends at which nothing has changed ask git nothing. What changes after them is seen all the same: what the user
+// does, and what the agent leaves.
+func TestWhatChangesAfterIdleSessionsOfABranchIsSeen(t *testing.T) {
+	w := onBranch(t)
+	idle := func() {
+		t.Helper()
+		for range 3 {
+			if got := w.branchOf(t, "feat", `sleep 0.1; git status --porcelain`); got.stdout != "" {
+				t.Fatalf("it has %q", got.stdout)
+			}
+		}
+		if got := w.plain(t, "ls ~/.claudebox/branches/*/*/asked ~/.claudebox/branches/*/*/left | wc -l"); got != "2" {
+			t.Errorf("%s answers are kept", got)
+		}
+	}
+	idle()
+	for _, step := range [][2]string{
+		{"rm untracked; touch later", "not committed, and not there: mod, staged, later"},
+		{"mkdir build; echo x >build/x", "copied: build, x.log"},
+		{"rm -rf build; git stash -qu", "branch feat: goes on where it was"},
+		{"git switch -q feat", "it is checked out in"},
+		{"git switch -q main; git worktree add -q ../side feat", "it is checked out in"},
+		{"git worktree remove ../side; echo >moved; git add moved; git commit -qm moved; git update-ref refs/heads/feat main; echo one >>src/a", "not committed, and not there: src/a"},
+	} {
+		w.plain(t, step[0])
+		if got := run(t, w.claudebox("plan", "--branch", "feat")); !strings.Contains(oneLine(got.stdout+got.stderr), step[1]) {
+			t.Errorf("%s: it says\n%s%s, want %s", step[0], got.stdout, got.stderr, step[1])
+		}
+	}
+	wantEqual(t, w.branchOf(t, "feat", `git log -1 --format=%s; ls moved`).stdout, "moved\nmoved\n")
+	for n, agent := range []string{
+		`echo two >src/a`, `chmod +x src/a`, `rm mod`, `mkdir -p q; echo q >q/q`,
+		`python3 -c 'import mmap; f=open("src/a","r+b"); m=mmap.mmap(f.fileno(),0); m[0]=65'`, `ln -s a src/l; echo m >>.git/info/exclude`,
+	} {
+		idle()
+		w.branchOf(t, "feat", agent)
+		if got := w.plain(t, "git rev-list --count main..feat"); got != fmt.Sprint(n+1) {
+			t.Errorf("%s: %s commits are on the branch", agent, got)
+		}
+	}
+}
+
 // The agent breaks its git folder, and the user adds to the branch and amends it meanwhile: the new folder's index is what
 // the checkout has of the user's, and nothing of theirs is taken back by what claudebox commits for the agent.
 func TestABrokenGitFolderOfABranchTakesNothingBack(t *testing.T) {

@@ -206,7 +206,7 @@ func (b *Branch) ask(op string) error {
 	script := b.excludes() + fmt.Sprintf(askScript, diag.Quote(path.Join(b.Repo.Outer, b.rel())), diag.Quote(from),
 		diag.Quote(b.Tree), called, diag.Quote(b.Place().Checkout()), diag.Quote("refs/heads/"+b.Name),
 		mostShown, strings.Join(read, " "), mostListed)
-	answer, err := b.askStill(script)
+	answer, err := b.askOnce(script)
 	if err != nil {
 		return diag.Wrap(op, err, "see whether `git status` works here")
 	}
@@ -264,6 +264,30 @@ func (b *Branch) lookAtTree(links []string, contents string) {
 			b.Files[at] = []byte(content)
 		}
 	}
+}
+
+// askOnce asks, unless the answer is known: nothing has changed since an earlier start.
+func (b *Branch) askOnce(script string) (answer []byte, err error) {
+	if b.Fresh {
+		return b.askStill(script)
+	}
+	file, before := b.Dir+"/asked", b.still()
+	key := before.key(script)
+	if text, is := keptAnswer(file, key); is {
+		return []byte(text), nil
+	}
+	if answer, err = b.askStill(script); err == nil && key != "" {
+		keep(file, key, b.still(), script, string(answer))
+	}
+	return answer, err
+}
+
+// still looks at the user's repository and checkout.
+func (b *Branch) still() *still {
+	s := &still{left: mostStill}
+	s.open(b.Repo.Outer, s.takeGit)
+	s.open(b.Tree, s.takeTree)
+	return s
 }
 
 // longestSwitch is how long a git of the user's may be at work before its project is looked at as it is.

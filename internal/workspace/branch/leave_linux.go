@@ -142,13 +142,13 @@ func (h *Held) takeOutPipes() (lines []string) {
 func (h *Held) Leave() (lines []string, err error) {
 	lines = h.takeOutPipes()
 	script := h.excludes() + fmt.Sprintf(leaveScript, diag.Quote(h.Name), large, many, h.leftScript())
-	answer, err := h.run(context.Background(), script, "", leaveTime)
+	answer, err := h.leaveOnce(script)
 	if err != nil {
 		return lines, err
 	}
 	h.left = cmp.Or(h.record.Tip, h.tip, h.Start)
 	of := map[string][]string{}
-	for item := range strings.SplitSeq(string(answer), "\x00") {
+	for item := range strings.SplitSeq(answer, "\x00") {
 		word, name, is := strings.Cut(item, " ")
 		switch {
 		case is && word == "tip":
@@ -169,6 +169,26 @@ func (h *Held) Leave() (lines []string, err error) {
 		}
 	}
 	return lines, nil
+}
+
+// leaveOnce runs the script, unless nothing has changed since it found nothing to do.
+func (h *Held) leaveOnce(script string) (string, error) {
+	look := func() *still {
+		s := &still{left: mostStill}
+		s.open(h.Place().Inner(), s.takeGit)
+		s.takeTree(h.tree)
+		return s
+	}
+	file, key := h.Dir+"/left", look().key(script)
+	if text, is := keptAnswer(file, key); is {
+		return text, nil
+	}
+	answer, err := h.run(context.Background(), script, "", leaveTime)
+	onlyTip := strings.HasPrefix(string(answer), "tip ") && strings.Count(string(answer), "\x00") == 1
+	if err == nil && key != "" && onlyTip {
+		keep(file, key, look(), script, string(answer))
+	}
+	return string(answer), err
 }
 
 // IsCommit reports whether a line of [Held.Leave] only says that what was left has crossed.

@@ -1,0 +1,128 @@
+package branch
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"claudebox/internal/linux/beneath"
+)
+
+// Whatever could change what git says gives another state, also where size and time of a file are as before; what git
+// does not look at gives the same.
+func TestWhatGitLooksAtGivesAnotherState(t *testing.T) {
+	t.Parallel()
+	const (
+		begin             = `git init -q -b main; mkdir -p d/e; echo 1 >f; echo 2 >d/e/g; ln -s f l; git add .; git commit -qm one; git worktree add -q ../wt`
+		same, other, none = "same", "other", "none"
+	)
+	for name, tc := range map[string]struct{ change, want string }{
+		"nothing":                        {":", same},
+		"a log and an object":            {"git hash-object -w --stdin <<<x; echo >>.git/logs/HEAD", same},
+		"a hook":                         {"echo x >.git/hooks/pre-commit", same},
+		"content":                        {"echo 3 >f", other},
+		"content of the same time":       {"touch -r f ../r; echo 3 >f; touch -r ../r f", other},
+		"content by a mapping":           {"touch -r f ../r; python3 -c 'import mmap; f=open(\"f\",\"r+b\"); m=mmap.mmap(f.fileno(),0); m[0]=51; m.close()'; touch -r ../r f", other},
+		"another file in its place":      {"cp -p f n; mv n f", other},
+		"a mode":                         {"chmod +x f", other},
+		"a mode of a folder":             {"chmod 700 d", other},
+		"a new file deep":                {"touch d/e/new", other},
+		"an empty folder":                {"mkdir d/x", other},
+		"a file gone":                    {"rm d/e/g", other},
+		"where a link leads":             {"ln -sfn d l", other},
+		"a rule":                         {"echo x >d/.gitignore", other},
+		"a rule of the repository's":     {"mkdir -p .git/info; echo x >>.git/info/exclude", other},
+		"a setting":                      {"git config a.b c", other},
+		"the index":                      {"git rm -q --cached f", other},
+		"a lock of the index":            {"touch .git/index.lock", other},
+		"a branch":                       {"git branch b", other},
+		"a branch in a folder":           {"git branch b/c", other},
+		"a branch moved":                 {"git update-ref refs/heads/wt $(git commit-tree -m x HEAD^{tree})", other},
+		"references packed":              {"git pack-refs --all", other},
+		"HEAD":                           {"git switch -q --detach", other},
+		"HEAD of another checkout":       {"git -C ../wt switch -q --detach", other},
+		"something under way":            {"touch .git/MERGE_HEAD", other},
+		"a checkout more":                {"git worktree add -q ../more", other},
+		"a repository in it":             {"git init -q d/e/r", none},
+		"a submodule's list":             {"touch .gitmodules", none},
+		"a file for a repository in it":  {"echo gitdir: ../.git >d/.git", none},
+		"more than is looked at":         {"mkdir many; cd many; touch $(seq 2000)", none},
+		"a folder that cannot be listed": {"chmod 0 d/e", none},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if os.Getuid() == 0 && tc.change == "chmod 0 d/e" {
+				t.Skip("root lists all folders")
+			}
+			top := t.TempDir()
+			tree := filepath.Join(top, "tree")
+			if err := os.Mkdir(tree, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			sh := func(script string) {
+				t.Helper()
+				cmd := exec.Command("bash", "-ec", script)
+				cmd.Dir = tree
+				cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a",
+					"GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a", "HOME=/nonexistent")
+				if text, err := cmd.CombinedOutput(); err != nil {
+					t.Fatalf("%s: %v\n%s", script, err, text)
+				}
+			}
+			look := func() *still {
+				s := &still{left: mostStill}
+				s.open(tree+"/.git", s.takeGit)
+				s.open(tree, s.takeTree)
+				return s
+			}
+			sh(begin)
+			before := look().key("script")
+			if before == "" || before == look().key("another") || before != look().key("script") {
+				t.Fatalf("the state is %q", before)
+			}
+			sh(tc.change)
+			defer sh("chmod 700 d/e || :")
+			got := look().key("script")
+			if is := map[bool]string{true: same, false: other}[got == before]; got == "" && tc.want != none || got != "" && is != tc.want {
+				t.Errorf("the state is %q, was %q", got, before)
+			}
+		})
+	}
+}
+
+// An answer is kept only if the state was the same around it, and for a while: what changes within one tick of the clock
+// could not be told apart.
+func TestAnAnswerOfAStateThatMovesIsNotKept(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	look := func() *still {
+		s := &still{left: mostStill}
+		s.open(dir, func(f *beneath.Folder) { s.takeTree(f) })
+		return s
+	}
+	if err := os.WriteFile(dir+"/f", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, file := look(), filepath.Join(t.TempDir(), "kept")
+	key := s.key("script")
+	s.newest = time.Now()
+	keep(file, key, s, "script", "answer")
+	if got, is := keptAnswer(file, key); is {
+		t.Errorf("kept: %q, of a moment ago", got)
+	}
+	s.newest = time.Now().Add(-time.Hour)
+	keep(file, "other", s, "script", "answer")
+	keep(file, "", &still{left: -1}, "script", "answer")
+	if got, is := keptAnswer(file, key); is {
+		t.Errorf("kept: %q", got)
+	}
+	keep(file, key, s, "script", "answer")
+	if got, is := keptAnswer(file, key); !is || got != "answer" {
+		t.Errorf("kept: %q, %v", got, is)
+	}
+	if _, is := keptAnswer(file, ""); is {
+		t.Error("there is an answer for no state")
+	}
+}

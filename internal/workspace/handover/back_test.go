@@ -26,7 +26,8 @@ func TestWhatIsStagedAndChangedBackAtOnceStaysSo(t *testing.T) {
 		"by the user":                {b, a, "", b, "", a},
 		"the user's own change":      {a, b, "", "", "", b},
 		"the agent's own change":     {b, a, "", "", b, ""},
-		"a commit that wrote over":   {b, a, b, "", b, ""},
+		"back again, by the user":    {b, a, b, "", "", a},
+		"written over by the agent":  {a, b, "", b, "", b},
 		"changed again by the agent": {c, b, b, "", c, ""},
 		"changed again by the user":  {b, c, "", b, "", c},
 	} {
@@ -43,6 +44,48 @@ func TestWhatIsStagedAndChangedBackAtOnceStaysSo(t *testing.T) {
 		}
 		if put := cmp.Or(tc.wantOut, tc.wantIn); d.put.out["/p/f"]+d.put.in["/p/f"] != put {
 			t.Errorf("%s: is put %q", name, d.put)
+		}
+	}
+}
+
+// A commit that had read its index before something was put there writes over it. A switch to another branch, which
+// has the old content, does not.
+func TestACommitThatWroteOverWhatCrossedIsNoChange(t *testing.T) {
+	t.Parallel()
+	a, b := "100644 a 0\n", "100644 b 0\n"
+	at := func(head, commit, text string) Side {
+		return Side{
+			Refs:  map[string]string{"refs/heads/main": commit, "refs/heads/other": "c3"},
+			Trees: map[string]State{".": {Head: "ref: refs/heads/" + head, Index: Index("").with([]Entry{{"f", text}})}},
+		}
+	}
+	none := func(string) bool { return false }
+	for name, tc := range map[string]struct {
+		by              string // whose index has what was there before
+		side            Side
+		wantOut, wantIn string
+	}{
+		"a commit of the user's":            {"user", at("main", "c2", a), b, ""},
+		"the user goes back to before":      {"user", at("main", "c0", a), "", a},
+		"the user switches":                 {"user", at("other", "c1", a), "", a},
+		"half of it: git writes HEAD last":  {"user", at("main", "c1", a), "", a},
+		"a commit of the agent's":           {"agent", at("main", "c2", a), "", b},
+		"the agent goes back to before":     {"agent", at("main", "c0", a), a, ""},
+		"the agent switches":                {"agent", at("other", "c1", a), a, ""},
+		"a git of the agent's is to commit": {"agent", at("main", "c1", a), "", b},
+	} {
+		f := facts{
+			hidden: none, held: none, put: put{}.clone(),
+			forward: map[[2]string]bool{{"c0", "c1"}: true, {"c1", "c2"}: true, {"c1", "c3"}: true},
+		}
+		inner, outer := at("main", "c1", b), tc.side
+		f.put.out["/p/f"] = b
+		if tc.by == "agent" {
+			inner, outer, f.put = tc.side, inner, put{f.put.in, f.put.out}
+		}
+		d := decide(Place{Trees: []Tree{{".", "/p"}}}, at("main", "c1", a), inner, outer, nil, f)
+		if out, in := staged(d.out), staged(d.in); out != tc.wantOut || in != tc.wantIn {
+			t.Errorf("%s: out %q, in %q", name, out, in)
 		}
 	}
 }

@@ -508,7 +508,7 @@ func short(head string) string { return strings.TrimPrefix(head, "ref: refs/head
 
 // index decides on each path of the index. Of a path that both sides changed, the side counts whose commit both sides
 // have then; if there is none, each keeps its own. What the agent staged crosses only together with its commit. What
-// crosses is in common once it is read on both sides: a `git commit` may write over it an index that it read before.
+// crosses is in common once it is read on both sides: a `git commit` may write over an index that it read before.
 func (d *decision) index(t Tree, base, inner, outer Side, f facts, together bool, out, in *TreeChange, next *State) {
 	b, i, o := base.Trees[t.Rel].Index, inner.Trees[t.Rel].Index, outer.Trees[t.Rel].Index
 	if i == o {
@@ -519,7 +519,8 @@ func (d *decision) index(t Tree, base, inner, outer Side, f facts, together bool
 	outwards, inwards := inner.commit(t.Rel), outer.commit(t.Rel)
 	var shared []Entry // what the base is to have for paths that do not cross
 	walk(b.entries(), i.entries(), o.entries(), func(at, was, inside, outside string) {
-		// What crossed a moment ago is not in common yet, and the other side alone has changed it since.
+		// What crossed a moment ago is not in common yet. A side that does not have it any more has changed it since,
+		// unless a commit wrote over it.
 		on := t.Path + "/" + at
 		if f.intends.in[on] {
 			inside = was
@@ -528,9 +529,9 @@ func (d *decision) index(t Tree, base, inner, outer Side, f facts, together bool
 			outside = was
 			shared = append(shared, Entry{at, was})
 		}
-		if put, has := f.put.out[on]; has && outside == put {
+		if put, has := f.put.out[on]; has && !(outside == was && f.overwrote(t, base, outer)) {
 			was = put
-		} else if put, has := f.put.in[on]; has && inside == put {
+		} else if put, has := f.put.in[on]; has && !(inside == was && f.mayOverwrite(t, base, inner)) {
 			was = put
 		}
 		switch {
@@ -567,6 +568,20 @@ func (d *decision) index(t Tree, base, inner, outer Side, f facts, together bool
 		}
 	})
 	next.Index = o.with(shared)
+}
+
+// overwrote reports whether a side has committed since both had the same: a `git commit` writes over what was put into
+// an index that it had read before.
+func (f facts) overwrote(t Tree, base, side Side) bool {
+	return side.Trees[t.Rel].Head == base.Trees[t.Rel].Head &&
+		f.forward[[2]string{base.commit(t.Rel), side.commit(t.Rel)}]
+}
+
+// mayOverwrite reports whether a side has committed since, or is about to. It is asked of the agent's: what the user
+// staged is then not taken out.
+func (f facts) mayOverwrite(t Tree, base, side Side) bool {
+	return f.overwrote(t, base, side) ||
+		side.Trees[t.Rel].Head == base.Trees[t.Rel].Head && side.commit(t.Rel) == base.commit(t.Rel)
 }
 
 // walk goes through three sorted lists at once, and calls each with a path and its stages in all of them.

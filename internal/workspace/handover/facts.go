@@ -20,7 +20,7 @@ func gather(outer side, base, in, out Side, f facts) (facts, error) {
 	broken := sift(tips, func(some []string) error { return outer.isWhole(some, have) })
 	maps.Copy(f.refused, broken)
 	tips = slices.DeleteFunc(tips, func(tip string) bool { return broken[tip] != "" })
-	script, stdin := question(outer.place, tips, have, pairsOf(outer.place, base, in, out), f.knows(outer.place, in))
+	script, stdin := question(outer.place, tips, have, pairsOf(outer.place, base, in, out, f.put), f.knows(outer.place, in))
 	answer, err := outer.run(script, stdin, false)
 	if err != nil {
 		return f, err
@@ -208,7 +208,7 @@ func newTips(p Place, base, in, out Side) (tips, have []string) {
 }
 
 // pairsOf lists commits of which it must be known whether the second comes after the first.
-func pairsOf(p Place, base, in, out Side) (pairs [][2]string) {
+func pairsOf(p Place, base, in, out Side, put put) (pairs [][2]string) {
 	both := func(a, b string) {
 		if a != "" && b != "" && a != b {
 			for _, pair := range [][2]string{{a, b}, {b, a}} {
@@ -233,6 +233,10 @@ func pairsOf(p Place, base, in, out Side) (pairs [][2]string) {
 		}
 		if in.Trees[t.Rel].Index != out.Trees[t.Rel].Index {
 			both(in.commit(t.Rel), out.commit(t.Rel))
+			if len(put.out)+len(put.in) > 0 {
+				both(base.commit(t.Rel), in.commit(t.Rel))
+				both(base.commit(t.Rel), out.commit(t.Rel))
+			}
 		}
 	}
 	return pairs

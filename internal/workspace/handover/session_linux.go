@@ -298,6 +298,7 @@ type stamped struct {
 // cross is [live.handOver] of what was read of both sides.
 func (l *live) cross(m memory, in, out Side, f facts, seen stamped) (changes bool, err error) {
 	p := l.place
+	f.put = l.put
 	if f, err = l.judge(m.Common, in, out, f); err != nil {
 		return false, err
 	}
@@ -307,7 +308,6 @@ func (l *live) cross(m memory, in, out Side, f facts, seen stamped) (changes boo
 	if f.had, err = l.had(m.Common, in, out); err != nil {
 		return false, err
 	}
-	f.put = l.put
 	d := decide(p, m.Common, in, out, m.Named, f)
 	carried := false
 	if !d.lost {

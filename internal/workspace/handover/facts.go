@@ -20,7 +20,8 @@ func gather(outer side, base, in, out Side, f facts) (facts, error) {
 	broken := sift(tips, func(some []string) error { return outer.isWhole(some, have) })
 	maps.Copy(f.refused, broken)
 	tips = slices.DeleteFunc(tips, func(tip string) bool { return broken[tip] != "" })
-	script, stdin := question(outer.place, tips, have, pairsOf(outer.place, base, in, out, f.put), f.knows(outer.place, in))
+	pairs := pairsOf(outer.place, base, in, out, f.put)
+	script, stdin := question(outer.place, tips, have, pairs, f.knows(outer.place, in))
 	answer, err := outer.run(script, stdin, false)
 	if err != nil {
 		return f, err

@@ -386,7 +386,12 @@ func TestTheUsersGitKeepsOffABranch(t *testing.T) {
 	w.awaitBranch(t, "ready")
 	_ = killed.Process.Kill()
 	_ = killed.Wait()
-	succeed(t, w.claudebox("branch", "list"))
+	// A program that it has just begun may hold the lock for a moment more.
+	for end := time.Now().Add(patience); strings.Contains(succeed(t, w.claudebox("branch", "list")), "running"); {
+		if time.Now().After(end) {
+			t.Fatal("it is still running")
+		}
+	}
 	wantEqual(t, w.plain(t, "git worktree list | wc -l; git switch -q feat; git log -1 --format=%s; git switch -q main; git branch -qD feat ready"), "1\nthree")
 }
 

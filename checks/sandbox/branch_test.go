@@ -144,6 +144,17 @@ func (w *world) awaitBranch(t *testing.T, name string) {
 	}
 }
 
+// awaitIdle waits until no session works on a branch: a program that a killed one has just begun may hold the lock for a
+// moment more.
+func (w *world) awaitIdle(t *testing.T) {
+	t.Helper()
+	for end := time.Now().Add(patience); strings.Contains(succeed(t, w.claudebox("branch", "list")), "running"); {
+		if time.Now().After(end) {
+			t.Fatal("it is still running")
+		}
+	}
+}
+
 // What a prompt, an editor or an indexer could step into by itself is closed, while the session runs and afterwards.
 func TestThePlantedRepositoryOfABranchCannotBeReached(t *testing.T) {
 	w := onBranch(t)
@@ -386,12 +397,7 @@ func TestTheUsersGitKeepsOffABranch(t *testing.T) {
 	w.awaitBranch(t, "ready")
 	_ = killed.Process.Kill()
 	_ = killed.Wait()
-	// A program that it has just begun may hold the lock for a moment more.
-	for end := time.Now().Add(patience); strings.Contains(succeed(t, w.claudebox("branch", "list")), "running"); {
-		if time.Now().After(end) {
-			t.Fatal("it is still running")
-		}
-	}
+	w.awaitIdle(t)
 	wantEqual(t, w.plain(t, "git worktree list | wc -l; git switch -q feat; git log -1 --format=%s; git switch -q main; git branch -qD feat ready"), "1\nthree")
 }
 
@@ -445,6 +451,7 @@ git rebase -q -i main; for i in 1 2 3; do git commit -q --amend -m x$i; touch x;
 	w.awaitBranch(t, "ready")
 	_ = killed.Process.Kill()
 	_ = killed.Wait()
+	w.awaitIdle(t)
 	on(`git stash pop -q; cat mod`, "stashed\n")
 }
 

@@ -174,23 +174,21 @@ func allowHosts(sys System, o planning.Options, hosts []string) (said string, er
 
 // noneIsHere returns an error if one of the hosts is an address of this machine, which no list opens.
 func noneIsHere(hosts []string) error {
+	here, err := session.Addresses()
+	if err != nil {
+		return &diag.Error{Op: "read this machine's addresses", Err: err}
+	}
 	for _, text := range hosts {
 		e, err := policy.ParseException(text)
-		if err != nil || !e.Prefix.IsSingleIP() {
-			continue // a name, or a network, of which this machine's own address stays closed
+		if err != nil || !e.Prefix.IsSingleIP() || !here.Is(e.Prefix.Addr()) {
+			continue // of a network this machine's own address stays closed
 		}
-		here, err := session.Addresses()
-		if err != nil {
-			return &diag.Error{Op: "read this machine's addresses", Err: err}
+		port := "PORT"
+		if e.Port != 0 {
+			port = strconv.Itoa(int(e.Port))
 		}
-		if here.Is(e.Prefix.Addr()) {
-			port := "PORT"
-			if e.Port != 0 {
-				port = strconv.Itoa(int(e.Port))
-			}
-			return diag.Errorf("allow "+text, "write `ports: {out: ["+port+"]}` in the profile: a session reaches it as 127.0.0.1",
-				"it is %s, and stays closed", policy.ThisMachine)
-		}
+		return diag.Errorf("allow "+text, "write `ports: {out: ["+port+"]}` in the profile: a session reaches it as 127.0.0.1",
+			"it is %s, and stays closed", policy.ThisMachine)
 	}
 	return nil
 }

@@ -43,6 +43,14 @@ func main() {
 	only := flag.String("only", "", "try the breaks whose name or file holds this")
 	unit := flag.Bool("unit", false, "leave out what needs a built claudebox")
 	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "mutate: %q is no flag; to try some breaks: -only TEXT\n", flag.Arg(0))
+		os.Exit(2)
+	}
+	if os.Getuid() == 0 { // what a broken claudebox does to files, it does to the machine's
+		fmt.Fprintln(os.Stderr, "mutate: not as root: checks/as-user go run ./checks/mutate")
+		os.Exit(2)
+	}
 	if err := run(*only, *unit); err != nil {
 		fmt.Fprintln(os.Stderr, "mutate:", err)
 		os.Exit(1)

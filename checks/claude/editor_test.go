@@ -201,11 +201,7 @@ func (e *editor) leaves(t *testing.T) {
 // end waits for the end, after which nothing may come on standard output but messages.
 func (e *editor) end(t *testing.T) (status int, stderr string) {
 	t.Helper()
-	hang := time.AfterFunc(patience, func() {
-		t.Errorf("%q hangs", e.Args)
-		_ = e.Process.Kill()
-	})
-	defer hang.Stop()
+	defer trial.Bound(t, e.Cmd)()
 	_ = e.Wait() // its status says it
 	for m := range e.lines {
 		if e.seen = append(e.seen, m); m.Type == "no JSON" {

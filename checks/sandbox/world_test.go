@@ -14,7 +14,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/creack/pty"
 
@@ -310,8 +309,7 @@ func typed(t *testing.T, cmd *exec.Cmd, text string) string {
 		t.Fatal(err)
 	}
 	defer terminal.Close()
-	hang := time.AfterFunc(patience, func() { cmd.Process.Kill() })
-	defer hang.Stop()
+	defer trial.Bound(t, cmd)()
 	var shown []byte
 	for part := make([]byte, 4<<10); len(text) == len("y\n") && !asked.Match(shown); {
 		n, err := terminal.Read(part)

@@ -246,9 +246,9 @@ func TestTermWhileTheSandboxStartsIsNotLost(t *testing.T) {
 		pause := time.Duration(rand.N(25_000)) * time.Microsecond
 		time.Sleep(pause)
 		cmd.Process.Signal(syscall.SIGTERM)
-		kill := time.AfterFunc(patience, func() { cmd.Process.Kill() })
+		ended := trial.Bound(t, cmd)
 		cmd.Wait()
-		kill.Stop()
+		ended()
 		if got := trial.Status(cmd.ProcessState); got != 143 {
 			t.Errorf("TERM after %v: status %d", pause, got)
 		}

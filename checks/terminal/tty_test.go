@@ -166,8 +166,7 @@ const finished = "\x00the program has ended\x00"
 // end waits for the program and for all that it has printed, and gives its exit status as a shell has it.
 func (c *tty) end(t *testing.T) int {
 	t.Helper()
-	kill := time.AfterFunc(patience, func() { c.cmd.Process.Kill() })
-	defer kill.Stop()
+	defer trial.Bound(t, c.cmd)()
 	var exit *exec.ExitError
 	if err := c.cmd.Wait(); err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)

@@ -82,6 +82,19 @@ func Build(file, program string, flags ...string) error {
 // ending is how long a program that hangs has to say where it is.
 const ending = 5 * time.Second
 
+// Bound ends a program that hangs, fails its test, and says what runs then; the function that it returns is called once the
+// program has ended.
+func Bound(t *testing.T, cmd *exec.Cmd) (ended func()) {
+	hang := time.AfterFunc(Patience, func() {
+		mine := []string{"-u", strconv.Itoa(os.Getuid()), "--forest", "-o", "pid,stat,wchan:20,etimes,args"}
+		tree, _ := exec.Command("ps", mine...).Output()
+		t.Errorf("%q hangs:\n%s", cmd.Args, tree)
+		_ = cmd.Process.Signal(syscall.SIGABRT) // it may have ended just now; of Go's programs it prints where they are
+		time.AfterFunc(ending, func() { _ = cmd.Process.Kill() })
+	})
+	return func() { hang.Stop() }
+}
+
 // Run waits for a program that has no terminal, and gives its status as a shell
 // has it.
 func Run(t *testing.T, cmd *exec.Cmd) (status int, stdout, stderr string) {
@@ -94,14 +107,7 @@ func Run(t *testing.T, cmd *exec.Cmd) (status int, stdout, stderr string) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	hang := time.AfterFunc(Patience, func() {
-		mine := []string{"-u", strconv.Itoa(os.Getuid()), "--forest", "-o", "pid,stat,wchan:20,etimes,args"}
-		tree, _ := exec.Command("ps", mine...).Output()
-		t.Errorf("%q hangs:\n%s", cmd.Args, tree)
-		_ = cmd.Process.Signal(syscall.SIGABRT) // it may have ended just now; of Go's programs it prints where they are
-		time.AfterFunc(ending, func() { _ = cmd.Process.Kill() })
-	})
-	defer hang.Stop()
+	defer Bound(t, cmd)()
 	var exit *exec.ExitError
 	if err := cmd.Wait(); err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)

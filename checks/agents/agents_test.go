@@ -126,6 +126,7 @@ func TestTheKeysOfOtherAgentsStayOutside(t *testing.T) {
 	}
 	for name, agent := range agents {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			home := trial.Home(t, "cb-agent-")
 			model := &api{}
 			server := httptest.NewUnstartedServer(model)
@@ -200,6 +201,7 @@ func start(t *testing.T, home, project string, words []string, env ...string) (s
 func TestOtherAgentsAnswerFromInside(t *testing.T) {
 	for name, agent := range agents {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			home := trial.Home(t, "cb-agent-")
 			project := filepath.Join(home, "p")
 			model := &api{}
@@ -280,6 +282,7 @@ args = ["-c", "touch began; exec cat"]
 func TestWhatIsSetUpForOtherAgentsEnters(t *testing.T) {
 	for name, agent := range agents {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			home := trial.Home(t, "cb-agent-")
 			model := &api{}
 			server := httptest.NewServer(model)

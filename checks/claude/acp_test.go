@@ -215,8 +215,6 @@ func TestTheLinesForEditorsStartWhatTheySay(t *testing.T) {
 	for _, block := range fence.FindAllStringSubmatch(string(page), -1) {
 		language, text := block[1], block[2]
 		of[language]++
-		w := newWorld(t)
-		w.adapt(t)
 		if language == "yaml" {
 			continue // its name is what the others say with -P; checks/words reads it
 		}
@@ -238,6 +236,8 @@ func TestTheLinesForEditorsStartWhatTheySay(t *testing.T) {
 			continue
 		}
 		t.Run(language, func(t *testing.T) {
+			w := newWorld(t)
+			w.adapt(t)
 			cmd := w.command(t)
 			w.write(t, ".config/claudebox/profiles/acp.yaml", w.read(t, ownProfile))
 			cmd.Args = append([]string{cmd.Path, "-y"}, words...)

@@ -284,21 +284,23 @@ func TestLoginMadeInsideIsTheProjectsAlone(t *testing.T) {
 // Whether such a login is theirs, a user is asked when the session has ended.
 func TestTheUserIsAskedAboutALoginMadeInside(t *testing.T) {
 	for answer, want := range map[string]int{"y": 1, "n": 0} {
-		w := newWorld(t)
-		w.more = map[string]any{"confirm": "never"}
-		a := w.openAccount(t, "code-from-the-browser", 8*time.Hour)
-		w.write(t, loginFile, a.Login(time.Now().Add(time.Hour)))
-		cmd := w.command(t)
-		cmd.Args = slices.DeleteFunc(cmd.Args, func(word string) bool { return word == "--yes" })
-		c := window.Open(t, cmd)
-		c.Login(t, "code-from-the-browser")
-		c.Enter(t, "/exit")
-		c.Await(t, "[y/N]")
-		c.Press(t, answer+"\r")
-		c.Ended(t, 0)
-		if !w.holds(t, loginFile, account.Access(want)) || w.found(t, ".claudebox/instances/*/made-login") != (want == 0) {
-			t.Errorf("%s: the user's login is %s", answer, w.read(t, loginFile))
-		}
+		t.Run(answer, func(t *testing.T) {
+			w := newWorld(t)
+			w.more = map[string]any{"confirm": "never"}
+			a := w.openAccount(t, "code-from-the-browser", 8*time.Hour)
+			w.write(t, loginFile, a.Login(time.Now().Add(time.Hour)))
+			cmd := w.command(t)
+			cmd.Args = slices.DeleteFunc(cmd.Args, func(word string) bool { return word == "--yes" })
+			c := window.Open(t, cmd)
+			c.Login(t, "code-from-the-browser")
+			c.Enter(t, "/exit")
+			c.Await(t, "[y/N]")
+			c.Press(t, answer+"\r")
+			c.Ended(t, 0)
+			if !w.holds(t, loginFile, account.Access(want)) || w.found(t, ".claudebox/instances/*/made-login") != (want == 0) {
+				t.Errorf("the user's login is %s", w.read(t, loginFile))
+			}
+		})
 	}
 }
 

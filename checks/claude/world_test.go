@@ -47,6 +47,7 @@ type world struct {
 // too, so that whatever else Claude Code wants ends there.
 func newWorld(t *testing.T, turns ...script.Turn) *world {
 	t.Helper()
+	t.Parallel()
 	home := trial.Home(t, "claudebox-e2e-")
 	w := &world{home: home, project: filepath.Join(home, "project"), model: script.New(turns...), profile: ownProfile}
 	server := httptest.NewServer(w.model)

@@ -1,6 +1,5 @@
 // Package gitconfig reads git's configuration files the way git does, without
-// running git, and copies those of a project: with the secrets taken out, or
-// with what is harmless alone.
+// running git, and copies those of a project with the secrets taken out.
 //
 // Running git in a project executes what the project's configuration names
 // (core.fsmonitor, hooks), so claudebox never does. The grammar is that of

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"claudebox/internal/linux/pathname"
 	"claudebox/internal/workspace/handover"
 	"claudebox/internal/workspace/project"
 )
@@ -191,7 +192,7 @@ func (w *walker) repository(at, config string) string {
 
 // mayWrite reports whether nothing is mounted read-only at a path, or above it.
 func (w *walker) mayWrite(at string) bool {
-	if handover.Has(w.given.Places, really(at)) {
+	if slices.ContainsFunc(handover.Outers(w.given.Places), func(git string) bool { return pathname.Below(really(at), git) }) {
 		return false // it is not there inside
 	}
 	if !w.held {

@@ -83,13 +83,3 @@ func Outers(places []Place) (list []string) {
 	}
 	return list
 }
-
-// Has reports whether a path is one of the places' git folders, or lies in one.
-func Has(places []Place, at string) bool {
-	for _, p := range places {
-		if pathname.Below(at, p.Outer) {
-			return true
-		}
-	}
-	return false
-}

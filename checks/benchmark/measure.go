@@ -171,7 +171,7 @@ func withStandIns(l launch.Launch) (*exec.Cmd, error) {
 		if in.Dir {
 			err = os.Mkdir(in.Path, 0o755)
 		} else {
-			err = os.WriteFile(in.Path, []byte(in.Content), 0o644)
+			err = os.WriteFile(in.Path, nil, 0o644)
 		}
 		if err != nil && !errors.Is(err, fs.ErrExist) {
 			return nil, err

@@ -123,9 +123,8 @@ type Mount struct {
 // StandIn is a file or folder that claudebox creates on the host for the time of a
 // session, because a mount needs it as its mount point.
 type StandIn struct {
-	Path    string
-	Dir     bool
-	Content string // of a file
+	Path string
+	Dir  bool // else it is an empty file
 }
 
 // Place is a path below a folder that an agent can write. Root is trusted; any

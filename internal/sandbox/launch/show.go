@@ -221,7 +221,7 @@ func standIns(list []StandIn, coreutils string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "made=()\ntrap '%s -df -- \"${made[@]}\"' EXIT\n", path.Join(coreutils, "rm"))
 	for _, s := range list {
-		make := "printf %s " + Quote(s.Content) + " >" + Quote(s.Path)
+		make := ": >" + Quote(s.Path)
 		if s.Dir {
 			make = path.Join(coreutils, "mkdir") + " " + Quote(s.Path)
 		}

@@ -58,7 +58,7 @@ func (p Places) Protection(folder project.Project) (made launch.Part) {
 		made.StandIns = append(made.StandIns, launch.StandIn{Path: empty, Dir: true})
 	}
 	for _, s := range folder.StandIns {
-		standIn := launch.StandIn{Path: s.Root + "/" + s.Rel, Dir: s.Dir, Content: s.Content}
+		standIn := launch.StandIn{Path: s.Root + "/" + s.Rel, Dir: s.Dir}
 		made.StandIns = append(made.StandIns, standIn)
 	}
 	return made

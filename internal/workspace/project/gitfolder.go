@@ -36,10 +36,9 @@ type gitFolder struct {
 	below
 	*git.Folder
 	v       *view
-	seen    git.Snapshot // with which it was seen
-	own     bool         // the project's own repository
-	guarded bool         // named .git, or in one: git runs what it names without being asked
-	tree    string       // its working tree, where git starts programs
+	own     bool   // the project's own repository
+	guarded bool   // named .git, or in one: git runs what it names without being asked
+	tree    string // its working tree, where git starts programs
 }
 
 // gitFolders returns the git folders below one root: the project's own first, the others in an order in which each
@@ -47,7 +46,7 @@ type gitFolder struct {
 func (v *view) gitFolders(at below, seen git.Snapshot) (list []gitFolder) {
 	for i := range seen.Folders {
 		f := &seen.Folders[i]
-		list = append(list, gitFolder{below: at, Folder: f, v: v, seen: seen, own: f.Path == v.repo.Common})
+		list = append(list, gitFolder{below: at, Folder: f, v: v, own: f.Path == v.repo.Common})
 	}
 	first := func(g gitFolder) string {
 		if g.own {
@@ -96,7 +95,7 @@ func (g *gitFolder) protect(tooMany bool) error {
 		g.closed(g.rel(name))
 	}
 	if !g.guarded {
-		g.secrets(true)
+		g.secrets()
 		return nil
 	}
 	if !g.v.judged.Has(g.Path) {
@@ -120,16 +119,16 @@ func (g *gitFolder) protect(tooMany bool) error {
 		if !tooMany { // else there is one note on all
 			g.note(true, "%s is read-only inside: %s", g.Path, said(odd))
 		}
-		g.secrets(true)
+		g.secrets()
 		return nil
 	case g.v.Lent:
-		g.secrets(true)
+		g.secrets()
 		return nil
 	case g.Role == git.Linked, g.In != "" && !IsGitFolder(g.Path):
 		return nil // it belongs to its repository
 	case !IsGitFolder(g.Path): // git may take it for one when the agent has added what is missing
 		g.add(g.Rel, Mount{Mode: ReadOnly, Dir: true, Why: whyConfig})
-		g.secrets(true)
+		g.secrets()
 		return nil
 	}
 	g.replace()
@@ -213,32 +212,27 @@ func (g *gitFolder) isElsewhere() bool {
 }
 
 // secrets covers what is secret in a git folder, but neither what the profile shows nor what is tracked, such as the
-// bare repositories of a test. config says that the configurations are not covered otherwise.
-func (g *gitFolder) secrets(config bool) {
-	inner := g.below == g.v.tree
+// bare repositories of a test. One outside of the project does not enter.
+func (g *gitFolder) secrets() {
+	if g.below != g.v.tree {
+		return
+	}
 	for _, s := range g.Secrets() {
 		rel := g.rel(s.Name)
 		switch {
-		case !config && (s.Name == "config" || s.Name == "config.worktree"),
-			inner && (g.v.shown(rel) || g.v.tracked.Has(rel)):
+		case g.v.shown(rel) || g.v.tracked.Has(rel):
 			continue
 		case s.Copy == nil:
 			g.hide(rel, s.Dir, whyHidden)
 		default:
 			g.cover(rel, Mount{Mode: Made, Content: s.Copy, Why: whySecrets})
-			if inner {
-				g.copied = append(g.copied, rel)
-			}
+			g.copied = append(g.copied, rel)
 			if s.Name == "FETCH_HEAD" || strings.HasPrefix(s.Name, "logs/") {
 				g.note(true, "%s holds an address with a password: inside it is a copy without, which git cannot "+
 					"write to; take the password out of the file", g.Join(rel))
 			}
 		}
-		if inner {
-			g.stay = append(g.stay, rel)
-		}
+		g.stay = append(g.stay, rel)
 	}
-	if config && inner {
-		g.searched = append(g.searched, g.Rel)
-	}
+	g.searched = append(g.searched, g.Rel)
 }

@@ -15,7 +15,6 @@ import (
 
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
-	"claudebox/internal/linux/pathname"
 	"claudebox/internal/workspace/secretfile"
 	"claudebox/internal/workspace/survey"
 )
@@ -46,11 +45,13 @@ func holdsSecret(tree *beneath.Folder, rel string, verdict secretfile.Verdict) b
 		content, err := tree.Read(rel, secretfile.SmallLimit)
 		return err == nil && secretfile.HoldsToken(content)
 	case secretfile.Suspect:
-		content, err := tree.Read(rel, secretfile.Limit)
-		return err != nil || secretfile.Holds(content)
+		return isSecret(tree.Read(rel, secretfile.Limit))
 	}
 	return false
 }
+
+// isSecret reports whether a file whose name suggests it holds a secret, by its content, or why that cannot be read.
+func isSecret(content []byte, err error) bool { return err != nil || secretfile.Holds(content) }
 
 // known reports whether an agent may know what a tracked file holds: git's objects, which are inside, have it, or
 // a session could read it. Hidden, it would be committed empty. A folder need only be tracked.
@@ -160,8 +161,8 @@ func (v *view) isSecret(f survey.File, looked *int) bool {
 	return !v.known(f.Rel) && holdsSecret(v.tree.Folder, f.Rel, verdict)
 }
 
-// hideOne hides a file or folder. Of a link it hides what that leads to at last, if this lies in the project or in the
-// repository's common folder. What the profile's `hide` names is hidden although git has it.
+// hideOne hides a file or folder. Of a link it hides what that leads to at last, if this lies in the project. What the
+// profile's `hide` names is hidden although git has it.
 func (v *view) hideOne(rel string) error {
 	asked := Matches(v.Hide, rel, true)
 	if v.shown(rel) {
@@ -177,15 +178,13 @@ func (v *view) hideOne(rel string) error {
 	if parts := strings.Split(rel, "/"); len(parts) > hideDepth {
 		rel = path.Join(parts[:hideDepth]...)
 	}
-	at := v.tree
-	what, err := at.look(rel)
+	what, err := v.tree.look(rel)
 	linked := err == nil && what.Kind == beneath.Link
 	if linked {
-		if at, rel = v.behind(rel); rel == "." || at == v.tree &&
-			(v.shown(rel) || !asked && (v.known(rel) || v.indexed(rel))) {
+		if rel = v.behind(rel); rel == "." || v.shown(rel) || !asked && (v.known(rel) || v.indexed(rel)) {
 			return nil
 		}
-		what, err = at.Look(rel)
+		what, err = v.tree.Look(rel)
 	}
 	if err != nil || what.Kind != beneath.Regular && what.Kind != beneath.Dir {
 		return err
@@ -194,8 +193,8 @@ func (v *view) hideOne(rel string) error {
 	if asked {
 		why = whyAsked
 	}
-	at.hide(rel, what.Kind == beneath.Dir, why)
-	if at == v.tree && (linked || v.scope.byName(rel) < v.scope.verdict(rel)) {
+	v.tree.hide(rel, what.Kind == beneath.Dir, why)
+	if linked || v.scope.byName(rel) < v.scope.verdict(rel) {
 		v.stay = append(v.stay, rel)
 	}
 	return nil
@@ -219,10 +218,10 @@ func (v *view) lookLed() {
 	for left := walkLimit; len(links) > 0; {
 		l := links[0]
 		links = links[1:]
-		b, to := v.behind(l.at)
+		to := v.behind(l.at)
 		what, err := v.tree.Look(to)
 		same := Led{to, path.Base(l.as)}
-		if b != v.tree || to == "." || !Searched(to) || err != nil || what.Kind != beneath.Dir || known[same] {
+		if to == "." || !Searched(to) || err != nil || what.Kind != beneath.Dir || known[same] {
 			continue
 		}
 		as := func(rel string) string { return path.Join(l.as, strings.TrimPrefix(rel, to)) }
@@ -243,18 +242,13 @@ func (v *view) lookLed() {
 	}
 }
 
-// behind returns where a link of the project leads at last: below the project or the repository's common folder. "."
-// is nowhere in these, or all of one.
-func (v *view) behind(link string) (at below, rel string) {
+// behind returns where a link of the project leads at last, below the project. "." is nowhere in it, or all of it.
+func (v *view) behind(link string) (rel string) {
 	real, err := filepath.EvalSymlinks(v.tree.Join(link))
-	at = v.tree
-	if !v.contains(real) && v.common.Folder != nil {
-		at = v.common
+	if err != nil || !v.contains(real) {
+		return "."
 	}
-	if err != nil || !pathname.Below(real, at.Path()) {
-		return at, "."
-	}
-	return at, relative(at.Path(), real)
+	return relative(v.path, real)
 }
 
 // hideStill hides what earlier sessions hid for a reason that the agent could take away: a link can be removed, and a

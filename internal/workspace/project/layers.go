@@ -282,19 +282,15 @@ func (v *view) manyNamed() map[uint64]*manyNamed {
 		return cmp.Compare(slices.Index(first, a.Mode), slices.Index(first, b.Mode))
 	})
 	for _, m := range mounts {
-		at := v.tree
-		if m.Root != v.path {
-			at = v.common
-		}
 		rel := relative(m.Root, m.Path)
 		var st unix.Stat_t
 		var files []survey.File
 		switch {
-		case m.Mode == Pin || m.Mode == Inner || m.Mode == Own || at.Folder == nil || m.Root != at.Path():
+		case m.Mode == Pin || m.Mode == Inner || m.Mode == Own || m.Root != v.path:
 		case m.Dir && m.Mode != Hidden: // a change by another name is in the report
 		case m.Dir:
-			files = survey.All(at.Folder, walkLimit, rel).Files
-		case unix.Fstatat(at.FD(), rel, &st, unix.AT_SYMLINK_NOFOLLOW) == nil:
+			files = survey.All(v.tree.Folder, walkLimit, rel).Files
+		case unix.Fstatat(v.tree.FD(), rel, &st, unix.AT_SYMLINK_NOFOLLOW) == nil:
 			files = []survey.File{{Rel: rel, Names: uint64(st.Nlink), Stamp: beneath.Stamp{Ino: st.Ino}}}
 		}
 		for _, f := range files {
@@ -302,9 +298,9 @@ func (v *view) manyNamed() map[uint64]*manyNamed {
 			switch {
 			case f.Names < 2 || f.Kind == beneath.Dir: // the link count of a folder counts the folders in it
 			case g == nil:
-				covered[f.Stamp.Ino] = &manyNamed{mount: m, names: []string{at.Join(f.Rel)}, links: f.Names}
+				covered[f.Stamp.Ino] = &manyNamed{mount: m, names: []string{v.tree.Join(f.Rel)}, links: f.Names}
 			case g.mount.Mode != Hidden || m.Mode != ReadOnly: // else otherNames hides it
-				g.names = append(g.names, at.Join(f.Rel))
+				g.names = append(g.names, v.tree.Join(f.Rel))
 			}
 		}
 	}

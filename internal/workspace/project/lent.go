@@ -270,7 +270,7 @@ func (l *lender) search(f survey.File, verdict secretfile.Verdict) (what string)
 	file := os.NewFile(uintptr(fd), f.Rel)
 	defer file.Close()
 	if suspect {
-		if content, err := smallfile.ReadFD(fd, secretfile.Limit); err != nil || secretfile.Holds(content) {
+		if isSecret(smallfile.ReadFD(fd, secretfile.Limit)) {
 			what = aSecret
 		}
 	} else {

@@ -263,31 +263,15 @@ func (v *view) learnFrom(c configuration) {
 					"look into one that was made inside before you use git there", e.Value)
 			}
 		case gitconfig.IsInclude(e):
-			v.coverIncluded(c, e)
+			if rel := v.hold(c.dir, e.Value, false, whyConfig); rel != "" {
+				v.named[rel] |= configured | included // see [view.copyIncluded]
+			}
 			if !c.users { // of those, all that are included are known
 				v.learnFile(gitconfig.Path(c.dir, e.Value, v.Home), c.tree)
 			}
 		case !slices.Contains(dataVariables, e.Top()+"."+e.Name):
 			v.learnCommand(c, e)
 		}
-	}
-}
-
-// coverIncluded protects a file that a configuration includes. One in the common folder outside of the project is
-// covered by a copy without secrets here, one in the project by [view.copyIncluded].
-func (v *view) coverIncluded(c configuration, e gitconfig.Entry) {
-	rel := v.hold(c.dir, e.Value, false, whyConfig)
-	if rel != "" {
-		v.named[rel] |= configured | included
-		return
-	}
-	if v.common.Folder == nil {
-		return
-	}
-	rel = relative(v.common.Path(), gitconfig.Path(c.dir, e.Value, v.Home))
-	content, err := v.common.Read(rel, configLimit)
-	if err == nil && v.mounts[v.common.Join(rel)].Mode != Made {
-		v.common.cover(rel, Mount{Mode: Made, Content: gitconfig.Sanitise(content), Why: whyConfig})
 	}
 }
 
@@ -346,33 +330,23 @@ func (v *view) isGitsOwn(at string) bool {
 	return err != nil || what.Kind != beneath.Regular || what.Perm&0o111 == 0
 }
 
-// hold protects a place that a configuration names, in the project or in the common folder outside of it. If nothing is
-// there a stand-in is made, because the host's git would at once obey what the agent makes there; if its folder is
-// missing as well, only a note can be made. It returns the path in the project.
+// hold protects a place in the project that a configuration names. If nothing is there a stand-in is made, because the
+// host's git would at once obey what the agent makes there; if its folder is missing as well, only a note can be made.
+// It returns the path in the project; empty: it lies elsewhere.
 func (v *view) hold(from, name string, dir bool, why string) (rel string) {
-	place, b := gitconfig.Path(from, name, v.Home), v.tree
-	outside := v.common.Folder != nil && place != v.repo.Common && pathname.Below(place, v.repo.Common)
-	at := ""
-	if outside {
-		b, at = v.common, relative(v.repo.Common, place)
-	} else if rel = v.executes(from, place); rel == "" {
+	place := gitconfig.Path(from, name, v.Home)
+	if rel = v.executes(from, place); rel == "" {
 		return ""
-	} else {
-		at = rel
 	}
-	what, err := b.Look(at)
-	above, fault := b.Look(path.Dir(at))
+	what, err := v.tree.Look(rel)
+	above, fault := v.tree.Look(path.Dir(rel))
 	switch absent := err == nil && what.Kind == beneath.Absent; {
 	case absent && (fault != nil || above.Kind != beneath.Dir):
 		v.note(true, "%s is not there, and the agent can make it: %s", place, said(why))
 	case absent:
-		b.standIn(StandIn{Rel: at, Dir: dir}, why)
-	case !outside:
-		v.standIns = append(v.standIns, StandIn{Root: v.path, Rel: at, Keep: true})
-	case err != nil:
-		v.note(true, "%s cannot be protected: %s", place, said(why))
+		v.tree.standIn(StandIn{Rel: rel, Dir: dir}, why)
 	default:
-		b.makeReadOnly(at, what.Kind, why)
+		v.standIns = append(v.standIns, StandIn{Root: v.path, Rel: rel, Keep: true})
 	}
 	return rel
 }

@@ -15,11 +15,10 @@ import (
 
 // StandIn is a file or folder that stands in for an absent one.
 type StandIn struct {
-	Root    string // canonical folder; below it no link is followed
-	Rel     string // where it stands, below Root
-	Dir     bool
-	Content string // of a file
-	Keep    bool   // another session may have made it: held, neither made nor taken away
+	Root string // canonical folder; below it no link is followed
+	Rel  string // where it stands, below Root
+	Dir  bool   // else it is an empty file
+	Keep bool   // another session may have made it: held, neither made nor taken away
 }
 
 // Hold holds the stand-ins of one running session. The zero value holds nothing.
@@ -92,12 +91,11 @@ func (p StandIn) make(in parent) error {
 		}
 		return nil
 	}
-	err := in.Create(name, []byte(p.Content), 0o644)
+	err := in.Create(name, nil, 0o644)
 	if !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	// Another session may be writing it; anything else was put there since the project was looked at.
-	if there, err := in.Read(name, int64(len(p.Content))); err != nil || !strings.HasPrefix(p.Content, string(there)) {
+	if _, err := in.Read(name, 0); err != nil { // it was put there since the project was looked at
 		return errors.New("something else is there")
 	}
 	return nil
@@ -119,8 +117,7 @@ func (h *Hold) Release() {
 			_ = unix.Unlinkat(in.FD(), name, unix.AT_REMOVEDIR)
 			continue
 		}
-		there, err := in.Read(name, int64(len(p.Content))+1)
-		if err == nil && strings.TrimRight(string(there), "\n") == strings.TrimRight(p.Content, "\n") {
+		if there, err := in.Read(name, 1); err == nil && strings.Trim(string(there), "\n") == "" {
 			_ = in.Remove(name)
 		}
 	}

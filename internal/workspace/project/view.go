@@ -216,7 +216,7 @@ func (v *view) protect() (Project, error) {
 		v.tree.makeReadOnly(f.Rel, f.Kind, whyMoved)
 	}
 	for _, g := range v.within {
-		g.secrets(true)
+		g.secrets()
 	}
 	v.ownSubmodules()
 	if err := v.hideAll(); err != nil {

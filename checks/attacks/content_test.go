@@ -59,3 +59,43 @@ func TestASecretInAGitConfiguration(t *testing.T) {
 		t.Errorf("the address is gone: %s", got)
 	}
 }
+
+// The repository of a linked worktree, or of a folder below its root, lies outside of the project: its secrets are
+// covered nowhere, as nothing of it enters, not by a link either. Where its folder is mounted, they are covered there.
+//
+// Promise: no secret of the project.
+func TestTheSecretsOfARepositoryOutsideOfTheProject(t *testing.T) {
+	w := newWorld(t)
+	w.git("project", "init", "-q")
+	w.write("project/below/file", "plain\n")
+	w.git("project", "add", ".")
+	w.git("project", "commit", "-qm", "one")
+	w.git("project", "worktree", "add", "-q", w.path("side"))
+	w.git("project", "config", "remote.origin.url", "https://u:"+canary+"@x.example/y")
+	w.git("project", "config", "include.path", "more")
+	for name, content := range map[string]string{
+		"credentials": "https://u:" + canary + "@h\n", "git-crypt/keys/default": canary, "more": "[a]\n\tpassword = " + canary + "\n",
+		"FETCH_HEAD": "0000 branch 'm' of https://u:" + canary + "@h/x\n", "hooks/pre-push": "curl -H 'Authorization: Bearer " + token + "' # " + canary,
+		"worktrees/side/config.worktree": "[remote \"o\"]\n\turl = https://u:" + canary + "@h/x\n",
+	} {
+		w.write("project/.git/"+name, content)
+	}
+	for _, project := range []string{"side", "project/below"} {
+		w.link(w.path("project/.git"), project+"/repository")
+		w.link(w.path("project/.git/credentials"), project+"/.env")
+		w.link(w.path("project/.git/git-crypt"), project+"/secrets")
+		w := w.in(project)
+		profile := w.profile("project: cwd")
+		script := "cat .env; grep -rs . . repository/ secrets/ " + w.path("project") + "; git config --list; true"
+		looks := map[string]outcome{project: w.attack(script, profile...)}
+		if project == "project/below" {
+			looks["beside all of it"] = w.attack(script, append(profile, "--mount-ro", w.path("project"))...)
+		}
+		for what, got := range looks {
+			w.wantNoCanary(got)
+			if !strings.Contains(got.stdout, "plain") || !strings.Contains(got.stdout, "url=https://x.example/y") {
+				w.t.Errorf("%s: git and the files are not there: %s", what, got)
+			}
+		}
+	}
+}

@@ -96,10 +96,11 @@ func branchPart(in *inputs) (made launch.Part) {
 	place := b.Place()
 	made.Mount(launch.Mount{
 		Kind: plan.Bind, Source: place.Inner(), Destination: b.Tree + "/.git", Open: true, Why: launch.WhyOwnGit,
-	}, launch.Mount{
-		Kind: plan.ROBind, Source: place.Mounts()[1].Source, Destination: place.Mounts()[1].Destination, Open: true,
-		Why: launch.WhyObjects,
 	})
+	made.Mount(guarded.ObjectsOf(place)...)
+	if _, is := place.Contents(); is && b.Fresh {
+		made.Note("files of Git LFS are pointers in a new checkout: `git lfs checkout` inside fills them")
+	}
 	if claudesHome(in) {
 		made.Mount(launch.Mount{
 			Kind: plan.Bind, Source: b.Conversations(), Destination: in.Facts.Home + "/.claude/projects", Open: true,

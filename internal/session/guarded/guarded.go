@@ -90,10 +90,20 @@ func DirenvFolder(folder project.Project) string {
 // Objects mounts the objects of a folder's repositories, read-only.
 func Objects(folder project.Project) (list []launch.Mount) {
 	for _, place := range folder.Places {
-		objects := place.Mounts()[1]
+		list = append(list, ObjectsOf(place)...)
+	}
+	return list
+}
+
+// ObjectsOf is [Objects] for one repository.
+func ObjectsOf(place handover.Place) (list []launch.Mount) {
+	mounts := place.Mounts()[1:]
+	if contents, is := place.Contents(); is {
+		mounts = append(mounts, contents)
+	}
+	for _, m := range mounts {
 		list = append(list, launch.Mount{
-			Kind: plan.ROBind, Source: objects.Source, Destination: objects.Destination, Open: true,
-			Why: launch.WhyObjects,
+			Kind: plan.ROBind, Source: m.Source, Destination: m.Destination, Open: true, Why: launch.WhyObjects,
 		})
 	}
 	return list

@@ -38,7 +38,14 @@ if [ -z "$busy" ] && [ -f "$GIT_DIR/index" ] && [[ $refs != *"$beside"* ]] &&
 fi
 export GIT_INDEX_FILE=/tmp/index
 if [ -f "$GIT_DIR/index" ]; then cp "$GIT_DIR/index" /tmp/index; else g read-tree HEAD; fi || exit 1
-g -c core.excludesFile=/tmp/excludes ls-files -o --exclude-standard -z >/tmp/others || exit 1
+lfs=':(exclude,attr:filter=lfs)'
+g -c core.excludesFile=/tmp/excludes ls-files -o --exclude-standard -z -- . "$lfs" >/tmp/others || exit 1
+g -c core.excludesFile=/tmp/excludes ls-files -o -m --exclude-standard -z -- "${lfs/exclude,/}" |
+  while IFS= read -r -d '' f; do
+    if [ ! -f "$f" ]; then g update-index --force-remove -- "$f"; continue; fi
+    is=$(sha256sum <"$f" | head -c 64) # git cannot compare it with what it has of it
+    [[ $(g cat-file blob ":$f" 2>/dev/null | head -c 1000 | tr -d '\0') = *"sha256:$is"* ]] || printf 'lfs %%s\0' "$f"
+  done
 declare -A count=() told=()
 while IFS= read -r -d '' f; do
   top=${f%%%%/*}
@@ -55,7 +62,7 @@ done </tmp/others 3>/tmp/files
   elif [ "$size" -gt %[2]d ]; then printf 'large %%s\0' "$f"
   else printf '%%s\0' "$f" >&3; fi
 done </tmp/sizes 3>/tmp/add
-g add -u --ignore-errors >/dev/null 2>&1 || printf 'unread \0'
+g add -u --ignore-errors -- . "$lfs" >/dev/null 2>&1 || printf 'unread \0'
 [ ! -s /tmp/add ] || GIT_LITERAL_PATHSPECS=1 g add --ignore-errors --pathspec-from-file=/tmp/add \
   --pathspec-file-nul >/dev/null 2>&1 || printf 'unread \0'
 t=$(g write-tree) || exit 1
@@ -114,6 +121,7 @@ var said = map[string]string{
 	"submodule": "commits and changes in submodules that you have not checked out stay with the checkout: " +
 		"push them from inside: ",
 	"large":  "files above 1 MiB are kept with the checkout, and were not committed: ",
+	"lfs":    "files of Git LFS are kept with the checkout, and were not committed, which takes git-lfs: ",
 	"many":   "folders with more than 1,000 new files are kept with the checkout, and were not committed: ",
 	"unread": "some files could not be read, and were not committed",
 	"commit": "what the agent left uncommitted is the last commit of the branch",
@@ -158,7 +166,7 @@ func (h *Held) Leave() (lines []string, err error) {
 		}
 	}
 	for _, word := range []string{
-		"commit", "beside", "repository", "submodule", "uncommitted", "large", "many", "unread",
+		"commit", "beside", "repository", "submodule", "uncommitted", "large", "lfs", "many", "unread",
 	} {
 		if names := of[word]; len(names) > 0 {
 			text := strings.ReplaceAll(said[word], "NAME", h.Name)

@@ -1,0 +1,74 @@
+//go:build lab
+
+package sandbox_test
+
+import (
+	"strings"
+	"testing"
+)
+
+// Files of Git LFS: the agent has the content of yours, of each commit, and what it adds crosses with the commits that
+// name it, in a session in the user's folder and on a branch. What it forges does not; of what it has not committed on a
+// branch claudebox makes no file of git's, and says so.
+func TestTheContentOfGitLFSCrosses(t *testing.T) {
+	w := newWorld(t)
+	w.repository(t)
+	w.write(t, ".gitconfig", identity)
+	profile := w.profile(t, "packages: [git-lfs]")
+	lfs := succeed(t, w.session("readlink -f $(command -v git-lfs)", "--profile", profile))
+	w.link(t, strings.TrimSpace(lfs), ".local/bin/git-lfs")
+	w.plain(t, `export PATH=~/.local/bin:$PATH; git lfs install >/dev/null; git lfs track '*.bin' >/dev/null; echo first >x.bin; git add .; git commit -qm first; git switch -qc other; echo theirs >x.bin; git commit -qam theirs; git switch -q main`)
+	const check = `export PATH=~/.local/bin:$PATH; git status --porcelain; git lfs fsck >/dev/null; `
+	succeed(t, w.session(`git status --porcelain; cat x.bin; git switch -q other; cat x.bin; git switch -qc third; echo third >z.bin; git add .; git commit -qm third
+git switch -q main; echo two >x.bin; echo y >y.bin; git add .; git commit -qm two; git lfs fsck >/dev/null`, "--profile", profile))
+	wantEqual(t, w.plain(t, check+`cat x.bin y.bin; git switch -q third; cat z.bin; git switch -q main`), "two\ny\nthird")
+	before := w.plain(t, users)
+	got := w.branchOf(t, "feat", `git lfs checkout >/dev/null 2>&1; cat x.bin y.bin; echo three >x.bin; echo n >n.bin; git add .; git commit -qm three; git lfs fsck >/dev/null
+h=$(printf '%064d' 7); mkdir -p .git/lfs/objects/00/00; echo forged >.git/lfs/objects/00/00/$h; ln -s /etc/passwd .git/lfs/objects/00/00/${h/7/8}; echo up >.git/lfs/objects/up`, "--profile", profile)
+	wantEqual(t, got.stdout, "two\ny\n")
+	if strings.Contains(got.stderr, "were not committed") {
+		t.Errorf("it says %s", got.stderr)
+	}
+	wantEqual(t, w.plain(t, users), before)
+	wantEqual(t, w.plain(t, check+`git switch -q feat; cat x.bin n.bin; git switch -q main; find .git/lfs/objects -name "0000*" -o -name up`), "three\nn")
+	got = w.branchOf(t, "feat", `rm y.bin; echo left >left.bin; echo plain >plain; echo more >n.bin`, "--profile", profile)
+	wantContains(t, oneLine(got.stderr), "files of Git LFS are kept with the checkout, and were not committed, which takes git-lfs: left.bin, n.bin",
+		"is the last commit of the branch")
+	wantEqual(t, w.plain(t, check+`git ls-tree --name-only feat | tr '\n' ' '; git show feat:n.bin | head -1`), ".gitattributes README.md n.bin plain x.bin version https://git-lfs.github.com/spec/v1")
+}
+
+// The agent makes a repository of its own with the other format of references, and changes the format of the one that
+// crosses: the commits are there outside, which keeps its format.
+func TestTheAgentChangesTheFormatOfReferences(t *testing.T) {
+	const (
+		commit  = `for i in 1 2; do echo $i >>README.md; git commit -qam agent$i; done; git branch more; git tag v1; `
+		migrate = `rm -rf .git/logs; git refs migrate --ref-format=reftable; git rev-parse --show-ref-format; `
+	)
+	for name, on := range map[string][]string{"in the folder": nil, "on a branch": {"--branch", "feat"}} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.repository(t)
+			w.write(t, ".gitconfig", identity)
+			branch := "main"
+			if on != nil {
+				branch = "feat"
+			}
+			in := func(script, want string) outcome {
+				t.Helper()
+				got := run(t, w.session(script, append([]string{"--no-report"}, on...)...))
+				if got.status != 0 || got.stdout != want {
+					t.Errorf("%s: status %d, %q, want %q; it says %s", script, got.status, got.stdout, want, got.stderr)
+				}
+				return got
+			}
+			in(commit+migrate+`echo 3 >>README.md; git commit -qam agent3; git init -q --ref-format=reftable own; cd own; echo o >o; git add .; git commit -qm own`, "reftable\n")
+			wantEqual(t, w.plain(t, "git log --format=%s "+branch+" -- | head -3; git rev-parse -q --verify more >/dev/null; git fsck --strict --no-dangling; git config extensions.refstorage || :; ls -d .git/reftable 2>/dev/null || :"), "agent3\nagent2\nagent1")
+			w.plain(t, "git update-ref refs/heads/"+branch+" $(git commit-tree -p "+branch+" -m mine "+branch+"^{tree})")
+			in(`git log -1 --format=%s; git commit -q --allow-empty -m four; git -C own log --format=%s 2>/dev/null || echo lost`, "mine\nown\n")
+			wantEqual(t, w.plain(t, "git log --format=%s "+branch+" -- | head -2; git fsck --strict --no-dangling"), "four\nmine")
+			if on == nil {
+				wantEqual(t, w.plain(t, "git -C own log --format=%s; git -C own fsck --strict"), "own")
+			}
+		})
+	}
+}

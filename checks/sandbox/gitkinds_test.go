@@ -3,6 +3,7 @@
 package sandbox_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -35,6 +36,44 @@ h=$(printf '%064d' 7); mkdir -p .git/lfs/objects/00/00; echo forged >.git/lfs/ob
 	wantContains(t, oneLine(got.stderr), "files of Git LFS are kept with the checkout, and were not committed, which takes git-lfs: left.bin, n.bin",
 		"is the last commit of the branch")
 	wantEqual(t, w.plain(t, check+`git ls-tree --name-only feat | tr '\n' ' '; git show feat:n.bin | head -1`), ".gitattributes README.md n.bin plain x.bin version https://git-lfs.github.com/spec/v1")
+}
+
+// Whatever the agent puts where git-lfs keeps its content, the end and the next start take no longer and say nothing of
+// it; commits and good content cross all the same, and nothing else does.
+func TestTheFolderOfGitLFSIsHostile(t *testing.T) {
+	const plant = `put() { mkdir -p .git/lfs/objects/${1:0:2}/${1:2:2}; cd .git/lfs/objects/${1:0:2}/${1:2:2}; }; h() { printf "$1%063d" 0; }
+(put $(h 0); mkfifo $(h 0)); (put $(h 1); truncate -s 1T $(h 1)); (put $(h 2); ln -s /etc/passwd $(h 2)); (put $(h 3); mkdir $(h 3)); (put $(h 4); echo x >$(h 4))
+(put $(h 5); echo x >$(h 5); chmod 0 $(h 5)); (put $(h 6); python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind("s")'); mkdir .git/lfs/tmp; mkfifo .git/lfs/tmp/p .git/p
+sum=$(echo good | sha256sum | head -c 64); (put $sum; echo good >$sum); git commit -q --allow-empty -m two; ln -s ../../.. .git/lfs/up; echo left >left; git add left`
+	for name, tc := range map[string]struct {
+		on    []string
+		plant string
+		want  string
+	}{
+		"in the folder":        {nil, plant, "good\n1"},
+		"on a branch":          {[]string{"--branch", "feat"}, plant, "good\n1"},
+		"a link to your files": {nil, `git commit -q --allow-empty -m two; ln -s ../.. .git/lfs`, "0"},
+		"a link on a branch":   {[]string{"--branch", "feat"}, `git commit -q --allow-empty -m two; mkdir .git/lfs; ln -s ../.. .git/lfs/objects`, "0"},
+		"a pipe at the index":  {nil, `git commit -q --allow-empty -m two; rm .git/index; mkfifo .git/index`, "0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.repository(t)
+			w.write(t, ".gitconfig", identity)
+			in := func(script string) outcome {
+				words := slices.Concat([]string{"shell", "--yes"}, tc.on, []string{"--", "bash", "-euc", script})
+				return run(t, w.claudebox(words...))
+			}
+			if got := in(tc.plant); got.status != 0 || strings.Contains(got.stderr, "pipe") || strings.Contains(got.stderr, "did not cross") {
+				t.Errorf("status %d, it says %s", got.status, got.stderr)
+			}
+			if got := in("git log -1 --format=%s"); !strings.HasPrefix(got.stdout, "two\n") && !strings.HasPrefix(got.stdout, "what the agent left") ||
+				strings.Contains(got.stderr, "there is a new one") {
+				t.Errorf("the next one has %q, it says %s", got.stdout, got.stderr)
+			}
+			wantEqual(t, w.plain(t, `git log --all --format=%s | grep -x two >/dev/null; git status --porcelain | grep -v left || :; find .git/lfs/objects -type f -exec cat {} + 2>/dev/null || :; find .git/lfs/objects ! -type d 2>/dev/null | wc -l`), tc.want)
+		})
+	}
 }
 
 // The agent makes a repository of its own with the other format of references, and changes the format of the one that

@@ -257,9 +257,9 @@ func (s side) ended(code int, said []byte) error {
 	return s.about(s.fault(fmt.Errorf("exit status %d", code), said))
 }
 
-// noPipes returns an error if a pipe lies in a git folder of the agent's: git would wait there for who writes into it,
-// as in an object's place, or where a configuration includes it. An agent that still runs can make one after this; then
-// the script has a time.
+// noPipes removes the pipes in the agent's own git folder, and returns an error if one lies in another one of its: git
+// would wait there for who writes into it, as in an object's place, or where a configuration includes it. An agent that
+// still runs can make one after this; then the script has a time.
 func (s side) noPipes() error {
 	if !s.boxed || s.folder == s.place.Outer {
 		return nil
@@ -271,8 +271,11 @@ func (s side) noPipes() error {
 	defer top.Close()
 	for from := []string{"."}; len(from) > 0; {
 		var pipes []string
-		if pipes, from = survey.Pipes(top, from...); len(pipes) > 0 {
-			return fmt.Errorf("%s is a pipe, where git would wait", diag.Name(pipes[0]))
+		pipes, from = survey.Pipes(top, from...)
+		for _, rel := range pipes {
+			if s.folder != "" || top.Remove(rel) != nil {
+				return fmt.Errorf("%s is a pipe, where git would wait", diag.Name(rel))
+			}
 		}
 	}
 	return nil

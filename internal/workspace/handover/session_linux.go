@@ -320,10 +320,9 @@ func (l *live) cross(m memory, in, out Side, f facts, seen stamped) (changes boo
 		m.Lost = true
 		return false, p.remember(m)
 	}
-	if len(d.out.Refs) > 0 {
-		if err := p.carryContents(); err != nil {
-			text := "what its commits name is inside only: " + err.Error()
-			l.remarks = append(l.remarks, Remark{About: p.Outer, Text: text})
+	if len(d.out.Refs) > 0 || f.final {
+		if err := l.carryContents(); err != nil {
+			l.remarks = append(l.remarks, Remark{About: p.Outer, Text: err.Error()})
 		}
 	}
 	// The user's side first: if this ends in the middle, what crossed is equal on both sides, and counts as common.

@@ -25,15 +25,16 @@ const (
 	mostContent = int64(mostPack)
 )
 
-// carrying copies what is not there yet, and has the sum by which it is named. A link of the agent's leads to nothing of
-// the user's in its box.
+// carrying copies what is not there yet, and has the sum by which it is named. In its box a link of the agent's leads
+// to nothing of the user's.
 const carrying = `[ -d /from/lfs/objects ] || exit 0
 cd /from/lfs/objects && shopt -s nullglob || exit 1
 left=%d over= new=/to/.claudebox-%s
 trap 'rm -f "$new"' EXIT
 for f in [0-9a-f][0-9a-f]/[0-9a-f][0-9a-f]/????????????????????????????????????????????????????????????????; do
   name=${f:6}
-  [ -f "$f" ] && [ -r "$f" ] && [ ! -L "$f" ] && [ ! -e "/to/$f" ] && [ "${name:0:4}" = "${f:0:2}${f:3:2}" ] || continue
+  [ -f "$f" ] && [ -r "$f" ] && [ ! -L "$f" ] && [ ! -e "/to/$f" ] &&
+    [ "${name:0:4}" = "${f:0:2}${f:3:2}" ] || continue
   size=$(stat -c %%s "$f") && [ "$size" -le $left ] || { over=1; continue; }
   left=$((left - size))
   head -c "$size" "$f" >"$new" || exit 1

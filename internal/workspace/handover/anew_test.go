@@ -50,3 +50,23 @@ func TestABoxThatCannotBeMadeTakesNothingFromTheAgent(t *testing.T) {
 		})
 	}
 }
+
+// What could not be read at the end of a session is there at the next start: the agent goes on in its folder, and what it
+// committed crosses.
+func TestBranchesThatCouldNotBeReadAreThereAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.begin()
+	w.agent("git commit -q --allow-empty -m two; git branch more; chmod 000 .git/refs/heads")
+	if told := strings.Join(w.end(), ""); !strings.Contains(told, "has lost your branches") {
+		t.Errorf("told %q", told)
+	}
+	if err := os.Chmod(w.places[0].Inner()+"/refs/heads", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	w.begin()
+	w.same(w.end())
+	if got := w.user("git log --format=%s more"); got != "two\none" {
+		t.Errorf("the user has %q", got)
+	}
+}

@@ -109,8 +109,8 @@ type decision struct {
 	lost    bool // the agent's git folder is not the one that it was
 }
 
-const lostText = "the agent's own git folder has lost your branches: nothing of it crosses; the next session has a " +
-	"new one, and `claudebox git` says then where this one is kept"
+const lostText = "the agent's own git folder has lost your branches: nothing of it crosses; unless they are there " +
+	"again, the next session has a new one, and `claudebox git` says then where this one is kept"
 
 // lost reports whether the inner folder was made anew, or damaged: then what is not in it was not removed by anybody. A
 // branch that was checked out does not go by itself, but by another name.

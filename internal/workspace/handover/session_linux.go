@@ -185,6 +185,12 @@ func (l *live) prepare() error {
 	p, id, fresh := l.place, l.place.identity(), false
 	m, err := p.recall()
 	_, missing := os.Lstat(p.Inner())
+	if err == nil && m.Lost && missing == nil {
+		if inner, unread := l.inner().read(); unread == nil && !lost(m.Common, inner, facts{}) {
+			m.Lost = false // it could not be read at that time
+			err = p.remember(m)
+		}
+	}
 	switch {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return err

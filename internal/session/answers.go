@@ -37,7 +37,7 @@ func (r *running) answer(q live.Question) (a live.Answer) {
 func (r *running) answerInside() (err error) {
 	home := beneath.Real(r.Facts.Home)
 	answer := func(question string) string {
-		within := why.Within{Launch: r.Launch, Home: home, Session: r.live.ID(), Opened: r.network.Opened()}
+		within := why.Within{Launch: r.runner.Launch, Home: home, Session: r.live.ID(), Opened: r.network.Opened()}
 		answer, ok := within.Answer(question)
 		if !ok {
 			return "unknown: that is no host, no path and no program\n"

@@ -80,7 +80,9 @@ func lookAtBranch(in *inputs) error {
 	in.branch = &found
 	for _, m := range in.project.Mounts {
 		if m.Mode == project.Hidden && strings.HasPrefix(m.Why, launch.WhyAsked) { // also where it is committed
-			in.asked = append(in.asked, guarded.Mount(m, lending.EmptyFolder(in.Folders.Home), ""))
+			hides := guarded.Mount(m, lending.EmptyFolder(in.Folders.Home), "")
+			hides.IfThere = true
+			in.asked = append(in.asked, hides)
 		}
 	}
 	in.project.Mounts, in.project.StandIns, in.project.Notes = nil, nil, nil
@@ -112,7 +114,7 @@ func branchPart(in *inputs) (made launch.Part) {
 	for _, l := range b.Layers() {
 		made.Mount(launch.Mount{
 			Kind: plan.Bind, Source: b.Tree + "/" + l.Path, Destination: b.Tree + "/" + l.Path, Layer: l.Above,
-			Why: launch.WhyLayer,
+			IfThere: true, Why: launch.WhyLayer,
 		})
 	}
 	for why, paths := range b.Left() {
@@ -228,25 +230,25 @@ func (r *running) fillBranch() error {
 	if err := r.runner.Signals.Interruptible(r.held.Fill); err != nil {
 		return err
 	}
-	without, lines, err := r.held.Lay()
+	lacks, lines, err := r.held.Lay()
 	if err != nil {
 		return err
 	}
-	for i, at := range without {
-		without[i] = r.held.Tree + "/" + at
+	for i, at := range lacks {
+		lacks[i] = r.held.Tree + "/" + at
 	}
-	for _, m := range r.asked {
-		rel, _ := pathname.Cut(m.Destination, r.held.Tree)
-		if !r.held.Has(rel, m.Kind == plan.ROBind) {
-			without = append(without, m.Destination)
+	note := func(at string, folder bool) {
+		if rel, below := pathname.Cut(at, r.held.Tree); below && !r.held.Has(rel, folder) {
+			lacks = append(lacks, at)
 		}
 	}
-	r.Launch = r.Launch.WithoutMounts(without)
+	for _, m := range r.asked {
+		note(m.Destination, m.Kind == plan.ROBind)
+	}
+	note(r.Launch.Dir, true)
+	r.runner.Launch = r.Launch.On(lacks)
 	for _, line := range lines {
 		diag.Note(r.Caller.Stderr, line)
-	}
-	if rel, below := pathname.Cut(r.Launch.Dir, r.Launch.Project); below && !r.held.Has(rel, true) {
-		r.Launch.Dir = r.Launch.Project
 	}
 	return nil
 }
@@ -275,7 +277,7 @@ func (r *running) leaveBranch() {
 	}
 	r.git.Lines = append(r.git.Lines, lines...)
 	const clock = time.Second // the times of files may lag behind the clock by this much
-	r.conversation = state.LastIn(r.held.Talk, agenthome.Conversations(r.Launch.Dir), r.began.Add(-clock))
+	r.conversation = state.LastIn(r.held.Talk, agenthome.Conversations(r.runner.Dir), r.began.Add(-clock))
 }
 
 // LastConversation is the id of the conversation that was changed last, since a time; empty if there is none.

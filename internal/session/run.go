@@ -42,7 +42,7 @@ import (
 // running is a session while it runs: what is open and at work.
 type running struct {
 	*Session
-	runner  launch.Runner
+	runner  launch.Runner // of the launch, on a branch as its checkout has it
 	network networking.Running
 	broker  *brokering.Broker
 	keys    gituse.Agent
@@ -63,7 +63,9 @@ type running struct {
 
 // newRunning begins a session, or a rehearsal of one. From here on signals are claudebox's.
 func newRunning(s *Session) *running {
-	r := &running{Session: s, runner: launch.Runner{Signals: launch.Listen(s.Heeded)}, events: &live.Events{}}
+	r := &running{
+		Session: s, runner: launch.Runner{Launch: s.Launch, Signals: launch.Listen(s.Heeded)}, events: &live.Events{},
+	}
 	r.alarm = &alarm.Alarm{
 		To: s.Caller.Stderr, End: r.runner.Signals.End, Strict: s.Launch.Plan.Protect.Mode == "strict",
 	}
@@ -75,15 +77,19 @@ func newRunning(s *Session) *running {
 
 // Run sets up what the launch needs on the host, runs it, reports, and undoes the setup, also after an error. Its error
 // is a [launch.ExitError] when the agent's status is not 0.
-func (s *Session) Run() (err error) {
+func (s *Session) Run() error {
 	// Before this line a signal ends claudebox at once: nothing exists yet
 	// that would have to be undone.
-	r := newRunning(s)
+	return newRunning(s).run()
+}
+
+// run is [Session.Run].
+func (r *running) run() (err error) {
 	defer r.close()
 	if err := r.take([]func() error{
-		r.openRecord, r.openNetwork, s.Instance.Prepare, r.listen, r.answerInside, r.openBranch, r.handOver,
-		r.fillBranch, r.openNix, r.startBroker,
-		func() error { return r.keys.Start(s.parts.git.Keys, s.Caller.Stderr) }, r.hold,
+		r.openRecord, r.openNetwork, r.Instance.Prepare, r.openNix, r.listen, r.answerInside, r.openBranch, r.handOver,
+		r.fillBranch, r.startBroker,
+		func() error { return r.keys.Start(r.parts.git.Keys, r.Caller.Stderr) }, r.hold,
 	}); err != nil {
 		return err
 	}
@@ -95,7 +101,7 @@ func (s *Session) Run() (err error) {
 		if lost := giveBack(); err == nil {
 			err = lost
 		} else if lost != nil {
-			diag.Print(s.Caller.Stderr, lost) // the agent's status stays claudebox's
+			diag.Print(r.Caller.Stderr, lost) // the agent's status stays claudebox's
 		}
 	}()
 	if spoken := r.program().Protocol(); spoken != "" {
@@ -191,11 +197,11 @@ func (r *running) startBroker() error {
 }
 
 // openNix opens the sandbox's own Nix store, if it has one.
-func (r *running) openNix() (err error) {
-	if r.parts.nix.Store != "" {
-		r.Launch, err = r.nix.Open(r.Launch, r.parts.nix.Store, r.keeper.Store(), r.Caller.Stderr, r.alarm.Say)
+func (r *running) openNix() error {
+	if r.parts.nix.Store == "" {
+		return nil
 	}
-	return err
+	return r.nix.Open(r.Launch, r.parts.nix.Store, r.keeper.Store(), r.Caller.Stderr, r.alarm.Say)
 }
 
 // handOver makes the agent's own git folders, as the user's are now. Nothing has started yet.
@@ -231,7 +237,7 @@ func (r *running) hold() error {
 		return err
 	}
 	empty := lending.EmptyFolder(r.Folders.Home)
-	if slices.ContainsFunc(r.Launch.Mounts, func(m launch.Mount) bool { return m.Source == empty }) {
+	if slices.ContainsFunc(r.runner.Mounts, func(m launch.Mount) bool { return m.Source == empty }) {
 		if err := os.Mkdir(empty, 0o555); err != nil && !errors.Is(err, fs.ErrExist) {
 			return diag.Wrap("make "+empty, err, "make "+filepath.Dir(empty)+" writable for you")
 		}
@@ -243,8 +249,7 @@ func (r *running) hold() error {
 // take all that the kernel gives a user, and nothing that protects is opened after it.
 func (r *running) launch() error {
 	var faults bytes.Buffer
-	given, lent := modes.Note(r.Launch), lending.Given(r.Launch.Mounts, projectsOf(r.given))
-	r.runner.Launch = r.Launch
+	given, lent := modes.Note(r.runner.Launch), lending.Given(r.runner.Mounts, projectsOf(r.given))
 	r.runner.Limit = func(pids []int) error { return limits.Set(r.Launch.Plan.Limits, r.Facts.Env, pids) }
 	r.runner.Before, r.runner.Laid = r.begin, r.lookAgain
 	defer r.folders.Close() // a launch that fails has not ended
@@ -304,7 +309,7 @@ func (r *running) lookAgain(bwrap int) error {
 		return within.ErrGone
 	}
 	r.record.Begin(r.folders.Process, r.events, r.network.Note)
-	if err := homelinks.LookAgain(r.Links, r.project, r.Launch.Mounts); err != nil {
+	if err := homelinks.LookAgain(r.Links, r.project, r.runner.Mounts); err != nil {
 		return err
 	}
 	return r.folders.LookAgain(bwrap)

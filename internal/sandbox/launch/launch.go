@@ -2,7 +2,6 @@ package launch
 
 import (
 	"slices"
-	"strings"
 
 	"claudebox/internal/diag"
 	"claudebox/internal/network/helper"
@@ -10,7 +9,8 @@ import (
 )
 
 // Launch is a plan bound to this host, folder and moment. It is a plain value that
-// describes what to run; open files and running processes are in a [Runner].
+// describes what to run; open files and running processes are in a [Runner]. It is final before it is shown: what runs
+// is what was shown, or [Launch.On] a checkout what was shown to depend on it.
 type Launch struct {
 	Setting
 	Plan     plan.Plan
@@ -39,7 +39,7 @@ type Setting struct {
 	Project  string // canonical folder, mounted at its own path
 	Branch   string // the branch of which a checkout is mounted there instead; empty: none
 	Undone   int    // how much of the user's work is not committed, and is not in that checkout
-	Dir      string // current folder inside, at or below Project
+	Dir      string // current folder inside, at or below Project; on a branch that does not have it, Project is
 	State    string // the instance's folder on the host; the agent sees only parts of it
 	Agent    Agent
 	Devshell *Devshell // the dev shell of the project that the agent gets; nil: none is looked for
@@ -86,19 +86,15 @@ type Outside struct {
 	Why   string   // the rule that names it
 }
 
-// WithNixStore returns the launch with another folder for the sandbox's own Nix store: what lies in the folder from is
-// taken from the folder to.
-func (l Launch) WithNixStore(from, to string) Launch {
-	mounts := slices.Clone(l.Mounts)
-	for i := range mounts {
-		if mounts[i].Upper == from {
-			mounts[i].Upper = to
-		}
-		if rest, below := strings.CutPrefix(mounts[i].Source, from+"/"); below {
-			mounts[i].Source = to + "/" + rest
-		}
+// On returns the launch on the checkout of a branch that lacks some of the paths inside. The checkout is made after the
+// launch was shown, so nothing changes but what the launch leaves to it: the mounts with [Mount.IfThere], and Dir.
+func (l Launch) On(lacks []string) Launch {
+	l.Mounts = slices.DeleteFunc(slices.Clone(l.Mounts), func(m Mount) bool {
+		return m.IfThere && slices.Contains(lacks, m.Destination)
+	})
+	if slices.Contains(lacks, l.Dir) {
+		l.Dir = l.Project
 	}
-	l.Mounts = mounts
 	return l
 }
 
@@ -117,6 +113,7 @@ type Mount struct {
 	Point       Place  // the mount point on the host, if in a writable bind: checked before the mount; else zero
 	Secret      bool   // it shows a secret of the host, as the user wanted
 	Optional    bool   // it is left out if the source does not exist
+	IfThere     bool   // it is left out of the checkout of a branch that has no place for it, see [Launch.On]
 	Why         string // the rule behind it: "base", "profile work:12", "--mount-ro"
 }
 

@@ -118,13 +118,6 @@ func (l Launch) layers() (list []storetree.Layer) {
 	return list
 }
 
-// WithoutMounts returns the launch without what is mounted at some paths.
-func (l Launch) WithoutMounts(at []string) Launch {
-	isOne := func(m Mount) bool { return slices.Contains(at, m.Destination) }
-	l.Mounts = slices.DeleteFunc(slices.Clone(l.Mounts), isOne)
-	return l
-}
-
 // hasTree reports whether the closure is mounted as one tree.
 func (l Launch) hasTree() bool { return !l.alone && len(l.Closure) > 0 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"os"
-	"path/filepath"
 
 	"claudebox/internal/diag"
 	"claudebox/internal/nix/inside"
@@ -21,19 +20,15 @@ type Store struct {
 	filter *inside.Filter
 }
 
-// Open prepares the sandbox's store in dir, and the filter's socket. If another session has taken dir by now, it
-// uses another folder. It returns the launch with the folder that is used.
-func (n *Store) Open(l launch.Launch, dir string, store *nixdaemon.Client, tell io.Writer,
-	lost func(string),
-) (_ launch.Launch, err error) {
+// Open prepares the sandbox's store in dir, and the filter's socket. If another session has taken dir since the launch
+// was bound, [launch.ErrAgain] matches the error: the next one gets another folder, and says so.
+func (n *Store) Open(l launch.Launch, dir string, store *nixdaemon.Client, tell io.Writer, lost func(string)) (err error) {
 	n.slot, err = inside.Open(dir)
-	if errors.Is(err, inside.ErrBusy) { // it was free when the launch was bound
-		other, _ := inside.Choose(filepath.Dir(dir))
-		l, dir = l.WithNixStore(dir, other), other
-		n.slot, err = inside.Open(dir)
+	if errors.Is(err, inside.ErrBusy) {
+		return diag.Wrap("prepare the Nix store inside", launch.Again(err), "start again")
 	}
 	if err != nil {
-		return l, err
+		return err
 	}
 	for _, note := range n.slot.Notes {
 		diag.Note(tell, note)
@@ -42,7 +37,7 @@ func (n *Store) Open(l launch.Launch, dir string, store *nixdaemon.Client, tell 
 	if l.Plan.Nix.Store == "closure" {
 		only = l.Closure
 		if err := n.slot.Lay(only, storetree.Points); err != nil {
-			return l, &diag.Error{Op: "prepare the Nix store inside", Err: err}
+			return &diag.Error{Op: "prepare the Nix store inside", Err: err}
 		}
 	}
 	n.filter, err = inside.Listen(inside.Request{
@@ -54,7 +49,7 @@ func (n *Store) Open(l launch.Launch, dir string, store *nixdaemon.Client, tell 
 			lost("Nix inside does no more in this session: " + why + "; start a new one")
 		},
 	})
-	return l, err
+	return err
 }
 
 // Begin starts the filter, for the sandbox of bwrap, in the background. A filter that cannot be confined

@@ -192,7 +192,7 @@ func access(m launch.Mount) string {
 
 func (p *page) mounts(l launch.Launch) {
 	rows := each(beyondBase(l), func(m launch.Mount) []string {
-		return []string{access(m), p.place(m), secrecy(m.Secret), m.Why}
+		return []string{access(m), p.place(m), secrecy(m.Secret), rule(m)}
 	})
 	p.section("mounts beyond the base", rows, 1, 2)
 }
@@ -203,6 +203,14 @@ func beyondBase(l launch.Launch) []launch.Mount {
 		return accesses[m.Kind] == "" || m.Why == plan.Base || m.Layer != "" // which is of the project
 	}
 	return slices.DeleteFunc(slices.Clone(l.Mounts), isBase)
+}
+
+// rule says why there is a mount, and what that still depends on.
+func rule(m launch.Mount) string {
+	if m.IfThere {
+		return m.Why + "; if the branch has a place for it"
+	}
+	return m.Why
 }
 
 // place is where a mount lies, and what of the host it is when that differs. What is hidden is nothing of the host.

@@ -48,7 +48,7 @@ func (v View) Whole(l launch.Launch) string {
 	rows = nil
 	for _, m := range l.Mounts {
 		if m.Kind != plan.Dir {
-			rows = append(rows, []string{string(m.Kind), p.place(m), secrecy(m.Secret), m.Why})
+			rows = append(rows, []string{string(m.Kind), p.place(m), secrecy(m.Secret), rule(m)})
 		}
 	}
 	p.section("mounts, in their order", rows, 1, 2)

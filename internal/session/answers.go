@@ -13,7 +13,7 @@ import (
 func (r *running) listen() (err error) {
 	r.live, err = live.Serve(r.Folders.Home, live.Info{
 		Began: time.Now(), Project: r.project.Path, Dir: r.Facts.Cwd, Kind: r.Plan.Project, Profile: r.Call.FullRef(),
-		Plan: r.Options.Plan, Network: r.Options.Network, Tier: r.Launch.Tier, Branch: r.Options.Branch,
+		Plan: r.Options.Plan, Network: r.Options.Network, Tier: r.Launch.Tier, Branch: r.branchName(),
 	}, r.answer)
 	return err
 }

@@ -29,7 +29,6 @@ import (
 	"claudebox/internal/session/nixuse"
 	"claudebox/internal/session/planning"
 	"claudebox/internal/session/program"
-	"claudebox/internal/workspace/branch"
 	"claudebox/internal/workspace/homelink"
 	"claudebox/internal/workspace/project"
 )
@@ -37,15 +36,12 @@ import (
 // inputs is all that the parts of a launch are made from: the call, its plan, and what is found on the host.
 type inputs struct {
 	folders.Host
+	tree
 	etc          host.Etc
 	policy       agent.Policy
-	project      project.Project
-	branch       *branch.Branch // nil: the agent works in the user's folder
-	settingsLeft []string       // variables that the user's settings of Claude Code set, and that do not enter
-	asked        []launch.Mount // on a branch: what hides what the profile's `hide` names
+	settingsLeft []string // variables that the user's settings of Claude Code set, and that do not enter
 	secrets      brokering.Secrets
 	Instance     state.Instance
-	inside       *view.View // see [viewOf]; nil: not known yet
 	walks        lending.Walks
 }
 
@@ -57,10 +53,7 @@ func look(c planning.Call, planned planning.Planned, home homelink.Found, walks 
 	in.Links = home
 	in.Facts.Env, in.settingsLeft = program.WithSettings(c.Facts, planned.Plan)
 	in.etc.Certificates = cmp.Or(in.etc.Certificates, in.Tools[resolve.ToolCacert])
-	if in.project, err = in.Host.Project(); err != nil {
-		return in, err
-	}
-	if err = lookAtBranch(&in); err != nil {
+	if in.tree, err = treeOf(in.Host); err != nil {
 		return in, err
 	}
 	if err = program.JudgeConfig(in.Facts, in.project.Path); err != nil {
@@ -74,7 +67,7 @@ func look(c planning.Call, planned planning.Planned, home homelink.Found, walks 
 		found, _ := in.program().Find(name, command)
 		in.Facts.Env = program.WithEntries(in.Facts.Env, planned.Plan, found.Env)
 	}
-	if in.secrets, err = brokering.Find(secretsOf(&in)); err != nil {
+	if in.secrets, err = brokering.Find(secretsOf(in.Host, in.project.InstanceRoot, in.etc)); err != nil {
 		return in, err
 	}
 	in.Instance, err = in.agentState().Look()
@@ -84,7 +77,8 @@ func look(c planning.Call, planned planning.Planned, home homelink.Found, walks 
 // program is what decides on the program that runs inside.
 func (in *inputs) program() program.Request {
 	return program.Request{
-		Call: in.Call, Plan: in.Plan, Project: in.project, Policy: in.policy.Files, Has: in.has,
+		Call: in.Call, Plan: in.Plan, Project: in.project, Branch: in.branchName(),
+		Policy: in.policy.Files, Has: in.has,
 	}
 }
 
@@ -124,11 +118,11 @@ func projectsOf(list []guarded.Folder) (opened []project.Project) {
 }
 
 // secretsOf is what decides on the secrets.
-func secretsOf(in *inputs) brokering.Request {
+func secretsOf(h folders.Host, instanceRoot string, etc host.Etc) brokering.Request {
 	return brokering.Request{
-		Plan: in.Plan, Facts: in.Facts, Home: in.Folders.Home, InstanceRoot: in.project.InstanceRoot,
-		Extra: program.ExtraEnv(in.Facts.Env), ExtraWhy: program.ExtraVariable,
-		Certificates: in.etc.Certificates, Authorities: in.etc.Authorities, Look: in.Purpose.Look,
+		Plan: h.Plan, Facts: h.Facts, Home: h.Folders.Home, InstanceRoot: instanceRoot,
+		Extra: program.ExtraEnv(h.Facts.Env), ExtraWhy: program.ExtraVariable,
+		Certificates: etc.Certificates, Authorities: etc.Authorities, Look: h.Purpose.Look,
 	}
 }
 
@@ -148,8 +142,8 @@ type parts struct {
 	brokered brokering.Part
 	limited  bool              // systemd enforces the limits
 	linked   map[string]string // which of mounts were reached by a link, see [bound]
-	inside   *view.View
-	instance state.Instance // with the files of the agent's home
+	inside   *view.View        // see [viewOf]
+	instance state.Instance    // with the files of the agent's home
 }
 
 // gather makes all parts of a launch. port is the port of the broker's proxy, see [brokering.Secrets.Listen].
@@ -187,27 +181,26 @@ func gather(in *inputs, k *planning.Keeper, port int) (p parts, err error) {
 	if p.home, links, err = in.agentState().Mounts(in.Instance, in.lending()); err != nil {
 		return p, err
 	}
-	if in.inside, err = viewOf(in, &p); err != nil {
+	if p.inside, err = viewOf(in, &p); err != nil {
 		return p, err
 	}
-	if linked := in.lending().Linked(links, in.inside); len(linked.Mounts)+len(linked.Left) > 0 {
+	if linked := in.lending().Linked(links, p.inside); len(linked.Mounts)+len(linked.Left) > 0 {
 		p.home.Add(linked)
-		if in.inside, err = viewOf(in, &p); err != nil {
+		if p.inside, err = viewOf(in, &p); err != nil {
 			return p, err
 		}
 	}
-	p.inside = in.inside
-	if p.git, err = gitOf(in); err != nil {
+	if p.git, err = gitOf(in, p.inside); err != nil {
 		return p, err
 	}
 	var said launch.Part
-	if p.instance, said, err = in.agentState().Furnish(in.Instance, in.inside); err != nil {
+	if p.instance, said, err = in.agentState().Furnish(in.Instance, p.inside); err != nil {
 		return p, err
 	}
 	p.home.Add(said)
 	p.limits, p.limited = limits.Of(in.Plan.Limits, in.Facts.Env)
 	var overrides map[string]launch.Override
-	p.remarks, overrides = remarksOf(in)
+	p.remarks, overrides = remarksOf(in, p.inside)
 	p.brokered, err = in.secrets.Part(in.Instance.Login, overrides, port)
 	return p, err
 }
@@ -259,7 +252,7 @@ func bind(in *inputs, p *parts) (b bound, err error) {
 	if err != nil {
 		return b, err
 	}
-	if err := cmp.Or(putBranch(in, h.Mounts), in.Host.JudgeWritable(h.Mounts)); err != nil {
+	if err := cmp.Or(in.tree.put(h.Mounts), in.Host.JudgeWritable(h.Mounts)); err != nil {
 		return b, err
 	}
 	guarding := folders.Giving{
@@ -297,12 +290,12 @@ const manyMounts = 150
 func hostOf(in *inputs, p *parts) launch.Host {
 	var all launch.Part
 	all.Add(p.extra, p.network.Part, p.agent.Part, p.git.Part, p.nix.Part, p.devshell.Part, p.asking, p.mounts,
-		branchPart(in), p.home, p.limits, p.remarks, p.brokered.Part)
+		in.tree.part(in.Plan, in.Facts.Home), p.home, p.limits, p.remarks, p.brokered.Part)
 	return launch.Host{
 		Setting: launch.Setting{
 			Bwrap: in.Tools[resolve.ToolBwrap], Env: in.Tools[resolve.ToolEnv], Bash: in.Tools[resolve.ToolBash],
 			Shim:    plan.ToolPath(in.Plan, resolve.ToolEnv),
-			Project: in.project.Path, Branch: in.Options.Branch, Undone: in.undone(),
+			Project: in.project.Path, Branch: in.branchName(), Undone: in.undone(),
 			Dir: in.project.Dir, State: in.Instance.Dir,
 			Agent: p.agent.Agent, Devshell: p.devshell.Stage, Request: in.Options.Words,
 			Limited: p.limited, Seccomp: seccomp.Filter(),

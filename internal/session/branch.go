@@ -20,6 +20,7 @@ import (
 	"claudebox/internal/profile"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/session/crossing"
+	"claudebox/internal/session/folders"
 	"claudebox/internal/session/gituse"
 	"claudebox/internal/session/guarded"
 	"claudebox/internal/session/lending"
@@ -38,59 +39,75 @@ func defaultBranch(r project.Repo) string {
 	return agents + cmp.Or(strings.TrimPrefix(r.Branch, agents), "detached")
 }
 
-// lookAtBranch looks at the branch that the session is to work on. The project is only where its checkout lies inside
-// then: nothing of the user's folder is given to the agent but what the branch says.
-func lookAtBranch(in *inputs) error {
-	if !in.Options.OnBranch(in.Plan) {
-		return nil
+// tree is what the agent works on: the project, or a checkout of a branch in its place.
+type tree struct {
+	project project.Project // on a branch, where the checkout lies inside: of the user's folder it gives nothing
+	branch  *branch.Branch  // nil: the agent works in the user's folder
+	asked   []launch.Mount  // on a branch: what hides what the profile's `hide` names
+}
+
+// treeOf finds what a session is to work on.
+func treeOf(h folders.Host) (in tree, err error) {
+	p, err := h.Project()
+	if err != nil || !h.Options.OnBranch(h.Plan) {
+		return tree{project: p}, err
 	}
-	if in.Options.Branch == "" {
-		in.Options.Branch = defaultBranch(in.project.Repo)
-	}
-	tools, err := crossing.Tools(in.Tools)
+	tools, err := crossing.Tools(h.Tools)
 	if err != nil {
-		return err
+		return in, err
 	}
-	req := branch.Request{
-		Home: in.Folders.Home, Tree: in.project.Path, Name: in.Options.Branch, From: in.Options.From, Tools: tools,
-		Hidden: in.project.Hidden, Ignore: gituse.Ignored(in.Facts, in.Git, in.project),
-		Changes: in.Options.WithChanges, Read: slices.Concat(memory, configured),
-		Modules: submodules(in),
-	}
-	for _, file := range program.DevshellFiles(in.project) {
-		rel, below := pathname.Cut(file, in.project.Path)
-		if below && !strings.Contains(rel, "\n") { // git reads these by lines
-			req.Read = append(req.Read, rel)
-		}
-	}
-	for _, at := range in.Options.With {
-		if real, err := beneath.Canonical(in.Facts.Absolute(at)); err == nil {
-			at = real
-		}
-		req.With = append(req.With, in.Facts.Absolute(at))
-	}
-	own := slices.IndexFunc(in.project.Places, func(p handover.Place) bool { return p.Own })
-	if own >= 0 && in.project.Path == in.project.Repo.Worktree {
-		req.Repo = in.project.Places[own]
-	}
-	found, err := branch.Look(req)
+	found, err := branch.Look(branchRequest(h, p, tools))
 	if err != nil {
-		return launch.Diagnose(tools.Bwrap, in.Tools[resolve.ToolEnv], profile.TierNone, err)
+		return in, launch.Diagnose(tools.Bwrap, h.Tools[resolve.ToolEnv], profile.TierNone, err)
 	}
-	in.branch = &found
-	for _, m := range in.project.Mounts {
+	for _, m := range p.Mounts {
 		if m.Mode == project.Hidden && strings.HasPrefix(m.Why, launch.WhyAsked) { // also where it is committed
-			hides := guarded.Mount(m, lending.EmptyFolder(in.Folders.Home), "")
+			hides := guarded.Mount(m, lending.EmptyFolder(h.Folders.Home), "")
 			hides.IfThere = true
 			in.asked = append(in.asked, hides)
 		}
 	}
-	in.project.Mounts, in.project.StandIns, in.project.Notes = nil, nil, nil
-	return nil
+	p.Mounts, p.StandIns, p.Notes = nil, nil, nil
+	in.project, in.branch = p, &found
+	return in, nil
 }
 
-// branchPart mounts the checkout's own folders, and says what the user has that is not there.
-func branchPart(in *inputs) (made launch.Part) {
+// branchRequest is what decides on the checkout of a branch of a project.
+func branchRequest(h folders.Host, p project.Project, tools handover.Tools) branch.Request {
+	req := branch.Request{
+		Home: h.Folders.Home, Tree: p.Path, Name: cmp.Or(h.Options.Branch, defaultBranch(p.Repo)), From: h.Options.From,
+		Tools: tools, Hidden: p.Hidden, Ignore: gituse.Ignored(h.Facts, h.Git, p),
+		Changes: h.Options.WithChanges, Read: slices.Concat(memory, configured), Modules: submodules(p),
+	}
+	for _, file := range program.DevshellFiles(p) {
+		rel, below := pathname.Cut(file, p.Path)
+		if below && !strings.Contains(rel, "\n") { // git reads these by lines
+			req.Read = append(req.Read, rel)
+		}
+	}
+	for _, at := range h.Options.With {
+		if real, err := beneath.Canonical(h.Facts.Absolute(at)); err == nil {
+			at = real
+		}
+		req.With = append(req.With, h.Facts.Absolute(at))
+	}
+	own := slices.IndexFunc(p.Places, func(p handover.Place) bool { return p.Own })
+	if own >= 0 && p.Path == p.Repo.Worktree {
+		req.Repo = p.Places[own]
+	}
+	return req
+}
+
+// branchName is the branch that the session works on; empty: none.
+func (in tree) branchName() string {
+	if in.branch == nil {
+		return ""
+	}
+	return in.branch.Name
+}
+
+// part mounts the checkout's own folders, and says what the user has that is not there.
+func (in tree) part(p plan.Plan, home string) (made launch.Part) {
 	b := in.branch
 	if b == nil {
 		return made
@@ -103,13 +120,13 @@ func branchPart(in *inputs) (made launch.Part) {
 	if _, is := place.Contents(); is && b.Fresh {
 		made.Note("files of Git LFS are pointers in a new checkout: `git lfs checkout` inside fills them")
 	}
-	if claudesHome(in) {
+	if claudesHome(p) {
 		made.Mount(launch.Mount{
-			Kind: plan.Bind, Source: b.Conversations(), Destination: in.Facts.Home + "/.claude/projects", Open: true,
+			Kind: plan.Bind, Source: b.Conversations(), Destination: home + "/.claude/projects", Open: true,
 			Why: launch.WhyTalk,
 		})
 	}
-	made.Set(agenthome.StatusVariable, "claudebox "+in.Plan.Profile+" · "+in.Plan.Network.Tier+" · "+b.Name,
+	made.Set(agenthome.StatusVariable, "claudebox "+p.Profile+" · "+p.Network.Tier+" · "+b.Name,
 		"the status line says the branch")
 	for _, l := range b.Layers() {
 		made.Mount(launch.Mount{
@@ -129,7 +146,7 @@ func branchPart(in *inputs) (made launch.Part) {
 		made.Note("files that git ignores: " + said)
 	}
 	made.Mount(in.asked...)
-	if in.Plan.Network.Tier == profile.TierFull {
+	if p.Network.Tier == profile.TierFull {
 		made.Note("in tier full a port is taken once on this machine, by one session; " +
 			"`--network inet --publish PORT` gives each its own")
 	}
@@ -152,11 +169,11 @@ func branchPart(in *inputs) (made launch.Part) {
 }
 
 // submodules are those that the user has checked out in the project.
-func submodules(in *inputs) (list []branch.Module) {
-	for _, p := range in.project.Places {
-		name, is := strings.CutPrefix(p.Outer, in.project.Repo.Dir+"/modules/")
+func submodules(in project.Project) (list []branch.Module) {
+	for _, p := range in.Places {
+		name, is := strings.CutPrefix(p.Outer, in.Repo.Dir+"/modules/")
 		for _, t := range p.Trees {
-			if rel, below := pathname.Cut(t.Path, in.project.Path); is && below && rel != "" {
+			if rel, below := pathname.Cut(t.Path, in.Path); is && below && rel != "" {
 				list = append(list, branch.Module{Path: rel, Name: name, Git: p.Outer})
 			}
 		}
@@ -166,18 +183,18 @@ func submodules(in *inputs) (list []branch.Module) {
 
 // claudesHome reports whether the agent is Claude Code with a home of its own, in which it keeps conversations by the
 // path of the project: all branches have the same.
-func claudesHome(in *inputs) bool { return in.Plan.Agent.Name == "claude" && in.Plan.State != "host" }
+func claudesHome(p plan.Plan) bool { return p.Agent.Name == "claude" && p.State != "host" }
 
 // undone is how much the user has not committed, where that is not on the branch that the session works on.
-func (in *inputs) undone() int {
+func (in tree) undone() int {
 	if in.branch == nil {
 		return 0
 	}
 	return len(in.branch.Pending)
 }
 
-// putBranch has the checkout in the project's place, and refuses a mount by which the agent would write to the user's.
-func putBranch(in *inputs, mounts []launch.Mount) error {
+// put has the checkout in the project's place, and refuses a mount by which the agent would write to the user's.
+func (in tree) put(mounts []launch.Mount) error {
 	if in.branch == nil {
 		return nil
 	}
@@ -207,7 +224,7 @@ func (r *running) openBranch() (err error) {
 		return err
 	}
 	r.runner.Open = r.held.OpenPath
-	if !claudesHome(&r.inputs) {
+	if !claudesHome(r.Plan) {
 		return nil
 	}
 	home, err := beneath.Open(filepath.Join(r.Instance.Dir, ".claude"))

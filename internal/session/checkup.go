@@ -47,7 +47,7 @@ func Check(caller planning.Caller, o planning.Options) (c Checkup) {
 	g := inputs{Host: folders.HostOf(asked, planned)}
 	c.parts(g, k)
 	s := c.launch(caller, o)
-	found := doctor.Examine(machine(&g))
+	found := doctor.Examine(machine(g.Host))
 	c.Findings = append(c.Findings, found...)
 	if s != nil {
 		defer s.Close()
@@ -102,31 +102,31 @@ func (c *Checkup) parts(in inputs, k *planning.Keeper) {
 	}
 	p.mounts, _, err = mountsOf(&in)
 	c.judge("mounts", err, fmt.Sprintf("%d beyond the base", len(p.agent.Mounts)+len(p.mounts.Mounts)))
-	if in.inside, err = viewOf(&in, &p); err != nil {
+	if p.inside, err = viewOf(&in, &p); err != nil {
 		c.judge("mounts", err, "")
 		return
 	}
 	if in.Plan.Nix.Daemon == "own" {
-		c.caches(&in)
+		c.caches(in.etc.NixConf, in.Plan.Network, in.Facts.Env)
 	}
-	_, err = gitOf(&in)
+	_, err = gitOf(&in, p.inside)
 	c.judge("git", err, "the identity for this folder can be read")
 }
 
 // caches says which binary caches of the host Nix inside uses, and which not.
-func (c *Checkup) caches(in *inputs) {
-	used := nixuse.Caches(in.etc.NixConf, in.Plan.Network).Substituters
+func (c *Checkup) caches(conf []byte, network plan.Network, env host.Environment) {
+	used := nixuse.Caches(conf, network).Substituters
 	detail := "Nix inside uses none"
 	if len(used) > 0 {
 		detail = "Nix inside uses " + strings.Join(used, ", ")
 	}
 	c.judge("caches", nil, detail)
-	for _, cache := range inside.CachesOf(in.etc.NixConf).Substituters {
+	for _, cache := range inside.CachesOf(conf).Substituters {
 		if !slices.Contains(used, cache) {
 			c.add("caches", doctor.Info, cache+" is not reached from inside")
 		}
 	}
-	for _, name := range host.KeptCaches(in.Facts.Env) {
+	for _, name := range host.KeptCaches(env) {
 		c.add("caches", doctor.Info, name+" does not enter: its address carries a login")
 	}
 }
@@ -214,7 +214,7 @@ func (c *Checkup) project(in *inputs) bool {
 }
 
 // machine returns what the launch would use of this machine.
-func machine(in *inputs) doctor.Machine {
+func machine(in folders.Host) doctor.Machine {
 	p := in.Plan
 	// paths of packages that a launch fetches first are left out
 	present := p

@@ -11,24 +11,38 @@ import (
 
 	"claudebox/internal/agent/agenthome"
 	"claudebox/internal/diag"
+	"claudebox/internal/host"
 	"claudebox/internal/linux/pathname"
 	"claudebox/internal/linux/smallfile"
 	"claudebox/internal/profile"
 	"claudebox/internal/sandbox/launch"
+	"claudebox/internal/sandbox/view"
+	"claudebox/internal/session/lending"
 	"claudebox/internal/session/program"
 )
 
-// leadsOut says what the project leads to that is not inside: by links, by imports of its memory, and what the agent
+// leads is what decides on what the project, the user's plugins and tools lead to that is not inside.
+type leads struct {
+	tree
+	facts   host.Facts
+	inside  *view.View
+	sees    func(path string) (whyNot string)
+	lending lending.Host
+	agent   string   // its name
+	command []string // of the user's own, see [planning.Purpose]
+}
+
+// out says what the project leads to that is not inside: by links, by imports of its memory, and what the agent
 // would read outside of the folders that the project lies in. The agent is told none of it: who writes the project
 // could ask so for any file of this machine whether it is there.
-func leadsOut(in *inputs) (made launch.Part) {
-	top, sees := in.project.Path, in.agentState().Sees(in.inside)
+func (in leads) out() (made launch.Part) {
+	top, sees := in.project.Path, in.sees
 	leave := func(kind, what, path string) {
-		reason := sees(profile.Tilde(in.Facts.Home, path))
+		reason := sees(profile.Tilde(in.facts.Home, path))
 		if reason == "" || pathname.Below(path, top) {
 			return
 		}
-		if kind == "import" && pathname.Below(path, program.ConfigFolder(in.Facts)) {
+		if kind == "import" && pathname.Below(path, program.ConfigFolder(in.facts)) {
 			reason += "; imported by your own CLAUDE.md it enters"
 		}
 		made.Left = append(made.Left, diag.Left{Kind: kind, Text: what + reason, Quiet: true})
@@ -48,19 +62,19 @@ func leadsOut(in *inputs) (made launch.Part) {
 		}
 		leave("project link", "the project's .jj/repo leads out of it, where jj writes (--mount-rw): ", at)
 	}
-	made.Add(otherTools(in))
-	if in.Plan.Agent.Name != "claude" {
+	made.Add(in.otherTools())
+	if in.agent != "claude" {
 		return made
 	}
-	made.Add(cannotRun(in))
+	made.Add(in.cannotRun())
 	for dir := filepath.Dir(top); len(dir) > 1; dir = filepath.Dir(dir) {
 		for _, name := range memory {
 			leave("memory file", "of a folder above the project: ", filepath.Join(dir, name))
 		}
 		leave("MCP server", "of a folder above the project: ", filepath.Join(dir, ".mcp.json"))
 	}
-	leave("memory file", "of your subagents: ", filepath.Join(program.ConfigFolder(in.Facts), "agent-memory"))
-	for _, of := range importsOut(top, in.Facts.Home, memory, in.read) {
+	leave("memory file", "of your subagents: ", filepath.Join(program.ConfigFolder(in.facts), "agent-memory"))
+	for _, of := range importsOut(top, in.facts.Home, memory, in.read) {
 		leave("import", "the import @"+diag.Visible(of.name)+" of the project's "+of.in+": ", of.path)
 	}
 	return made
@@ -73,7 +87,7 @@ var (
 )
 
 // read returns what a file of the project holds: on a branch, what is committed there of [memory] and [configured].
-func (in *inputs) read(rel string) []byte {
+func (in tree) read(rel string) []byte {
 	if in.branch != nil && in.branch.Files[rel] != nil {
 		return in.branch.Files[rel]
 	}
@@ -86,7 +100,7 @@ func (in *inputs) read(rel string) []byte {
 
 // has reports whether the project has a file, one of [branch.Request.Read]: on a branch, whether it is committed there,
 // or comes from the user's folder.
-func (in *inputs) has(file string) bool {
+func (in tree) has(file string) bool {
 	rel, _ := pathname.Cut(file, in.project.Path)
 	if in.branch != nil && (in.branch.Files[rel] != nil || !in.branch.Brings(rel)) {
 		return in.branch.Files[rel] != nil
@@ -96,7 +110,7 @@ func (in *inputs) has(file string) bool {
 }
 
 // linksOut returns the links of the project, on a branch those that are there, and what they say.
-func (in *inputs) linksOut() map[string]string {
+func (in tree) linksOut() map[string]string {
 	links := map[string]string{}
 	for _, link := range linksOut(in.project.Path) {
 		rel, _ := pathname.Cut(link, in.project.Path)
@@ -112,8 +126,8 @@ func (in *inputs) linksOut() map[string]string {
 
 // cannotRun says which hooks, status line and MCP servers of the project, and of the user's plugins, cannot run inside.
 // Their files are as they are: Claude Code tries to run these.
-func cannotRun(in *inputs) (made launch.Part) {
-	asks := agenthome.Request{Runs: in.inside.Program, Sees: in.agentState().Sees(in.inside)}
+func (in leads) cannotRun() (made launch.Part) {
+	asks := agenthome.Request{Runs: in.inside.Program, Sees: in.sees}
 	look := func(whose string, content []byte, quiet bool) {
 		for _, of := range agenthome.Commands(content) {
 			if reason := asks.Missing(of.Line); reason != "" {
@@ -128,7 +142,7 @@ func cannotRun(in *inputs) (made launch.Part) {
 	var installed struct {
 		Plugins map[string][]struct{ InstallPath string }
 	}
-	ledger := filepath.Join(program.ConfigFolder(in.Facts), "plugins/installed_plugins.json")
+	ledger := filepath.Join(program.ConfigFolder(in.facts), "plugins/installed_plugins.json")
 	content, _ := smallfile.Read(ledger, fileLimit)
 	if json.Unmarshal(content, &installed) != nil {
 		return made // none
@@ -155,19 +169,18 @@ var shellFiles = strings.Fields(".bashrc .bash_aliases .bash_profile .zshrc .zsh
 
 // otherTools says which of the user's [toolFiles] are not inside: without them packages come from public registries.
 // For a shell it looks for [shellFiles], too.
-func otherTools(in *inputs) (made launch.Part) {
+func (in leads) otherTools() (made launch.Part) {
 	var open, closed []string
-	lending := in.lending()
 	names := toolFiles
-	if slices.Equal(in.Purpose.Command, launch.Shell) {
+	if slices.Equal(in.command, launch.Shell) {
 		names = slices.Concat(shellFiles, toolFiles)
 	}
 	for _, name := range names {
-		file := filepath.Join(in.Facts.Home, name)
+		file := filepath.Join(in.facts.Home, name)
 		if in.inside.File(file) == "" {
 			continue
 		}
-		if _, fault := lending.Mountable(file); fault != nil {
+		if _, fault := in.lending.Mountable(file); fault != nil {
 			closed = append(closed, "~/"+name)
 		} else {
 			open = append(open, "~/"+name)

@@ -9,6 +9,7 @@ import (
 	"claudebox/internal/plan/resolve"
 	"claudebox/internal/profile"
 	"claudebox/internal/sandbox/launch"
+	"claudebox/internal/sandbox/view"
 	"claudebox/internal/session/folders"
 	"claudebox/internal/session/networking"
 	"claudebox/internal/session/program"
@@ -16,11 +17,11 @@ import (
 
 // remarksOf notes what a person should know before the start. overrides are for
 // variables of the host that the sandbox cannot use as they are.
-func remarksOf(in *inputs) (made launch.Part, overrides map[string]launch.Override) {
+func remarksOf(in *inputs, inside *view.View) (made launch.Part, overrides map[string]launch.Override) {
 	if len(in.Missing) > 0 {
 		made.Note("not in the store yet, to be fetched or built: " + strings.Join(in.Missing, ", "))
 	}
-	changed, overrides := program.Overrides(in.Plan, in.Facts.Env, in.inside)
+	changed, overrides := program.Overrides(in.Plan, in.Facts.Env, inside)
 	made.Add(changed)
 	entering := slices.Concat(program.ExtraEnv(in.Facts.Env), in.secrets.Gateways())
 	for _, e := range in.Plan.Env {
@@ -33,11 +34,14 @@ func remarksOf(in *inputs) (made launch.Part, overrides map[string]launch.Overri
 	for _, folder := range []string{".venv", "venv"} {
 		_, err := os.Stat(filepath.Join(in.project.Path, folder, "pyvenv.cfg"))
 		python := filepath.Join(in.project.Path, folder, "bin/python")
-		if reason := in.inside.Program(python); err == nil && reason != "" {
+		if reason := inside.Program(python); err == nil && reason != "" {
 			made.Leave("virtual environment", reason+"; inside, `python3 -m venv` makes one for its own Python, elsewhere")
 		}
 	}
-	made.Add(leadsOut(in))
+	made.Add(leads{
+		tree: in.tree, facts: in.Facts, inside: inside, sees: in.agentState().Sees(inside), lending: in.lending(),
+		agent: in.Plan.Agent.Name, command: in.Purpose.Command,
+	}.out())
 	folders.Note(&made, "", in.project)
 	if in.Plan.Network.Tier == profile.TierFull && !launch.ClosesAbstractSockets() {
 		made.Warn("this kernel cannot close abstract sockets: X11 and D-Bus of this machine are within reach")

@@ -82,7 +82,7 @@ func (s *Session) make() error {
 		s.parts, err = gather(&s.inputs, s.keeper, port)
 	}
 	if err == nil {
-		s.Instance, s.inside = s.parts.instance, s.parts.inside
+		s.Instance = s.parts.instance
 		s.bound, err = bind(&s.inputs, &s.parts)
 	}
 	return err
@@ -119,10 +119,10 @@ func (s *Session) Pager() string {
 func (s *Session) Devshell() string { return s.parts.devshell.Report(s.Plan.Devshell) }
 
 // Program returns the path of the program called name on PATH inside; empty if there is none.
-func (s *Session) Program(name string) string { return s.inside.Find(name) }
+func (s *Session) Program(name string) string { return s.parts.inside.Find(name) }
 
 // WhyNot says why the program that a word names cannot be run inside; empty: it can, or that is not known.
-func (s *Session) WhyNot(word string) string { return s.inside.Program(word) }
+func (s *Session) WhyNot(word string) string { return s.parts.inside.Program(word) }
 
 // Sizes asks the Nix daemon how much of the store the launch refers to. What is not there yet has no size.
 func (s *Session) Sizes() (sizes audit.Sizes, err error) {

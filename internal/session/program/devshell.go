@@ -58,7 +58,7 @@ func Devshell(r Request, nix nixuse.Part, runs Part) (made DevshellPart, err err
 		return made, err
 	}
 	// A branch's files are others than those of the user's folder, at the same path.
-	made.state, made.folder = inside.Var(nix.Store), devshell.FolderOf(dir, want.File, want.Flake, r.Options.Branch)
+	made.state, made.folder = inside.Var(nix.Store), devshell.FolderOf(dir, want.File, want.Flake, r.Branch)
 	request := devshell.Request{
 		Flake: want.Flake, File: want.File, Project: r.Project.Path, Dir: r.Project.Dir, System: r.Plan.System,
 		Nix: plan.ToolPath(r.Plan, resolve.ToolNix), Bash: plan.ToolPath(r.Plan, resolve.ToolBash),

@@ -33,6 +33,7 @@ type Request struct {
 	planning.Call
 	Plan    plan.Plan
 	Project project.Project
+	Branch  string                 // that the agent works on; empty: none
 	Policy  []string               // files of this machine's policy for Claude Code
 	Has     func(path string) bool // whether the project has a file where the agent works
 }

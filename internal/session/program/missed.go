@@ -6,14 +6,12 @@ import (
 
 	"claudebox/internal/diag"
 	"claudebox/internal/host"
-	"claudebox/internal/plan"
 	"claudebox/internal/profile"
 	"claudebox/internal/sandbox/launch"
-	"claudebox/internal/secret/broker"
 )
 
 // The variables that Claude Code reads are some hundreds, so what becomes of each is said by rules: names and prefixes.
-// A test compares them with the installed program.
+// A test compares them with the installed program (TestEveryVariableOfClaudeCodeIsKnown).
 
 // families are prefixes of variables that change what Claude Code, git and programs that use a network do: whoever set
 // one outside would miss it inside. One that does not enter is named.
@@ -32,42 +30,6 @@ var ownNames = strings.Fields("CLAUDE_AGENT_SDK_ CLAUDE_BG_ CLAUDE_BRIDGE_ CLAUD
 	"GIT_AUTHOR_NAME GIT_COMMITTER_EMAIL GIT_COMMITTER_NAME GIT_CONFIG_GLOBAL GIT_CONFIG_NOSYSTEM GIT_CONFIG_SYSTEM " +
 	"GIT_EDITOR GIT_PAGER")
 
-// apart are names and prefixes of what Claude Code reads besides, and what it would say inside. None enters, and none
-// is named: the environment starts empty.
-var apart = []struct{ names, because string }{
-	{
-		"AWS_ AZURE_ CLOUDSDK_ CLOUD_ML_ GCE_ GCLOUD_ GH_ GITHUB_ GOOGLE_ METADATA_ DETECT_GCP_ P4PORT SSH_",
-		"logins, which stay outside; a provider that needs one is named by itself",
-	},
-	{
-		"BUILDKITE CF_ CIRCLECI CLOUD_RUN_ CODER CODESPACES C9_ DAYTONA_ DENO_ DEVPOD DYNO FLY_ FUNCTION_ " +
-			"GAE_ GITLAB_ GITPOD_ K_ KUBERNETES_ NETLIFY PROJECT_DOMAIN RAILWAY_ RENDER REPL_ RUNNER_ SPACE_ SWE_ " +
-			"VERCEL WEBSITE_ APP_URL CI IS_SANDBOX",
-		"where it runs: inside it is a sandbox",
-	},
-	{
-		"ALACRITTY_ BROWSER CURSOR_ DISPLAY GNOME_ INTELLIJ_ KITTY_ KONSOLE_ MSYSTEM SESSIONNAME STY " +
-			"TERM_PROGRAM TERMINAL_ TERMINATOR_ TILIX_ TMUX VSCODE_ VTE_ WAYLAND_ WSL_ WT_ XTERM_ ZELLIJ " +
-			"FORCE_CODE_ INK_",
-		"which terminal and windows there are: programs of the sandbox cannot reach them but by its own terminal",
-	},
-	{
-		"APPDATA COMSPEC LOCALAPPDATA OSTYPE PATHEXT SYSTEMROOT COMPUTER_",
-		"other systems",
-	},
-	{
-		"API_ BETA_ BUF_ CACERT_ BUN_ COREPACK_ DEBUG DO_NOT_TRACK DS_ GRPC_ JAVA_ NODE SRT_ TSC_ VERBOSE " +
-			"XDG_ DPKG_",
-		"the libraries that it is built of",
-	},
-	{
-		"AGENT_PROXY_ AI_AGENT ALLOW_ANT_ ANT_ AUTOMODE_ BUGHUNTER_ CCR_ CLAUBBIT CLAUDECODE EMBEDDED_ " +
-			"ENVIRONMENT_SERVICE_ LOCAL_BRIDGE SANDBOX_ SDK_ SELF_HOSTED_ SESSION_INGRESS_ SYSTEM_REMINDER_ " +
-			"ULTRAPLAN_ USE_ VITALS_ VOICE_",
-		"its makers' own services and tests",
-	},
-}
-
 // builds are names and prefixes of variables by which package managers and compilers of many languages know where
 // packages come from and how to build: without them packages come from public registries.
 var builds = strings.Fields("CARGO_BUILD_ CARGO_NET_ CARGO_PROFILE_ CARGO_REGISTRIES_ CARGO_REGISTRY_ CFLAGS CGO_ " +
@@ -82,29 +44,6 @@ func begins(name string, list []string) bool {
 
 // isNamedApart reports whether a variable that does not enter is named to the user.
 func isNamedApart(name string) bool { return begins(name, families) && !begins(name, ownNames) }
-
-// FateOfVariable says what becomes of a variable that Claude Code reads: "enters", as it is or adapted; "named", as one
-// that is left out; or why nobody misses it. It is empty if that was not decided.
-func FateOfVariable(name string) string {
-	enters := slices.Concat(plan.VariablesOf("claude"), proxies, []string{"PATH"})
-	for secret, of := range broker.Usual {
-		enters = append(enters, secret, of.Base)
-	}
-	switch {
-	case slices.Contains(enters, name):
-		return "enters"
-	case isNamedApart(name):
-		return "named"
-	case begins(name, ownNames):
-		return "Claude Code sets it for what it starts"
-	}
-	for _, one := range apart {
-		if begins(name, strings.Fields(one.names)) {
-			return one.because
-		}
-	}
-	return ""
-}
 
 // NotPassed lists the variables of families, builds and proxies that are set outside and not
 // inside; entering are the names of those inside.

@@ -156,7 +156,7 @@ func initProfile(sys System, files profiledir.Files, ref string) (string, error)
 	if ref == profile.Default {
 		diag.Note(sys.Stderr, "every launch that names no other profile uses it")
 	} else {
-		diag.Note(sys.Stderr, "start with it: claudebox -P "+diag.Word(ref))
+		diag.Note(sys.Stderr, "start with it: claudebox -P "+cmp.Or(diag.Word(ref), "FILE"))
 	}
 	return file + "\n", nil
 }
@@ -188,7 +188,7 @@ func writeNew(file string, content []byte) error {
 	case errors.Is(err, os.ErrExist):
 		return diag.Errorf("write "+file, "edit it, or choose another name", "the file exists already")
 	case errors.Is(err, os.ErrNotExist):
-		return diag.Wrap("write "+file, err, "make its folder first: mkdir -p "+diag.Word(filepath.Dir(file)))
+		return diag.Wrap("write "+file, err, "make its folder first: mkdir -p "+cmp.Or(diag.Word(filepath.Dir(file)), "FOLDER"))
 	case err != nil:
 		return diag.Wrap("write "+file, err, "name a file in a folder of yours")
 	}

@@ -12,8 +12,11 @@ func TestABranchLeavesOutWhatOthersHaveToMount(t *testing.T) {
 	l := Launch{
 		Setting: Setting{Project: "/p", Dir: "/p/below", Bash: "/bash"},
 		Mounts: []Mount{
-			{Destination: "/p", Why: "base"}, {Destination: "/p/.env"}, {Destination: "/p/key", IfThere: true},
-			{Destination: "/p/layer", IfThere: true}, {Destination: "/p/other", IfThere: true},
+			{Destination: "/p", Why: "base"},
+			{Destination: "/p/.env"},
+			{Destination: "/p/key", IfThere: true},
+			{Destination: "/p/layer", IfThere: true},
+			{Destination: "/p/other", IfThere: true},
 		},
 		ReadOnly: []string{"/p/key"}, Warnings: []string{"/p/key"},
 	}

@@ -156,7 +156,7 @@ func unprotectable(path string, err error) error {
 	if real, leads := beneath.Canonical(path); errors.Is(err, errLink) && leads == nil && IsGitFolder(real) {
 		remedy = fmt.Sprintf("put a file in the link's place, by which git finds the folder as well: cd %s && "+
 			"rm .git && echo 'gitdir: %s' >.git && git config core.bare false && git config core.worktree \"$PWD\"",
-			diag.Word(filepath.Dir(path)), real)
+			cmp.Or(diag.Word(filepath.Dir(path)), "FOLDER"), real)
 	}
 	return &diag.Error{Op: "protect " + diag.Name(path), Err: err, Remedy: remedy}
 }

@@ -188,7 +188,8 @@ func writeNew(file string, content []byte) error {
 	case errors.Is(err, os.ErrExist):
 		return diag.Errorf("write "+file, "edit it, or choose another name", "the file exists already")
 	case errors.Is(err, os.ErrNotExist):
-		return diag.Wrap("write "+file, err, "make its folder first: mkdir -p "+cmp.Or(diag.Word(filepath.Dir(file)), "FOLDER"))
+		folder := cmp.Or(diag.Word(filepath.Dir(file)), "FOLDER")
+		return diag.Wrap("write "+file, err, "make its folder first: mkdir -p "+folder)
 	case err != nil:
 		return diag.Wrap("write "+file, err, "name a file in a folder of yours")
 	}

@@ -22,7 +22,9 @@ type Store struct {
 
 // Open prepares the sandbox's store in dir, and the filter's socket. If another session has taken dir since the launch
 // was bound, [launch.ErrAgain] matches the error: the next one gets another folder, and says so.
-func (n *Store) Open(l launch.Launch, dir string, store *nixdaemon.Client, tell io.Writer, lost func(string)) (err error) {
+func (n *Store) Open(l launch.Launch, dir string, store *nixdaemon.Client, tell io.Writer,
+	lost func(string),
+) (err error) {
 	n.slot, err = inside.Open(dir)
 	if errors.Is(err, inside.ErrBusy) {
 		return diag.Wrap("prepare the Nix store inside", launch.Again(err), "start again")

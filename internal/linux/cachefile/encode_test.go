@@ -1,6 +1,7 @@
 package cachefile
 
 import (
+	"bytes"
 	"reflect"
 	"testing"
 )
@@ -11,6 +12,7 @@ type sample struct {
 	Inode  uint64
 	Yes    bool
 	Parts  []part
+	Coded  []codedPart
 	None   []string
 	Sum    [2]byte
 }
@@ -20,12 +22,43 @@ type part struct {
 	Parts []string
 }
 
-var full = sample{Name: "a\x00\xff/b", Number: -1 << 40, Inode: 1<<64 - 1, Yes: true, Sum: [2]byte{0, 200}, Parts: []part{{"x", []string{"", "y"}}, {Parts: []string{}}}}
+// coded is a part that says how it is encoded.
+type codedPart struct {
+	Name   string
+	Number int64
+	Inode  uint64
+	Yes    bool
+	Parts  []string
+}
+
+func (p *codedPart) Code(c *Codec) {
+	c.Text(&p.Name)
+	Int(c, &p.Number)
+	c.Uint(&p.Inode)
+	c.Bool(&p.Yes)
+	List(c, &p.Parts, c.Text)
+}
+
+var full = sample{Name: "a\x00\xff/b", Number: -1 << 40, Inode: 1<<64 - 1, Yes: true, Sum: [2]byte{0, 200}, Parts: []part{{"x", []string{"", "y"}}, {Parts: []string{}}}, Coded: codedParts}
+
+var codedParts = []codedPart{{"x", -3, 1 << 63, true, []string{"", "y"}}, {Parts: []string{}}, {}}
 
 func TestWhatIsDecodedIsWhatWasEncoded(t *testing.T) {
 	var got sample
 	if !Decode(Encode(full), &got) || !reflect.DeepEqual(got, full) {
 		t.Errorf("got %+v, want %+v", got, full)
+	}
+}
+
+// What a type says of itself is what is seen of it without that.
+func TestACodedTypeIsEncodedAsAnyOther(t *testing.T) {
+	type plain codedPart
+	var parts []plain
+	for _, p := range codedParts {
+		parts = append(parts, plain(p))
+	}
+	if got, want := Encode(codedParts), Encode(parts); !bytes.Equal(got, want) {
+		t.Errorf("got %x, want %x", got, want)
 	}
 }
 

@@ -32,7 +32,7 @@ import (
 func Look(c planning.Call, walks lending.Walks) func() homelink.Found {
 	q := homelink.Question{
 		Home: c.Facts.Home, Cache: filepath.Join(c.Folders.Cache, "home"), Build: c.Build, Whole: c.Purpose.Look,
-		Files: walks.Files,
+		Walked: walks.Folder,
 	}
 	if c.Build == "" {
 		q.Cache = ""

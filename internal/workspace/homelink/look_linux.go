@@ -53,9 +53,9 @@ type Question struct {
 	Cache   string   // folder of what was found; empty: none
 	Build   string   // of claudebox: what another build has kept is not used
 	Whole   bool     // wait for all of it: a person is shown what is found
-	// Files returns what was seen a moment ago of the files in a folder, by its canonical path, if that was looked
-	// into; nil: nothing was.
-	Files func(folder string) (files []survey.File, seen bool)
+	// Walked returns what was seen a moment ago in a folder, by its canonical path; nil if it was not walked, or not
+	// all that is in it was seen.
+	Walked func(folder string) *survey.Folder
 }
 
 // Named is a path that tools obey, and the variable that names it.
@@ -201,9 +201,7 @@ func (f Found) write(all whole) {
 // Again looks once more, and deeper, keeps what it finds, and returns what was not known before, as [Found.Missed].
 func (f Found) Again() (links []Link, files map[Inode]string) {
 	mounts, _ := mountinfo.Read()
-	q := f.question
-	q.Files = nil // they are of the beginning
-	before, now := f.look(), look(q, further, mounts)
+	before, now := f.look(), look(f.question, further, mounts)
 	f.known = slices.Concat(f.known, made(before.links, f.known))
 	links, files = f.missed(now)
 	maps.DeleteFunc(files, func(inode Inode, _ string) bool { return before.named[inode] != "" })
@@ -233,11 +231,15 @@ type walk struct {
 	files   int // those that were looked at
 	names   map[Inode]int
 	linked  map[Inode]uint64
+	counted map[Inode]bool // folders
 }
 
 // look looks at all places of the home, so many levels further than they say, and the folders of PATH. Of folders that
 // have not changed since the last such look it only asks where their links lead now.
 func look(q Question, more int, mounts []mountinfo.Mount) whole {
+	if more > 0 {
+		q.Walked = nil // no launch waits for it, or it is at the end
+	}
 	var before keptFolders
 	if !cachefile.Decode(cachefile.Read(q.folders(more)), &before) || before.Build != q.Build {
 		before.Folders = nil
@@ -245,6 +247,7 @@ func look(q Question, more int, mounts []mountinfo.Mount) whole {
 	w := &walk{
 		Question: q, kept: make(map[string]folder, len(before.Folders)), seen: map[string]int{},
 		within: map[Inode]int{}, skipped: map[string]bool{}, names: map[Inode]int{}, linked: map[Inode]uint64{},
+		counted: map[Inode]bool{},
 	}
 	w.found = whole{named: map[Inode]string{}, more: more, same: true}
 	for _, f := range before.Folders {
@@ -333,6 +336,9 @@ func (w *walk) enter(dir string, p place, depth int) (f folder) {
 	}
 	again := w.seen[dir] > 0
 	w.seen[dir] = deep
+	if seen := w.walked(dir); seen != nil {
+		return w.enterWalked(seen, dir, p, depth, again)
+	}
 	now, st, err := stateOf(dir)
 	here := Inode{st.Dev, st.Ino}
 	if err != nil || depth > 0 && (!again && w.within[here] >= deep || st.Uid == 0) {
@@ -353,8 +359,43 @@ func (w *walk) enter(dir string, p place, depth int) (f folder) {
 		w.found.folders = append(w.found.folders, f)
 		w.found.links = append(w.found.links, f.Links...)
 	}
-	if !again && depth < p.files {
-		w.count(dir, f.Files)
+	if depth < p.files {
+		w.count(dir, here, f.Files)
+	}
+	return f
+}
+
+// walked returns what was seen of a folder that was walked a moment ago and has no link in it; else nil.
+func (w *walk) walked(dir string) *survey.Folder {
+	if w.Walked == nil {
+		return nil
+	}
+	seen := w.Walked(dir)
+	if seen == nil || slices.ContainsFunc(seen.Found.Files, func(f survey.File) bool { return f.Kind == beneath.Link }) {
+		return nil
+	}
+	return seen
+}
+
+// enterWalked is enter for such a folder. The cache has nothing of it.
+func (w *walk) enterWalked(seen *survey.Folder, dir string, p place, depth int, again bool) (f folder) {
+	here, deep := Inode{seen.Dev, seen.Stamp.Ino}, p.deep-depth
+	if depth > 0 && !again && w.within[here] >= deep {
+		return f
+	}
+	w.within[here] = max(w.within[here], deep)
+	for _, folders := range [][]string{seen.Folders, seen.Found.Skipped} {
+		for _, rel := range folders {
+			f.Inner = append(f.Inner, path.Base(rel))
+		}
+	}
+	for _, file := range seen.Found.Files {
+		if file.Names > 1 {
+			f.Files = append(f.Files, path.Base(file.Rel))
+		}
+	}
+	if depth < p.files {
+		w.count(dir, here, f.Files)
 	}
 	return f
 }
@@ -408,22 +449,14 @@ func inode(at string) Inode {
 	return Inode{st.Dev, st.Ino}
 }
 
-// count notes which files of a folder have more names than those that are looked at.
-func (w *walk) count(dir string, files []string) {
-	if w.files += len(files); w.files > mostFiles {
+// count notes which files of a folder have more names than those that are looked at. Two paths may lead to a folder: its
+// names count once.
+func (w *walk) count(dir string, here Inode, files []string) {
+	if w.counted[here] {
 		return
 	}
-	if w.Files != nil {
-		if seen, all := w.Files(dir); all {
-			files = nil
-			for _, f := range seen {
-				if f.Names > 1 {
-					files = append(files, path.Base(f.Rel))
-				}
-			}
-		}
-	}
-	if len(files) == 0 {
+	w.counted[here] = true
+	if w.files += len(files); w.files > mostFiles || len(files) == 0 {
 		return
 	}
 	fd, err := unix.Open(dir, unix.O_PATH|unix.O_CLOEXEC, 0)

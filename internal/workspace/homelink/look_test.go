@@ -1,8 +1,10 @@
 package homelink_test
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,6 +13,7 @@ import (
 	"time"
 
 	"claudebox/internal/linux/beneath"
+	"claudebox/internal/linux/pathname"
 	"claudebox/internal/workspace/homelink"
 	"claudebox/internal/workspace/survey"
 )
@@ -257,47 +260,92 @@ func BenchmarkLook(b *testing.B) {
 	}
 }
 
-// TestWhatAnotherWalkSawOfFilesIsAsGoodAsALook: a file that has a name in the project is found by it, and one that is
-// given such a name while the session runs is found all the same.
-func TestWhatAnotherWalkSawOfFilesIsAsGoodAsALook(t *testing.T) {
+// TestWhatAnotherWalkSawIsAsGoodAsALook: a file that has a name in the project is found by it, as a link is, and one
+// that is given such a name while the session runs is found all the same.
+func TestWhatAnotherWalkSawIsAsGoodAsALook(t *testing.T) {
 	h := newHome(t)
-	h.write("home/.claude/skills/s/a")
+	h.write("home/.claude/skills/s/deep/a")
 	h.write("home/.claude/skills/s/b")
-	h.must(os.Link(h.home+"/.claude/skills/s/a", h.top+"/p/a"))
+	h.write("home/.claude/skills/node_modules/c")
+	h.walked()
+	homelink.Look(h.question).Write()
+	h.must(os.Link(h.home+"/.claude/skills/s/deep/a", h.top+"/p/a"))
+	h.link("home/.claude/skills/led/x", "p/a")
+	time.Sleep(30 * time.Millisecond) // see survey.recent
+	asked := h.walked()
+	got := h.look()
+	if names := slices.Collect(maps.Values(got.Named)); !slices.Equal(names, []string{h.home + "/.claude/skills/s/deep/a"}) {
+		t.Errorf("named %v", names)
+	}
+	if links := found(h, got.Links); !slices.Equal(links, []string{"home/.claude/skills/led/x > p/a"}) {
+		t.Errorf("links %q", links)
+	}
+	for _, folder := range []string{".", "s", "s/deep"} {
+		if !asked[folder] {
+			t.Errorf("%s was looked at once more", folder)
+		}
+	}
+	h.must(os.Link(h.home+"/.claude/skills/s/b", h.top+"/p/b"))
+	if _, files := got.Again(); len(files) != 1 {
+		t.Errorf("at the end: %v", files)
+	}
+}
+
+// walked has the home's skills walked before each look. It returns which folders were not looked at for that.
+func (h *home) walked() map[string]bool {
 	at, err := beneath.Open(h.home + "/.claude/skills")
 	h.must(err)
 	defer at.Close()
-	seen := survey.All(at, 100)
-	asked := 0
-	h.question.Files = func(folder string) ([]survey.File, bool) {
-		rel, below := strings.CutPrefix(folder, h.home+"/.claude/skills/")
+	seen := survey.Walk(at, survey.Question{Limit: 100, Skipped: []string{"node_modules"}, Wanted: func(string) func(string, bool) bool {
+		return func(_ string, dir bool) bool { return !dir }
+	}}, nil)
+	asked := map[string]bool{}
+	h.question.Walked = func(folder string) *survey.Folder {
+		rel, below := pathname.Cut(folder, h.home+"/.claude/skills")
 		if !below {
-			return nil, false
+			return nil
 		}
-		asked++
-		return seen.FilesIn(rel)
+		of := seen.Listed(cmp.Or(rel, "."))
+		asked[cmp.Or(rel, ".")] = of != nil
+		return of
 	}
-	found := homelink.Look(h.question)
-	if len(found.Named) != 1 || asked == 0 {
-		t.Errorf("named %v; asked %d times", found.Named, asked)
-	}
-	h.must(os.Link(h.home+"/.claude/skills/s/b", h.top+"/p/b"))
-	if _, files := found.Again(); len(files) != 1 {
-		t.Errorf("at the end: %v", files)
-	}
+	return asked
 }
 
 // A walk of a folder with an entry of git's has not all files of it.
 func TestAFileOfGitsIsLookedAtThoughTheFolderWasWalked(t *testing.T) {
 	h := newHome(t)
 	h.write("home/.claude/skills/s/.git")
+	homelink.Look(h.question).Write()
 	h.must(os.Link(h.home+"/.claude/skills/s/.git", h.top+"/p/a"))
-	at, err := beneath.Open(h.home + "/.claude/skills")
-	h.must(err)
-	defer at.Close()
-	seen := survey.All(at, 100)
-	h.question.Files = func(string) ([]survey.File, bool) { return seen.FilesIn("s") }
-	if found := homelink.Look(h.question); len(found.Named) != 1 {
+	time.Sleep(30 * time.Millisecond)
+	h.walked()
+	if found := h.look(); len(found.Named) != 1 {
 		t.Errorf("named %v", found.Named)
+	}
+}
+
+// TestAFileIsCountedOnceWhereTwoPathsLeadToItsFolder: else its name in the project is taken for one of the home's, and
+// the file is not held. A folder of the home often is a link to another (~/bin).
+func TestAFileIsCountedOnceWhereTwoPathsLeadToItsFolder(t *testing.T) {
+	for name, links := range map[string][]string{"a place is a link": {".agents", "bin"}, "links in a place": {".config/s", ".config/t"}} {
+		t.Run(name, func(t *testing.T) {
+			h := newHome(t)
+			h.write("home/.claude/skills/s/a")
+			for _, link := range links {
+				h.link("home/"+link, "home/.claude/skills/s")
+			}
+			homelink.Look(h.question).Write()
+			h.must(os.Link(h.home+"/.claude/skills/s/a", h.top+"/p/a"))
+			time.Sleep(30 * time.Millisecond)
+			for _, walked := range []bool{false, true} {
+				if walked {
+					h.walked()
+				}
+				if got := h.look(); len(got.Named) != 1 {
+					t.Errorf("walked %t: named %v", walked, got.Named)
+				}
+			}
+		})
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -78,14 +77,25 @@ const (
 	lentCaches = 400
 )
 
-// lentFile is what a search found in a file.
-type lentFile struct{ Rel, What string }
+// lentFile is what was found of a file.
+type lentFile struct {
+	Rel    string
+	Secret bool
+	What   string // as in [Lent], or [leak.Address]
+}
+
+// Code is for [cachefile.Encode].
+func (f *lentFile) Code(c *cachefile.Codec) {
+	c.Text(&f.Rel)
+	c.Bool(&f.Secret)
+	c.Text(&f.What)
+}
 
 // lentKept is what the cache holds of a look by one question.
 type lentKept struct {
 	Build, Question string
-	Folders         []survey.Folder // with their files, as these were when they were searched
-	Searched        []lentFile      // sorted
+	Folders         []survey.Folder // with their files, as these were when they were judged
+	Judged          []lentFile      // sorted
 }
 
 // lender looks through one folder.
@@ -96,6 +106,7 @@ type lender struct {
 	before, now lentKept
 	same        bool                   // nothing is in another state than at the last look
 	was         map[string]survey.File // else: how the files were
+	next        int                    // of before.Judged: files are judged in their order
 	left        int64                  // bytes that may be searched
 }
 
@@ -121,7 +132,7 @@ func LookLent(name string, q LentQuestion) (LentFound, error) {
 		l.now.Folders, l.same = []survey.Folder{{Found: survey.Found{Files: []survey.File{f}}}}, l.isAsItWas(f)
 		l.judge(f)
 	}
-	if file := q.file(name); file != "" && !(l.same && slices.Equal(l.now.Searched, l.before.Searched)) {
+	if file := q.file(name); file != "" && !(l.same && slices.Equal(l.now.Judged, l.before.Judged)) {
 		cachefile.Prune(q.Cache, lentCaches)
 		cachefile.Write(file, cachefile.Encode(l.now))
 	}
@@ -220,18 +231,44 @@ func (l *lender) judge(f survey.File) {
 	if f.Kind != beneath.Regular || l.Shown(f.Rel) {
 		return
 	}
-	verdict := secretfile.Of(split(f.Rel))
-	what, secret := l.otherName(f), verdict == secretfile.Secret
-	if secret = secret || what != ""; !secret && f.Stamp.Size >= leastToken {
-		what = l.search(f, verdict)
-		secret = what != "" && what != leak.Address
+	found, keep := l.known(f)
+	if !keep {
+		found, keep = l.look(f)
+	}
+	if keep {
+		l.now.Judged = append(l.now.Judged, found)
+	}
+	if what := l.otherName(f); what != "" {
+		found.Secret, found.What = true, what
 	}
 	switch {
-	case secret:
-		l.Secrets = append(l.Secrets, Lent{Rel: f.Rel, What: what})
-	case what != "":
+	case found.Secret:
+		l.Secrets = append(l.Secrets, Lent{Rel: f.Rel, What: found.What})
+	case found.What != "":
 		l.Addresses = append(l.Addresses, f.Rel)
 	}
+}
+
+// known returns what the last look found of a file, if that has not changed since.
+func (l *lender) known(f survey.File) (found lentFile, known bool) {
+	for l.next < len(l.before.Judged) && l.before.Judged[l.next].Rel < f.Rel {
+		l.next++
+	}
+	if l.next == len(l.before.Judged) || l.before.Judged[l.next].Rel != f.Rel || !l.isAsItWas(f) {
+		return found, false
+	}
+	return l.before.Judged[l.next], true
+}
+
+// look judges a file by its name, and by what it holds. keep is false if the next look is to look again.
+func (l *lender) look(f survey.File) (found lentFile, keep bool) {
+	verdict := secretfile.Of(split(f.Rel))
+	found, keep = lentFile{Rel: f.Rel, Secret: verdict == secretfile.Secret}, true
+	if !found.Secret && f.Stamp.Size >= leastToken {
+		found.What, keep = l.search(f, verdict)
+		found.Secret = found.What != "" && found.What != leak.Address
+	}
+	return found, keep
 }
 
 // otherName returns of which secret a file is another name.
@@ -243,29 +280,22 @@ func (l *lender) otherName(f survey.File) string {
 	return l.Named(homelink.Inode{Dev: st.Dev, Ino: st.Ino})
 }
 
-// search returns what a file holds, from the last look if it has not changed since.
-func (l *lender) search(f survey.File, verdict secretfile.Verdict) (what string) {
-	at, known := slices.BinarySearchFunc(l.before.Searched, f.Rel, func(k lentFile, rel string) int {
-		return strings.Compare(k.Rel, rel)
-	})
-	if known && l.isAsItWas(f) {
-		l.now.Searched = append(l.now.Searched, l.before.Searched[at])
-		return l.before.Searched[at].What
-	}
+// search returns what a file holds.
+func (l *lender) search(f survey.File, verdict secretfile.Verdict) (what string, keep bool) {
 	suspect := verdict == secretfile.Suspect
 	switch {
 	case suspect:
 	case !l.All && f.Stamp.Size > secretfile.SmallLimit:
-		return ""
+		return "", true
 	case f.Stamp.Size > l.left:
 		l.Large = append(l.Large, f.Rel)
-		return ""
+		return "", false
 	default:
 		l.left -= f.Stamp.Size
 	}
 	fd, err := l.at.OpenFD(f.Rel, smallfile.Flags)
 	if err != nil {
-		return unopened(suspect, err)
+		return unopened(suspect, err), false
 	}
 	file := os.NewFile(uintptr(fd), f.Rel)
 	defer file.Close()
@@ -282,10 +312,7 @@ func (l *lender) search(f survey.File, verdict secretfile.Verdict) (what string)
 			what = "a login"
 		}
 	}
-	if l.isSettled(fd, f) {
-		l.now.Searched = append(l.now.Searched, lentFile{f.Rel, what})
-	}
-	return what
+	return what, l.isSettled(fd, f)
 }
 
 // aSecret is what a file holds whose name suggests it.

@@ -1,7 +1,7 @@
 // Package survey walks a project once and says what in it matters to a
 // sandbox: places of git, sockets, and files by name.
 //
-// It imports beneath and golang.org/x/sys/unix, and trusts nothing it sees: an agent wrote there. It walks level by
+// It imports beneath, cachefile and golang.org/x/sys/unix, and trusts nothing it sees: an agent wrote there. It walks level by
 // level, so that what is near the root is seen first, follows no link, and stops after a number of entries. A second
 // walk lists only the folders that were changed since the first: no program can set a folder's time of change
 // (inode(7), st_ctim).
@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"claudebox/internal/linux/beneath"
+	"claudebox/internal/linux/cachefile"
 )
 
 // Wanted returns, for a folder by its path from the root ("." for the root itself), a function that chooses the names
@@ -79,10 +80,38 @@ type Survey struct {
 // Folder is what a walk saw of one folder. It does not change any more.
 type Folder struct {
 	Rel     string
+	Dev     uint64        // device
 	Stamp   beneath.Stamp // zero: the next walk lists the folder again in any case
 	Folders []string      // paths of those to be entered
 	Entries int
 	Found   Found
+}
+
+// Code is for [cachefile.Encode].
+func (f *Folder) Code(c *cachefile.Codec) {
+	c.Text(&f.Rel)
+	c.Uint(&f.Dev)
+	codeStamp(c, &f.Stamp)
+	cachefile.List(c, &f.Folders, c.Text)
+	cachefile.Int(c, &f.Entries)
+	in := &f.Found
+	for _, list := range []*[]string{&in.Git, &in.Bare, &in.Closed, &in.Sockets, &in.Skipped, &in.NewLinks} {
+		cachefile.List(c, list, c.Text)
+	}
+	cachefile.List(c, &in.Files, func(f *File) {
+		c.Text(&f.Rel)
+		cachefile.Int(c, &f.Kind)
+		c.Bool(&f.Exec)
+		c.Uint(&f.Names)
+		codeStamp(c, &f.Stamp)
+	})
+}
+
+func codeStamp(c *cachefile.Codec, s *beneath.Stamp) {
+	c.Uint(&s.Ino)
+	cachefile.Int(c, &s.Size)
+	cachefile.Int(c, &s.Change)
+	c.Uint(&s.Sum)
 }
 
 // Pipes lists the pipes in a folder, below some paths in it or anywhere, at which whoever opens one waits. It does not
@@ -201,14 +230,14 @@ func (s *Survey) ChangedSince(since int64, out func(folder string) bool) bool {
 // Saw reports whether a folder was looked into.
 func (s *Survey) Saw(rel string) bool { return s != nil && s.folders[rel] != nil }
 
-// FilesIn returns the files that were noted in a folder. all reports whether those are all that it has, where the walk
-// wanted every name.
-func (s *Survey) FilesIn(rel string) (files []File, all bool) {
+// Listed returns what a walk that wanted every name but those of folders saw of one that it entered. It is nil if the
+// folder was not entered, has more in it (entries of git's), or was changed so lately that another change may not show.
+func (s *Survey) Listed(rel string) *Folder {
 	f := s.folders[rel]
-	if f == nil || len(f.Found.Closed)+len(f.Found.Git) > 0 {
-		return nil, false
+	if f == nil || f.Stamp.Ino == 0 || len(f.Found.Git) > 0 {
+		return nil
 	}
-	return f.Found.Files, true
+	return f
 }
 
 // Where returns the folder with an inode's number, if the walk looked into it.
@@ -299,18 +328,22 @@ func (w *walker) again(rel string) *Folder {
 	was := w.before.folders[rel]
 	var st unix.Stat_t
 	if was == nil || was.Stamp.Ino == 0 || unix.Fstatat(w.root.FD(), rel, &st, unix.AT_SYMLINK_NOFOLLOW) != nil ||
-		w.root.StampOf(rel, &st) != was.Stamp {
+		w.root.StampOf(rel, &st) != was.Stamp || st.Dev != was.Dev {
 		return nil
 	}
-	var files []File
-	for _, file := range was.Found.Files {
-		if unix.Fstatat(w.root.FD(), file.Rel, &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
+	files, same := was.Found.Files, true
+	for i, file := range was.Found.Files {
+		there := unix.Fstatat(w.root.FD(), file.Rel, &st, unix.AT_SYMLINK_NOFOLLOW) == nil
+		if same && there && w.fileOf(file.Rel, &st) == file {
+			continue
+		}
+		if same {
+			files, same = slices.Clone(files[:i]), false
+			w.changed.Store(true)
+		}
+		if there {
 			files = append(files, w.fileOf(file.Rel, &st))
 		}
-	}
-	same := slices.Equal(files, was.Found.Files)
-	if !same {
-		w.changed.Store(true)
 	}
 	if same && len(was.Found.NewLinks) == 0 {
 		return was
@@ -349,7 +382,7 @@ func (w *walker) list(rel string) *Folder {
 		case st.Mode&unix.S_IXUSR == 0 && int(st.Uid) == unix.Getuid(): // a listing tells names only
 			f.Found.Closed = []string{rel}
 		case w.now-st.Ctim.Nano() > recent:
-			f.Stamp = w.root.StampOf(rel, &st)
+			f.Dev, f.Stamp = st.Dev, w.root.StampOf(rel, &st)
 		}
 	}
 	l := lister{walker: w, folder: f, fd: int(dir.Fd())}

@@ -1,15 +1,18 @@
 package survey_test
 
 import (
+	"bytes"
 	"fmt"
 	"net"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
 
 	"claudebox/internal/linux/beneath"
+	"claudebox/internal/linux/cachefile"
 	"claudebox/internal/workspace/survey"
 )
 
@@ -201,5 +204,41 @@ func TestAWalkGoesNoDeeperThanAPathMayBeLong(t *testing.T) {
 	seen := w.walk(survey.Question{Limit: 2048}, nil)
 	if seen.Cut || len(seen.Closed) > 0 {
 		t.Errorf("cut %v, closed %d", seen.Cut, len(seen.Closed))
+	}
+}
+
+// TestAFolderIsKeptWhole: [survey.Folder.Code] has every field, as the codec would see them by itself.
+func TestAFolderIsKeptWhole(t *testing.T) {
+	type plain survey.Folder
+	var folder survey.Folder
+	next := 0
+	var fill func(v reflect.Value)
+	fill = func(v reflect.Value) {
+		switch next++; {
+		case v.CanInt():
+			v.SetInt(int64(next))
+		case v.CanUint():
+			v.SetUint(uint64(next))
+		case v.Kind() == reflect.Bool:
+			v.SetBool(true)
+		case v.Kind() == reflect.String:
+			v.SetString(fmt.Sprint(next))
+		case v.Kind() == reflect.Slice:
+			v.Set(reflect.MakeSlice(v.Type(), 2, 2))
+			fill(v.Index(0))
+		default:
+			for i := range v.NumField() {
+				fill(v.Field(i))
+			}
+		}
+	}
+	fill(reflect.ValueOf(&folder).Elem())
+	encoded := cachefile.Encode([]survey.Folder{folder})
+	if !bytes.Equal(encoded, cachefile.Encode([]plain{plain(folder)})) {
+		t.Error("it is encoded in another way than its fields are")
+	}
+	var got []survey.Folder
+	if !cachefile.Decode(encoded, &got) || !reflect.DeepEqual(got, []survey.Folder{folder}) {
+		t.Errorf("got %+v, want %+v", got, folder)
 	}
 }

@@ -145,6 +145,36 @@ func TestAnAgentWritesAHomesFileByItsOtherName(t *testing.T) {
 	}
 }
 
+// A folder of the home is a link to another (~/bin), or a folder of PATH lies in a place that is looked at less closely.
+//
+// Promise: nothing written that your home leads to.
+func TestAnAgentWritesACommandByItsOtherName(t *testing.T) {
+	for name, tc := range map[string]struct{ folder, link string }{
+		"two paths lead to its folder": {".local/bin", "bin"},
+		"rust's programs":              {".cargo/bin", ""},
+		"pnpm's programs":              {".local/share/pnpm", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.write(tc.folder+"/tool", "of the user\n")
+			if tc.link != "" {
+				w.link(w.path(tc.folder), tc.link)
+			}
+			w = w.finds(w.path(tc.folder) + ":" + w.path(".local/bin") + ":/usr/bin:/bin")
+			if err := os.Link(w.path(tc.folder+"/tool"), w.path("project/tool")); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 { // with what the first launch has kept
+				got := w.claudebox("shell", "--yes", "--", "bash", "-c", "echo evil >tool; true")
+				if w.read(tc.folder+"/tool") != "of the user\n" {
+					t.Errorf("it was written: %s", got)
+				}
+				w.named("your home leads", "a hard")
+			}
+		})
+	}
+}
+
 // What is not there, the agent would make; a link in the project on the way it would lead elsewhere.
 //
 // Promise: nothing written that your home leads to.

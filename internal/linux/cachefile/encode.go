@@ -61,8 +61,8 @@ func appendShape(b []byte, zero reflect.Value) []byte {
 // Codec walks a value, and encodes it or sets it to what it decodes: one walk, so that the two agree. After the first
 // bad input it reads nothing more.
 //
-// It decodes into new memory, and writes there before it reads: of a page that is read first (a check for nil is enough)
-// the kernel changes the mapping when it is written, and interrupts the other processors for that.
+// It decodes into new memory, and writes there before it reads: of a page that is read first (a check for nil is
+// enough) the kernel changes the mapping when it is written, and interrupts the other processors for that.
 type Codec struct {
 	reads bool
 	bad   bool

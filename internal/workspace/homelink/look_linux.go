@@ -104,12 +104,19 @@ type keptFolders struct {
 
 // folder is what the cache keeps of one folder.
 type folder struct {
-	Path  string
+	Of    listing
 	State state
 	Links []Link
 	Inner []string // names of the folders in it
 	Leads []string // names of the links in it that lead to folders
-	Files []string // names of the files in it that may have other names, see [place]
+	Files []string // names of the files in it that may have other names
+}
+
+// listing says of which folder names are listed, and which.
+type listing struct {
+	Path  string
+	All   bool // ordinary names, too, see [place]
+	Files bool // those of files, too
 }
 
 // state changes whenever a name in a folder is made, removed or exchanged. The zero state is that of no folder.
@@ -221,17 +228,25 @@ const (
 // walk is one look at the home.
 type walk struct {
 	Question
-	kept    map[string]folder // by path, from the cache
-	seen    map[string]int    // levels already looked at below a folder, by path
-	within  map[Inode]int     // likewise, by what it is: links may lead round in a circle
-	skipped map[string]bool   // mounts whose server may not answer, and those of the kernel's own
-	later   []func()          // looks at what links lead to
+	kept    map[listing]folder // from the cache
+	seen    map[string]reach   // how a folder was looked at already, by path
+	within  map[Inode]reach    // likewise, by what it is: links may lead round in a circle
+	skipped map[string]bool    // mounts whose server may not answer, and those of the kernel's own
+	later   []func()           // looks at what links lead to
 	found   whole
 	left    int // folders that may be looked into of a place
 	files   int // those that were looked at
 	names   map[Inode]int
 	linked  map[Inode]uint64
-	counted map[Inode]bool // folders
+	counted map[entry]bool
+	listed  map[listing]bool
+	noted   map[string]bool // links, by path
+}
+
+// entry is a name in a folder, by whatever path one comes there.
+type entry struct {
+	folder Inode
+	name   string
 }
 
 // look looks at all places of the home, so many levels further than they say, and the folders of PATH. Of folders that
@@ -245,19 +260,19 @@ func look(q Question, more int, mounts []mountinfo.Mount) whole {
 		before.Folders = nil
 	}
 	w := &walk{
-		Question: q, kept: make(map[string]folder, len(before.Folders)), seen: map[string]int{},
-		within: map[Inode]int{}, skipped: map[string]bool{}, names: map[Inode]int{}, linked: map[Inode]uint64{},
-		counted: map[Inode]bool{},
+		Question: q, kept: make(map[listing]folder, len(before.Folders)), seen: map[string]reach{},
+		within: map[Inode]reach{}, skipped: map[string]bool{}, names: map[Inode]int{}, linked: map[Inode]uint64{},
+		counted: map[entry]bool{}, listed: map[listing]bool{}, noted: map[string]bool{},
 	}
 	w.found = whole{named: map[Inode]string{}, more: more, same: true}
 	for _, f := range before.Folders {
-		w.kept[f.Path] = f
+		w.kept[f.Of] = f
 	}
 	for _, m := range mounts {
 		w.skipped[m.Point] = m.IsFar() || m.IsKernels()
 	}
 	for dir := q.Home; ; dir = path.Dir(dir) {
-		w.within[inode(dir)] = math.MaxInt // no link leads to a place there
+		w.within[inode(dir)] = reach{math.MaxInt, math.MaxInt, true} // no link leads to a place there
 		if dir == path.Dir(dir) {
 			break
 		}
@@ -328,39 +343,77 @@ func (w *walk) below(level []string, p place, depth int) {
 	}
 }
 
+// reach is how closely a folder is looked at, and what is below it.
+type reach struct {
+	deep  int  // levels of folders, 1: the folder alone
+	files int  // levels whose files count
+	all   bool // ordinary names count
+}
+
+// covers reports whether a look at a folder has seen all that another one would.
+func (r reach) covers(o reach) bool {
+	return r.deep >= o.deep && r.files >= o.files && (r.all || !o.all)
+}
+
+// and is what two looks have seen.
+func (r reach) and(o reach) reach {
+	return reach{max(r.deep, o.deep), max(r.files, o.files), r.all && r.deep >= o.deep || o.all && o.deep >= r.deep}
+}
+
 // enter looks at a folder of a place, so many levels below its top.
 func (w *walk) enter(dir string, p place, depth int) (f folder) {
-	deep := p.deep - depth
-	if w.seen[dir] >= deep || depth > 0 && w.skipped[dir] {
+	was, need := w.seen[dir], reach{p.deep - depth, max(min(p.files, p.deep)-depth, 0), p.all || depth > 0}
+	if was.covers(need) || depth > 0 && w.skipped[dir] {
 		return f
 	}
-	again := w.seen[dir] > 0
-	w.seen[dir] = deep
-	if seen := w.walked(dir); seen != nil {
-		return w.enterWalked(seen, dir, p, depth, again)
+	again := was != reach{}
+	w.seen[dir] = was.and(need)
+	seen := w.walked(dir)
+	now, here, ofRoot := state{}, Inode{}, false
+	if seen != nil {
+		here = Inode{seen.Dev, seen.Stamp.Ino}
+	} else {
+		var err error
+		if now, here, ofRoot, err = stateOf(dir); err != nil {
+			return f
+		}
 	}
-	now, st, err := stateOf(dir)
-	here := Inode{st.Dev, st.Ino}
-	if err != nil || depth > 0 && (!again && w.within[here] >= deep || st.Uid == 0) {
+	if depth > 0 && (!again && w.within[here].covers(need) || ofRoot) {
 		return f
 	}
-	w.within[here] = max(w.within[here], deep)
-	f, known := w.kept[dir]
-	counts := func(name string) bool { return depth > 0 || p.counts(name) }
+	w.within[here] = w.within[here].and(need)
+	if seen != nil {
+		f = listed(seen)
+	} else {
+		f = w.list(listing{dir, need.all, need.files > 0 && !ofRoot}, now)
+	}
+	if need.files > 0 {
+		w.count(dir, here, f.Files)
+	}
+	return f
+}
+
+// list lists a folder that is in such a state, or takes that from the cache, and notes its links.
+func (w *walk) list(of listing, now state) folder {
+	f, known := w.kept[of]
 	if known = known && f.State == now && now != (state{}); known {
 		w.renew(&f)
-	} else if f, err = read(dir, now, counts); err != nil {
-		return f
-	} else if depth >= p.files || st.Uid == 0 {
-		f.Files = nil
+	} else {
+		var err error
+		if f, err = read(of, now); err != nil {
+			return f
+		}
 	}
 	w.found.same = w.found.same && known
-	if !again {
+	if !w.listed[of] {
 		w.found.folders = append(w.found.folders, f)
-		w.found.links = append(w.found.links, f.Links...)
 	}
-	if depth < p.files {
-		w.count(dir, here, f.Files)
+	w.listed[of] = true
+	for _, link := range f.Links {
+		if !w.noted[link.Path] {
+			w.found.links = append(w.found.links, link)
+		}
+		w.noted[link.Path] = true
 	}
 	return f
 }
@@ -371,19 +424,15 @@ func (w *walk) walked(dir string) *survey.Folder {
 		return nil
 	}
 	seen := w.Walked(dir)
-	if seen == nil || slices.ContainsFunc(seen.Found.Files, func(f survey.File) bool { return f.Kind == beneath.Link }) {
+	isLink := func(f survey.File) bool { return f.Kind == beneath.Link }
+	if seen == nil || slices.ContainsFunc(seen.Found.Files, isLink) {
 		return nil
 	}
 	return seen
 }
 
-// enterWalked is enter for such a folder. The cache has nothing of it.
-func (w *walk) enterWalked(seen *survey.Folder, dir string, p place, depth int, again bool) (f folder) {
-	here, deep := Inode{seen.Dev, seen.Stamp.Ino}, p.deep-depth
-	if depth > 0 && !again && w.within[here] >= deep {
-		return f
-	}
-	w.within[here] = max(w.within[here], deep)
+// listed is what is in such a folder. The cache has nothing of it.
+func listed(seen *survey.Folder) (f folder) {
 	for _, folders := range [][]string{seen.Folders, seen.Found.Skipped} {
 		for _, rel := range folders {
 			f.Inner = append(f.Inner, path.Base(rel))
@@ -393,9 +442,6 @@ func (w *walk) enterWalked(seen *survey.Folder, dir string, p place, depth int, 
 		if file.Names > 1 {
 			f.Files = append(f.Files, path.Base(file.Rel))
 		}
-	}
-	if depth < p.files {
-		w.count(dir, here, f.Files)
 	}
 	return f
 }
@@ -449,13 +495,9 @@ func inode(at string) Inode {
 	return Inode{st.Dev, st.Ino}
 }
 
-// count notes which files of a folder have more names than those that are looked at. Two paths may lead to a folder: its
-// names count once.
+// count notes which files of a folder have more names than those that are looked at. Two paths may lead to a folder:
+// a name in it counts once.
 func (w *walk) count(dir string, here Inode, files []string) {
-	if w.counted[here] {
-		return
-	}
-	w.counted[here] = true
 	if w.files += len(files); w.files > mostFiles || len(files) == 0 {
 		return
 	}
@@ -470,33 +512,36 @@ func (w *walk) count(dir string, here Inode, files []string) {
 			st.Mode&unix.S_IFMT != unix.S_IFREG {
 			continue
 		}
-		inode := Inode{st.Dev, st.Ino}
-		w.names[inode]++
+		inode, at := Inode{st.Dev, st.Ino}, entry{here, name}
+		if !w.counted[at] {
+			w.names[inode]++
+		}
+		w.counted[at] = true
 		w.linked[inode] = uint64(st.Nlink)
 		w.found.named[inode] = path.Join(dir, name)
 	}
 }
 
-// stateOf returns the state of a folder; links to it are followed. A folder that was changed a moment ago has the zero
-// state: another change may not be seen in its times.
-func stateOf(dir string) (state, unix.Stat_t, error) {
+// stateOf returns the state of a folder, what it is, and whether it is root's; links to it are followed. One that was
+// changed a moment ago has the zero state: another change may not be seen in its times.
+func stateOf(dir string) (now state, here Inode, ofRoot bool, err error) {
 	const tick = 20 * time.Millisecond
 	var st unix.Stat_t
 	if err := unix.Stat(dir, &st); err != nil {
-		return state{}, st, err
+		return now, here, false, err
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
-		return state{}, st, unix.ENOTDIR
+		return now, here, false, unix.ENOTDIR
 	}
-	if since := time.Now().UnixNano() - st.Ctim.Nano(); since < tick.Nanoseconds() {
-		return state{}, st, nil
+	if since := time.Now().UnixNano() - st.Ctim.Nano(); since >= tick.Nanoseconds() {
+		now = state{st.Dev, st.Ino, st.Mtim.Nano(), st.Ctim.Nano()}
 	}
-	return state{st.Dev, st.Ino, st.Mtim.Nano(), st.Ctim.Nano()}, st, nil
+	return now, Inode{st.Dev, st.Ino}, st.Uid == 0, nil
 }
 
 // read lists a folder.
-func read(dir string, now state, counts func(name string) bool) (folder, error) {
-	made := folder{Path: dir, State: now}
+func read(of listing, now state) (folder, error) {
+	made, dir := folder{Of: of, State: now}, of.Path
 	file, err := os.Open(dir)
 	if err != nil {
 		return made, err
@@ -510,7 +555,7 @@ func read(dir string, now state, counts func(name string) bool) (folder, error) 
 	for _, entry := range entries {
 		name, at := entry.Name(), path.Join(real, entry.Name())
 		switch kind := entry.Type(); {
-		case !counts(name):
+		case !of.All && !counts(name):
 		case kind&fs.ModeSymlink != 0:
 			if link, ok := resolve(at); ok {
 				link.Path = path.Join(dir, name)
@@ -521,7 +566,7 @@ func read(dir string, now state, counts func(name string) bool) (folder, error) 
 			}
 		case kind.IsDir():
 			made.Inner = append(made.Inner, name)
-		case kind.IsRegular():
+		case kind.IsRegular() && of.Files:
 			made.Files = append(made.Files, name)
 		}
 	}

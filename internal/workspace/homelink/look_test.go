@@ -349,3 +349,27 @@ func TestAFileIsCountedOnceWhereTwoPathsLeadToItsFolder(t *testing.T) {
 		})
 	}
 }
+
+// TestAFolderOfPATHIsLookedAtAsOneWhereverItLies: a place of the home that it lies in is looked at less closely, as
+// ~/.cargo/bin and ~/.local/share/pnpm are.
+func TestAFolderOfPATHIsLookedAtAsOneWhereverItLies(t *testing.T) {
+	for _, folder := range []string{"/.cargo/bin", "/.local/share/pnpm", "/.local/share/a/b/c", "/.codex/a/b/c/d", "/go/bin", ""} {
+		t.Run(folder, func(t *testing.T) {
+			h := newHome(t)
+			h.question.Folders = []string{h.home + folder}
+			h.write("home" + folder + "/tool")
+			h.write("p/b")
+			h.link("home"+folder+"/other", "p/b")
+			h.must(os.Link(h.home+folder+"/tool", h.top+"/p/a"))
+			for n := range 3 { // the last with what was kept
+				got := homelink.Look(h.question)
+				links, files := got.Missed()
+				if len(got.Named)+len(files) != 1 || len(got.Links)+len(links) != 2 { // of them one is the folder itself
+					t.Errorf("look %d: named %v and %v, links %v and %v", n, got.Named, files, got.Links, links)
+				}
+				got.Write()
+				time.Sleep(30 * time.Millisecond)
+			}
+		})
+	}
+}

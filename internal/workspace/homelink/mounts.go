@@ -37,5 +37,5 @@ func (q Question) counts(at string) bool {
 	rest, below := pathname.Cut(at, q.Home)
 	name, _, _ := strings.Cut(rest, "/")
 	return below && (name == ".claude" || name == ".config" || name == ".local" || name == ".var" ||
-		place{}.counts(name) && enters("", name))
+		counts(name) && enters("", name))
 }

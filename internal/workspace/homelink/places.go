@@ -56,9 +56,9 @@ var passedOver = []string{
 	".Trash", "Trash", ".git", "node_modules", "registry", "storage", "workspaceStorage", "site-packages",
 }
 
-// counts reports whether a name at the top of a place is looked at.
-func (p place) counts(name string) bool {
-	return p.all || strings.HasPrefix(name, ".") || slices.Contains(plainNames, name)
+// counts reports whether a name at the top of a home is looked at.
+func counts(name string) bool {
+	return strings.HasPrefix(name, ".") || slices.Contains(plainNames, name)
 }
 
 // enters reports whether a folder of that name, in a folder of the home, is looked into.

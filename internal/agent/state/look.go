@@ -244,7 +244,7 @@ const recordForm = "claudebox instance 10\n"
 // hashInputs returns a hash of all that a file is made of: key, and the names and states (not contents) of sources.
 func hashInputs(key string, sources []string) string {
 	for _, name := range sources {
-		key += name + "\x00" + cachefile.State(name) + "\x00"
+		key += name + "\x00" + cachefile.SettledState(name) + "\x00"
 	}
 	return fmt.Sprintf("%x", sha256.Sum256([]byte(key)))[:16]
 }

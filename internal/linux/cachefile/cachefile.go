@@ -3,8 +3,10 @@
 package cachefile
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"os"
 	"path/filepath"
 	"slices"
@@ -28,11 +30,35 @@ func State(path string) string {
 	err := unix.Stat(path, &st)
 	switch {
 	case err == nil:
-		return fmt.Sprintf("%d:%d:%d:%d", st.Dev, st.Ino, st.Size, st.Ctim.Nano())
+		return textOf(&st)
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR):
 		return Absent
 	}
 	return "unknown: " + err.Error()
+}
+
+// SettledState is [State] for what is read afterwards and kept. Of a file that was changed a moment ago another change
+// may not be seen in its state (kernels before 6.13, and some file systems, count the time of change in ticks of up to
+// ten milliseconds): what it returns of that file is no other state.
+func SettledState(path string) string {
+	var st unix.Stat_t
+	if unix.Stat(path, &st) != nil {
+		return State(path)
+	}
+	return settled(&st, time.Now())
+}
+
+func settled(st *unix.Stat_t, now time.Time) string {
+	const tick = 20 * time.Millisecond
+	text := textOf(st)
+	if age := now.UnixNano() - st.Ctim.Nano(); age < tick.Nanoseconds() {
+		text = fmt.Sprint(text, " at ", now.UnixNano())
+	}
+	return text
+}
+
+func textOf(st *unix.Stat_t) string {
+	return fmt.Sprintf("%d:%d:%d:%d", st.Dev, st.Ino, st.Size, st.Ctim.Nano())
 }
 
 // Exists reports whether a result of [State] is that of a file that exists: only such a text begins with a digit.
@@ -63,6 +89,37 @@ func Write(file string, content []byte) {
 		os.Remove(temporary)
 	}
 }
+
+// Keep writes a value to a file, for [Find].
+func Keep(file string, value any) {
+	content := Encode(value)
+	Write(file, binary.LittleEndian.AppendUint32(content, sumOf(content)))
+}
+
+// Find sets *pointer to the value that [Keep] wrote to a file. It reports false if there is none, if the file is
+// damaged, or if another user may have written it: then *pointer must not be used. What decides on what an agent sees
+// is kept by it.
+func Find(file string, pointer any) bool {
+	const sum = 4 // bytes
+	fd, err := unix.Open(file, smallfile.Flags, 0)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if unix.Fstat(fd, &st) != nil || int(st.Uid) != unix.Getuid() || st.Mode&0o022 != 0 {
+		return false
+	}
+	content, err := smallfile.ReadFD(fd, sizeLimit)
+	if err != nil || len(content) < sum {
+		return false
+	}
+	content, end := content[:len(content)-sum], content[len(content)-sum:]
+	return binary.LittleEndian.Uint32(end) == sumOf(content) && Decode(content, pointer)
+}
+
+// sumOf is no protection from a person: it finds what a disk or a crash has damaged.
+func sumOf(content []byte) uint32 { return crc32.Checksum(content, crc32.MakeTable(crc32.Castagnoli)) }
 
 // Prune removes the oldest files of a folder that has more than the given number, so that half of that number stay.
 // Files that killed writers left count as well.

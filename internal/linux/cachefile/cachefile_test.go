@@ -1,10 +1,13 @@
 package cachefile_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
+	"sync"
 	"testing"
 
 	"claudebox/internal/linux/cachefile"
@@ -29,4 +32,51 @@ func TestWhatAKilledWriterLeftGoesWithTheNextWriting(t *testing.T) {
 	if _, err := os.Stat(other); err != nil {
 		t.Error("what another writes was taken away")
 	}
+}
+
+// What is kept decides on what an agent sees: another user has no say in it.
+func TestWhatOthersMayWriteIsNotFound(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "cache")
+	cachefile.Keep(file, "kept")
+	var got string
+	if !cachefile.Find(file, &got) || got != "kept" {
+		t.Fatalf("found %q", got)
+	}
+	for _, mode := range []os.FileMode{0o620, 0o602} {
+		if err := os.Chmod(file, mode); err != nil {
+			t.Fatal(err)
+		}
+		if cachefile.Find(file, &got) {
+			t.Errorf("found in a file of mode %o", mode)
+		}
+	}
+	if os.Getuid() != 0 {
+		return // what follows gives the file away
+	}
+	if err := errors.Join(os.Chmod(file, 0o600), os.Chown(file, 1, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if cachefile.Find(file, &got) {
+		t.Error("found in a file of another user")
+	}
+}
+
+// Two sessions may have the same process number, each in a container of its own, and write the same temporary file.
+func TestWhatTwoWriteAtOnceIsFoundWholeOrNotAtAll(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "cache")
+	var writers sync.WaitGroup
+	for n := range 4 {
+		writers.Go(func() {
+			for range 50 {
+				cachefile.Keep(file, strings.Repeat(fmt.Sprint(n), 10_000*(n+1)))
+			}
+		})
+	}
+	for range 200 {
+		var got string
+		if cachefile.Find(file, &got) && strings.Trim(got, got[:1]) != "" {
+			t.Error("parts of two were found")
+		}
+	}
+	writers.Wait()
 }

@@ -129,7 +129,7 @@ type state struct {
 // has asked the same, it looks deep into the home, and waits for that.
 func Look(q Question) Found {
 	f := Found{question: q}
-	known := q.Cache != "" && cachefile.Decode(cachefile.Read(q.links()), &f.kept) && f.kept.Build == q.Build &&
+	known := q.Cache != "" && cachefile.Find(q.links(), &f.kept) && f.kept.Build == q.Build &&
 		f.kept.Question == q.text()
 	mounts, _ := mountinfo.Read()
 	if q.Whole || !known {
@@ -189,7 +189,7 @@ func (f Found) write(all whole) {
 		return
 	}
 	if !all.same {
-		cachefile.Write(q.folders(all.more), cachefile.Encode(keptFolders{q.Build, all.folders}))
+		cachefile.Keep(q.folders(all.more), keptFolders{q.Build, all.folders})
 	}
 	links, files := f.missed(all)
 	maps.Copy(files, f.Named)
@@ -198,10 +198,10 @@ func (f Found) write(all whole) {
 		now.Named = append(now.Named, file{inode, at})
 	}
 	slices.SortFunc(now.Named, func(a, b file) int { return strings.Compare(a.Path, b.Path) })
-	if text := cachefile.Encode(now); !bytes.Equal(text, cachefile.Encode(f.kept)) {
+	if !bytes.Equal(cachefile.Encode(now), cachefile.Encode(f.kept)) {
 		const most = 40 // questions: PATH is not the same in every terminal
 		cachefile.Prune(q.Cache, most)
-		cachefile.Write(q.links(), text)
+		cachefile.Keep(q.links(), now)
 	}
 }
 
@@ -256,7 +256,7 @@ func look(q Question, more int, mounts []mountinfo.Mount) whole {
 		q.Walked = nil // no launch waits for it, or it is at the end
 	}
 	var before keptFolders
-	if !cachefile.Decode(cachefile.Read(q.folders(more)), &before) || before.Build != q.Build {
+	if !cachefile.Find(q.folders(more), &before) || before.Build != q.Build {
 		before.Folders = nil
 	}
 	w := &walk{

@@ -103,6 +103,7 @@ type lender struct {
 	LentQuestion
 	LentFound
 	at          *beneath.Folder
+	began       time.Time // when the files' states were looked at
 	before, now lentKept
 	same        bool                   // nothing is in another state than at the last look
 	was         map[string]survey.File // else: how the files were
@@ -112,7 +113,9 @@ type lender struct {
 
 // LookLent looks for secrets in a folder that an agent may read, or in a file; of that, rel is its name.
 func LookLent(name string, q LentQuestion) (LentFound, error) {
-	l := lender{LentQuestion: q, left: lentBytes, now: lentKept{Build: q.Build, Question: q.text(name)}}
+	l := lender{
+		LentQuestion: q, left: lentBytes, began: time.Now(), now: lentKept{Build: q.Build, Question: q.text(name)},
+	}
 	at, err := beneath.Open(name)
 	file := ""
 	if errors.Is(err, unix.ENOTDIR) {
@@ -134,7 +137,7 @@ func LookLent(name string, q LentQuestion) (LentFound, error) {
 	}
 	if file := q.file(name); file != "" && !(l.same && slices.Equal(l.now.Judged, l.before.Judged)) {
 		cachefile.Prune(q.Cache, lentCaches)
-		cachefile.Write(file, cachefile.Encode(l.now))
+		cachefile.Keep(file, l.now)
 	}
 	return l.LentFound, nil
 }
@@ -188,7 +191,7 @@ func (q LentQuestion) file(name string) string {
 // kept is what an earlier look has kept.
 func (q LentQuestion) kept(name string) (kept lentKept) {
 	file := q.file(name)
-	if file == "" || !cachefile.Decode(cachefile.Read(file), &kept) || kept.Build != q.Build ||
+	if file == "" || !cachefile.Find(file, &kept) || kept.Build != q.Build ||
 		kept.Question != q.text(name) {
 		return lentKept{}
 	}
@@ -201,6 +204,7 @@ func (l *lender) folder(name string) {
 		seen = l.walk(l.at, name)
 	}
 	l.before, l.Cut, l.same, l.now.Folders = seen.before, seen.Cut, seen.Same, seen.Folders()
+	l.began = seen.began
 	look := git.Look{Git: seen.Git, Bare: seen.Bare}
 	if IsGitFolder(name) {
 		look.Own = []string{"."}
@@ -330,12 +334,12 @@ func unopened(suspect bool, err error) (what string) {
 	return "it could not be searched: " + err.Error()
 }
 
-// isSettled reports whether an open file is the one that was seen, and not changed since, so that another change would
-// show in its stamp.
+// isSettled reports whether an open file is the one that was seen, and was not changed since, also not while it was
+// searched: whatever came after the walk began has another time than what was seen.
 func (l *lender) isSettled(fd int, f survey.File) bool {
 	const tick = 20 * time.Millisecond // another change may not be seen in the time of the last one
 	var st unix.Stat_t
-	return time.Now().UnixNano()-f.Stamp.Change > tick.Nanoseconds() && unix.Fstat(fd, &st) == nil &&
+	return l.began.UnixNano()-f.Stamp.Change > tick.Nanoseconds() && unix.Fstat(fd, &st) == nil &&
 		l.at.StampOf(f.Rel, &st) == f.Stamp
 }
 

@@ -1,6 +1,7 @@
 package project_test
 
 import (
+	"errors"
 	"os"
 	"slices"
 	"strings"
@@ -277,5 +278,51 @@ func TestALentFileThatCameSinceTheFolderWasWalkedDoesNotEnter(t *testing.T) {
 				t.Errorf("%+v, %v", found, err)
 			}
 		})
+	}
+}
+
+// TestADamagedCacheOfALentFolderIsNotBelieved: one bit in it would make a secret file plain.
+func TestADamagedCacheOfALentFolderIsNotBelieved(t *testing.T) {
+	w := newWorld(t)
+	w.write("lent/a", lentToken)
+	w.write("lent/b", "x")
+	w.write("other/a", strings.Repeat("x", len(lentToken)))
+	q := project.LentQuestion{Shown: func(string) bool { return false }, All: true, Cache: w.path("cache"), Build: "1"}
+	w.lookLent(true)
+	caches, err := os.ReadDir(w.path("cache"))
+	must(t, err)
+	if len(caches) != 1 {
+		t.Fatalf("%d files in the cache", len(caches))
+	}
+	file := w.path("cache/" + caches[0].Name())
+	whole, err := os.ReadFile(file)
+	must(t, err)
+	if _, err := project.LookLent(w.path("other"), q); err != nil {
+		t.Fatal(err)
+	}
+	look := func(what string) {
+		t.Helper()
+		if found, err := project.LookLent(w.path("lent"), q); err != nil || len(found.Secrets) != 1 {
+			t.Fatalf("%s: %+v, %v", what, found, err)
+		}
+	}
+	for n := range whole {
+		for _, bit := range []byte{1, 0x80} {
+			damaged := slices.Clone(whole)
+			damaged[n] ^= bit
+			must(t, os.WriteFile(file, damaged, 0o600))
+			look("a bit of a byte")
+		}
+		must(t, os.WriteFile(file, whole[:n], 0o600))
+		look("a part")
+	}
+	caches, err = os.ReadDir(w.path("cache"))
+	must(t, err)
+	for _, entry := range caches {
+		if other := w.path("cache/" + entry.Name()); other != file {
+			content, err := os.ReadFile(other)
+			must(t, errors.Join(err, os.WriteFile(file, content, 0o600)))
+			look("that of another folder")
+		}
 	}
 }

@@ -1,0 +1,26 @@
+package cachefile
+
+import (
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestAnEditInTheSameTickIsNotMissed: a file is read, and written once more before the kernel's clock goes on.
+func TestAnEditInTheSameTickIsNotMissed(t *testing.T) {
+	var st unix.Stat_t
+	if err := unix.Stat("/", &st); err != nil {
+		t.Fatal(err)
+	}
+	changed := time.Unix(st.Ctim.Unix())
+	later := settled(&st, changed.Add(time.Hour))
+	if later != textOf(&st) {
+		t.Errorf("got %q, want %q", later, textOf(&st))
+	}
+	for _, since := range []time.Duration{0, 10 * time.Millisecond, -time.Hour} { // at last the clock was put back
+		if settled(&st, changed.Add(since)) == later {
+			t.Errorf("%v after the change: the state is that of later", since)
+		}
+	}
+}

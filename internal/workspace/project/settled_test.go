@@ -1,0 +1,45 @@
+package project
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"claudebox/internal/linux/beneath"
+	"claudebox/internal/workspace/survey"
+)
+
+// TestAFileThatIsWrittenWhileItIsSearchedIsSearchedAgain: it was written a moment before the walk, and again in the same
+// tick of the kernel's clock, when the first piece of it was searched. A search may take longer than a tick.
+func TestAFileThatIsWrittenWhileItIsSearchedIsSearchedAgain(t *testing.T) {
+	dir, err := beneath.Canonical(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "a"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	at, err := beneath.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer at.Close()
+	what, err := at.Look("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fd, err := at.OpenFD("a", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.NewFile(uintptr(fd), "a").Close()
+	time.Sleep(30 * time.Millisecond)
+	f := survey.File{Rel: "a", Stamp: what.Stamp}
+	for since, want := range map[time.Duration]bool{time.Millisecond: false, time.Second: true, -time.Hour: false} {
+		l := lender{at: at, began: time.Unix(0, what.Stamp.Change).Add(since)}
+		if got := l.isSettled(fd, f); got != want {
+			t.Errorf("a walk %v after the change: settled %t", since, got)
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"claudebox/internal/agent/state"
 )
@@ -65,6 +66,7 @@ func TestTheEndOfASessionLooksAtWhatChanged(t *testing.T) {
 	req := w.request()
 	req.Runs = func(string) string { asked++; return "" }
 	w.session(req)
+	time.Sleep(30 * time.Millisecond) // what was changed a moment ago is read again
 	in := w.launch(req)
 	asked = 0
 	must(t, in.Close())

@@ -95,7 +95,7 @@ func (s start) command(t *testing.T) *exec.Cmd {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = exec.Command("sh", "-c", `chmod -R u+w "$1"; rm -rf "$1"`, "sh", home).Run() })
+	t.Cleanup(func() { _ = exec.Command("sh", "-c", `chmod -R u+rwx "$1"; rm -rf "$1"`, "sh", home).Run() })
 	project, self := home+"/project", home+"/bin/session.test"
 	script := `set -e; mkdir -p "$HOME/bin" "$HOME/out" "$HOME/project"; cp "$1" "$2"; ln -s "$3" "$HOME/libexec"; cd "$HOME/project"
 printf '[user]\n\tname = Ada\n\temail = ada@example.org\n' >~/.gitconfig; ` + s.prepare

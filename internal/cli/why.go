@@ -87,6 +87,15 @@ func visibleLines(text string) string {
 	return strings.Join(lines, "\n")
 }
 
+// linkAt returns where a link leads by its text; empty: there is none at the path.
+func linkAt(name string) string {
+	text, err := os.Readlink(name)
+	if err == nil && !filepath.IsAbs(text) {
+		text = filepath.Join(filepath.Dir(name), text)
+	}
+	return text
+}
+
 // answer finds out what a word means, and asks about it.
 func answer(s *session.Session, word string) (_ why.Answer, err error) {
 	host, isURL := why.HostOf(word)
@@ -98,7 +107,7 @@ func answer(s *session.Session, word string) (_ why.Answer, err error) {
 		_, err := os.Lstat(path)
 		asked := why.Asked{
 			Path: path, Real: realPath(path), Home: realPath(s.Facts.Home),
-			Gone:   errors.Is(err, fs.ErrNotExist),
+			Gone: errors.Is(err, fs.ErrNotExist), Link: linkAt(path),
 			Places: profile.PlacesOf(s.Facts.Home, s.Facts.Env.Value, realPath),
 		}
 		return why.Path(s.Launch, asked), nil

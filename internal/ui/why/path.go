@@ -1,6 +1,7 @@
 package why
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -18,6 +19,7 @@ type Asked struct {
 	Real string // with links resolved, as far as it exists
 	Home string // the user's, canonical
 	Gone bool   // nothing is there
+	Link string // where the link leads that is there, by its text; empty: there is none
 	// Places are where secrets lie on this host.
 	Places []profile.SecretPath
 }
@@ -123,6 +125,8 @@ func unseen(l launch.Launch, asked Asked) Answer {
 	case m == nil || m.Why == plan.Base && (m.Kind == plan.Tmpfs || m.Kind == plan.Dir):
 	case m.Kind == plan.Tmpfs || m.Kind == plan.Dir:
 		a.Rule = m.Why
+	case asked.Real != asked.Path && shows(l, *m, asked.Path) == asked.Path:
+		return behind(l, asked)
 	default:
 		a.Says, a.Rule = not+": "+instead(l, *m, asked), m.Why
 		if _, below := pathname.Cut(asked.Path, l.Project); below {
@@ -134,6 +138,16 @@ func unseen(l launch.Launch, asked Asked) Answer {
 			}
 		}
 	}
+	return a
+}
+
+// behind says why a path cannot be seen that is inside, but leads to what is not.
+func behind(l launch.Launch, asked Asked) Answer {
+	led := asked
+	led.Path, led.Link = cmp.Or(asked.Link, asked.Real), ""
+	a := found(l, led)
+	a.Says = asked.shown(asked.Path) + " leads to " + led.shown(led.Path) + ", which" +
+		strings.TrimPrefix(a.Says, led.shown(led.Path))
 	return a
 }
 

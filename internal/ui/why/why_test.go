@@ -73,6 +73,21 @@ func TestPaths(t *testing.T) {
 	}
 }
 
+// TestALinkOfTheProjectThatLeadsOutside: a .venv of the host's Python is one.
+func TestALinkOfTheProjectThatLeadsOutside(t *testing.T) {
+	for _, tc := range []struct{ link, real, want string }{
+		{"/home/u/py/3", "/home/u/py/3.12", "no:     ~/p/link leads to ~/py/3, which is not inside\nchange: `--mount-ro ~/py/3`, or an entry in the profile's mounts\n"},
+		{"", "/home/u/py/3.12", "no:     ~/p/link leads to ~/py/3.12, which is not inside\nchange: `--mount-ro ~/py/3.12`, or an entry in the profile's mounts\n"},
+		{"/home/u/.ssh/id", "/home/u/.ssh/id", "no:     ~/p/link leads to ~/.ssh/id, which is not inside: ~/.ssh holds secrets (SSH keys)\nchange: `mounts: [{host: ~/.ssh/id, mode: ro, secret: true}]` in the profile, if the agent shall read it\n"},
+		{"/home/u/data/x", "/home/u/data/x", "yes:    ~/p/link is inside, read-only, at /mnt/data/x\nrule:   --mount-ro\nchange: leave --mount-ro out\n"},
+	} {
+		asked := why.Asked{Path: "/home/u/p/link", Real: tc.real, Link: tc.link, Home: "/home/u", Places: profile.SecretPaths}
+		if got := why.Path(aLaunch("full"), asked).Text(1000); got != tc.want {
+			t.Errorf("%s by %s:\n%s\nwant\n%s", tc.real, tc.link, got, tc.want)
+		}
+	}
+}
+
 func TestPathsOfAStoreThatIsTheClosure(t *testing.T) {
 	l := aLaunch("full")
 	l.Mounts[len(l.Mounts)-1] = launch.Mount{Kind: plan.Closure, Destination: "/nix/store", Why: "base"}

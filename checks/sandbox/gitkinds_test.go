@@ -3,6 +3,8 @@
 package sandbox_test
 
 import (
+	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -107,6 +109,51 @@ func TestTheAgentChangesTheFormatOfReferences(t *testing.T) {
 			wantEqual(t, w.plain(t, "git log --format=%s "+branch+" -- | head -2; git fsck --strict --no-dangling"), "four\nmine")
 			if on == nil {
 				wantEqual(t, w.plain(t, "git -C own log --format=%s; git -C own fsck --strict"), "own")
+			}
+		})
+	}
+}
+
+// A disk becomes full before a session on a branch, while one runs, and before the next one. Each says so, nothing is
+// lost, and the first session with room again has all of it, on the user's branch at the latest when it ends.
+func TestABranchOnAFullDisk(t *testing.T) {
+	for name, tc := range map[string]struct {
+		disk string
+		want []string // in turn
+	}{
+		"claudebox's own": {".claudebox", []string{
+			"refused", "no space left", "free some space", "started", "said: one base", "started", "No space left", "free some space", "two one base",
+			"refused", "no space left", "make room", "started", "what the agent left uncommitted two one base : left",
+		}},
+		"the project's": {"project", []string{
+			"refused", "no space left", "make room", "started", "said: one base", "started", "your git does not take it", "free some space", "two one base",
+			"started", "your git does not take it", "started", "what the agent left uncommitted three two one base : left",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.write(t, ".gitconfig", identity)
+			w.write(t, ".claudebox/.keep", "")
+			script := `cd ~/project; disk=~/` + tc.disk + `; fill() { cat /dev/zero >$disk/fill 2>/dev/null; }; look() { git log --format=%s feat -- | tr '\n' ' '; git status --short | grep -v fill; git fsck --strict --no-dangling; }
+cb() { timeout 100 "$CLAUDEBOX_BIN" shell --yes --branch feat --mount-ro ~/flag:/flag -- bash -uc "$1" 2>~/said; case $? in 125) echo -n 'refused ' ;; *) echo -n 'started ' ;; esac; cat ~/said; echo said:; }
+git init -q -b main; seq 3000 >base; git add .; git commit -qm base; mkdir ~/flag; fill; cb true
+rm $disk/fill; cb 'echo one >one; git add one; git commit -qm one'; look
+(for i in $(seq 1000); do git rev-parse -q --verify ready >/dev/null && break; sleep 0.05; done; fill; touch ~/flag/full) &
+cb 'echo two >two; git add two; git commit -qm two; echo left >left; git branch ready; until [ -e /flag/full ]; do sleep 0.05; done; git commit -qm three --allow-empty'
+wait; look; cb true; rm $disk/fill; cb true; look; echo -n ': '; git show feat:left`
+			cmd := exec.Command("bwrap", "--die-with-parent", "--unshare-user", "--dev-bind", "/", "/", "--size", "20000000", "--tmpfs", w.path(tc.disk),
+				"--chdir", w.home, "--", "bash", "-uc", script)
+			cmd.Env = append(w.environment(), "CLAUDEBOX_BIN="+os.Getenv("CLAUDEBOX_BIN"))
+			out, err := cmd.CombinedOutput()
+			rest := oneLine(string(out))
+			for _, word := range tc.want {
+				var is bool
+				if _, rest, is = strings.Cut(rest, word); !is {
+					t.Fatalf("%v: %q does not come in its turn in\n%s", err, word, out)
+				}
+			}
+			if left := strings.TrimSpace(rest); left != "" {
+				t.Errorf("more is said: %s", left)
 			}
 		})
 	}

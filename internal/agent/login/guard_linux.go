@@ -72,7 +72,11 @@ func NewGuard(instance, users string, key broker.Key, ask AskTokens) (*Guard, er
 	}
 	if err != nil {
 		g.closeFolders()
-		return nil, diag.Wrap("keep your login outside", err, "move "+instance+" away: the project then starts afresh")
+		remedy := "move " + instance + " away: the project then starts afresh"
+		if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
+			remedy = "make room, and its folder writable for you"
+		}
+		return nil, diag.Wrap("keep your login outside", err, remedy)
 	}
 	g.reload()
 	return g, nil

@@ -127,7 +127,11 @@ func (h *Held) Take() error {
 		err = h.makeEntry()
 	}
 	if err != nil {
-		return diag.Wrap("keep branch "+h.Name+" for the session", err, "make "+h.Repo.Outer+" writable for you")
+		remedy := "make " + h.Repo.Outer + " writable for you"
+		if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
+			remedy = "make room, and its folder writable for you"
+		}
+		return diag.Wrap("keep branch "+h.Name+" for the session", err, remedy)
 	}
 	return nil
 }

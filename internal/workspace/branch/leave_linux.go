@@ -62,9 +62,13 @@ done </tmp/others 3>/tmp/files
   elif [ "$size" -gt %[2]d ]; then printf 'large %%s\0' "$f"
   else printf '%%s\0' "$f" >&3; fi
 done </tmp/sizes 3>/tmp/add
-g add -u --ignore-errors -- . "$lfs" >/dev/null 2>&1 || printf 'unread \0'
+failed() {
+  case $(</tmp/why) in *'No space left'* | *'quota exceeded'*) echo 'No space left on device' >&2; exit 1 ;; esac
+  printf 'unread \0'
+}
+g add -u --ignore-errors -- . "$lfs" >/dev/null 2>/tmp/why || failed
 [ ! -s /tmp/add ] || GIT_LITERAL_PATHSPECS=1 g add --ignore-errors --pathspec-from-file=/tmp/add \
-  --pathspec-file-nul >/dev/null 2>&1 || printf 'unread \0'
+  --pathspec-file-nul >/dev/null 2>/tmp/why || failed
 t=$(g write-tree) || exit 1
 h=$(g rev-parse -q --verify HEAD) || h=
 clean() { if g rev-parse -q --verify "$beside" >/dev/null; then g update-ref -d "$beside"; fi; }

@@ -326,9 +326,10 @@ func (l *live) cross(m memory, in, out Side, f facts, seen stamped) (changes boo
 		m.Lost = true
 		return false, p.remember(m)
 	}
-	if len(d.out.Refs) > 0 || f.final {
+	again := len(f.refused) > 0 // even if nothing changes: there may be room then
+	if len(d.out.Refs) > 0 || !f.first {
 		if err := l.carryContents(); err != nil {
-			l.remarks = append(l.remarks, Remark{About: p.Outer, Text: err.Error()})
+			again, l.remarks = true, append(l.remarks, Remark{About: p.Outer, Text: err.Error()})
 		}
 	}
 	// The user's side first: if this ends in the middle, what crossed is equal on both sides, and counts as common.
@@ -352,7 +353,7 @@ func (l *live) cross(m memory, in, out Side, f facts, seen stamped) (changes boo
 	m.Common, m.Waiting = d.next, len(l.remarks) > 0
 	m.Inner, m.Outer = "", ""
 	changes = carried || !d.out.none() || !d.in.none()
-	if !changes && err == nil && seen.at.Sub(newest(p)) > 50*time.Millisecond {
+	if !changes && err == nil && !again && seen.at.Sub(newest(p)) > 50*time.Millisecond {
 		m.Inner, m.Outer = seen.inner, seen.outer
 	}
 	return changes, errors.Join(err, p.remember(m))

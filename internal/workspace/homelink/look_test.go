@@ -274,6 +274,7 @@ func TestWhatAnotherWalkSawIsAsGoodAsALook(t *testing.T) {
 	time.Sleep(30 * time.Millisecond) // see survey.recent
 	asked := h.walked()
 	got := h.look()
+	got.Missed() // waits until all is looked at
 	if names := slices.Collect(maps.Values(got.Named)); !slices.Equal(names, []string{h.home + "/.claude/skills/s/deep/a"}) {
 		t.Errorf("named %v", names)
 	}

@@ -3,8 +3,6 @@
 package sandbox_test
 
 import (
-	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +12,7 @@ import (
 
 	"github.com/creack/pty"
 
+	"claudebox/checks/trial"
 	"claudebox/internal/nix/devshell"
 )
 
@@ -24,26 +23,12 @@ func (w *world) flake(t *testing.T, folder, attributes string) {
 	w.write(t, folder+"/flake.nix", `{ outputs = { self, nixpkgs }: let p = nixpkgs.legacyPackages.x86_64-linux; in {
 		devShells.x86_64-linux.default = `+mkShell(attributes)+`;
 		devShells.x86_64-linux.other = `+mkShell("OTHER = \"yes\";")+`; }; }`)
-	w.lock(t, folder)
+	trial.Lock(t, w.path(folder))
 }
 
 // mkShell is what nixpkgs' own comes to.
 func mkShell(attributes string) string {
 	return `p.runCommand "nix-shell" { outputs = [ "out" ]; nativeBuildInputs = [ p.hello ]; ` + attributes + ` } ":"`
-}
-
-func (w *world) lock(t *testing.T, folder string) {
-	t.Helper()
-	text, err := os.ReadFile(os.Getenv("CLAUDEBOX_MANIFEST"))
-	must(t, err)
-	var manifest struct {
-		Nixpkgs struct{ NarHash string }
-	}
-	must(t, json.Unmarshal(text, &manifest))
-	w.write(t, folder+"/flake.lock", fmt.Sprintf(`{ "nodes": {
-		"nixpkgs": { "locked": { "lastModified": 1700000000, "narHash": %q, "owner": "NixOS", "repo": "nixpkgs", "rev": %q, "type": "github" },
-			"original": { "id": "nixpkgs", "type": "indirect" } },
-		"root": { "inputs": { "nixpkgs": "nixpkgs" } } }, "root": "root", "version": 7 }`, manifest.Nixpkgs.NarHash, revision))
 }
 
 // record is what is kept of the dev shell of the world's project.
@@ -122,7 +107,7 @@ func TestWhatNamesADevShell(t *testing.T) {
 		"a flake without a lock": {func(w *world) { w.flake(t, "project", ""); os.Remove(w.path("project/flake.lock")) }, "", "", "none: .#default flake.nix has no flake.lock; make it (`nix flake lock`), or write `devshell: .` into the profile\n"},
 		"a flake without a dev shell": {func(w *world) {
 			w.write(t, "project/flake.nix", `{ outputs = { ... }: { packages.x86_64-linux.default = throw "built"; }; }`)
-			w.lock(t, "project")
+			trial.Lock(t, w.path("project"))
 		}, "", "", "none: .#default the flake has no such dev shell\n"},
 		"a shell.nix that nobody names": {func(w *world) { w.write(t, "project/shell.nix", `throw "evaluated"`) }, "", "", "\n"},
 		"a shell.nix alone is no flake": {func(w *world) { w.flake(t, "project", "") }, "", "devshell: off", "\n"},

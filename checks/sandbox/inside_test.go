@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"claudebox/checks/trial"
 	"claudebox/internal/nix/inside"
 )
 
@@ -165,11 +166,9 @@ func TestAfterAKillTheStoreInsideGoesOn(t *testing.T) {
 func (w *world) planOfARevision(t *testing.T) string {
 	t.Helper()
 	made := decodePlan(t, succeed(t, w.claudebox("plan", "--pinned")))
-	made.Pins.Nixpkgs.Rev, made.Pins.Nixpkgs.LastModified = revision, 1700000000
+	made.Pins.Nixpkgs.Rev, made.Pins.Nixpkgs.LastModified = trial.Revision, 1700000000
 	return w.write(t, "plan.json", string(made.Encode()))
 }
-
-const revision = "5555555555555555555555555555555555555555"
 
 // newNix is a function of shell: the Nix of Debian sid, where a sandbox has it at
 // /opt/sid.
@@ -193,7 +192,7 @@ func TestALockFileMadeInsideHoldsForOthers(t *testing.T) {
 	}
 	for _, nix := range nixes {
 		script := newNix + `rm -f flake.lock; ` + nix + ` flake lock 2>err || true; ` + nix + ` eval --raw .#x 2>>err; ` + nix + ` shell nixpkgs#hello -c hello 2>>err`
-		for plan, want := range map[string]string{known: revision, "": ""} {
+		for plan, want := range map[string]string{known: trial.Revision, "": ""} {
 			more := flags
 			if plan != "" {
 				more = append(slices.Clone(flags), "--plan", plan)

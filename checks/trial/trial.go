@@ -5,10 +5,12 @@ package trial
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"syscall"
@@ -57,6 +59,28 @@ func Home(t *testing.T, prefix string) string {
 		}
 	})
 	return home
+}
+
+// Revision is the nixpkgs that [Lock] names: there is none of it.
+const Revision = "5555555555555555555555555555555555555555"
+
+// Lock locks the flake in a folder to the nixpkgs of the sandbox.
+func Lock(t *testing.T, folder string) {
+	t.Helper()
+	var manifest struct {
+		Nixpkgs struct{ NarHash string }
+	}
+	text, err := os.ReadFile(os.Getenv("CLAUDEBOX_MANIFEST"))
+	if err == nil {
+		err = json.Unmarshal(text, &manifest)
+	}
+	locked := fmt.Sprintf(`{ "nodes": {
+		"nixpkgs": { "locked": { "lastModified": 1700000000, "narHash": %q, "owner": "NixOS", "repo": "nixpkgs", "rev": %q, "type": "github" },
+			"original": { "id": "nixpkgs", "type": "indirect" } },
+		"root": { "inputs": { "nixpkgs": "nixpkgs" } } }, "root": "root", "version": 7 }`, manifest.Nixpkgs.NarHash, Revision)
+	if err := errors.Join(err, os.WriteFile(filepath.Join(folder, "flake.lock"), []byte(locked), 0o600)); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // Remove removes a folder with all in it, also what is closed: the checkouts of sessions on a branch are.

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"strconv"
 	"strings"
+	"syscall"
 	"unicode"
 	"unicode/utf8"
 )
@@ -78,8 +79,12 @@ func Wrap(op string, err error, remedy string) *Error {
 const (
 	Reinstall  = "install claudebox again"
 	StartAgain = "start again: another program works there"
+	MakeRoom   = "make room, and its folder writable for you"
 	RaiseFiles = "raise the limit: `ulimit -n 1024`, or take it out of what sets it (limits.conf, LimitNOFILE)"
 )
+
+// IsFull reports whether an error comes from a disk that is full, or full for this user.
+func IsFull(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
 
 // Remedy returns the remedy of the first [Error] in err's chain; empty: there is none.
 func Remedy(err error) string {

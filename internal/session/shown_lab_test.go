@@ -3,7 +3,6 @@
 package session
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -15,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"claudebox/checks/trial"
 	"claudebox/internal/nix/inside"
 	"claudebox/internal/plan"
 	"claudebox/internal/sandbox/launch"
@@ -86,16 +86,7 @@ func TestWhatRunsIsWhatWasShown(t *testing.T) {
 // command is this program, installed beside claudebox's others, in a project of a new home. There it runs this test.
 func (s start) command(t *testing.T) *exec.Cmd {
 	t.Helper()
-	own, err := os.UserHomeDir()
-	bin := os.Getenv("CLAUDEBOX_BIN")
-	if err != nil || bin == "" {
-		t.Fatalf("CLAUDEBOX_BIN is %q: run checks/test; %v", bin, err)
-	}
-	home, err := os.MkdirTemp(own, "cb-shown-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = exec.Command("sh", "-c", `chmod -R u+rwx "$1"; rm -rf "$1"`, "sh", home).Run() })
+	bin, home := trial.Binary(t), trial.Home(t, "cb-shown-")
 	project, self := home+"/project", home+"/bin/session.test"
 	script := `set -e; mkdir -p "$HOME/bin" "$HOME/out" "$HOME/project"; cp "$1" "$2"; ln -s "$3" "$HOME/libexec"; cd "$HOME/project"
 printf '[user]\n\tname = Ada\n\temail = ada@example.org\n' >~/.gitconfig; ` + s.prepare
@@ -113,8 +104,11 @@ printf '[user]\n\tname = Ada\n\temail = ada@example.org\n' >~/.gitconfig; ` + s.
 		t.Fatalf("%v\n%s", err, out)
 	}
 	profile := "name: test\nextends: default\n" + s.profile + "\n"
-	if err := errors.Join(os.WriteFile(home+"/profile.yaml", []byte(profile), 0o600), lock(project)); err != nil {
+	if err := os.WriteFile(home+"/profile.yaml", []byte(profile), 0o600); err != nil {
 		t.Fatal(err)
+	}
+	if _, err := os.Stat(project + "/flake.nix"); err == nil {
+		trial.Lock(t, project)
 	}
 	test, _, _ := strings.Cut(t.Name(), "/")
 	cmd := exec.Command(self, "-test.run=^"+test+"$")
@@ -125,24 +119,6 @@ printf '[user]\n\tname = Ada\n\temail = ada@example.org\n' >~/.gitconfig; ` + s.
 // manifestOf is the manifest of the claudebox to test.
 func manifestOf() string {
 	return filepath.Join(filepath.Dir(filepath.Dir(os.Getenv("CLAUDEBOX_BIN"))), "share/claudebox/manifest.json")
-}
-
-// lock locks the flake of a project, if it has one, to the nixpkgs of the sandbox.
-func lock(project string) error {
-	if _, err := os.Stat(project + "/flake.nix"); err != nil {
-		return nil
-	}
-	var manifest struct {
-		Nixpkgs struct{ NarHash string }
-	}
-	text, err := os.ReadFile(manifestOf())
-	if err == nil {
-		err = json.Unmarshal(text, &manifest)
-	}
-	locked := fmt.Sprintf(`{ "nodes": { "nixpkgs": { "locked": { "lastModified": 1700000000, "narHash": %q, "owner": "NixOS",
-		"repo": "nixpkgs", "rev": %q, "type": "github" }, "original": { "id": "nixpkgs", "type": "indirect" } },
-		"root": { "inputs": { "nixpkgs": "nixpkgs" } } }, "root": "root", "version": 7 }`, manifest.Nixpkgs.NarHash, strings.Repeat("5", 40))
-	return errors.Join(err, os.WriteFile(project+"/flake.lock", []byte(locked), 0o600))
 }
 
 // take takes the start, and compares what was shown before it with what it ran.

@@ -73,8 +73,8 @@ func NewGuard(instance, users string, key broker.Key, ask AskTokens) (*Guard, er
 	if err != nil {
 		g.closeFolders()
 		remedy := "move " + instance + " away: the project then starts afresh"
-		if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
-			remedy = "make room, and its folder writable for you"
+		if diag.IsFull(err) {
+			remedy = diag.MakeRoom
 		}
 		return nil, diag.Wrap("keep your login outside", err, remedy)
 	}

@@ -36,7 +36,7 @@ func (b Branch) Open() (*Held, error) {
 	h := &Held{Branch: b}
 	if err := h.open(); err != nil {
 		h.Close()
-		remedy := "make room, and its folder writable for you"
+		remedy := diag.MakeRoom
 		if errors.Is(err, errHeld) {
 			remedy = "wait for its end, or use another name"
 		}
@@ -128,8 +128,8 @@ func (h *Held) Take() error {
 	}
 	if err != nil {
 		remedy := "make " + h.Repo.Outer + " writable for you"
-		if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
-			remedy = "make room, and its folder writable for you"
+		if diag.IsFull(err) {
+			remedy = diag.MakeRoom
 		}
 		return diag.Wrap("keep branch "+h.Name+" for the session", err, remedy)
 	}

@@ -123,13 +123,13 @@ type known struct {
 // keep writes an answer, if the state was the same before and after it was given, and has been for a while.
 func keep(file, before string, after *still, script, answer string) {
 	if before != "" && after.key(script) == before && time.Since(after.newest) > settled {
-		cachefile.Write(file, cachefile.Encode(known{before, answer}))
+		cachefile.Keep(file, known{before, answer})
 	}
 }
 
 // keptAnswer returns the answer that is kept for a state.
 func keptAnswer(file, key string) (answer string, is bool) {
 	var k known
-	is = key != "" && cachefile.Decode(cachefile.Read(file), &k) && k.Key == key
+	is = key != "" && cachefile.Find(file, &k) && k.Key == key
 	return k.Answer, is
 }

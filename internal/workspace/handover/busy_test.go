@@ -2,7 +2,10 @@ package handover
 
 import (
 	"fmt"
+	"maps"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -98,6 +101,39 @@ func TestWhatIsStagedMeanwhileStays(t *testing.T) {
 			t.Errorf("%s: %v, it stands: %t; inside:\n%s", meanwhile, err, stands, got)
 		}
 		w.end()
+	}
+}
+
+// HEAD on no branch in a rebase is never read without the rebase, also where that begins or ends between two steps of the
+// look: a branch beside was made of it once.
+func TestARebaseBeginsOrEndsWhileItIsRead(t *testing.T) {
+	const wrapper = `#!%s
+%[2]s "$@"; s=$?
+case " $* " in *" %[3]s "*) (unset GIT_DIR GIT_WORK_TREE; cd %[4]s; %[5]s) >/dev/null 2>&1;; esac
+exit $s`
+	const begin = "git rebase main"
+	for _, step := range []string{"for-each-ref", "symbolic-ref", "ls-files"} {
+		for before, then := range map[string]string{begin: "git checkout --theirs a; git add a; GIT_EDITOR=true git rebase --continue", "": begin} {
+			w := newWorld(t)
+			w.user("git switch -qc feat; echo x >x; git add x; git commit -qm x; echo b >a; git commit -qam b; git switch -q main; echo c >a; git commit -qam c; git switch -q feat; " +
+				before + " >/dev/null 2>&1 || :")
+			w.begin()
+			outer, bin := w.session.places[0].outer(), t.TempDir()
+			text := fmt.Sprintf(wrapper, w.tools.Bash, w.tools.Git, step, w.project, "PATH="+filepath.Dir(w.tools.Git)+":$PATH; "+then)
+			if err := os.WriteFile(filepath.Join(bin, "git"), []byte(text), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			outer.tools.Path = append([]string{bin}, outer.tools.Path...)
+			side, err := outer.read()
+			if err != nil {
+				t.Fatal(err)
+			}
+			head := side.Trees["."].Head
+			if isObject(head) && !slices.Contains(slices.Collect(maps.Values(side.Refs)), head) && len(side.Trees["."].UnderWay) == 0 {
+				t.Errorf("%s, then %q: HEAD is %s, the branches %v", step, then, head, side.Refs)
+			}
+			w.end()
+		}
 	}
 }
 

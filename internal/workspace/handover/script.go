@@ -47,6 +47,13 @@ func readScript(p Place, inner bool) string {
 // reading is [readScript] without its beginning.
 func reading(p Place, inner bool) string {
 	var b strings.Builder
+	// What is under way is read before all else and after HEAD: while an operation begins or ends, one of HEAD and its
+	// branch may be read as it was, the other as it is.
+	fmt.Fprintf(&b, "under_way() { for f in %s; do [ ! -e \"$GIT_DIR/$f\" ] || echo $f; done; }\nbefore=()\n",
+		strings.Join(underWay, " "))
+	for _, t := range p.Trees {
+		fmt.Fprintf(&b, "GIT_DIR=%s; before+=(\"$(under_way)\")\n", diag.Quote(p.dir(t)))
+	}
 	b.WriteString(`export GIT_DIR=$C
 g for-each-ref --format='%(objectname) %(refname) %(symref) %(worktreepath)' || exit 1; mark
 `)
@@ -58,10 +65,10 @@ g for-each-ref --format='%(objectname) %(refname) %(symref) %(worktreepath)' || 
 		b.WriteString("g worktree list --porcelain || exit 1\n")
 	}
 	b.WriteString("mark\n")
-	for _, t := range p.Trees {
+	for n, t := range p.Trees {
 		fmt.Fprintf(&b, "export GIT_DIR=%s\nif [ -f \"$GIT_DIR/HEAD\" ]; then head_of; mark; "+
 			"g ls-files --stage -z || exit 1; mark\n", diag.Quote(p.dir(t)))
-		fmt.Fprintf(&b, "for f in %s; do [ -e \"$GIT_DIR/$f\" ] && echo $f; done\n", strings.Join(underWay, " "))
+		fmt.Fprintf(&b, "echo \"${before[%d]}\"; under_way\n", n)
 		fmt.Fprintf(&b, "[ -e \"$GIT_DIR/index\" ] || echo %s; mark\n", noIndex)
 		for _, file := range stateFiles {
 			fmt.Fprintf(&b, "if [ -f \"$GIT_DIR/%s\" ]; then printf =; head -c %d \"$GIT_DIR/%[1]s\"; fi; mark\n",

@@ -160,7 +160,7 @@ func parse(answer []byte, trees []Tree) (side Side, err error) {
 		}
 		for name := range strings.FieldsSeq(of[2]) {
 			state.NoIndex = state.NoIndex || name == noIndex
-			if slices.Contains(underWay, name) {
+			if slices.Contains(underWay, name) && !slices.Contains(state.UnderWay, name) {
 				state.UnderWay = append(state.UnderWay, name)
 			}
 		}

@@ -73,6 +73,19 @@ make_users() {
   fi
 }
 
+# make_room: each change of claudebox puts 300 MB into the store, and tests that
+# are killed leave their homes. A full disk turns every test red.
+make_room() {
+  local least=10 free home # GB
+  free=$(df --output=avail --block-size=1G /nix | tail -n1)
+  [[ $free -lt $least && -e $cache/nix ]] || return 0
+  say "collecting garbage of the lab: $((free)) GB are free"
+  "$cache/nix/bin/nix-collect-garbage" >/dev/null 2>&1
+  home=$(getent passwd "$lab_user" | cut -d: -f6)
+  find "$home" -mindepth 1 -maxdepth 1 -name 'cb-*' -mmin +1440 -exec rm -rf {} +
+  find "$home/.cache/go-build" -type f -mmin +1440 -delete
+}
+
 # open_tun lets every user make tunnels, as udev does wherever it runs
 # (50-udev-default.rules: tun is 0666). Without, claudebox makes a veth pair. The kernel
 # looks for CAP_NET_ADMIN over the network namespace that the tunnel is for.

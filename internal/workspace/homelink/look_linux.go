@@ -221,7 +221,7 @@ const (
 	mostEntries = 20_000
 	// mostFolders is how many folders of one place are looked into, and of all that links lead to.
 	mostFolders = 2000
-	// mostFiles is how many files are looked at for further names.
+	// mostFiles is how many files of one place are looked at for further names, and of all that links lead to.
 	mostFiles = 20_000
 )
 
@@ -235,7 +235,7 @@ type walk struct {
 	later   []func()           // looks at what links lead to
 	found   whole
 	left    int // folders that may be looked into of a place
-	files   int // those that were looked at
+	files   int // of a place, that were looked at for further names
 	names   map[Inode]int
 	linked  map[Inode]uint64
 	counted map[entry]bool
@@ -289,7 +289,7 @@ func look(q Question, more int, mounts []mountinfo.Mount) whole {
 		w.name(at.Variable, at.Path)
 		w.place(at.Path, named)
 	}
-	for w.left = mostFolders; len(w.later) > 0; {
+	for w.left, w.files = mostFolders, 0; len(w.later) > 0; {
 		next := w.later[0]
 		w.later = w.later[1:]
 		next()
@@ -313,7 +313,7 @@ func (w *walk) name(variable, at string) {
 
 // place looks at a place, level by level: what is near its top is seen first.
 func (w *walk) place(top string, p place) {
-	w.left = mostFolders
+	w.left, w.files = mostFolders, 0
 	w.below([]string{top}, p, 0)
 }
 

@@ -374,3 +374,20 @@ func TestAFolderOfPATHIsLookedAtAsOneWhereverItLies(t *testing.T) {
 		})
 	}
 }
+
+// One place with more files than are looked at hides no command of the other places.
+func TestManyFilesInOnePlaceHideNoCommand(t *testing.T) {
+	const many = 20_001
+	h := newHome(t)
+	h.must(os.MkdirAll(h.home+"/.claude/many", 0o755))
+	for n := range many {
+		h.must(os.WriteFile(fmt.Sprintf("%s/.claude/many/%d", h.home, n), nil, 0o644))
+	}
+	h.write("p/tool")
+	h.must(os.MkdirAll(h.home+"/tools", 0o755))
+	h.must(os.Link(h.top+"/p/tool", h.home+"/tools/tool"))
+	h.question.Folders = []string{h.home + "/tools"}
+	if got := slices.Collect(maps.Values(h.look().Named)); !slices.Equal(got, []string{h.home + "/tools/tool"}) {
+		t.Errorf("named %v", got)
+	}
+}

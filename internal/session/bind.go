@@ -41,7 +41,7 @@ type inputs struct {
 	policy       agent.Policy
 	settingsLeft []string // variables that the user's settings of Claude Code set, and that do not enter
 	secrets      brokering.Secrets
-	Instance     state.Instance
+	found        state.Instance // as it was found; [parts] has it furnished
 	walks        lending.Walks
 }
 
@@ -70,7 +70,7 @@ func look(c planning.Call, planned planning.Planned, home homelink.Found, walks 
 	if in.secrets, err = brokering.Find(secretsOf(in.Host, in.project.InstanceRoot, in.etc)); err != nil {
 		return in, err
 	}
-	in.Instance, err = in.agentState().Look()
+	in.found, err = in.agentState().Look()
 	return in, err
 }
 
@@ -87,16 +87,11 @@ func (in *inputs) agentState() agentstate.Request {
 	return agentstate.Request{Call: in.Call, Plan: in.Plan, Project: in.project, Secrets: in.secrets}
 }
 
-// kept says where claudebox keeps what belongs to the folders that the agent may change.
-func (in *inputs) kept() guarded.Places {
-	return guarded.Places{Own: in.Folders.Home, Instance: in.Instance.Dir}
-}
-
 // lending is this host as what the user lends is judged by.
 func (in *inputs) lending() lending.Host {
 	h := lending.Host{
 		Facts: in.Facts, Project: in.project.Path, Config: program.ConfigFolder(in.Facts), Own: in.Folders.Home,
-		Instance: in.Instance.Dir, Imports: in.Instance.Imports, Show: in.Plan.Show,
+		Instance: in.found.Dir, Imports: in.found.Imports, Show: in.Plan.Show,
 		Places: profile.PlacesOf(in.Facts.Home, in.Facts.Env.Value, beneath.Real),
 		Cache:  lentCache(in.Call), Build: in.Build, Walks: in.walks,
 	}
@@ -105,6 +100,9 @@ func (in *inputs) lending() lending.Host {
 	}
 	return h
 }
+
+// keptBy says where claudebox keeps what belongs to the folders that the agent may change.
+func keptBy(h lending.Host) guarded.Places { return guarded.Places{Own: h.Own, Instance: h.Instance} }
 
 // lentCache is the folder of what is kept of lent folders.
 func lentCache(c planning.Call) string { return c.Folders.Cache + "/lent" }
@@ -163,7 +161,7 @@ func gather(in *inputs, k *planning.Keeper, port int) (p parts, err error) {
 	}
 	p.nix, err = nixuse.Of(nixuse.Request{
 		Plan: in.Plan, Tools: in.Tools, Host: in.etc.NixConf, Home: in.Facts.Home, Folders: in.Folders,
-		Instance: in.Instance.Dir, Look: in.Purpose.Look || in.Purpose.Dry,
+		Instance: in.found.Dir, Look: in.Purpose.Look || in.Purpose.Dry,
 	})
 	if err != nil {
 		return p, err
@@ -171,14 +169,14 @@ func gather(in *inputs, k *planning.Keeper, port int) (p parts, err error) {
 	if p.devshell, err = program.Devshell(in.program(), p.nix, p.agent); err != nil {
 		return p, err
 	}
-	if p.asking, err = asking.Of(in.Instance.Dir, in.Plan.Path, in.Purpose.Look); err != nil {
+	if p.asking, err = asking.Of(in.found.Dir, in.Plan.Path, in.Purpose.Look); err != nil {
 		return p, err
 	}
 	if p.mounts, p.linked, err = mountsOf(in); err != nil {
 		return p, err
 	}
 	var links []lending.Link
-	if p.home, links, err = in.agentState().Mounts(in.Instance, in.lending()); err != nil {
+	if p.home, links, err = in.agentState().Mounts(in.found, in.lending()); err != nil {
 		return p, err
 	}
 	if p.inside, err = viewOf(in, &p); err != nil {
@@ -190,18 +188,18 @@ func gather(in *inputs, k *planning.Keeper, port int) (p parts, err error) {
 			return p, err
 		}
 	}
-	if p.git, err = gitOf(in, p.inside); err != nil {
+	if p.git, err = gitOf(in.Host, in.agentState(), in.lending(), p.inside); err != nil {
 		return p, err
 	}
 	var said launch.Part
-	if p.instance, said, err = in.agentState().Furnish(in.Instance, p.inside); err != nil {
+	if p.instance, said, err = in.agentState().Furnish(in.found, p.inside); err != nil {
 		return p, err
 	}
 	p.home.Add(said)
 	p.limits, p.limited = limits.Of(in.Plan.Limits, in.Facts.Env)
 	var overrides map[string]launch.Override
 	p.remarks, overrides = remarksOf(in, p.inside)
-	p.brokered, err = in.secrets.Part(in.Instance.Login, overrides, port)
+	p.brokered, err = in.secrets.Part(in.found.Login, overrides, port)
 	return p, err
 }
 
@@ -223,7 +221,7 @@ func viewOf(in *inputs, p *parts) (*view.View, error) {
 			return !known || record.Failed == "" && slices.Contains(record.Programs, program)
 		}
 	}
-	for _, of := range in.Instance.Imports { // their links may not be made yet
+	for _, of := range in.found.Imports { // their links may not be made yet
 		if of.At != "" {
 			v.Link(of.Link(in.Facts.Home), of.Destination)
 		}
@@ -256,7 +254,8 @@ func bind(in *inputs, p *parts) (b bound, err error) {
 		return b, err
 	}
 	guarding := folders.Giving{
-		Host: in.Host, Project: in.project, OnBranch: in.branch != nil, Lending: in.lending(), Kept: in.kept(),
+		Host: in.Host, Project: in.project, OnBranch: in.branch != nil, Lending: in.lending(),
+		Kept: keptBy(in.lending()),
 	}
 	guarded, err := guarding.Guard(h.Mounts)
 	if err != nil {
@@ -296,7 +295,7 @@ func hostOf(in *inputs, p *parts) launch.Host {
 			Bwrap: in.Tools[resolve.ToolBwrap], Env: in.Tools[resolve.ToolEnv], Bash: in.Tools[resolve.ToolBash],
 			Shim:    plan.ToolPath(in.Plan, resolve.ToolEnv),
 			Project: in.project.Path, Branch: in.branchName(), Undone: in.undone(),
-			Dir: in.project.Dir, State: in.Instance.Dir,
+			Dir: in.project.Dir, State: in.found.Dir,
 			Agent: p.agent.Agent, Devshell: p.devshell.Stage, Request: in.Options.Words,
 			Limited: p.limited, Seccomp: seccomp.Filter(),
 		},

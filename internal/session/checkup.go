@@ -44,10 +44,10 @@ func Check(caller planning.Caller, o planning.Options) (c Checkup) {
 	k := &planning.Keeper{Call: asked}
 	defer k.Close()
 	planned := c.plan(planning.Planner{Call: asked, Keeper: k})
-	g := inputs{Host: folders.HostOf(asked, planned)}
-	c.parts(g, k)
+	h := folders.HostOf(asked, planned)
+	c.parts(h, k)
 	s := c.launch(caller, o)
-	found := doctor.Examine(machine(g.Host))
+	found := doctor.Examine(machine(h))
 	c.Findings = append(c.Findings, found...)
 	if s != nil {
 		defer s.Close()
@@ -89,8 +89,8 @@ func (c *Checkup) plan(p planning.Planner) planning.Planned {
 }
 
 // parts makes the parts of a launch, each by itself.
-func (c *Checkup) parts(in inputs, k *planning.Keeper) {
-	located := c.project(&in)
+func (c *Checkup) parts(h folders.Host, k *planning.Keeper) {
+	in, located := c.inputs(h)
 	var p parts
 	var err error
 	if in.Plan.Agent.Name != "" {
@@ -109,7 +109,7 @@ func (c *Checkup) parts(in inputs, k *planning.Keeper) {
 	if in.Plan.Nix.Daemon == "own" {
 		c.caches(in.etc.NixConf, in.Plan.Network, in.Facts.Env)
 	}
-	_, err = gitOf(&in, p.inside)
+	_, err = gitOf(in.Host, in.agentState(), in.lending(), p.inside)
 	c.judge("git", err, "the identity for this folder can be read")
 }
 
@@ -189,12 +189,13 @@ func keepOutside(v launch.Variable) string {
 		"`secret: inside`: it stays outside, and is used by a placeholder"
 }
 
-// project looks at the folder and at what is kept for it. It reports whether the folder may be mounted.
-func (c *Checkup) project(in *inputs) bool {
+// inputs looks at the folder and at what is kept for it. It reports whether the folder may be mounted.
+func (c *Checkup) inputs(h folders.Host) (in inputs, located bool) {
+	in.Host = h
 	var err error
-	if in.project, err = in.Host.Project(); err != nil {
+	if in.project, err = h.Project(); err != nil {
 		c.judge("project", err, "")
-		return false
+		return in, false
 	}
 	c.judge("project", nil, in.project.Path)
 	for _, n := range in.project.Notes {
@@ -203,14 +204,14 @@ func (c *Checkup) project(in *inputs) bool {
 		}
 	}
 	if in.Plan.State != "" {
-		in.Instance, err = in.agentState().Look()
-		detail := in.Instance.Dir
-		if len(in.Instance.Makes) > 0 {
+		in.found, err = in.agentState().Look()
+		detail := in.found.Dir
+		if len(in.found.Makes) > 0 {
 			detail += ", to be made or brought up to date"
 		}
 		c.judge("state", err, detail)
 	}
-	return true
+	return in, true
 }
 
 // machine returns what the launch would use of this machine.

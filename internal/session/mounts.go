@@ -14,8 +14,8 @@ import (
 func mountsOf(in *inputs) (made launch.Part, linked map[string]string, err error) {
 	linked = map[string]string{}
 	if in.branch == nil {
-		made = in.kept().Protection(in.project)
-		made.Mount(in.kept().HeldMount(in.project))
+		made = keptBy(in.lending()).Protection(in.project)
+		made.Mount(keptBy(in.lending()).HeldMount(in.project))
 	}
 	for _, flag := range []struct {
 		name  string

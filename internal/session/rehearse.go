@@ -38,7 +38,7 @@ func (c *Checkup) rehearse(s *Session) {
 // rehearse makes the launch again, and takes its steps.
 func (s *Session) rehearse() (err error) {
 	if s.secrets, err = brokering.Find(secretsOf(s.Host, s.project.InstanceRoot, s.etc)); err == nil {
-		s.Instance, err = s.agentState().Look()
+		s.found, err = s.agentState().Look()
 	}
 	if err == nil {
 		err = s.make()

@@ -16,6 +16,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"claudebox/internal/agent/state"
 	"claudebox/internal/diag"
 	"claudebox/internal/nix/nixdaemon"
 	"claudebox/internal/session/agentstate"
@@ -29,7 +30,8 @@ import (
 // Session is one launch with what it was made from, and what is open for it.
 type Session struct {
 	inputs
-	parts parts
+	parts    parts
+	Instance state.Instance // of the parts
 	bound
 
 	keeper   *planning.Keeper

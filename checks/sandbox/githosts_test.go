@@ -20,6 +20,12 @@ const token = "token-5d1f0c"
 // has for origin, and a profile that lets git log in there as "localhost".
 func (w *world) remote(t *testing.T, lines ...string) (s *gitserver.Server, profile string) {
 	t.Helper()
+	return w.remoteOf(t, "localhost", token, lines...)
+}
+
+// remoteOf is [world.remote] under another name of this machine, with another token; none: the server asks for none.
+func (w *world) remoteOf(t *testing.T, host, token string, lines ...string) (s *gitserver.Server, profile string) {
+	t.Helper()
 	w.repository(t)
 	w.write(t, ".gitconfig", "[user]\n\tname = Ada\n\temail = ada@example.org\n")
 	w.folder(t, "served")
@@ -30,7 +36,7 @@ func (w *world) remote(t *testing.T, lines ...string) (s *gitserver.Server, prof
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
-	w.git(t, "project", "remote", "add", "origin", "https://localhost:"+s.Port+"/p.git")
+	w.git(t, "project", "remote", "add", "origin", "https://"+host+":"+s.Port+"/p.git")
 	w.write(t, "roots.pem", string(s.Roots()))
 	w.env["SSL_CERT_FILE"], w.env["GIT_TOKEN"] = w.path("roots.pem"), token
 	lines = append(lines, "nix: {daemon: off}")
@@ -139,39 +145,68 @@ func TestAGrantWithoutItsTokenIsSaid(t *testing.T) {
 }
 
 // D4: the real git-lfs, with the filters that `git lfs install` leaves in the user's configuration: what the agent
-// commits is a pointer, and what it pushes reaches the server with the token that stays outside.
+// commits is a pointer, and what it pushes reaches the server, with the token that stays outside or by a port of this
+// machine, and comes back from there.
 func TestLargeFilesArePushed(t *testing.T) {
-	w := newWorld(t)
-	// programs in Go, as git-lfs is, ask no proxy for "localhost", so they would not reach the broker
-	machine, err := os.Hostname()
-	if found, _ := net.LookupHost(machine); err != nil || !slices.Contains(found, "127.0.0.1") {
-		t.Skip("NOT RUN: this machine's name is not that of 127.0.0.1")
+	machine, _ := os.Hostname()
+	for name, tc := range map[string]struct{ host, token, network string }{
+		// programs in Go, as git-lfs is, ask no proxy for "localhost", so they would not reach the broker
+		"by a token":                    {machine, token, "full"},
+		"by a port carried, tier inet":  {"localhost", "", "inet"},
+		"by a port carried, tier allow": {"localhost", "", "{tier: allow, allow: [anthropic]}"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			if found, _ := net.LookupHost(tc.host); !slices.Contains(found, "127.0.0.1") {
+				t.Skip("NOT RUN: this machine's name is not that of 127.0.0.1")
+			}
+			s, _ := w.remoteOf(t, tc.host, tc.token)
+			w.write(t, ".gitconfig", w.read(t, ".gitconfig")+lfsFilter)
+			lines := []string{"packages: [git-lfs]", "network: " + tc.network, "ports: {out: [" + s.Port + "]}"}
+			if tc.token != "" {
+				lines = append(lines[:2], strings.ReplaceAll(granted(s.Port, ""), "localhost", tc.host))
+			}
+			const large = "a large\x00file\n"
+			got := w.inside(t, `git lfs track '*.bin' >/dev/null; printf 'a large\0file\n' >f.bin; git add .; git commit -qm large
+		git cat-file -p HEAD:f.bin; GIT_TERMINAL_PROMPT=0 timeout 20 git push -q origin HEAD:refs/heads/large >/tmp/said 2>&1 || tail -c 2000 /tmp/said
+		git clone -q -b large $(git remote get-url origin) /tmp/clone; cat /tmp/clone/f.bin`, "--profile", w.profile(t, lines...))
+			oid := fmt.Sprintf("%x", sha256.Sum256([]byte(large)))
+			wantEqual(t, got, fmt.Sprintf("version https://git-lfs.github.com/spec/v1\noid sha256:%s\nsize %d\n%s", oid, len(large), large))
+			if stored := string(s.Large(oid)); stored != large {
+				t.Errorf("the server has %q", stored)
+			}
+			for _, login := range s.Logins() {
+				if login.Password != tc.token {
+					t.Errorf("logged in by %+v", login)
+				}
+			}
+			// outside it is as it is after a commit of one's own
+			if out := w.outside(t, "cat-file", "-p", "HEAD:f.bin"); !strings.Contains(out, oid) {
+				t.Errorf("outside: %s", out)
+			}
+		})
 	}
-	s, _ := w.remote(t)
-	w.git(t, "project", "remote", "set-url", "origin", "https://"+machine+":"+s.Port+"/p.git")
-	w.write(t, ".gitconfig", w.read(t, ".gitconfig")+`[filter "lfs"]
+}
+
+// lfsFilter is what `git lfs install` writes.
+const lfsFilter = `[filter "lfs"]
 	clean = git-lfs clean -- %f
 	smudge = git-lfs smudge -- %f
 	process = git-lfs filter-process
 	required = true
-`)
-	profile := w.profile(t, strings.ReplaceAll(granted(s.Port, ""), "localhost", machine), "packages: [git-lfs]")
-	const large = "a large file\n"
-	got := w.inside(t, `git lfs track '*.bin' >/dev/null; echo a large file >f.bin; git add .; git commit -qm large
-		git cat-file -p HEAD:f.bin; GIT_TERMINAL_PROMPT=0 timeout 20 git push -q origin HEAD:refs/heads/large >/tmp/said 2>&1 || tail -c 2000 /tmp/said
-		git clone -q -b large https://`+machine+`:`+s.Port+`/p.git /tmp/clone; cat /tmp/clone/f.bin`, "--profile", profile)
-	oid := fmt.Sprintf("%x", sha256.Sum256([]byte(large)))
-	wantEqual(t, got, fmt.Sprintf("version https://git-lfs.github.com/spec/v1\noid sha256:%s\nsize %d\n%s", oid, len(large), large))
-	if stored := string(s.Large(oid)); stored != large {
-		t.Errorf("the server has %q", stored)
-	}
-	for _, login := range s.Logins() {
-		if login.Password != token {
-			t.Errorf("logged in by %+v", login)
-		}
-	}
-	// outside it is as it is after a commit of one's own
-	if out := w.outside(t, "cat-file", "-p", "HEAD:f.bin"); !strings.Contains(out, oid) {
-		t.Errorf("outside: %s", out)
+`
+
+// No token goes to what a sandbox calls localhost, where that is not this machine, and none of git-lfs's goes there at
+// all. It is said.
+func TestATokenForAPortOfThisMachineIsSaidToBeOfNoUse(t *testing.T) {
+	w := newWorld(t)
+	s, _ := w.remote(t)
+	for network, want := range map[string]string{
+		"inet": "git cannot log in to localhost:" + s.Port + ": in tier inet that is the sandbox itself, to which no token goes: `network: full`",
+		"full": "git-lfs cannot log in to localhost:" + s.Port + ": as all programs in Go it asks no proxy for this name; another " +
+			"name of this machine works (/etc/hosts)",
+	} {
+		got := run(t, w.claudebox("--dry-run", "--profile", w.profile(t, granted(s.Port, ""), "packages: [git-lfs]", "network: "+network)))
+		wantContains(t, oneLine(got.stderr), want)
 	}
 }

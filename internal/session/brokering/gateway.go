@@ -61,7 +61,7 @@ func gatewayOf(n plan.Network, variable, set string) gateway {
 		if g.hosts = []string{target.String()}; !networking.Reaches(n, target.Host, target.Port) {
 			g.why = fmt.Sprintf("%s leads to %s, which is not on the list: `network: {allow: [%[2]s]}`", variable, target)
 		}
-	case address.Scheme != "http" || !isLoopback(address.Hostname()):
+	case address.Scheme != "http" || !networking.IsLoopback(address.Hostname()):
 		g.why = variable + " is no https address; `secret: inside` at the key lets that enter as it is"
 	case n.Tier != profile.TierFull && !slices.Contains(n.Out, port):
 		g.why = fmt.Sprintf("%s leads to port %d of this machine, which tier %s does not reach: `ports: {out: [%[2]d]}`",
@@ -113,11 +113,6 @@ func (b *Part) noteProviders(s Secrets) {
 		b.LeaveRed("login", "Claude Code cannot log in to Foundry inside: your Azure login stays outside; a key in "+
 			"ANTHROPIC_FOUNDRY_API_KEY is used from there")
 	}
-}
-
-func isLoopback(name string) bool {
-	ip := net.ParseIP(name)
-	return name == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // Unreached says that the agent cannot reach what answers it, whatever it says itself; empty: it can, or that is not

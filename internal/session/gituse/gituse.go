@@ -20,6 +20,7 @@ import (
 	"claudebox/internal/sandbox/view"
 	"claudebox/internal/secret/leak"
 	"claudebox/internal/secret/sshagent"
+	"claudebox/internal/session/networking"
 	"claudebox/internal/session/usergit"
 	"claudebox/internal/workspace/gitconfig"
 	"claudebox/internal/workspace/project"
@@ -63,7 +64,6 @@ func notSet(keys []string) string {
 // Of makes the sandbox's .gitconfig from the identity that git would pick
 // for this folder. No git is run: it would obey the project's configuration.
 func Of(r Request) (made Part, err error) {
-	env := r.Facts.Env
 	identity, err := identityOf(r.Facts, r.User, r.Project)
 	if err != nil {
 		return made, &diag.Error{Op: "read the git identity", Err: err, Remedy: diag.Remedy(err)}
@@ -74,11 +74,7 @@ func Of(r Request) (made Part, err error) {
 	made.access = usergit.Access{
 		Hosts: r.Plan.Git.Hosts, SSHToHTTPS: r.Plan.Git.SSHToHTTPS, NoSSH: r.Inside.Find("ssh") == "",
 	}
-	for _, host := range r.Plan.Git.Hosts {
-		if token, _ := env.Get(host.Variable); token == "" {
-			made.Warn("git cannot log in to " + host.Host + ": " + host.Variable + " is not set")
-		}
-	}
+	made.noteHosts(r)
 	made.noteSigning(r, identity)
 	named, settings := namedOf(r, identity)
 	made.Add(named)
@@ -112,6 +108,26 @@ func Of(r Request) (made Part, err error) {
 	}
 	made.Config = usergit.Make(identity, own, safeDirectories(r.Project), made.access)
 	return made, nil
+}
+
+// noteHosts says which hosts git has a token for and cannot log in to.
+func (made *Part) noteHosts(r Request) {
+	tier := r.Plan.Network.Tier
+	for _, host := range r.Plan.Git.Hosts {
+		name, _, _ := strings.Cut(host.Host, ":")
+		local := networking.IsLoopback(name)
+		token, _ := r.Facts.Env.Get(host.Variable)
+		switch {
+		case token == "":
+			made.Warn("git cannot log in to " + host.Host + ": " + host.Variable + " is not set")
+		case local && tier != profile.TierFull && tier != profile.TierNone:
+			made.Warn("git cannot log in to " + host.Host + ": in tier " + tier + " that is the sandbox itself, " +
+				"to which no token goes: `network: full`")
+		case local && r.Inside.Find("git-lfs") != "":
+			made.Note("git-lfs cannot log in to " + host.Host + ": as all programs in Go it asks no proxy for this " +
+				"name; another name of this machine works (/etc/hosts)")
+		}
+	}
 }
 
 // identityOf is what git would pick of the user's configuration for this folder.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 
 	"claudebox/internal/agent"
 	"claudebox/internal/agent/state"
@@ -134,18 +135,27 @@ type parts struct {
 	devshell program.DevshellPart
 	asking   launch.Part // see [asking.Of]
 	mounts   launch.Part // of the project and of flags, see [mountsOf]
-	home     launch.Part
+	home     agentstate.Entering
+	files    agentstate.Furnished // of the agent's home
 	limits   launch.Part
 	remarks  launch.Part
 	brokered brokering.Part
 	limited  bool              // systemd enforces the limits
 	linked   map[string]string // which of mounts were reached by a link, see [bound]
 	inside   *view.View        // see [viewOf]
-	instance state.Instance    // with the files of the agent's home
 }
 
-// gather makes all parts of a launch. port is the port of the broker's proxy, see [brokering.Secrets.Listen].
+// beside begins to make a value, and returns what waits for it.
+func beside[T any](begin func() (T, error)) (wait func() (T, error)) {
+	wait = sync.OnceValues(begin)
+	go wait()
+	return wait
+}
+
+// gather makes all parts of a launch. port is the port of the broker's proxy, see [brokering.Secrets.Listen]. What
+// takes long where the user's own set-up is large is made beside the rest.
 func gather(in *inputs, k *planning.Keeper, port int) (p parts, err error) {
+	home := beside(func() (agentstate.Entering, error) { return in.agentState().Mounts(in.found, in.lending()) })
 	if p.extra, err = program.JudgeExtraEnv(in.Facts.Env); err != nil {
 		return p, err
 	}
@@ -175,27 +185,26 @@ func gather(in *inputs, k *planning.Keeper, port int) (p parts, err error) {
 	if p.mounts, p.linked, err = mountsOf(in); err != nil {
 		return p, err
 	}
-	var links []lending.Link
-	if p.home, links, err = in.agentState().Mounts(in.found, in.lending()); err != nil {
+	if p.home, err = home(); err != nil {
 		return p, err
 	}
 	if p.inside, err = viewOf(in, &p); err != nil {
 		return p, err
 	}
-	if linked := in.lending().Linked(links, p.inside); len(linked.Mounts)+len(linked.Left) > 0 {
+	if linked := in.lending().Linked(p.home.Links, p.inside); len(linked.Mounts)+len(linked.Left) > 0 {
 		p.home.Add(linked)
 		if p.inside, err = viewOf(in, &p); err != nil {
 			return p, err
 		}
 	}
+	again := p.inside.Again()
+	files := beside(func() (agentstate.Furnished, error) { return in.agentState().Furnish(in.found, again) })
 	if p.git, err = gitOf(in.Host, in.agentState(), in.lending(), p.inside); err != nil {
 		return p, err
 	}
-	var said launch.Part
-	if p.instance, said, err = in.agentState().Furnish(in.found, p.inside); err != nil {
+	if p.files, err = files(); err != nil {
 		return p, err
 	}
-	p.home.Add(said)
 	p.limits, p.limited = limits.Of(in.Plan.Limits, in.Facts.Env)
 	var overrides map[string]launch.Override
 	p.remarks, overrides = remarksOf(in, p.inside)
@@ -289,7 +298,7 @@ const manyMounts = 150
 func hostOf(in *inputs, p *parts) launch.Host {
 	var all launch.Part
 	all.Add(p.extra, p.network.Part, p.agent.Part, p.git.Part, p.nix.Part, p.devshell.Part, p.asking, p.mounts,
-		in.tree.part(in.Plan, in.Facts.Home), p.home, p.limits, p.remarks, p.brokered.Part)
+		in.tree.part(in.Plan, in.Facts.Home), p.home.Part, p.files.Said, p.limits, p.remarks, p.brokered.Part)
 	return launch.Host{
 		Setting: launch.Setting{
 			Bwrap: in.Tools[resolve.ToolBwrap], Env: in.Tools[resolve.ToolEnv], Bash: in.Tools[resolve.ToolBash],

@@ -84,7 +84,7 @@ func (s *Session) make() error {
 		s.parts, err = gather(&s.inputs, s.keeper, port)
 	}
 	if err == nil {
-		s.Instance = s.parts.instance
+		s.Instance = s.parts.files.Instance
 		s.bound, err = bind(&s.inputs, &s.parts)
 	}
 	return err

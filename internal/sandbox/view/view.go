@@ -47,6 +47,13 @@ func Of(mounts []launch.Mount, closure []string) *View {
 	return v
 }
 
+// Again is the same view for another goroutine. The links of both are all known.
+func (v *View) Again() *View {
+	again := *v
+	again.followed = map[string]followed{}
+	return &again
+}
+
 // liesIn notes the folders that a path lies in.
 func (v *View) liesIn(name string) {
 	for dir := path.Dir(name); !v.above[dir]; dir = path.Dir(dir) {

@@ -98,8 +98,14 @@ func IsLogin(facts host.Facts, found state.Instance, real string) bool {
 	return found.ID != "" && real != "" && (real == found.Login.File || err == nil && real == home)
 }
 
-// Mounts mounts the folders and files that the agent's home leads to. It returns the links in them.
-func (r Request) Mounts(found state.Instance, host lending.Host) (made launch.Part, links []lending.Link, err error) {
+// Entering mounts what the agent's home leads to.
+type Entering struct {
+	launch.Part
+	Links []lending.Link // in what is mounted
+}
+
+// Mounts mounts the folders and files that the agent's home leads to.
+func (r Request) Mounts(found state.Instance, host lending.Host) (made Entering, err error) {
 	for _, of := range found.Imports {
 		m := launch.Mount{
 			Kind: plan.ROBind, Source: of.Source, Destination: of.Destination, Open: true, Why: lending.WhyClaude,
@@ -130,27 +136,34 @@ func (r Request) Mounts(found state.Instance, host lending.Host) (made launch.Pa
 				"it has more than %d entries", project.LentLimit)
 		}
 		if err != nil {
-			return made, nil, err
+			return made, err
 		}
 		made.Add(lent)
 		below, isBelow := strings.CutPrefix(of.Own, r.Facts.Home)
 		ours := isBelow && of.Source == beneath.Real(r.Facts.Home)+below
 		for _, rel := range there {
-			links = append(links, lending.Link{
+			made.Links = append(made.Links, lending.Link{
 				Kind: of.Kind, At: filepath.Join(of.Source, rel), Inside: of.Destination + "/" + rel, Ours: ours,
 				Why: m.Why,
 			})
 		}
 	}
-	return made, links, nil
+	return made, nil
+}
+
+// Furnished is the agent's home with its files, and what is to be said of them.
+type Furnished struct {
+	state.Instance
+	Said launch.Part
 }
 
 // Furnish looks at the files of the agent's home by what is inside, and says what of the user's does not enter.
-func (r Request) Furnish(found state.Instance, inside *view.View) (_ state.Instance, said launch.Part, err error) {
+func (r Request) Furnish(found state.Instance, inside *view.View) (Furnished, error) {
 	if found.ID == "" { // it could not be found, as `claudebox check` tells
-		return found, said, nil
+		return Furnished{Instance: found}, nil
 	}
-	err = found.Furnish(inside.Program, r.Sees(inside), r.Secrets.NotSent, r.reaches)
+	err := found.Furnish(inside.Program, r.Sees(inside), r.Secrets.NotSent, r.reaches)
+	var said launch.Part
 	said.Note(found.Notes...)
 	said.Left = found.Left
 	if of := agenthome.Others[r.Plan.Agent.Name]; of.Login != "" {
@@ -165,7 +178,7 @@ func (r Request) Furnish(found state.Instance, inside *view.View) (_ state.Insta
 				"set in the environment is used from there")
 		}
 	}
-	return found, said, err
+	return Furnished{found, said}, err
 }
 
 // reaches says why the host of an address is not reached from inside, and what would change that; empty: it is.

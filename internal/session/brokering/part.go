@@ -2,7 +2,6 @@ package brokering
 
 import (
 	"bytes"
-	"fmt"
 	"maps"
 	"net/netip"
 	"net/url"
@@ -10,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"claudebox/internal/agent/state"
 	"claudebox/internal/diag"
@@ -53,12 +51,8 @@ func (s Secrets) Part(l state.Login, overrides map[string]launch.Override, port 
 func (b *Part) lead(s Secrets, port int) (err error) {
 	b.hello = s.hello
 	config := &b.hello.Config
-	targets, err := config.Targets()
-	if err != nil {
-		return fmt.Errorf("bug: a secret's host: %w", err) // the profile was checked
-	}
-	if !s.Look {
-		if config.Authority, err = broker.NewAuthority(broker.Names(targets), time.Now()); err != nil {
+	if s.authority != nil {
+		if config.Authority, err = s.authority(); err != nil {
 			return &diag.Error{Op: "make the certificates of this launch", Err: err}
 		}
 	}
@@ -77,7 +71,7 @@ func (b *Part) lead(s Secrets, port int) (err error) {
 		b.Set(name, value, brokerRule)
 	}
 	if s.Plan.Network.Tier == profile.TierFull {
-		b.setProxy(port, broker.Names(targets))
+		b.setProxy(port, s.names)
 	}
 	return nil
 }

@@ -5,9 +5,12 @@ package brokering
 import (
 	"cmp"
 	"crypto/rand"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"claudebox/internal/agent/login"
 	"claudebox/internal/agent/state"
@@ -42,6 +45,9 @@ type Secrets struct {
 	gateways map[string]gateway // by variable
 	list     []namedSecret      // in every tier: none of them enters
 	hello    broker.Hello       // what the broker is told, but for its certificates
+	names    []string           // of the hosts whose connections the broker gets
+	// authority waits for the certificates of this launch, which are made beside all else; nil: nothing is made.
+	authority func() (broker.Authority, error)
 }
 
 // Find finds the secrets that the agent uses without having them, and in a tier without a broker, does not use.
@@ -73,6 +79,18 @@ func Find(r Request) (found Secrets, err error) {
 	for i, secret := range found.list {
 		found.list[i].placeholder = config.Key.Lasting(secret.Name, secret.Value)
 		config.Secrets = append(config.Secrets, secret.Secret)
+	}
+	targets, err := config.Targets()
+	if err != nil {
+		return found, fmt.Errorf("bug: a secret's host: %w", err) // the profile was checked
+	}
+	names := broker.Names(targets)
+	found.names = names
+	if !r.Look {
+		found.authority = sync.OnceValues(func() (broker.Authority, error) {
+			return broker.NewAuthority(names, time.Now())
+		})
+		go found.authority()
 	}
 	return found, nil
 }

@@ -16,18 +16,21 @@ echo '{"name":"p","version":"1.0.0","dependencies":{"big":"file:big.tgz","small"
 // npm is a function of a shell that runs npm without a network.
 const npm = `npm() { node "$NPM/bin/npm-cli.js" --offline --no-audit --no-fund --no-update-notifier --loglevel=error "$@" >/dev/null; }; `
 
+// real is the file that a variable of the lab leads to, or one below it.
+func real(t *testing.T, variable, name string) string {
+	t.Helper()
+	path, err := filepath.EvalSymlinks(filepath.Join(os.Getenv(variable), name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 // withNode returns a world with node and npm, for the user and as flags for a session.
 func withNode(t *testing.T) (w *world, flags []string) {
 	t.Helper()
-	real := func(variable, name string) string {
-		path, err := filepath.EvalSymlinks(filepath.Join(os.Getenv(variable), name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
 	w = onBranch(t)
-	node, modules := real("CLAUDEBOX_TEST_NODE", ""), real("CLAUDEBOX_LAB_RELEASES", "npm")
+	node, modules := real(t, "CLAUDEBOX_TEST_NODE", ""), real(t, "CLAUDEBOX_LAB_RELEASES", "npm")
 	w.link(t, node, ".local/bin/node")
 	w.link(t, modules, ".local/share/npm")
 	return w, []string{"--mount-ro", node + ":/opt/node/bin/node", "--mount-ro", modules + ":/opt/npm"}

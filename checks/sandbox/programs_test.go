@@ -3,21 +3,13 @@
 package sandbox_test
 
 import (
-	"archive/tar"
-	"bytes"
-	"compress/gzip"
-	"crypto/sha512"
-	"encoding/base64"
-	"errors"
-	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"claudebox/checks/registry"
 )
 
 // settle waits until files that were just written are old enough to be told from
@@ -111,57 +103,18 @@ func TestTheUsualSmallToolsAreInside(t *testing.T) {
 
 // An MCP server by npx: npm's own npx fetches a package of a registry, keeps it for the project, and runs it.
 func TestNpxRunsAPackageOfARegistry(t *testing.T) {
-	var packed bytes.Buffer
-	zipped := gzip.NewWriter(&packed)
-	files := tar.NewWriter(zipped)
-	for name, content := range map[string]string{
-		"package/package.json": `{"name":"mcp-x","version":"1.0.0","bin":{"mcp-x":"x.js"}}`,
-		"package/x.js": "#!/usr/bin/env node\n" +
-			"process.stdin.once('data', m => { console.log(JSON.parse(m).method, 'is answered in', process.cwd()); process.exit() })\n",
-	} {
-		err := files.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(content))})
-		if _, wrote := files.Write([]byte(content)); err != nil || wrote != nil {
-			t.Fatal(err, wrote)
-		}
-	}
-	if err := errors.Join(files.Close(), zipped.Close()); err != nil {
-		t.Fatal(err)
-	}
-	asked := 0
-	registry := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodGet { // an audit
-			http.NotFound(w, r)
-			return
-		}
-		if strings.HasSuffix(r.URL.Path, ".tgz") {
-			asked++
-			_, _ = w.Write(packed.Bytes())
-			return
-		}
-		fmt.Fprintf(w, `{"name":"mcp-x","dist-tags":{"latest":"1.0.0"},"versions":{"1.0.0":{"name":"mcp-x","version":"1.0.0",`+
-			`"bin":{"mcp-x":"x.js"},"dist":{"tarball":"http://%s/mcp-x.tgz","integrity":"sha512-%s"}}}}`, r.Host, sum512(packed.Bytes()))
-	}))
-	defer registry.Close()
-	real := func(variable, name string) string {
-		path, err := filepath.EvalSymlinks(filepath.Join(os.Getenv(variable), name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
+	s := serve(t, registry.Package{
+		Name: "mcp-x", Version: "1.0.0", Bin: map[string]string{"mcp-x": "x.js"}, Files: map[string]string{"x.js": "#!/usr/bin/env node\n" +
+			"process.stdin.once('data', m => { console.log(JSON.parse(m).method, 'is answered in', process.cwd()); process.exit() })\n"},
+	})
 	w := newWorld(t)
-	profile := w.profile(t, "network: {tier: allow, allow: [anthropic]}", "ports: {out: ["+registry.URL[strings.LastIndex(registry.URL, ":")+1:]+"]}")
+	profile := w.profile(t, "network: {tier: allow, allow: [anthropic]}", "ports: {out: ["+s.Port+"]}")
 	for _, flags := range [][]string{{"-P", profile}, nil} { // the second finds it kept
-		got := w.inside(t, `echo '{"method":"initialize"}' | PATH=/opt/node/bin:$PATH npm_config_registry=`+registry.URL+` node /opt/npm/bin/npx-cli.js -y mcp-x`,
-			append(flags, "--mount-ro", real("CLAUDEBOX_TEST_NODE", "")+":/opt/node/bin/node", "--mount-ro", real("CLAUDEBOX_LAB_RELEASES", "npm")+":/opt/npm")...)
+		got := w.inside(t, `echo '{"method":"initialize"}' | PATH=/opt/node/bin:$PATH npm_config_registry=`+s.URL+` node /opt/npm/bin/npx-cli.js -y mcp-x`,
+			append(flags, "--mount-ro", real(t, "CLAUDEBOX_TEST_NODE", "")+":/opt/node/bin/node", "--mount-ro", real(t, "CLAUDEBOX_LAB_RELEASES", "npm")+":/opt/npm")...)
 		wantEqual(t, got, "initialize is answered in "+w.project+"\n")
 	}
-	if asked != 1 {
-		t.Errorf("the package was fetched %d times", asked)
+	if n := s.Fetched(); n != 1 {
+		t.Errorf("the package was fetched %d times", n)
 	}
-}
-
-func sum512(content []byte) string {
-	sum := sha512.Sum512(content)
-	return base64.StdEncoding.EncodeToString(sum[:])
 }

@@ -12,12 +12,17 @@ import (
 	"strings"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/diag/pattern"
 	"claudebox/internal/linux/pathname"
 )
 
-// headSize is how much of a file is read, in bytes, to tell what it is: enough for a script that does nothing but
-// start another program. The kernel looks at 256 bytes.
-const headSize = 4096
+const (
+	// headSize is how much of a file is read, in bytes, to tell what it is: enough for a script that does nothing but
+	// start another program. The kernel looks at 256 bytes.
+	headSize = 16 << 10
+	// shortScript is how much of a script is searched for what it starts, in bytes, where that is not all that it does.
+	shortScript = 4096
+)
 
 // maxScripts bounds a chain of interpreters that are scripts themselves, as the chain may be a circle; the kernel
 // allows five.
@@ -117,11 +122,11 @@ func (f *finder) script(asked, name, text string) ([]string, error) {
 			f.made.Env = append(f.made.Env, found.env...)
 			return f.words(found.program)
 		}
-		if err := f.starts(name, text, inPlace); err != nil {
+		if err := f.starts(name, text[:min(len(text), shortScript)], inPlace); err != nil {
 			return nil, err
 		}
 		f.note(path.Base(name) + " is a shell script: what it starts must be inside as well")
-	} else if len(text) < headSize && len(f.made.Mounts) == 0 { // it is read as a whole, and nobody's interpreter
+	} else if len(text) < shortScript && len(f.made.Mounts) == 0 { // it is read as a whole, and nobody's interpreter
 		_, body, _ := strings.Cut(text, "\n")
 		if err := f.starts(name, body, inCall); err != nil {
 			return nil, err
@@ -190,6 +195,9 @@ func (f *finder) interpreter(script, word string) ([]string, error) {
 const (
 	nodeModules = "node_modules"
 	pnpmStore   = ".pnpm"
+	pnpmLinks   = "links"
+
+	storeVersion pattern.Expr = `^v\d+$`
 )
 
 // packageFolder returns the folder of the npm package that a file belongs to, which holds all that is installed
@@ -225,10 +233,22 @@ func (r Request) packageOfScript(name string) string {
 	modules := folder[:strings.LastIndex(folder, "/"+nodeModules+"/")+1] + nodeModules
 	for _, dependency := range r.dependencies(folder) {
 		if !r.exists(path.Join(folder, nodeModules, dependency)) && r.exists(path.Join(modules, dependency)) {
-			return modules
+			return cmp.Or(linksFolder(modules), modules)
 		}
 	}
 	return folder
+}
+
+// linksFolder is the folder of all packages in a store of pnpm's, in which those lie far apart that link to one
+// another: STORE/v11/links/NAME/VERSION/HASH/node_modules. It is empty for a node_modules elsewhere.
+func linksFolder(modules string) string {
+	parts := strings.Split(modules, "/")
+	for i := 1; i < len(parts); i++ {
+		if parts[i] == pnpmLinks && storeVersion.Matches(parts[i-1]) {
+			return strings.Join(parts[:i+1], "/")
+		}
+	}
+	return ""
 }
 
 // maxPackageFile bounds, in bytes, how much of a package.json is read.

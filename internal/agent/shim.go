@@ -26,6 +26,9 @@ const (
 	assignment pattern.Expr = `^(export )?([A-Za-z_][A-Za-z0-9_]*)=(.*)$`
 )
 
+// shimTarget is the last line of the shims of pnpm 12, which are long: the program that they start.
+const shimTarget pattern.Expr = `(?m)^# cmd-shim-target=(/.+)\n?\z`
+
 // ownFolder are the ways in which a script names the folder that it lies in.
 const ownFolder pattern.Expr = `\$\((cd .*)?.*(dirname|readlink|realpath)[^;]*\$\{?(0|BASH_SOURCE)`
 
@@ -33,6 +36,9 @@ const ownFolder pattern.Expr = `\$\((cd .*)?.*(dirname|readlink|realpath)[^;]*\$
 // Claude Code's local installation, and people's wrappers that set variables and words. asked is the path by which the
 // script is run, name its own. ok is false for any other.
 func startedBy(asked, name, text, home string) (found started, ok bool) {
+	if at := shimTarget.Compiled().FindStringSubmatch(text); at != nil && strings.Contains(text, path.Base(at[1])+`' "$@"`) {
+		return started{program: path.Clean(at[1])}, true
+	}
 	known := map[string]string{"HOME": home, "0": asked}
 	seen := false
 	for line := range strings.Lines(text) {
@@ -119,15 +125,22 @@ func expand(word string, known map[string]string) (text string, literal bool) {
 // managers are programs that stand for others by the name that they are called by, or by what a shim hands to them.
 var managers = strings.Fields("asdf fnm mise nodenv proto proto-shim pyenv rtx vfox volta volta-shim")
 
+// Manager is the version manager whose shim a program is, by its path without links; empty: it is none.
+func Manager(real string) string {
+	if base := path.Base(real); slices.Contains(managers, base) {
+		return strings.TrimSuffix(base, "-shim")
+	}
+	return ""
+}
+
 // isShim returns an error for a program that is a version manager's, which would look for its installations inside.
 func (f *finder) isShim(asked, real string) error {
-	base := path.Base(real)
-	if !slices.Contains(managers, base) || base == f.Name {
+	manager := Manager(real)
+	if manager == "" || path.Base(real) == f.Name {
 		return nil
 	}
 	return notExecutable(asked, fmt.Sprintf("`%s which %s` prints the program itself: name that in the profile, "+
-		"`agent: {command: [PATH]}`", strings.TrimSuffix(base, "-shim"), f.Name),
-		"it is a shim of %s, whose installations are not inside", strings.TrimSuffix(base, "-shim"))
+		"`agent: {command: [PATH]}`", manager, f.Name), "it is a shim of %s, whose installations are not inside", manager)
 }
 
 // inPlace finds what a shell script starts in its own place, by a name that is looked for on PATH, and inCall what a

@@ -119,7 +119,7 @@ func answer(s *session.Session, word string) (_ why.Answer, err error) {
 		return why.Variable(s.Launch, word, value, set), nil
 	}
 	if !isURL && !strings.ContainsAny(word, ".:") && !strings.EqualFold(word, "localhost") {
-		return why.Program(word, s.Program(word)), nil
+		return why.Program(word, s.Program(word), s.Remedy(word)), nil
 	}
 	named, ok := why.ParseHost(word)
 	if !ok {

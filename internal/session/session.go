@@ -123,6 +123,9 @@ func (s *Session) Devshell() string { return s.parts.devshell.Report(s.Plan.Devs
 // Program returns the path of the program called name on PATH inside; empty if there is none.
 func (s *Session) Program(name string) string { return s.parts.inside.Find(name) }
 
+// Remedy says how a program that is not on PATH inside comes there.
+func (s *Session) Remedy(program string) string { return s.parts.inside.Remedy(program) }
+
 // WhyNot says why the program that a word names cannot be run inside; empty: it can, or that is not known.
 func (s *Session) WhyNot(word string) string { return s.parts.inside.Program(word) }
 

@@ -69,7 +69,7 @@ func (v *View) Find(name string) string {
 func (v *View) program(word, name string, depth int) string {
 	if !strings.Contains(name, "/") {
 		if v.Find(name) == "" && (v.Brings == nil || !v.Brings(name)) {
-			return word + " is not inside: " + Remedy(name)
+			return word + " is not inside: " + v.Remedy(name)
 		}
 		return "" // what is on PATH is of the store
 	}
@@ -249,7 +249,17 @@ func Package(program string) string {
 	return packages[program]
 }
 
-// Remedy says how a program comes inside.
+// Remedy says how a program comes inside that is on PATH outside, or is none.
+func (v *View) Remedy(program string) string {
+	if v.Yours != nil && Package(program) == "" {
+		if remedy := v.Yours(program); remedy != "" {
+			return remedy
+		}
+	}
+	return Remedy(program)
+}
+
+// Remedy says how a program comes inside that may be in a package.
 func Remedy(program string) string {
 	if attr := Package(program); attr != "" {
 		return "add its package to the profile: `packages: [" + attr + "]`"

@@ -26,6 +26,8 @@ type View struct {
 	Brings func(program string) bool
 	// Mountable returns the flag that brings a file or folder of the host inside, or why a launch would refuse it.
 	Mountable func(name string) (flag string, fault error)
+	// Yours says how a program of the user's own comes inside; empty: there is none of that name.
+	Yours func(program string) (remedy string)
 
 	followed map[string]followed      // by path, see [View.Resolve]
 	links    map[string]string        // see [View.Link]

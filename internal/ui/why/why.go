@@ -57,18 +57,21 @@ func (a Answer) text(width int, change string) string {
 }
 
 // Program answers for a word that is neither path nor variable, and need not be a
-// host. file is the program of that name inside; empty: there is none.
-func Program(word, file string) Answer {
+// host. file is the program of that name inside; empty: there is none. remedy says how it comes there.
+func Program(word, file, remedy string) Answer {
 	if file != "" {
 		return yes(word+" is a program inside, "+file, "PATH inside", "")
 	}
 	if a, known := missing(word); known {
 		return a
 	}
+	if remedy != view.Remedy(word) {
+		return no(word+" is not inside: only the profile's packages are on PATH there", "packages", remedy)
+	}
 	return Answer{
 		Open:   true,
 		Says:   word + " is no program inside, no variable, and nothing of that name is here",
-		Change: fmt.Sprintf("ask for ./%[1]s, a path, or %[1]s:443, a host; of a program %s", word, view.Remedy(word)),
+		Change: fmt.Sprintf("ask for ./%[1]s, a path, or %[1]s:443, a host; of a program %s", word, remedy),
 	}
 }
 

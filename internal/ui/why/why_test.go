@@ -10,6 +10,7 @@ import (
 	"claudebox/internal/plan"
 	"claudebox/internal/profile"
 	"claudebox/internal/sandbox/launch"
+	"claudebox/internal/sandbox/view"
 	"claudebox/internal/ui/why"
 )
 
@@ -112,13 +113,13 @@ func TestWhatCannotBeSaid(t *testing.T) {
 	if got := why.Path(aLaunch("full"), asked); got.Open || got.Inside {
 		t.Errorf("got %+v", got)
 	}
-	if got := why.Program("makefile", ""); !got.Open {
+	if got := why.Program("makefile", "", view.Remedy("makefile")); !got.Open {
 		t.Errorf("got %+v", got)
 	}
-	if got := why.Program("3000", ""); !got.Open || !strings.Contains(got.Change, "localhost:3000") { // 3000:443 was offered, a host
+	if got := why.Program("3000", "", view.Remedy("3000")); !got.Open || !strings.Contains(got.Change, "localhost:3000") { // 3000:443 was offered, a host
 		t.Errorf("got %+v", got)
 	}
-	if got := why.Program("git", "/nix/store/x-git/bin/git"); !got.Inside {
+	if got := why.Program("git", "/nix/store/x-git/bin/git", view.Remedy("git")); !got.Inside {
 		t.Errorf("got %+v", got)
 	}
 }

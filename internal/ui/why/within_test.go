@@ -7,6 +7,7 @@ import (
 
 	"claudebox/internal/plan"
 	"claudebox/internal/sandbox/launch"
+	"claudebox/internal/sandbox/view"
 	"claudebox/internal/ui/why"
 	"claudebox/internal/workspace/project"
 )
@@ -173,7 +174,7 @@ func TestAnAnswerIsTrueOfWhatIsThere(t *testing.T) {
 		"set X_Y":                     "yes:     X_Y was set inside",
 		"set http_proxy":              "yes:     http_proxy was set inside",
 		"program 3000":                "unknown: 3000 is no program inside",
-		"program docker":              why.Program("docker", "").Text(400)[:40],
+		"program docker":              why.Program("docker", "", view.Remedy("docker")).Text(400)[:40],
 		"program claudebox":           "no:      claudebox is outside",
 		"host 169.254.169.254":        "no:      169.254.169.254 is link-local, with the metadata service of clouds\nrule:    network: inet\n",
 	} {

@@ -1,0 +1,71 @@
+package session
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"claudebox/internal/agent"
+	"claudebox/internal/diag"
+	"claudebox/internal/linux/pathname"
+	"claudebox/internal/linux/smallfile"
+	"claudebox/internal/profile"
+)
+
+// yours says how a program that the user has in a folder of PATH in the home comes inside; empty: there is none of that
+// name. Inside it is found by its path alone.
+func (in *inputs) yours(name string) string {
+	home := in.Facts.Home
+	for _, dir := range filepath.SplitList(in.Facts.Env.Value("PATH", "")) {
+		at := filepath.Join(dir, name)
+		info, err := os.Stat(at)
+		if err != nil || !filepath.IsAbs(dir) || !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {
+			continue
+		}
+		if !pathname.Below(at, home) || pathname.Below(at, in.project.Path) {
+			return ""
+		}
+		if manager := agent.Manager(realPath(at)); manager != "" {
+			return fmt.Sprintf("yours is a shim of %s: `%s which %s` prints the program itself, and `claudebox why PATH` how that comes inside",
+				manager, manager, name)
+		}
+		flag, fault := in.lending().Mountable(folderOfProgram(at, home))
+		if fault != nil {
+			return diag.Cause(fault).Error()
+		}
+		return flag + " brings yours, as " + profile.Tilde(home, at)
+	}
+	return ""
+}
+
+// realPath is a path without links; as it is, where that is not known.
+func realPath(name string) string {
+	if real, err := filepath.EvalSymlinks(name); err == nil {
+		return real
+	}
+	return name
+}
+
+// folderOfProgram is what a program of the home needs beside itself: npm's are links to packages beside their folder,
+// pnpm's scripts that start one there. It is the program alone where there is no such thing.
+func folderOfProgram(at, home string) string {
+	dir := filepath.Dir(at)
+	around := dir
+	if filepath.Base(dir) == "bin" {
+		around = filepath.Dir(dir)
+	}
+	real := realPath(at)
+	isLink := real != at && pathname.Below(real, realPath(around))
+	if around == home || filepath.Base(around) == ".local" || !isLink && !startsBeside(real) {
+		return at
+	}
+	return around
+}
+
+// startsBeside reports whether a script starts what lies beside its own folder, as the shims of npm and pnpm do.
+func startsBeside(file string) bool {
+	const most = 16 << 10
+	text, err := smallfile.Read(file, most)
+	return err == nil && bytes.HasPrefix(text, []byte("#!")) && bytes.Contains(text, []byte("$basedir"))
+}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"claudebox/checks/claude/script"
+	"claudebox/checks/registry"
 )
 
 func TestCommandsRunInside(t *testing.T) {
@@ -193,4 +194,55 @@ func TestProjectsMCPServerRunsInside(t *testing.T) {
 		script.Say("Heard.").After(script.Succeeded("echo from "+w.project, "CLAUDEBOX=1")),
 	)
 	w.print(t).succeed(t, "Heard.")
+}
+
+// sayServer is an MCP server of one tool, as a package of npm's has it.
+const sayServer = `#!/usr/bin/env node
+require('readline').createInterface({ input: process.stdin }).on('line', line => {
+  const { id, method } = JSON.parse(line)
+  const result = {
+    'initialize': { protocolVersion: '2025-06-18', capabilities: { tools: {} }, serverInfo: { name: 'say', version: '1' } },
+    'tools/list': { tools: [{ name: 'say', description: 'says where it is', inputSchema: { type: 'object' } }] },
+    'tools/call': { content: [{ type: 'text', text: 'npx runs in ' + process.cwd() + ', CLAUDEBOX=' + process.env.CLAUDEBOX }] },
+  }[method]
+  if (id !== undefined) console.log(JSON.stringify({ jsonrpc: '2.0', id, ...result ? { result } : { error: { code: -32601, message: 'no such method' } } }))
+})
+`
+
+// An MCP server whose command is npx comes from a registry on this machine in tier allow, and its tool is called. The
+// second session has it kept.
+func TestAnMCPServerByNpxOfARegistry(t *testing.T) {
+	packages, err := registry.Start(registry.Package{
+		Name: "mcp-say", Version: "1.0.0", Bin: map[string]string{"mcp-say": "say.js"}, Files: map[string]string{"say.js": sayServer},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(packages.Close)
+	w := newWorld(t)
+	mount := func(host, sandbox string) map[string]string {
+		real, err := filepath.EvalSymlinks(host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return map[string]string{"host": real, "sandbox": sandbox}
+	}
+	link(t, "/opt/npm/bin/npx-cli.js", filepath.Join(w.home, "bin/npx"))
+	w.write(t, "project/.mcp.json", `{"mcpServers": {"say": {"command": "npx", "args": ["-y", "mcp-say"],
+		"env": {"PATH": "/opt/bin:/opt/node:${PATH}", "npm_config_registry": "`+packages.URL+`"}}}}`)
+	inside := w.onBranch(0, "allow", w.constants["ANTHROPIC_BASE_URL"], packages.Port)
+	inside.more["mounts"] = []any{
+		mount(filepath.Join(w.home, "bin"), "/opt/bin"), mount(program(t, "CLAUDEBOX_TEST_NODE"), "/opt/node/node"),
+		mount(filepath.Join(program(t, "CLAUDEBOX_LAB_RELEASES"), "npm"), "/opt/npm"),
+	}
+	for range 2 {
+		w.model.Add(
+			script.Use("mcp__say__say", nil),
+			script.Say("Heard.").After(script.Succeeded("npx runs in "+w.project, "CLAUDEBOX=1")),
+		)
+		inside.print(t).succeed(t, "Heard.")
+	}
+	if n := packages.Fetched(); n != 1 {
+		t.Errorf("the package was fetched %d times", n)
+	}
 }

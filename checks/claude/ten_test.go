@@ -98,12 +98,16 @@ func (w *world) npm(t *testing.T, words ...string) {
 }
 
 // onBranch is the user with a profile for one of several agents, whose model is a gateway of this machine, in a network
-// of its own, of some tier.
-func (w *world) onBranch(n int, tier, address string) *world {
+// of its own, of some tier, that reaches further ports of this machine.
+func (w *world) onBranch(n int, tier, address string, ports ...string) *world {
 	one := *w
 	one.profile, one.network = fmt.Sprintf(".config/claudebox/profiles/agent%d.yaml", n), tier
 	_, port, _ := strings.Cut(strings.TrimPrefix(address, "http://"), ":")
-	one.more = map[string]any{"name": fmt.Sprintf("agent%d", n), "ports": map[string]any{"out": []json.Number{json.Number(port)}}}
+	out := []json.Number{json.Number(port)}
+	for _, port := range ports {
+		out = append(out, json.Number(port))
+	}
+	one.more = map[string]any{"name": fmt.Sprintf("agent%d", n), "ports": map[string]any{"out": out}}
 	one.env, one.constants = maps.Clone(w.env), maps.Clone(w.constants)
 	one.env["ANTHROPIC_BASE_URL"] = address
 	for _, name := range []string{"ANTHROPIC_BASE_URL", "NO_PROXY", "HTTP_PROXY", "HTTPS_PROXY"} {

@@ -185,6 +185,28 @@ func TestACommandThatIsNotInsideSaysHowItWouldBe(t *testing.T) {
 	}
 }
 
+// uv's environment leads by a link "3.13" into a folder that the sandbox has one of its own for. The remedy is followed.
+func TestAVirtualEnvironmentOfUVRunsOnceItsPythonIsMounted(t *testing.T) {
+	w := newWorld(t)
+	w.write(t, ".local/share/uv/python/3.13.5/bin/python3.13", "#!/bin/sh\necho ran\n")
+	w.write(t, ".local/share/uv/python/3.13.5/lib/python3.13/os.py", "")
+	if err := os.Chmod(w.path(".local/share/uv/python/3.13.5/bin/python3.13"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	w.link(t, "3.13.5", ".local/share/uv/python/3.13")
+	w.write(t, "project/.venv/pyvenv.cfg", "home = "+w.path(".local/share/uv/python/3.13/bin")+"\n")
+	w.link(t, w.path(".local/share/uv/python/3.13/bin/python3.13"), "project/.venv/bin/python")
+	remedy := "--mount-ro " + w.path(".local/share/uv/python")
+	for _, words := range [][]string{{"plan"}, {"why", ".venv/bin/python"}, {"shell", "--yes", "--no-report", "--", ".venv/bin/python"}} {
+		got := run(t, w.claudebox(words...))
+		said := oneLine(got.stdout + got.stderr)
+		if !strings.Contains(strings.ReplaceAll(said, "~", w.home), remedy) || strings.Contains(said, "home-uv") {
+			t.Errorf("%s: %s", words, said)
+		}
+	}
+	wantEqual(t, w.inside(t, ".venv/bin/python", strings.Fields(remedy)...), "ran\n")
+}
+
 // D15: jj, hg, Sapling and Subversion repositories are the project from a subfolder. D16: a link .git, as of Android's repo, has a remedy,
 // which is followed here.
 func TestOtherRepositoriesAreTheProject(t *testing.T) {

@@ -220,6 +220,14 @@ func TestFindMountsWhatAProgramOutsideTheStoreNeeds(t *testing.T) {
 			func(r *agent.Request) { r.Node = "/nix/store/n-nodejs/bin/node" },
 			want{words: "/nix/store/n-nodejs/bin/node /home/u/.local/bin/global/5/node_modules/@anthropic-ai/claude-code/cli.js", mounts: []string{"ro-bind /home/u/.local/bin/global/5/node_modules/@anthropic-ai/claude-code"}},
 		},
+		"the shim of a pnpm that takes itself for a node": {
+			map[string]string{
+				"/home/u/.local/bin/claude":      strings.Replace(pnpm10Shim, `"$basedir/global`, `"/home/u/.local/share/pnpm/pnpm"  "$basedir/global`, 1),
+				"/home/u/.local/share/pnpm/pnpm": program("", ""), "/home/u/.local/bin/global/5/.pnpm/@a+c@2.1/node_modules/@a/c/bin/claude.exe": program("", ""),
+			},
+			nil,
+			want{words: "/home/u/.local/bin/global/5/.pnpm/@a+c@2.1/node_modules/@a/c/bin/claude.exe", mounts: []string{"ro-bind /home/u/.local/bin/global/5/.pnpm"}},
+		},
 		"pnpm 10's shim of a program that is no script": {
 			map[string]string{"/home/u/.local/bin/claude": pnpm10Shim, "/home/u/.local/bin/global/5/.pnpm/@a+c@2.1/node_modules/@a/c/bin/claude.exe": program("", "")},
 			nil,

@@ -114,6 +114,10 @@ func TestFindRefuses(t *testing.T) {
 			files: map[string]string{link: "#!/usr/bin/env bash\n# asdf-plugin: nodejs 22\nexec asdf exec \"claude\" \"$@\"\n"},
 			cause: agent.ErrNotExecutable, text: "it is a shim of asdf", remedy: "`asdf which claude`",
 		},
+		"a wrapper that looks for the agent once it has set PATH": {
+			files: map[string]string{link: "#!/bin/bash\n. \"$NVM_DIR/nvm.sh\"\nexec \"$(command -v claude)\" \"$@\"\n"},
+			cause: agent.ErrNotExecutable, text: "it is a script that starts claude, which is not inside", remedy: "agent: {command: [PATH]}",
+		},
 		"nodenv's shim": {
 			files: map[string]string{link: "#!/usr/bin/env bash\nset -e\n[ -n \"$X\" ] && set -x\n\nprogram=\"${0##*/}\"\nexport NODENV_ROOT=\"/home/u/.nodenv\"\nexec \"/home/u/.nodenv/libexec/nodenv\" exec \"$program\" \"$@\"\n", "/home/u/.nodenv/libexec/nodenv": static},
 			cause: agent.ErrNotExecutable, text: "it is a shim of nodenv", remedy: "`nodenv which claude`",

@@ -73,8 +73,8 @@ func startedBy(asked, name, text, home string) (found started, ok bool) {
 	return found, seen
 }
 
-// execOf reads a line that starts a program with the script's arguments. A node that is named before it is left out:
-// the program's own first line says what runs it.
+// execOf reads a line that starts a program with the script's arguments. A node that is named before it is left out,
+// as is the pnpm that pnpm's installer takes for one: the program's own first line says what runs it.
 func execOf(line string, known map[string]string) (one started, ok bool) {
 	line = strings.TrimPrefix(line, "exec ")
 	words := strings.Fields(line)
@@ -88,7 +88,8 @@ func execOf(line string, known map[string]string) (one started, ok bool) {
 		}
 		one.words = append(one.words, text)
 	}
-	if path.Base(one.words[0]) == "node" && len(one.words) > 1 {
+	base := path.Base(one.words[0])
+	if len(one.words) > 1 && (base == "node" || base == "pnpm" && path.IsAbs(one.words[1])) {
 		one.words = one.words[1:]
 	}
 	one.program, one.words = path.Clean(one.words[0]), one.words[1:]
@@ -143,11 +144,11 @@ func (f *finder) isShim(asked, real string) error {
 		"`agent: {command: [PATH]}`", manager, f.Name), "it is a shim of %s, whose installations are not inside", manager)
 }
 
-// inPlace finds what a shell script starts in its own place, by a name that is looked for on PATH, and inCall what a
-// script in another language starts so.
+// inPlace finds what a shell script starts in its own place, by a name that is looked for on PATH, there or by
+// "$(which NAME)", and inCall what a script in another language starts so.
 const (
 	inPlace pattern.Expr = `(?m)(?:^|[;&|{]|\bthen|\belse)[ \t]*exec[ \t]+` +
-		`"?([A-Za-z0-9][\w.+-]*)"?(?:[ \t]|$)`
+		`"?(?:\$\((?:which|command -v|type -P)[ \t]+)?([A-Za-z0-9][\w.+-]*)"?(?:[ \t)]|$)`
 	inCall pattern.Expr = `(?:exec\w*|spawn\w*|system|Popen|run|(?:check_)?(?:call|output)|which)[ \t]*[(\[ ]*` +
 		`["']([A-Za-z0-9][\w.+-]*)["']`
 )

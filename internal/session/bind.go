@@ -207,7 +207,7 @@ func gather(in *inputs, k *planning.Keeper, port int) (p parts, err error) {
 	}
 	p.limits, p.limited = limits.Of(in.Plan.Limits, in.Facts.Env)
 	var overrides map[string]launch.Override
-	p.remarks, overrides = remarksOf(in, p.inside)
+	p.remarks, overrides = remarksOf(in, p.agent.Agent, p.inside)
 	p.brokered, err = in.secrets.Part(in.found.Login, overrides, port)
 	return p, err
 }

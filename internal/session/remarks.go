@@ -16,8 +16,10 @@ import (
 )
 
 // remarksOf notes what a person should know before the start. overrides are for
-// variables of the host that the sandbox cannot use as they are.
-func remarksOf(in *inputs, inside *view.View) (made launch.Part, overrides map[string]launch.Override) {
+// variables of the host that the sandbox cannot use as they are. runs is what runs inside, before the user's words.
+func remarksOf(in *inputs, runs launch.Agent, inside *view.View) (made launch.Part,
+	overrides map[string]launch.Override,
+) {
 	if len(in.Missing) > 0 {
 		made.Note("not in the store yet, to be fetched or built: " + strings.Join(in.Missing, ", "))
 	}
@@ -56,6 +58,9 @@ func remarksOf(in *inputs, inside *view.View) (made launch.Part, overrides map[s
 	if in.Confirm(in.Folders) != in.Plan.Confirm {
 		made.Note("`confirm: never` does not count: an agent could have written the plan, or what it was made of")
 	}
-	made.Warn(program.UnseenWords(in.Options.Words, in.project.Path)...)
+	if runs.LookUp { // a command of the user's
+		runs.Words = nil
+	}
+	made.Warn(program.UnseenWords(runs.Words, in.Options.Words, inside)...)
 	return made, overrides
 }

@@ -2,11 +2,13 @@ package view
 
 import (
 	"bytes"
+	"cmp"
 	"debug/elf"
 	"io"
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -110,10 +112,11 @@ func (v *View) hides(end string) string {
 	return ""
 }
 
-// dangling returns what the last link on the way to a path that is not there leads to; empty if there is none.
+// dangling returns what the last link on the way to a path that is not there leads to; empty if there is none. The
+// sandbox's own links are followed, and not named: they are not where the user looks.
 func (v *View) dangling(name string) (text string) {
 	_, _ = beneath.Follow(v, "/", name, func(at string, info fs.FileInfo, _ bool) error {
-		if info.Mode()&fs.ModeSymlink != 0 {
+		if info.Mode()&fs.ModeSymlink != 0 && v.OnHost(at) != "" {
 			if text, _ = v.Readlink(at); !path.IsAbs(text) {
 				text = path.Join(path.Dir(at), text)
 			}
@@ -131,7 +134,8 @@ func (v *View) way(name string) string {
 	if pathname.Below(name, path.Join(v.Home, ".claude")) {
 		return ": it is private to your own Claude Code"
 	}
-	if at := v.Find(path.Base(name)); at != "" {
+	python := PythonFolder(name)
+	if at := v.Find(path.Base(name)); at != "" && python == "" {
 		return ": `" + path.Base(name) + "` alone is found there"
 	}
 	for _, dir := range []string{"/bin", "/sbin", "/usr", "/opt", "/etc", "/lib"} {
@@ -139,11 +143,29 @@ func (v *View) way(name string) string {
 			return ": " + Remedy(path.Base(name))
 		}
 	}
-	flag, fault := v.Mountable(name)
+	flag, fault := v.Mountable(cmp.Or(python, name))
 	if fault != nil {
 		return ": " + diag.Cause(fault).Error()
 	}
 	return ": " + flag + ", or the profile's `mounts`, brings it"
+}
+
+// PythonFolder returns the folder that brings a Python of the host with its library: that which it is installed in, or,
+// where that is reached by a link, as uv's and mise's by "3.13", the one that has both; empty if the path is no such
+// Python's, or one of the system.
+func PythonFolder(name string) string {
+	bin, program := path.Split(name)
+	folder := path.Dir(path.Clean(bin))
+	if !strings.HasPrefix(program, "python") || path.Base(bin) != "bin" || pathname.Below(folder, "/usr") {
+		return ""
+	}
+	if library, _ := filepath.Glob(folder + "/lib/python3*/os.py"); library == nil {
+		return ""
+	}
+	if info, err := os.Lstat(folder); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		return path.Dir(folder)
+	}
+	return folder
 }
 
 // interpreterOf returns what the kernel runs for a program: the interpreter of a script, the loader of an ELF program;
@@ -209,6 +231,9 @@ func (v *View) File(word string) (reason string) {
 	end, _, inside := v.Resolve(name)
 	if hides := v.hides(end); hides != "" {
 		return word + hides
+	}
+	if inside == nil && v.above[end] && v.mounts[end] == nil {
+		return word + " is inside only with what is mounted in it" + v.way(name)
 	}
 	if inside == nil {
 		return ""

@@ -95,7 +95,7 @@ func TestFilesAreSeenInsideWhereAMountShowsThem(t *testing.T) {
 	v, host := aView(t)
 	for word, want := range map[string]bool{
 		"./data.txt": true, "/etc/passwd": true, host + "/elsewhere/b.sh": false, "/gone/and/nothing": true, "word": true,
-		"/etc/hostname": false,
+		"/etc/hostname": false, "/home": false, "/home/u": true,
 	} {
 		if _, err := os.Stat("/etc/hostname"); err != nil && word == "/etc/hostname" {
 			continue
@@ -136,5 +136,43 @@ func TestADevShellMayBringAProgram(t *testing.T) {
 	}
 	if got := v.Program("ruby"); got == "" {
 		t.Error("ruby is inside")
+	}
+}
+
+// A virtual environment leads to a Python of the host: what brings it is the folder with its library, and the
+// sandbox's own links on the way there are not named, as the user has none of them.
+func TestThePythonOfAVirtualEnvironmentIsNamedWithItsFolder(t *testing.T) {
+	v, host := aView(t)
+	made := func(name string) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Dir(host+name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(host+name, []byte("\x7fELF"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link := func(text, name string) {
+		t.Helper()
+		made(name + ".folder")
+		if err := os.Symlink(text, host+name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	made("/uv/3.13.5/bin/python3.13")
+	made("/uv/3.13.5/lib/python3.13/os.py")
+	link("3.13.5", "/uv/3.13")
+	made("/bin/python3.13")
+	v.Link(host+"/uv", "/home/u/.cache/home-uv")
+	for to, want := range map[string]string{
+		host + "/uv/3.13/bin/python3.13":   host + "/uv/3.13/bin/python3.13, which is not inside: --mount-ro " + host + "/uv, or",
+		host + "/uv/3.13.5/bin/python3.13": host + "/uv/3.13.5/bin/python3.13, which is not inside: --mount-ro " + host + "/uv/3.13.5, or",
+		host + "/bin/python3.13":           host + "/bin/python3.13, which is not inside: --mount-ro " + host + "/bin/python3.13, or",
+	} {
+		name := strings.ReplaceAll(strings.TrimPrefix(to, host+"/"), "/", "-")
+		link(to, "/project/"+name)
+		if got := v.Program("./" + name); !strings.Contains(got, " leads to "+want) {
+			t.Errorf("%s: %q; want %s", to, got, want)
+		}
 	}
 }

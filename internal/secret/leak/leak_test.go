@@ -111,9 +111,19 @@ func TestVariablesAreJudgedByNameAndValue(t *testing.T) {
 		"FOO=ghp_" + letters(36):      "a GitHub personal token",
 		"HTTPS_PROXY=http://a:b@p:1/": "an address with a password",
 		"EDITOR=vim":                  "",
-		"KEYBOARD_LAYOUT=de":          "",
-		"GIT_AUTHOR_NAME=me":          "",
-		"Proxy-Authorization=Basic x": "name holds AUTH",
+		"MAX_THINKING_TOKENS=31999":   "",
+		"API_TOKENS=a1,b2":            "name holds TOKEN",
+		"DB_PASSWORD_TOKENS=1":        "name holds PASSW",
+		"PIN_TOKEN=1234":              "name holds TOKEN",
+		"SQL=Server=x;Password=hunter22;Encrypt=true":                         "a list with Password",
+		"STORE=DefaultEndpointsProtocol=https;AccountName=a;AccountKey=YWJj;": "a list with AccountKey",
+		"PG_CONN=host=db user=me password=x":                                  "a list with password",
+		"OTEL_EXPORTER_OTLP_HEADERS=api-key=x":                                "a list with api-key",
+		"SQL_TEMPLATE=Server=x;Password=${P};Pwd=***;Secret=<yours>":          "",
+		"OTEL_RESOURCE_ATTRIBUTES=service.name=x,team=y":                      "",
+		"KEYBOARD_LAYOUT=de":                                                  "",
+		"GIT_AUTHOR_NAME=me":                                                  "",
+		"Proxy-Authorization=Basic x":                                         "name holds AUTH",
 	} {
 		name, value, _ := strings.Cut(entry, "=")
 		if got := leak.Variable(name, value); got != want {

@@ -34,13 +34,40 @@ func Name(name string) string {
 
 // Variable returns why a variable is probably a secret: "name holds TOKEN", or
 // what its value looks like ("a GitHub token"). It returns "" for any other variable,
-// and for one with an empty value.
+// for one with an empty value, and for a number of tokens (MAX_TOKENS=4096).
 func Variable(name, value string) string {
 	if value == "" {
 		return ""
 	}
+	if strings.Trim(value, "0123456789") == "" {
+		name = strings.TrimSuffix(strings.ToUpper(name), "TOKENS")
+	}
 	if part := Name(name); part != "" {
 		return "name holds " + part
 	}
-	return Value(value)
+	if what := Value(value); what != "" {
+		return what
+	}
+	return setting(value)
+}
+
+// settingParts are parts of the names of settings that are secrets, in a list of settings.
+var settingParts = strings.Fields("PASSW SECRET APIKEY ACCESSKEY ACCOUNTKEY")
+
+// setting returns "a list with Password", or whatever else the secret's name is, for a list of settings that holds a
+// secret, as databases, clouds and telemetry take them: "Server=x;Password=y", "host=x password=y", "api-key=x"; else
+// "".
+func setting(value string) string {
+	for item := range strings.FieldsFuncSeq(value, func(r rune) bool { return strings.ContainsRune(";, \t\n", r) }) {
+		name, value, _ := strings.Cut(item, "=")
+		plain := strings.NewReplacer("-", "", "_", "", ".", "").Replace(strings.ToUpper(name))
+		holds := plain == "PWD"
+		for _, part := range settingParts {
+			holds = holds || strings.Contains(plain, part)
+		}
+		if holds && strings.Trim(value, "*") != "" && !strings.ContainsAny(value, "${<") {
+			return "a list with " + name
+		}
+	}
+	return ""
 }

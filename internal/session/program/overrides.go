@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"claudebox/internal/host"
-	"claudebox/internal/linux/pathname"
 	"claudebox/internal/plan"
 	"claudebox/internal/plan/resolve"
 	"claudebox/internal/sandbox/launch"
@@ -65,22 +64,33 @@ func knowsTerminal(p plan.Plan, name string) bool {
 	return false
 }
 
-// pathFlags are flags of Claude Code that take a path. A path that is not inside gets a note.
-var pathFlags = []string{"--add-dir", "--settings", "--mcp-config", "--plugin-dir"}
+// pathFlags are flags of Claude Code that take a path.
+var pathFlags = []string{
+	"--add-dir", "--append-system-prompt-file", "--mcp-config", "--plugin-dir", "--settings", "--system-prompt-file",
+}
 
-// UnseenWords returns a note for each path among the agent's words that is not inside.
-func UnseenWords(words []string, project string) (notes []string) {
-	for i, word := range words {
+// UnseenWords returns a note for each path among the agent's words that is not inside: what a wrapper or the profile
+// puts before them, own, and the user's words, of which only those behind pathFlags are paths.
+func UnseenWords(own, words []string, inside *view.View) (notes []string) {
+	note := func(before, path string) {
+		if path == ".." {
+			path = "../" // which is no program's name
+		}
+		if reason := inside.File(path); reason != "" {
+			notes = append(notes, before+reason)
+		}
+	}
+	all := slices.Concat(own, words)
+	for i, word := range all {
 		flag, value, inline := strings.Cut(word, "=")
-		if !slices.Contains(pathFlags, flag) {
-			continue
-		}
-		if !inline && i+1 < len(words) {
-			value = words[i+1]
-		}
-		path, err := filepath.Abs(value)
-		if err == nil && value != "" && value[0] != '{' && !pathname.Below(path, project) {
-			notes = append(notes, flag+" "+value+" is not visible inside; add --mount-ro or --mount-rw "+value)
+		takes := slices.Contains(pathFlags, flag)
+		switch {
+		case takes && inline:
+			note(flag+" ", value)
+		case i > 0 && slices.Contains(pathFlags, all[i-1]):
+			note(all[i-1]+" ", word)
+		case i > 0 && i < len(own) && filepath.IsAbs(word):
+			note("of the agent's command, ", word)
 		}
 	}
 	return notes

@@ -1,11 +1,15 @@
 package program
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"claudebox/internal/agent/editor"
 	"claudebox/internal/plan"
+	"claudebox/internal/sandbox/launch"
+	"claudebox/internal/sandbox/view"
 	"claudebox/internal/session/planning"
 )
 
@@ -43,5 +47,45 @@ func TestWhatSpeaksWithAnEditor(t *testing.T) {
 				t.Errorf("it speaks %q; want %q", got, tc.want)
 			}
 		})
+	}
+}
+
+// What a flag of the agent's names is said where it is not inside, whoever wrote the flag: the user, the profile, or a
+// wrapper that starts the agent's program. Once it is mounted nothing is said.
+func TestPathsAmongTheAgentsWordsAreNamedWhereTheyAreNotInside(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"a.json", "b.json", "p/c.json"} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	inside := view.Of([]launch.Mount{
+		{Kind: plan.Tmpfs, Destination: "/"},
+		{Kind: plan.Bind, Source: dir + "/p", Destination: dir + "/p"},
+		{Kind: plan.ROBind, Source: dir + "/b.json", Destination: dir + "/b.json"},
+	}, nil)
+	inside.Dir, inside.Home = dir+"/p", "/home/u"
+	inside.Mountable = func(name string) (string, error) { return "--mount-ro " + strings.TrimPrefix(name, dir), nil }
+	for words, want := range map[string]string{
+		"claude | --settings DIR/a.json":              "--settings DIR/a.json is not inside: --mount-ro /a.json, or the profile's `mounts`, brings it",
+		"claude | --settings=../a.json":               "--settings ../a.json is not inside: --mount-ro /a.json, or the profile's `mounts`, brings it",
+		"claude | --add-dir ..":                       "--add-dir ../ is inside only with what is mounted in it: --mount-ro , or the profile's `mounts`, brings it",
+		"claude | --settings DIR/b.json":              "",
+		"claude | --settings c.json --add-dir .":      "",
+		"claude | --settings DIR/none.json":           "",
+		"claude | --settings {}":                      "",
+		"claude | read DIR/a.json":                    "",
+		"claude --settings DIR/a.json | x":            "--settings DIR/a.json is not inside: --mount-ro /a.json, or the profile's `mounts`, brings it",
+		"bun DIR/a.json | x":                          "of the agent's command, DIR/a.json is not inside: --mount-ro /a.json, or the profile's `mounts`, brings it",
+		"bun DIR/b.json DIR/p/c.json DIR/none.json |": "",
+	} {
+		own, users, _ := strings.Cut(strings.ReplaceAll(words, "DIR", dir), "|")
+		got := UnseenWords(strings.Fields(own), strings.Fields(users), inside)
+		if want := strings.ReplaceAll(want, "DIR", dir); strings.Join(got, "; ") != want {
+			t.Errorf("%s: %q; want %q", words, got, want)
+		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"claudebox/internal/plan"
 	"claudebox/internal/profile"
 	"claudebox/internal/sandbox/launch"
+	"claudebox/internal/sandbox/view"
 )
 
 // Asked is a path that the user asked about, and what the host has there. Paths are absolute and clean.
@@ -160,7 +161,7 @@ func mountable(m *launch.Mount, asked Asked) string {
 	if m != nil && m.Kind == plan.Closure {
 		return "`packages` in the profile, or `nix: {store: full}`"
 	}
-	shown := asked.shown(asked.Path)
+	shown := asked.shown(cmp.Or(view.PythonFolder(asked.Path), asked.Path))
 	if strings.Contains(shown, ":") {
 		return "an entry in the profile's mounts: in a flag a colon begins the path inside"
 	}
@@ -182,7 +183,7 @@ func instead(l launch.Launch, m launch.Mount, asked Asked) string {
 	case plan.Closure:
 		return "the store inside is the plan's closure, and it is not in that"
 	case plan.Symlink:
-		return "there it is a link to " + m.Source
+		return "there " + asked.shown(m.Destination) + " is the sandbox's own"
 	case plan.ROData, plan.File:
 		return "there it is a file of claudebox's making"
 	case plan.Proc, plan.Dev:

@@ -9,6 +9,7 @@ import (
 	"claudebox/internal/diag"
 	"claudebox/internal/diag/layout"
 	"claudebox/internal/plan"
+	"claudebox/internal/profile"
 	"claudebox/internal/sandbox/ask"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/sandbox/view"
@@ -127,7 +128,12 @@ func Variable(l launch.Launch, name, value string, set bool) Answer {
 		a.Says = name + " is not set here, and nothing would let it in"
 		value = "unknown" // what is set later is judged by the name
 	}
-	if reason := leak.Variable(name, value); reason != "" {
+	switch reason := leak.Variable(name, value); {
+	case name == "SSH_AUTH_SOCK":
+		a.Says += "; it " + profile.Effect(name)
+		a.Change = "`git: {sign: ssh}` or `ssh: {hosts: [HOST]}` in the profile: your agent signs, or logs in to that " +
+			"host, and no more"
+	case reason != "":
 		a.Says += "; it is probably a secret: " + reason
 		a.Change = fmt.Sprintf("`secrets: [{env: %s, hosts: [HOST]}]` in the profile: used on the way to that host, and stays outside; "+
 			"`extra_env_passthrough: [%s]` lets it in", name, name)

@@ -159,6 +159,7 @@ func TestVariables(t *testing.T) {
 		"EDITOR=vim":          "no:     EDITOR (vim) does not enter: that program is not inside\n",
 		"LC_ALL":              "no:     LC_ALL may enter, and is not set here\nrule:   base\nchange: set it\n",
 		"MY_PASSWORD=hunter2": "no:     MY_PASSWORD is set here, and nothing lets it in; it is probably a secret: name holds PASSW\nchange: `secrets: [{env: MY_PASSWORD, hosts: [HOST]}]` in the profile: used on the way to that host, and stays outside; `extra_env_passthrough: [MY_PASSWORD]` lets it in\n",
+		"SSH_AUTH_SOCK=/x":    "no:     SSH_AUTH_SOCK is set here, and nothing lets it in; it names a socket that signs with your SSH keys\nchange: `git: {sign: ssh}` or `ssh: {hosts: [HOST]}` in the profile: your agent signs, or logs in to that host, and no more\n",
 		"NPM_TOKEN":           "no:     NPM_TOKEN is not set here, and nothing would let it in; it is probably a secret: name holds TOKEN\nchange: `secrets: [{env: NPM_TOKEN, hosts: [HOST]}]` in the profile: used on the way to that host, and stays outside; `extra_env_passthrough: [NPM_TOKEN]` lets it in\n",
 		"OTHER":               "no:     OTHER is not set here, and nothing would let it in\nchange: `extra_env_passthrough: [OTHER]` in the profile, or CLAUDEBOX_EXTRA_ENV=OTHER for one launch\n",
 	} {

@@ -207,6 +207,57 @@ func TestAVirtualEnvironmentOfUVRunsOnceItsPythonIsMounted(t *testing.T) {
 	wantEqual(t, w.inside(t, ".venv/bin/python", strings.Fields(remedy)...), "ran\n")
 }
 
+// What the user has activated is not what a program inside meets; that is said, and the mount that brings it works.
+func TestAnActivatedEnvironmentIsNamed(t *testing.T) {
+	w := newWorld(t)
+	w.write(t, "conda/envs/x/bin/python", "#!/bin/sh\necho ran\n")
+	w.write(t, "conda/envs/x/lib/python3.11/os.py", "")
+	w.write(t, "venvs/p/pyvenv.cfg", "home = /usr/bin\n")
+	w.write(t, "venvs/p/bin/python", "#!/bin/sh\necho ran\n")
+	for name, folder := range map[string]string{"CONDA_PREFIX": "conda/envs/x", "VIRTUAL_ENV": "venvs/p"} {
+		at := w.path(folder)
+		if err := os.Chmod(at+"/bin/python", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		w.env[name] = at
+		got := strings.ReplaceAll(oneLine(succeed(t, w.claudebox("plan"))), "~", w.home)
+		wantContains(t, got, "activated here: "+at+"/bin/python is not inside: --mount-ro "+at+", or")
+		wantEqual(t, w.inside(t, at+"/bin/python", "--mount-ro", at), "ran\n")
+		if got := succeed(t, w.claudebox("plan", "--mount-ro", at)); strings.Contains(got, "activated here") {
+			t.Errorf("%s: %s", name, got)
+		}
+		delete(w.env, name)
+	}
+}
+
+// The agent's git folder has the hooks that the user had when it was made. One that comes later is said in red, and a
+// folder of the project has it.
+func TestAHookThatComesAfterTheAgentsGitFolderIsNamed(t *testing.T) {
+	w := newWorld(t)
+	w.git(t, "project", "init", "-q")
+	hook := func(at, text string) {
+		w.write(t, at, "#!/bin/sh\n"+text+"\n")
+		if err := os.Chmod(w.path(at), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const commit, said = "git -c user.name=n -c user.email=e commit -q --allow-empty -m x", "hooks of the repository are not as in the agent's git folder"
+	commits := func(wantStatus int, wantSaid bool) {
+		t.Helper()
+		if got := run(t, w.session(commit)); got.status != wantStatus || strings.Contains(oneLine(got.stderr), said) != wantSaid {
+			t.Errorf("%d: %s", got.status, got.stderr)
+		}
+	}
+	hook("project/.git/hooks/pre-commit", "echo first >&2")
+	commits(0, false)
+	commits(0, false)
+	hook("project/.git/hooks/pre-commit", "exit 1")
+	commits(0, true)
+	hook("project/hooks/pre-commit", "exit 1")
+	w.git(t, "project", "config", "core.hooksPath", "hooks")
+	commits(1, false)
+}
+
 // D15: jj, hg, Sapling and Subversion repositories are the project from a subfolder. D16: a link .git, as of Android's repo, has a remedy,
 // which is followed here.
 func TestOtherRepositoriesAreTheProject(t *testing.T) {
@@ -344,9 +395,12 @@ func TestFilesOfOtherToolsAreNamedAndCanBeGiven(t *testing.T) {
 	w.write(t, ".npmrc", "registry=https://npm.corp.example/\n")
 	w.write(t, "jj/.jj/repo/x", "")
 	w.write(t, "project/.jj/repo", "../../jj/.jj/repo")
+	w.write(t, "hg/.hg/store", "")
+	w.write(t, "project/.hg/sharedpath", w.path("hg/.hg")+"\n")
 	got := oneLine(succeed(t, w.claudebox("plan")))
 	wantContains(t, got,
-		"1 project link, 3 tool's files",
+		"2 project links, 3 tool's files",
+		".hg/sharedpath leads out of it, where hg writes (--mount-rw): ~/hg/.hg is not inside",
 		"not inside: ~/.config/pip/pip.conf, ~/.cargo/config.toml; --mount-ro ~/.config/pip/pip.conf, or",
 		"as logins lie there: ~/.npmrc;",
 		".jj/repo leads out of it, where jj writes (--mount-rw): ~/jj/.jj/repo is not inside",

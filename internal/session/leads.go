@@ -55,12 +55,15 @@ func (in leads) out() (made launch.Part) {
 		}
 		leave("project link", "the project's "+diag.Visible(rel)+" leads out of it: ", text)
 	}
-	if file, err := smallfile.Read(filepath.Join(top, ".jj/repo"), fileLimit); err == nil { // of a second workspace
-		at := strings.TrimSpace(string(file))
-		if !filepath.IsAbs(at) {
-			at = filepath.Join(top, ".jj", at)
+	for _, of := range [...]struct{ file, who string }{{".jj/repo", "jj"}, {".hg/sharedpath", "hg"}} { // of two
+		if file, err := smallfile.Read(filepath.Join(top, of.file), fileLimit); err == nil {
+			at := strings.TrimSpace(string(file))
+			if !filepath.IsAbs(at) {
+				at = filepath.Join(top, filepath.Dir(of.file), at)
+			}
+			leave("project link",
+				"the project's "+of.file+" leads out of it, where "+of.who+" writes (--mount-rw): ", at)
 		}
-		leave("project link", "the project's .jj/repo leads out of it, where jj writes (--mount-rw): ", at)
 	}
 	made.Add(in.otherTools())
 	if in.agent != "claude" {

@@ -15,6 +15,33 @@ import (
 	"claudebox/internal/session/program"
 )
 
+// environments says of the project's virtual environments, and of the one that the user has activated, why their Python
+// is not inside: another one would be found there.
+func environments(in *inputs, inside *view.View) (made launch.Part) {
+	activated := map[string]bool{}
+	folders := []string{filepath.Join(in.project.Path, ".venv"), filepath.Join(in.project.Path, "venv")}
+	for _, name := range []string{"VIRTUAL_ENV", "CONDA_PREFIX"} {
+		if at := filepath.Clean(in.Facts.Env.Value(name, "")); filepath.IsAbs(at) {
+			folders = append(folders, at)
+			activated[at] = true
+		}
+	}
+	slices.Sort(folders)
+	for _, folder := range slices.Compact(folders) {
+		_, err := os.Stat(filepath.Join(folder, "pyvenv.cfg"))
+		if err != nil && !activated[folder] {
+			continue
+		}
+		if reason := inside.Program(filepath.Join(folder, "bin/python")); reason != "" {
+			if activated[folder] {
+				reason = "activated here: " + reason
+			}
+			made.Leave("virtual environment", reason+"; inside, `python3 -m venv` makes one for its own Python, elsewhere")
+		}
+	}
+	return made
+}
+
 // remarksOf notes what a person should know before the start. overrides are for
 // variables of the host that the sandbox cannot use as they are. runs is what runs inside, before the user's words.
 func remarksOf(in *inputs, runs launch.Agent, inside *view.View) (made launch.Part,
@@ -33,13 +60,7 @@ func remarksOf(in *inputs, runs launch.Agent, inside *view.View) (made launch.Pa
 		program.NotPassed(in.Facts.Env, entering, in.Plan.Network.Tier))
 	made.LeaveAll("variable", "of `env` in your settings.json these are not inside: ALL; `extra_env_passthrough: [FIRST]` "+
 		"lets one in", in.settingsLeft)
-	for _, folder := range []string{".venv", "venv"} {
-		_, err := os.Stat(filepath.Join(in.project.Path, folder, "pyvenv.cfg"))
-		python := filepath.Join(in.project.Path, folder, "bin/python")
-		if reason := inside.Program(python); err == nil && reason != "" {
-			made.Leave("virtual environment", reason+"; inside, `python3 -m venv` makes one for its own Python, elsewhere")
-		}
-	}
+	made.Add(environments(in, inside))
 	made.Add(leads{
 		tree: in.tree, facts: in.Facts, inside: inside, sees: in.agentState().Sees(inside), lending: in.lending(),
 		agent: in.Plan.Agent.Name, command: in.Purpose.Command,

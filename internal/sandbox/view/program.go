@@ -150,16 +150,20 @@ func (v *View) way(name string) string {
 	return ": " + flag + ", or the profile's `mounts`, brings it"
 }
 
-// PythonFolder returns the folder that brings a Python of the host with its library: that which it is installed in, or,
-// where that is reached by a link, as uv's and mise's by "3.13", the one that has both; empty if the path is no such
-// Python's, or one of the system.
+// PythonFolder returns the folder that brings a Python of the host with its library: that which it is installed in or
+// that is its virtual environment, or, where that is reached by a link, as uv's and mise's by "3.13", the one that has
+// both; empty if the path is no such Python's, or one of the system.
 func PythonFolder(name string) string {
 	bin, program := path.Split(name)
 	folder := path.Dir(path.Clean(bin))
 	if !strings.HasPrefix(program, "python") || path.Base(bin) != "bin" || pathname.Below(folder, "/usr") {
 		return ""
 	}
-	if library, _ := filepath.Glob(folder + "/lib/python3*/os.py"); library == nil {
+	library, _ := filepath.Glob(folder + "/lib/python3*/os.py")
+	if _, err := os.Stat(folder + "/pyvenv.cfg"); err == nil { // a virtual environment
+		return folder
+	}
+	if library == nil {
 		return ""
 	}
 	if info, err := os.Lstat(folder); err == nil && info.Mode()&fs.ModeSymlink != 0 {

@@ -3,6 +3,7 @@
 package gituse
 
 import (
+	"bytes"
 	"cmp"
 	"os"
 	"path/filepath"
@@ -80,6 +81,9 @@ func Of(r Request) (made Part, err error) {
 	made.Add(named)
 	repository := repositorySettings(r.Project)
 	made.noteRepository(r, repository)
+	if gitconfig.Last(slices.Concat(identity.Settings, repository), "core.hookspath") == "" {
+		made.noteHooks(r)
+	}
 	logsIn := func(e gitconfig.Entry) bool {
 		return e.Section == "credential" && e.Name == "helper" && e.Value != "" &&
 			slices.ContainsFunc(r.Project.Repo.Remotes, func(url string) bool {
@@ -244,6 +248,37 @@ func (made *Part) noteRepository(r Request, entries []gitconfig.Entry) {
 			text := of.Key + " of the repository: " + reason + "; until then " + of.Consequence
 			made.Left = append(made.Left, diag.Left{Kind: "git setting", Text: text, Red: of.Content})
 		}
+	}
+}
+
+// hookLimit bounds what is compared of a hook, in bytes.
+const hookLimit = 1 << 20
+
+// noteHooks says which hooks of the repository's own git folder, of those that decide what a commit holds, are not as
+// in the agent's, which got a copy when it was made.
+func (made *Part) noteHooks(r Request) {
+	var differ []string
+	for _, name := range [...]string{"pre-commit", "prepare-commit-msg", "commit-msg", "pre-merge-commit"} {
+		hook := filepath.Join(r.Project.Repo.Common, "hooks", name)
+		info, err := os.Stat(hook)
+		if r.Project.Repo.Common == "" || err != nil || !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {
+			continue
+		}
+		at := r.Inside.OnHost(hook)
+		if _, err := os.Stat(filepath.Dir(at)); at == "" || at == hook || err != nil {
+			continue // the copy is not made yet
+		}
+		yours, err := smallfile.Read(hook, hookLimit)
+		if err != nil {
+			continue
+		}
+		if copied, err := smallfile.Read(at, hookLimit); err != nil || !bytes.Equal(yours, copied) {
+			differ = append(differ, name)
+		}
+	}
+	if differ != nil {
+		made.LeaveRed("git hook", "hooks of the repository are not as in the agent's git folder, whose commits go by "+
+			"its own: "+strings.Join(differ, ", ")+"; a folder of the project that `core.hooksPath` names has them for both")
 	}
 }
 

@@ -3,6 +3,7 @@
 package sandbox_test
 
 import (
+	"bufio"
 	"encoding/binary"
 	"fmt"
 	"io/fs"
@@ -464,10 +465,13 @@ func TestWhatChangesAfterIdleSessionsOfABranchIsSeen(t *testing.T) {
 		t.Helper()
 		w.plain(t, "rm -f "+answers)
 		for try := 1; w.plain(t, "ls "+answers+" 2>/dev/null | wc -l") != "2"; try++ {
+			time.Sleep(100 * time.Millisecond) // of what changed a moment ago no answer is kept
 			if got := w.branchOf(t, "feat", `sleep 0.1; git status --porcelain`); got.stdout != "" || try == 30 {
-				t.Fatalf("the answers are not kept after %d sessions, or git has %q", try, got.stdout)
+				t.Fatalf("after session %d: %s", try, got.stdout)
 			}
 		}
+		time.Sleep(100 * time.Millisecond)
+		w.branchOf(t, "feat", "true") // git is asked nothing
 	}
 	idle()
 	for _, step := range [][2]string{
@@ -492,6 +496,65 @@ func TestWhatChangesAfterIdleSessionsOfABranchIsSeen(t *testing.T) {
 		w.branchOf(t, "feat", agent)
 		if got := w.plain(t, "git rev-list --count main..feat"); got != fmt.Sprint(n+1) {
 			t.Errorf("%s: %s commits are on the branch", agent, got)
+		}
+	}
+	// Nor is what a session that was killed has left, nor what a hand has put into the closed folder.
+	idle()
+	dead := w.session(`echo killed >src/a; echo ready; sleep 600`, "--branch", "feat")
+	said, err := dead.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := dead.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := bufio.NewReader(said).ReadString('\n'); text != "ready\n" {
+		t.Fatalf("it said %q, %v", text, err)
+	}
+	_ = dead.Process.Kill()
+	_ = dead.Wait()
+	for end := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) { // a program that it has just begun may hold the lock
+		got := run(t, w.session("true", "--branch", "feat"))
+		if got.status == 0 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal(got.stderr)
+		}
+	}
+	wantEqual(t, w.plain(t, "git show feat:src/a"), "killed")
+	idle()
+	w.plain(t, "cd ~/.claudebox/branches/*/*/; chmod 700 closed; echo hand >closed/tree/src/hand; chmod 0 closed")
+	w.branchOf(t, "feat", "true")
+	wantEqual(t, w.plain(t, "git show feat:src/hand"), "hand")
+}
+
+// In many files, too, what the agent writes crosses, and what the user writes is told: where a name comes, and where the
+// content of a file changes. So it is after a session in which nothing happened.
+func TestABranchOfManyFiles(t *testing.T) {
+	w := onBranch(t)
+	w.plain(t, `python3 - <<'.'
+import os
+for n in range(5000):
+    if n % 50 == 0: os.makedirs(f"many/{n//250}/{n//50}")
+    open(f"many/{n//250}/{n//50}/{n}.c", "w").write(f"{n}\n")
+for n in range(2500):
+    if n % 50 == 0: os.makedirs(f"node_modules/{n//50}")
+    open(f"node_modules/{n//50}/{n}.js", "w").close()
+.
+git add .; git commit -qm many`)
+	for range 2 { // git is not asked at the end of the second
+		time.Sleep(100 * time.Millisecond)
+		wantEqual(t, w.branchOf(t, "feat", `ls node_modules | wc -l; ls many/19/99 | wc -l`).stdout, "50\n50\n")
+	}
+	for n, agent := range []string{`echo x >>many/19/99/4999.c`, `rm many/0/0/0.c; echo y >many/0/0/0.d`} {
+		w.branchOf(t, "feat", agent)
+		wantEqual(t, w.plain(t, "git rev-list --count main..feat"), fmt.Sprint(n+1))
+	}
+	for _, user := range [][2]string{{"echo u >>many/7/35/1750.c", "many/7/35/1750.c"}, {"echo u >many/8/40/new", "many/7/35/1750.c, many/8/40/new"}} {
+		w.plain(t, user[0])
+		if got := run(t, w.claudebox("plan", "--branch", "feat")); !strings.Contains(oneLine(got.stdout+got.stderr), "not committed, and not there: "+user[1]) {
+			t.Errorf("%s: it says\n%s%s", user[0], got.stdout, got.stderr)
 		}
 	}
 }

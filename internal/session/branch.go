@@ -263,6 +263,7 @@ func (r *running) fillBranch() error {
 		note(m.Destination, m.Kind == plan.ROBind)
 	}
 	note(r.Launch.Dir, true)
+	r.held.Watch()
 	r.runner.Launch = r.Launch.On(lacks)
 	for _, line := range lines {
 		diag.Note(r.Caller.Stderr, line)

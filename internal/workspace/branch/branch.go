@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/cachefile"
 	"claudebox/internal/linux/identity"
 	"claudebox/internal/linux/pathname"
@@ -210,7 +211,7 @@ func (b *Branch) ask(op string) error {
 	if err != nil {
 		return diag.Wrap(op, err, "see whether `git status` works here")
 	}
-	parts := strings.SplitN(string(answer), "\x00\x01\x00", 5)
+	parts := parts(answer)
 	if len(parts) < 4 {
 		return diag.Wrap(op, errors.New("git answers with what it would not say"), "see whether `git status` works here")
 	}
@@ -271,22 +272,40 @@ func (b *Branch) askOnce(script string) (answer []byte, err error) {
 	if b.Fresh {
 		return b.askStill(script)
 	}
-	file, before := b.Dir+"/asked", b.still()
-	key := before.key(script)
-	if text, is := keptAnswer(file, key); is {
-		return []byte(text), nil
+	file := b.Dir + "/asked"
+	if was := find(file); was.Key != "" && b.still(was.Ignored).key(script) == was.Key {
+		return []byte(was.Answer), nil
 	}
-	if answer, err = b.askStill(script); err == nil && key != "" {
-		keep(file, key, b.still(), script, string(answer))
+	began := time.Now()
+	if answer, err = b.askStill(script); err == nil && len(parts(answer)) > 2 {
+		ignored := ignoredIn(answer)
+		keep(file, began, b.still(ignored), script, known{Answer: string(answer), Ignored: ignored})
 	}
 	return answer, err
 }
 
+// parts are those of an answer to [askScript]: five, or fewer where there is no such commit.
+func parts(answer []byte) []string {
+	const most = 5
+	return strings.SplitN(string(answer), "\x00\x01\x00", most)
+}
+
+// ignoredIn lists the folders that git ignores as a whole, as an answer says.
+func ignoredIn(answer []byte) (list []string) {
+	for entry := range strings.SplitSeq(parts(answer)[2], "\x00") {
+		if at, is := strings.CutPrefix(entry, "!! "); is && strings.HasSuffix(at, "/") {
+			list = append(list, strings.TrimSuffix(at, "/"))
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
 // still looks at the user's repository and checkout.
-func (b *Branch) still() *still {
-	s := &still{left: mostStill}
+func (b *Branch) still(ignored []string) *still {
+	s := newStill()
 	s.open(b.Repo.Outer, s.takeGit)
-	s.open(b.Tree, s.takeTree)
+	s.open(b.Tree, func(f *beneath.Folder) { s.takeTree(f, ignored) })
 	return s
 }
 

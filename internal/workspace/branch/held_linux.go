@@ -15,6 +15,7 @@ import (
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/pathname"
+	"claudebox/internal/linux/watch"
 	"claudebox/internal/workspace/handover"
 )
 
@@ -26,9 +27,11 @@ type Held struct {
 	tree, layers *beneath.Folder
 	Talk         *beneath.Folder // of conversations
 	record       record
-	left         string   // the branch as an earlier session left it
-	missing      []string // submodules that could not be checked out
-	entered      bool     // all is open, and the record could be read
+	left         string       // the branch as an earlier session left it
+	missing      []string     // submodules that could not be checked out
+	entered      bool         // all is open, and the record could be read
+	stirred      bool         // this session has changed the checkout, or one that was killed may have
+	rest         *watch.Quiet // see [Held.Watch]; nil: it is not known whether the checkout is as it was
 }
 
 // Open locks the branch, and makes its folder.
@@ -105,6 +108,7 @@ func (h *Held) Close() {
 	if h.entered && !h.record.Filled {
 		_ = h.Remove() // else it is finished the next time
 	}
+	h.rest.Close()
 	for _, f := range []*beneath.Folder{h.tree, h.layers, h.Talk, h.closed} {
 		if f != nil {
 			f.Close()
@@ -250,6 +254,7 @@ func (h *Held) Fill(ctx context.Context) error {
 			bind = append(bind, m.Git, boxed(n))
 		}
 	}
+	h.stirred = h.record.Open
 	if h.record.Open { // that of a session which was killed
 		_ = h.takeOutPipes()
 	}
@@ -257,6 +262,7 @@ func (h *Held) Fill(ctx context.Context) error {
 		h.record.Open = true
 		return h.record.remember(h.Dir) // as it was left
 	}
+	h.stirred = true
 	err := h.tree.Mkdir(".git", 0o700) // the inner git folder is mounted there
 	if errors.Is(err, fs.ErrExist) {
 		err = nil

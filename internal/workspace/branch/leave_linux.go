@@ -152,7 +152,9 @@ func (h *Held) takeOutPipes() (lines []string) {
 
 // Leave commits what the agent has not committed. It returns lines for people. Nothing may run inside any more.
 func (h *Held) Leave() (lines []string, err error) {
-	lines = h.takeOutPipes()
+	if !h.rests() {
+		lines = h.takeOutPipes()
+	}
 	script := h.excludes() + fmt.Sprintf(leaveScript, diag.Quote(h.Name), large, many, h.leftScript())
 	answer, err := h.leaveOnce(script)
 	if err != nil {
@@ -186,19 +188,19 @@ func (h *Held) Leave() (lines []string, err error) {
 // leaveOnce runs the script, unless nothing has changed since it found nothing to do.
 func (h *Held) leaveOnce(script string) (string, error) {
 	look := func() *still {
-		s := &still{left: mostStill}
+		s := newStill()
 		s.open(h.Place().Inner(), s.takeGit)
-		s.takeTree(h.tree)
 		return s
 	}
-	file, key := h.Dir+"/left", look().key(script)
-	if text, is := keptAnswer(file, key); is {
-		return text, nil
+	file := h.Dir + "/left"
+	if was := find(file); h.rests() && was.Key != "" && was.Key == look().key(script) {
+		return was.Answer, nil
 	}
+	began := time.Now()
 	answer, err := h.run(context.Background(), script, "", leaveTime)
 	onlyTip := strings.HasPrefix(string(answer), "tip ") && strings.Count(string(answer), "\x00") == 1
-	if err == nil && key != "" && onlyTip {
-		keep(file, key, look(), script, string(answer))
+	if err == nil && onlyTip {
+		keep(file, began, look(), script, known{Answer: string(answer), Folders: h.walk(nil).Folders()})
 	}
 	return string(answer), err
 }

@@ -1,6 +1,7 @@
 package branch
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,7 +16,7 @@ import (
 func TestWhatGitLooksAtGivesAnotherState(t *testing.T) {
 	t.Parallel()
 	const (
-		begin             = `git init -q -b main; mkdir -p d/e; echo 1 >f; echo 2 >d/e/g; ln -s f l; git add .; git commit -qm one; git worktree add -q ../wt`
+		begin             = `git init -q -b main; mkdir -p d/e ign/d; echo 1 >f; echo 2 >d/e/g; ln -s f l; git add .; git commit -qm one; git worktree add -q ../wt`
 		same, other, none = "same", "other", "none"
 	)
 	for name, tc := range map[string]struct{ change, want string }{
@@ -45,10 +46,13 @@ func TestWhatGitLooksAtGivesAnotherState(t *testing.T) {
 		"HEAD of another checkout":       {"git -C ../wt switch -q --detach", other},
 		"something under way":            {"touch .git/MERGE_HEAD", other},
 		"a checkout more":                {"git worktree add -q ../more", other},
+		"a folder in what is ignored":    {"mkdir ign/more; echo x >ign/d/x", same},
+		"what is ignored is gone":        {"rm -rf ign", other},
+		"what is ignored is empty":       {"rm -rf ign/*", other},
 		"a repository in it":             {"git init -q d/e/r", none},
 		"a submodule's list":             {"touch .gitmodules", none},
 		"a file for a repository in it":  {"echo gitdir: ../.git >d/.git", none},
-		"more than is looked at":         {"mkdir many; cd many; touch $(seq 2000)", none},
+		"more than is looked at":         {"touch many", none},
 		"a folder that cannot be listed": {"chmod 0 d/e", none},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -72,9 +76,12 @@ func TestWhatGitLooksAtGivesAnotherState(t *testing.T) {
 				}
 			}
 			look := func() *still {
-				s := &still{left: mostStill}
+				s := newStill()
+				if _, err := os.Lstat(tree + "/many"); err == nil {
+					s.left.Store(20)
+				}
 				s.open(tree+"/.git", s.takeGit)
-				s.open(tree, s.takeTree)
+				s.open(tree, func(f *beneath.Folder) { s.takeTree(f, []string{"ign"}) })
 				return s
 			}
 			sh(begin)
@@ -92,37 +99,43 @@ func TestWhatGitLooksAtGivesAnotherState(t *testing.T) {
 	}
 }
 
-// An answer is kept only if the state was the same around it, and for a while: what changes within one tick of the clock
-// could not be told apart.
+// An answer is kept only if nothing had changed for a while when it was asked, nor since: what changes within one tick of
+// the clock could not be told apart.
 func TestAnAnswerOfAStateThatMovesIsNotKept(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	look := func() *still {
-		s := &still{left: mostStill}
-		s.open(dir, func(f *beneath.Folder) { s.takeTree(f) })
+		s := newStill()
+		s.open(dir, func(f *beneath.Folder) { s.takeTree(f, nil) })
 		return s
 	}
-	if err := os.WriteFile(dir+"/f", nil, 0o600); err != nil {
+	for _, name := range []string{dir + "/f", dir + "/d/g"} {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file := filepath.Join(t.TempDir(), "kept")
+	keep(file, time.Now().Add(-time.Second), look(), "script", known{Answer: "answer"})
+	if k := find(file); k.Key != "" {
+		t.Errorf("kept: %+v, of before a change", k)
+	}
+	if err := os.Remove(dir + "/d/g"); err != nil {
 		t.Fatal(err)
 	}
-	s, file := look(), filepath.Join(t.TempDir(), "kept")
-	key := s.key("script")
-	s.newest = time.Now()
-	keep(file, key, s, "script", "answer")
-	if got, is := keptAnswer(file, key); is {
-		t.Errorf("kept: %q, of a moment ago", got)
+	removed := time.Now()
+	later := removed.Add(time.Hour)
+	keep(file, removed, look(), "script", known{Answer: "answer"})
+	if k := find(file); k.Key != "" {
+		t.Errorf("kept: %+v, with a name gone at that time", k)
 	}
-	s.newest = time.Now().Add(-time.Hour)
-	keep(file, "other", s, "script", "answer")
-	keep(file, "", &still{left: -1}, "script", "answer")
-	if got, is := keptAnswer(file, key); is {
-		t.Errorf("kept: %q", got)
+	unknown := look()
+	unknown.fail()
+	keep(file, later, unknown, "script", known{Answer: "answer"})
+	if k := find(file); k.Key != "" {
+		t.Errorf("kept: %+v, of no state", k)
 	}
-	keep(file, key, s, "script", "answer")
-	if got, is := keptAnswer(file, key); !is || got != "answer" {
-		t.Errorf("kept: %q, %v", got, is)
-	}
-	if _, is := keptAnswer(file, ""); is {
-		t.Error("there is an answer for no state")
+	keep(file, later, look(), "script", known{Answer: "answer"})
+	if k := find(file); k.Key != look().key("script") || k.Answer != "answer" {
+		t.Errorf("kept: %+v", k)
 	}
 }

@@ -209,7 +209,7 @@ func TestBranchesAreListedReadAndRemoved(t *testing.T) {
 	// is followed.
 	w.branchOf(t, "feat", `head -c 2000000 /dev/zero >big; mkdir -p shut/in; touch shut/in/x; chmod 0 shut/in shut; ln -s "$HOME/../../etc" out; ln -s ../../../../../../project/src up`)
 	wantRefused(t, run(t, w.claudebox("branch", "remove", "feat")), "big")
-	wantEqual(t, succeed(t, w.claudebox("branch", "remove", "feat", "--force")), "removed the checkout of feat; your branch stays\n")
+	wantEqual(t, succeed(t, w.claudebox("branch", "remove", "feat", "--force")), "removed the checkout of feat; your branches stay\n")
 	wantRefused(t, run(t, w.claudebox("branch", "remove", "feat")), "no session worked on it")
 	wantRefused(t, run(t, w.claudebox("branch", "show", "other", "src/a")), "no session worked on it")
 	wantEqual(t, w.plain(t, "git log --format=%s -2 feat | tail -1; cat src/a; ls ~/.claudebox/branches/*/ | wc -l"), "what the agent left uncommitted\none\n1")
@@ -623,6 +623,32 @@ func TestTheUserTakesABranchFromItsSession(t *testing.T) {
 			wantEqual(t, w.plain(t, branches), tc.want)
 		})
 	}
+}
+
+// Between sessions the user removes the branch: the start says so, the agent goes on, nothing makes the branch again, and
+// new commits are beside it. When the user has made it again from these, both are together.
+func TestTheUserRemovesABranchBetweenItsSessions(t *testing.T) {
+	w := onBranch(t)
+	const branches = `git for-each-ref --format='%(refname:lstrip=2)=%(subject)' refs/heads | tr '\n' ' '`
+	w.branchOf(t, "feat", `git commit -qm first --allow-empty`)
+	w.plain(t, "git branch -qD feat")
+	said := run(t, w.claudebox("plan", "--branch", "feat"))
+	wantContains(t, oneLine(said.stdout+said.stderr), "branch feat: goes on where it was", "your branch feat is not there any more, and is not made again: what the agent commits is on claudebox/feat/feat")
+	wantEqual(t, w.branchOf(t, "feat", `git log -1 --format=%s`).stdout, "first\n")
+	wantEqual(t, w.plain(t, branches), "main=one other=one")
+	got := w.branchOf(t, "feat", `git commit -qm second --allow-empty; echo left >left`)
+	wantContains(t, oneLine(got.stderr), "git, feat: you removed it, and the agent went on with it; the agent's commits are on claudebox/feat/feat")
+	wantEqual(t, w.plain(t, branches+"; git log --format=%s main..claudebox/feat/feat"), "claudebox/feat/feat=what the agent left uncommitted main=one other=one what the agent left uncommitted\nsecond\nfirst")
+	wantContains(t, oneLine(succeed(t, w.claudebox("branch", "list"))), "feat removed")
+	w.plain(t, "git branch -q feat claudebox/feat/feat")
+	if said := run(t, w.claudebox("plan", "--branch", "feat")); strings.Contains(oneLine(said.stdout+said.stderr), "not there any more") {
+		t.Error("it says that the branch is gone, which is there again")
+	}
+	w.branchOf(t, "feat", `git commit -qm third --allow-empty`)
+	wantEqual(t, w.plain(t, branches), "feat=third main=one other=one")
+	w.plain(t, "git branch -qD feat")
+	wantEqual(t, succeed(t, w.claudebox("branch", "remove", "feat")), "removed the checkout of feat; your branches stay\n")
+	wantEqual(t, w.plain(t, branches), "main=one other=one")
 }
 
 // A project that was moved finds the checkouts of its branches again; another one that is at its path now does not.

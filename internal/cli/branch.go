@@ -128,7 +128,7 @@ func removeBranches(sys System, names []string, force bool) error {
 		if err := b.Remove(name, force); err != nil {
 			return err
 		}
-		fmt.Fprintln(sys.Stdout, "removed the checkout of "+diag.Visible(name)+"; your branch stays")
+		fmt.Fprintln(sys.Stdout, "removed the checkout of "+diag.Visible(name)+"; your branches stay")
 	}
 	return nil
 }

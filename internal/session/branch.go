@@ -150,14 +150,7 @@ func (in tree) part(p plan.Plan, home string) (made launch.Part) {
 		made.Note("in tier full a port is taken once on this machine, by one session; " +
 			"`--network inet --publish PORT` gives each its own")
 	}
-	begins := "goes on where it was"
-	if b.Fresh {
-		begins = "a new checkout of what is committed"
-	}
-	made.Note(fmt.Sprintf("branch %s: %s; nothing of it is in your folder before you merge it", b.Name, begins))
-	if b.Remote != "" {
-		made.Note(b.Remote + " is there, and this branch begins at HEAD: `--from " + b.Remote + "` begins there")
-	}
+	noteBegin(*b, &made)
 	if names := branch.ModuleNames(b.Modules); len(names) > 0 {
 		made.Note("submodules: " + diag.Some(names, 3) + ": the agent has each as a repository of its own, with your " +
 			"commits; what it commits in one is on branch " + b.Name + " of yours")
@@ -166,6 +159,22 @@ func (in tree) part(p plan.Plan, home string) (made launch.Part) {
 		made.Note(fmt.Sprintf("not committed, and not there: %s", diag.Some(b.Pending, 5)))
 	}
 	return made
+}
+
+// noteBegin says where the branch begins.
+func noteBegin(b branch.Branch, made *launch.Part) {
+	begins := "goes on where it was"
+	if b.Fresh {
+		begins = "a new checkout of what is committed"
+	}
+	made.Note(fmt.Sprintf("branch %s: %s; nothing of it is in your folder before you merge it", b.Name, begins))
+	if b.Gone() {
+		made.Note(fmt.Sprintf("your branch %s is not there any more, and is not made again: "+
+			"what the agent commits is on claudebox/%[1]s/%[1]s", b.Name))
+	}
+	if b.Remote != "" {
+		made.Note(b.Remote + " is there, and this branch begins at HEAD: `--from " + b.Remote + "` begins there")
+	}
 }
 
 // submodules are those that the user has checked out in the project.

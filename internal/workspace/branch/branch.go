@@ -78,6 +78,9 @@ func (b Branch) Conversations() string { return b.Dir + "/closed/home" }
 // Checkout is the path of the checkout on the host, which is closed.
 func (b Branch) Checkout() string { return b.Dir + "/closed/tree" }
 
+// Gone reports whether the user has removed the branch that a session has made.
+func (b Branch) Gone() bool { return !b.Fresh && b.tip == "" }
+
 // Place is the branch's place for the hand-over.
 func (b Branch) Place() handover.Place {
 	p := b.Repo

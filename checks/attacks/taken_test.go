@@ -8,7 +8,10 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"claudebox/checks/trial"
 )
@@ -57,9 +60,16 @@ print(len(keep), flush=True)
 time.sleep(1000)
 `
 
+// signals is held by the test whose agent has taken the signals: all sandboxes of a user share them.
+var signals sync.Mutex
+
 // take begins to take something inside, and returns how much the agent got.
 func (l *live) take(what string) int {
 	l.w.t.Helper()
+	if what == "pending signals" {
+		signals.Lock()
+		l.w.t.Cleanup(signals.Unlock)
+	}
 	l.w.write("project/take.py", fmt.Sprintf(taker, strings.ReplaceAll(takers[what], "\n", "\n    ")))
 	text := l.sh(`python3 take.py >taken 2>&1 & until [ -s taken ]; do :; done; read -r n <taken; echo $n`)
 	n, err := strconv.Atoi(strings.TrimSpace(text))
@@ -104,16 +114,34 @@ func TestAnAgentTakesTheWatchesOfOtherPrograms(t *testing.T) {
 		n, _ := strconv.Atoi(strings.TrimSpace(string(text)))
 		return n
 	}
+	var waiting unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_SIGPENDING, &waiting); err != nil {
+		t.Fatal(err)
+	}
 	w := newWorld(t)
 	l := w.begin()
 	defer l.end()
 	for what, most := range map[string]int{
 		"inotify instances": limit("inotify/max_user_instances") / 4, "fanotify groups": 16,
+		"pending signals": int(waiting.Cur) / 2,
 	} {
 		if got := l.take(what); got > most {
 			t.Errorf("%d %s were taken; at most %d", got, what, most)
 		}
 		l.sh("rm taken")
+	}
+}
+
+// An agent took all signals that may wait for the user's processes: helpers of other sessions waited for good.
+func TestAnAgentTakesTheSignalsOfOtherSessions(t *testing.T) {
+	w := newWorld(t)
+	l := w.begin()
+	defer l.end()
+	l.take("pending signals")
+	other := w.begin(w.profile("network: {tier: allow, allow: [example.org]}")...)
+	defer other.end()
+	if got := other.sh("echo started"); got != "started\n" {
+		t.Error(got)
 	}
 }
 

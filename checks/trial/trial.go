@@ -110,7 +110,7 @@ const ending = 5 * time.Second
 // program has ended.
 func Bound(t *testing.T, cmd *exec.Cmd) (ended func()) {
 	hang := time.AfterFunc(Patience, func() {
-		mine := []string{"-u", strconv.Itoa(os.Getuid()), "--forest", "-o", "pid,stat,wchan:20,etimes,args"}
+		mine := []string{"-u", strconv.Itoa(os.Getuid()), "--forest", "-o", "pid,stat,wchan:20,etimes,cputimes,args"}
 		tree, _ := exec.Command("ps", mine...).Output()
 		t.Errorf("%q hangs:\n%s", cmd.Args, tree)
 		_ = cmd.Process.Signal(syscall.SIGABRT) // it may have ended just now; of Go's programs it prints where they are

@@ -42,6 +42,9 @@ func Self(o Options) error {
 	if err := limit(o.Files); err != nil {
 		return fmt.Errorf("set limits: %w", err)
 	}
+	if err := signals(); err != nil {
+		return err
+	}
 	if _, _, errno := syscall.AllThreadsSyscall(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0); errno != 0 {
 		return fmt.Errorf("set no_new_privs: %w", errno)
 	}
@@ -101,6 +104,26 @@ func limit(files uint64) error {
 	}
 	files = min(files, now.Max)
 	return syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: files, Max: files})
+}
+
+// signals returns an error if no signal can wait for a thread of this process: [syscall.AllThreadsSyscall] sends one to
+// each, and waits for good for a thread that got none (Linux: kernel/signal.c, EAGAIN).
+func signals() error {
+	const enough = 64 // threads that Go's runtime may have by now, and other processes that do the same
+	text, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return err
+	}
+	_, count, _ := strings.Cut(string(text), "\nSigQ:")
+	var now, most uint64
+	if _, err := fmt.Sscanf(count, "%d/%d", &now, &most); err != nil {
+		return fmt.Errorf("count the signals that wait: %w", err)
+	}
+	if now+enough > most {
+		return fmt.Errorf("%d signals wait for this user's processes, of %d that may (`ulimit -i`): "+
+			"a program has taken them; end it, and start again", now, most)
+	}
+	return nil
 }
 
 // program returns the seccomp filter that allows these calls. Any other call fails with EPERM; one through another

@@ -63,6 +63,18 @@ func confined(t *testing.T, name string, files ...*os.File) {
 	}
 }
 
+// An agent took all signals that may wait for a user's processes: every helper of claudebox that began then, of other
+// sessions, too, waited for a thread of its own for good.
+func TestAProcessForWhichNoSignalCanWaitSaysSo(t *testing.T) {
+	cmd := exec.Command("prlimit", "--sigpending=1", "/proc/self/exe")
+	cmd.Args[2], _ = os.Executable()
+	cmd.Env = append(os.Environ(), deed+"=threads", "CONFINE_TEST_DIR="+t.TempDir())
+	out, err := cmd.CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "a program has taken them") {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
 // Descriptor 3 is a socket that a client waits at, 4 is one too many.
 func TestAConfinedProcessDoesItsWork(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "s")

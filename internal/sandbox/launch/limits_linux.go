@@ -44,10 +44,22 @@ func (l Launch) processLimit() uint64 {
 	return limit
 }
 
+// signalLimit returns up to how many signals may wait for the user's processes while one of the sandbox's adds another
+// (timers count as well); 0: there is no limit. Where the user has none left, a Go program cannot put all of its
+// threads under a protection, and waits for good: claudebox's helpers, of other sessions, too.
+func signalLimit() uint64 {
+	var own unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_SIGPENDING, &own) != nil || own.Cur == unix.RLIM_INFINITY {
+		return 0
+	}
+	const share = 2
+	return max(1, own.Cur/share)
+}
+
 // shares are the limits on what the kernel counts per user and all of the user's programs share, with the part of each
 // that one sandbox may take; part 0: a number that is enough for any program. One that takes all would keep other
-// programs of the user, and other sessions, from watching files. What else is counted so needs no limit: no namespace
-// can be made inside, and nothing that protects needs the rest once the agent runs.
+// programs of the user, and other sessions, from watching files. Of what else is counted so, [signalLimit] is a limit;
+// the rest needs none: no namespace can be made inside, and nothing that protects needs it once the agent runs.
 var shares = []struct {
 	name, file string // in /proc/sys/user, and the machine's own in /proc/sys/fs
 	part, most int
@@ -111,9 +123,13 @@ func offer(pid int) error {
 // limit puts all processes of a sandbox, bwrap first, under its limits. It is called while bwrap waits at the gate, so
 // what they start later inherits them.
 func (r Runner) limit(pids []int) error {
-	if most := r.processLimit(); most > 0 {
-		if err := setProcessLimit(pids, most); err != nil {
-			return err
+	for _, limit := range []struct {
+		what     string
+		resource int
+		most     uint64
+	}{{"processes", unix.RLIMIT_NPROC, r.processLimit()}, {"pending signals", unix.RLIMIT_SIGPENDING, signalLimit()}} {
+		if err := setLimit(pids, limit.resource, limit.most); err != nil {
+			return &diag.Error{Op: "limit the " + limit.what + " of the sandbox", Err: err}
 		}
 	}
 	bwrap := pids[0]
@@ -132,12 +148,15 @@ func (r Runner) limit(pids []int) error {
 	return nil
 }
 
-// setProcessLimit sets the limit on processes of each process that has not ended.
-func setProcessLimit(pids []int, most uint64) error {
+// setLimit limits each process that has not ended; 0: not at all.
+func setLimit(pids []int, resource int, most uint64) error {
+	if most == 0 {
+		return nil
+	}
 	limit := unix.Rlimit{Cur: most, Max: most}
 	for _, pid := range pids {
-		if err := unix.Prlimit(pid, unix.RLIMIT_NPROC, &limit, nil); err != nil && !errors.Is(err, unix.ESRCH) {
-			return &diag.Error{Op: "limit the processes of the sandbox", Err: err}
+		if err := unix.Prlimit(pid, resource, &limit, nil); err != nil && !errors.Is(err, unix.ESRCH) {
+			return err
 		}
 	}
 	return nil

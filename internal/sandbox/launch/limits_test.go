@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"claudebox/internal/linux/proctree"
 	"claudebox/internal/linux/spawn"
 )
@@ -55,10 +57,8 @@ func howMany(t *testing.T, limit uint64, tries int) (last int) {
 			t.Fatal(err)
 		}
 		if last == 0 {
-			if limit > 0 {
-				if err := setProcessLimit(proctree.All(pid), limit); err != nil {
-					t.Error(err)
-				}
+			if err := setLimit(proctree.All(pid), unix.RLIMIT_NPROC, limit); err != nil {
+				t.Error(err)
 			}
 			let.Close()
 		}

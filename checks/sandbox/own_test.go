@@ -399,7 +399,7 @@ func TestFilesOfOtherToolsAreNamedAndCanBeGiven(t *testing.T) {
 	w.write(t, "project/.hg/sharedpath", w.path("hg/.hg")+"\n")
 	got := oneLine(succeed(t, w.claudebox("plan")))
 	wantContains(t, got,
-		"2 project links, 3 tool's files",
+		"2 project links, 3 settings files",
 		".hg/sharedpath leads out of it, where hg writes (--mount-rw): ~/hg/.hg is not inside",
 		"not inside: ~/.config/pip/pip.conf, ~/.cargo/config.toml; --mount-ro ~/.config/pip/pip.conf, or",
 		"as logins lie there: ~/.npmrc;",

@@ -26,8 +26,14 @@ const (
 	assignment pattern.Expr = `^(export )?([A-Za-z_][A-Za-z0-9_]*)=(.*)$`
 )
 
-// shimTarget is the last line of the shims of pnpm 12, which are long: the program that they start.
-const shimTarget pattern.Expr = `(?m)^# cmd-shim-target=(/.+)\n?\z`
+// shimTarget is a line of the shims of pnpm 12 and of mise's packages of npm, which are long: the program that they
+// start, by its path or by one from their own folder.
+const shimTarget pattern.Expr = `(?m)^# (?:cmd-shim-target|aube-bin-shim v\d+ target)=(.+)$`
+
+// startsWithWords reports whether a script starts a program of that name with the script's own arguments.
+func startsWithWords(text, base string) bool {
+	return strings.Contains(text, base+`' "$@"`) || strings.Contains(text, base+`" "$@"`)
+}
 
 // ownFolder are the ways in which a script names the folder that it lies in.
 const ownFolder pattern.Expr = `\$\((cd .*)?.*(dirname|readlink|realpath)[^;]*\$\{?(0|BASH_SOURCE)`
@@ -36,8 +42,12 @@ const ownFolder pattern.Expr = `\$\((cd .*)?.*(dirname|readlink|realpath)[^;]*\$
 // Claude Code's local installation, and people's wrappers that set variables and words. asked is the path by which the
 // script is run, name its own. ok is false for any other.
 func startedBy(asked, name, text, home string) (found started, ok bool) {
-	if at := shimTarget.Compiled().FindStringSubmatch(text); at != nil && strings.Contains(text, path.Base(at[1])+`' "$@"`) {
-		return started{program: path.Clean(at[1])}, true
+	if at := shimTarget.Compiled().FindStringSubmatch(text); at != nil && startsWithWords(text, path.Base(at[1])) {
+		target := at[1]
+		if !path.IsAbs(target) {
+			target = path.Join(path.Dir(name), target)
+		}
+		return started{program: path.Clean(target)}, true
 	}
 	known := map[string]string{"HOME": home, "0": asked}
 	seen := false

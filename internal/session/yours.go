@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"claudebox/internal/agent"
 	"claudebox/internal/diag"
@@ -26,9 +27,9 @@ func (in *inputs) yours(name string) string {
 		if !pathname.Below(at, home) || pathname.Below(at, in.project.Path) {
 			return ""
 		}
-		if manager := agent.Manager(realPath(at)); manager != "" {
-			return fmt.Sprintf("yours is a shim of %s: `%s which %s` prints the program itself, and `claudebox why PATH` how that comes inside",
-				manager, manager, name)
+		if manager := managerOf(at); manager != "" {
+			return fmt.Sprintf("yours is a shim of %s: `%[1]s which %s` prints the program itself, and `--mount-ro` of "+
+				"the folder of that version brings it, by its path", manager, name)
 		}
 		flag, fault := in.lending().Mountable(folderOfProgram(at, home))
 		if fault != nil {
@@ -37,6 +38,15 @@ func (in *inputs) yours(name string) string {
 		return flag + " brings yours, as " + profile.Tilde(home, at)
 	}
 	return ""
+}
+
+// managerOf is the version manager whose shim a program is; empty: it is none. Shims are links to the manager, or
+// scripts in a folder of its own.
+func managerOf(at string) string {
+	if dir := filepath.Dir(at); filepath.Base(dir) == "shims" {
+		return strings.TrimPrefix(filepath.Base(filepath.Dir(dir)), ".")
+	}
+	return agent.Manager(realPath(at))
 }
 
 // realPath is a path without links; as it is, where that is not known.

@@ -94,7 +94,8 @@ func (p *page) leftAndRemarks(l launch.Launch, all, told int) {
 		}
 	}
 	if len(rest) > 0 {
-		p.few(label, diag.Kinds(rest)+"; d shows why", "", all)
+		kinds := unbrokenLines(strings.Split(diag.Kinds(rest), ", "))
+		p.few(label, strings.Join(kinds, ", ")+"; d shows why", "", all)
 	}
 	told = min(told, len(l.Notes))
 	label = "remarks"

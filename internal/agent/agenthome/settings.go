@@ -170,7 +170,7 @@ func (r Request) folders(raw json.RawMessage) (kept []string, left []diag.Left) 
 		}
 		text := "your additional directory " + folder + " is not inside: --mount-rw " + folder +
 			", or `mounts: [{host: " + folder + ", mode: rw}]` in the profile"
-		left = append(left, diag.Left{Kind: "folder", Text: text})
+		left = append(left, diag.Left{Kind: "additional directory", Text: text})
 	}
 	return kept, left
 }

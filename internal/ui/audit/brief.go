@@ -80,10 +80,14 @@ func (v View) brief(l launch.Launch, changes []grant.Change, each, told int) (te
 }
 
 // leftAndRemarks tells the first so many of what is left out, and then of the remarks, and counts the others. What is
-// left out and red is told as a warning.
+// left out and red is told as a warning. Of git's settings those are red that a commit depends on, so the others come
+// last.
 func (p *page) leftAndRemarks(l launch.Launch, all, told int) {
 	label, rest := "left out", []diag.Left{}
-	for _, left := range l.Left {
+	isGits := func(left diag.Left) bool { return left.Kind == "git setting" }
+	others := slices.DeleteFunc(slices.Clone(l.Left), isGits)
+	gits := slices.DeleteFunc(slices.Clone(l.Left), func(left diag.Left) bool { return !isGits(left) })
+	for _, left := range slices.Concat(others, gits) {
 		switch {
 		case left.Red && told > 0:
 		case told > 0:

@@ -221,7 +221,7 @@ func viewOf(in *inputs, p *parts) (*view.View, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := view.Of(mounts, slices.Concat(in.Plan.Pins.Closure, p.agent.Closure))
+	v := view.Of(launch.WithoutLinksAbove(in.Facts.Home, mounts), slices.Concat(in.Plan.Pins.Closure, p.agent.Closure))
 	v.Path, v.Home, v.Project, v.Dir = in.Plan.Path, in.Facts.Home, in.project.Path, in.project.Dir
 	v.Mountable, v.Yours = in.lending().Mountable, in.yours
 	if p.devshell.Stage != nil {

@@ -57,7 +57,7 @@ func Bind(p plan.Plan, h Host) (Launch, error) {
 	warnings, notes := judge(l.Env)
 	l.Left = slices.Concat(h.Left, left)
 	l.Warnings, l.Notes = slices.Concat(h.Warnings, warnings), slices.Concat(h.Notes, notes)
-	parents, mounts := projectParents(h, h.Mounts), withoutLinksAbove(h.Facts.Home, h.Mounts)
+	parents, mounts := projectParents(h, h.Mounts), WithoutLinksAbove(h.Facts.Home, h.Mounts)
 	for _, dir := range parents {
 		mounts = append(mounts,
 			Mount{Kind: plan.Tmpfs, Destination: dir, Mode: "0755", Size: parentSize, Why: "parent of the project"})

@@ -142,11 +142,11 @@ func projectParents(h Host, mounts []Mount) []string {
 	return []string{top}
 }
 
-// withoutLinksAbove removes the links below whose path something is mounted, such as
+// WithoutLinksAbove removes the links below whose path something is mounted, such as
 // ~/go for a project in ~/go: the mount point would be made where the link leads, in
 // the cache, which the agent can write. A link of the home gives way to what is mounted
 // in its own place, too.
-func withoutLinksAbove(home string, list []Mount) []Mount {
+func WithoutLinksAbove(home string, list []Mount) []Mount {
 	return slices.DeleteFunc(slices.Clone(list), func(link Mount) bool {
 		return link.Kind == plan.Symlink && slices.ContainsFunc(list, func(m Mount) bool {
 			rest, below := pathname.Cut(m.Destination, link.Destination)

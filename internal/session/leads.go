@@ -189,10 +189,10 @@ func (in leads) otherTools() (made launch.Part) {
 			open = append(open, "~/"+name)
 		}
 	}
-	made.LeaveAll("settings file", "your tools read outside, and not inside: ALL; --mount-ro FIRST, or the profile's "+
-		"`mounts`, brings one", open)
-	made.LeaveAll("settings file", "your tools read outside, and not inside, as logins lie there: ALL; variables of the "+
-		"profile (`env: {NPM_CONFIG_REGISTRY: …}`) can say what else is in it", closed)
+	made.LeaveAll("settings file", "your tools read outside, and not inside: ALL; --mount-ro FIRST, or the "+
+		"profile's `mounts`, brings one", open)
+	made.LeaveAll("settings file", "your tools read outside, and not inside, as logins lie there: ALL; variables "+
+		"of the profile (`env: {NPM_CONFIG_REGISTRY: …}`) can say what else is in it", closed)
 	return made
 }
 

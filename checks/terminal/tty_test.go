@@ -240,6 +240,7 @@ func TestACommitIsWrittenInTheShellsEditor(t *testing.T) {
 	c.await(t, "[claudebox] ~/p/ed $ ")
 	c.press(t, "git log --format=said=%s=\n")
 	c.await(t, "said=typed=")
+	c.await(t, "[claudebox] ~/p/ed $ ") // git's pager takes what is typed before
 	c.press(t, "exit\n")
 	c.end(t)
 }

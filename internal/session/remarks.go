@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"claudebox/internal/host"
 	"claudebox/internal/plan/resolve"
 	"claudebox/internal/profile"
 	"claudebox/internal/sandbox/launch"
@@ -17,11 +18,11 @@ import (
 
 // environments says of the project's virtual environments, and of the one that the user has activated, why their Python
 // is not inside: another one would be found there.
-func environments(in *inputs, inside *view.View) (made launch.Part) {
+func environments(project string, env host.Environment, inside *view.View) (made launch.Part) {
 	activated := map[string]bool{}
-	folders := []string{filepath.Join(in.project.Path, ".venv"), filepath.Join(in.project.Path, "venv")}
+	folders := []string{filepath.Join(project, ".venv"), filepath.Join(project, "venv")}
 	for _, name := range []string{"VIRTUAL_ENV", "CONDA_PREFIX"} {
-		if at := filepath.Clean(in.Facts.Env.Value(name, "")); filepath.IsAbs(at) {
+		if at := filepath.Clean(env.Value(name, "")); filepath.IsAbs(at) {
 			folders = append(folders, at)
 			activated[at] = true
 		}
@@ -60,7 +61,7 @@ func remarksOf(in *inputs, runs launch.Agent, inside *view.View) (made launch.Pa
 		program.NotPassed(in.Facts.Env, entering, in.Plan.Network.Tier))
 	made.LeaveAll("variable", "of `env` in your settings.json these are not inside: ALL; `extra_env_passthrough: [FIRST]` "+
 		"lets one in", in.settingsLeft)
-	made.Add(environments(in, inside))
+	made.Add(environments(in.project.Path, in.Facts.Env, inside))
 	made.Add(leads{
 		tree: in.tree, facts: in.Facts, inside: inside, sees: in.agentState().Sees(inside), lending: in.lending(),
 		agent: in.Plan.Agent.Name, command: in.Purpose.Command,

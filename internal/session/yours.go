@@ -12,26 +12,27 @@ import (
 	"claudebox/internal/linux/pathname"
 	"claudebox/internal/linux/smallfile"
 	"claudebox/internal/profile"
+	"claudebox/internal/sandbox/view"
 )
 
-// yours says how a program that the user has in a folder of PATH in the home comes inside; empty: there is none of that
-// name. Inside it is found by its path alone.
-func (in *inputs) yours(name string) string {
-	home := in.Facts.Home
-	for _, dir := range filepath.SplitList(in.Facts.Env.Value("PATH", "")) {
+// yours says how a program that the user has in a folder of the host's PATH, search, and of the home comes inside;
+// empty: there is none of that name. Inside it is found by its path alone.
+func yours(name, search string, inside *view.View) string {
+	home := inside.Home
+	for _, dir := range filepath.SplitList(search) {
 		at := filepath.Join(dir, name)
 		info, err := os.Stat(at)
 		if err != nil || !filepath.IsAbs(dir) || !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {
 			continue
 		}
-		if !pathname.Below(at, home) || pathname.Below(at, in.project.Path) {
+		if !pathname.Below(at, home) || pathname.Below(at, inside.Project) {
 			return ""
 		}
 		if manager := managerOf(at); manager != "" {
 			return fmt.Sprintf("yours is a shim of %s: `%[1]s which %s` prints the program itself, and `--mount-ro` of "+
 				"the folder of that version brings it, by its path", manager, name)
 		}
-		flag, fault := in.lending().Mountable(folderOfProgram(at, home))
+		flag, fault := inside.Mountable(folderOfProgram(at, home))
 		if fault != nil {
 			return diag.Cause(fault).Error()
 		}

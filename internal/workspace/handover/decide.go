@@ -363,6 +363,10 @@ func (d *decision) tree(p Place, t Tree, base, inner, outer Side, f facts) {
 	b, i, o := base.Trees[t.Rel], inner.Trees[t.Rel], outer.Trees[t.Rel]
 	out, in := TreeChange{Tree: t, Expect: o}, TreeChange{Tree: t, Expect: i}
 	about := t.Path
+	begun := bisection(i, o)
+	for _, side := range []*State{&b, &i, &o} {
+		side.UnderWay = without(side.UnderWay, begun)
+	}
 	switch {
 	case o.Head == "":
 		return // the user has taken it away
@@ -391,7 +395,7 @@ func (d *decision) tree(p Place, t Tree, base, inner, outer Side, f facts) {
 		d.wait(about, operation(o.UnderWay)+" is under way outside: HEAD and index wait until it ends")
 		return
 	}
-	next := State{Head: b.Head, Files: map[string]string{}, UnderWay: in.Copied}
+	next := State{Head: b.Head, Files: map[string]string{}, UnderWay: slices.Concat(in.Copied, begun)}
 	together := d.head(t, base, inner, outer, f, &out, &in, &next)
 	d.index(t, base, inner, outer, f, together, &out, &in, &next)
 	stateFilesOf(p, t, [3]State{b, i, o}, f, together, &out, &in, &next)
@@ -402,6 +406,23 @@ func (d *decision) tree(p Place, t Tree, base, inner, outer Side, f facts) {
 	if !in.none() {
 		d.in.Trees = append(d.in.Trees, in)
 	}
+}
+
+// bisection is the name by which both sides have a bisection under way and stand on a branch all the same, as after
+// `git bisect start` alone: then commits move that branch, and HEAD and index go with it. It is nil else.
+func bisection(inner, outer State) []string {
+	const name = "BISECT_LOG"
+	for _, side := range []State{inner, outer} {
+		if !slices.Contains(side.UnderWay, name) || !strings.HasPrefix(side.Head, "ref: ") {
+			return nil
+		}
+	}
+	return []string{name}
+}
+
+// without are the names that are not among others.
+func without(names, others []string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(others, name) })
 }
 
 // stateFilesOf decides on the small files beside an index: of the base, the inner and the outer side.

@@ -166,6 +166,9 @@ func TestWhatOneSideDoesTheOtherHas(t *testing.T) {
 		"worktree removed":  {agent: "git worktree add -q -b w wt; git worktree remove wt", then: "git worktree list | wc -l; git branch --list w", want: "1\n  w"},
 		"submodule":         {agent: "git init -q -b main /tmp/lib; cd /tmp/lib; git commit -q --allow-empty -m l; cd - >/dev/null; git -c protocol.file.allow=always submodule --quiet add /tmp/lib sm; git commit -qm two; cd sm; git commit -q --allow-empty -m inner; cd ..; git commit -qam three", then: "git log --format=%s; git status --porcelain; git submodule status | cut -c1,43-44; git -C sm log --format=%s", want: "three\ntwo\none\n sm\ninner\nl"},
 		"objects elsewhere": {before: "cd ..; git clone -q --bare 001 borrowed; cd -; rm -rf .git; git clone -q --shared --no-checkout ../borrowed x; mv x/.git .; rmdir x; git reset -q", agent: "echo b >b; git add b; git commit -qm two", then: "git log --format=%s", want: "two\none"},
+		"bisect outside":    {before: "git bisect start", agent: "echo b >b; git add b; git commit -qm two", then: "git log --format=%s; git status --porcelain; git bisect log | wc -l", want: "two\none\n2"},
+		"user in a bisect":  {before: "git bisect start", user: "echo b >b; git add b; git commit -qm two", then: "git log --format=%s; git status --porcelain", want: "two\none"},
+		"bisect ended":      {before: "git bisect start", agent: "git commit -q --allow-empty -m two; git bisect reset", then: "git log --format=%s; git bisect log 2>/dev/null || echo none", want: "two\none\nnone"},
 		"nothing committed": {before: "rm -rf .git; git init -q -b main", agent: "git add a; git commit -qm first", then: "git log --format=%s", want: "first"},
 	} {
 		t.Run(name, func(t *testing.T) {

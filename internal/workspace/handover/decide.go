@@ -363,10 +363,7 @@ func (d *decision) tree(p Place, t Tree, base, inner, outer Side, f facts) {
 	b, i, o := base.Trees[t.Rel], inner.Trees[t.Rel], outer.Trees[t.Rel]
 	out, in := TreeChange{Tree: t, Expect: o}, TreeChange{Tree: t, Expect: i}
 	about := t.Path
-	begun := bisection(i, o)
-	for _, side := range []*State{&b, &i, &o} {
-		side.UnderWay = without(side.UnderWay, begun)
-	}
+	begun := pastBisections(&b, &i, &o, f.first)
 	switch {
 	case o.Head == "":
 		return // the user has taken it away
@@ -408,16 +405,26 @@ func (d *decision) tree(p Place, t Tree, base, inner, outer Side, f facts) {
 	}
 }
 
-// bisection is the name by which both sides have a bisection under way and stand on a branch all the same, as after
-// `git bisect start` alone: then commits move that branch, and HEAD and index go with it. It is nil else.
-func bisection(inner, outer State) []string {
-	const name = "BISECT_LOG"
-	for _, side := range []State{inner, outer} {
-		if !slices.Contains(side.UnderWay, name) || !strings.HasPrefix(side.Head, "ref: ") {
-			return nil
-		}
+// pastBisections takes bisections from what is under way that hold nothing up: those of a side that stands on a branch
+// all the same, as after `git bisect start` alone. Commits move that branch then, and HEAD and index go with it. It returns
+// what both sides have of that.
+func pastBisections(base, inner, outer *State, first bool) (both []string) {
+	log := []string{"BISECT_LOG"}
+	has := func(side *State) bool { return slices.Contains(side.UnderWay, log[0]) }
+	idle := func(side *State) bool { return has(side) && strings.HasPrefix(side.Head, "ref: ") }
+	var past []*State
+	switch {
+	case idle(inner) && idle(outer):
+		past, both = []*State{base, inner, outer}, log
+	case idle(inner) && !has(outer) && !has(base): // the agent's alone
+		past = []*State{inner}
+	case idle(outer) && !has(inner) && !has(base) && !first: // the user's, begun meanwhile
+		past = []*State{outer}
 	}
-	return []string{name}
+	for _, side := range past {
+		side.UnderWay = without(side.UnderWay, log)
+	}
+	return both
 }
 
 // without are the names that are not among others.

@@ -168,6 +168,8 @@ func TestWhatOneSideDoesTheOtherHas(t *testing.T) {
 		"objects elsewhere": {before: "cd ..; git clone -q --bare 001 borrowed; cd -; rm -rf .git; git clone -q --shared --no-checkout ../borrowed x; mv x/.git .; rmdir x; git reset -q", agent: "echo b >b; git add b; git commit -qm two", then: "git log --format=%s", want: "two\none"},
 		"bisect outside":    {before: "git bisect start", agent: "echo b >b; git add b; git commit -qm two", then: "git log --format=%s; git status --porcelain; git bisect log | wc -l", want: "two\none\n2"},
 		"user in a bisect":  {before: "git bisect start", user: "echo b >b; git add b; git commit -qm two", then: "git log --format=%s; git status --porcelain", want: "two\none"},
+		"agent in a bisect": {agent: "git bisect start; echo b >b; git add b; git commit -qm two", then: "git log --format=%s; git status --porcelain", want: "two\none"},
+		"user bisects":      {user: "git bisect start; echo b >b; git add b; git commit -qm two", then: "git log --format=%s; git status --porcelain; git bisect log | wc -l", want: "two\none\n2"},
 		"bisect ended":      {before: "git bisect start", agent: "git commit -q --allow-empty -m two; git bisect reset", then: "git log --format=%s; git bisect log 2>/dev/null || echo none", want: "two\none\nnone"},
 		"nothing committed": {before: "rm -rf .git; git init -q -b main", agent: "git add a; git commit -qm first", then: "git log --format=%s", want: "first"},
 	} {

@@ -72,6 +72,17 @@ func TestWithoutAnIdentityGitAsksForOne(t *testing.T) {
 	wantContains(t, w.inside(t, commit+"; git log -1 --format='%an %ae'"), "NAME ADDRESS\n")
 }
 
+// One that the repository has is enough: the plan said all the same that git commits nothing.
+func TestTheIdentityOfTheRepositoryIsEnough(t *testing.T) {
+	w := newWorld(t)
+	w.repository(t)
+	w.plain(t, "git config user.name R; git config user.email r@x")
+	if got := oneLine(succeed(t, w.claudebox("plan"))); strings.Contains(got, "commits nothing") {
+		t.Errorf("told %s", got)
+	}
+	wantContains(t, w.inside(t, commit+"; git log -1 --format='%an %ae'"), "R r@x\n")
+}
+
 // Of what else the user's configuration says programs stay outside that are not inside, keys, and addresses: an alias,
 // helper, pager or signing program would run inside, or miss there.
 func TestNoProgramOrKeyOfTheUsersGitConfigurationEnters(t *testing.T) {

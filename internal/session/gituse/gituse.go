@@ -24,6 +24,7 @@ import (
 	"claudebox/internal/session/networking"
 	"claudebox/internal/session/usergit"
 	"claudebox/internal/workspace/gitconfig"
+	"claudebox/internal/workspace/handover"
 	"claudebox/internal/workspace/project"
 )
 
@@ -69,9 +70,7 @@ func Of(r Request) (made Part, err error) {
 	if err != nil {
 		return made, &diag.Error{Op: "read the git identity", Err: err, Remedy: diag.Remedy(err)}
 	}
-	if missing := identity.Missing(); len(missing) > 0 {
-		made.Note("git commits nothing inside: " + notSet(missing))
-	}
+	made.noteIdentity(r, identity)
 	made.access = usergit.Access{
 		Hosts: r.Plan.Git.Hosts, SSHToHTTPS: r.Plan.Git.SSHToHTTPS, NoSSH: r.Inside.Find("ssh") == "",
 	}
@@ -79,7 +78,7 @@ func Of(r Request) (made Part, err error) {
 	made.noteSigning(r, identity)
 	named, settings := namedOf(r, identity)
 	made.Add(named)
-	repository := repositorySettings(r.Project)
+	repository := repositorySettings(r.Project.Places)
 	made.noteRepository(r, repository)
 	if gitconfig.Last(slices.Concat(identity.Settings, repository), "core.hookspath") == "" {
 		made.noteHooks(r)
@@ -112,6 +111,16 @@ func Of(r Request) (made Part, err error) {
 	}
 	made.Config = usergit.Make(identity, own, safeDirectories(r.Project), made.access)
 	return made, nil
+}
+
+// noteIdentity says what a commit's author lacks, where the project's own repository does not say that either.
+func (made *Part) noteIdentity(r Request, id usergit.Identity) {
+	isOthers := func(place handover.Place) bool { return !place.Own }
+	own := repositorySettings(slices.DeleteFunc(slices.Clone(r.Project.Places), isOthers))
+	missing := slices.DeleteFunc(id.Missing(), func(key string) bool { return gitconfig.Last(own, key) != "" })
+	if len(missing) > 0 {
+		made.Note("git commits nothing inside: " + notSet(missing))
+	}
 }
 
 // noteHosts says which hosts git has a token for and cannot log in to.
@@ -175,9 +184,9 @@ func asksFor(r Request, id usergit.Identity, attribute string) bool {
 }
 
 // repositorySettings are the settings of the project's repositories, which git inside has as well.
-func repositorySettings(p project.Project) (all []gitconfig.Entry) {
+func repositorySettings(places []handover.Place) (all []gitconfig.Entry) {
 	const limit = 1 << 20
-	for _, place := range p.Places {
+	for _, place := range places {
 		content, _ := smallfile.Read(place.Outer+"/config", limit) // most have one; without it there are none
 		entries, _ := gitconfig.Parse(content)
 		all = append(all, entries...)

@@ -103,7 +103,9 @@ func (in *inputs) lending() lending.Host {
 }
 
 // keptBy says where claudebox keeps what belongs to the folders that the agent may change.
-func keptBy(h lending.Host) guarded.Places { return guarded.Places{Own: h.Own, Instance: h.Instance} }
+func keptBy(h folders.Host, found state.Instance) guarded.Places {
+	return guarded.Places{Own: h.Folders.Home, Instance: found.Dir}
+}
 
 // lentCache is the folder of what is kept of lent folders.
 func lentCache(c planning.Call) string { return c.Folders.Cache + "/lent" }
@@ -265,7 +267,7 @@ func bind(in *inputs, p *parts) (b bound, err error) {
 	}
 	guarding := folders.Giving{
 		Host: in.Host, Project: in.project, OnBranch: in.branch != nil, Lending: in.lending(),
-		Kept: keptBy(in.lending()),
+		Kept: keptBy(in.Host, in.found),
 	}
 	guarded, err := guarding.Guard(h.Mounts)
 	if err != nil {

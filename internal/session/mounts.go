@@ -14,8 +14,9 @@ import (
 func mountsOf(in *inputs) (made launch.Part, linked map[string]string, err error) {
 	linked = map[string]string{}
 	if in.branch == nil {
-		made = keptBy(in.lending()).Protection(in.project)
-		made.Mount(keptBy(in.lending()).HeldMount(in.project))
+		kept := keptBy(in.Host, in.found)
+		made = kept.Protection(in.project)
+		made.Mount(kept.HeldMount(in.project))
 	}
 	for _, flag := range []struct {
 		name  string

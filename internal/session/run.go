@@ -71,7 +71,7 @@ func newRunning(s *Session) *running {
 	}
 	r.network.Events = r.events
 	r.broker, r.keys = s.parts.brokered.For(&s.Instance, r.events), gituse.Agent{Events: r.events}
-	r.folders = writable.Folders{List: s.given, Kept: keptBy(s.lending()), Alarm: r.alarm, Events: r.events}
+	r.folders = writable.Folders{List: s.given, Kept: keptBy(s.Host, s.found), Alarm: r.alarm, Events: r.events}
 	return r
 }
 
@@ -220,7 +220,7 @@ func (r *running) handOver() error {
 		place := r.Session.branch.Place()
 		own = &place
 	}
-	request.Places = crossing.Places(own, r.given, keptBy(r.lending()), r.Launch.Mounts)
+	request.Places = crossing.Places(own, r.given, keptBy(r.Host, r.found), r.Launch.Mounts)
 	r.git, err = crossing.Begin(request, r.events)
 	r.folders.Git = r.git
 	return err

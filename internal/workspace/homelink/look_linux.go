@@ -69,7 +69,6 @@ type Found struct {
 	Named map[Inode]string
 
 	question Question
-	kept     kept
 	known    []Link       // without what mounts show
 	look     func() whole // waits for the look
 }
@@ -129,8 +128,8 @@ type state struct {
 // has asked the same, it looks deep into the home, and waits for that.
 func Look(q Question) Found {
 	f := Found{question: q}
-	known := q.Cache != "" && cachefile.Find(q.links(), &f.kept) && f.kept.Build == q.Build &&
-		f.kept.Question == q.text()
+	var before kept
+	known := q.find(&before)
 	mounts, _ := mountinfo.Read()
 	if q.Whole || !known {
 		all := look(q, further, mounts)
@@ -139,10 +138,15 @@ func Look(q Question) Found {
 	} else {
 		f.look = sync.OnceValue(func() whole { return look(q, 0, mounts) })
 		go f.look()
-		f.known, f.Named = renewed(f.kept.Links), stillNamed(f.kept.Named)
+		f.known, f.Named = renewed(before.Links), stillNamed(before.Named)
 	}
 	f.Links = slices.Concat(f.known, q.bound(mounts))
 	return f
+}
+
+// find reads what earlier looks by the question have kept; false: there is none.
+func (q Question) find(before *kept) bool {
+	return q.Cache != "" && cachefile.Find(q.links(), before) && before.Build == q.Build && before.Question == q.text()
 }
 
 // text tells questions apart.
@@ -193,12 +197,22 @@ func (f Found) write(all whole) {
 	}
 	links, files := f.missed(all)
 	maps.Copy(files, f.Named)
-	now := kept{Build: q.Build, Question: q.text(), Links: slices.Concat(f.known, links)}
+	links = slices.Concat(f.known, links)
+	var latest kept
+	if q.find(&latest) { // a session beside may have looked deeper
+		isKnown := map[string]bool{}
+		for _, link := range links {
+			isKnown[link.Path] = true
+		}
+		links = append(links, slices.DeleteFunc(renewed(latest.Links), func(l Link) bool { return isKnown[l.Path] })...)
+		maps.Copy(files, stillNamed(latest.Named))
+	}
+	now := kept{Build: q.Build, Question: q.text(), Links: links}
 	for inode, at := range files {
 		now.Named = append(now.Named, file{inode, at})
 	}
 	slices.SortFunc(now.Named, func(a, b file) int { return strings.Compare(a.Path, b.Path) })
-	if !bytes.Equal(cachefile.Encode(now), cachefile.Encode(f.kept)) {
+	if !bytes.Equal(cachefile.Encode(now), cachefile.Encode(latest)) {
 		const most = 40 // questions: PATH is not the same in every terminal
 		cachefile.Prune(q.Cache, most)
 		cachefile.Keep(q.links(), now)
@@ -454,13 +468,35 @@ func (w *walk) renew(f *folder) {
 		f.Links = now
 		w.found.same = false
 	}
+	if now := toFolders(f.Links); !slices.Equal(now, f.Leads) {
+		f.Leads = now
+		w.found.same = false
+	}
 }
 
-// renewed are links that are still there, as they lead now. One that leads to the same file does so by the same way.
+// toFolders are the names of those links of a folder that lead to folders.
+func toFolders(links []Link) (names []string) {
+	for _, link := range links {
+		if info, err := os.Stat(link.Path); err == nil && info.IsDir() {
+			names = append(names, path.Base(link.Path))
+		}
+	}
+	return names
+}
+
+// isAsItWas reports whether a link certainly leads to the same file at the same place, and by the same way: what it
+// leads to may have been moved, and be reached by a link that was put in its old place.
+func (l Link) isAsItWas() bool {
+	direct := len(l.Way) == 0 || len(l.Way) == 1 && path.Base(l.Way[0]) == path.Base(l.Path)
+	real, err := target(l.Path)
+	return direct && err == nil && real == l.Leads && inode(l.Path) == l.There
+}
+
+// renewed are links that are still there, as they lead now.
 func renewed(links []Link) []Link {
 	now := make([]Link, 0, len(links))
 	for _, link := range links {
-		if inode(link.Path) != link.There || link.There == (Inode{}) {
+		if !link.isAsItWas() {
 			var st unix.Stat_t
 			if link.Of == "" && unix.Lstat(link.Path, &st) != nil {
 				continue
@@ -560,9 +596,6 @@ func read(of listing, now state) (folder, error) {
 			if link, ok := resolve(at); ok {
 				link.Path = path.Join(dir, name)
 				made.Links = append(made.Links, link)
-				if info, err := os.Stat(at); err == nil && info.IsDir() {
-					made.Leads = append(made.Leads, name)
-				}
 			}
 		case kind.IsDir():
 			made.Inner = append(made.Inner, name)
@@ -577,6 +610,7 @@ func read(of listing, now state) (folder, error) {
 		}
 		return 1
 	})
+	made.Leads = toFolders(made.Links)
 	return made, nil
 }
 

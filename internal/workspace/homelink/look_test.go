@@ -162,6 +162,50 @@ func TestWhatTheCacheHasIsNotOlder(t *testing.T) {
 	h.want("home/.rc > p/b")
 }
 
+// A folder of dotfiles is moved into a project, and a link put in its old place: the home's own link is as it was, and
+// leads to the same file, which the project's agent could change.
+func TestALinkWhoseTargetWasMovedIntoTheProject(t *testing.T) {
+	h := newHome(t)
+	h.write("dots/fish/config.fish")
+	h.link("home/.config/fish", "dots/fish")
+	h.link("home/.rc", "hop")
+	h.link("hop", "elsewhere")
+	h.write("elsewhere")
+	h.want("home/.config/fish > dots/fish", "home/.rc > elsewhere")
+	h.must(errors.Join(os.Rename(h.top+"/dots", h.top+"/p/dots"), os.Rename(h.top+"/elsewhere", h.top+"/p/rc"), os.Remove(h.top+"/hop")))
+	h.link("dots", "p/dots")
+	h.link("hop", "p/rc")
+	h.want("home/.config/fish > p/dots/fish", "home/.rc > p/rc")
+}
+
+// A link of the home led to a file, or to nothing; a folder came there, with a link into the project in it.
+func TestALinkThatCameToLeadToAFolderIsFollowed(t *testing.T) {
+	h := newHome(t)
+	h.write("p/a")
+	h.write("dots/file")
+	h.link("home/.config/file", "dots/file")
+	h.link("home/.config/none", "dots/none")
+	h.want("home/.config/file > dots/file", "home/.config/none > dots/none")
+	h.must(os.Remove(h.top + "/dots/file"))
+	h.link("dots/file/x", "p/a")
+	h.link("dots/none/y", "p/a")
+	h.want("home/.config/file > dots/file", "home/.config/file/x > p/a", "home/.config/none > dots/none", "home/.config/none/y > p/a")
+}
+
+// Of two sessions at once the end of one looks deeper than the other's start: what it has found stays known.
+func TestASessionBesideForgetsNoLink(t *testing.T) {
+	h := newHome(t)
+	h.write("p/a")
+	homelink.Look(h.question).Write()
+	started, ended := homelink.Look(h.question), homelink.Look(h.question)
+	h.link("home/.config/a/b/c/d/far", "p/a")
+	ended.Again()
+	started.Write()
+	if got := found(h, homelink.Look(h.question).Links); !slices.Equal(got, []string{"home/.config/a/b/c/d/far > p/a"}) {
+		t.Errorf("known are %q", got)
+	}
+}
+
 func TestALinkThatIsMadeMeanwhile(t *testing.T) {
 	h := newHome(t)
 	h.write("p/a")

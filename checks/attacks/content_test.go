@@ -87,14 +87,46 @@ func TestTheSecretsOfARepositoryOutsideOfTheProject(t *testing.T) {
 		w := w.in(project)
 		profile := w.profile("project: cwd")
 		script := "cat .env; grep -rs . . repository/ secrets/ " + w.path("project") + "; git config --list; true"
-		looks := map[string]outcome{project: w.attack(script, profile...)}
-		if project == "project/below" {
-			looks["beside all of it"] = w.attack(script, append(profile, "--mount-ro", w.path("project"))...)
-		}
-		for what, got := range looks {
+		for what, got := range map[string]outcome{
+			project:                       w.attack(script, profile...),
+			project + " beside all of it": w.attack(script, append(profile, "--mount-ro", w.path("project"))...),
+		} {
 			w.wantNoCanary(got)
 			if !strings.Contains(got.stdout, "plain") || !strings.Contains(got.stdout, "url=https://x.example/y") {
 				w.t.Errorf("%s: git and the files are not there: %s", what, got)
+			}
+		}
+	}
+}
+
+// A folder that the project lies in is lent: what is secret there, and in other projects, was readable.
+//
+// Promise: no secret of the project.
+func TestTheSecretsAroundTheProject(t *testing.T) {
+	w := newWorld(t)
+	for name, content := range map[string]string{
+		"src/.env": canary, "src/other/secrets/key": canary, "src/other/notes": "deploy with " + token + " " + canary, "src/plain": "plain\n",
+		"src/mine/sub/.env": canary, "src/mine/.env": canary, "src/mine/top": "plain\n", "src/mine/sub/file": "plain\n",
+	} {
+		w.write(name, content)
+	}
+	for _, repo := range []string{"src/mine", "src/other"} {
+		w.git(repo, "init", "-q")
+		w.git(repo, "config", "remote.origin.url", "https://u:"+canary+"@x.example/y")
+	}
+	w.git("src/mine", "add", "top", "sub/file")
+	w.git("src/mine", "commit", "-qm", "one")
+	for _, project := range []string{"src/mine", "src/mine/sub"} {
+		w := w.in(project)
+		for _, flags := range [][]string{{"src"}, {"src/mine"}, {"src", "--branch", "x"}} {
+			if flags[0] == project {
+				continue
+			}
+			flags = append([]string{"--mount-ro", w.path(flags[0])}, flags[1:]...)
+			got := w.attack("cd; grep -rs . src; git -C "+w.path(project)+" config --list; true", append(w.profile("project: cwd"), flags...)...)
+			w.wantNoCanary(got)
+			if !strings.Contains(got.stdout, "plain") || !strings.Contains(got.stdout, "url=https://x.example/y") {
+				w.t.Errorf("%s, %v: git and the files are not there: %s", project, flags, got)
 			}
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"claudebox/internal/diag"
 	"claudebox/internal/linux/pathname"
 	"claudebox/internal/plan"
 	"claudebox/internal/sandbox/launch"
@@ -41,8 +42,7 @@ func (g Giving) Guard(mounts []launch.Mount) (made Part, err error) {
 			!g.OnBranch && pathname.Below(m.Source, g.Project.Path):
 		case m.Kind == plan.Bind:
 			err = made.addBeside(g, m, mounts)
-		case m.Kind != plan.ROBind || m.Secret || pathname.Below(m.Source, "/nix/store") ||
-			pathname.Below(g.Project.Path, m.Source): // granted, public, or refused for what it would open
+		case m.Kind != plan.ROBind || m.Secret || pathname.Below(m.Source, "/nix/store"): // granted, or public
 		default:
 			err = made.addReadable(g, m, mounts)
 		}
@@ -68,6 +68,12 @@ func (p *Part) addBeside(g Giving, m launch.Mount, mounts []launch.Mount) error 
 		at := slices.IndexFunc(mounts, func(of launch.Mount) bool { return of.Destination == m.Destination })
 		mounts[at].Source, mounts[at].Why = handover.Place{Folder: g.Kept.Place(m.Source)}.Inner(), launch.WhyOwnGit
 	}
+	for _, at := range handover.Outers(g.Project.Places) {
+		if slices.Contains(handover.Outers(opened.Places), at) {
+			return diag.Errorf("mount "+m.Source+" ("+m.Why+")", "mount it read-only, or start in it",
+				"%s in it is the project's, of which the agent has one of its own", at)
+		}
+	}
 	folder := guarded.Folder{Project: opened, At: m.Destination}
 	p.Given = append(p.Given, folder)
 	p.Mount(g.Kept.HeldMount(opened))
@@ -91,7 +97,7 @@ func (p *Part) cover(g Giving, folder guarded.Folder, m launch.Mount, mounts []l
 		hides := at.Mode == project.Hidden || at.Mode == project.Made
 		if slices.ContainsFunc(mounts, taken) || slices.ContainsFunc(p.Mounts, taken) ||
 			!pathname.Below(at.Path, m.Source) || !g.OnBranch && pathname.Below(at.Path, g.Project.Path) ||
-			m.Kind == plan.ROBind && (!hides || g.Lending.IsShown(at.Path)) {
+			m.Kind == plan.ROBind && (!hides || g.Lending.IsShown(at.Path) || isUnder(made.Destination, m, mounts)) {
 			continue
 		}
 		p.Mount(made)
@@ -99,10 +105,20 @@ func (p *Part) cover(g Giving, folder guarded.Folder, m launch.Mount, mounts []l
 	return kept
 }
 
+// isUnder reports whether what is at a path inside is not that of the mount m: another one lies over it, or around it.
+func isUnder(at string, m launch.Mount, mounts []launch.Mount) bool {
+	return slices.ContainsFunc(mounts, func(over launch.Mount) bool {
+		return over.Destination != m.Destination && over.Kind != plan.Symlink && // a mount takes a link's place
+			pathname.Below(over.Destination, m.Destination) && pathname.Below(at, over.Destination)
+	})
+}
+
 // addReadable covers what looks secret in a folder that is mounted read-only: by its name or content anywhere; and in a
 // folder that may be a project, what a session there would not see.
 func (p *Part) addReadable(g Giving, m launch.Mount, mounts []launch.Mount) error {
-	lent, _, whole, err := g.Lending.Cover(m.Source, m.Destination, false)
+	lender := g.Lending
+	lender.Over = func(at string) bool { return isUnder(at, m, mounts) }
+	lent, _, whole, err := lender.Cover(m.Source, m.Destination, false)
 	p.Add(lent)
 	if err != nil {
 		return err

@@ -38,6 +38,7 @@ type Host struct {
 	Cache    string               // folder of what was searched for secrets
 	Build    string               // of claudebox
 	Walks    Walks                // of folders of the user's own
+	Over     func(at string) bool // whether something else lies over a path inside; nil: not in what is lent
 }
 
 // EmptyFolder is the folder that is mounted over hidden folders. No sandbox can reach it in any other way.
@@ -51,6 +52,15 @@ func (h Host) FlagMount(word string, kind plan.MountKind, flag string) (m launch
 	if source == "" || inside == "" {
 		return m, "", diag.Errorf(op, "write "+flag+" HOST or "+flag+" HOST:INSIDE", "a side of the colon is empty")
 	}
+	if bare, options := dockers(word); options != "" {
+		for only, name := range map[string]string{"ro": "--mount-ro", "rw": "--mount-rw"} {
+			if slices.Contains(strings.Split(options, ","), only) {
+				flag = name
+			}
+		}
+		return m, "", diag.Errorf(op, "leave :"+options+" out: "+flag+" "+bare,
+			"%q is an option of Docker's; a place of that name is ./%[1]s", options)
+	}
 	real, link, err := h.Follow(h.Facts.Absolute(source))
 	if err != nil {
 		const remedy = "name a file or folder that exists, by its own path"
@@ -58,6 +68,17 @@ func (h Host) FlagMount(word string, kind plan.MountKind, flag string) (m launch
 	}
 	m = launch.Mount{Kind: kind, Source: real, Destination: h.Facts.Absolute(inside), Open: true, Why: flag}
 	return m, link, h.judgeNamed(op, m)
+}
+
+// dockers splits a flag's word as Docker writes it, HOST[:INSIDE]:OPTIONS; options are empty in any other.
+func dockers(word string) (bare, options string) {
+	at := strings.LastIndex(word, ":")
+	for option := range strings.SplitSeq(word[at+1:], ",") {
+		if at < 0 || !slices.Contains(strings.Fields("ro rw z Z cached consistent delegated"), option) {
+			return word, ""
+		}
+	}
+	return word[:at], word[at+1:]
 }
 
 // Mountable returns the flag that mounts a file or folder of the user's read-only at its own place, or why a launch
@@ -259,7 +280,7 @@ func (h Host) IsShown(path string) bool {
 // what the user has set up for agents: then programs are searched for tokens, too. It returns the links in it, and
 // whether all of it was looked at.
 func (h Host) Cover(source, destination string, own bool) (made launch.Part, links []string, whole bool, err error) {
-	found, err := h.look(source, own)
+	found, err := h.look(source, destination, own)
 	if err != nil {
 		return made, nil, false, diag.Wrap("look for secrets in "+source, err, diag.StartAgain)
 	}
@@ -322,10 +343,14 @@ func (h Host) told(source string, secrets []project.Lent, red bool) []diag.Left 
 	return []diag.Left{{Kind: "secret file", Red: red, Also: len(secrets) - 1, Text: text}}
 }
 
-// look looks for secrets in a folder or file that the agent can read.
-func (h Host) look(source string, own bool) (project.LentFound, error) {
+// look looks for secrets in a folder or file that the agent can read, at destination.
+func (h Host) look(source, destination string, own bool) (project.LentFound, error) {
 	q := project.LentQuestion{
-		Shown: func(rel string) bool { return len(h.Show) > 0 && h.IsShown(filepath.Join(source, rel)) }, All: own,
+		Shown: func(rel string) bool {
+			return len(h.Show) > 0 && h.IsShown(filepath.Join(source, rel)) ||
+				h.Over != nil && h.Over(filepath.Join(destination, rel))
+		},
+		All:   own,
 		Named: h.secretOf(), Cache: h.Cache, Build: h.Build,
 	}
 	if own {

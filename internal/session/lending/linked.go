@@ -115,7 +115,7 @@ func (h Host) lend(p *launch.Part, l Link, real string) (why string, secret bool
 // Refuse says why a file that the user has set up for agents does not enter; empty: it does. secret says that it looks
 // so.
 func (h Host) Refuse(file string) (why string, secret bool) {
-	found, err := h.look(file, true)
+	found, err := h.look(file, file, true)
 	switch {
 	case err != nil:
 		return diag.Cause(err).Error(), false

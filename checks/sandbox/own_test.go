@@ -355,6 +355,18 @@ func TestCommandsOfTheProjectAndOfPluginsThatCannotRunAreNamed(t *testing.T) {
 	)
 }
 
+// Claude Code looks for an MCP server by the PATH that its configuration sets: one that could not start was not named.
+func TestAnMCPServerIsLookedForByItsOwnPath(t *testing.T) {
+	w := newWorld(t)
+	for env, named := range map[string]bool{`{"PATH":"/gone"}`: true, `{"PATH":"/gone:${PATH}"}`: false, `{}`: false} {
+		w.write(t, "project/.mcp.json", `{"mcpServers":{"s":{"command":"python3","env":`+env+`}}}`)
+		got := oneLine(succeed(t, w.claudebox("plan")))
+		if strings.Contains(got, "leave that PATH out, or end it with `:${PATH}`, which Claude Code replaces") != named {
+			t.Errorf("%s: it says %s", env, got)
+		}
+	}
+}
+
 // Where packages come from is said by files of the home: pip asked the public registry instead, without a word.
 // On a branch its own links and settings count, not those that the user has checked out.
 func TestWhatABranchLeadsToIsNamed(t *testing.T) {

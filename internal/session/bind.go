@@ -226,7 +226,9 @@ func viewOf(in *inputs, p *parts) (*view.View, error) {
 	v := view.Of(launch.WithoutLinksAbove(in.Facts.Home, mounts), slices.Concat(in.Plan.Pins.Closure, p.agent.Closure))
 	v.Path, v.Home, v.Project, v.Dir = in.Plan.Path, in.Facts.Home, in.project.Path, in.project.Dir
 	v.Mountable = in.lending().Mountable
-	v.Yours = func(program string) string { return yours(program, in.Facts.Env.Value("PATH", ""), v) }
+	v.Yours = func(program, search string) string {
+		return yours(program, cmp.Or(search, in.Facts.Env.Value("PATH", "")), v)
+	}
 	if p.devshell.Stage != nil {
 		record, known := p.devshell.Look()
 		v.Brings = func(program string) bool { // what it has is not known before it was made once

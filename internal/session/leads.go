@@ -133,7 +133,7 @@ func (in leads) cannotRun() (made launch.Part) {
 	asks := agenthome.Request{Runs: in.inside.Program, Sees: in.sees}
 	look := func(whose string, content []byte, quiet bool) {
 		for _, of := range agenthome.Commands(content) {
-			if reason := asks.Missing(of.Line); reason != "" {
+			if reason := asks.CannotRun(of); reason != "" {
 				text := "the " + diag.Visible(of.Of) + " of " + whose + " cannot run: " + diag.Visible(reason)
 				made.Left = append(made.Left, diag.Left{Kind: of.Kind, Text: text, Quiet: quiet})
 			}

@@ -178,7 +178,7 @@ func (r Request) server(o object.Object) (kept object.Object, secrets []string, 
 		return nil, nil, reason + "; ${NAME} in its place takes it from the environment"
 	}
 	if command != "" {
-		reason = cmp.Or(ask(r.Runs, command), r.unseen(object.As[[]string](o["args"])))
+		reason = cmp.Or(ask(r.Runs, onPath(env["PATH"], command)), r.unseen(object.As[[]string](o["args"])))
 	}
 	return kept, secrets, cmp.Or(reason, r.unreached(o["url"]))
 }

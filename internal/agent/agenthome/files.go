@@ -23,7 +23,7 @@ type Request struct {
 	Other    string   // the agent, if it is one of [Others]
 	Theirs   string   // the folder of the user's own set-up for that
 	// Runs says why a program cannot be run inside, and Sees why a file cannot be read there; empty: it can, or that is
-	// not known.
+	// not known. Before a program may stand the PATH that it is started with, see [onPath].
 	Runs, Sees func(word string) (reason string)
 	// Keyed says why the key in a variable does not come to an address, "VARIABLE ADDRESS"; empty: it does, or there
 	// is none.

@@ -24,8 +24,28 @@ func (r Request) Named(settings []byte) (files []string) {
 	return slices.Compact(files)
 }
 
-// Command is a command line that Claude Code runs by its settings.
-type Command struct{ Kind, Of, Line string }
+// Command is a command line that Claude Code runs by its settings. That of an MCP server is a program alone.
+type Command struct {
+	Kind, Of, Line string
+	Path           string // that it is started with; empty: that of Claude Code
+}
+
+// CannotRun says why a command cannot do inside what it does outside, as [Request.Missing].
+func (r Request) CannotRun(c Command) string {
+	if c.Path != "" {
+		return ask(r.Runs, onPath(c.Path, c.Line))
+	}
+	return r.Missing(c.Line)
+}
+
+// onPath names a program for [Request.Runs] that is started with a PATH of its own: Claude Code looks for an MCP server
+// by the one that its `env` sets.
+func onPath(path, program string) string {
+	if path == "" {
+		return program
+	}
+	return "PATH=" + path + "\x00" + program
+}
 
 // Commands lists the commands of hooks, of the status line and of MCP servers that a file of settings has: one of
 // Claude Code's, of a plugin's hooks, or .mcp.json.
@@ -33,7 +53,8 @@ func Commands(settings []byte) (list []Command) {
 	o := object.Parse(settings)
 	add := func(kind, of string, from object.Object) {
 		if line := object.As[string](from["command"]); line != "" {
-			list = append(list, Command{kind, of, line})
+			env := object.As[map[string]string](from["env"])
+			list = append(list, Command{kind, of, line, env["PATH"]})
 		}
 	}
 	add("status line", "status line", object.Parse(o["statusLine"]))

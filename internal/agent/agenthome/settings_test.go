@@ -207,6 +207,21 @@ func TestMCPServersEnterByNameWithoutTheirSecrets(t *testing.T) {
 	}
 }
 
+// A server is started with the PATH of its own configuration, and looked for by that.
+func TestAnMCPServerIsAskedForWithItsPath(t *testing.T) {
+	const servers = `{"mcpServers":{"own":{"command":"srv","env":{"PATH":"/x:${PATH}"}},"plain":{"command":"srv"}}}`
+	r := Request{Servers: []string{"own", "plain"}, Runs: runsOnly("PATH=/x:${PATH}\x00srv")}
+	made := makeAnswers(r, From{Sources: [][]byte{[]byte(servers)}})
+	if there := object.Parse(object.Parse(made.Content)["mcpServers"]); there["own"] == nil || there["plain"] != nil {
+		t.Errorf("made %s", made.Content)
+	}
+	for _, of := range Commands([]byte(servers)) {
+		if got := r.CannotRun(of); (got == "") != (of.Of == "MCP server own") {
+			t.Errorf("%s: %q", of.Of, got)
+		}
+	}
+}
+
 // said is all that is said of what a file was made of.
 func said(made Made) (texts []string) {
 	for _, left := range made.Left {

@@ -48,13 +48,62 @@ func (v *View) Expand(word string) (name string, ok bool) {
 const mostScripts = 5
 
 // Program says why the program that a word of a command line names cannot be run inside; empty: it can, or that is not
-// known here.
+// known here. Behind "PATH=FOLDERS" and a zero byte, it is started with that PATH.
 func (v *View) Program(word string) (reason string) {
+	if own, program, is := strings.Cut(word, "\x00"); is {
+		with, known := v.withPath(strings.TrimPrefix(own, "PATH="))
+		if !known {
+			return ""
+		}
+		v, word = with, program
+	}
 	name, known := v.Expand(word)
 	if !known || name == "" {
 		return ""
 	}
 	return v.program(word, name, 0)
+}
+
+// withPath is the view of what is started with a PATH of its own, as the configuration of an MCP server writes it: Claude
+// Code replaces variables in braces, and nothing else. ok is false if only it knows one of them.
+func (v *View) withPath(own string) (with *View, ok bool) {
+	changed := *v
+	if changed.extends = strings.Contains(own, "${PATH}"); !changed.extends {
+		changed.Brings = nil
+	}
+	own = strings.NewReplacer("${PATH}", strings.Join(v.Path, ":"), "${HOME}", v.Home).Replace(own)
+	changed.Path, changed.own, changed.around = nil, own, v
+	for _, dir := range filepath.SplitList(own) {
+		if !path.IsAbs(dir) {
+			dir = path.Join(v.Dir, dir)
+		}
+		changed.Path = append(changed.Path, dir)
+	}
+	return &changed, !strings.Contains(own, "${")
+}
+
+// lacks says that a program is not found by its name, and what helps; empty: it is.
+func (v *View) lacks(name string) string {
+	const remedy = "leave that PATH out, or end it with `:${PATH}`, which Claude Code replaces"
+	switch {
+	case v.Find(name) != "" || v.Brings != nil && v.Brings(name):
+		return ""
+	case v.around == nil:
+		return " is not inside: " + v.Remedy(name)
+	}
+	text := " is in no folder that is inside of the PATH which its `env` sets: "
+	if elsewhere := v.around.lacks(name); elsewhere == "" {
+		return text + remedy
+	}
+	if v.Yours != nil {
+		if yours := v.Yours(name, v.own); yours != "" {
+			return text + yours
+		}
+	}
+	if v.extends {
+		return text + Remedy(name)
+	}
+	return text + Remedy(name) + "; and " + remedy
 }
 
 // Find returns the path of the program of that name on PATH; empty if there is none.
@@ -70,10 +119,13 @@ func (v *View) Find(name string) string {
 
 func (v *View) program(word, name string, depth int) string {
 	if !strings.Contains(name, "/") {
-		if v.Find(name) == "" && (v.Brings == nil || !v.Brings(name)) {
-			return word + " is not inside: " + v.Remedy(name)
+		if lacks := v.lacks(name); lacks != "" {
+			return word + lacks
 		}
-		return "" // what is on PATH is of the store
+		if v.around == nil || v.Find(name) == "" {
+			return "" // what is on PATH is of the store
+		}
+		name = v.Find(name)
 	}
 	end, info, err := v.Resolve(name)
 	switch {
@@ -281,7 +333,7 @@ func Package(program string) string {
 // Remedy says how a program comes inside that is on PATH outside, or is none.
 func (v *View) Remedy(program string) string {
 	if v.Yours != nil && Package(program) == "" {
-		if remedy := v.Yours(program); remedy != "" {
+		if remedy := v.Yours(program, ""); remedy != "" {
 			return remedy
 		}
 	}

@@ -91,6 +91,38 @@ func TestProgramsRunInsideWhereAllThatTheyNeedIsThere(t *testing.T) {
 	}
 }
 
+// An MCP server whose configuration sets a PATH is looked for by that: one that works was left out, and one that cannot
+// start was let in.
+func TestAProgramIsLookedForByThePathThatItIsStartedWith(t *testing.T) {
+	v, _ := aView(t)
+	v.Yours = func(program, search string) string {
+		if program == "npx" && search == "/home/u/nvm/bin" {
+			return "--mount-ro ~/nvm brings yours"
+		}
+		return ""
+	}
+	const leave = "leave that PATH out, or end it with `:${PATH}`"
+	const lacks = " is in no folder that is inside of the PATH which its `env` sets: "
+	for word, want := range map[string]string{
+		"/home/u/p\x00run.sh": "", "${HOME}/p\x00run.sh": "", ".\x00run.sh": "", "/gone:/home/u/p\x00run.sh": "",
+		"/home/u/p:${PATH}\x00jq": "", "/home/u/p:${PATH}\x00env.sh": "", "${X}/bin\x00jq": "", "/gone\x00/bin/bash": "",
+		"~/p\x00run.sh":              "run.sh" + lacks,
+		"$HOME/p\x00run.sh":          "run.sh" + lacks,
+		"/home/u/p\x00jq":            "jq" + lacks + leave,
+		"/home/u/p\x00env.sh":        "of env.sh jq" + lacks + leave,
+		"/home/u/p\x00node":          "node" + lacks + "add its package to the profile: `packages: [nodejs]`; and " + leave,
+		"${HOME}/nvm/bin\x00npx":     "npx" + lacks + "--mount-ro ~/nvm brings yours",
+		"/home/u/p:${PATH}\x00plain": "plain" + lacks + "add the package that has it to the profile's `packages`; inside, `, plain` looks for one",
+	} {
+		if got := v.Program("PATH=" + word); got != want && (want == "" || !strings.HasPrefix(got, want) || strings.HasPrefix(got, "plain")) {
+			t.Errorf("%q: %q; want %q", word, got, want)
+		}
+	}
+	if v.Program("run.sh") == "" || v.Program("jq") != "" {
+		t.Error("another program is looked for by another's PATH")
+	}
+}
+
 func TestFilesAreSeenInsideWhereAMountShowsThem(t *testing.T) {
 	v, host := aView(t)
 	for word, want := range map[string]bool{

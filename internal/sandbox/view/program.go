@@ -64,8 +64,8 @@ func (v *View) Program(word string) (reason string) {
 	return v.program(word, name, 0)
 }
 
-// withPath is the view of what is started with a PATH of its own, as the configuration of an MCP server writes it: Claude
-// Code replaces variables in braces, and nothing else. ok is false if only it knows one of them.
+// withPath is the view of what is started with a PATH of its own, as the configuration of an MCP server writes it:
+// Claude Code replaces variables in braces, and nothing else. ok is false if only it knows one of them.
 func (v *View) withPath(own string) (with *View, ok bool) {
 	changed := *v
 	if changed.extends = strings.Contains(own, "${PATH}"); !changed.extends {

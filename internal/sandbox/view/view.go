@@ -26,8 +26,8 @@ type View struct {
 	Brings func(program string) bool
 	// Mountable returns the flag that brings a file or folder of the host inside, or why a launch would refuse it.
 	Mountable func(name string) (flag string, fault error)
-	// Yours says how a program of the user's own, in a folder of a PATH, comes inside; empty: there is none of that name.
-	// No PATH is the host's.
+	// Yours says how a program of the user's own, in a folder of a PATH, comes inside; empty: there is none of that
+	// name. No PATH is the host's.
 	Yours func(program, search string) (remedy string)
 
 	own      string                   // the PATH of what is started with one of its own

@@ -2,6 +2,7 @@ package brokering
 
 import (
 	"bytes"
+	"fmt"
 	"maps"
 	"net/netip"
 	"net/url"
@@ -16,6 +17,7 @@ import (
 	"claudebox/internal/profile"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/secret/broker"
+	"claudebox/internal/session/networking"
 )
 
 // ownAuthority is the file inside with the certificate authority that was made for this launch alone.
@@ -146,6 +148,29 @@ func (b *Part) noteUnprotected(s Secrets) {
 			b.Note(named.Variable + " does not enter: in tier " + s.Plan.Network.Tier + " nothing leads to a broker")
 		case s.Placeholder(named.Variable) == "":
 			b.Warn(named.Variable + " is not set: there is no placeholder of it inside")
+		default:
+			b.noteOwn(s.Plan.Network, named)
+		}
+	}
+}
+
+// noteOwn says of a secret for a service of this machine how far it gets: inside a network of its own, localhost is the
+// sandbox, and few such services have TLS.
+func (b *Part) noteOwn(n plan.Network, named plan.Secret) {
+	const lets = "`secret: inside` at its entry lets it in as it is"
+	for _, host := range named.Hosts {
+		target, err := broker.ParseTarget(host)
+		carried := slices.Contains(n.Out, target.Port)
+		switch {
+		case err != nil || !networking.IsLoopback(target.Host):
+		case n.Tier == profile.TierFull:
+			b.Note(named.Variable + " is sent to " + host + " by https alone; for a service without TLS " + lets)
+		case carried:
+			b.Warn(named.Variable + " is not sent to " + host + ", which is the sandbox's own in tier " + n.Tier +
+				": " + lets)
+		default:
+			b.Warn(fmt.Sprintf("%s is not sent to %s, which is the sandbox's own in tier %s: %s, and `ports: {out: [%d]}` "+
+				"leads there", named.Variable, host, n.Tier, lets, target.Port))
 		}
 	}
 }

@@ -485,18 +485,29 @@ func toFolders(links []Link) (names []string) {
 }
 
 // isAsItWas reports whether a link certainly leads to the same file at the same place, and by the same way: what it
-// leads to may have been moved, and be reached by a link that was put in its old place.
-func (l Link) isAsItWas() bool {
+// leads to may have been moved, and be reached by a link that was put in its old place. isReal says of a folder whether
+// no link is on the way to it.
+func (l Link) isAsItWas(isReal func(dir string) bool) bool {
+	var st unix.Stat_t
 	direct := len(l.Way) == 0 || len(l.Way) == 1 && path.Base(l.Way[0]) == path.Base(l.Path)
-	real, err := target(l.Path)
-	return direct && err == nil && real == l.Leads && inode(l.Path) == l.There
+	return direct && l.There != (Inode{}) && inode(l.Path) == l.There && isReal(path.Dir(l.Leads)) &&
+		unix.Lstat(l.Leads, &st) == nil && l.There == Inode{st.Dev, st.Ino}
 }
 
 // renewed are links that are still there, as they lead now.
 func renewed(links []Link) []Link {
-	now := make([]Link, 0, len(links))
+	now, real := make([]Link, 0, len(links)), map[string]bool{}
+	isReal := func(dir string) bool {
+		is, known := real[dir]
+		if !known {
+			at, err := target(dir)
+			is = err == nil && at == dir
+			real[dir] = is
+		}
+		return is
+	}
 	for _, link := range links {
-		if !link.isAsItWas() {
+		if !link.isAsItWas(isReal) {
 			var st unix.Stat_t
 			if link.Of == "" && unix.Lstat(link.Path, &st) != nil {
 				continue

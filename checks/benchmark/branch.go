@@ -10,64 +10,186 @@ import (
 	"time"
 )
 
-// branch measures what a session on a branch costs: its first start, with the checkout, against `git worktree add`; the
-// later ones against a start in the user's folder; and the disk that a checkout takes.
+// branch measures what a session on a branch costs: its first start, with the checkout, against `git worktree add`, alone
+// and ten at once; the later ones against a start in the user's folder; the first `git status` in the checkout; and the
+// disk that it takes.
 func (w *world) branch(out io.Writer, rounds int) error {
 	for _, p := range []struct {
 		name           string
 		files, ignored int
-	}{{"a small repository", 20, 0}, {"50,000 files and 100,000 ignored", 50_000, 100_000}} {
-		dir := filepath.Join(w.home, fmt.Sprint("branch-", p.files))
-		if err := makeCommitted(dir, p.files, p.ignored); err != nil {
+		// all is also what takes many checkouts: with fewer files these cost what starts cost, and more fill the disk.
+		all bool
+	}{
+		{"a small repository", 20, 0, false},
+		{"5,000 files", 5_000, 0, true},
+		{"50,000 files and 100,000 ignored", 50_000, 100_000, false},
+	} {
+		repo := filepath.Join(w.home, fmt.Sprint("branch-", p.files))
+		if err := makeCommitted(repo, p.files, p.ignored); err != nil {
 			return err
 		}
 		many := rounds
 		if p.files > 1000 {
 			many = max(3, rounds/10)
 		}
-		plain, again := w.startIn(dir), w.onBranch(dir, func() string { return "again" })
-		if _, err := once(again, whole); err != nil { // the checkout
+		later, few := w.onBranch(repo, func() string { return "again" }), max(3, many/5)
+		if _, err := once(later, whole); err != nil { // the checkout
 			return err
 		}
 		time.Sleep(settled)
-		times, err := takeTurns(many, again, plain)
-		if err != nil {
-			return err
+		rows := []row{
+			{"a later start on a branch", "a start there", many, whole, later, w.startIn(repo)},
+			{
+				"the first start on a branch", "`git worktree add`", few, whole,
+				w.onBranch(repo, numbered("first-")), w.worktree(repo),
+			},
 		}
-		fmt.Fprintf(out, "| a later start on a branch of %s | %s | a start there %s | %.2f |\n", p.name, times[0], times[1],
-			float64(times[0])/float64(times[1]))
-		n := 0
-		first := w.onBranch(dir, func() string { n++; return fmt.Sprint("first-", n) })
-		m := 0
-		worktree := func() (*exec.Cmd, error) {
-			m++
-			name := fmt.Sprint("tree-", m)
-			return exec.Command("git", "-C", dir, "worktree", "add", "-q", "-b", name, filepath.Join(w.home, name+filepath.Base(dir))), nil
+		if p.all {
+			rows = append(rows, row{
+				"ten first starts at once", "`git worktree add` ten times, one after another", few, whole,
+				w.tenBranches(repo), w.tenWorktrees(repo),
+			}, row{
+				"the first `git status` on a branch", "in a new worktree", few, asSaid,
+				w.statusInside(repo), w.statusOutside(repo),
+			})
 		}
-		if times, err = takeTurns(max(3, many/5), first, worktree); err != nil {
-			return err
+		for _, r := range rows {
+			times, err := takeTurnsBy(r.by, r.rounds, r.ours, r.other)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(out, "| %s of %s | %s | %s %s | %.2f |\n", r.what, p.name, times[0], r.with, times[1],
+				float64(times[0])/float64(times[1]))
 		}
-		fmt.Fprintf(out, "| the first start on a branch of %s | %s | `git worktree add` %s | %.2f |\n", p.name, times[0],
-			times[1], float64(times[0])/float64(times[1]))
+		if p.all {
+			if err := w.diskOfBranches(out, p.name, repo); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
 
+// row is what is measured, and what it is compared with.
+type row struct {
+	what, with  string
+	rounds      int
+	by          clock
+	ours, other way
+}
+
+// numbered gives a new name at each call.
+func numbered(prefix string) func() string {
+	n := 0
+	return func() string { n++; return fmt.Sprint(prefix, n) }
+}
+
 // onBranch is a launch on a branch.
-func (w *world) onBranch(dir string, name func() string) way {
+func (w *world) onBranch(repo string, name func() string) way {
 	return func() (*exec.Cmd, error) {
 		cmd, err := w.command("-P", w.profile("plain", ""), "--yes", "--network", "full", "--branch", name())()
 		if err == nil {
-			cmd.Dir = dir
+			cmd.Dir = repo
 		}
 		return cmd, err
 	}
+}
+
+// worktree is a new worktree.
+func (w *world) worktree(repo string) way {
+	name := numbered("tree-")
+	return func() (*exec.Cmd, error) {
+		at := name()
+		return exec.Command("git", "-C", repo, "worktree", "add", "-q", "-b", at, w.treeOf(repo, at)), nil
+	}
+}
+
+// treeOf is where a worktree lies.
+func (w *world) treeOf(repo, name string) string {
+	return filepath.Join(w.home, filepath.Base(repo)+"-"+name)
+}
+
+// tenBranches is ten launches at once, each on a new branch.
+func (w *world) tenBranches(repo string) way {
+	return w.ten(repo, `for n in {0..9}; do "$HOME/bin/claudebox" -P "$2" --yes --network full --branch "$1-$n" & done
+for n in {0..9}; do wait -n; done`, w.profile("plain", ""))
+}
+
+// tenWorktrees is ten new worktrees, one after another.
+func (w *world) tenWorktrees(repo string) way {
+	return w.ten(repo, `for n in {0..9}; do git worktree add -q -b "tree-$1-$n" "$2-$1-$n"; done`, w.treeOf(repo, "ten"))
+}
+
+// ten runs a script for ten names that begin with its first word.
+func (w *world) ten(repo, script, word string) way {
+	name := numbered("ten-")
+	return func() (*exec.Cmd, error) {
+		cmd := exec.Command("bash", "-euc", script, "bash", name(), word)
+		cmd.Dir, cmd.Env = repo, append(os.Environ(), "HOME="+w.home)
+		return cmd, nil
+	}
+}
+
+// timed has a shell say how long a command takes.
+const timed = "TIMEFORMAT=%R; time git status >/dev/null"
+
+// statusInside is the first `git status` of a session on a new branch.
+func (w *world) statusInside(repo string) way {
+	name := numbered("status-")
+	return func() (*exec.Cmd, error) {
+		cmd, err := w.command("shell", "-P", w.profile("plain", ""), "--yes", "--no-report", "--network", "full", "--branch",
+			name(), "--", "bash", "-euc", timed)()
+		if err == nil {
+			cmd.Dir = repo
+		}
+		return cmd, err
+	}
+}
+
+// statusOutside is the first one in a new worktree.
+func (w *world) statusOutside(repo string) way {
+	name := numbered("status-")
+	return func() (*exec.Cmd, error) {
+		at := w.treeOf(repo, name())
+		cmd := exec.Command("bash", "-euc", timed)
+		cmd.Dir = at
+		return cmd, git(repo, "worktree", "add", "-q", at)
+	}
+}
+
+// diskOfBranches compares the disk that the checkouts of a repository take with that of its worktrees: `du` of both, for
+// each.
+func (w *world) diskOfBranches(out io.Writer, name, repo string) error {
+	script := `each() { echo $(($(du -sck "$@" | tail -1 | cut -f1) / $#)); }
+last=$(ls -td .claudebox/branches/*/ | head -1)
+chmod -R u+rwX "$last"
+each "$last"*/; each "$1"-*`
+	cmd := exec.Command("bash", "-euc", script, "bash", filepath.Base(repo))
+	cmd.Dir = w.home
+	said, err := cmd.Output()
+	var ours, theirs int
+	if err == nil {
+		_, err = fmt.Sscan(string(said), &ours, &theirs)
+	}
+	if err != nil {
+		return fmt.Errorf("disk of the branches: %w\n%s", err, said)
+	}
+	fmt.Fprintf(out, "| disk of a branch of %s | %d KiB | a worktree %d KiB | %.2f |\n", name, ours, theirs,
+		float64(ours)/float64(theirs))
+	return nil
 }
 
 // makeCommitted makes a repository whose files are committed, with a folder of ignored ones.
 func makeCommitted(dir string, files, ignored int) error {
 	if err := makeProject(dir, files, 0); err != nil {
 		return err
+	}
+	for n := range files {
+		name := fmt.Sprintf("%s/%d/%d/file-%d.go", dir, n/perFolder%50, n/perFolder, n)
+		content := fmt.Appendf(nil, "package p\n\n// File%d is one of many.\ntype File%d struct{}\n", n, n)
+		if err := os.WriteFile(name, content, 0o600); err != nil {
+			return err
+		}
 	}
 	if err := os.WriteFile(filepath.Join(dir, ".gitignore"), []byte("node_modules/\n"), 0o600); err != nil {
 		return err

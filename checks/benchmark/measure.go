@@ -23,7 +23,7 @@ import (
 // round. What the making costs is not measured.
 type way func() (*exec.Cmd, error)
 
-// warmUp is how many rounds go by before the first is counted.
+// warmUp is how many rounds go by before the first is counted, at most: no more than a third of those.
 const warmUp = 5
 
 // settled is how old a profile must be for its plan to be kept. A warm start
@@ -68,13 +68,14 @@ func takeTurns(rounds int, ways ...way) ([]duration, error) {
 
 func takeTurnsBy(c clock, rounds int, ways ...way) ([]duration, error) {
 	times := make([][]time.Duration, len(ways))
-	for round := range warmUp + rounds {
+	before := min(warmUp, rounds/3)
+	for round := range before + rounds {
 		for i, w := range ways {
 			took, err := once(w, c)
 			if err != nil {
 				return nil, err
 			}
-			if round >= warmUp {
+			if round >= before {
 				times[i] = append(times[i], took)
 			}
 		}

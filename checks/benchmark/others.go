@@ -90,7 +90,7 @@ func method(out io.Writer, rounds int) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out, "\nMedian of %d rounds after %d to warm up, in turns, each after %s of rest; tier full, `--yes --no-report`, a project without git. "+
+	_, err = fmt.Fprintf(out, "\nMedian of %d rounds after at most %d to warm up, in turns, each after %s of rest; tier full, `--yes --no-report`, a project without git. "+
 		"Bare bwrap has the same words and descriptors. %s, %d CPUs; Linux %s; %s; %s.\n",
 		rounds, warmUp, rest, processor(), runtime.NumCPU(), release(), bytes.TrimSpace(version), runtime.Version())
 	return err

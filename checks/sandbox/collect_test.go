@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"claudebox/checks/trial"
 )
 
 // collector is a package of a test's own, which nobody else could hold, and a
@@ -85,7 +87,7 @@ func (c *collector) must(program string, words ...string) string {
 func (c *collector) keeps(when string, paths ...string) {
 	c.t.Helper()
 	for _, path := range paths {
-		if out, err := exec.Command("nix-store", "--delete", path).CombinedOutput(); err == nil || !exists(path) {
+		if out, err := trial.Delete(path); err == nil || !exists(path) {
 			c.t.Errorf("%s: %s was collected\n%s", when, path, out)
 		}
 	}
@@ -98,7 +100,7 @@ func (c *collector) takes(when, path string) {
 	var out []byte
 	for range 100 {
 		var err error
-		if out, err = exec.Command("nix-store", "--delete", path).CombinedOutput(); err == nil && !exists(path) {
+		if out, err = trial.Delete(path); err == nil && !exists(path) {
 			return
 		}
 		time.Sleep(20 * time.Millisecond)

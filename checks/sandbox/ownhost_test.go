@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"claudebox/checks/trial"
 	"claudebox/internal/nix/nixdaemon"
 )
 
@@ -121,13 +122,17 @@ func (h *ownHost) local(words ...string) *exec.Cmd {
 // there is one.
 func (h *ownHost) remote(t *testing.T, program string, words ...string) string {
 	t.Helper()
-	cmd := h.local(append([]string{h.tools + "/" + program}, words...)...)
-	cmd.Env = append(cmd.Env, "NIX_REMOTE=auto")
-	var said bytes.Buffer
-	cmd.Stderr = &said
-	out, err := cmd.Output()
+	var out []byte
+	said, err := trial.Collect(func() (_ []byte, err error) {
+		cmd := h.local(append([]string{h.tools + "/" + program}, words...)...)
+		cmd.Env = append(cmd.Env, "NIX_REMOTE=auto")
+		var said bytes.Buffer
+		cmd.Stderr = &said
+		out, err = cmd.Output()
+		return said.Bytes(), err
+	})
 	if err != nil {
-		t.Fatalf("%s %q: %v: %s", program, words, err, said.String())
+		t.Fatalf("%s %q: %v: %s", program, words, err, said)
 	}
 	return strings.TrimSpace(string(out))
 }

@@ -147,6 +147,22 @@ func Status(state *os.ProcessState) int {
 	return state.ExitCode()
 }
 
+// Collect runs Nix's garbage collector, and again while another test's process stands in a folder whose path is longer than a
+// page: Nix follows the links of /proc for its roots, and ends at such a one. It returns what the last run said.
+func Collect(run func() ([]byte, error)) (said []byte, err error) {
+	for begin := time.Now(); ; time.Sleep(20 * time.Millisecond) {
+		said, err = run()
+		if err == nil || !bytes.Contains(said, []byte("File name too long [/proc/")) || time.Since(begin) > Patience {
+			return said, err
+		}
+	}
+}
+
+// Delete has Nix delete a store path, if nothing refers to it. See [Collect].
+func Delete(path string) (said []byte, err error) {
+	return Collect(func() ([]byte, error) { return exec.Command("nix-store", "--delete", path).CombinedOutput() })
+}
+
 // progress is what claudebox says while it waits for Nix: when a package is
 // wanted for the first time on this machine.
 var progress = regexp.MustCompile(`(?m)^claudebox: (looking packages up|fetched \d|built \d).*\n`)

@@ -3,6 +3,7 @@
 package nixdaemon_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"claudebox/checks/trial"
 	"claudebox/internal/nix/nixdaemon"
 )
 
@@ -159,12 +161,17 @@ func (l lab) client(t testing.TB, opts nixdaemon.Options) *nixdaemon.Client {
 func (l lab) nix(t testing.TB, program string, args ...string) (string, error) {
 	t.Helper()
 	words := append(slices.Clone(l.inside), append([]string{program}, args...)...)
-	cmd := exec.Command(words[0], words[1:]...)
-	cmd.Env = append(os.Environ(), "NIX_REMOTE=unix://"+l.socket)
-	cmd.Stderr = new(strings.Builder)
-	out, err := cmd.Output()
+	var out []byte
+	said, err := trial.Collect(func() (_ []byte, err error) {
+		cmd := exec.Command(words[0], words[1:]...)
+		cmd.Env = append(os.Environ(), "NIX_REMOTE=unix://"+l.socket)
+		var said bytes.Buffer
+		cmd.Stderr = &said
+		out, err = cmd.Output()
+		return said.Bytes(), err
+	})
 	if err != nil {
-		err = fmt.Errorf("%s %q: %w\n%s", program, args, err, cmd.Stderr)
+		err = fmt.Errorf("%s %q: %w\n%s", program, args, err, said)
 	}
 	return strings.TrimSpace(string(out)), err
 }

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"claudebox/checks/trial"
 	"claudebox/internal/diag"
 	"claudebox/internal/nix/nixdaemon"
 	"claudebox/internal/nix/nixeval"
@@ -97,7 +98,7 @@ func TestLabEvaluatedPackage(t *testing.T) {
 		t.Errorf("manyOutputsSample has %q; want dev, out", names)
 	}
 
-	if out, err := exec.Command("nix-store", "--delete", hello).CombinedOutput(); err == nil {
+	if out, err := trial.Delete(hello); err == nil {
 		t.Errorf("a package in use was deleted: %s", out)
 	}
 	req.Store.(*nixdaemon.Client).Close()
@@ -127,7 +128,7 @@ func deleteWhenFree(t *testing.T, path string) {
 	var out []byte
 	for range 50 {
 		var err error
-		if out, err = exec.Command("nix-store", "--delete", path).CombinedOutput(); err == nil {
+		if out, err = trial.Delete(path); err == nil {
 			return
 		}
 		time.Sleep(20 * time.Millisecond)
@@ -219,7 +220,7 @@ type meddler struct {
 
 func (m *meddler) collect() {
 	for _, path := range m.paths {
-		if exec.Command("nix-store", "--delete", path).Run() == nil {
+		if _, err := trial.Delete(path); err == nil {
 			m.taken++
 		}
 	}

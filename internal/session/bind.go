@@ -204,13 +204,12 @@ func gather(in *inputs, k *planning.Keeper, port int) (p parts, err error) {
 	if p.git, err = gitOf(in.Host, in.agentState(), in.lending(), p.inside); err != nil {
 		return p, err
 	}
-	if p.files, err = files(); err != nil {
-		return p, err
-	}
 	p.limits, p.limited = limits.Of(in.Plan.Limits, in.Facts.Env)
 	var overrides map[string]launch.Override
 	p.remarks, overrides = remarksOf(in, p.agent.Agent, p.inside)
-	p.brokered, err = in.secrets.Part(in.found.Login, overrides, port)
+	if p.brokered, err = in.secrets.Part(in.found.Login, overrides, port); err == nil {
+		p.files, err = files()
+	}
 	return p, err
 }
 

@@ -308,7 +308,7 @@ func (l *lender) search(f survey.File, verdict secretfile.Verdict) (what string,
 			what = aSecret
 		}
 	} else {
-		what = l.tokens(file)
+		what = l.tokens(file, f.Stamp.Size)
 	}
 	if (what == "" || what == leak.Address) && l.All && f.Stamp.Size <= secretfile.Limit {
 		content, err := smallfile.ReadFD(fd, secretfile.Limit)
@@ -359,12 +359,13 @@ func (l *lender) isAsItWas(f survey.File) bool {
 	return l.was[f.Rel] == f
 }
 
-// tokens searches a file of any size, piece by piece, and returns what it holds.
-func (l *lender) tokens(file io.Reader) (what string) {
+// tokens searches a file, which may be larger than it was, piece by piece, and returns what it holds.
+func (l *lender) tokens(file io.Reader, size int64) (what string) {
 	const (
-		piece   = 1 << 20
+		most    = 1 << 20
 		overlap = 32 << 10 // more than any token takes, in two bytes a letter
 	)
+	piece := min(most, size+overlap+1)
 	text := make([]byte, 0, piece)
 	for err := error(nil); err == nil; {
 		kept := copy(text[:overlap], text[max(0, len(text)-overlap):])

@@ -111,8 +111,11 @@ func (w *world) treeOf(repo, name string) string {
 
 // tenBranches is ten launches at once, each on a new branch.
 func (w *world) tenBranches(repo string) way {
-	return w.ten(repo, `for n in {0..9}; do "$HOME/bin/claudebox" -P "$2" --yes --network full --branch "$1-$n" & done
-for n in {0..9}; do wait -n; done`, w.profile("plain", ""))
+	return w.ten(repo, `for n in {0..9}; do
+	"$HOME/bin/claudebox" -P "$2" --yes --network full --branch "$1-$n" &
+	started+=($!)
+done
+for one in "${started[@]}"; do wait "$one"; done`, w.profile("plain", ""))
 }
 
 // tenWorktrees is ten new worktrees, one after another.

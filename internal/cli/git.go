@@ -33,7 +33,7 @@ func newGitCommand(sys System) *cobra.Command {
 			if err != nil {
 				return "", err
 			}
-			return placeText(after), nil
+			return placeText(after, ""), nil
 		}))
 	}
 	choose("take BRANCH", "Make your branch what the agent's is, where both moved it", kept.Take)
@@ -55,20 +55,24 @@ func gitPlaces(sys System, o planning.Options, format string) (string, error) {
 		fmt.Fprintln(sys.Stderr, "There is no git repository here.")
 		return "", nil
 	}
+	never := " no session has worked here"
+	if len(kept.BranchNames(sys.Caller())) > 0 {
+		never = " sessions have worked on branches alone: `claudebox branch list`"
+	}
 	var b strings.Builder
 	for _, place := range list {
-		b.WriteString(placeText(place))
+		b.WriteString(placeText(place, never))
 	}
 	return b.String(), nil
 }
 
-// placeText says how one repository stands.
-func placeText(place kept.GitPlace) string {
+// placeText says how one repository stands; never is for one in which no session has worked.
+func placeText(place kept.GitPlace, never string) string {
 	var b strings.Builder
 	said := ""
 	switch {
 	case place.Never:
-		said = " no session has worked here"
+		said = never
 	case len(place.Waits) == 0:
 		said = " nothing waits, the agent has what you have"
 	}

@@ -190,7 +190,7 @@ func TestBranchesAreListedReadAndRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.awaitBranch(t, "ready")
-	wantContains(t, succeed(t, w.claudebox("git")), "sessions have worked on branches alone: `claudebox branch list`")
+	wantContains(t, succeed(t, w.claudebox("git")), "no session has worked here; there were some on branches: `claudebox branch list`")
 	if got := succeed(t, w.claudebox("branch", "list")); !regexp.MustCompile(`(?s)killed +running +1 +0.*feat +kept +2 +0|feat +kept +2 +0.*killed +running +1 +0`).MatchString(got) {
 		t.Errorf("the list is\n%s", got)
 	}

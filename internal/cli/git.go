@@ -57,7 +57,7 @@ func gitPlaces(sys System, o planning.Options, format string) (string, error) {
 	}
 	never := " no session has worked here"
 	if len(kept.BranchNames(sys.Caller())) > 0 {
-		never = " sessions have worked on branches alone: `claudebox branch list`"
+		never += "; there were some on branches: `claudebox branch list`"
 	}
 	var b strings.Builder
 	for _, place := range list {

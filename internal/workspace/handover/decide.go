@@ -107,6 +107,28 @@ type decision struct {
 	put     put  // what is written and not in common then
 	remarks []Remark
 	lost    bool // the agent's git folder is not the one that it was
+
+	busyIn, busyOut map[string]string // see [busy]
+}
+
+// busy returns the branches that do not move meanwhile, inside and outside, with what is under way: HEAD is on them in
+// a checkout whose HEAD and index wait. The next commit there would take back what came with the branch alone.
+func busy(trees []Tree, base, inner, outer Side, first bool) (in, out map[string]string) {
+	in, out = map[string]string{}, map[string]string{}
+	for _, t := range trees {
+		b, i, o := base.Trees[t.Rel], inner.Trees[t.Rel], outer.Trees[t.Rel]
+		pastBisections(&b, &i, &o, first)
+		inside, before, outside := len(i.UnderWay) > 0, len(b.UnderWay) > 0, len(o.UnderWay) > 0
+		if !(inside && (outside || !before) || outside && !before && !first) {
+			continue // there is none, or it has ended on one side
+		}
+		what := operation(i.UnderWay) + " is under way inside"
+		if !inside {
+			what = operation(o.UnderWay) + " is under way outside"
+		}
+		in[strings.TrimPrefix(i.Head, "ref: ")], out[strings.TrimPrefix(o.Head, "ref: ")] = what, what
+	}
+	return in, out
 }
 
 const lostText = "the agent's own git folder has lost your branches: nothing of it crosses; unless they are there " +
@@ -164,6 +186,7 @@ func decide(p Place, base, inner, outer Side, known map[string]string, f facts) 
 		d.onBranch(p, base, inner, outer, known, f)
 		return d
 	}
+	d.busyIn, d.busyOut = busy(p.Trees, base, inner, outer, f.first)
 	for _, name := range unionKeys(inner.Refs, outer.Refs, base.Refs) {
 		d.ref(name, base.Refs[name], inner.Refs[name], outer.Refs[name], outer, known, f)
 	}
@@ -214,6 +237,14 @@ func (d *decision) wait(about, why string) {
 func (d *decision) ref(name, b, i, o string, outer Side, known map[string]string, f facts) {
 	is := func(object string) bool { return object == "" || f.kinds[object] == "" || f.kinds[object] == "commit" }
 	set := func(changes *Changes, to, from string) {
+		why := d.busyIn[name]
+		if changes == &d.out {
+			why = d.busyOut[name]
+		}
+		if why != "" {
+			d.wait(name, why+", and it waits until that ends")
+			return
+		}
 		changes.Refs = append(changes.Refs, RefChange{name, to, from})
 		d.common(name, to)
 	}

@@ -201,6 +201,45 @@ func TestWhatOneSideDoesTheOtherHas(t *testing.T) {
 	}
 }
 
+// picks of the two commits of picked: stopped does so at the second one, atOnce at the first.
+const (
+	picked  = "git switch -qc o; echo b >b; git add b; git commit -qm b; echo o >a; git commit -qam o; git switch -q main; echo m >a; git commit -qam m"
+	stopped = "git cherry-pick main..o >/dev/null 2>&1 || :"
+	atOnce  = "git cherry-pick o o~1 >/dev/null 2>&1 || :"
+)
+
+// A pick of several commits stops: what it has committed comes with the index that goes with it, or not at all. The
+// other side's next commit would take it back.
+func TestACommitBesideAnUnfinishedPickTakesNothingBack(t *testing.T) {
+	const takenBack = "git log --all --diff-filter=D --format=%s"
+	for name, c := range map[string]struct{ user, agent, goOn, users, want string }{
+		"the agent's": {agent: stopped, goOn: "echo d >a; git add a; git -c core.editor=true cherry-pick --continue", users: "git status --porcelain -uno; echo u >u; git add u; git commit -qm u", want: "a b u"},
+		"the user's":  {user: atOnce, goOn: "git log -1 --format=%s", users: "echo d >a; git add a; git -c core.editor=true cherry-pick --continue >/dev/null", want: "a b z"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.user(picked)
+			w.begin()
+			w.user(cmp.Or(c.user, ":"))
+			w.agent(cmp.Or(c.agent, "echo z >z; git add z; git commit -qm z"))
+			w.sync()
+			if got := w.user(c.users); c.user == "" && got != "M a" {
+				t.Errorf("the user's index has %q", got)
+			}
+			w.agent(c.goOn)
+			w.sync()
+			told := w.end()
+			if got := w.user(takenBack); got != "" {
+				t.Errorf("taken back: %s; told %q", got, told)
+			}
+			if got := w.user("git log --branches --format= --name-only | sort -u | tr '\\n' ' '"); got != c.want {
+				t.Errorf("committed are %q, want %q; told %q", got, c.want, told)
+			}
+		})
+	}
+}
+
 // What both sides did at once: nothing is lost, yours stays, and a line says so.
 func TestBothSidesCommitAtOnceAndNothingIsLost(t *testing.T) {
 	t.Parallel()

@@ -77,8 +77,9 @@ make_users() {
 # are killed leave their homes. A full disk turns every test red.
 make_room() {
   local least=10 free home # GB
+  [[ -e $cache/nix ]] || return 0 # on a new machine there is no store yet
   free=$(df --output=avail --block-size=1G /nix | tail -n1)
-  [[ $free -lt $least && -e $cache/nix ]] || return 0
+  [[ $free -lt $least ]] || return 0
   say "collecting garbage of the lab: $((free)) GB are free"
   "$cache/nix/bin/nix-collect-garbage" >/dev/null 2>&1
   home=$(getent passwd "$lab_user" | cut -d: -f6)

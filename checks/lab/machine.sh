@@ -17,6 +17,7 @@ END
   [[ -z $trying ]] || return 0
   # The tests': git asks ssh-keygen whether a signature is good.
   cat <<'END'
+bindfs bindfs
 mandoc mandoc
 shellcheck shellcheck
 ssh-keygen openssh-client
@@ -87,14 +88,17 @@ make_room() {
   find "$home/.cache/go-build" -type f -mmin +1440 -delete
 }
 
-# open_tun lets every user make tunnels, as udev does wherever it runs
-# (50-udev-default.rules: tun is 0666). Without, claudebox makes a veth pair. The kernel
-# looks for CAP_NET_ADMIN over the network namespace that the tunnel is for.
-open_tun() {
-  local device=/dev/net/tun
-  [[ -c $device && $(stat --format %a $device) != 666 ]] || return 0
-  say "letting every user open $device, as udev does"
-  chmod 666 $device
+# open_devices lets every user make tunnels and mount FUSE, as udev does wherever it
+# runs (50-udev-default.rules: tun and fuse are 0666). Without tun, claudebox makes a
+# veth pair. The kernel looks for CAP_NET_ADMIN over the network namespace that a
+# tunnel is for, and for CAP_SYS_ADMIN over the mount namespace.
+open_devices() {
+  local device
+  for device in /dev/net/tun /dev/fuse; do
+    [[ -c $device && $(stat --format %a $device) != 666 ]] || continue
+    say "letting every user open $device, as udev does"
+    chmod 666 $device
+  done
 }
 
 write_nix_conf() {

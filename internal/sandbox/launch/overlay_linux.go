@@ -40,7 +40,11 @@ func TryStore(bwrap, env, nix, folder string) error {
 		return tryNix(bwrap, nix)
 	}
 	mounts, _ := mountinfo.Read()
-	return explainStore(folder, mountsBelow(mounts, storeDir), fmt.Errorf("%s", strings.TrimSpace(string(out))))
+	said := strings.TrimSpace(string(out))
+	if strings.Contains(said, "overlay mount") { // whose options name descriptors
+		said = said[strings.LastIndex(said, ": ")+2:]
+	}
+	return explainStore(folder, mountsBelow(mounts, storeDir), errors.New(said))
 }
 
 // tryNix returns an error if a Nix does not know stores that lie over others: Nix before 2.22, and forks of it. It asks

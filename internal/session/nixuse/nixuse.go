@@ -3,7 +3,9 @@ package nixuse
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -114,9 +116,12 @@ func Caches(host []byte, network plan.Network) inside.Caches {
 // tryStore returns an error that says why this machine cannot give a sandbox a store of its own. Success is cached
 // until the next boot, or until claudebox's folder moves. With [Request.Look] it does not try, and returns nil.
 func tryStore(r Request) error {
+	if r.Look {
+		return nil
+	}
 	var st unix.Stat_t
-	if err := unix.Stat(r.Folders.Home, &st); err != nil {
-		return nil // the first launch makes it; the next one tries
+	if errors.Join(os.MkdirAll(r.Folders.Home, 0o700), unix.Stat(r.Folders.Home, &st)) != nil {
+		return nil // the launch makes it, and says why it cannot
 	}
 	boot, err := bootID()
 	if err != nil {
@@ -125,7 +130,7 @@ func tryStore(r Request) error {
 	bwrap, env, nix := r.Tools[resolve.ToolBwrap], r.Tools[resolve.ToolEnv], r.Tools[resolve.ToolNix]
 	key := fmt.Sprintf("%s %d %s %s works\n", boot, st.Dev, r.Folders.Home, nix)
 	file := filepath.Join(r.Folders.Cache, "nix-inside")
-	if string(cachefile.Read(file)) == key || r.Look {
+	if string(cachefile.Read(file)) == key {
 		return nil
 	}
 	if err := launch.TryStore(bwrap, env, nix, r.Folders.Home); err != nil {

@@ -104,9 +104,8 @@ func (f *Folders) Rehearse() error {
 func (f *Folders) guard(folder guarded.Folder, session string) error {
 	guarding, err := guard.Open(f.guardRequest(folder, session))
 	switch {
-	case errors.Is(err, guard.ErrApart):
-		f.Alarm.Say("what your tools obey unasked is not held back in " + diag.Name(folder.Path) + ": " +
-			"it is on another file system than " + diag.Name(f.Kept.Own))
+	case errors.Is(err, guard.ErrApart), errors.Is(err, guard.ErrNoExchange):
+		f.Alarm.Say("what your tools obey unasked is not held back in " + diag.Name(folder.Path) + ": " + err.Error())
 	case err != nil:
 		return unwatched(folder.Path, err)
 	default:

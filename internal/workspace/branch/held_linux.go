@@ -40,8 +40,11 @@ func (b Branch) Open() (*Held, error) {
 	if err := h.open(); err != nil {
 		h.Close()
 		remedy := diag.MakeRoom
-		if errors.Is(err, errHeld) {
+		switch {
+		case errors.Is(err, errHeld):
 			remedy = "wait for its end, or use another name"
+		case errors.Is(err, errByPath):
+			remedy = "set CLAUDEBOX_HOME on ext4, xfs or btrfs"
 		}
 		return nil, diag.Wrap("open the checkout of branch "+b.Name, err, remedy)
 	}
@@ -69,6 +72,9 @@ func (h *Held) open() (err error) {
 		return err
 	}
 	if err := h.enter(); err != nil {
+		if h.Fresh && errors.Is(err, errByPath) {
+			err = errors.Join(err, os.Chmod(h.Dir+"/closed", 0o700), os.RemoveAll(h.Dir))
+		}
 		return err
 	}
 	h.entered = !h.Damaged
@@ -91,8 +97,18 @@ func (h *Held) enter() (err error) {
 			break
 		}
 	}
-	return errors.Join(err, os.Chmod(h.Dir+"/closed", 0))
+	if err = errors.Join(err, os.Chmod(h.Dir+"/closed", 0)); err != nil {
+		return err
+	}
+	if _, err := h.layers.Look("-"); errors.Is(err, fs.ErrPermission) {
+		return errByPath
+	}
+	return nil
 }
+
+// errByPath is the error of a file system in which a folder that is open cannot be used once the one above it is
+// closed. Most of FUSE are such: their program finds each file by its whole path.
+var errByPath = errors.New("its file system finds files by their whole paths (FUSE), and cannot keep a closed folder")
 
 // Done notes that what the session has made was handed over.
 func (h *Held) Done() error {

@@ -139,9 +139,11 @@ func mkdir(in *beneath.Folder, rel string) error {
 	return in.Chmod(rel, owners)
 }
 
-// ErrApart is the error of a folder that is not on the file system of the guard's own, or on one that cannot exchange
-// two names.
-var ErrApart = errors.New("what is made there cannot be exchanged with a link: it is on another file system")
+// These are the errors of a folder in which nothing can be held back.
+var (
+	ErrApart      = errors.New("it is on another file system than the folder for what is held back")
+	ErrNoExchange = errors.New("its file system cannot exchange two names")
+)
 
 // Together reports whether two folders lie on one file system, so that names in them can be exchanged. If it fails to
 // tell, they do not.
@@ -168,7 +170,7 @@ func (g *Guard) tryExchange() error {
 	}
 	err := unix.Renameat2(g.made.FD(), "a", g.made.FD(), "b", unix.RENAME_EXCHANGE)
 	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) {
-		return ErrApart
+		err = ErrNoExchange
 	}
 	return errors.Join(err, g.made.Remove("a"), g.made.Remove("b"))
 }

@@ -45,7 +45,7 @@ func TestWhoJoinsHasTheRightsThatAreAskedForAndNoOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	script := fmt.Sprintf("PATH='%s'; exec >&%d; readlink /proc/self/ns/net /proc/self/ns/user /proc/self/ns/pid; "+
+	script := fmt.Sprintf("PATH='%s'; exec >/proc/self/fd/%d; readlink /proc/self/ns/net /proc/self/ns/user /proc/self/ns/pid; "+
 		"grep CapEff /proc/self/status; cat /proc/$$/environ", os.Getenv("PATH"), w.Fd())
 	_, ended, err := Join(pid, spawn.Program{
 		Path: "/bin/sh", Args: []string{"sh", "-c", script}, Files: []int{int(w.Fd())}, Rights: []uintptr{unix.CAP_NET_ADMIN},

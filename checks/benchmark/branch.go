@@ -11,8 +11,8 @@ import (
 )
 
 // branch measures what a session on a branch costs: its first start, with the checkout, against `git worktree add`, alone
-// and ten at once; the later ones against a start in the user's folder; the first `git status` in the checkout; and the
-// disk that it takes.
+// and ten at once, until the agent runs, and once more with the session's end; the later ones against a start in the
+// user's folder; the first `git status` in the checkout; and the disk that it takes.
 func (w *world) branch(out io.Writer, rounds int) error {
 	for _, p := range []struct {
 		name           string
@@ -37,16 +37,15 @@ func (w *world) branch(out io.Writer, rounds int) error {
 			return err
 		}
 		time.Sleep(settled)
+		first, tree := w.firstOnBranch(repo), w.worktree(repo)
 		rows := []row{
 			{"a later start on a branch", "a start there", many, whole, later, w.startIn(repo)},
-			{
-				"the first start on a branch", "`git worktree add`", few, whole,
-				w.onBranch(repo, numbered("first-")), w.worktree(repo),
-			},
+			{"the first start on a branch, until the agent runs", "`git worktree add`", few, toAgent, first, tree},
+			{"a first session of no work, with its end", "`git worktree add`", few, whole, first, tree},
 		}
 		if p.all {
 			rows = append(rows, row{
-				"ten first starts at once", "`git worktree add` ten times, one after another", few, whole,
+				"ten first starts at once, until all agents run", "`git worktree add` ten times, one after another", few, toAgent,
 				w.tenBranches(repo), w.tenWorktrees(repo),
 			}, row{
 				"the first `git status` on a branch", "in a new worktree", few, asSaid,
@@ -95,12 +94,26 @@ func (w *world) onBranch(repo string, name func() string) way {
 	}
 }
 
+// firstOnBranch is a session on a new branch.
+func (w *world) firstOnBranch(repo string) way {
+	name := numbered("first-")
+	return func() (*exec.Cmd, error) {
+		cmd, err := w.command("shell", "-P", w.profile("plain", ""), "--yes", "--network", "full", "--branch", name(), "--",
+			"date", "+%s%N")()
+		if err == nil {
+			cmd.Dir = repo
+		}
+		return cmd, err
+	}
+}
+
 // worktree is a new worktree.
 func (w *world) worktree(repo string) way {
 	name := numbered("tree-")
 	return func() (*exec.Cmd, error) {
 		at := name()
-		return exec.Command("git", "-C", repo, "worktree", "add", "-q", "-b", at, w.treeOf(repo, at)), nil
+		return exec.Command("bash", "-euc", `git -C "$1" worktree add -q -b "$2" "$3"; date +%s%N`, "bash",
+			repo, at, w.treeOf(repo, at)), nil
 	}
 }
 
@@ -111,16 +124,19 @@ func (w *world) treeOf(repo, name string) string {
 
 // tenBranches is ten launches at once, each on a new branch.
 func (w *world) tenBranches(repo string) way {
-	return w.ten(repo, `for n in {0..9}; do
-	"$HOME/bin/claudebox" -P "$2" --yes --network full --branch "$1-$n" &
+	return w.ten(repo, `said=$(mktemp -d)
+for n in {0..9}; do
+	"$HOME/bin/claudebox" shell -P "$2" --yes --network full --branch "$1-$n" -- date +%s%N >"$said/$n" &
 	started+=($!)
 done
-for one in "${started[@]}"; do wait "$one"; done`, w.profile("plain", ""))
+for one in "${started[@]}"; do wait "$one"; done
+echo; sort -n "$said"/* | tail -n1; rm -r "$said"`, w.profile("plain", ""))
 }
 
 // tenWorktrees is ten new worktrees, one after another.
 func (w *world) tenWorktrees(repo string) way {
-	return w.ten(repo, `for n in {0..9}; do git worktree add -q -b "tree-$1-$n" "$2-$1-$n"; done`, w.treeOf(repo, "ten"))
+	return w.ten(repo, `for n in {0..9}; do git worktree add -q -b "tree-$1-$n" "$2-$1-$n"; done; date +%s%N`,
+		w.treeOf(repo, "ten"))
 }
 
 // ten runs a script for ten names that begin with its first word.

@@ -52,13 +52,16 @@ func whole(_ *exec.Cmd, start, end time.Time, _ string) (time.Duration, error) {
 
 // toAgent is until the agent runs, which says the time in nanoseconds.
 func toAgent(_ *exec.Cmd, start, _ time.Time, said string) (time.Duration, error) {
-	then, err := strconv.ParseInt(said, 10, 64)
+	then, err := strconv.ParseInt(lastLine(said), 10, 64)
 	return time.Unix(0, then).Sub(start), err
 }
 
-// asSaid is what the command itself measured, in seconds: its last line, below the remarks of a launch.
+// lastLine is what a command itself said, below the remarks of a launch.
+func lastLine(said string) string { return said[strings.LastIndexByte(said, '\n')+1:] }
+
+// asSaid is what the command itself measured, in seconds.
 func asSaid(_ *exec.Cmd, _, _ time.Time, said string) (time.Duration, error) {
-	return time.ParseDuration(said[strings.LastIndexByte(said, '\n')+1:] + "s")
+	return time.ParseDuration(lastLine(said) + "s")
 }
 
 // takeTurns runs the ways in turn and gives the median of each.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"claudebox/internal/network/flow"
 	"claudebox/internal/network/hostpattern"
@@ -53,6 +54,13 @@ type Host struct {
 func (h Host) Is(a netip.Addr) bool {
 	a = a.Unmap()
 	return a.IsLoopback() || a.IsUnspecified() || slices.Contains(h.Addresses, a)
+}
+
+// IsLoopback reports whether a host's name, or its address, is that of the machine which asks. In a network of its own
+// that is the sandbox. Names are not looked up.
+func IsLoopback(name string) bool {
+	a, err := netip.ParseAddr(name)
+	return strings.EqualFold(name, "localhost") || err == nil && a.Unmap().IsLoopback()
 }
 
 // StageName is the argv[0] of claudebox-helper for returning the machine's [Host].

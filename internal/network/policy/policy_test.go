@@ -126,3 +126,14 @@ func TestExceptionsThatCannotBe(t *testing.T) {
 		}
 	}
 }
+
+func TestWhichNamesAreTheMachineThatAsks(t *testing.T) {
+	for name, want := range map[string]bool{
+		"localhost": true, "LocalHost": true, "127.0.0.1": true, "127.9.9.9": true, "::1": true, "::ffff:127.0.0.1": true,
+		"localhost.example": false, "10.0.0.1": false, "::": false, "": false,
+	} {
+		if got := policy.IsLoopback(name); got != want {
+			t.Errorf("%q: %v", name, got)
+		}
+	}
+}

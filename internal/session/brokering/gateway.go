@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"claudebox/internal/agent/state"
+	"claudebox/internal/network/policy"
 	"claudebox/internal/plan"
 	"claudebox/internal/profile"
 	"claudebox/internal/secret/broker"
@@ -61,7 +62,7 @@ func gatewayOf(n plan.Network, variable, set string) gateway {
 		if g.hosts = []string{target.String()}; !networking.Reaches(n, target.Host, target.Port) {
 			g.why = fmt.Sprintf("%s leads to %s, which is not on the list: `network: {allow: [%[2]s]}`", variable, target)
 		}
-	case address.Scheme != "http" || !networking.IsLoopback(address.Hostname()):
+	case address.Scheme != "http" || !policy.IsLoopback(address.Hostname()):
 		g.why = variable + " is no https address; `secret: inside` at the key lets that enter as it is"
 	case n.Tier != profile.TierFull && !slices.Contains(n.Out, port):
 		g.why = fmt.Sprintf("%s leads to port %d of this machine, which tier %s does not reach: `ports: {out: [%[2]d]}`",

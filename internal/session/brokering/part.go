@@ -13,11 +13,11 @@ import (
 
 	"claudebox/internal/agent/state"
 	"claudebox/internal/diag"
+	"claudebox/internal/network/policy"
 	"claudebox/internal/plan"
 	"claudebox/internal/profile"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/secret/broker"
-	"claudebox/internal/session/networking"
 )
 
 // ownAuthority is the file inside with the certificate authority that was made for this launch alone.
@@ -162,7 +162,7 @@ func (b *Part) noteOwn(n plan.Network, named plan.Secret) {
 		target, err := broker.ParseTarget(host)
 		carried := slices.Contains(n.Out, target.Port)
 		switch {
-		case err != nil || !networking.IsLoopback(target.Host):
+		case err != nil || !policy.IsLoopback(target.Host):
 		case n.Tier == profile.TierFull:
 			b.Note(named.Variable + " is sent to " + host + " by https alone; for a service without TLS " + lets)
 		case carried:

@@ -15,13 +15,13 @@ import (
 	"claudebox/internal/host"
 	"claudebox/internal/linux/pathname"
 	"claudebox/internal/linux/smallfile"
+	"claudebox/internal/network/policy"
 	"claudebox/internal/plan"
 	"claudebox/internal/profile"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/sandbox/view"
 	"claudebox/internal/secret/leak"
 	"claudebox/internal/secret/sshagent"
-	"claudebox/internal/session/networking"
 	"claudebox/internal/session/usergit"
 	"claudebox/internal/workspace/gitconfig"
 	"claudebox/internal/workspace/handover"
@@ -128,7 +128,7 @@ func (made *Part) noteHosts(r Request) {
 	tier := r.Plan.Network.Tier
 	for _, host := range r.Plan.Git.Hosts {
 		name, _, _ := strings.Cut(host.Host, ":")
-		local := networking.IsLoopback(name)
+		local := policy.IsLoopback(name)
 		token, _ := r.Facts.Env.Get(host.Variable)
 		switch {
 		case token == "":

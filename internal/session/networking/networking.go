@@ -4,7 +4,6 @@ package networking
 
 import (
 	"fmt"
-	"net"
 	"slices"
 	"strconv"
 
@@ -102,13 +101,6 @@ func Reaches(n plan.Network, name string, port int) bool {
 		return found
 	}
 	return n.Tier != profile.TierNone
-}
-
-// IsLoopback reports whether a host's name is that of the machine that asks, which inside a network of its own is the
-// sandbox.
-func IsLoopback(name string) bool {
-	ip := net.ParseIP(name)
-	return name == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // publishedPorts lists the ports inside that the host reaches: those of the plan, which has those of --publish, too.

@@ -69,16 +69,10 @@ func (h Host) called() string {
 	return h.String()
 }
 
-// isLoopback reports whether a host means the machine itself.
-func (h Host) isLoopback() bool {
-	address, err := netip.ParseAddr(h.Name)
-	return strings.EqualFold(h.Name, "localhost") || err == nil && address.Unmap().IsLoopback()
-}
-
 // Reach answers whether a host can be reached.
 func Reach(l launch.Launch, h Host) Answer {
 	rule := "network: " + l.Tier
-	if h.isLoopback() && l.Tier != profile.TierFull {
+	if policy.IsLoopback(h.Name) && l.Tier != profile.TierFull {
 		return loopback(l, h, rule)
 	}
 	switch l.Tier {

@@ -72,7 +72,7 @@ func (w Within) host(word string) (a Answer, ok bool) {
 	address, err := netip.ParseAddr(h.Name)
 	isAddress := err == nil
 	switch {
-	case h.isLoopback():
+	case policy.IsLoopback(h.Name):
 	case l.Tier == profile.TierAllow && a.Inside:
 		a.Says = h.String() + " is on the list of hosts. If it is not reached, it does not answer, or its " +
 			"name leads to a private address"

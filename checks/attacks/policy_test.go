@@ -222,3 +222,50 @@ func TestAnAgentWaitsForACoveredFileToBeReplaced(t *testing.T) {
 		})
 	}
 }
+
+// The user's editor saves a hidden file of a folder that is mounted read-only, or that lies elsewhere inside: until the
+// session ended the agent read it, and nothing was said.
+//
+// Promise: no secret of the project.
+func TestAnAgentReadsWhatAnEditorReplacesInAMount(t *testing.T) {
+	for name, tc := range map[string]struct {
+		flags []string
+		at    string
+	}{
+		"read-only":               {[]string{"--mount-ro", "~/lent"}, "~/lent"},
+		"read-only, elsewhere":    {[]string{"--mount-ro", "~/lent:/mnt/lent"}, "/mnt/lent"},
+		"read-only, twice":        {[]string{"--mount-ro", "~/lent", "--mount-ro", "~/lent:/mnt/lent"}, "/mnt/lent"},
+		"read-only, within":       {[]string{"--mount-ro", "~/lent", "--mount-rw", "~/lent/other"}, "~/lent"},
+		"read-write":              {[]string{"--mount-rw", "~/lent"}, "~/lent"},
+		"read-write, elsewhere":   {[]string{"--mount-rw", "~/lent:/mnt/lent"}, "/mnt/lent"},
+		"what is the user's own":  {nil, "~/.claude/skills/lent"},
+		"on a branch":             {[]string{"--branch", "b", "--mount-ro", "~/lent"}, "~/lent"},
+		"read-only, in its place": {[]string{"--mount-ro", "~/lent", "--mount-ro", "~/lent/conf"}, "~/lent"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.git("project", "init", "-q")
+			w.git("project", "commit", "-qm", "x", "--allow-empty")
+			lent := "lent"
+			if tc.flags == nil {
+				lent = ".claude/skills/lent"
+				w.write(lent+"/SKILL.md", "# lent\n")
+			}
+			w.write(lent+"/conf/.env", canary)
+			w.folder(lent + "/other")
+			l := w.begin(tc.flags...)
+			l.watched()
+			file := w.path(lent + "/conf/.env")
+			for range 3 {
+				w.write(lent+"/conf/.env.new", canary)
+				if err := os.Rename(file+".new", file); err != nil {
+					t.Fatal(err)
+				}
+				l.until("cat "+tc.at+"/conf/.env", "")
+			}
+			if said := l.end(); !strings.Contains(said, "conf/.env was replaced outside while the agent worked") {
+				t.Error(said)
+			}
+		})
+	}
+}

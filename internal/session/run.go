@@ -71,7 +71,9 @@ func newRunning(s *Session) *running {
 	}
 	r.network.Events = r.events
 	r.broker, r.keys = s.parts.brokered.For(&s.Instance, r.events), gituse.Agent{Events: r.events}
-	r.folders = writable.Folders{List: s.given, Kept: keptBy(s.Host, s.found), Alarm: r.alarm, Events: r.events}
+	r.folders = writable.Folders{
+		List: s.given, Mounts: s.Launch.Mounts, Kept: keptBy(s.Host, s.found), Alarm: r.alarm, Events: r.events,
+	}
 	return r
 }
 
@@ -300,6 +302,7 @@ func (r *running) begin() error {
 	if r.own != nil {
 		agent = aftermath.Agent{}
 	}
+	r.folders.Mounts = r.runner.Mounts
 	return r.folders.Begin(agent)
 }
 

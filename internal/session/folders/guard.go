@@ -79,9 +79,6 @@ func (p *Part) addBeside(g Giving, m launch.Mount, mounts []launch.Mount) error 
 	p.Mount(g.Kept.HeldMount(opened))
 	p.StandIns = append(p.StandIns, p.cover(g, folder, m, mounts).StandIns...)
 	Note(&p.Part, m.Source+": ", opened)
-	if folder.IsMoved() {
-		p.Note(m.Source + " lies elsewhere inside: what you replace there while the session runs is not covered again")
-	}
 	return nil
 }
 

@@ -4,11 +4,16 @@ import (
 	"bytes"
 	"os"
 	"path"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"claudebox/internal/linux/beneath"
+	"claudebox/internal/linux/pathname"
 	"claudebox/internal/linux/smallfile"
+	"claudebox/internal/plan"
+	"claudebox/internal/sandbox/launch"
+	"claudebox/internal/session/guarded"
 	"claudebox/internal/workspace/cover"
 	"claudebox/internal/workspace/gitconfig"
 	"claudebox/internal/workspace/project"
@@ -23,10 +28,10 @@ var remakes = map[project.Mode]func(file string) ([]byte, error){
 }
 
 // covers are the files of a folder that stay covered, whatever replaces them on the host.
-func covers(given project.Project) (files []cover.File) {
+func covers(given guarded.Folder) (files []cover.File) {
 	for _, m := range given.Mounts {
 		if remake, stays := remakes[m.Mode]; stays {
-			f := cover.File{Path: m.Path, Folder: m.Dir, Remake: remake}
+			f := cover.File{Path: m.Path, Inside: given.In(m.Path), Folder: m.Dir, Remake: remake}
 			if m.Mode == project.ReadOnly && !m.Dir && path.Base(m.Path) == ".git" {
 				const limit = 4096
 				if was, err := smallfile.Read(m.Path, limit); err == nil {
@@ -37,6 +42,45 @@ func covers(given project.Project) (files []cover.File) {
 		}
 	}
 	return files
+}
+
+// lentCovers are the files that mounts hide in folders of the host which the agent reads, whatever replaces them there.
+// Those that are known by their path inside are left out. empty is what is mounted over a hidden folder.
+func lentCovers(mounts []launch.Mount, empty string, known map[string]bool) (files []cover.File) {
+	for _, m := range mounts {
+		hides := m.Kind == plan.ROData || m.Kind == plan.ROBind && m.Source == empty
+		if !hides || known[m.Destination] {
+			continue
+		}
+		around, found := mountAround(mounts, m.Destination)
+		if !found || around.Upper != "" || around.Layer != "" {
+			continue // of an overlay the agent sees what was there when the session began
+		}
+		at := around.Source + strings.TrimPrefix(m.Destination, around.Destination)
+		if m.Source != empty && m.Source != at {
+			continue // it is no cover
+		}
+		f := cover.File{
+			Path: at, Inside: m.Destination, Top: around.Source, Folder: m.Source == empty,
+			Lent: around.Kind == plan.ROBind, Remake: remakes[project.Hidden],
+		}
+		if len(m.Data) > 0 {
+			f.Remake = remakes[project.Made]
+		}
+		files = append(files, f)
+	}
+	return files
+}
+
+// mountAround returns the mount of a folder of the host that a path inside lies in.
+func mountAround(mounts []launch.Mount, at string) (around launch.Mount, found bool) {
+	for _, m := range mounts {
+		if (m.Kind == plan.Bind || m.Kind == plan.ROBind) && m.Destination != at &&
+			pathname.Below(at, m.Destination) && len(m.Destination) > len(around.Destination) {
+			around, found = m, true
+		}
+	}
+	return around, found
 }
 
 // isKept reports whether a .git file says what it said, as after `git submodule update`, and no process can write it:

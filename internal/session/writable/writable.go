@@ -19,6 +19,7 @@ import (
 	"claudebox/internal/session/alarm"
 	"claudebox/internal/session/crossing"
 	"claudebox/internal/session/guarded"
+	"claudebox/internal/session/lending"
 	"claudebox/internal/session/live"
 	"claudebox/internal/workspace/aftermath"
 	"claudebox/internal/workspace/cover"
@@ -29,6 +30,7 @@ import (
 // Folders are the folders that an agent may change.
 type Folders struct {
 	List    []guarded.Folder
+	Mounts  []launch.Mount // of the launch
 	Kept    guarded.Places
 	Git     *crossing.Git
 	Alarm   *alarm.Alarm
@@ -114,19 +116,31 @@ func (f *Folders) guard(folder guarded.Folder, session string) error {
 	return nil
 }
 
-// watchCovers begins to watch over the covered files.
+// watchCovers begins to watch over the covered files, also those of folders that the agent can only read.
 func (f *Folders) watchCovers() error {
-	for _, folder := range f.List {
-		if folder.IsMoved() {
-			continue
-		}
-		watch, err := cover.Open(folder.Path, covers(folder.Project), f.Alarm.Uncovered)
+	watch := func(top string, files []cover.File) error {
+		watch, err := cover.Open(top, files, f.Alarm.Uncovered)
 		if err != nil {
-			return unwatched(folder.Path, err)
+			return unwatched(top, err)
 		}
 		f.watches = append(f.watches, watch)
+		return nil
 	}
-	return nil
+	known := map[string]bool{}
+	for _, folder := range f.List {
+		files := covers(folder)
+		for _, file := range files {
+			known[file.Inside] = true
+		}
+		if err := watch(folder.Path, files); err != nil {
+			return err
+		}
+	}
+	lent := lentCovers(f.Mounts, lending.EmptyFolder(f.Kept.Own), known)
+	if len(lent) == 0 {
+		return nil
+	}
+	return watch(lent[0].Top, lent)
 }
 
 // unwatched is the error of a launch whose covers cannot be watched over.

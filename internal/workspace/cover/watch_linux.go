@@ -24,11 +24,15 @@ import (
 	"claudebox/internal/linux/within"
 )
 
-// File is a file or folder that is covered in a sandbox, by its path, which is the same inside and outside.
+// File is a file or folder that is covered in a sandbox, by its path on the host.
 type File struct {
 	Path   string
+	Inside string // its path in the sandbox; empty: the same
+	Top    string // the folder on the host below which folders may be moved; empty: that of the watch
 	Folder bool
-	// Remake gives what is to cover it, by its path: of a folder, that it is empty. Nil: it covers itself, read-only.
+	Lent   bool // all around it is read-only inside, too: it is covered if something else is seen there
+	// Remake gives what is to cover it, by its path on the host: of a folder, that it is empty. Nil: it covers itself,
+	// read-only.
 	Remake func(path string) ([]byte, error)
 	// Kept reports whether what was found without its cover is as it was, and nobody can write it any more: then it is
 	// not lost. Nil: it is lost.
@@ -40,8 +44,8 @@ type Watch struct {
 	*watch.Watch
 	top   string
 	lost  func(path string, err error)
-	files map[string]File // by path
-	looks sync.WaitGroup  // whether files are kept
+	files map[string][]File // by path
+	looks sync.WaitGroup    // whether files are kept
 
 	// All that a look needs is open before the agent may run: it may take all that the kernel gives a user of such.
 	process int // process 1 inside
@@ -57,9 +61,9 @@ var errGone = errors.New("it is gone; if its folder was moved away, what comes i
 // could read or write it. err is nil if it is covered again; else the agent still can, and the session must end. lost
 // must not block. What was covered when the watch is closed stays so.
 func Open(top string, files []File, lost func(path string, err error)) (*Watch, error) {
-	w := &Watch{top: top, lost: lost, files: map[string]File{}, alive: -1, root: -1}
+	w := &Watch{top: top, lost: lost, files: map[string][]File{}, alive: -1, root: -1}
 	for _, f := range files {
-		w.files[f.Path] = f
+		w.files[f.Path] = append(w.files[f.Path], f)
 	}
 	if len(files) == 0 {
 		return w, nil
@@ -140,12 +144,17 @@ func (w *Watch) unwatched(dir string, err error) {
 // its place has none.
 func (w *Watch) folders() (list []string) {
 	known := map[string]bool{}
-	for name := range w.files {
-		for dir := path.Dir(name); !known[dir]; dir = path.Dir(dir) {
-			known[dir] = true
-			list = append(list, dir)
-			if !strings.HasPrefix(dir, w.top+"/") {
-				break
+	for name, files := range w.files {
+		for _, f := range files {
+			top := cmp.Or(f.Top, w.top)
+			for dir := path.Dir(name); ; dir = path.Dir(dir) {
+				if !known[dir] {
+					known[dir] = true
+					list = append(list, dir)
+				}
+				if !strings.HasPrefix(dir, top+"/") {
+					break
+				}
 			}
 		}
 	}
@@ -162,12 +171,18 @@ func (w *Watch) look(name string) {
 		}
 		return
 	}
-	f, ok := w.files[name]
-	now := inode(name)
-	if !ok || now == 0 {
+	for _, f := range w.files[name] {
+		w.lookAt(f)
+	}
+}
+
+// lookAt is [Watch.look] for one file.
+func (w *Watch) lookAt(f File) {
+	name, now := f.Path, inode(f.Path)
+	if now == 0 {
 		return // nothing is there; the watch reports what is made there later
 	}
-	if w.ended() || isReadOnly(w.root, name) {
+	if w.ended() || isCovered(w.root, f) {
 		return // nobody is left to see it, or all is well
 	}
 	was, err := f.cover(w.process)
@@ -213,10 +228,11 @@ func inode(name string) uint64 {
 	return st.Ino
 }
 
-// isReadOnly looks at what the sandbox sees at a path, by its root folder. All covers are read-only, and nothing else
-// below a project is. When the sandbox is just ending it may see nothing, and says no.
-var isReadOnly = func(root int, name string) bool {
-	fd, err := unix.Openat2(root, name, &unix.OpenHow{
+// isCovered looks at what the sandbox sees of a file, by its root folder. All covers are read-only, and nothing else
+// below a project is; in a lent folder it is not what the host has there. When the sandbox is just ending it may see
+// nothing, and says no.
+var isCovered = func(root int, f File) bool {
+	fd, err := unix.Openat2(root, f.inside(), &unix.OpenHow{
 		Flags:   unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC,
 		Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_SYMLINKS,
 	})
@@ -224,8 +240,21 @@ var isReadOnly = func(root int, name string) bool {
 		return false
 	}
 	defer unix.Close(fd)
+	if f.Lent {
+		var seen unix.Stat_t
+		return unix.Fstat(fd, &seen) == nil && !f.isHosts(seen)
+	}
 	var st unix.Statfs_t
 	return unix.Fstatfs(fd, &st) == nil && st.Flags&unix.ST_RDONLY != 0
+}
+
+// inside is the file's path in the sandbox.
+func (f File) inside() string { return cmp.Or(f.Inside, f.Path) }
+
+// isHosts reports whether what is seen inside is what lies at the file's path on the host.
+func (f File) isHosts(seen unix.Stat_t) bool {
+	var there unix.Stat_t
+	return unix.Lstat(f.Path, &there) == nil && there.Dev == seen.Dev && there.Ino == seen.Ino
 }
 
 // tries is how often a cover is made before it counts as impossible: an agent
@@ -246,7 +275,7 @@ func Now(process int, f File) error {
 // cover lays the file's cover over it in the sandbox of a process, read-only. was is whether it lay there before: that
 // is seen in the mount namespace itself, which stays whole while somebody is in it.
 func (f File) cover(process int) (was bool, err error) {
-	c := within.Cover{Path: f.Path, Mode: 0o444, ReadOnly: true}
+	c := within.Cover{Path: f.inside(), Mode: 0o444, ReadOnly: true}
 	if f.Remake != nil {
 		if c.With = within.File; f.Folder {
 			c.With = within.Folder
@@ -258,7 +287,8 @@ func (f File) cover(process int) (was bool, err error) {
 	seen := make([]within.Seen, 1)
 	for n := range tries {
 		if err = within.Lay(process, []within.Cover{c}, seen); err == nil {
-			return n == 0 && seen[0].Before.Flags&unix.ST_RDONLY != 0, nil
+			was = seen[0].Before.Flags&unix.ST_RDONLY != 0 && !(f.Lent && f.isHosts(seen[0].Under))
+			return n == 0 && was, nil
 		}
 	}
 	return false, err

@@ -64,8 +64,8 @@ func lentCovers(mounts []launch.Mount, empty string, known map[string]bool) (fil
 			Path: at, Inside: m.Destination, Top: around.Source, Folder: m.Source == empty,
 			Lent: around.Kind == plan.ROBind, Remake: remakes[project.Hidden],
 		}
-		if len(m.Data) > 0 {
-			f.Remake = remakes[project.Made]
+		if len(m.Data) > 0 && strings.HasPrefix(strings.ToLower(path.Base(at)), "config") {
+			f.Remake = remakes[project.Made] // else it is a log of git's
 		}
 		files = append(files, f)
 	}

@@ -131,3 +131,41 @@ func TestTheSecretsAroundTheProject(t *testing.T) {
 		}
 	}
 }
+
+// Package managers clone with the user's token in the address (Terraform's modules, deps of mix): git ignores these
+// folders as a whole, and a session on a branch got them as they are, git folders and all.
+//
+// Promise: no secret of the project.
+func TestTheSecretsOfRepositoriesInWhatGitIgnoresOnABranch(t *testing.T) {
+	w := newWorld(t)
+	w.git("project", "init", "-q")
+	w.write("project/.gitignore", "/deps\n/big\nnode_modules\n")
+	w.git("project", "add", ".gitignore")
+	w.git("project", "commit", "-qm", "one")
+	w.write("project/big/block", strings.Repeat("plain\n", 21<<20/6)) // it is overlaid
+	for _, in := range []string{"deps/a", "deps/b/c", "big/a", "node_modules/x"} {
+		repo := "project/" + in
+		w.folder(repo)
+		w.git(repo, "init", "-q")
+		w.git(repo, "config", "remote.origin.url", "https://u:"+canary+"@x.example/y")
+		w.git(repo, "config", "http.extraheader", "Authorization: Basic "+canary)
+		w.write(repo+"/.git/credentials", "https://u:"+canary+"@x.example\n")
+		w.write(repo+"/.git/FETCH_HEAD", strings.Repeat("0", 40)+"\t\tbranch 'main' of https://u:"+canary+"@x.example/y\n")
+		w.write(repo+"/.git/hooks/pre-push", "#!/bin/sh\ncurl -H 'Authorization: token "+token+"' x # "+canary+"\n")
+		w.write(repo+"/.git/git-crypt/keys/default", canary)
+		w.write(repo+"/file", "plain\n")
+	}
+	w.git("project/deps", "clone", "-q", "--bare", "a", "bare.git")
+	w.git("project/deps/bare.git", "config", "remote.origin.url", "https://u:"+canary+"@x.example/y")
+	look := "grep -rs . deps node_modules big/a; git -C deps/a config remote.origin.url; git -C big/a status --porcelain"
+	for range 2 {
+		got := w.attack(look, "--branch", "x")
+		w.wantNoCanary(got)
+		if !strings.Contains(got.stdout, "deps/b/c/file:plain") || !strings.Contains(got.stdout, "?? file") ||
+			!strings.Contains(got.stdout, "\nhttps://x.example/y\n") {
+			t.Errorf("git and the files are not there: %s", got)
+		}
+		w.git("project/deps/a", "config", "remote.other.url", "https://u:"+canary+"@x.example/y")
+		w.git("project/big/a", "config", "remote.other.url", "https://u:"+canary+"@x.example/y")
+	}
+}

@@ -79,6 +79,11 @@ func branchRequest(h folders.Host, p project.Project, tools handover.Tools) bran
 		Tools: tools, Hidden: p.Hidden, Ignore: gituse.Ignored(h.Facts, h.Git, p),
 		Changes: h.Options.WithChanges, Read: slices.Concat(memory, configured), Modules: submodules(p),
 	}
+	for _, m := range slices.Concat(p.Mounts, p.Replaced) {
+		if rel, in := pathname.Cut(m.Path, p.Path); in && m.Mode == project.Made {
+			req.Instead = append(req.Instead, branch.Instead{Path: rel, Dir: m.Dir, Content: m.Content})
+		}
+	}
 	for _, file := range program.DevshellFiles(p) {
 		rel, below := pathname.Cut(file, p.Path)
 		if below && !strings.Contains(rel, "\n") { // git reads these by lines

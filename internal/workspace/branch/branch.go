@@ -30,12 +30,21 @@ type Request struct {
 	From   string // where a new one begins; empty: HEAD
 	Tools  handover.Tools
 	Hidden []string // paths in the project that the agent does not see; relative to it
-	Ignore []byte   // what git ignores for the user everywhere
+	// Instead is what the agent sees in the place of files and folders of git in what is ignored.
+	Instead []Instead
+	Ignore  []byte // what git ignores for the user everywhere
 	// Changes says that a new branch begins with a commit of what the user has changed.
 	Changes bool
 	With    []string // untracked files and folders that are copied; absolute
 	Modules []Module // submodules that the user has checked out
 	Read    []string // files of the branch, to be looked at
+}
+
+// Instead is what is seen in the place of a file, or of a folder: that is empty.
+type Instead struct {
+	Path    string // from the project
+	Dir     bool
+	Content []byte
 }
 
 // Branch is a branch with its checkout, as far as it is there.

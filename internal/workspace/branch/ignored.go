@@ -141,16 +141,6 @@ func (b Branch) Layers() (list []Layer) {
 	return list
 }
 
-// below returns those of some paths that lie below a folder, relative to it.
-func below(paths []string, folder string) (list []string) {
-	for _, at := range paths {
-		if rel, is := pathname.Cut(at, folder); is && rel != "" {
-			list = append(list, rel)
-		}
-	}
-	return list
-}
-
 // isPlain reports whether a path that git prints is one in the project, and in no git folder.
 func isPlain(at string) bool {
 	isGit := func(part string) bool { return strings.EqualFold(part, ".git") }

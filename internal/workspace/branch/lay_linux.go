@@ -314,12 +314,28 @@ func (h *Held) layLayer(users *beneath.Folder, at string) (line string, ok bool)
 		h.record.Layers = map[string]string{}
 	}
 	h.record.Layers[at] = now
-	for _, rel := range below(h.Hidden, at) {
-		if err := h.mask(users, key+"/upper", at, rel); err != nil {
-			return about + " is left out, as " + diag.Name(rel) + " in it cannot be hidden: " + err.Error(), false
-		}
+	if rel, err := h.maskAll(users, key+"/upper", at); err != nil {
+		return about + " is left out, as " + diag.Name(rel) + " in it cannot be hidden: " + err.Error(), false
 	}
 	return line, true
+}
+
+// maskAll hides in the layer of a folder what is hidden there. rel is what could not be.
+func (h *Held) maskAll(users *beneath.Folder, upper, at string) (rel string, err error) {
+	masks := slices.Clone(h.Instead)
+	for _, hidden := range h.Hidden {
+		masks = append(masks, Instead{Path: hidden})
+	}
+	for _, m := range masks {
+		rel, is := pathname.Cut(m.Path, at)
+		if !is || rel == "" {
+			continue
+		}
+		if err := h.mask(users, path.Join(upper, rel), m); err != nil {
+			return rel, err
+		}
+	}
+	return "", nil
 }
 
 // setAside moves a layer away. The one that was set aside before is removed.
@@ -355,23 +371,22 @@ func (h *Held) stateOf(users *beneath.Folder, at string) string {
 	return text
 }
 
-// mask hides a path of the lower folder by an empty file or folder in the layer. What the agent has put on the way
-// hides it already.
-func (h *Held) mask(users *beneath.Folder, upper, at, rel string) error {
-	below, err := users.Look(path.Join(at, rel))
+// mask hides a path of the user's by a file or an empty folder in the layer. What the agent has put on the way hides it
+// already.
+func (h *Held) mask(users *beneath.Folder, in string, m Instead) error {
+	below, err := users.Look(m.Path)
 	if err != nil || below.Kind == beneath.Absent {
 		return nil //nolint:nilerr // it is gone, or behind a link
 	}
-	if !folders(h.layers, path.Join(upper, path.Dir(rel))) {
+	if !folders(h.layers, path.Dir(in)) {
 		return nil
 	}
-	in := path.Join(upper, rel)
 	what, err := h.layers.Look(in)
 	switch {
 	case err != nil:
 		return err
 	case below.Kind != beneath.Dir && what.Kind == beneath.Absent:
-		return h.layers.Create(in, nil, 0o400)
+		return h.layers.Create(in, m.Content, 0o400)
 	case below.Kind != beneath.Dir:
 		return nil
 	case what.Kind == beneath.Absent:
@@ -389,7 +404,8 @@ func (h *Held) mask(users *beneath.Folder, upper, at, rel string) error {
 	return unix.Fsetxattr(fd, "user.overlay.opaque", []byte("y"), 0)
 }
 
-// copyIn copies a file, link or folder of the user's into the checkout, if nothing is there. What is hidden is empty.
+// copyIn copies a file, link or folder of the user's into the checkout, if nothing is there. What is hidden is empty,
+// or as [Request.Instead] has it.
 func (h *Held) copyIn(users *beneath.Folder, p Part) error {
 	if !folders(h.tree, path.Dir(p.Path)) {
 		return nil // the agent has put something else there
@@ -404,6 +420,10 @@ func (h *Held) copyOne(users *beneath.Folder, at string) error {
 		return nil //nolint:nilerr // it is gone meanwhile
 	}
 	hidden := isBelow(at, h.Hidden)
+	var content []byte
+	if i := slices.IndexFunc(h.Instead, func(m Instead) bool { return m.Path == at }); i >= 0 && !hidden {
+		hidden, content = true, h.Instead[i].Content
+	}
 	exists := func(err error) error {
 		if errors.Is(err, fs.ErrExist) {
 			return nil
@@ -413,7 +433,7 @@ func (h *Held) copyOne(users *beneath.Folder, at string) error {
 	switch what.Kind {
 	case beneath.Regular:
 		if hidden {
-			return exists(h.tree.Create(at, nil, 0o600))
+			return exists(h.tree.Create(at, content, 0o600))
 		}
 		return exists(h.copyFile(users, at, what.Perm))
 	case beneath.Link:

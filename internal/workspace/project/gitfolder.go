@@ -144,6 +144,9 @@ func (g *gitFolder) replace() {
 	p := handover.Place{Outer: g.Path, Own: g.own}
 	for _, s := range g.Secrets() {
 		p.Secrets = append(p.Secrets, s.Name)
+		g.v.instead = append(g.v.instead, Mount{
+			Path: g.Join(g.rel(s.Name)), Mode: Made, Dir: s.Dir, Content: s.Copy, Why: whySecrets,
+		})
 	}
 	if tree := g.tree; tree == g.v.repo.Worktree || g.v.given(tree) {
 		p.Trees = append(p.Trees, handover.Tree{Rel: ".", Path: tree})

@@ -99,6 +99,10 @@ type Project struct {
 	Filled Filled       // repositories in folders that tools fill (node_modules and the like)
 	Before git.Snapshot // the git folders before the session, the common folder included
 
+	// Replaced is what is secret in the git folders of Places, with what is to be seen instead of it: nothing of it is
+	// mounted, as these folders do not enter.
+	Replaced []Mount
+
 	StandIns []StandIn // what [Project.Hold] makes
 	show     []string
 }

@@ -284,6 +284,40 @@ func TestAnAgentReadsASecretByAHomesLink(t *testing.T) {
 	}
 }
 
+// A secret of the home has another name in what the agent is given: it was read-only there, and could be read.
+//
+// Promise: no secret place.
+func TestAnAgentReadsASecretByAnotherNameOfIt(t *testing.T) {
+	for _, secret := range []string{
+		".aws/credentials", ".netrc", ".config/gh/hosts.yml", ".kube/config", ".git-credentials", ".docker/config.json",
+		".claude/.credentials.json", ".bash_history", ".ssh/id_rsa", ".npmrc",
+	} {
+		t.Run(strings.ReplaceAll(secret, "/", " "), func(t *testing.T) {
+			w := newWorld(t)
+			content := `{"auths": {"x": {"auth": "` + canary + `", "password": "` + canary + `-9f8e7d6c5b4a"}}}`
+			w.write(secret, content)
+			for _, name := range []string{"project/plain", "beside/plain"} {
+				w.folder(filepath.Dir(name))
+				if err := os.Link(w.path(secret), w.path(name)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, flags := range [][]string{nil, {"--mount-rw", "../beside"}, {"--mount-ro", "../beside"}} {
+				for range 2 {
+					got := w.attack("cat plain ../beside/plain; echo; echo ran", flags...)
+					w.wantNoCanary(got)
+					if !strings.Contains(got.stdout, "ran") && !strings.Contains(got.stderr, "remedy: ") {
+						t.Error(got)
+					}
+				}
+			}
+			if w.read(secret) != content {
+				t.Error("the user's own is not as it was")
+			}
+		})
+	}
+}
+
 // A bind mount shows the same file at two paths.
 func TestAnAgentReachesTheHomeByABindMount(t *testing.T) {
 	for name, tc := range map[string]struct{ from, to, refused string }{

@@ -18,6 +18,7 @@ import (
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/session/gituse"
 	"claudebox/internal/session/guarded"
+	"claudebox/internal/session/homelinks"
 	"claudebox/internal/session/lending"
 	"claudebox/internal/session/planning"
 	"claudebox/internal/session/usergit"
@@ -79,6 +80,7 @@ func (h Host) request() project.Request {
 		Protect: p.Protect.Globs, Hide: p.Hide, Show: p.Show,
 		OwnFiles: slices.Concat(h.OwnFiles, h.byLink), UserGit: h.Git.Files,
 		HomeLinks: h.Links.Links, HomeFiles: h.Links.Named,
+		HomeSecrets: homelinks.Secrets(h.Facts.Home, h.Links.Named),
 	}
 }
 

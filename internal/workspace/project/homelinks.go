@@ -86,15 +86,33 @@ func (v *view) holdLink(link homelink.Link) (string, error) {
 	return fmt.Sprintf("%s (%s)", rel, name), nil
 }
 
-// holdNames does the same for files of the home that have another name here (hard links).
+// holdNames does the same for files of the home that have another name here (hard links). Those that are secret are
+// hidden.
 func (v *view) holdNames() (held []string) {
 	for f, name := range named(v.tree.Folder, v.HomeFiles) {
-		if f.Kind == beneath.Regular && !slices.Contains(strings.Split(path.Dir(f.Rel), "/"), ".git") {
+		switch {
+		case f.Kind != beneath.Regular || slices.Contains(strings.Split(path.Dir(f.Rel), "/"), ".git"):
+		case slices.Contains(v.HomeSecrets, name):
+			v.homes = append(v.homes, f.Rel)
+			if !v.shown(f.Rel) {
+				v.note(true, "%s is hidden inside: it is %s by another name (a hard link)", f.Rel, name)
+			}
+		default:
 			v.named[f.Rel] |= configured
 			held = append(held, fmt.Sprintf("%s (%s, a hard link)", f.Rel, name))
 		}
 	}
 	return held
+}
+
+// isOfHome reports whether a covered file is a secret of the home that lies outside: no agent has that name.
+func (v *view) isOfHome(inode uint64) bool {
+	var st unix.Stat_t
+	if len(v.HomeSecrets) == 0 || unix.Fstat(v.tree.FD(), &st) != nil {
+		return false
+	}
+	name := v.HomeFiles[homelink.Inode{Dev: st.Dev, Ino: inode}]
+	return slices.Contains(v.HomeSecrets, name) && !v.contains(name)
 }
 
 // NamesOne returns which of some files of the home has another name in the project; empty: none.

@@ -210,6 +210,7 @@ type manyNamed struct {
 	mount Mount
 	names []string // paths, as far as they are known
 	links uint64   // how many there are
+	homes bool     // one that is not among these is a secret of the user's home
 }
 
 // otherNames covers the other names that a covered file has in the project and the common folder. A session can make
@@ -242,6 +243,7 @@ func (v *view) otherNames() error {
 		}
 	}
 	for _, inode := range slices.Sorted(maps.Keys(covered)) {
+		covered[inode].homes = v.isOfHome(inode)
 		if err := v.unfound(covered[inode]); err != nil {
 			return err
 		}
@@ -253,9 +255,12 @@ func (v *view) otherNames() error {
 // not covered, and the agent may have made one so deep that no path leads there. It is only a note if the file is not
 // secret, or was covered with its folder in .git or where tools fill: there git and package managers make hard links.
 func (v *view) unfound(g *manyNamed) error {
-	file := g.names[0]
+	file, known := g.names[0], uint64(len(g.names))
+	if g.homes {
+		known++
+	}
 	switch {
-	case uint64(len(g.names)) >= g.links:
+	case known >= g.links:
 		return nil
 	case !slices.Contains([]string{whyHidden, whyAsked, whySecrets}, g.mount.Why),
 		g.mount.Dir && !Searched(relative(g.mount.Root, file)):
@@ -264,12 +269,14 @@ func (v *view) unfound(g *manyNamed) error {
 		return nil
 	}
 	remedy := "remove its other names, or replace it by a copy"
-	if at, name := diag.Word(v.path), diag.Word(file); at != "" && name != "" {
+	if g.homes { // nothing may empty it
+		remedy = "remove " + diag.Name(file) + ", and its other names but that in your home"
+	} else if at, name := diag.Word(v.path), diag.Word(file); at != "" && name != "" {
 		remedy = "`find " + at + " -samefile " + name + "` finds those in the project, to be removed; or `F=" + name +
 			`; cp -p "$F" "$F.new" && : >"$F" && mv "$F.new" "$F"` + "` leaves the others with nothing in them"
 	}
 	return diag.Errorf("hide "+diag.Name(file), remedy,
-		"it has %d names (hard links), of which %d can be found: %w", g.links, len(g.names), ErrUnfound)
+		"it has %d names (hard links), of which %d can be found: %w", g.links, known, ErrUnfound)
 }
 
 // manyNamed returns the covered files with several names, by their inodes. A file that is hidden by one name is hidden

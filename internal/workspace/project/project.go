@@ -51,6 +51,8 @@ type Request struct {
 
 	HomeLinks []homelink.Link           // of the user's home and PATH
 	HomeFiles map[homelink.Inode]string // files there that have further names elsewhere
+	// HomeSecrets are those of HomeFiles that are secret: by another name they are hidden here.
+	HomeSecrets []string
 
 	UserGit []UserGit // the user's own git configuration, which git obeys in the project
 

@@ -26,6 +26,7 @@ type view struct {
 	filled  Filled
 	inner   []handover.Place // see [Project.Places]
 	instead []Mount          // see [Project.Replaced]
+	homes   []string         // secrets of the home, by other names
 	within  []gitFolder      // in the folders that tools fill
 	repos   git.Snapshot     // of these, with .git files
 	named   map[string]use   // by configurations of git, and by claudebox; relative to the project
@@ -70,7 +71,7 @@ func (loc location) look(tree, common *beneath.Folder) (*view, error) {
 	v.scope.Places = v.places()
 	v.scope.readIndexes(tree, &v.seen, known)
 	v.tracked = v.seen.Tracked.Without(v.uncounted())
-	v.hide = append(v.hide, v.secrets()...)
+	v.hide = slices.Concat(v.hide, v.homes, v.secrets())
 	return v, nil
 }
 

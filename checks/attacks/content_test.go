@@ -169,3 +169,61 @@ func TestTheSecretsOfRepositoriesInWhatGitIgnoresOnABranch(t *testing.T) {
 		w.git("project/big/a", "config", "remote.other.url", "https://u:"+canary+"@x.example/y")
 	}
 }
+
+// A link with the name of a secret leads from one given folder into another: only in its own was hidden what it leads
+// to.
+//
+// Promise: no secret of the project.
+func TestALinkLeadsToASecretInAnotherGivenFolder(t *testing.T) {
+	for name, tc := range map[string]struct {
+		links map[string]string // with their targets, in which the secret lies
+		lines []string          // of the profile
+		read  bool              // the agent may
+	}{
+		"of the project, to a file":   {links: map[string]string{"project/.env": "lent/values"}},
+		"of the project, to a folder": {links: map[string]string{"project/secrets": "lent/team"}},
+		"of the project, in it":       {links: map[string]string{"project/secrets/a": "lent/team/a"}},
+		"of the project, by another":  {links: map[string]string{"project/.env": "project/next", "project/next": "lent/values"}},
+		"of the other folder":         {links: map[string]string{"lent/.env": "project/conf/values"}},
+		"of the other, to a folder":   {links: map[string]string{"lent/secrets": "project/conf"}},
+		"of the other, which is hidden by the profile": {
+			links: map[string]string{"lent/.env": "project/conf/values"}, lines: []string{`hide: [conf/values]`},
+		},
+		"that the profile shows": {
+			links: map[string]string{"project/.env": "lent/values"}, lines: []string{`show: [.env]`}, read: true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.write("project/plain", "plain\n")
+			w.write("lent/plain", "plain\n")
+			for link, target := range tc.links {
+				file := target
+				if strings.HasSuffix(target, "team") || strings.HasSuffix(target, "conf") {
+					file += "/file"
+				}
+				if tc.links[target] == "" {
+					w.write(file, canary)
+				}
+				w.link(w.path(target), link)
+			}
+			for _, flags := range [][]string{
+				{"--mount-ro", "../lent"},
+				{"--mount-rw", "../lent"},
+				{"--mount-ro", "../lent:/mnt/lent"},
+				{"--mount-rw", "../lent:/mnt/lent"},
+			} {
+				got := w.attack("grep -rs . . ../lent /mnt/lent; true", append(w.profile(tc.lines...), flags...)...)
+				if tc.read == !strings.Contains(got.stdout, canary) {
+					t.Errorf("%v: %s", flags, got)
+				}
+				if !strings.Contains(got.stdout, "plain") && !strings.Contains(got.stderr, "the name of a secret leads to") {
+					t.Errorf("%v: %s", flags, got)
+				}
+				if len(tc.lines) > 0 && got.status != 0 {
+					t.Errorf("%v: the remedy does not help: %s", flags, got)
+				}
+			}
+		})
+	}
+}

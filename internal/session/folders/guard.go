@@ -28,6 +28,15 @@ type Giving struct {
 type Part struct {
 	launch.Part
 	Given []guarded.Folder // that the agent may change: the project first
+
+	away   []away
+	hidden []project.Mount // in all folders, as they were opened
+}
+
+// away are where links of a mounted folder lead that have the name of a secret.
+type away struct {
+	from string // the folder
+	to   []string
 }
 
 // Guard guards the folders that the user mounts read-write, and covers what looks secret in those that may be
@@ -50,13 +59,42 @@ func (g Giving) Guard(mounts []launch.Mount) (made Part, err error) {
 			return made, err
 		}
 	}
-	return made, nil
+	return made, made.judgeAway(g, mounts)
+}
+
+// judgeAway returns an error if a link of a mounted folder that has the name of a secret leads into what the agent is
+// given, where nothing hides that. (What the project's links lead to is hidden.)
+func (p *Part) judgeAway(g Giving, mounts []launch.Mount) error {
+	kept := slices.Concat(g.Project.Mounts, p.hidden)
+	given := []string{g.Project.Path}
+	if g.OnBranch {
+		given = nil
+	}
+	for _, m := range mounts {
+		if lending.UserNamed(m) && !m.Secret && (m.Kind == plan.Bind || m.Kind == plan.ROBind) {
+			given = append(given, m.Source)
+		}
+	}
+	for _, from := range p.away {
+		for _, to := range from.to {
+			inside := func(dir string) bool { return to != dir && pathname.Below(to, dir) }
+			hides := func(m project.Mount) bool { return m.Mode == project.Hidden && pathname.Below(to, m.Path) }
+			if slices.ContainsFunc(given, inside) && !slices.ContainsFunc(kept, hides) {
+				return diag.Errorf("mount "+diag.Name(from.from),
+					"name that in `hide` of the profile; or the link in `show`, if it is no secret",
+					"a link in it that has the name of a secret leads to %s, which the agent could read there",
+					diag.Name(to))
+			}
+		}
+	}
+	return nil
 }
 
 // addBeside protects a folder beside the project as the project is protected: the host's git obeys what is in it. The
 // mount of a bare repository becomes one of the agent's own.
 func (p *Part) addBeside(g Giving, m launch.Mount, mounts []launch.Mount) error {
 	req := g.beside(m.Source)
+	req.LedTo = g.Project.Away
 	if m.Secret {
 		req.Show = []string{"**"} // all of it was asked for
 	}
@@ -74,12 +112,21 @@ func (p *Part) addBeside(g Giving, m launch.Mount, mounts []launch.Mount) error 
 				"%s in it is the project's, of which the agent has one of its own", at)
 		}
 	}
+	p.opened(m, opened)
 	folder := guarded.Folder{Project: opened, At: m.Destination}
 	p.Given = append(p.Given, folder)
 	p.Mount(g.Kept.HeldMount(opened))
 	p.StandIns = append(p.StandIns, p.cover(g, folder, m, mounts).StandIns...)
 	Note(&p.Part, m.Source+": ", opened)
 	return nil
+}
+
+// opened notes what of a mounted folder is hidden, and where its links lead.
+func (p *Part) opened(m launch.Mount, folder project.Project) {
+	p.hidden = append(p.hidden, folder.Mounts...)
+	if !m.Secret {
+		p.away = append(p.away, away{m.Source, folder.Away})
+	}
 }
 
 // cover mounts what protects a folder in its mount m, and returns all that does: of a read-only mount, what hides
@@ -126,12 +173,13 @@ func (p *Part) addReadable(g Giving, m launch.Mount, mounts []launch.Mount) erro
 		return nil
 	}
 	req := g.beside(m.Source)
-	req.Lent = true
+	req.Lent, req.LedTo = true, g.Project.Away
 	opened, err := g.open(req)
 	if errors.Is(err, project.ErrUnfound) {
 		return err
 	}
 	if err == nil { // else it is no project, as a folder of another user
+		p.opened(m, opened)
 		kept := p.cover(g, guarded.Folder{Project: opened, At: m.Destination}, m, mounts)
 		if slices.ContainsFunc(opened.Mounts, guarded.HidesFolder) {
 			p.StandIns = append(p.StandIns, kept.StandIns[0]) // the empty folder

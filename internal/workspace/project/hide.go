@@ -96,6 +96,11 @@ func (v *view) secrets() (rels []string) {
 
 // hideAll hides what looks secret, and what earlier sessions hid.
 func (v *view) hideAll() error {
+	for _, at := range v.LedTo {
+		if v.contains(at) && at != v.path {
+			v.hide = append(v.hide, relative(v.path, at))
+		}
+	}
 	for _, rel := range v.hide {
 		if err := v.hideOne(rel); err != nil {
 			return err
@@ -181,6 +186,7 @@ func (v *view) hideOne(rel string) error {
 	what, err := v.tree.look(rel)
 	linked := err == nil && what.Kind == beneath.Link
 	if linked {
+		v.leadsAway(rel)
 		if rel = v.behind(rel); rel == "." || v.shown(rel) || !asked && (v.known(rel) || v.indexed(rel)) {
 			return nil
 		}
@@ -221,6 +227,9 @@ func (v *view) lookLed() {
 		to := v.behind(l.at)
 		what, err := v.tree.Look(to)
 		same := Led{to, path.Base(l.as)}
+		if to == "." {
+			v.leadsAway(l.at)
+		}
 		if to == "." || !Searched(to) || err != nil || what.Kind != beneath.Dir || known[same] {
 			continue
 		}
@@ -239,6 +248,13 @@ func (v *view) lookLed() {
 		known[same] = true
 		v.scope.Led, v.led = append(v.scope.Led, Led{to, l.as}), append(v.led, seen.Files...)
 		queue(seen.Files, as)
+	}
+}
+
+// leadsAway notes where a link with the name of a secret leads, if that is not here.
+func (v *view) leadsAway(link string) {
+	if real, err := filepath.EvalSymlinks(v.tree.Join(link)); err == nil && !v.contains(real) && !v.shown(link) {
+		v.away = append(v.away, real)
 	}
 }
 

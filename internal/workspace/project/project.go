@@ -53,6 +53,7 @@ type Request struct {
 	HomeFiles map[homelink.Inode]string // files there that have further names elsewhere
 	// HomeSecrets are those of HomeFiles that are secret: by another name they are hidden here.
 	HomeSecrets []string
+	LedTo       []string // where links with the name of a secret lead from other folders: hidden if here
 
 	UserGit []UserGit // the user's own git configuration, which git obeys in the project
 
@@ -104,6 +105,7 @@ type Project struct {
 	// Replaced is what is secret in the git folders of Places, with what is to be seen instead of it: nothing of it is
 	// mounted, as these folders do not enter.
 	Replaced []Mount
+	Away     []string // where links with the name of a secret lead, if not into the project
 
 	StandIns []StandIn // what [Project.Hold] makes
 	show     []string

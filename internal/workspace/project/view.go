@@ -27,6 +27,7 @@ type view struct {
 	inner   []handover.Place // see [Project.Places]
 	instead []Mount          // see [Project.Replaced]
 	homes   []string         // secrets of the home, by other names
+	away    []string         // see [Project.Away]
 	within  []gitFolder      // in the folders that tools fill
 	repos   git.Snapshot     // of these, with .git files
 	named   map[string]use   // by configurations of git, and by claudebox; relative to the project
@@ -236,7 +237,7 @@ func (v *view) protect() (Project, error) {
 		Path: v.path, Dir: v.Dir, InstanceRoot: v.root, Repo: v.repo, Mounts: mounts, Places: v.inner, Notes: v.notes,
 		Reported: reported, Hidden: hidden, Stay: v.stay, ReadOnly: slices.Concat(v.copied, readOnly),
 		Cut: v.seen.Cut, Tracked: v.tracked.All(), Scope: v.scope, Seen: v.seen, Filled: v.filled,
-		Before: v.before.And(v.repos), Replaced: v.instead, StandIns: v.entering(), show: v.Show,
+		Before: v.before.And(v.repos), Replaced: v.instead, Away: v.away, StandIns: v.entering(), show: v.Show,
 	}, nil
 }
 

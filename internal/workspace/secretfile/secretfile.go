@@ -299,7 +299,7 @@ func isCopy(ending string) bool {
 }
 
 // original returns the name of a file without one of the additions that a copy left beside it has: "NAME~",
-// ".NAME.swp", "#NAME#", "NAME copy", "NAME (1)", "NAME.2". It is empty if there is none.
+// ".NAME.swp", "#NAME#", "NAME copy", "NAME (1)", "NAME.2", "NAME_old". It is empty if there is none.
 func original(name string) string {
 	end, dot := name[len(name)-1], strings.LastIndexByte(name, '.')
 	if end == '~' || end == '#' {
@@ -311,8 +311,16 @@ func original(name string) string {
 	if blank := strings.IndexAny(name, " ("); blank > 0 {
 		return name[:blank]
 	}
+	for _, word := range []string{"old", "bak", "backup", "orig"} {
+		if rest, is := strings.CutSuffix(strings.ToLower(name), word); is && len(rest) > 1 &&
+			strings.ContainsRune("_-", rune(rest[len(rest)-1])) {
+			return name[:len(rest)-1]
+		}
+	}
 	unnumbered := strings.TrimRight(name, "0123456789.-_~")
-	if end >= '0' && end <= '9' && strings.LastIndexByte(unnumbered, '.') > 0 {
+	number := name[len(unnumbered):]
+	apart := name[0] == '.' && len(unnumbered) > 1 && number != "" && strings.IndexByte(".-_~", number[0]) >= 0
+	if end >= '0' && end <= '9' && (apart || strings.LastIndexByte(unnumbered, '.') > 0) { // "man.1" is no copy
 		return unnumbered
 	}
 	if name[0] == '.' || name[0] == '#' {

@@ -51,11 +51,11 @@ func TestWhatIsLeftBesideASecretFile(t *testing.T) {
 	} {
 		for _, beside := range []string{
 			"N~", "N.bak", "N.OLD", ".N.swp", ".N.swn", ".N.un~", "#N#", "N copy", "N copy 2", "N (1)", "N(copy)", "N.1", "N.~1~", "N-20260101",
-			"N.2026-01-01", "N.bak.1", "N.kate-swp", "N.rpmsave",
+			"N.2026-01-01", "N.bak.1", "N.kate-swp", "N.rpmsave", "N_old", "N-bak", "N_backup", "N.20260101",
 		} {
 			name := strings.ReplaceAll(beside, "N", original)
 			got := secretfile.Of("", name)
-			numbered := strings.LastIndexByte(original, '.') <= 0 && strings.Contains(beside, "1") // "man.1"
+			numbered := !strings.Contains(original, ".") && strings.Contains(beside, "1") // "man.1"
 			if got != want && (got != secretfile.Secret || want == secretfile.Ordinary) && !numbered {
 				t.Errorf("%q: got %d, want %d", name, got, want)
 			}

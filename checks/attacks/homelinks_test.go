@@ -318,6 +318,31 @@ func TestAnAgentReadsASecretByAnotherNameOfIt(t *testing.T) {
 	}
 }
 
+// The file of a secret that stays outside has another name in what the agent is given.
+//
+// Promise: no login, no API key, no token of git's.
+func TestAnAgentReadsTheFileOfASecretByAnotherName(t *testing.T) {
+	w := newWorld(t)
+	w.write("tokens/foo", canary+"\n")
+	lines := w.profile("secrets: [{file: ~/tokens/foo, env: FOO, hosts: [foo.example]}]")
+	for at, flags := range map[string][]string{
+		"project/plain": nil, "beside/plain": {"--mount-ro", "../beside"}, "other/plain": {"--mount-rw", "../other"},
+	} {
+		w.folder(filepath.Dir(at))
+		if err := os.Link(w.path("tokens/foo"), w.path(at)); err != nil {
+			t.Fatal(err)
+		}
+		got := w.attack("cat ../"+at+"; echo; echo ran", append(lines, flags...)...)
+		w.wantNoCanary(got)
+		if !strings.Contains(got.stdout, "ran") {
+			t.Errorf("%s: %s", at, got)
+		}
+		if err := os.Remove(w.path(at)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // A bind mount shows the same file at two paths.
 func TestAnAgentReachesTheHomeByABindMount(t *testing.T) {
 	for name, tc := range map[string]struct{ from, to, refused string }{

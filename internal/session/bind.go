@@ -94,7 +94,7 @@ func (in *inputs) lending() lending.Host {
 		Facts: in.Facts, Project: in.project.Path, Config: program.ConfigFolder(in.Facts), Own: in.Folders.Home,
 		Instance: in.found.Dir, Imports: in.found.Imports, Show: in.Plan.Show,
 		Places: profile.PlacesOf(in.Facts.Home, in.Facts.Env.Value, beneath.Real),
-		Cache:  lentCache(in.Call), Build: in.Build, Walks: in.walks,
+		Cache:  lentCache(in.Call), Build: in.Build, Walks: in.walks, Kept: in.SecretFiles(),
 	}
 	if in.branch != nil {
 		h.Branch = in.branch.Dir

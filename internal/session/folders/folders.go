@@ -4,10 +4,13 @@ package folders
 
 import (
 	"cmp"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"golang.org/x/sys/unix"
 
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
@@ -68,6 +71,7 @@ func (h Host) open(req project.Request) (project.Project, error) {
 // request is that for the caller's project.
 func (h Host) request() project.Request {
 	p := h.Plan
+	homes, secret := h.otherNames()
 	var never []string // no sandbox may see them
 	for _, s := range profile.SecretPaths {
 		never = append(never, s.Path)
@@ -79,9 +83,38 @@ func (h Host) request() project.Request {
 		Strict:  p.Protect.Mode == "strict", Worktrees: p.Worktrees,
 		Protect: p.Protect.Globs, Hide: p.Hide, Show: p.Show,
 		OwnFiles: slices.Concat(h.OwnFiles, h.byLink), UserGit: h.Git.Files,
-		HomeLinks: h.Links.Links, HomeFiles: h.Links.Named,
-		HomeSecrets: homelinks.Secrets(h.Facts.Home, h.Links.Named),
+		HomeLinks: h.Links.Links, HomeFiles: homes, HomeSecrets: secret,
 	}
+}
+
+// SecretFiles are the files of the profile's `secrets`, as far as they are there.
+func (h Host) SecretFiles() (files []string) {
+	for _, s := range h.Plan.Secrets {
+		if s.File == "" {
+			continue
+		}
+		if file, err := beneath.Canonical(h.Facts.Absolute(s.File)); err == nil {
+			files = append(files, file)
+		}
+	}
+	return files
+}
+
+// otherNames returns the files of the home that have further names, and those of the profile's `secrets`; and which of
+// them are secret.
+func (h Host) otherNames() (files map[homelink.Inode]string, secret []string) {
+	files, secret = h.Links.Named, homelinks.Secrets(h.Facts.Home, h.Links.Named)
+	for _, file := range h.SecretFiles() {
+		var st unix.Stat_t
+		if unix.Lstat(file, &st) == nil && st.Nlink > 1 {
+			if files = maps.Clone(files); files == nil {
+				files = map[homelink.Inode]string{}
+			}
+			files[homelink.Inode{Dev: st.Dev, Ino: st.Ino}] = file
+			secret = append(secret, file)
+		}
+	}
+	return files, secret
 }
 
 // beside is the request for a folder beside the project.

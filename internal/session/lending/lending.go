@@ -35,6 +35,7 @@ type Host struct {
 	Branch   string               // folder of what a branch has of its own; empty: the session is on none
 	Show     []string             // patterns of what the profile shows
 	Places   []profile.SecretPath // of secrets
+	Kept     []string             // files of the profile's `secrets`, which stay outside
 	Cache    string               // folder of what was searched for secrets
 	Build    string               // of claudebox
 	Walks    Walks                // of folders of the user's own

@@ -24,7 +24,7 @@ const mostNames = 2000
 // looked for at its first call: few lent files have other names.
 func (h Host) secretOf() func(homelink.Inode) string {
 	all := sync.OnceValue(func() map[homelink.Inode]string {
-		places := []string{filepath.Join(h.Config, login.FileName)}
+		places := append([]string{filepath.Join(h.Config, login.FileName)}, h.Kept...)
 		for _, secret := range h.Places {
 			system := strings.HasPrefix(secret.Path, "/") && slices.Contains(profile.SecretPaths, secret)
 			if system || slices.Contains(largeSecrets, secret.Path) {

@@ -70,7 +70,7 @@ func Named(text string) string {
 	words := strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \t\r\n\"'`", r) })
 	for i, word := range words {
 		next := strings.Join(words[i+1:min(i+2, len(words))], "")
-		if isLogin(word, next) {
+		if IsLogin(word, next) {
 			return word
 		}
 		if name := slashed(word); name != "" {
@@ -134,8 +134,8 @@ func isSecretOf(name, value string) bool {
 		Setting(name, value) != ""
 }
 
-// isLogin reports whether a word is curl's for a user, and the next one has a password, too.
-func isLogin(word, next string) bool {
+// IsLogin reports whether a word is curl's for a user, and the next one has a password, too.
+func IsLogin(word, next string) bool {
 	switch word {
 	case "-u", "--user", "-U", "--proxy-user":
 		_, password, _ := strings.Cut(next, ":")

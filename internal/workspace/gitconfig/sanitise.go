@@ -71,13 +71,16 @@ func IsSecret(e Entry) bool {
 		containsAny(value, secretShapes) || containsAny(subsection, secretShapes) || givesSecret(value)
 }
 
-// givesSecret reports whether a command gives something by the name of a secret: "NAME=value" or "--name value". What
-// the shell puts there is not written there.
+// givesSecret reports whether a command gives something by the name of a secret: "NAME=value" or "--name value", or a
+// login as curl takes it: "-u me:value". What the shell puts there is not written there.
 func givesSecret(command string) bool {
 	bare := strings.NewReplacer(`"`, "", "'", "").Replace(command)
 	words := strings.FieldsFunc(bare, func(r rune) bool { return strings.ContainsRune(" \t\n;&|()!", r) })
 	for i, word := range words {
 		name, given, isSet := strings.Cut(word, "=")
+		if i+1 < len(words) && leak.IsLogin(word, words[i+1]) {
+			return true
+		}
 		if !isSet && strings.HasPrefix(word, "--") && i+1 < len(words) {
 			given = words[i+1]
 		}

@@ -35,6 +35,7 @@ var sanitised = map[string]struct{ src, want string }{
 	"a mail password goes":               {"[sendemail \"w\"]\nsmtpPass = canary\nsmtpUser = u\n", "[sendemail \"w\"]\n\tsmtpuser = \"u\"\n"},
 	"a token in an alias takes the line": {"[alias]\nx = !curl -H 'Authorization: canary'\ny = status\n", "[alias]\n\ty = \"status\"\n"},
 	"a token by its name in an alias":    {"[alias]\nx = \"!X_TOKEN=canary git push\"\ny = !f() { A_SECRET='canary' g; }\nz = !g --api-token canary\nv = \"!X_TOKEN=$(cat f) git push\"\nw = log --author=me --pretty=%h\n", "[alias]\n\tv = \"!X_TOKEN=$(cat f) git push\"\n\tw = \"log --author=me --pretty=%h\"\n"},
+	"a login of curl's in a command":     {"[alias]\nx = \"!curl -u me:canary9x7 https://h\"\ny = \"!curl --user me:canary9x7 https://h\"\nz = \"!curl -u me:$(cat f) https://h\"\nw = push -u origin a:b\n[filter \"f\"]\nclean = curl -u me:canary9x7 h\n", "[alias]\n\tz = \"!curl -u me:$(cat f) https://h\"\n\tw = \"push -u origin a:b\"\n"},
 	"a known token shape takes the line": {"[alias]\nx = !f ghp_canary\n", ""},
 	"what git needs stays": {
 		"[core]\n\trepositoryformatversion = 1\n\tbare = false\n\tworktree = ../x\n[extensions]\n\tworktreeConfig\n[remote \"o\"]\n\tfetch = +refs/heads/*:refs/remotes/o/*\n",

@@ -908,6 +908,17 @@ func TestUncommittedWorkGoesAlongOnABranch(t *testing.T) {
 	wantEqual(t, w.plain(t, users), before)
 }
 
+// git takes no path that lies in a submodule: with a hidden file in one no branch began with what is not committed.
+func TestUncommittedWorkGoesAlongBesideASubmoduleWithASecret(t *testing.T) {
+	w := onBranch(t)
+	w.plain(t, `git init -q ../lib; git -C ../lib commit -qm lib --allow-empty
+		git -c protocol.file.allow=always submodule -q add ../lib sm; git commit -qm sm; echo TOKEN=secret >sm/.env; echo more >>mod`)
+	got := w.branchOf(t, "feat", `git log -1 --format=%s; tail -n1 mod; cat sm/.env 2>&1 || :`, "--with-changes")
+	if got.status != 0 || !strings.HasPrefix(got.stdout, "changes that were not committed\nmore\n") || strings.Contains(got.stdout, "secret") {
+		t.Error(got)
+	}
+}
+
 // A session on a branch works in each layout of a repository, and leaves the user's checkout as it is.
 func TestASessionOnABranchIn(t *testing.T) {
 	const work = `echo agent >>README.md; git commit -qam work; echo left >left`

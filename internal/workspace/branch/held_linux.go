@@ -235,6 +235,9 @@ func (h *Held) changesScript() string {
 	}
 	var not, restore strings.Builder
 	for _, at := range h.Hidden {
+		if isBelow(at, ModuleNames(h.Modules)) {
+			continue // of a submodule git adds the commit alone, and it takes no path in one
+		}
 		not.WriteString(" " + diag.Quote(":(exclude,literal,top)"+at))
 		fmt.Fprintf(&restore, "g restore --staged --source=HEAD -- %s 2>/dev/null || :\n",
 			diag.Quote(":(literal,top)"+at))

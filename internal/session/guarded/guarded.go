@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"claudebox/internal/linux/pathname"
 	"claudebox/internal/plan"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/session/lending"
@@ -72,12 +73,16 @@ func IsDirenv(folder project.Project, m project.Mount) bool {
 // WithOwnDirenv gives direnv inside a folder of its own in the place of the user's: what it makes there leads into the
 // store inside, and would lead nowhere outside.
 func WithOwnDirenv(opened project.Project) project.Project {
-	opened.Mounts = slices.Clone(opened.Mounts)
-	for i, m := range opened.Mounts {
-		if IsDirenv(opened, m) {
-			opened.Mounts[i].Mode = project.Own
-		}
+	at := slices.IndexFunc(opened.Mounts, func(m project.Mount) bool { return IsDirenv(opened, m) })
+	if at < 0 {
+		return opened
 	}
+	direnv := opened.Mounts[at].Path
+	opened.Mounts = slices.Clone(opened.Mounts)
+	opened.Mounts[at].Mode = project.Own
+	inIt := func(path string) bool { return path != direnv && pathname.Below(path, direnv) }
+	opened.Mounts = slices.DeleteFunc(opened.Mounts, func(m project.Mount) bool { return inIt(m.Path) })
+	opened.Places = slices.DeleteFunc(slices.Clone(opened.Places), func(p handover.Place) bool { return inIt(p.Outer) })
 	return opened
 }
 

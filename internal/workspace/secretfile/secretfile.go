@@ -31,11 +31,13 @@ const Limit = 256 << 10
 // SmallLimit is how large a file of a project may be, in bytes, for [HoldsToken] to be asked.
 const SmallLimit = 64 << 10
 
-// HoldsToken reports whether a file of any name holds a token of a known shape, or begins a private key, whatever that
-// looks like. An address with a password does not count here: many manuals have one.
+// HoldsToken reports whether a file of any name holds a token of a known shape, begins a private key, whatever that
+// looks like, or is a Secret of Kubernetes that is filled in. An address with a password does not count here: many
+// manuals have one.
 func HoldsToken(content []byte) bool {
 	what := Text(content)
-	return what != "" && what != leak.Address || bytes.Contains(eightBit(content), []byte(" PRIVATE KEY-----"))
+	return what != "" && what != leak.Address || bytes.Contains(eightBit(content), []byte(" PRIVATE KEY-----")) ||
+		bytes.Contains(content, []byte("\nkind: Secret\n")) && Holds(content)
 }
 
 // Text returns what a file of any name holds: "a GitHub token", a private key, or else [leak.Address]; empty: nothing.
@@ -205,14 +207,16 @@ func ofName(name string) Verdict {
 		"application_default_credentials.json", "credentials.csv", "accesskeys.csv", "rootkey.csv", "cookies.txt",
 		"cookies.sqlite", "logins.json", "key3.db", "key4.db", "storage_state.json", "storagestate.json",
 		"fish_history", ".histfile", ".zhistory", ".rhistory", ".viminfo", ".lesshst", ".dbshell", "pgpass.conf",
-		"htpasswd", ".curlrc", "_curlrc":
+		"htpasswd", ".curlrc", "_curlrc", ".smbcredentials", ".rbenv-vars", "access_tokens.db", "credentials.db":
 		return Secret
 	case "pip.conf", ".npmrc", ".yarnrc.yml", ".yarnrc", "nuget.config", "settings.xml", "auth.json",
 		"gradle.properties", "local.properties", ".hgrc", ".envrc", ".envrc.local", ".flaskenv", ".mcp.json",
 		"mcp.json", ".claude.json", "local.settings.json", "database.yml", "web.config", "wp-config.php",
 		"profiles.yml", "ngrok.yml", "rclone.conf", "google-services.json", "kaggle.json", "hosts.yml",
 		".databrickscfg", "sftp.json", "sftp-config.json", ".ftpconfig", ".remote-sync.json", "wg0.conf", "wg1.conf",
-		".wgetrc", ".rsyncpass":
+		".wgetrc", ".rsyncpass", ".pg_service.conf", "pg_service.conf", ".mbsyncrc", ".mise.local.toml",
+		"mise.local.toml", "env.local", "env.production", "env.prod", "env.staging", "env.development", "env.dev",
+		"env.test":
 		return Suspect
 	}
 	if strings.HasPrefix(name, ".") && strings.HasSuffix(name, "_history") {
@@ -227,7 +231,7 @@ var ofPlace = map[string]Verdict{
 	".cargo/credentials.toml": Secret, ".gem/credentials": Secret, ".huggingface/token": Secret,
 	"huggingface/token": Secret, ".gnupg/secring.gpg": Secret, "gh/hosts.yml": Secret,
 	".azure/accesstokens.json": Secret, ".oci/config": Secret,
-	".bundle/config": Suspect, ".wrangler/config": Suspect, ".claude/settings.local.json": Suspect,
+	".hg/hgrc": Suspect, ".bundle/config": Suspect, ".wrangler/config": Suspect, ".claude/settings.local.json": Suspect,
 	".claude/settings.json": Suspect,
 }
 
@@ -238,7 +242,8 @@ func Folders(folder string) func(name string) bool {
 	all, places := full || texts, foldersOfPlaces()
 	return func(name string) bool {
 		full, texts := ofFolders(name)
-		return all || full || texts || places[strings.ToLower(name)]
+		name = strings.ToLower(name)
+		return all || full || texts || places[name] || slices.Contains(doubtful, name)
 	}
 }
 
@@ -266,12 +271,16 @@ func ofFolders(path string) (full, texts bool) {
 	return full, texts
 }
 
+// doubtful are folders whose own configurations and plain texts are suspect. In many a project .env is Python's, and
+// secret a package of the program.
+var doubtful = []string{".env", "secret", ".secret", "credentials", ".credentials"}
+
 // ofLast judges an ending, which may have a dot in it ("tfvars.json").
 func ofLast(name string) Verdict {
 	switch name {
 	case "env", "key", "p12", "pfx", "jks", "keystore", "jceks", "bks", "kdbx", "kdb", "psafe3", "1pux", "keychain",
 		"keychain-db", "ppk", "p8", "pvk", "priv", "tfstate", "tfstate.backup", "tfvars", "tfvars.json", "ovpn",
-		"agekey", "secret", "secrets", "keytab", "pkcs12", "jwk", "nmconnection", "rdp":
+		"agekey", "secret", "secrets", "keytab", "pkcs12", "jwk", "nmconnection", "rdp", "kubeconfig":
 		return Secret
 	case "pem", "asc", "har", // most pem files are certificates, which programs need
 		"token", "jwt", "password", "passwd", "pwd", "pass", "passphrase", "credential", "credentials", "cred", "creds",
@@ -335,7 +344,8 @@ func ofWord(name string) Verdict {
 	case "secret", "secrets", "credential", "credentials", "cred", "creds", "password", "passwords", "passwd", "pass",
 		"passphrase", "token", "tokens", "apikey", "apikeys", "key", "keys", "privkey", "private", "vault", "cookie",
 		"cookies", "adminsdk", "serviceaccount", "auth", "oauth", "oauth2", "rsa", "dsa", "ecdsa", "ed25519",
-		"keystore", "appsettings", "login", "jwt", "account", "accounts":
+		"keystore", "appsettings", "application", "login", "jwt", "account", "accounts",
+		"kubeconfig":
 		return Suspect
 	}
 	return Plain
@@ -378,6 +388,9 @@ func Of(folder, name string) (found Verdict) {
 		return Secret
 	}
 	folder = strings.ToLower(folder[strings.LastIndexByte(folder, '/')+1:])
+	if slices.Contains(doubtful, folder) && isText(name) {
+		found = Suspect
+	}
 	for ; name != "" && found != Secret; name = original(name) {
 		found = max(found, cmp.Or(byRules(folder, strings.ToLower(name)), ofWords(name)))
 	}

@@ -1,11 +1,17 @@
 package session
 
 import (
+	"fmt"
 	"path/filepath"
+	"slices"
 
 	"claudebox/internal/agent"
+	"claudebox/internal/diag"
+	"claudebox/internal/linux/pathname"
 	"claudebox/internal/plan"
+	"claudebox/internal/profile"
 	"claudebox/internal/sandbox/launch"
+	"claudebox/internal/workspace/project"
 )
 
 // mountsOf makes the mounts of the project, of the command line, of the plan's patterns of worktrees, and of this
@@ -31,6 +37,9 @@ func mountsOf(in *inputs) (made launch.Part, linked map[string]string, err error
 			if link != "" {
 				linked[m.Source] = link
 			}
+			if err := judgeWithin(in, m); err != nil {
+				return made, nil, err
+			}
 			made.Mount(m)
 		}
 	}
@@ -46,4 +55,19 @@ func mountsOf(in *inputs) (made launch.Part, linked map[string]string, err error
 		})
 	}
 	return made, linked, nil
+}
+
+// judgeWithin returns an error for a mount of one of the project's folders over itself where something in it is
+// covered: then it has a mount, which keeps it in its place.
+func judgeWithin(in *inputs, m launch.Mount) error {
+	pinned := func(of project.Mount) bool { return of.Path == m.Destination && of.Mode == project.Pin }
+	if in.branch != nil || m.Source != m.Destination || !slices.ContainsFunc(in.project.Mounts, pinned) {
+		return nil
+	}
+	remedy := "leave it out: what is in the project the agent may change"
+	if rel, _ := pathname.Cut(m.Source, in.project.Path); m.Kind == plan.ROBind {
+		remedy = fmt.Sprintf("write `protect: [%q]` in a profile of yours: then it is read-only", profile.ExactGlob(rel))
+	}
+	return diag.Errorf("mount "+diag.Name(m.Source)+" ("+m.Why+")", remedy,
+		"it is a folder of the project in which something is covered, and has a mount for that")
 }

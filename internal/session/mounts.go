@@ -1,9 +1,9 @@
 package session
 
 import (
-	"fmt"
 	"path/filepath"
 	"slices"
+	"strconv"
 
 	"claudebox/internal/agent"
 	"claudebox/internal/diag"
@@ -66,7 +66,8 @@ func judgeWithin(in *inputs, m launch.Mount) error {
 	}
 	remedy := "leave it out: what is in the project the agent may change"
 	if rel, _ := pathname.Cut(m.Source, in.project.Path); m.Kind == plan.ROBind {
-		remedy = fmt.Sprintf("write `protect: [%q]` in a profile of yours: then it is read-only", profile.ExactGlob(rel))
+		glob := strconv.Quote(profile.ExactGlob(rel))
+		remedy = "write `protect: [" + glob + "]` in a profile of yours: then it is read-only"
 	}
 	return diag.Errorf("mount "+diag.Name(m.Source)+" ("+m.Why+")", remedy,
 		"it is a folder of the project in which something is covered, and has a mount for that")

@@ -9,7 +9,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"claudebox/internal/linux/beneath"
-	"claudebox/internal/linux/pathname"
 	"claudebox/internal/linux/smallfile"
 	"claudebox/internal/plan"
 	"claudebox/internal/sandbox/launch"
@@ -47,12 +46,18 @@ func covers(given guarded.Folder) (files []cover.File) {
 // lentCovers are the files that mounts hide in folders of the host which the agent reads, whatever replaces them there.
 // Those that are known by their path inside are left out. empty is what is mounted over a hidden folder.
 func lentCovers(mounts []launch.Mount, empty string, known map[string]bool) (files []cover.File) {
+	binds := map[string]launch.Mount{}
+	for _, m := range mounts {
+		if m.Kind == plan.Bind || m.Kind == plan.ROBind {
+			binds[m.Destination] = m
+		}
+	}
 	for _, m := range mounts {
 		hides := m.Kind == plan.ROData || m.Kind == plan.ROBind && m.Source == empty
 		if !hides || known[m.Destination] {
 			continue
 		}
-		around, found := mountAround(mounts, m.Destination)
+		around, found := mountAround(binds, m.Destination)
 		if !found || around.Upper != "" || around.Layer != "" {
 			continue // of an overlay the agent sees what was there when the session began
 		}
@@ -72,13 +77,11 @@ func lentCovers(mounts []launch.Mount, empty string, known map[string]bool) (fil
 	return files
 }
 
-// mountAround returns the mount of a folder of the host that a path inside lies in.
-func mountAround(mounts []launch.Mount, at string) (around launch.Mount, found bool) {
-	for _, m := range mounts {
-		if (m.Kind == plan.Bind || m.Kind == plan.ROBind) && m.Destination != at &&
-			pathname.Below(at, m.Destination) && len(m.Destination) > len(around.Destination) {
-			around, found = m, true
-		}
+// mountAround returns the mount of a folder of the host that a path inside lies in. binds are these by where they lie.
+func mountAround(binds map[string]launch.Mount, at string) (around launch.Mount, found bool) {
+	for dir := at; dir != "/" && !found; {
+		dir = path.Dir(dir)
+		around, found = binds[dir]
 	}
 	return around, found
 }

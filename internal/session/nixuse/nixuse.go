@@ -3,7 +3,6 @@ package nixuse
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -120,8 +119,9 @@ func tryStore(r Request) error {
 		return nil
 	}
 	var st unix.Stat_t
-	if errors.Join(os.MkdirAll(r.Folders.Home, 0o700), unix.Stat(r.Folders.Home, &st)) != nil {
-		return nil // the launch makes it, and says why it cannot
+	_ = os.Mkdir(r.Folders.Home, 0o700) // the first launch tries as well
+	if unix.Stat(r.Folders.Home, &st) != nil {
+		return nil // the launch says why it cannot be made
 	}
 	boot, err := bootID()
 	if err != nil {

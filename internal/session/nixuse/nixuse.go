@@ -119,7 +119,9 @@ func tryStore(r Request) error {
 		return nil
 	}
 	var st unix.Stat_t
-	_ = os.Mkdir(r.Folders.Home, 0o700) // the first launch tries as well
+	if os.Mkdir(r.Folders.Home, 0o700) == nil { // the first launch tries as well, and makes it for good later
+		defer os.Remove(r.Folders.Home)
+	}
 	if unix.Stat(r.Folders.Home, &st) != nil {
 		return nil // the launch says why it cannot be made
 	}

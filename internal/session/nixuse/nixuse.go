@@ -3,7 +3,9 @@ package nixuse
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -135,7 +137,11 @@ func tryStore(r Request) error {
 	if string(cachefile.Read(file)) == key {
 		return nil
 	}
-	if err := launch.TryStore(bwrap, env, nix, r.Folders.Home); err != nil {
+	err = launch.TryStore(bwrap, env, nix, r.Folders.Home)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // another first launch has just taken its folder away
+	}
+	if err != nil {
 		return err
 	}
 	cachefile.Write(file, []byte(key))

@@ -44,7 +44,7 @@ until git log --format=%s | grep -qx agent; do sleep 0.05; done && git commit -q
 	git config core.fsmonitor "touch $HOME/ran; false"; echo "touch $HOME/ran" >.git/hooks/pre-commit; chmod +x .git/hooks/pre-commit
 	mkdir .idea; until git log --format=%s | grep -qx user; do sleep 0.05; done'
 wait; git status; git commit -qm after --allow-empty
-[ ! -e ~/ran ] && ! git config core.fsmonitor && [ ! -e .git/hooks/pre-commit ] && [ -d .idea ]
+for planted in ~/ran .git/hooks/pre-commit; do [ ! -e $planted ]; done; [ -z "$(git config core.fsmonitor)" ]; [ -d .idea ]
 "$CLAUDEBOX_BIN" shell --yes --branch feat -- bash -euc 'echo b >b; git add b; git commit -qm branch'
 git merge -q feat; git fsck --strict --no-dangling; git log --format=%s`)
 	if !strings.HasSuffix(said, "\nbranch\nafter\nuser\nagent\none\n") ||

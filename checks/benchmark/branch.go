@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"time"
 )
 
@@ -37,7 +38,7 @@ func (w *world) branch(out io.Writer, rounds int) error {
 			return err
 		}
 		time.Sleep(settled)
-		first, tree := w.firstOnBranch(repo), w.worktree(repo)
+		first, tree := w.onBranch(repo, numbered("first-"), "date", "+%s%N"), w.worktree(repo)
 		rows := []row{
 			{"a later start on a branch", "a start there", many, whole, later, w.startIn(repo)},
 			{"the first start on a branch, until the agent runs", "`git worktree add`", few, toAgent, first, tree},
@@ -49,7 +50,7 @@ func (w *world) branch(out io.Writer, rounds int) error {
 				w.tenBranches(repo), w.tenWorktrees(repo),
 			}, row{
 				"the first `git status` on a branch", "in a new worktree", few, asSaid,
-				w.statusInside(repo), w.statusOutside(repo),
+				w.onBranch(repo, numbered("status-"), "bash", "-euc", timed), w.statusOutside(repo),
 			})
 		}
 		for _, r := range rows {
@@ -83,23 +84,14 @@ func numbered(prefix string) func() string {
 	return func() string { n++; return fmt.Sprint(prefix, n) }
 }
 
-// onBranch is a launch on a branch.
-func (w *world) onBranch(repo string, name func() string) way {
+// onBranch is a launch on a branch; of a program in place of the agent, if there is one.
+func (w *world) onBranch(repo string, name func() string, program ...string) way {
 	return func() (*exec.Cmd, error) {
-		cmd, err := w.command("-P", w.profile("plain", ""), "--yes", "--network", "full", "--branch", name())()
-		if err == nil {
-			cmd.Dir = repo
+		words := []string{"-P", w.profile("plain", ""), "--yes", "--network", "full", "--branch", name()}
+		if len(program) > 0 {
+			words = slices.Concat([]string{"shell"}, words, []string{"--"}, program)
 		}
-		return cmd, err
-	}
-}
-
-// firstOnBranch is a session on a new branch.
-func (w *world) firstOnBranch(repo string) way {
-	name := numbered("first-")
-	return func() (*exec.Cmd, error) {
-		cmd, err := w.command("shell", "-P", w.profile("plain", ""), "--yes", "--network", "full", "--branch", name(), "--",
-			"date", "+%s%N")()
+		cmd, err := w.command(words...)()
 		if err == nil {
 			cmd.Dir = repo
 		}
@@ -151,19 +143,6 @@ func (w *world) ten(repo, script, word string) way {
 
 // timed has a shell say how long a command takes.
 const timed = "TIMEFORMAT=%R; time git status >/dev/null"
-
-// statusInside is the first `git status` of a session on a new branch.
-func (w *world) statusInside(repo string) way {
-	name := numbered("status-")
-	return func() (*exec.Cmd, error) {
-		cmd, err := w.command("shell", "-P", w.profile("plain", ""), "--yes", "--no-report", "--network", "full", "--branch",
-			name(), "--", "bash", "-euc", timed)()
-		if err == nil {
-			cmd.Dir = repo
-		}
-		return cmd, err
-	}
-}
 
 // statusOutside is the first one in a new worktree.
 func (w *world) statusOutside(repo string) way {

@@ -59,6 +59,6 @@ func (r *running) rehearse() error {
 		func() error { return os.MkdirAll(r.Instance.Dir, 0o700) },
 		r.openNetwork, r.handOver, r.openNix, r.startBroker,
 		func() error { return r.keys.Start(r.parts.git.Keys, io.Discard) },
-		r.folders.Rehearse,
+		func() error { return r.folders.Rehearse(r.Launch.Mounts) },
 	})
 }

@@ -71,9 +71,7 @@ func newRunning(s *Session) *running {
 	}
 	r.network.Events = r.events
 	r.broker, r.keys = s.parts.brokered.For(&s.Instance, r.events), gituse.Agent{Events: r.events}
-	r.folders = writable.Folders{
-		List: s.given, Mounts: s.Launch.Mounts, Kept: keptBy(s.Host, s.found), Alarm: r.alarm, Events: r.events,
-	}
+	r.folders = writable.Folders{List: s.given, Kept: keptBy(s.Host, s.found), Alarm: r.alarm, Events: r.events}
 	return r
 }
 
@@ -302,8 +300,7 @@ func (r *running) begin() error {
 	if r.own != nil {
 		agent = aftermath.Agent{}
 	}
-	r.folders.Mounts = r.runner.Mounts
-	return r.folders.Begin(agent)
+	return r.folders.Begin(agent, r.runner.Mounts)
 }
 
 // lookAgain looks once more at what is protected, with the sandbox set up and nothing of the agent's running.

@@ -30,7 +30,6 @@ import (
 // Folders are the folders that an agent may change.
 type Folders struct {
 	List    []guarded.Folder
-	Mounts  []launch.Mount // of the launch
 	Kept    guarded.Places
 	Git     *crossing.Git
 	Alarm   *alarm.Alarm
@@ -67,8 +66,8 @@ func (f *Folders) Release() {
 }
 
 // Begin records what is in the folders, to compare with at the end of the session, and opens what watches over them.
-// agent says what of the agent's own is compared.
-func (f *Folders) Begin(agent aftermath.Agent) error {
+// agent says what of the agent's own is compared; mounts are those of the launch.
+func (f *Folders) Begin(agent aftermath.Agent, mounts []launch.Mount) error {
 	for _, folder := range f.List {
 		session := rand.Text()[:16]
 		agent.Held = filepath.Join(f.Kept.Held(folder.Project), session)
@@ -82,11 +81,11 @@ func (f *Folders) Begin(agent aftermath.Agent) error {
 			return err
 		}
 	}
-	return f.watchCovers()
+	return f.watchCovers(mounts)
 }
 
 // Rehearse opens what watches over the folders, where that changes nothing outside claudebox's own folder.
-func (f *Folders) Rehearse() error {
+func (f *Folders) Rehearse(mounts []launch.Mount) error {
 	for _, folder := range f.List {
 		held := f.Kept.Held(folder.Project)
 		if !pathname.Below(held, f.Kept.Own) {
@@ -99,7 +98,7 @@ func (f *Folders) Rehearse() error {
 			return err
 		}
 	}
-	return f.watchCovers()
+	return f.watchCovers(mounts)
 }
 
 // guard opens what holds back what the agent makes in a folder. session is a name that no other session has.
@@ -117,7 +116,7 @@ func (f *Folders) guard(folder guarded.Folder, session string) error {
 }
 
 // watchCovers begins to watch over the covered files, also those of folders that the agent can only read.
-func (f *Folders) watchCovers() error {
+func (f *Folders) watchCovers(mounts []launch.Mount) error {
 	watch := func(top string, files []cover.File) error {
 		watch, err := cover.Open(top, files, f.Alarm.Uncovered)
 		if err != nil {
@@ -136,7 +135,7 @@ func (f *Folders) watchCovers() error {
 			return err
 		}
 	}
-	lent := lentCovers(f.Mounts, lending.EmptyFolder(f.Kept.Own), known)
+	lent := lentCovers(mounts, lending.EmptyFolder(f.Kept.Own), known)
 	if len(lent) == 0 {
 		return nil
 	}

@@ -71,7 +71,7 @@ func (h Host) open(req project.Request) (project.Project, error) {
 // request is that for the caller's project.
 func (h Host) request() project.Request {
 	p := h.Plan
-	homes, secret := h.otherNames()
+	homes, isSecret := h.otherNames()
 	var never []string // no sandbox may see them
 	for _, s := range profile.SecretPaths {
 		never = append(never, s.Path)
@@ -83,7 +83,7 @@ func (h Host) request() project.Request {
 		Strict:  p.Protect.Mode == "strict", Worktrees: p.Worktrees,
 		Protect: p.Protect.Globs, Hide: p.Hide, Show: p.Show,
 		OwnFiles: slices.Concat(h.OwnFiles, h.byLink), UserGit: h.Git.Files,
-		HomeLinks: h.Links.Links, HomeFiles: homes, HomeSecrets: secret,
+		HomeLinks: h.Links.Links, HomeFiles: homes, IsSecret: isSecret,
 	}
 }
 
@@ -100,21 +100,23 @@ func (h Host) SecretFiles() (files []string) {
 	return files
 }
 
-// otherNames returns the files of the home that have further names, and those of the profile's `secrets`; and which of
-// them are secret.
-func (h Host) otherNames() (files map[homelink.Inode]string, secret []string) {
-	files, secret = h.Links.Named, homelinks.Secrets(h.Facts.Home, h.Links.Named)
-	for _, file := range h.SecretFiles() {
+// otherNames returns the files of the home that have further names, and those of the profile's `secrets`; and what
+// tells which of them are secret.
+func (h Host) otherNames() (files map[homelink.Inode]string, isSecret func(name string) bool) {
+	files = h.Links.Named
+	kept := h.SecretFiles()
+	for _, file := range kept {
 		var st unix.Stat_t
 		if unix.Lstat(file, &st) == nil && st.Nlink > 1 {
 			if files = maps.Clone(files); files == nil {
 				files = map[homelink.Inode]string{}
 			}
 			files[homelink.Inode{Dev: st.Dev, Ino: st.Ino}] = file
-			secret = append(secret, file)
 		}
 	}
-	return files, secret
+	return files, func(name string) bool {
+		return slices.Contains(kept, name) || homelinks.IsSecret(h.Facts.Home, name)
+	}
 }
 
 // beside is the request for a folder beside the project.

@@ -120,16 +120,8 @@ func LookAgain(found homelink.Found, p project.Project, mounts []launch.Mount) e
 	return nil
 }
 
-// Secrets are those files of the user's home, of some, that are secret.
-func Secrets(home string, files map[homelink.Inode]string) (secret []string) {
-	for _, name := range files {
-		if secretBehind(home, homelink.Link{Path: name}) != "" {
-			secret = append(secret, name)
-		}
-	}
-	slices.Sort(secret)
-	return secret
-}
+// IsSecret reports whether a file of the user's home is secret.
+func IsSecret(home, name string) bool { return secretBehind(home, homelink.Link{Path: name}) != "" }
 
 // secretBehind says what secrets a link of the home leads to; empty if there are none.
 func secretBehind(home string, link homelink.Link) string {

@@ -92,7 +92,7 @@ func (v *view) holdNames() (held []string) {
 	for f, name := range named(v.tree.Folder, v.HomeFiles) {
 		switch {
 		case f.Kind != beneath.Regular || slices.Contains(strings.Split(path.Dir(f.Rel), "/"), ".git"):
-		case slices.Contains(v.HomeSecrets, name):
+		case v.IsSecret != nil && v.IsSecret(name):
 			v.homes = append(v.homes, f.Rel)
 			if !v.shown(f.Rel) {
 				v.note(true, "%s is hidden inside: it is %s by another name (a hard link)", f.Rel, name)
@@ -108,11 +108,11 @@ func (v *view) holdNames() (held []string) {
 // isOfHome reports whether a covered file is a secret of the home that lies outside: no agent has that name.
 func (v *view) isOfHome(inode uint64) bool {
 	var st unix.Stat_t
-	if len(v.HomeSecrets) == 0 || unix.Fstat(v.tree.FD(), &st) != nil {
+	if v.IsSecret == nil || unix.Fstat(v.tree.FD(), &st) != nil {
 		return false
 	}
-	name := v.HomeFiles[homelink.Inode{Dev: st.Dev, Ino: inode}]
-	return slices.Contains(v.HomeSecrets, name) && !v.contains(name)
+	name, named := v.HomeFiles[homelink.Inode{Dev: st.Dev, Ino: inode}]
+	return named && !v.contains(name) && v.IsSecret(name)
 }
 
 // NamesOne returns which of some files of the home has another name in the project; empty: none.

@@ -51,9 +51,9 @@ type Request struct {
 
 	HomeLinks []homelink.Link           // of the user's home and PATH
 	HomeFiles map[homelink.Inode]string // files there that have further names elsewhere
-	// HomeSecrets are those of HomeFiles that are secret: by another name they are hidden here.
-	HomeSecrets []string
-	LedTo       []string // where links with the name of a secret lead from other folders: hidden if here
+	// IsSecret reports whether one of HomeFiles is secret: by another name it is hidden here. Nil: none is.
+	IsSecret func(name string) bool
+	LedTo    []string // where links with the name of a secret lead from other folders: hidden if here
 
 	UserGit []UserGit // the user's own git configuration, which git obeys in the project
 

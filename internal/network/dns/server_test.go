@@ -3,12 +3,14 @@ package dns
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -25,17 +27,8 @@ type resolver struct {
 
 func newResolver(t *testing.T, at string) *resolver {
 	t.Helper()
-	conn, err := net.ListenPacket("udp", at)
-	if err != nil {
-		t.Skip("no such loopback: ", err)
-	}
-	t.Cleanup(func() { conn.Close() })
+	conn, listener := listen(t, at)
 	r := &resolver{at: conn.LocalAddr().(*net.UDPAddr).AddrPort()}
-	listener, err := net.Listen("tcp", r.at.String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { listener.Close() })
 	go func() {
 		buffer := make([]byte, longest)
 		for {
@@ -59,6 +52,28 @@ func newResolver(t *testing.T, at string) *resolver {
 		}
 	}()
 	return r
+}
+
+// listen listens at one port by UDP and TCP. Of port 0 the kernel chooses one that is free for UDP: for TCP another
+// program may have it.
+func listen(t *testing.T, at string) (net.PacketConn, net.Listener) {
+	t.Helper()
+	const most = 50
+	for n := 1; ; n++ {
+		conn, err := net.ListenPacket("udp", at)
+		if err != nil {
+			t.Skip("no such loopback: ", err)
+		}
+		listener, err := net.Listen("tcp", conn.LocalAddr().String())
+		if err == nil {
+			t.Cleanup(func() { conn.Close(); listener.Close() })
+			return conn, listener
+		}
+		conn.Close()
+		if !errors.Is(err, syscall.EADDRINUSE) || n == most {
+			t.Fatal(err)
+		}
+	}
 }
 
 // answer changes the case of the name, as some resolvers do: clients accept that.

@@ -22,9 +22,10 @@ import (
 // configLimit is how large a configuration may be, in bytes.
 const configLimit = 1 << 20
 
-// copied are the names of a git folder that an inner one begins with, beside its references. All are the user's.
+// copied are the names of a git folder that an inner one begins with. All are the user's. The references come in the
+// order in which git reads them: it packs one before it removes its file.
 var copied = []string{
-	"packed-refs", "shallow", "description", "info", "hooks", "refs", "reftable", "logs/refs/stash",
+	"shallow", "description", "info", "hooks", "logs/refs/stash", "refs", "packed-refs", "reftable",
 }
 
 // copiedOfTree are those of the git folder of one checkout.

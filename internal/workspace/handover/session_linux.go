@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -142,12 +143,20 @@ func (l *live) open() error {
 		return err
 	}
 	defer unlock()
-	if err := l.prepare(); err != nil && l.prepare() != nil {
-		return l.anew(err)
+	fresh, err := l.prepare()
+	if err != nil {
+		again := error(nil)
+		if fresh, again = l.prepare(); again != nil {
+			return l.anew(err)
+		}
 	}
 	f := l.facts()
 	f.first, f.modules = true, len(p.Modules) > 0
-	_, err = l.handOver(f)
+	if fresh.agrees(p) {
+		_, err = l.cross(fresh.memory, fresh.inner, fresh.outer, f, stamped{})
+	} else {
+		_, err = l.handOver(f)
+	}
 	if m, fault := p.recall(); fault == nil {
 		l.was = m.Common.Trees
 		l.tips = slices.Compact(slices.Sorted(maps.Values(m.Common.Refs)))
@@ -177,12 +186,33 @@ func (l *live) anew(err error) error {
 	}
 	text := "the agent's own git folder cannot be used any more: it is kept in " + p.Folder + "; there is a new one"
 	l.events = append(l.events, Remark{About: p.Outer, Text: text, Once: true})
-	return l.prepare()
+	_, err = l.prepare()
+	return err
 }
 
-// prepare makes the inner folder if there is none, and what it lacks.
-func (l *live) prepare() error {
-	p, id, fresh := l.place, l.place.identity(), false
+// begun is an inner folder that was just made, with what both sides held: the user's before it was copied.
+type begun struct {
+	memory       memory
+	inner, outer Side
+}
+
+// agrees reports whether the user's side is as it was when the inner folder was copied. Of a session on a branch that
+// branch is none of the user's yet.
+func (b *begun) agrees(p Place) bool {
+	if b == nil {
+		return false
+	}
+	refs := maps.Clone(b.inner.Refs)
+	if own := "refs/heads/" + p.Branch; p.Branch != "" && b.outer.Refs[own] == "" {
+		delete(refs, own)
+	}
+	sameTrees := p.Branch != "" || reflect.DeepEqual(b.inner.Trees, b.outer.Trees)
+	return sameTrees && maps.Equal(refs, b.outer.Refs) && slices.Equal(b.inner.Stash, b.outer.Stash)
+}
+
+// prepare makes the inner folder if there is none, and what it lacks. Of one that it has made it returns what is in it.
+func (l *live) prepare() (fresh *begun, err error) {
+	p, id := l.place, l.place.identity()
 	m, err := p.recall()
 	_, missing := os.Lstat(p.Inner())
 	if err == nil && m.Lost && missing == nil {
@@ -193,41 +223,65 @@ func (l *live) prepare() error {
 	}
 	switch {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return err
+		return nil, err
 	case err == nil && (m.Identity != id || m.Lost), errors.Is(err, fs.ErrNotExist) && missing == nil:
 		if err := p.forget(); err != nil {
-			return err
+			return nil, err
 		}
 		fallthrough
 	case missing != nil:
-		outside, err := l.outer().read()
-		if err == nil {
-			err = p.create(l.hidden)
-		}
+		outside, err := l.create()
 		if err != nil {
-			return err
+			return nil, err
 		}
-		m, fresh = memory{Identity: id, Common: outside, Settings: p.settings()}, true
+		m = memory{Identity: id, Common: outside, Settings: p.settings(), Named: map[string]string{}}
+		fresh = &begun{memory: m, outer: outside}
 	default:
 		if err := l.renewSettings(m); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	added := slices.ContainsFunc(p.Trees, func(t Tree) bool { _, had := m.Common.Trees[t.Rel]; return !had })
 	if !added && m.Inner != "" && m.Inner == p.stamps(p.Inner()) && p.hasPoints() {
-		return nil // as it was left
+		return nil, nil // as it was left
 	}
 	script := prelude + p.preparations()
-	if fresh && p.Branch != "" {
+	if fresh != nil && p.Branch != "" {
 		script += onBranchScript(p)
 	}
-	if _, err = l.inner().run(script, "", true); err == nil && !p.hasPoints() {
+	if fresh != nil {
+		script += reading(p, true)
+	}
+	answer, err := l.inner().run(script, "", true)
+	if err == nil && !p.hasPoints() {
 		err = errors.New("a link is in its place, or on the way to what is mounted there")
 	}
-	if err == nil && fresh { // without a memory it is made anew
-		err = p.remember(m)
+	if err == nil && fresh != nil { // without a memory it is made anew
+		if fresh.inner, err = parse(answer, p.Trees); err == nil {
+			err = p.remember(m)
+		}
 	}
-	return err
+	return fresh, err
+}
+
+// create makes the inner folder, and returns what the user's side held just before. Where their git was at work
+// meanwhile it makes it again: of what has moved from one file to another while both were copied, nothing may be there.
+func (l *live) create() (outside Side, err error) {
+	const most = 4
+	p := l.place
+	for range most {
+		if err := os.RemoveAll(p.Inner()); err != nil {
+			return outside, err
+		}
+		was := p.stamps(p.Outer)
+		if outside, err = l.outer().read(); err == nil {
+			err = p.create(l.hidden)
+		}
+		if err != nil || p.stamps(p.Outer) == was {
+			break
+		}
+	}
+	return outside, err
 }
 
 // lock keeps other claudeboxes from handing over in the place. It waits for them.

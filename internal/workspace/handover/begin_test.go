@@ -1,0 +1,56 @@
+package handover
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// What the user's git does while theirs is copied to make the agent's own git folder: nothing of it is lost or taken
+// back, and no branch appears but that of the session.
+func TestWorkOfTheUsersWhileTheInnerFolderIsMade(t *testing.T) {
+	t.Parallel()
+	for _, does := range []string{
+		"git pack-refs --all", "git commit -q --allow-empty -m two", "git branch -D spare", "git switch -q spare",
+		"echo b >a; git stash -q",
+	} {
+		for _, at := range []string{"refs/heads", "packed-refs"} {
+			for _, branch := range []string{"", "feat"} {
+				t.Run(strings.Join([]string{does, at, branch}, ","), func(t *testing.T) {
+					t.Parallel()
+					makeInnerWhile(t, does, at, branch)
+				})
+			}
+		}
+	}
+}
+
+// makeInnerWhile has the user do something just before a name of their git folder is copied.
+func makeInnerWhile(t *testing.T, does, at, branch string) {
+	w := newWorld(t)
+	w.user("git branch spare; git pack-refs --all; git branch loose; git commit -q --allow-empty -m 1b")
+	p, want := &w.places[0], ""
+	if p.Branch = branch; branch != "" {
+		p.Start = w.user("git rev-parse HEAD")
+	}
+	l := &live{place: *p, tools: w.tools, held: func(string) bool { return false }}
+	l.hidden = func(path string) bool {
+		if path == p.Outer+"/"+at && want == "" {
+			w.user(does)
+			want = w.user(look)
+		}
+		return false
+	}
+	w.session = &Session{places: []*live{l}, done: make(chan struct{})}
+	if err := l.begin(); err != nil {
+		t.Fatal(err)
+	}
+	w.sync()
+	if branch == "" {
+		w.same(w.end())
+	}
+	own := regexp.MustCompile(`.* refs/heads/feat\n`)
+	if got := own.ReplaceAllString(w.user(look), ""); got != want {
+		t.Errorf("the user had:\n%s\nand has:\n%s", want, got)
+	}
+}

@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -138,7 +139,7 @@ func Look(q Question) Found {
 	} else {
 		f.look = sync.OnceValue(func() whole { return look(q, 0, mounts) })
 		go f.look()
-		f.known, f.Named = renewed(before.Links), stillNamed(before.Named)
+		f.known, f.Named = newDisk().renewed(before.Links), stillNamed(before.Named)
 	}
 	f.Links = slices.Concat(f.known, q.bound(mounts))
 	return f
@@ -204,7 +205,8 @@ func (f Found) write(all whole) {
 		for _, link := range links {
 			isKnown[link.Path] = true
 		}
-		links = append(links, slices.DeleteFunc(renewed(latest.Links), func(l Link) bool { return isKnown[l.Path] })...)
+		known := func(l Link) bool { return isKnown[l.Path] }
+		links = append(links, slices.DeleteFunc(newDisk().renewed(latest.Links), known)...)
 		maps.Copy(files, stillNamed(latest.Named))
 	}
 	now := kept{Build: q.Build, Question: q.text(), Links: links}
@@ -255,6 +257,7 @@ type walk struct {
 	counted map[entry]bool
 	listed  map[listing]bool
 	noted   map[string]bool // links, by path
+	disk    disk
 }
 
 // entry is a name in a folder, by whatever path one comes there.
@@ -276,7 +279,7 @@ func look(q Question, more int, mounts []mountinfo.Mount) whole {
 	w := &walk{
 		Question: q, kept: make(map[listing]folder, len(before.Folders)), seen: map[string]reach{},
 		within: map[Inode]reach{}, skipped: map[string]bool{}, names: map[Inode]int{}, linked: map[Inode]uint64{},
-		counted: map[entry]bool{}, listed: map[listing]bool{}, noted: map[string]bool{},
+		counted: map[entry]bool{}, listed: map[listing]bool{}, noted: map[string]bool{}, disk: newDisk(),
 	}
 	w.found = whole{named: map[Inode]string{}, more: more, same: true}
 	for _, f := range before.Folders {
@@ -319,7 +322,7 @@ func look(q Question, more int, mounts []mountinfo.Mount) whole {
 
 // name notes where a path leads that a variable names.
 func (w *walk) name(variable, at string) {
-	if link, ok := resolve(at); ok {
+	if link, ok := w.disk.resolve(at); ok {
 		link.Of = variable
 		w.found.links = append(w.found.links, link)
 	}
@@ -414,7 +417,7 @@ func (w *walk) list(of listing, now state) folder {
 		w.renew(&f)
 	} else {
 		var err error
-		if f, err = read(of, now); err != nil {
+		if f, err = w.disk.read(of, now); err != nil {
 			return f
 		}
 	}
@@ -462,7 +465,7 @@ func listed(seen *survey.Folder) (f folder) {
 
 // renew asks where the links of a folder lead now.
 func (w *walk) renew(f *folder) {
-	if now := renewed(f.Links); !slices.EqualFunc(now, f.Links, func(a, b Link) bool {
+	if now := w.disk.renewed(f.Links); !slices.EqualFunc(now, f.Links, func(a, b Link) bool {
 		return a.There == b.There && a.Leads == b.Leads && slices.Equal(a.Way, b.Way)
 	}) {
 		f.Links = now
@@ -495,7 +498,7 @@ func (l Link) isAsItWas(isReal func(dir string) bool) bool {
 }
 
 // renewed are links that are still there, as they lead now.
-func renewed(links []Link) []Link {
+func (d disk) renewed(links []Link) []Link {
 	now, real := make([]Link, 0, len(links)), map[string]bool{}
 	isReal := func(dir string) bool {
 		is, known := real[dir]
@@ -513,7 +516,7 @@ func renewed(links []Link) []Link {
 				continue
 			}
 			of := link.Of
-			link, _ = resolve(link.Path)
+			link, _ = d.resolve(link.Path)
 			link.Of = of
 		}
 		now = append(now, link)
@@ -587,7 +590,7 @@ func stateOf(dir string) (now state, here Inode, ofRoot bool, err error) {
 }
 
 // read lists a folder.
-func read(of listing, now state) (folder, error) {
+func (d disk) read(of listing, now state) (folder, error) {
 	made, dir := folder{Of: of, State: now}, of.Path
 	file, err := os.Open(dir)
 	if err != nil {
@@ -604,7 +607,7 @@ func read(of listing, now state) (folder, error) {
 		switch kind := entry.Type(); {
 		case !of.All && !counts(name):
 		case kind&fs.ModeSymlink != 0:
-			if link, ok := resolve(at); ok {
+			if link, ok := d.resolve(at); ok {
 				link.Path = path.Join(dir, name)
 				made.Links = append(made.Links, link)
 			}
@@ -635,28 +638,67 @@ func target(at string) (string, error) {
 	return os.Readlink("/proc/self/fd/" + strconv.Itoa(fd))
 }
 
+// disk is the file system of this machine in one look. Folders that root alone can exchange are looked at once:
+// thousands of links lead through them.
+type disk struct {
+	beneath.OnDisk
+	known map[string]fs.FileInfo // by canonical path
+}
+
+func newDisk() disk { return disk{known: map[string]fs.FileInfo{}} }
+
+// Lstat is [os.Lstat].
+func (d disk) Lstat(name string) (fs.FileInfo, error) {
+	if info := d.known[name]; info != nil {
+		return info, nil
+	}
+	info, err := d.OnDisk.Lstat(name)
+	if err == nil && info.IsDir() && beneath.OfRoot(name, info) && d.isRoots(path.Dir(name)) {
+		d.known[name] = info
+	}
+	return info, err
+}
+
+// isRoots reports whether root or Nix alone can exchange what is in a folder.
+func (d disk) isRoots(dir string) bool {
+	const others = 0o022
+	info := d.known[dir]
+	return dir == "/" || pathname.Below(dir, "/nix/store") || info != nil && info.Mode().Perm()&others == 0
+}
+
 // resolve follows a path. ok is false if no agent can change where it leads: all of the way is root's or the Nix
 // store's, beyond the first link.
-func resolve(at string) (link Link, ok bool) {
-	link.Path, link.There = at, inode(at)
-	own := false
+func (d disk) resolve(at string) (link Link, ok bool) {
+	link.Path = at
+	own, end := false, fs.FileInfo(nil)
 	met := func(name string, info fs.FileInfo, _ bool) error {
-		switch {
-		case info.Mode()&fs.ModeSymlink != 0 && !beneath.OfRoot(name, info):
+		end = info
+		if beneath.OfRoot(name, info) {
+			return nil
+		}
+		if info.Mode()&fs.ModeSymlink != 0 {
 			link.Way = append(link.Way, name)
 			own = own || name != at
-		case info.Mode()&fs.ModeSymlink == 0 && !info.IsDir() && !beneath.OfRoot(name, info):
+		} else if !info.IsDir() {
 			own = true
 		}
 		return nil
 	}
-	_, err := beneath.Follow(beneath.OnDisk{}, "/", path.Clean(at), met)
+	leads, err := beneath.Follow(d, "/", path.Clean(at), met)
+	if st, is := stat(end); err == nil && is {
+		link.Leads, link.There = leads, Inode{st.Dev, st.Ino}
+		return link, own || !beneath.OfRoot(leads, end)
+	}
+	link.There = inode(at)
 	if link.Leads, _ = beneath.Leads(at); link.Leads == "" {
 		return link, errors.Is(err, fs.ErrNotExist) // a circle leads nowhere
 	}
-	if err == nil && !own {
-		var st unix.Stat_t
-		own = unix.Stat(link.Leads, &st) != nil || st.Uid != 0 && !pathname.Below(link.Leads, "/nix/store")
+	return link, err != nil // "/" is no link
+}
+
+func stat(info fs.FileInfo) (st *syscall.Stat_t, is bool) {
+	if info != nil {
+		st, is = info.Sys().(*syscall.Stat_t)
 	}
-	return link, own || err != nil
+	return st, is
 }

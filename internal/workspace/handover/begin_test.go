@@ -12,9 +12,9 @@ func TestWorkOfTheUsersWhileTheInnerFolderIsMade(t *testing.T) {
 	t.Parallel()
 	for _, does := range []string{
 		"git pack-refs --all", "git commit -q --allow-empty -m two", "git branch -D spare", "git switch -q spare",
-		"echo b >a; git stash -q",
+		"echo b >a; git stash -q", "git stash drop -q",
 	} {
-		for _, at := range []string{"refs/heads", "packed-refs"} {
+		for _, at := range []string{"refs", "refs/heads", "packed-refs"} {
 			for _, branch := range []string{"", "feat"} {
 				t.Run(strings.Join([]string{does, at, branch}, ","), func(t *testing.T) {
 					t.Parallel()
@@ -28,7 +28,7 @@ func TestWorkOfTheUsersWhileTheInnerFolderIsMade(t *testing.T) {
 // makeInnerWhile has the user do something just before a name of their git folder is copied.
 func makeInnerWhile(t *testing.T, does, at, branch string) {
 	w := newWorld(t)
-	w.user("git branch spare; git pack-refs --all; git branch loose; git commit -q --allow-empty -m 1b")
+	w.user("git branch spare; git pack-refs --all; git branch loose; git commit -q --allow-empty -m 1b; echo c >a; git stash -q")
 	p, want := &w.places[0], ""
 	if p.Branch = branch; branch != "" {
 		p.Start = w.user("git rev-parse HEAD")
@@ -46,11 +46,17 @@ func makeInnerWhile(t *testing.T, does, at, branch string) {
 		t.Fatal(err)
 	}
 	w.sync()
-	if branch == "" {
-		w.same(w.end())
-	}
 	own := regexp.MustCompile(`.* refs/heads/feat\n`)
 	if got := own.ReplaceAllString(w.user(look), ""); got != want {
 		t.Errorf("the user had:\n%s\nand has:\n%s", want, got)
+	}
+	if branch == "" {
+		stashes := w.user("git stash list --format=%gs")
+		w.agent("echo d >a; git stash -q -m last")
+		w.sync()
+		if got, want := w.user("git stash list --format=%gs"), strings.TrimSpace("On " + w.user("git branch --show-current") + ": last\n"+stashes); got != want {
+			t.Errorf("the agent stashed once, and the user has the stashes %q, not %q", got, want)
+		}
+		w.same(w.end())
 	}
 }

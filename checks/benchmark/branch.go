@@ -114,15 +114,19 @@ func (w *world) treeOf(repo, name string) string {
 	return filepath.Join(w.home, filepath.Base(repo)+"-"+name)
 }
 
-// tenBranches is ten launches at once, each on a new branch.
+// tenBranches is ten launches at once, each on a new branch, whose agents work until all run.
 func (w *world) tenBranches(repo string) way {
 	return w.ten(repo, `said=$(mktemp -d)
+mkfifo "$said/end"
+exec 3<>"$said/end"
 for n in {0..9}; do
-	"$HOME/bin/claudebox" shell -P "$2" --yes --network full --branch "$1-$n" -- date +%s%N >"$said/$n" &
+	"$HOME/bin/claudebox" shell -P "$2" --yes --network full --branch "$1-$n" -- bash -c 'date +%s%N; cat' <"$said/end" 3>&- >"$said/$n" &
 	started+=($!)
 done
+until [[ $(cat "$said"/[0-9] | wc -l) = 10 ]]; do sleep 0.02; done
+exec 3>&-
 for one in "${started[@]}"; do wait "$one"; done
-echo; sort -n "$said"/* | tail -n1; rm -r "$said"`, w.profile("plain", ""))
+echo; sort -n "$said"/[0-9] | tail -n1; rm -r "$said"`, w.profile("plain", ""))
 }
 
 // tenWorktrees is ten new worktrees, one after another.

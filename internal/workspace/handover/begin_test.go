@@ -54,7 +54,7 @@ func makeInnerWhile(t *testing.T, does, at, branch string) {
 		stashes := w.user("git stash list --format=%gs")
 		w.agent("echo d >a; git stash -q -m last")
 		w.sync()
-		if got, want := w.user("git stash list --format=%gs"), strings.TrimSpace("On " + w.user("git branch --show-current") + ": last\n"+stashes); got != want {
+		if got, want := w.user("git stash list --format=%gs"), strings.TrimSpace("On "+w.user("git branch --show-current")+": last\n"+stashes); got != want {
 			t.Errorf("the agent stashed once, and the user has the stashes %q, not %q", got, want)
 		}
 		w.same(w.end())

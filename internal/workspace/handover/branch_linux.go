@@ -35,12 +35,38 @@ func (p Place) treesOf(users bool) []Tree {
 	return p.Trees
 }
 
-// onBranchScript puts a new inner folder on its branch.
-func onBranchScript(p Place) string {
-	return fmt.Sprintf(`export GIT_DIR=$C
-g rev-parse --verify -q %[1]s >/dev/null || g update-ref %[1]s %[2]s || exit 1
-g symbolic-ref HEAD %[1]s && g update-ref -d refs/stash || exit 1
-`, diag.Quote("refs/heads/"+p.Branch), diag.Quote(cmp.Or(p.Start, "HEAD")))
+// putOnBranch puts an inner folder on its branch. Nothing of the agent's is in it yet: it needs no box.
+func (l *live) putOnBranch(outside Side) error {
+	p, own, changes := l.place, "refs/heads/"+l.place.Branch, "delete refs/stash\n"
+	if outside.Refs[own] == "" {
+		changes += "create " + own + " " + cmp.Or(p.Start, "HEAD") + "\n"
+	}
+	script := fmt.Sprintf("export GIT_DIR=$C GIT_ALTERNATE_OBJECT_DIRECTORIES=%s\n"+
+		"g update-ref --stdin && g symbolic-ref HEAD %s\n", diag.Quote(escaped(p.Outer+"/objects")), diag.Quote(own))
+	alone := outerOf(Place{Outer: p.Inner(), Folder: p.Folder}, l.tools)
+	_, err := alone.run(prelude+script, changes, true)
+	return err
+}
+
+// escaped is a path as git reads it in a list with colons.
+func escaped(at string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(at) + `"`
+}
+
+// asMade is what a new inner folder holds, if it was made of what the user's side held; known is false if it must be
+// read.
+func (p Place) asMade(outside Side) (inside Side, known bool) {
+	if p.Branch == "" {
+		isThere := func(t Tree) bool { return outside.Trees[t.Rel].Head != "" }
+		return outside, !slices.ContainsFunc(p.Trees, func(t Tree) bool { return !isThere(t) })
+	}
+	own := "refs/heads/" + p.Branch
+	inside = Side{
+		Refs: maps.Clone(outside.Refs), Odd: outside.Odd, Taken: map[string]string{own: p.Trees[0].Path},
+		Trees: map[string]State{p.Trees[0].Rel: {Head: "ref: " + own, NoIndex: true}},
+	}
+	inside.Refs[own] = cmp.Or(outside.Refs[own], p.Start)
+	return inside, inside.Refs[own] != ""
 }
 
 // Work is a box with the inner folder of a place and a working tree, both to be written to.

@@ -48,7 +48,8 @@ func (p Place) create(hide func(at string) bool) error {
 		return err
 	}
 	defer os.RemoveAll(fresh)
-	for _, dir := range []string{"objects/info", "objects/pack", "refs/heads", "refs/tags", "hooks", "info"} {
+	folders := []string{"objects/info", "objects/pack", "refs/heads", "refs/tags", "hooks", "info"}
+	for _, dir := range append(folders, p.points()...) {
 		if err := os.MkdirAll(fresh+"/"+dir, 0o700); err != nil {
 			return err
 		}

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"maps"
 	"os"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -152,7 +151,7 @@ func (l *live) open() error {
 	}
 	f := l.facts()
 	f.first, f.modules = true, len(p.Modules) > 0
-	if fresh.agrees(p) {
+	if fresh != nil {
 		_, err = l.cross(fresh.memory, fresh.inner, fresh.outer, f, stamped{})
 	} else {
 		_, err = l.handOver(f)
@@ -190,29 +189,16 @@ func (l *live) anew(err error) error {
 	return err
 }
 
-// begun is an inner folder that was just made, with what both sides held: the user's before it was copied.
+// begun is an inner folder that was just made, with what both sides hold.
 type begun struct {
 	memory       memory
 	inner, outer Side
 }
 
-// agrees reports whether the user's side is as it was when the inner folder was copied. Of a session on a branch that
-// branch is none of the user's yet.
-func (b *begun) agrees(p Place) bool {
-	if b == nil {
-		return false
-	}
-	refs := maps.Clone(b.inner.Refs)
-	if own := "refs/heads/" + p.Branch; p.Branch != "" && b.outer.Refs[own] == "" {
-		delete(refs, own)
-	}
-	sameTrees := p.Branch != "" || reflect.DeepEqual(b.inner.Trees, b.outer.Trees)
-	return sameTrees && maps.Equal(refs, b.outer.Refs) && slices.Equal(b.inner.Stash, b.outer.Stash)
-}
-
-// prepare makes the inner folder if there is none, and what it lacks. Of one that it has made it returns what is in it.
+// prepare makes the inner folder if there is none, and what it lacks. Of one that it has made it returns what is in it,
+// unless that has to be read.
 func (l *live) prepare() (fresh *begun, err error) {
-	p, id := l.place, l.place.identity()
+	p, id, isNew := l.place, l.place.identity(), false
 	m, err := p.recall()
 	_, missing := os.Lstat(p.Inner())
 	if err == nil && m.Lost && missing == nil {
@@ -230,12 +216,15 @@ func (l *live) prepare() (fresh *begun, err error) {
 		}
 		fallthrough
 	case missing != nil:
-		outside, err := l.create()
+		outside, isSame, err := l.create()
 		if err != nil {
 			return nil, err
 		}
 		m = memory{Identity: id, Common: outside, Settings: p.settings(), Named: map[string]string{}}
-		fresh = &begun{memory: m, outer: outside}
+		if inside, known := p.asMade(outside); isSame && known {
+			fresh = &begun{m, inside, outside}
+		}
+		isNew = true
 	default:
 		if err := l.renewSettings(m); err != nil {
 			return nil, err
@@ -245,43 +234,43 @@ func (l *live) prepare() (fresh *begun, err error) {
 	if !added && m.Inner != "" && m.Inner == p.stamps(p.Inner()) && p.hasPoints() {
 		return nil, nil // as it was left
 	}
-	script := prelude + p.preparations()
-	if fresh != nil && p.Branch != "" {
-		script += onBranchScript(p)
+	if fresh == nil {
+		_, err = l.inner().run(prelude+p.preparations(), "", true)
+	} else {
+		err = nil
 	}
-	if fresh != nil {
-		script += reading(p, true)
-	}
-	answer, err := l.inner().run(script, "", true)
 	if err == nil && !p.hasPoints() {
 		err = errors.New("a link is in its place, or on the way to what is mounted there")
 	}
-	if err == nil && fresh != nil { // without a memory it is made anew
-		if fresh.inner, err = parse(answer, p.Trees); err == nil {
-			err = p.remember(m)
-		}
+	if err == nil && isNew { // without a memory it is made anew
+		err = p.remember(m)
 	}
 	return fresh, err
 }
 
 // create makes the inner folder, and returns what the user's side held just before. Where their git was at work
 // meanwhile it makes it again: of what has moved from one file to another while both were copied, nothing may be there.
-func (l *live) create() (outside Side, err error) {
+// isSame says that it has come to an end in which both sides are the same.
+func (l *live) create() (outside Side, isSame bool, err error) {
 	const most = 4
 	p := l.place
-	for range most {
+	for n := 0; n < most && !isSame; n++ {
 		if err := os.RemoveAll(p.Inner()); err != nil {
-			return outside, err
+			return outside, false, err
 		}
 		was := p.stamps(p.Outer)
 		if outside, err = l.outer().read(); err == nil {
 			err = p.create(l.hidden)
 		}
-		if err != nil || p.stamps(p.Outer) == was {
-			break
+		if err != nil {
+			return outside, false, err
 		}
+		isSame = p.stamps(p.Outer) == was
 	}
-	return outside, err
+	if p.Branch != "" {
+		err = l.putOnBranch(outside)
+	}
+	return outside, isSame, err
 }
 
 // lock keeps other claudeboxes from handing over in the place. It waits for them.

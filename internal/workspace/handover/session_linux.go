@@ -144,9 +144,9 @@ func (l *live) open() error {
 	defer unlock()
 	fresh, err := l.prepare()
 	if err != nil {
-		again := error(nil)
-		if fresh, again = l.prepare(); again != nil {
-			return l.anew(err)
+		first := err
+		if fresh, err = l.prepare(); err != nil {
+			return l.anew(first)
 		}
 	}
 	f := l.facts()
@@ -234,10 +234,8 @@ func (l *live) prepare() (fresh *begun, err error) {
 	if !added && m.Inner != "" && m.Inner == p.stamps(p.Inner()) && p.hasPoints() {
 		return nil, nil // as it was left
 	}
-	if fresh == nil {
+	if err = nil; fresh == nil {
 		_, err = l.inner().run(prelude+p.preparations(), "", true)
-	} else {
-		err = nil
 	}
 	if err == nil && !p.hasPoints() {
 		err = errors.New("a link is in its place, or on the way to what is mounted there")
@@ -254,20 +252,20 @@ func (l *live) prepare() (fresh *begun, err error) {
 func (l *live) create() (outside Side, isSame bool, err error) {
 	const most = 4
 	p := l.place
-	for n := 0; n < most && !isSame; n++ {
-		if err := os.RemoveAll(p.Inner()); err != nil {
-			return outside, false, err
+	for n := 0; n < most && !isSame && err == nil; n++ {
+		if n > 0 {
+			err = os.RemoveAll(p.Inner())
 		}
 		was := p.stamps(p.Outer)
-		if outside, err = l.outer().read(); err == nil {
-			err = p.create(l.hidden)
+		if err == nil {
+			outside, err = l.outer().read()
 		}
-		if err != nil {
-			return outside, false, err
+		if err == nil {
+			err = p.create(l.hidden)
 		}
 		isSame = p.stamps(p.Outer) == was
 	}
-	if p.Branch != "" {
+	if err == nil && p.Branch != "" {
 		err = l.putOnBranch(outside)
 	}
 	return outside, isSame, err

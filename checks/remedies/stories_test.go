@@ -36,6 +36,9 @@ func TestStoriesOfRemedies(t *testing.T) {
 					t.Fatalf("%s: status %d, no remedy says %q\n%s", s.run, status, says, text)
 				}
 			}
+			if strings.Contains(text, "what the agent did last") {
+				t.Errorf("no agent ran, and it is told what it did:\n%s", text)
+			}
 			if status, text := shell(s.do); status != 0 {
 				t.Fatalf("%s: status %d\n%s", s.do, status, text)
 			}

@@ -58,6 +58,7 @@ type running struct {
 	replies *asking.Server  // to questions from inside
 	links   homelinks.Later // of the home, made meanwhile
 	began   time.Time
+	ran     bool               // the agent did
 	reports []aftermath.Report // on the folders, once they are settled
 }
 
@@ -262,8 +263,9 @@ func (r *running) launch() error {
 		r.keeper.WriteNow()
 		time.AfterFunc(time.Second, shrink)
 	}
-	r.runner.Ended = func() { // nothing is printed here, see [launch.Runner]
+	r.runner.Ended = func(ran bool) { // nothing is printed here, see [launch.Runner]
 		debug.SetGCPercent(Brief)
+		r.ran = ran
 		r.folders.Close()
 		r.links = homelinks.Again(r.Links, r.began)
 		modes.Mend(given, &faults)
@@ -325,7 +327,11 @@ func (r *running) settle() {
 		r.own = nil
 		r.leaveBranch()
 	}
-	r.git.End(alone)
+	if r.ran {
+		r.git.End(alone)
+	} else {
+		r.git.Cancel()
+	}
 	if onBranch {
 		r.doneBranch()
 	}

@@ -73,9 +73,10 @@ type Runner struct {
 	Before  func() error           // called before the agent may run, while bwrap starts
 	Laid    func(bwrap int) error  // a last check after Before, when all mounts are made
 	Started func(bwrap int)        // called when the agent may run, with bwrap's process id
-	// Ended is called when nothing runs inside any more. It must not write to the terminal: the agent may have stopped
-	// its output, which is resumed only afterwards, and a write would wait for ever.
-	Ended func()
+	// Ended is called when nothing runs inside any more, and is told whether the agent ever did. It must not write to
+	// the terminal: the agent may have stopped its output, which is resumed only afterwards, and a write would wait for
+	// ever.
+	Ended func(ran bool)
 	Open  func(path string) (fd int, err error) // opens what is mounted, no link followed; nil: by its path
 }
 

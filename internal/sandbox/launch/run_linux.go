@@ -67,11 +67,13 @@ func (r Runner) Run() error {
 	}
 	overlays := r.holdOverlays(child.pid)
 	r.Started(child.pid)
-	err = r.explain(child, child.wait())
+	err = child.wait()
+	ran := !errors.Is(err, errSetUp)
+	err = r.explain(child, err)
 	for _, of := range overlays {
 		letgo.Close(of)
 	}
-	r.Ended()
+	r.Ended(ran)
 	terminal.release()
 	terminal.restoreAfter(err, r.Agent.OwnsTerminal)
 	return err

@@ -181,7 +181,11 @@ func (l Launch) explain(child *sandbox, err error) error {
 	if !errors.Is(err, errSetUp) {
 		return err
 	}
-	if why := Diagnose(l.Bwrap, l.Setting.Env, "full", nil); why != nil {
+	tier := "full"
+	if l.Tier != tier {
+		tier = "none" // a network of its own
+	}
+	if why := Diagnose(l.Bwrap, l.Setting.Env, tier, nil); why != nil {
 		return why
 	}
 	if slices.ContainsFunc(l.Mounts, func(m Mount) bool { return m.Open && isReplaced(m.Source, child.began) }) {

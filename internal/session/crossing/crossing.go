@@ -167,6 +167,12 @@ func (g *Git) End(final bool) {
 	g.session = nil
 }
 
+// Cancel ends a session whose agent was not started: there is nothing to hand over. A second call does nothing.
+func (g *Git) Cancel() {
+	g.tell(g.session.Cancel())
+	g.session = nil
+}
+
 func (g *Git) tell(list []handover.Told) {
 	g.Lines = append(g.Lines, handover.Lines(list)...)
 }

@@ -676,6 +676,21 @@ func (s *Session) End(final bool) (list []Told) {
 	return list
 }
 
+// Cancel ends a session whose agent was not started: nothing has changed inside. It returns what has happened before.
+func (s *Session) Cancel() (list []Told) {
+	if s == nil {
+		return nil
+	}
+	close(s.done)
+	s.ended.Wait()
+	for _, l := range s.places {
+		for _, r := range l.events {
+			list = append(list, Told{l.place.Outer, r})
+		}
+	}
+	return list
+}
+
 // finish hands over for the last time in a session, adopts what may be, and takes settings.
 func (l *live) finish(final bool) error {
 	if l.isUntouched() {

@@ -631,12 +631,21 @@ func TestAThousandConnectionsLeaveNothing(t *testing.T) {
 	}
 }
 
+// heldMemory is how many bytes the heap holds that are in use.
+func heldMemory() int64 {
+	runtime.GC()
+	runtime.GC() // what a pool has kept over the first goes with the second
+	var memory runtime.MemStats
+	runtime.ReadMemStats(&memory)
+	return int64(memory.HeapAlloc)
+}
+
 // A thousand silent exchanges of large datagrams would hold 128 MB of buffers.
 func TestAThousandExchangesHoldNoBuffers(t *testing.T) {
 	o := newOutside(t)
 	b := newSandbox(t, newStack(t, o, inet, nil))
 	to, protocol := full("203.0.113.10:443")
-	answer := make([]byte, 1<<16)
+	answer, before := make([]byte, 1<<16), heldMemory()
 	for i := range 1000 {
 		c, err := gonet.DialUDP(b.Stack, nil, &to, protocol)
 		if err != nil {
@@ -651,10 +660,8 @@ func TestAThousandExchangesHoldNoBuffers(t *testing.T) {
 			t.Fatal(i, n, err)
 		}
 	}
-	runtime.GC()
-	runtime.GC() // what a pool has kept over the first goes with the second
-	var memory runtime.MemStats
-	if runtime.ReadMemStats(&memory); memory.HeapInuse > 64<<20 {
-		t.Errorf("%d MiB are held", memory.HeapInuse>>20)
+	// About 50 MiB are held with the race detector, beside what the tests before have left.
+	if held := heldMemory() - before; held > 76<<20 {
+		t.Errorf("%d MiB are held", held>>20)
 	}
 }

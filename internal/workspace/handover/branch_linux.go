@@ -57,8 +57,8 @@ func escaped(at string) string {
 // read.
 func (p Place) asMade(outside Side) (inside Side, known bool) {
 	if p.Branch == "" {
-		isThere := func(t Tree) bool { return outside.Trees[t.Rel].Head != "" }
-		return outside, !slices.ContainsFunc(p.Trees, func(t Tree) bool { return !isThere(t) })
+		isMissing := func(t Tree) bool { return outside.Trees[t.Rel].Head == "" }
+		return outside, !slices.ContainsFunc(p.Trees, isMissing)
 	}
 	own := "refs/heads/" + p.Branch
 	inside = Side{

@@ -219,10 +219,7 @@ func (a *adopting) adoptWhole() (list []Told, err error) {
 	}
 	a.tellInside(c)
 	_ = os.RemoveAll(a.made.At) // if it was copied
-	for _, remark := range append(a.events, a.remarks...) {
-		list = append(list, Told{a.made.Outer, remark})
-	}
-	return list, nil
+	return a.told(append(a.events, a.remarks...)), nil
 }
 
 // take brings all to the user's git folder that crosses, and the agent's own to where it is the inner folder of a

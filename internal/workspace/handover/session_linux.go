@@ -650,10 +650,8 @@ func (s *Session) End(final bool) (list []Told) {
 	if s == nil {
 		return nil
 	}
-	close(s.done)
-	s.ended.Wait()
+	s.stop()
 	for _, l := range s.places {
-		l.watch.Close()
 		before := l.remarks
 		if !l.closed {
 			l.fault = l.finish(final)
@@ -669,9 +667,7 @@ func (s *Session) End(final bool) (list []Told) {
 					l.place.spaceRemedy(l.fault.Error()), false,
 			})
 		}
-		for _, r := range append(l.events, l.remarks...) {
-			list = append(list, Told{l.place.Outer, r})
-		}
+		list = append(list, l.told(append(l.events, l.remarks...))...)
 	}
 	return list
 }
@@ -681,12 +677,26 @@ func (s *Session) Cancel() (list []Told) {
 	if s == nil {
 		return nil
 	}
+	s.stop()
+	for _, l := range s.places {
+		list = append(list, l.told(l.events)...)
+	}
+	return list
+}
+
+// stop ends what hands over while the agent works.
+func (s *Session) stop() {
 	close(s.done)
 	s.ended.Wait()
 	for _, l := range s.places {
-		for _, r := range l.events {
-			list = append(list, Told{l.place.Outer, r})
-		}
+		l.watch.Close()
+	}
+}
+
+// told are remarks as ones about the place.
+func (l *live) told(remarks []Remark) (list []Told) {
+	for _, r := range remarks {
+		list = append(list, Told{l.place.Outer, r})
 	}
 	return list
 }

@@ -685,7 +685,8 @@ func (d disk) resolve(at string) (link Link, ok bool) {
 		return nil
 	}
 	leads, err := beneath.Follow(d, "/", path.Clean(at), met)
-	if st, is := stat(end); err == nil && is {
+	if err == nil && end != nil {
+		st := end.Sys().(*syscall.Stat_t)
 		link.Leads, link.There = leads, Inode{st.Dev, st.Ino}
 		return link, own || !beneath.OfRoot(leads, end)
 	}
@@ -694,11 +695,4 @@ func (d disk) resolve(at string) (link Link, ok bool) {
 		return link, errors.Is(err, fs.ErrNotExist) // a circle leads nowhere
 	}
 	return link, err != nil // "/" is no link
-}
-
-func stat(info fs.FileInfo) (st *syscall.Stat_t, is bool) {
-	if info != nil {
-		st, is = info.Sys().(*syscall.Stat_t)
-	}
-	return st, is
 }

@@ -119,7 +119,7 @@ func Find(file string, pointer any) bool {
 }
 
 // sumOf is no protection from a person: it finds what a disk or a crash has damaged.
-func sumOf(content []byte) uint32 { return crc32.Checksum(content, crc32.MakeTable(crc32.Castagnoli)) }
+func sumOf(content []byte) uint32 { return crc32.ChecksumIEEE(content) }
 
 // Prune removes the oldest files of a folder that has more than the given number, so that half of that number stay.
 // Files that killed writers left count as well.

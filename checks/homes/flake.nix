@@ -38,7 +38,7 @@
         system:
         let
           pkgs = nixpkgs.legacyPackages.${system};
-          evaluated = import ../modules.nix {
+          evaluated = import ../promises/modules/modules.nix {
             flake = claudebox;
             pkgs =
               pkgs
@@ -52,7 +52,7 @@
         in
         {
           modules = pkgs.runCommand "claudebox-modules" { nativeBuildInputs = [ pkgs.jq ]; } ''
-            jq --sort-keys . ${pkgs.writeText "modules.json" (builtins.toJSON evaluated)} | diff ${../modules.json} -
+            jq --sort-keys . ${pkgs.writeText "modules.json" (builtins.toJSON evaluated)} | diff ${../promises/modules/modules.json} -
             touch $out
           '';
         }

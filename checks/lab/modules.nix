@@ -1,6 +1,6 @@
 # The part of nixpkgs' module system that our modules need: options, types,
 # definitions with mkIf, mkMerge and mkDefault, submodules. Names and meaning
-# are nixpkgs'; checks/modules.nix passes the same tests with either.
+# are nixpkgs'; checks/promises/modules/modules.nix passes the same tests with either.
 lib:
 let
   inherit (builtins)

@@ -1,5 +1,5 @@
-# checks/properties.nix of the stand-in.
+# checks/promises/modules/properties.nix of the stand-in.
 {
   lab, # the lab's nixpkgs, put together by checks/setup
 }:
-import ../properties.nix { pkgs = import lab { system = "x86_64-linux"; }; }
+import ../promises/modules/properties.nix { pkgs = import lab { system = "x86_64-linux"; }; }

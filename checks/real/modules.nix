@@ -1,4 +1,4 @@
-# checks/modules.nix inside the real home-manager, by nixpkgs' own module system.
+# checks/promises/modules/modules.nix inside the real home-manager, by nixpkgs' own module system.
 {
   folder, # as checks/real/prepare made it
   root, # our flake
@@ -9,7 +9,7 @@ let
   pkgs = inputs.nixpkgs.legacyPackages.${system};
   flake = import ./self.nix { inherit inputs root; };
 in
-import (root + "/checks/modules.nix") {
+import (root + "/checks/promises/modules/modules.nix") {
   inherit flake;
   pkgs =
     pkgs

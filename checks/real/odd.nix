@@ -1,4 +1,4 @@
-# checks/flake/odd.nix in the real home-manager.
+# checks/promises/flake/odd.nix in the real home-manager.
 {
   folder, # as checks/real/prepare made it
   root, # our flake
@@ -9,7 +9,7 @@ let
   self = import ./self.nix { inherit inputs root; };
   pkgs = inputs.nixpkgs.legacyPackages.${system};
 in
-import (root + "/checks/flake/testdata/odd-homes.nix") {
+import (root + "/checks/promises/flake/testdata/odd-homes.nix") {
   inherit self pkgs;
   foreign = self.packages.aarch64-linux.claudebox;
   home =

@@ -1,9 +1,9 @@
-# checks/properties.nix of nixpkgs' own libraries.
+# checks/promises/modules/properties.nix of nixpkgs' own libraries.
 {
   folder, # as checks/real/prepare made it
   root, # our flake
   system,
 }:
-import (root + "/checks/properties.nix") {
+import (root + "/checks/promises/modules/properties.nix") {
   pkgs = (import ./inputs.nix folder).nixpkgs.legacyPackages.${system};
 }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"claudebox/checks/golden"
+	"claudebox/checks/kit/golden"
 	"claudebox/internal/cli"
 )
 

@@ -13,7 +13,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
-	"claudebox/checks/golden"
+	"claudebox/checks/kit/golden"
 )
 
 // TestTheSchemaIsThatOfTheTypes is the freshness check, and with -update the

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"testing"
 
-	"claudebox/checks/golden"
+	"claudebox/checks/kit/golden"
 	"claudebox/internal/profile"
 	"claudebox/internal/profile/shape"
 )

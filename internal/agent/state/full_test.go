@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"claudebox/checks/alone"
+	"claudebox/checks/kit/alone"
 	"claudebox/internal/agent/state"
 )
 

@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"claudebox/checks/golden"
+	"claudebox/checks/kit/golden"
 	"claudebox/internal/cli"
 	"claudebox/internal/plan"
 	"claudebox/internal/profile"

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"claudebox/checks/alone"
+	"claudebox/checks/kit/alone"
 	"claudebox/internal/linux/beneath"
 )
 

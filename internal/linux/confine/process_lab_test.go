@@ -19,7 +19,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"claudebox/checks/alone"
+	"claudebox/checks/kit/alone"
 	"claudebox/internal/linux/confine"
 )
 

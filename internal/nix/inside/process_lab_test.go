@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"claudebox/checks/alone"
+	"claudebox/checks/kit/alone"
 	"claudebox/internal/nix/inside"
 	"claudebox/internal/nix/nixdaemon"
 )

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"claudebox/checks/trial"
+	"claudebox/checks/kit/trial"
 	"claudebox/internal/nix/nixdaemon"
 )
 

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"claudebox/checks/trial"
+	"claudebox/checks/kit/trial"
 	"claudebox/internal/diag"
 	"claudebox/internal/nix/nixdaemon"
 	"claudebox/internal/nix/nixeval"

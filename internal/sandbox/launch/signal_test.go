@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"testing"
 
-	"claudebox/checks/alone"
+	"claudebox/checks/kit/alone"
 )
 
 // Go ends a program that writes to a standard stream that nobody reads.

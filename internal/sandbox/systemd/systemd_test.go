@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"claudebox/checks/systemd"
+	"claudebox/checks/kit/systemd"
 	"claudebox/internal/sandbox/scope"
 	manager "claudebox/internal/sandbox/systemd"
 )

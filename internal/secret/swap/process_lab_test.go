@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"claudebox/checks/alone"
+	"claudebox/checks/kit/alone"
 	"claudebox/internal/secret/broker"
 )
 

@@ -23,7 +23,7 @@ import (
 	"testing"
 	"time"
 
-	"claudebox/checks/authority"
+	"claudebox/checks/kit/authority"
 	"claudebox/internal/secret/broker"
 )
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"claudebox/checks/realgit"
+	"claudebox/checks/kit/realgit"
 	"claudebox/internal/session/usergit"
 	"claudebox/internal/workspace/gitconfig"
 )

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"claudebox/checks/realgit"
+	"claudebox/checks/kit/realgit"
 	"claudebox/internal/session/usergit"
 )
 

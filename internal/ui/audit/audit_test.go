@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"claudebox/checks/golden"
+	"claudebox/checks/kit/golden"
 	"claudebox/internal/diag/layout"
 	"claudebox/internal/plan"
 	"claudebox/internal/plan/diff"

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"claudebox/checks/golden"
+	"claudebox/checks/kit/golden"
 	"claudebox/internal/diag"
 	"claudebox/internal/diag/layout"
 	"claudebox/internal/plan"

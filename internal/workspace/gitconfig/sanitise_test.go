@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"claudebox/checks/realgit"
+	"claudebox/checks/kit/realgit"
 	"claudebox/internal/workspace/gitconfig"
 )
 

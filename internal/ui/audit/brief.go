@@ -171,8 +171,8 @@ func (p *page) warnings(list []string, each, lines int) (whole bool) {
 	return lines >= 0
 }
 
-// starting is what happens inside, for people: the program that starts, with its version where it is of the store,
-// and its name alone elsewhere.
+// starting is what happens inside, for people: the program that starts, an agent by its name, with its version where it
+// is of the store.
 func starting(l launch.Launch) string {
 	if l.Devshell != nil && l.Devshell.Only {
 		return "the project's dev shell is evaluated"
@@ -180,12 +180,15 @@ func starting(l launch.Launch) string {
 	if len(l.Agent.Words) == 0 {
 		return "a shell"
 	}
-	if program, err := storepath.Of(l.Agent.Words[0]); err == nil {
-		return storepath.Name(program)
-	}
 	name := strings.TrimSuffix(path.Base(l.Agent.Words[0]), ".exe")
-	if of := l.Plan.Agent; name == "node" && l.Agent.OwnsTerminal { // it runs the agent's script
-		return path.Base(slices.Concat(of.Command, []string{of.Name})[0])
+	if program, err := storepath.Of(l.Agent.Words[0]); err == nil {
+		name = storepath.Name(program)
+	}
+	if of := l.Plan.Agent; l.Agent.OwnsTerminal {
+		called := path.Base(slices.Concat(of.Command, []string{of.Name})[0])
+		if !strings.HasPrefix(name, called) { // a version of it, or what runs its script
+			return called
+		}
 	}
 	return name
 }

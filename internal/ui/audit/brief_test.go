@@ -256,6 +256,30 @@ func TestTheQuestionOfARefreshNamesTheDevShell(t *testing.T) {
 	}
 }
 
+// An agent that is a script was called after what runs it: "bash-5.2.37 in a sandbox".
+func TestTheQuestionNamesTheAgentAndNotWhatRunsItsScript(t *testing.T) {
+	command := []string{"/home/u/bin/my-claude", "--fast"}
+	for _, tc := range []struct {
+		word    string
+		command []string // of the profile
+		want    string
+	}{
+		{store + "bash-5.2.37/bin/bash", nil, "claude"},
+		{store + "nodejs-22.21.1/bin/node", nil, "claude"},
+		{"/home/u/.local/share/claude/versions/2.1.329", nil, "claude"},
+		{store + "claude-code-2.1.329/bin/claude", nil, "claude-code-2.1.329"},
+		{store + "bash-5.2.37/bin/bash", command, "my-claude"},
+	} {
+		l := example()
+		l.Plan.Agent = plan.Agent{Name: "claude", Command: tc.command}
+		l.Agent = launch.Agent{Words: []string{tc.word}, OwnsTerminal: true}
+		line, _, _ := strings.Cut(View{View: layout.View{Width: 80}}.Brief(l, nil), "\n")
+		if !strings.HasPrefix(line, "claudebox: "+tc.want+" in a sandbox") {
+			t.Errorf("%s: %s", tc.word, line)
+		}
+	}
+}
+
 // D20: "remarks 9, which d shows" stood there with 13 lines free.
 func TestARemarkIsToldWhileLinesAreFree(t *testing.T) {
 	l := fiveProfiles()["default"]

@@ -44,12 +44,14 @@ type inputs struct {
 	secrets      brokering.Secrets
 	found        state.Instance // as it was found; [parts] has it furnished
 	walks        lending.Walks
+	agents       program.Known
 }
 
 // look finds the inputs of a launch by a plan. It changes nothing.
 func look(c planning.Call, planned planning.Planned, home homelink.Found, walks lending.Walks) (in inputs, err error) {
 	in = inputs{
 		Host: folders.HostOf(c, planned), etc: host.ReadEtc(c.Facts.Env), policy: agent.ReadPolicy(), walks: walks,
+		agents: program.Known{},
 	}
 	in.Links = home
 	in.Facts.Env, in.settingsLeft = program.WithSettings(c.Facts, planned.Plan)
@@ -79,7 +81,7 @@ func look(c planning.Call, planned planning.Planned, home homelink.Found, walks 
 func (in *inputs) program() program.Request {
 	return program.Request{
 		Call: in.Call, Plan: in.Plan, Project: in.project, Branch: in.branchName(),
-		Policy: in.policy.Files, Has: in.has,
+		Policy: in.policy.Files, Has: in.has, Known: in.agents,
 	}
 }
 

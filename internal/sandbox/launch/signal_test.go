@@ -83,6 +83,26 @@ func TestCtrlCBeforeTheStartEndsTheLaunch(t *testing.T) {
 	}
 }
 
+// A launch that begins anew met signals that nothing caught: Ctrl-Z left its agent at work, unwatched.
+func TestALaunchThatBeginsAnewCatchesItsSignals(t *testing.T) {
+	if !alone.In(t, nil) {
+		return
+	}
+	first := Listen(Heeded())
+	first.caughtAll.Wait()
+	first.forwardTo(0)
+	first.stop()
+	first.Release()
+	again := Listen(Heeded())
+	again.caughtAll.Wait()
+	for _, s := range append(guarded, stopping...) {
+		syscall.Kill(os.Getpid(), s)
+		if got := <-again.signals; got != s {
+			t.Errorf("%v came, not %v", got, s)
+		}
+	}
+}
+
 // A question after the session could not be left by Ctrl-C.
 func TestCtrlCEndsClaudeboxAfterTheSession(t *testing.T) {
 	if os.Getenv("CLAUDEBOX_TEST_RELEASED") != "" {

@@ -89,14 +89,8 @@ func startSeen(sys System, o options, command []string, seen grant.Set) (approve
 	if err := launch.CheckBwrap(s.Launch.Bwrap); err != nil {
 		return nil, err
 	}
-	about := subjectOf(s, command)
-	if slices.Equal(seen, about.now) {
-		s.Instance.Approve(about.name, audit.EncodeApproval(seen))
-	} else {
-		if approved, err = approve(sys, s, about, o); err != nil || approved != nil {
-			return approved, err
-		}
-		sys.announce(s)
+	if approved, err = approve(sys, s, command, o, seen); err != nil || approved != nil {
+		return approved, err
 	}
 	began := time.Now()
 	err = s.Run()
@@ -207,16 +201,36 @@ func (a subject) grants(s *session.Session) bool {
 		!audit.Sides(s.Launch, a.approved, a.now).Within(gone)
 }
 
-// approve shows what will enter and asks, unless a flag, the profile, or an earlier
-// answer makes that needless. It returns what was approved; nil, if nobody was
-// asked. If the flag or the profile says not to ask, it fails where [refuseLinked] does.
-func approve(sys System, s *session.Session, about subject, o options) (approved grant.Set, err error) {
-	if o.Yes || s.Confirm(s.Folders) == "never" {
-		return nil, refuseLinked(s, about.approved)
+// approve lets a session start if what enters is what the user has just seen, or need not be asked about: then it
+// returns nil. Else it asks, and returns what was approved.
+func approve(sys System, s *session.Session, command []string, o options, seen grant.Set) (grant.Set, error) {
+	asksNobody := o.Yes || s.Confirm(s.Folders) == "never"
+	if asksNobody && len(seen)+len(s.Linked()) == 0 { // what was approved does not count
+		sys.announce(s)
+		return nil, nil
 	}
-	if s.Confirm(s.Folders) == "changed" && !about.grants(s) {
-		if kept := audit.EncodeApproval(about.now); !bytes.Equal(kept, s.Instance.Approved(about.name)) {
-			s.Instance.Approve(about.name, kept) // it is less: what comes back is asked about
+	about := subjectOf(s, command)
+	if slices.Equal(seen, about.now) {
+		s.Instance.Approve(about.name, audit.EncodeApproval(seen))
+		return nil, nil
+	}
+	approved, err := about.approve(sys, s, o, asksNobody)
+	if approved == nil && err == nil {
+		sys.announce(s)
+	}
+	return approved, err
+}
+
+// approve shows what will enter and asks, unless a flag, the profile, or an earlier answer makes that needless. It
+// returns what was approved; nil, if nobody was asked. If the flag or the profile says not to ask, it fails where
+// [refuseLinked] does.
+func (a subject) approve(sys System, s *session.Session, o options, asksNobody bool) (grant.Set, error) {
+	if asksNobody {
+		return nil, refuseLinked(s, a.approved)
+	}
+	if s.Confirm(s.Folders) == "changed" && !a.grants(s) {
+		if kept := audit.EncodeApproval(a.now); !bytes.Equal(kept, s.Instance.Approved(a.name)) {
+			s.Instance.Approve(a.name, kept) // it is less: what comes back is asked about
 		}
 		return nil, nil
 	}
@@ -224,10 +238,10 @@ func approve(sys System, s *session.Session, about subject, o options) (approved
 		return nil, refuseToAsk(s, o)
 	}
 	var changes []grant.Change
-	if len(about.approved) > 0 {
-		changes = audit.Sides(s.Launch, about.approved, about.now).Changes()
+	if len(a.approved) > 0 {
+		changes = audit.Sides(s.Launch, a.approved, a.now).Changes()
 	}
-	return about.now, sys.question(s, changes)
+	return a.now, sys.question(s, changes)
 }
 
 // refuseToAsk is the error, of one line, of a launch that an editor asked for and that the user must be asked about: an

@@ -36,10 +36,8 @@ import (
 
 // inputs is all that the parts of a launch are made from: the call, its plan, and what is found on the host.
 type inputs struct {
-	folders.Host
+	around
 	tree
-	etc          host.Etc
-	policy       agent.Policy
 	settingsLeft []string // variables that the user's settings of Claude Code set, and that do not enter
 	secrets      brokering.Secrets
 	found        state.Instance // as it was found; [parts] has it furnished
@@ -47,14 +45,27 @@ type inputs struct {
 	agents       program.Known
 }
 
+// around is what a launch reads of this host by its call alone, and then its plan.
+type around struct {
+	folders.Host
+	etc    host.Etc
+	policy agent.Policy
+}
+
+// lookAround begins to read what is around a call, and returns what waits for it.
+func lookAround(c planning.Call) (wait func() around) {
+	wait = sync.OnceValue(func() around {
+		return around{folders.HostOf(c, planning.Planned{}), host.ReadEtc(c.Facts.Env), agent.ReadPolicy()}
+	})
+	go wait()
+	return wait
+}
+
 // look finds the inputs of a launch by a plan. It changes nothing.
-func look(c planning.Call, planned planning.Planned, home homelink.Found, walks lending.Walks) (in inputs, err error) {
-	in = inputs{
-		Host: folders.HostOf(c, planned), etc: host.ReadEtc(c.Facts.Env), policy: agent.ReadPolicy(), walks: walks,
-		agents: program.Known{},
-	}
-	in.Links = home
-	in.Facts.Env, in.settingsLeft = program.WithSettings(c.Facts, planned.Plan)
+func look(found around, planned planning.Planned, home homelink.Found, walks lending.Walks) (in inputs, err error) {
+	in = inputs{around: found, walks: walks, agents: program.Known{}}
+	in.Planned, in.Links = planned, home
+	in.Facts.Env, in.settingsLeft = program.WithSettings(in.Facts, planned.Plan)
 	in.etc.Certificates = cmp.Or(in.etc.Certificates, in.Tools[resolve.ToolCacert])
 	if in.tree, err = treeOf(in.Host); err != nil {
 		return in, err
@@ -62,7 +73,7 @@ func look(c planning.Call, planned planning.Planned, home homelink.Found, walks 
 	if err = program.JudgeConfig(in.Facts, in.project.Path); err != nil {
 		return in, err
 	}
-	if len(c.Purpose.Command) == 0 { // a fault is told by [program.Of]
+	if len(in.Purpose.Command) == 0 { // a fault is told by [program.Of]
 		name, command := planned.Plan.Agent.Name, planned.Plan.Agent.Command
 		if profile.IsAdapter(command) {
 			name, command = "claude", nil // what it starts says it
@@ -201,14 +212,15 @@ func gather(in *inputs, k *planning.Keeper, port int) (p parts, err error) {
 			return p, err
 		}
 	}
-	again := p.inside.Again()
+	again, forGit := p.inside.Again(), p.inside.Again()
 	files := beside(func() (agentstate.Furnished, error) { return in.agentState().Furnish(in.found, again) })
-	if p.git, err = gitOf(in.Host, in.agentState(), in.lending(), p.inside); err != nil {
-		return p, err
-	}
+	git := beside(func() (gituse.Part, error) { return gitOf(in.Host, in.agentState(), in.lending(), forGit) })
 	p.limits, p.limited = limits.Of(in.Plan.Limits, in.Facts.Env)
 	var overrides map[string]launch.Override
 	p.remarks, overrides = remarksOf(in, p.agent.Agent, p.inside)
+	if p.git, err = git(); err != nil {
+		return p, err
+	}
 	if p.brokered, err = in.secrets.Part(in.found.Login, overrides, port); err == nil {
 		p.files, err = files()
 	}

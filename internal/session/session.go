@@ -55,13 +55,13 @@ func Prepare(c planning.Caller, o planning.Options, why planning.Purpose) (*Sess
 	}
 	s := &Session{keeper: &planning.Keeper{Call: asked}}
 	walks := lending.Walk(agentstate.OwnFolders(asked), lentCache(asked), asked.Build)
-	home := homelinks.Look(asked, walks)
+	home, found := homelinks.Look(asked, walks), lookAround(asked)
 	planned, err := planning.Planner{Call: asked, Keeper: s.keeper}.Plan()
 	if err == nil && !why.Look {
 		s.report, err = reporting.Open(asked)
 	}
 	if err == nil {
-		s.inputs, err = look(asked, planned, home(), walks)
+		s.inputs, err = look(found(), planned, home(), walks)
 	}
 	if !why.Dry {
 		s.keeper.WriteLater(s.inputs.Links.Write)

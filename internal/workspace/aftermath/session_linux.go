@@ -24,6 +24,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"claudebox/internal/agent/state"
@@ -284,6 +285,10 @@ func (was record) clean(r *Report) {
 func (was record) settle(home string, tree *beneath.Folder, of *Session) Report {
 	p := place{was: was}
 	r := Report{Project: was.Scope.Path}
+	var owns []func() *own
+	for _, dir := range append(slices.Clone(was.Conversations), was.Instance) {
+		owns = append(owns, was.lookOwn(home, dir))
+	}
 	was.bringOut(&r, tree)
 	var walked *project.Seen
 	if of != nil {
@@ -318,36 +323,55 @@ func (was record) settle(home string, tree *beneath.Folder, of *Session) Report 
 	r.Changes = append(r.Changes, was.unignored(tree)...)
 	p.after.links = was.leading(tree, p.after.NewLinks)
 	r.judge(home, tree, p, look)
-	for _, dir := range append(slices.Clone(was.Conversations), was.Instance) {
-		was.disarmOwn(&r, home, dir)
+	for _, wait := range owns {
+		if found := wait(); found != nil {
+			was.disarmOwn(&r, home, found)
+		}
 	}
 	return r
 }
 
+// own is what lies in a folder of the agent's own.
+type own struct {
+	root *beneath.Folder
+	record
+	look git.Look
+}
+
+// lookOwn begins to look at a folder of the agent's own, beside what else is looked at, and returns what waits for it;
+// nil: there is none, or it is gone.
+func (was record) lookOwn(home, dir string) (wait func() *own) {
+	wait = sync.OnceValue(func() *own {
+		root, err := beneath.Open(dir)
+		if err != nil {
+			return nil
+		}
+		inner := record{since: was.since}
+		inner.Began, inner.Scope = was.Began, project.Scope{Build: was.Scope.Build, Path: dir}
+		known := Memory{home: home}.Known(inner.Scope)
+		seen, look := inner.look(root, known)
+		if known == nil || !seen.Same {
+			keep(home, inner.Scope, seen.Seen)
+		}
+		return &own{root, inner, look}
+	})
+	go wait()
+	return wait
+}
+
 // disarmOwn has git find no repository in a folder of the agent's own that was made or changed there since the session
 // began, and by which it would run something: the user may come there.
-func (was record) disarmOwn(r *Report, home, dir string) {
-	root, err := beneath.Open(dir)
-	if err != nil {
-		return // there is none, or it is gone
-	}
-	defer root.Close()
-	inner := record{since: was.since}
-	inner.Began, inner.Scope = was.Began, project.Scope{Build: was.Scope.Build, Path: dir}
-	known := Memory{home: home}.Known(inner.Scope)
-	seen, look := inner.look(root, known)
-	if known == nil || !seen.Same {
-		keep(home, inner.Scope, seen.Seen)
-	}
+func (was record) disarmOwn(r *Report, home string, in *own) {
+	defer in.root.Close()
 	old := func(rel string) bool {
-		return !git.Touched(root, rel, was.since) && !inner.cameTo(root, rel) ||
-			dir == was.Instance && (pathname.Below(rel, handover.Folder) || // only git in a box opens those
+		return !git.Touched(in.root, rel, was.since) && !in.cameTo(in.root, rel) ||
+			in.Scope.Path == was.Instance && (pathname.Below(rel, handover.Folder) || // only git in a box opens those
 				pathname.Below(rel, guard.Folder)) // which no tool looks for by its name
 	}
-	look.Git, look.Bare = slices.DeleteFunc(look.Git, old), slices.DeleteFunc(look.Bare, old)
+	in.look.Git, in.look.Bare = slices.DeleteFunc(in.look.Git, old), slices.DeleteFunc(in.look.Bare, old)
 	anywhere := func(string) bool { return true } // nobody fetches there
-	if strangers := inner.strangers(root, look, anywhere); len(strangers) > 0 {
-		was.mend(r, home, root, strangers)
+	if strangers := in.strangers(in.root, in.look, anywhere); len(strangers) > 0 {
+		was.mend(r, home, in.root, strangers)
 	}
 }
 

@@ -252,7 +252,7 @@ var moved = []struct{ variable, usual, below string }{
 // PlacesOf returns [SecretPaths], and where variables of the caller say that the same lies instead. value returns
 // that of a variable; real resolves the links on a path. What lies below home begins with "~/".
 func PlacesOf(home string, value func(name, unset string) string, real func(string) string) []SecretPath {
-	places := slices.Clone(SecretPaths)
+	places := slices.Clip(SecretPaths)
 	for _, m := range moved {
 		for at := range strings.SplitSeq(value(m.variable, ""), ":") { // KUBECONFIG is a list
 			if !path.IsAbs(at) {

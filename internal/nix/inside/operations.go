@@ -107,7 +107,9 @@ const (
 func (c *client) valid() {
 	count := c.Count()
 	if count > few {
-		defer c.host.waitTurn()()
+		var done func()
+		c.Meanwhile(func() { done = c.host.waitTurn() })
+		defer done()
 	}
 	known, all := map[string]bool{}, []string{}
 	var err error
@@ -120,7 +122,7 @@ func (c *client) valid() {
 			continue // the rest of the request still has to be read
 		}
 		var valid []string
-		if valid, err = c.host.Valid(batch); err != nil {
+		if c.Meanwhile(func() { valid, err = c.host.Valid(batch) }); err != nil {
 			continue
 		}
 		for _, path := range valid {

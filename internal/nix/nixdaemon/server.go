@@ -40,7 +40,8 @@ type Server struct {
 	conn net.Conn
 	dec  *decoder
 	enc  encoder
-	err  error // of writing
+	err  error     // of writing
+	till time.Time // when what is read or written has to be through; zero: there is no limit
 }
 
 // NewServer returns the server for a connection, which the caller closes. Call Handshake first.
@@ -91,7 +92,7 @@ func (s *Server) Handshake(version string) error {
 	if protocol >= sinceTrust {
 		s.enc.uint(uint64(NotTrusted))
 	}
-	s.Succeed() // a daemon ends its handshake so, too
+	s.enc.uint(tagLast) // as after a request
 	s.flush()
 	return s.Err()
 }
@@ -128,11 +129,24 @@ func (s *Server) Path() string {
 	return path
 }
 
+// Meanwhile does what the client has to wait for, while it is read what it sends: that is not its time.
+func (s *Server) Meanwhile(do func()) {
+	began := time.Now()
+	do()
+	if !s.till.IsZero() {
+		s.limit(s.till.Add(time.Since(began)))
+	}
+}
+
 // Succeed answers that a request succeeded. What is written next is the result.
-func (s *Server) Succeed() { s.enc.uint(tagLast) }
+func (s *Server) Succeed() {
+	s.within(messageTime)
+	s.enc.uint(tagLast)
+}
 
 // Refuse answers that a request failed.
 func (s *Server) Refuse(message string) {
+	s.within(messageTime)
 	s.enc.uint(tagError)
 	s.enc.text("Error")
 	s.enc.uint(0) // level: error
@@ -203,5 +217,10 @@ func (s *Server) within(limit time.Duration) {
 	if limit > 0 {
 		at = time.Now().Add(limit)
 	}
-	_ = s.conn.SetDeadline(at)
+	s.limit(at)
+}
+
+func (s *Server) limit(till time.Time) {
+	s.till = till
+	_ = s.conn.SetDeadline(till)
 }

@@ -257,6 +257,7 @@ func (s *Server) ServeStream(ctx context.Context, conn net.Conn) {
 			return
 		}
 		answer := s.Answer(ctx, query, true)
+		conn.SetDeadline(time.Now().Add(idleTime)) // what it waited is not its time
 		if answer == nil || writeMessage(conn, answer) != nil {
 			return
 		}

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/net/dns/dnsmessage"
@@ -187,6 +188,27 @@ func TestAddressesAreThoseOfAllResolvers(t *testing.T) {
 	if list, err := server(good.at).Addresses(t.Context(), "broken.arpa."); err == nil {
 		t.Errorf("a failure is an answer: %v", list)
 	}
+}
+
+// A client by TCP whose resolvers are slow was hung up on, with its answer made.
+func TestAClientByTCPWaitsForSlowResolvers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ours, theirs := net.Pipe()
+		s := server()
+		s.Resolvers = func() []netip.AddrPort { time.Sleep(2 * idleTime); return nil }
+		done := make(chan bool)
+		go func() { s.ServeStream(t.Context(), theirs); close(done) }()
+		asked := query(t, "slow.test.", dnsmessage.TypeA, nil)
+		if err := writeMessage(ours, asked); err != nil {
+			t.Fatal(err)
+		}
+		answer, err := readMessage(ours, longest)
+		if err != nil || parsed(t, answer).RCode != dnsmessage.RCodeServerFailure {
+			t.Errorf("it was answered %q, %v", answer, err)
+		}
+		ours.Close()
+		<-done
+	})
 }
 
 func TestAnAnswerThatIsTooLongIsAskedForByTCP(t *testing.T) {

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"claudebox/internal/secret/broker"
 )
@@ -39,9 +38,7 @@ func judgeBody(w http.ResponseWriter, r *http.Request, t broker.Target) (why, at
 		}
 		return "", ""
 	}
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(patience))
-	body, err := io.ReadAll(io.LimitReader(r.Body, mostDocument+1))
-	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
+	body, err := bodyOf(w, r, mostDocument+1)
 	document, ok := documentIn(body)
 	names, whole := withInput(document)
 	if err != nil || !ok || !whole || len(body) > mostDocument || !isJSON(r.Header, body) {

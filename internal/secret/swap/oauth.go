@@ -70,8 +70,7 @@ func mostPermissive(escapedPath string) string {
 }
 
 func (b *Broker) token(w http.ResponseWriter, r *http.Request, t broker.Target) {
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(patience))
-	body, err := io.ReadAll(io.LimitReader(r.Body, maxDemand))
+	body, err := bodyOf(w, r, maxDemand)
 	var d demand
 	if err != nil || json.Unmarshal(body, &d) != nil {
 		answer(w, http.StatusBadRequest, map[string]any{"error": "invalid_request"})
@@ -199,12 +198,19 @@ func (b *Broker) post(r *http.Request, t broker.Target, body []byte) (status int
 
 // revoke is answered here and not passed on: the login that an agent gives up stays the user's.
 func (b *Broker) revoke(w http.ResponseWriter, r *http.Request) {
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(patience))
-	body, _ := io.ReadAll(io.LimitReader(r.Body, maxDemand))
+	body, _ := bodyOf(w, r, maxDemand)
 	if b.loginKey.In(broker.ClaudeRefresh, string(body)) || b.loginKey.In(broker.ClaudeLogin, string(body)) {
 		b.keeper.Forget()
 	}
 	answer(w, http.StatusOK, map[string]any{})
+}
+
+// bodyOf reads at most so many bytes of a request's body. The client has [patience] for it.
+func bodyOf(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error) {
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Now().Add(patience))
+	defer control.SetReadDeadline(time.Time{}) //nolint:errcheck // it was set
+	return io.ReadAll(io.LimitReader(r.Body, most))
 }
 
 func answer(w http.ResponseWriter, status int, value any) {

@@ -99,16 +99,22 @@ func Serve(instance string, by Answers) (*Server, error) {
 		s.Close()
 		return nil, err
 	}
-	go accept.Each(l, make(chan struct{}, mostAsking), func(c net.Conn) { //nolint:errcheck // it was closed
-		_ = c.SetDeadline(time.Now().Add(askTime))
-		question, err := bufio.NewReader(io.LimitReader(c, ask.Longest)).ReadString('\n')
-		if err == nil {
-			_, _ = io.WriteString(c, s.answerTo(strings.TrimSuffix(question, "\n")))
-		}
-		c.Close()
-		time.Sleep(askPause)
-	})
+	go accept.Each(l, make(chan struct{}, mostAsking), s.serve) //nolint:errcheck // it was closed
 	return s, nil
+}
+
+// serve answers one question. The asker has askTime to ask, and again to take the answer: how long that is in the
+// making does not count.
+func (s *Server) serve(c net.Conn) {
+	_ = c.SetDeadline(time.Now().Add(askTime))
+	question, err := bufio.NewReader(io.LimitReader(c, ask.Longest)).ReadString('\n')
+	if err == nil {
+		answer := s.answerTo(strings.TrimSuffix(question, "\n"))
+		_ = c.SetDeadline(time.Now().Add(askTime))
+		_, _ = io.WriteString(c, answer)
+	}
+	c.Close()
+	time.Sleep(askPause)
 }
 
 // answerTo answers a question.

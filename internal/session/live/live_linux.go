@@ -116,6 +116,7 @@ func serve(c *net.UnixConn, info Info, answer func(Question) Answer) {
 		return
 	}
 	said := answer(q)
+	_ = c.SetDeadline(time.Now().Add(patience)) // how long that took does not count
 	said.Info = info
 	_ = json.NewEncoder(c).Encode(said)
 }

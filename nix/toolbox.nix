@@ -5,6 +5,7 @@
   "gnupatch"
   "python3"
   "procps"
+  "ncurses"
   "file"
   "nano"
   "tree"

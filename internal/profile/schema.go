@@ -101,9 +101,9 @@ var schema = record("What a coding agent may have inside a claudebox sandbox.",
 	)),
 	key("compat", word("Whether prebuilt programs (wheels, npm binaries) find a loader and /bin/bash.",
 		"nix-ld", "off")),
-	key("toolbox", word("The tools that are there without being listed: full adds make, patch, python3, ps, file, "+
-		"nano, tree, xz, bzip2, zstd, zip and unzip to those of base (bash, coreutils, git, curl, jq, ripgrep, fd, "+
-		"nix, …).",
+	key("toolbox", word("The tools that are there without being listed: full adds make, patch, python3, ps, clear, "+
+		"file, nano, tree, xz, bzip2, zstd, zip and unzip to those of base (bash, coreutils, git, curl, jq, ripgrep, "+
+		"fd, nix, …).",
 		"full", "base")),
 	key("project", word("Which folder is the project: the root of the repository that claudebox is called in, or that "+
 		"folder alone.", "git-root", "cwd")),

@@ -83,6 +83,7 @@ func TestTheUsualSmallToolsAreInside(t *testing.T) {
 		`patch -p1 <change && cat text`: "patching file text\nnew\n",
 		`python3 -c 'import json, ssl, sqlite3; print(json.dumps(3))'`: "3\n",
 		`ps -o comm= | grep -c ps`:                                     "1\n",
+		`tput -T xterm-256color colors; clear -T xterm | tr -d '\033'`: "256\n[H[2J[3J",
 		`file --brief Makefile`:                                        "makefile script, ASCII text\n",
 		`tree --noreport -i -P Makefile`:                               ".\nMakefile\n",
 		`for z in xz bzip2 zstd; do echo $z | $z -c | $z -dc; done`:    "xz\nbzip2\nzstd\n",

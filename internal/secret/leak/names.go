@@ -54,8 +54,8 @@ func Variable(name, value string) string {
 // settingParts are parts of the names of settings that are secrets, in a list of settings.
 var settingParts = strings.Fields("PASSW SECRET APIKEY ACCESSKEY ACCOUNTKEY")
 
-// plainly leaves out of a name what only separates its words.
-var plainly = strings.NewReplacer("-", "", "_", "", ".", "")
+// joined writes the words of a name without what separates them.
+var joined = strings.NewReplacer("-", "", "_", "", ".", "")
 
 // setting returns "a list with Password", or whatever else the secret's name is, for a list of settings that holds a
 // secret, as databases, clouds and telemetry take them: "Server=x;Password=y", "host=x password=y", "api-key=x"; else
@@ -66,7 +66,7 @@ func setting(value string) string {
 		if !is {
 			continue
 		}
-		plain := plainly.Replace(strings.ToUpper(name))
+		plain := joined.Replace(strings.ToUpper(name))
 		holds := plain == "PWD"
 		for _, part := range settingParts {
 			holds = holds || strings.Contains(plain, part)

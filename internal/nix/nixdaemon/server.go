@@ -129,7 +129,8 @@ func (s *Server) Path() string {
 	return path
 }
 
-// Meanwhile does what the client has to wait for, while it is read what it sends: that is not its time.
+// Meanwhile does what a client has to wait for in the middle of its request. How long that takes does not count as the
+// time that the client has for the request.
 func (s *Server) Meanwhile(do func()) {
 	began := time.Now()
 	do()

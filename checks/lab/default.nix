@@ -82,12 +82,12 @@ let
       fd = debian "fd" "fd" "mv $out/bin/fdfind $out/bin/fd";
       file =
         debian "file" "file"
-          "mv $out/lib/file/magic.mgc $out/share/; wrap ${packages.bash}/bin/bash file MAGIC=$out/share/magic.mgc";
+          "mv $out/lib/file/magic.mgc $out/share/; wrap file MAGIC=$out/share/magic.mgc";
       findutils = debian "findutils" "find" "";
       gawk = debian "gawk" "gawk" "ln -s gawk $out/bin/awk";
       git =
         debian "git" "git"
-          "wrap ${packages.bash}/bin/bash git GIT_EXEC_PATH=$out/lib/git-core GIT_TEMPLATE_DIR=$out/share/git-core/templates";
+          "wrap git GIT_EXEC_PATH=$out/lib/git-core GIT_TEMPLATE_DIR=$out/share/git-core/templates";
       git-lfs = plain "git-lfs";
       gnugrep = debian "gnugrep" "grep" "";
       gnumake = debian "gnumake" "make" "";

@@ -35,16 +35,20 @@ patch() {
   done
 }
 
-# wrap makes bin/PROGRAM a script for SHELL that sets variables first: for
-# programs that look for their parts below /usr. The rest of "$@" are the
-# variables, NAME=VALUE.
+# wrap makes bin/PROGRAM a program that sets variables first, for programs that
+# look for their parts below /usr. The rest of "$@" are the variables,
+# NAME=VALUE. It is no script: git is started a dozen times in a session, and a
+# shell takes longer to start than git.
 wrap() {
-  local shell=$1 program=$2
-  shift 2
+  local program=$1 variable
+  shift
   mkdir -p "$out/libexec"
   mv "$out/bin/$program" "$out/libexec/$program"
-  printf '%s\n' "#!$shell" "export ${*@Q}" "exec -a $program $out/libexec/$program \"\$@\"" >"$out/bin/$program"
-  chmod 755 "$out/bin/$program"
+  {
+    printf '#include <stdlib.h>\n#include <unistd.h>\nint main(int count, char **words) {\n'
+    for variable; do printf 'putenv("%s");\n' "$variable"; done
+    printf 'execv("%s", words);\nreturn 127;\n}\n' "$out/libexec/$program"
+  } | gcc -x c -Os -s -static -o "$out/bin/$program" -
 }
 
 unpack

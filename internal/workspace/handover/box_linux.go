@@ -338,8 +338,8 @@ const freeSpace = "; free some space"
 func (p Place) spaceRemedy(said string) string {
 	for _, full := range []error{unix.ENOSPC, unix.EDQUOT} {
 		if strings.Contains(strings.ToLower(said), full.Error()) && !strings.Contains(said, freeSpace) {
-			return freeSpace + ": `df -h " + diag.Quote(p.Outer) + " " + diag.Quote(p.Folder) +
-				"` shows how much there is"
+			return freeSpace + ": `df -h --output=avail,iavail,target " + diag.Quote(p.Outer) + " " +
+				diag.Quote(p.Folder) + "` shows for how many bytes and how many files there is room"
 		}
 	}
 	return ""

@@ -490,7 +490,7 @@ func TestAFullDiskHasARemedy(t *testing.T) {
 	t.Parallel()
 	s := side{place: Place{Outer: "/work/it", Folder: "/home/f"}}
 	err := s.fault(os.ErrInvalid, []byte("error: unable to write file x: No space left on device\nfatal: failed to write object"))
-	if !strings.Contains(err.Error(), "free some space: `df -h '/work/it' '/home/f'`") {
+	if !strings.Contains(err.Error(), "free some space: `df -h --output=avail,iavail,target '/work/it' '/home/f'`") {
 		t.Error(err)
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"claudebox/checks/kit/must"
 )
 
 // A room is a folder below internal/ with one subject. Its packages may import
@@ -112,12 +114,9 @@ func TestNoArrowPointsBack(t *testing.T) {
 
 // The comment of doc.go lists the same rooms, in the same order.
 func TestDocListsTheRooms(t *testing.T) {
-	text, err := os.ReadFile("doc.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Read(t, "doc.go")
 	var listed, want []string
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(text) {
 		if rest, is := strings.CutPrefix(line, "//\t"); is {
 			listed = append(listed, strings.Fields(rest)[0])
 		}
@@ -139,7 +138,7 @@ func isStandard(name string) bool {
 func packageImports(t *testing.T) map[string][]string {
 	t.Helper()
 	found := map[string][]string{}
-	err := fs.WalkDir(os.DirFS("."), ".", func(name string, entry fs.DirEntry, err error) error {
+	must.Do(t, fs.WalkDir(os.DirFS("."), ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || path.Dir(name) == "." ||
 			!strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") || strings.Contains(name, "testdata") {
 			return err
@@ -153,19 +152,14 @@ func packageImports(t *testing.T) map[string][]string {
 			found[dir] = append(found[dir], strings.Trim(spec.Path.Value, `"`))
 		}
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return found
 }
 
 // What few launches need, no launch links: it is in the programs of libexec.
 func TestNoLaunchPaysForTheseLibraries(t *testing.T) {
 	out, err := exec.Command("go", "list", "-deps", "claudebox/cmd/claudebox").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	linked := strings.Fields(string(out))
 	for _, heavy := range []string{
 		"net/http", "crypto/tls", "golang.org/x/crypto/ssh", "golang.org/x/net/http/httpproxy",

@@ -5,13 +5,14 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"claudebox/checks/kit/must"
 )
 
 // top is the folder of the whole project.
@@ -72,12 +73,9 @@ func TestLinesAreShort(t *testing.T) {
 		if strings.HasSuffix(name, "_test.go") || strings.HasPrefix(name, "checks/") || ast.IsGenerated(file) {
 			return
 		}
-		text, err := os.ReadFile(filepath.Join(top, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Read(t, filepath.Join(top, name))
 		number := 0
-		for line := range strings.Lines(string(text)) {
+		for line := range strings.Lines(text) {
 			number++
 			line = strings.ReplaceAll(strings.TrimSuffix(line, "\n"), "\t", "    ")
 			if columns := utf8.RuneCountInString(line); columns > most && !strings.Contains(line, "`") {
@@ -113,7 +111,7 @@ func TestNothingRunsBeforeMain(t *testing.T) {
 }
 
 func TestThereIsNoAssembly(t *testing.T) {
-	err := filepath.WalkDir(top, func(name string, _ fs.DirEntry, err error) error {
+	must.Do(t, filepath.WalkDir(top, func(name string, _ fs.DirEntry, err error) error {
 		if name == vendored && err == nil {
 			return fs.SkipDir
 		}
@@ -121,10 +119,7 @@ func TestThereIsNoAssembly(t *testing.T) {
 			t.Errorf("%s", name)
 		}
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 }
 
 func TestTheHouseHasAtMostFourteenRooms(t *testing.T) {

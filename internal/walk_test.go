@@ -4,13 +4,14 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"claudebox/checks/kit/must"
 )
 
 // A step is one function of the walk through a launch, see docs/architecture.md.
@@ -27,12 +28,9 @@ var stepLine = regexp.MustCompile("(?m)^([0-9]+)\\. `([A-Za-z.]+)` in `([a-z_/]+
 // readWalk reads the list, and the functions that it names.
 func readWalk(t *testing.T) []step {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(top, "docs/architecture.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Read(t, filepath.Join(top, "docs/architecture.md"))
 	var walk []step
-	for _, found := range stepLine.FindAllStringSubmatch(string(text), -1) {
+	for _, found := range stepLine.FindAllStringSubmatch(text, -1) {
 		if n, err := strconv.Atoi(found[1]); err != nil || n != len(walk)+1 {
 			t.Errorf("%s stands where %d should", found[1], len(walk)+1)
 		}
@@ -117,9 +115,7 @@ func reaches(t *testing.T, s step, function string) bool {
 		return true
 	}
 	files, err := filepath.Glob(filepath.Join(top, filepath.Dir(s.file), "*.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for name := range s.calls {
 		for _, file := range files {
 			for _, candidate := range functionsIn(t, file) {
@@ -141,9 +137,7 @@ func functionsIn(t *testing.T, file string) []step {
 		return known
 	}
 	tree, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var list []step
 	for _, decl := range tree.Decls {
 		if f, is := decl.(*ast.FuncDecl); is {

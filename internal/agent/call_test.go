@@ -1,12 +1,12 @@
 package agent_test
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/agent"
 )
 
@@ -19,13 +19,9 @@ func TestCalledIsAProgramAndNoPrompt(t *testing.T) {
 		"other/cli.js": 0o644, "tools/build": 0o755, "src/main.go": 0o644, "store/bin/.claude-wrapped": 0o755, "npm/claude.exe": 0o755,
 		"bin/codex": 0o755, "with blank/claude": 0o755,
 	} {
-		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, nil, mode)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, nil, mode))
 	}
-	if err := errors.Join(os.Symlink("../versions/claude/versions/2.1.330", "bin/latest"), os.Mkdir("claude", 0o755)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink("../versions/claude/versions/2.1.330", "bin/latest"), os.Mkdir("claude", 0o755))
 	for name, tc := range map[string]struct {
 		words string // with commas between; {} is the folder
 		used  int

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/agent"
 )
 
@@ -35,9 +36,7 @@ func TestAProgramHasFortyMountsAtMost(t *testing.T) {
 			r := request(nil)
 			r.Files = newTree(debian(merge(installed(program(loader64, "/opt/own", needed...)), files)), nil)
 			got, err := agent.Find(r)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			if len(got.Mounts) != min(count+others, 40) {
 				t.Errorf("%d mounts: %s", len(got.Mounts), lines(got.Mounts))
 			}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/agent"
 	"claudebox/internal/linux/pathname"
 )
@@ -292,9 +293,7 @@ func TestThePlansLoaderGivesWayToTheHosts(t *testing.T) {
 			r := request(nil)
 			r.Files = newTree(debian(installed(tc.content)), nil)
 			got, err := agent.Find(r)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			displaces := func(name string) bool {
 				return slices.ContainsFunc(got.Mounts, func(m agent.Mount) bool { return pathname.Below(name, m.Destination) })
 			}
@@ -313,9 +312,7 @@ func check(t *testing.T, files map[string]string, r agent.Request, want want) {
 	t.Helper()
 	r.Files = newTree(files, nil)
 	got, err := agent.Find(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if words := strings.Join(append([]string{got.Path}, got.Args...), " "); words != want.words {
 		t.Errorf("words:\n got %s\nwant %s", words, want.words)
 	}

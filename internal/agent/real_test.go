@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/agent"
 )
 
@@ -35,9 +36,7 @@ func TestProgramsOfThisHostRunWithTheirMountsAlone(t *testing.T) {
 			program, err := agent.Find(agent.Request{
 				Name: name, Path: filepath.Dir(where), Project: t.TempDir(), UID: os.Getuid(), GID: os.Getgid(),
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			sandbox := []string{"--unshare-user", "--unshare-pid", "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--clearenv", "--setenv", "HOME", "/tmp"}
 			if program.Store {
 				sandbox = append(sandbox, "--ro-bind", "/nix/store", "/nix/store")

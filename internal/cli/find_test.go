@@ -1,9 +1,10 @@
 package cli
 
 import (
-	"os"
 	"strings"
 	"testing"
+
+	"claudebox/checks/kit/must"
 )
 
 // U1: a command behind claudebox's own flags started the agent with it as the
@@ -50,9 +51,7 @@ func TestACommandIsFoundBehindOwnFlags(t *testing.T) {
 
 func TestAMistypedCommandIsNoPrompt(t *testing.T) {
 	t.Chdir(t.TempDir())
-	if err := os.WriteFile("chek", nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, "chek", "")
 	for args, want := range map[string]string{
 		"plann":                 "plan",
 		"-y plann":              "plan",

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/session/planning"
 
 	"github.com/google/go-cmp/cmp"
@@ -46,9 +47,7 @@ func TestSplit(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := split(strings.Fields(tc.args))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("Split(%q): -want +got\n%s", tc.args, diff)
 			}

@@ -1,12 +1,13 @@
 package host
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"claudebox/checks/kit/must"
 )
 
 func TestGetTakesTheFirstOfTwoEqualNames(t *testing.T) {
@@ -27,9 +28,7 @@ func TestGetTakesTheFirstOfTwoEqualNames(t *testing.T) {
 func TestAccountNamesKeepTheMadePasswdWhole(t *testing.T) {
 	passwd := filepath.Join(t.TempDir(), "passwd")
 	content := "root:x:0:0::/root:/bin/sh\n# comment\nada:x:1000:1000::/home/ada:/bin/sh\n"
-	if err := os.WriteFile(passwd, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, passwd, content)
 	for name, tc := range map[string]struct {
 		id             int
 		fallback, want string
@@ -73,9 +72,7 @@ func TestAllOfNixConfIsRead(t *testing.T) {
 	home := t.TempDir()
 	write := func(name, text string) string {
 		file := filepath.Join(home, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		must.Write(t, file, text)
 		return file
 	}
 	write("etc/nix.conf", "substituters = https://one # the first\n!include nix.custom.conf\ninclude "+write("more", "extra-substituters = https://three\n")+"\n!include none\n!include nix.conf\n")
@@ -111,13 +108,9 @@ func TestTheBundleIsTheFirstThatIsAFile(t *testing.T) {
 		"bundle.crt": certificate, "secret": "hunter2",
 		"both.pem": certificate + "-----BEGIN RSA PRIVATE KEY-----\nAA==\n-----END RSA PRIVATE KEY-----\n",
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Write(t, filepath.Join(dir, name), content)
 	}
-	if err := os.Symlink("bundle.crt", link); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink("bundle.crt", link))
 	for name, env := range map[string]Environment{
 		"through a link":         {"NIX_SSL_CERT_FILE=" + link},
 		"past a missing one":     {"NIX_SSL_CERT_FILE=" + dir + "/none", "SSL_CERT_FILE=" + bundle},

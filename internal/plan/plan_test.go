@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/network/hostpattern"
 	"claudebox/internal/plan/resolve"
 	"claudebox/internal/profile"
@@ -53,9 +54,7 @@ func resolution() resolve.Resolution {
 func build(t *testing.T, prof profile.Profile) Plan {
 	t.Helper()
 	p, err := Build(prof, resolution())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return p
 }
 
@@ -190,9 +189,7 @@ func TestTwoMountsAtOneDestinationAreRefusedWithBothRules(t *testing.T) {
 func TestDecodeReadsBackWhatEncodeWrote(t *testing.T) {
 	want := build(t, example())
 	got, err := Decode("plan.json", want.Encode())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if !bytes.Equal(got.Encode(), want.Encode()) {
 		t.Errorf("got %s, want %s", got.Encode(), want.Encode())
 	}
@@ -232,9 +229,7 @@ func TestAClosureOutsideTheStoreIsRefused(t *testing.T) {
 
 func FuzzDecodeThenEncodeGivesTheSameBytes(f *testing.F) {
 	p, err := Build(example(), resolution())
-	if err != nil {
-		f.Fatal(err)
-	}
+	must.Do(f, err)
 	f.Add(p.Encode())
 	f.Fuzz(func(t *testing.T, src []byte) {
 		first, err := Decode("fuzz", src)

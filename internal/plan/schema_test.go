@@ -14,31 +14,24 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"claudebox/checks/kit/golden"
+	"claudebox/checks/kit/must"
 )
 
 // TestTheSchemaIsThatOfTheTypes is the freshness check, and with -update the
 // generator.
 func TestTheSchemaIsThatOfTheTypes(t *testing.T) {
 	text, err := json.MarshalIndent(describe(t), "", "  ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	golden.Compare(t, "schema.json", append(text, '\n'))
 }
 
 func TestTheSchemaTakesAPlanAndNothingElse(t *testing.T) {
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(Schema()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	c := jsonschema.NewCompiler()
-	if err := c.AddResource("plan.json", doc); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.AddResource("plan.json", doc))
 	s, err := c.Compile("plan.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	good := string(build(t, example()).Encode())
 	for name, tc := range map[string]struct {
 		src  string
@@ -53,9 +46,7 @@ func TestTheSchemaTakesAPlanAndNothingElse(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			value, err := jsonschema.UnmarshalJSON(strings.NewReader(tc.src))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			if err := s.Validate(value); (err == nil) != tc.want {
 				t.Errorf("got %v", err)
 			}
@@ -87,9 +78,7 @@ func readComments(t *testing.T) comments {
 	c := comments{map[string]string{}, map[string][]string{}}
 	for _, name := range []string{"plan.go", "resolve/resolution.go", "../profile/profile.go"} {
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		c.ofFile(file)
 	}
 	return c

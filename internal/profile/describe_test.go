@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"claudebox/checks/kit/golden"
+	"claudebox/checks/kit/must"
 	"claudebox/internal/profile"
 	"claudebox/internal/profile/shape"
 )
@@ -15,9 +16,7 @@ func TestTheSchemaIsThatOfTheTable(t *testing.T) {
 	schema := schemaOf(profile.Schema())
 	schema["$schema"], schema["title"] = "https://json-schema.org/draft/2020-12/schema", "claudebox profile"
 	text, err := json.MarshalIndent(schema, "", "  ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	golden.Compare(t, "schema.json", append(text, '\n'))
 }
 

@@ -3,7 +3,6 @@ package profile_test
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -13,6 +12,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v3"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/profile"
 	"claudebox/internal/profile/shape"
 )
@@ -21,18 +21,12 @@ import (
 func compiled(t *testing.T) *jsonschema.Schema {
 	t.Helper()
 	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(profile.JSONSchema()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	compiler := jsonschema.NewCompiler()
 	compiler.DefaultDraft(jsonschema.Draft2020)
-	if err := compiler.AddResource("profile.json", document); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, compiler.AddResource("profile.json", document))
 	schema, err := compiler.Compile("profile.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return schema
 }
 
@@ -56,11 +50,8 @@ func examples(t *testing.T) map[string]string {
 	t.Helper()
 	found := map[string]string{"everything": everything}
 	for _, file := range []string{"default.yaml", "starter.yaml"} {
-		src, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		found[file] = uncommented(string(src))
+		src := must.Read(t, file)
+		found[file] = uncommented(src)
 	}
 	for file, text := range globAll(t, "../../README.md", "../../doc/*.md") {
 		for i, block := range fenced(text) {
@@ -75,15 +66,10 @@ func globAll(t *testing.T, patterns ...string) map[string]string {
 	texts := map[string]string{}
 	for _, pattern := range patterns {
 		files, err := filepath.Glob(pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		for _, file := range files {
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			texts[file] = string(text)
+			text := must.Read(t, file)
+			texts[file] = text
 		}
 	}
 	return texts

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/diag"
 	"claudebox/internal/profile"
 )
@@ -322,9 +323,7 @@ func TestANameIsTakenFromTheFile(t *testing.T) {
 func TestTheStarterIsAProfile(t *testing.T) {
 	for _, name := range []string{"work", "2024", "true", "True", "NULL", "yes", "1e3", "a.b"} {
 		src, err := profile.Starter(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		p, warnings, err := readOne("x.yaml", src)
 		if err != nil || len(warnings) > 0 || p.Name != name {
 			t.Errorf("Starter(%q): name %q, warnings %v, %v", name, p.Name, warnings, err)
@@ -337,9 +336,7 @@ func TestTheStarterIsAProfile(t *testing.T) {
 
 func TestTheStarterShowsEveryKeyRightly(t *testing.T) {
 	src, err := profile.Starter("work")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	all := uncommented(string(src))
 	if _, _, err := readOne("x.yaml", []byte(all)); err != nil {
 		t.Errorf("with its examples: %v\n%s", err, all)

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/profile"
 )
 
@@ -13,9 +14,7 @@ func TestAProjectsProfileIsLaidOverTheUsers(t *testing.T) {
 	base, laid, _, err := profile.LoadOver("top.yaml", projectFile,
 		[]byte("name: default\ndescription: harmless\nextends: extra\nnetwork: none\npackages: [b]\n"),
 		files{"top.yaml": "name: mine\nnetwork: inet\npackages: [a]", "extra.yaml": "packages: [c]"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if base.Network.Tier != profile.TierInet || len(base.Packages) != 1 || len(base.Sources) != 1 {
 		t.Errorf("the user's own became %+v", base)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/diag"
 	"claudebox/internal/profile"
 )
@@ -129,9 +130,7 @@ func TestTheFirstDesignsJSONExampleLoadsUnchanged(t *testing.T) {
 		`"extra_env_passthrough": ["MY_ORG_TOKEN", "VAULT_TOKEN"], ` +
 		`"mounts": [{"host": "~/.aws/credentials", "sandbox": "~/.aws/credentials", "mode": "ro"}], "packages": ["awscli2", "kubectl"]}`
 	got, warnings, err := readOne("work.json", []byte(src))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	first := profile.Origin{Name: "work", File: "work.json", Line: 1}
 	want := defaults(t)
 	want.Network.Tier = profile.TierInet

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/profile"
 )
 
@@ -11,9 +12,7 @@ func TestAListOfPackagesIsAProfile(t *testing.T) {
 	list := "# what we need\nripgrep\r\n\n  nodejs_22   # for the site\npython3Packages.requests"
 	_, laid, _, err := profile.LoadOver("top.yaml", "/p/.claudebox/tools.txt", profile.OfTools([]byte(list)),
 		files{"top.yaml": "name: mine\npackages: [a]"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var said []string
 	for _, p := range laid.Packages {
 		said = append(said, p.Attr+" "+p.Origin.Rule())

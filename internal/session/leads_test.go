@@ -6,6 +6,8 @@ import (
 	"os"
 	"slices"
 	"testing"
+
+	"claudebox/checks/kit/must"
 )
 
 // The search for links that lead out of a project ends: a start waits for it.
@@ -19,9 +21,7 @@ func TestLinksOfAHugeProjectAreLookedForWithABound(t *testing.T) {
 	for _, link := range []string{"/a", "/z", "/.claude/a", "/.claude/z", "/.agents/z"} {
 		err = errors.Join(err, os.Symlink("/etc", top+link))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if got, want := linksOut(top), []string{top + "/a", top + "/.claude/a", top + "/.agents/z"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"claudebox/checks/kit/must"
 	"claudebox/checks/kit/trial"
 	"claudebox/internal/nix/inside"
 	"claudebox/internal/plan"
@@ -91,9 +92,7 @@ func (s start) command(t *testing.T) *exec.Cmd {
 	script := `set -e; mkdir -p "$HOME/bin" "$HOME/out" "$HOME/project"; cp "$1" "$2"; ln -s "$3" "$HOME/libexec"; cd "$HOME/project"
 printf '[user]\n\tname = Ada\n\temail = ada@example.org\n' >~/.gitconfig; ` + s.prepare
 	program, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	libexec := filepath.Join(filepath.Dir(filepath.Dir(bin)), "libexec")
 	env := []string{
 		"HOME=" + home, "USER=someone", "TERM=xterm", "LANG=C.UTF-8", "PATH=/usr/bin:/bin", "CLAUDEBOX_BIN=" + bin,
@@ -104,9 +103,7 @@ printf '[user]\n\tname = Ada\n\temail = ada@example.org\n' >~/.gitconfig; ` + s.
 		t.Fatalf("%v\n%s", err, out)
 	}
 	profile := "name: test\nextends: default\n" + s.profile + "\n"
-	if err := os.WriteFile(home+"/profile.yaml", []byte(profile), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, home+"/profile.yaml", profile)
 	if _, err := os.Stat(project + "/flake.nix"); err == nil {
 		trial.Lock(t, project)
 	}
@@ -130,15 +127,11 @@ func (s start) take(t *testing.T) {
 	command := []string{"bash", "-c", script, "bash", home + "/out"}
 	caller := planning.Caller{Stderr: os.Stderr, Columns: func() int { return 80 }, Manifest: manifestOf(), Version: "test"}
 	session, err := Prepare(caller, o, planning.Purpose{Command: command})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer session.Close()
 	before, shown := session.Launch, fields(session.Launch)
 	r := newRunning(session)
-	if err := r.run(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.run())
 	if now := fields(session.Launch); !reflect.DeepEqual(now, shown) {
 		t.Errorf("the launch that was shown was changed: %s", differ(shown, now))
 	}
@@ -162,9 +155,7 @@ func (s start) wantInside(t *testing.T, shown, ran launch.Launch, out string) {
 	t.Helper()
 	dir, err := os.ReadFile(out + "/dir")
 	mounts, fault := os.ReadFile(out + "/mounts")
-	if err := errors.Join(err, fault); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err, fault)
 	if got := strings.TrimSpace(string(dir)); got != ran.Dir {
 		t.Errorf("it ran in %s, not in %s", got, ran.Dir)
 	}
@@ -222,17 +213,13 @@ func TestAStoreThatAnotherSessionTookMeanwhileIsWorthAnotherStart(t *testing.T) 
 	o := planning.Options{Profile: os.Getenv("HOME") + "/profile.yaml", Yes: true}
 	run := func(take bool) (store string, err error) {
 		session, err := Prepare(caller, o, planning.Purpose{Command: []string{"true"}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		defer session.Close()
 		shown := fields(session.Launch)
 		store = session.parts.nix.Store
 		if take {
 			other, err := inside.Open(store)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			t.Cleanup(other.Close)
 		}
 		err = session.Run()

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"claudebox/checks/kit/account"
+	"claudebox/checks/kit/must"
 )
 
 // client goes through the account's proxy and trusts its certificate.
@@ -21,9 +22,7 @@ func client(t *testing.T, a *account.Account) *http.Client {
 	proxy := httptest.NewServer(a)
 	t.Cleanup(proxy.Close)
 	at, err := url.Parse(proxy.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(a.Roots())
 	transport := &http.Transport{Proxy: http.ProxyURL(at), TLSClientConfig: &tls.Config{RootCAs: roots}}
@@ -34,9 +33,7 @@ func client(t *testing.T, a *account.Account) *http.Client {
 func start(t *testing.T, next http.Handler) *account.Account {
 	t.Helper()
 	a, err := account.Start("the-code", time.Hour, next)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(a.Close)
 	return a
 }
@@ -44,13 +41,9 @@ func start(t *testing.T, next http.Handler) *account.Account {
 func demand(t *testing.T, c *http.Client, body string) (status int, tokens map[string]any) {
 	t.Helper()
 	answer, err := c.Post("https://platform.claude.com/v1/oauth/token", "application/json", strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer answer.Body.Close()
-	if err := json.NewDecoder(answer.Body).Decode(&tokens); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.NewDecoder(answer.Body).Decode(&tokens))
 	return answer.StatusCode, tokens
 }
 
@@ -89,9 +82,7 @@ func TestTokensAreGivenOncePerSecret(t *testing.T) {
 
 func TestOwnerIsKnown(t *testing.T) {
 	answer, err := client(t, start(t, http.NotFoundHandler())).Get("https://api.anthropic.com/api/oauth/profile")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer answer.Body.Close()
 	var profile struct{ Account struct{ Email string } }
 	if err := json.NewDecoder(answer.Body).Decode(&profile); err != nil || profile.Account.Email != account.Owner {
@@ -111,9 +102,7 @@ func TestOtherHostsAndPagesGoOn(t *testing.T) {
 		t.Errorf("example.org was reached: %s", answer.Status)
 	}
 	answer, err := c.Get("https://api.anthropic.com/elsewhere")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	_ = answer.Body.Close()
 	if want := []string{"CONNECT example.org:443", "GET api.anthropic.com/elsewhere"}; !slices.Equal(seen, want) {
 		t.Errorf("seen %q; want %q", seen, want)

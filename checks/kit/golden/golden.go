@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"claudebox/checks/kit/must"
 )
 
 // Update says that files are to be written anew.
@@ -17,16 +19,11 @@ var Update = flag.Bool("update", false, "write the files anew that tests compare
 func Compare(t *testing.T, file string, made []byte) {
 	t.Helper()
 	if *Update {
-		if err := os.WriteFile(file, made, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, made, 0o644))
 		return
 	}
-	is, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(is), string(made)); diff != "" {
+	is := must.Read(t, file)
+	if diff := cmp.Diff(is, string(made)); diff != "" {
 		t.Errorf("%s is stale: run this test with -update: -is +made\n%s", file, diff)
 	}
 }

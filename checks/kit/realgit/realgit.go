@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"claudebox/checks/kit/must"
 )
 
 // Run runs git in a folder, with no configuration and environment but what the
@@ -41,9 +43,7 @@ func command(t *testing.T, dir string, env, args []string) *exec.Cmd {
 func List(t *testing.T, config []byte) (entries []string, ok bool) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "config")
-	if err := os.WriteFile(file, config, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, config, 0o600))
 	out, ok := Run(t, t.TempDir(), nil, "config", "--null", "--file", file, "--list")
 	return strings.FieldsFunc(out, func(r rune) bool { return r == 0 }), ok
 }

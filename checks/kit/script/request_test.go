@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/checks/kit/script"
 )
 
@@ -37,9 +38,7 @@ func TestRequestReadsWhatAnAgentSends(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var r script.Request
-			if err := json.Unmarshal([]byte(tc.body), &r); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.Unmarshal([]byte(tc.body), &r))
 			result, ok := r.Result()
 			if got := result.Content.Text(); got != tc.result || ok != (tc.result != "") {
 				t.Errorf("result %q, %t; want %q", got, ok, tc.result)

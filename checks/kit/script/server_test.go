@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/checks/kit/script"
 )
 
@@ -28,9 +29,7 @@ func talk(t *testing.T, s *script.Server, body object) (status int, answer []byt
 func post(t *testing.T, s *script.Server, path string, body object) (status int, answer []byte) {
 	t.Helper()
 	data, err := json.Marshal(body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	w := httptest.NewRecorder()
 	s.ServeHTTP(w, httptest.NewRequest(http.MethodPost, path, bytes.NewReader(data)))
 	return w.Code, w.Body.Bytes()
@@ -96,9 +95,7 @@ func apply(t *testing.T, block, delta object) {
 		return
 	}
 	var input object
-	if err := json.Unmarshal([]byte(delta["partial_json"].(string)), &input); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(delta["partial_json"].(string)), &input))
 	block["input"] = input
 }
 
@@ -115,9 +112,7 @@ func TestStreamHoldsTheSameMessageAsThePlainAnswer(t *testing.T) {
 			_, plain := talk(t, script.New(turn), user("hi"))
 			_, stream := talk(t, script.New(turn), merge(user("hi"), object{"stream": true}))
 			var want object
-			if err := json.Unmarshal(plain, &want); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.Unmarshal(plain, &want))
 			if got := assemble(t, stream); !reflect.DeepEqual(got, want) {
 				t.Errorf("stream gives %v; want %v", got, want)
 			}
@@ -242,13 +237,9 @@ func TestHeldTurnEndsWhenTheAgentLeaves(t *testing.T) {
 	defer leave()
 	body := `{"model": "m", "stream": true, "tools": [{"name": "Bash"}]}`
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL+"/v1/messages", strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer answer.Body.Close()
 	lines := bufio.NewReader(answer.Body)
 	for text := ""; !strings.Contains(text, "wait"); {

@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"github.com/godbus/dbus/v5"
+
+	"claudebox/checks/kit/must"
 )
 
 // StandIn says how it behaves; the zero value does all that it is asked for.
@@ -45,9 +47,7 @@ func (s *StandIn) Serve(t *testing.T) *StandIn {
 		s.units = map[string]map[string]any{}
 	}
 	l, err := net.Listen("unix", s.Socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() { l.Close() })
 	go func() {
 		for {

@@ -1,6 +1,6 @@
 // Package trial is what the tests with a built claudebox share: where their
-// users live, and what running a program leaves. It imports the standard
-// library only.
+// users live, and what running a program leaves. It imports must and the
+// standard library.
 package trial
 
 import (
@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"claudebox/checks/kit/must"
 )
 
 // Patience is how long a program may hang before its test fails. It only bounds
@@ -41,13 +43,9 @@ func Binary(t *testing.T) string {
 func Home(t *testing.T, prefix string) string {
 	t.Helper()
 	own, err := os.UserHomeDir()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	home, err := os.MkdirTemp(own, prefix)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() {
 		const patience = 20 * time.Second // for a session that a script has begun, and told to end
 		err := Remove(home)
@@ -67,20 +65,33 @@ const Revision = "5555555555555555555555555555555555555555"
 // Lock locks the flake in a folder to the nixpkgs of the sandbox.
 func Lock(t *testing.T, folder string) {
 	t.Helper()
-	var manifest struct {
-		Nixpkgs struct{ NarHash string }
-	}
-	text, err := os.ReadFile(os.Getenv("CLAUDEBOX_MANIFEST"))
-	if err == nil {
-		err = json.Unmarshal(text, &manifest)
-	}
 	locked := fmt.Sprintf(`{ "nodes": {
 		"nixpkgs": { "locked": { "lastModified": 1700000000, "narHash": %q, "owner": "NixOS", "repo": "nixpkgs", "rev": %q, "type": "github" },
 			"original": { "id": "nixpkgs", "type": "indirect" } },
-		"root": { "inputs": { "nixpkgs": "nixpkgs" } } }, "root": "root", "version": 7 }`, manifest.Nixpkgs.NarHash, Revision)
-	if err := errors.Join(err, os.WriteFile(filepath.Join(folder, "flake.lock"), []byte(locked), 0o600)); err != nil {
-		t.Fatal(err)
+		"root": { "inputs": { "nixpkgs": "nixpkgs" } } }, "root": "root", "version": 7 }`, readManifest(t).Nixpkgs.NarHash, Revision)
+	must.Write(t, filepath.Join(folder, "flake.lock"), locked)
+}
+
+// manifest is what claudebox was built with.
+type manifest struct {
+	Nixpkgs struct{ NarHash string }
+	Tools   map[string]string
+}
+
+func readManifest(t testing.TB) (m manifest) {
+	t.Helper()
+	must.Do(t, json.Unmarshal([]byte(must.Read(t, os.Getenv("CLAUDEBOX_MANIFEST"))), &m))
+	return m
+}
+
+// Tool is the program that claudebox itself runs under a name: bwrap, nix and others.
+func Tool(t testing.TB, name string) string {
+	t.Helper()
+	program := readManifest(t).Tools[name]
+	if program == "" {
+		t.Fatalf("the manifest has no %s", name)
 	}
+	return program
 }
 
 // Remove removes a folder with all in it, also what is closed: the checkouts of sessions on a branch are.
@@ -128,9 +139,7 @@ func Run(t *testing.T, cmd *exec.Cmd) (status int, stdout, stderr string) {
 	if cmd.WaitDelay == 0 {
 		cmd.WaitDelay = time.Second // for who keeps its streams open
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	defer Bound(t, cmd)()
 	var exit *exec.ExitError
 	if err := cmd.Wait(); err != nil && !errors.As(err, &exit) {

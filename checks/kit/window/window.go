@@ -13,6 +13,7 @@ import (
 
 	"github.com/creack/pty"
 
+	"claudebox/checks/kit/must"
 	"claudebox/checks/kit/screen"
 )
 
@@ -38,9 +39,7 @@ type Window struct {
 func Open(t *testing.T, cmd *exec.Cmd) *Window {
 	t.Helper()
 	file, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: rows, Cols: columns})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	w := &Window{
 		cmd: cmd, file: file, display: screen.New(rows, columns),
 		news: make(chan struct{}, 1), closed: make(chan struct{}),
@@ -150,9 +149,7 @@ func (w *Window) Resize(t *testing.T, cols int) {
 	w.mu.Lock()
 	w.display.Resize(rows, cols)
 	w.mu.Unlock()
-	if err := pty.Setsize(w.file, &pty.Winsize{Rows: rows, Cols: uint16(cols)}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, pty.Setsize(w.file, &pty.Winsize{Rows: rows, Cols: uint16(cols)}))
 }
 
 // end waits for the program's end.

@@ -5,7 +5,6 @@ package agents_test
 import (
 	"crypto/tls"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -22,6 +21,7 @@ import (
 	"time"
 
 	"claudebox/checks/kit/authority"
+	"claudebox/checks/kit/must"
 	"claudebox/checks/kit/trial"
 )
 
@@ -121,9 +121,7 @@ var agents = map[string]struct {
 func TestTheKeysOfOtherAgentsStayOutside(t *testing.T) {
 	hosts := []string{"api.openai.com", "generativelanguage.googleapis.com"}
 	certificate, roots, err := authority.Certify(hosts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for name, agent := range agents {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -144,10 +142,8 @@ func TestTheKeysOfOtherAgentsStayOutside(t *testing.T) {
 			profile, err := json.Marshal(map[string]any{
 				"name": "x", "extends": "default", "agent": name, "env": constants, "nix": map[string]string{"daemon": "off"},
 			})
-			if err := errors.Join(err, os.Mkdir(home+"/p", 0o755), os.WriteFile(home+"/x.json", profile, 0o600),
-				os.WriteFile(home+"/roots.pem", roots, 0o600)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err, os.Mkdir(home+"/p", 0o755), os.WriteFile(home+"/x.json", profile, 0o600),
+				os.WriteFile(home+"/roots.pem", roots, 0o600))
 			run := func(words ...string) (status int, stdout, stderr string) {
 				return start(t, home, home+"/p", words, agent.keyName+"="+key, "SSL_CERT_FILE="+home+"/roots.pem")
 			}
@@ -217,9 +213,7 @@ func TestOtherAgentsAnswerFromInside(t *testing.T) {
 				"name": "x", "extends": "default", "agent": name, "env": constants, "nix": map[string]string{"daemon": "off"},
 				"secrets": []map[string]any{{"env": agent.keyName, "hosts": []string{"api.example.org"}, "secret": "inside"}},
 			})
-			if err := errors.Join(err, os.Mkdir(project, 0o755), os.WriteFile(home+"/x.json", profile, 0o600)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err, os.Mkdir(project, 0o755), os.WriteFile(home+"/x.json", profile, 0o600))
 			run := func(words ...string) (status int, stdout, stderr string) {
 				return start(t, home, project, words, agent.keyName+"="+key)
 			}
@@ -298,15 +292,13 @@ func TestWhatIsSetUpForOtherAgentsEnters(t *testing.T) {
 				"mcp":     map[string]any{"import": []string{"mine"}},
 			})
 			set := own[name]
-			if err := errors.Join(err, os.Mkdir(home+"/p", 0o755), os.WriteFile(home+"/x.json", profile, 0o600),
+			must.Do(t, err, os.Mkdir(home+"/p", 0o755), os.WriteFile(home+"/x.json", profile, 0o600),
 				os.MkdirAll(filepath.Dir(filepath.Join(home, set.settings)), 0o755),
 				os.WriteFile(filepath.Join(home, set.settings), []byte(strings.ReplaceAll(set.content, "AT/v1", server.URL+"/v1")), 0o600),
 				os.WriteFile(filepath.Join(home, set.memory), []byte("Always say zebra.\n"), 0o600),
 				os.MkdirAll(filepath.Dir(filepath.Join(home, set.memory))+"/skills/mine", 0o755),
 				os.WriteFile(filepath.Dir(filepath.Join(home, set.memory))+"/skills/mine/SKILL.md",
-					[]byte("---\nname: mine\ndescription: what a zebra can do\n---\nSay it.\n"), 0o600)); err != nil {
-				t.Fatal(err)
-			}
+					[]byte("---\nname: mine\ndescription: what a zebra can do\n---\nSay it.\n"), 0o600))
 			words := map[string][]string{
 				"codex": {"exec", "--skip-git-repo-check", "please begin"}, "gemini": {"-p", "please begin"}, "opencode": {"run", "please begin"},
 			}[name]

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/checks/kit/trial"
 )
 
@@ -186,18 +187,14 @@ var inSessions = map[string]func(w *world, s site, script string){
 		l := w.begin(s.flags...)
 		l.sh("bash -c \"$(echo " + encoded(script) + " | base64 -d)\"")
 		l.kill()
-		if err := os.Rename(w.project, w.path("renamed")); err != nil {
-			w.t.Fatal(err)
-		}
+		must.Do(w.t, os.Rename(w.project, w.path("renamed")))
 		w.project = w.path("renamed")
 		w.claudebox("shell", "--yes", "--", "true")
 	},
 	"in one during which the folder is renamed": func(w *world, s site, script string) {
 		l := w.begin(s.flags...)
 		l.sh("bash -c \"$(echo " + encoded(script) + " | base64 -d)\"")
-		if err := os.Rename(w.project, w.path("renamed")); err != nil {
-			w.t.Fatal(err)
-		}
+		must.Do(w.t, os.Rename(w.project, w.path("renamed")))
 		l.end()
 		w.project = w.path("renamed")
 	},

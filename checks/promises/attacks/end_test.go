@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"claudebox/checks/kit/must"
 	"claudebox/checks/kit/trial"
 )
 
@@ -34,20 +35,14 @@ func (w *world) begin(flags ...string) *live {
 	w.t.Helper()
 	l := &live{w: w}
 	stdin, in, err := os.Pipe()
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, err)
 	out, stdout, err := os.Pipe()
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, err)
 	l.in, l.out = in, out
 	words := slices.Concat([]string{"shell", "--yes"}, flags, []string{"--", "bash"})
 	l.cmd = exec.Command(os.Getenv("CLAUDEBOX_BIN"), words...)
 	l.cmd.Dir, l.cmd.Env, l.cmd.Stdin, l.cmd.Stdout, l.cmd.Stderr = w.project, w.env, stdin, stdout, &l.said
-	if err := l.cmd.Start(); err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, l.cmd.Start())
 	stdin.Close()
 	stdout.Close()
 	if got := l.sh("echo there"); got != "there\n" {
@@ -329,9 +324,7 @@ func TestASocketOfTheHostInTheProject(t *testing.T) {
 	w := newWorld(t)
 	w.folder("project/run")
 	l, err := net.Listen("unix", w.path("project/run/s"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer l.Close()
 	go func() {
 		for {
@@ -397,9 +390,7 @@ func TestASecretFileHasAnotherNameFromBefore(t *testing.T) {
 	w := newWorld(t)
 	w.prepared("echo '# fill in' >.env; ln .env notes; mkdir node_modules; ln .env node_modules/n; mkdir .git; ln .env .git/n || :")
 	file, err := os.OpenFile(w.path("project/.env"), os.O_WRONLY|os.O_APPEND, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	file.WriteString(canary)
 	file.Close()
 	w.wantNoCanary(w.attack("cat .env notes node_modules/n .git/n; grep -r . ."))
@@ -409,9 +400,7 @@ func TestASecretFileHasAnotherNameFromBefore(t *testing.T) {
 func TestAConfigurationIsWrittenByAnotherName(t *testing.T) {
 	w := newWorld(t)
 	w.prepared("git init -q sub")
-	if err := os.Link(w.path("project/sub/.git/config"), w.path("project/config")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Link(w.path("project/sub/.git/config"), w.path("project/config")))
 	w.attack("printf '[core]\n\tfsmonitor = \"" + w.orders() + "\"\n' >>config")
 	if strings.Contains(w.read("project/config"), "fsmonitor") {
 		t.Error("it was written")
@@ -478,9 +467,7 @@ func TestTheFolderOfAHiddenFileIsMovedAway(t *testing.T) {
 	w.write("project/.env", canary)
 	l := w.begin()
 	w.write("project/.env.new", canary)
-	if err := os.Rename(w.path("project/.env.new"), w.path("project/.env")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Rename(w.path("project/.env.new"), w.path("project/.env")))
 	l.until("cat .env", "") // the watch has begun
 	if got := l.sh("mv conf other 2>&1; mkdir conf 2>/dev/null; cat conf/.env other/.env 2>/dev/null"); !strings.Contains(got, "busy") || strings.Contains(got, canary) {
 		t.Errorf("it is moved: %s", got)
@@ -501,9 +488,7 @@ func TestACoveredFileIsReplacedByTheHost(t *testing.T) {
 	for range 2 {
 		for name, content := range map[string]string{".env": canary + " new", ".envrc": "b\n"} {
 			w.write("project/"+name+".new", content)
-			if err := os.Rename(w.path("project/"+name+".new"), w.path("project/"+name)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Rename(w.path("project/"+name+".new"), w.path("project/"+name)))
 		}
 		w.git("project", "config", "remote.origin.url", "https://"+canary+"@example.org/x")
 		l.until("cat .env", "")

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/checks/kit/trial"
 )
 
@@ -56,14 +57,10 @@ func TestAnAgentWritesWhatAHomesLinkLeadsTo(t *testing.T) {
 			w.git("project", "add", "-f", ".")
 			w.git("project", "commit", "-qm", "x")
 			w.link(w.path("project/bashrc"), "dots/bashrc")
-			if err := os.RemoveAll(w.path(tc.link)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.RemoveAll(w.path(tc.link)))
 			w.link(w.path("project/"+tc.target), tc.link)
 			w.write("agent/claude", "#!/bin/sh\n")
-			if err := os.Chmod(w.path("agent/claude"), 0o755); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Chmod(w.path("agent/claude"), 0o755))
 			w = w.finds(w.path("programs") + ":" + w.path(".local/bin") + ":" + w.path("agent") + ":/usr/bin:/bin")
 			for range 2 { // with what the first launch has kept
 				got := w.claudebox("shell", "--yes", "--", "bash", "-c", `echo evil >"$0"; rm -rf "$0"; mv "$0" x; echo ended`, tc.writes)
@@ -75,9 +72,7 @@ func TestAnAgentWritesWhatAHomesLinkLeadsTo(t *testing.T) {
 					t.Errorf("it was written: %s", got)
 				}
 			}
-			if err := os.Remove(w.path(tc.link)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Remove(w.path(tc.link)))
 			if got := w.claudebox("shell", "--yes", "--", "bash", "-c", `echo mine >"$0"`, tc.writes); w.read("project/"+tc.writes) != "mine\n" {
 				t.Errorf("the link is gone: %s", got)
 			}
@@ -161,9 +156,7 @@ func TestAnAgentWritesACommandByItsOtherName(t *testing.T) {
 				w.link(w.path(tc.folder), tc.link)
 			}
 			w = w.finds(w.path(tc.folder) + ":" + w.path(".local/bin") + ":/usr/bin:/bin")
-			if err := os.Link(w.path(tc.folder+"/tool"), w.path("project/tool")); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Link(w.path(tc.folder+"/tool"), w.path("project/tool")))
 			for range 2 { // with what the first launch has kept
 				got := w.claudebox("shell", "--yes", "--", "bash", "-c", "echo evil >tool; true")
 				if w.read(tc.folder+"/tool") != "of the user\n" {
@@ -271,9 +264,7 @@ func TestAnAgentReadsASecretByAHomesLink(t *testing.T) {
 				secret += "/gh/a" // of ~/.config, a place of secrets
 			}
 			w.write(secret, `{"password": "`+canary+`-9f8e7d6c5b4a"}`)
-			if err := os.RemoveAll(w.path(link)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.RemoveAll(w.path(link)))
 			w.link(w.path("project/"+target), link)
 			for range 2 {
 				got := w.attack("cat " + strings.TrimPrefix(secret, "project/"))
@@ -298,9 +289,7 @@ func TestAnAgentReadsASecretByAnotherNameOfIt(t *testing.T) {
 			w.write(secret, content)
 			for _, name := range []string{"project/plain", "beside/plain"} {
 				w.folder(filepath.Dir(name))
-				if err := os.Link(w.path(secret), w.path(name)); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.Link(w.path(secret), w.path(name)))
 			}
 			for _, flags := range [][]string{nil, {"--mount-rw", "../beside"}, {"--mount-ro", "../beside"}} {
 				for range 2 {
@@ -329,17 +318,13 @@ func TestAnAgentReadsTheFileOfASecretByAnotherName(t *testing.T) {
 		"project/plain": nil, "beside/plain": {"--mount-ro", "../beside"}, "other/plain": {"--mount-rw", "../other"},
 	} {
 		w.folder(filepath.Dir(at))
-		if err := os.Link(w.path("tokens/foo"), w.path(at)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Link(w.path("tokens/foo"), w.path(at)))
 		got := w.attack("cat ../"+at+"; echo; echo ran", append(lines, flags...)...)
 		w.wantNoCanary(got)
 		if !strings.Contains(got.stdout, "ran") {
 			t.Errorf("%s: %s", at, got)
 		}
-		if err := os.Remove(w.path(at)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Remove(w.path(at)))
 	}
 }
 
@@ -362,9 +347,7 @@ func TestAnAgentReachesTheHomeByABindMount(t *testing.T) {
 				w.folder(dir)
 			}
 			w.write("project/tools/claude", "#!/bin/sh\n")
-			if err := os.Chmod(w.path("project/tools/claude"), 0o755); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Chmod(w.path("project/tools/claude"), 0o755))
 			script := "cat folder/id_ed25519 folder/.ssh/id_ed25519; echo evil >zshenv; echo evil >hooks/new; echo evil >tools/new; true"
 			line := `mount --bind "$1" "$2" && exec setpriv --ambient-caps=-all --inh-caps=-all -- "$0" shell --yes --no-report -- bash -c "$3"`
 			cmd := exec.Command("unshare", "--map-current-user", "--keep-caps", "--mount", "--", "sh", "-c", line, trial.Binary(t), w.path(tc.from), w.path(tc.to), script)
@@ -416,9 +399,7 @@ func TestAnotherNameThatIsMadeWhileTheAgentWorks(t *testing.T) {
 	w = w.with("PATH=" + w.path("bin") + ":" + w.path(".local/bin") + ":/usr/bin:/bin")
 	l := w.begin()
 	l.sh("sleep 0.3") // longer than a short command
-	if err := os.Link(w.path("project/tool"), w.path("bin/tool")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Link(w.path("project/tool"), w.path("bin/tool")))
 	l.sh("echo evil >tool")
 	if said := l.end(); !strings.Contains(said, "bin/tool has another name in ") {
 		t.Error(said)

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"claudebox/checks/kit/must"
 )
 
 // secretPush is an attack on a file that one session hides: the next is to see it.
@@ -119,9 +121,7 @@ func TestACoveredSecretIsReadByTheNextSession(t *testing.T) {
 		a := secretPushes[name]
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			if err := os.Remove(w.path("project")); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Remove(w.path("project")))
 			w.folder("work")
 			home := w.home
 			w.home, w.project = w.path("work"), w.path("work") // projects are not in the home itself

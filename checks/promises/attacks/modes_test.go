@@ -6,6 +6,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"claudebox/checks/kit/must"
 )
 
 // A2: an agent closes a folder that is kept for it, and no later launch gets in.
@@ -19,9 +21,7 @@ func TestAnAgentClosesWhatTheNextLaunchNeeds(t *testing.T) {
 				w := newWorld(t)
 				w.folder("given")
 				w.folder("project/sub")
-				if err := os.Chmod(w.path("given"), 0o750); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.Chmod(w.path("given"), 0o750))
 				w.write(".claude/.credentials.json", `{"claudeAiOauth":{"accessToken":"a","refreshToken":"r","expiresAt":1}}`)
 				w.write(".claude/settings.json", `{"model":"x"}`)
 				flags := []string{"--mount-rw", "~/given"}

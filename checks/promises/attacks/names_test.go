@@ -3,10 +3,11 @@
 package attacks_test
 
 import (
-	"os"
 	"strings"
 	"testing"
 	"unicode"
+
+	"claudebox/checks/kit/must"
 )
 
 // Names of folders that end a line, order the terminal about, turn text
@@ -45,9 +46,7 @@ func TestAFoldersNameOrdersTheTerminalAbout(t *testing.T) {
 			}
 			wantSeen(t, w.claudebox("check"))
 			wantSeen(t, w.claudebox("shell", "--dry-run", "--", "true"))
-			if err := os.WriteFile(w.project+"/.git", []byte("gitdir: "+w.project+"/x"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Write(t, w.project+"/.git", "gitdir: "+w.project+"/x")
 			wantSeen(t, w.claudebox("plan"))
 		})
 	}

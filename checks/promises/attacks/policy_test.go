@@ -3,13 +3,13 @@
 package attacks_test
 
 import (
-	"errors"
 	"net"
 	"os"
 	"strconv"
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/checks/kit/trial"
 )
 
@@ -18,9 +18,7 @@ import (
 func TestAProjectsProfileAsksForAPortThatAFlagTookAway(t *testing.T) {
 	w := newWorld(t)
 	service, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer service.Close()
 	go func() {
 		for {
@@ -181,9 +179,7 @@ func TestAnAgentOutlivesTheEndThatStrictModeMakes(t *testing.T) {
 	l.sh(`trap "" TERM HUP INT; (trap "" TERM HUP; setsid sleep inf) >/dev/null 2>&1 &`)
 	l.watched()
 	// No agent can move the folder of a hidden file; the user can.
-	if err := errors.Join(os.Rename(w.path("project/conf"), w.path("project/other")), os.Mkdir(w.path("project/conf"), 0o755)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Rename(w.path("project/conf"), w.path("project/other")), os.Mkdir(w.path("project/conf"), 0o755))
 	l.sh("while :; do sleep 0.1; done")
 	if said := l.end(); !strings.Contains(said, "the session ends") {
 		t.Error(said)
@@ -205,9 +201,7 @@ func TestAnAgentWaitsForACoveredFileToBeReplaced(t *testing.T) {
 			l := w.begin(w.profile("protect_mode: " + mode)...)
 			l.watched()
 			w.write("project/.env.new", canary)
-			if err := os.Rename(w.path("project/.env.new"), w.path("project/.env")); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Rename(w.path("project/.env.new"), w.path("project/.env")))
 			if mode == "strict" {
 				l.sh("while :; do sleep 0.1; done")
 			} else {
@@ -258,9 +252,7 @@ func TestAnAgentReadsWhatAnEditorReplacesInAMount(t *testing.T) {
 			file := w.path(lent + "/conf/.env")
 			for range 3 {
 				w.write(lent+"/conf/.env.new", canary)
-				if err := os.Rename(file+".new", file); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.Rename(file+".new", file))
 				l.until("cat "+tc.at+"/conf/.env", "")
 			}
 			if said := l.end(); !strings.Contains(said, "conf/.env was replaced outside while the agent worked") {

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"claudebox/checks/kit/must"
 )
 
 // A live session exchanges a folder of the project and a link out of it, as
@@ -46,13 +48,9 @@ func TestAnIncludedFileBecomesAPipeOrEndless(t *testing.T) {
 			w := newWorld(t)
 			file := w.path("project/team.gitconfig")
 			w.write(".gitconfig", "[include]\n\tpath = "+file+"\n")
-			if err := plant(file); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, plant(file))
 			if name == "endless" {
-				if err := os.Truncate(file, 1<<40); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.Truncate(file, 1<<40))
 			}
 			w.wantRefused(w.attack("true"), map[string]string{"pipe": "read git", "endless": "file too large"}[name])
 		})

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"claudebox/checks/kit/must"
 )
 
 // A folder of the project that a profile mounts elsewhere is the agent's to
@@ -51,9 +53,7 @@ func TestAFolderThatMayBeReadShowsWhatItsOwnSessionsHide(t *testing.T) {
 	for _, err := range []error{
 		os.Link(w.path("lib/.env"), w.path("lib/hard.go")), os.Symlink("plain", w.path("lib/.env.prod")), os.Chmod(w.path("lib/closed"), 0),
 	} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 	}
 	t.Cleanup(func() { os.Chmod(w.path("lib/closed"), 0o755) })
 	for _, mount := range []string{"lib:/mnt/lib", "lib/.git:/mnt/lib"} {
@@ -151,9 +151,7 @@ func TestAMountPointIsMadeInTheCache(t *testing.T) {
 func TestAFileAsInputIsWrittenTo(t *testing.T) {
 	w := newWorld(t)
 	stdin, err := os.Open(w.path("documents/letter"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer stdin.Close()
 	got := w.run(stdin, os.Getenv("CLAUDEBOX_BIN"), "shell", "--yes", "--no-report", "--", "bash", "-c",
 		"cat; echo changed >/proc/self/fd/0")

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"claudebox/checks/kit/must"
 	"claudebox/checks/kit/trial"
 )
 
@@ -91,9 +92,7 @@ func TestAnAgentTakesAllThatAUserHas(t *testing.T) {
 			for range 3 {
 				for _, name := range []string{".env", "conf/.env"} { // as an editor saves
 					w.write("project/"+name+".new", canary)
-					if err := os.Rename(w.path("project/"+name+".new"), w.path("project/"+name)); err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, os.Rename(w.path("project/"+name+".new"), w.path("project/"+name)))
 					l.until("read -r a <"+name+"; echo \"[$a]\"", "[]\n")
 				}
 			}
@@ -107,17 +106,12 @@ func TestAnAgentTakesAllThatAUserHas(t *testing.T) {
 // What one sandbox takes, other programs of the user do not have: it gets a part.
 func TestAnAgentTakesTheWatchesOfOtherPrograms(t *testing.T) {
 	limit := func(file string) int {
-		text, err := os.ReadFile("/proc/sys/fs/" + file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		n, _ := strconv.Atoi(strings.TrimSpace(string(text)))
+		text := must.Read(t, "/proc/sys/fs/"+file)
+		n, _ := strconv.Atoi(strings.TrimSpace(text))
 		return n
 	}
 	var waiting unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_SIGPENDING, &waiting); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, unix.Getrlimit(unix.RLIMIT_SIGPENDING, &waiting))
 	w := newWorld(t)
 	l := w.begin()
 	defer l.end()
@@ -175,9 +169,7 @@ func TestASessionWhoseCoverIsLostEnds(t *testing.T) {
 	w.write("project/conf/.env", canary)
 	l := w.begin()
 	l.sh("trap 'touch later' TERM") // who would not end had three more seconds
-	if err := os.Rename(w.path("project/conf"), w.path("project/other")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Rename(w.path("project/conf"), w.path("project/other")))
 	w.folder("project/conf")
 	_, _ = l.in.WriteString("while :; do sleep 0.1; done\n") // it may be dead
 	if said := l.end(); !strings.Contains(said, "project/conf is not covered any more") || !strings.Contains(said, "the session ends") {

@@ -3,7 +3,6 @@
 package attacks_test
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -12,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/checks/kit/trial"
 )
 
@@ -33,9 +33,7 @@ func newWorld(t *testing.T) *world {
 	w.env = []string{"HOME=" + home, "USER=someone", "PATH=" + home + "/.local/bin:/usr/bin:/bin", "TERM=xterm", "LANG=C.UTF-8"}
 	w.folder("project")
 	w.write(".local/bin/claude", "#!/bin/sh\nexec echo \"$@\"\n")
-	if err := os.Chmod(w.path(".local/bin/claude"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(w.path(".local/bin/claude"), 0o755))
 	w.write(".ssh/id_ed25519", canary)
 	w.write("documents/letter", canary)
 	return w
@@ -45,34 +43,24 @@ func (w *world) path(name string) string { return filepath.Join(w.home, name) }
 
 func (w *world) folder(name string) {
 	w.t.Helper()
-	if err := os.MkdirAll(w.path(name), 0o755); err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, os.MkdirAll(w.path(name), 0o755))
 }
 
 func (w *world) write(name, content string) {
 	w.t.Helper()
 	name = w.path(name)
-	if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(content), 0o600)); err != nil {
-		w.t.Fatal(err)
-	}
+	must.Write(w.t, name, content)
 }
 
 func (w *world) link(target, name string) {
 	w.t.Helper()
 	name = w.path(name)
-	if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.Symlink(target, name)); err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, os.MkdirAll(filepath.Dir(name), 0o755), os.Symlink(target, name))
 }
 
 func (w *world) read(name string) string {
 	w.t.Helper()
-	content, err := os.ReadFile(w.path(name))
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return string(content)
+	return must.Read(w.t, w.path(name))
 }
 
 func (w *world) exists(name string) bool {

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"claudebox/checks/kit/must"
 	"claudebox/checks/kit/script"
 )
 
@@ -39,9 +40,7 @@ func (e *editor) call(t *testing.T, id int, method string, params any) json.RawM
 func (e *editor) ask(t *testing.T, id int, method string, params any) {
 	t.Helper()
 	text, err := json.Marshal(params)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	e.send(t, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`, id, method, text)
 }
 
@@ -89,9 +88,7 @@ func TestAnEditorDrivesASessionByTheAgentClientProtocol(t *testing.T) {
 	e := w.edit(t, w.command(t))
 	e.greet(t)
 	var session struct{ SessionID string }
-	if err := json.Unmarshal(e.call(t, 2, "session/new", map[string]any{"cwd": w.project, "mcpServers": []any{}}), &session); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(e.call(t, 2, "session/new", map[string]any{"cwd": w.project, "mcpServers": []any{}}), &session))
 	e.say(t, 3, session.SessionID, "please begin")
 	if got := e.answer(t, 3); !strings.Contains(string(got), "end_turn") || w.read(t, "project/note.txt") != "two\n" {
 		t.Errorf("%s; note.txt holds %q", got, w.read(t, "project/note.txt"))
@@ -100,7 +97,7 @@ func TestAnEditorDrivesASessionByTheAgentClientProtocol(t *testing.T) {
 		t.Error("the answer is in no update")
 	}
 	e.say(t, 4, session.SessionID, "something long")
-	w.begun(t)
+	must.Appear(t, w.project+"/begun")
 	e.send(t, `{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":%q}}`, session.SessionID)
 	if got := e.answer(t, 4); !strings.Contains(string(got), "cancelled") {
 		t.Errorf("the cancelled turn ends with %s", got)
@@ -156,9 +153,7 @@ read -r _
 exit 3
 `
 	w.write(t, ".local/bin/claude-agent-acp", hostile)
-	if err := os.Chmod(w.home+"/.local/bin/claude-agent-acp", 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(w.home+"/.local/bin/claude-agent-acp", 0o755))
 	e := w.edit(t, w.command(t))
 	e.ask(t, 1, "initialize", map[string]any{
 		"clientCapabilities": map[string]any{"fs": map[string]bool{"readTextFile": true}, "terminal": true, "elicitation": map[string]any{}},
@@ -189,15 +184,11 @@ func TestASessionWhoseEditorsFilterIsLostEnds(t *testing.T) {
 	w := newWorld(t)
 	w.more = map[string]any{"agent": "claude-acp"}
 	w.write(t, ".local/bin/claude-agent-acp", "#!/bin/bash\ntrap '' PIPE\necho '{\"id\":1,\"result\":{}}'\nsleep 1000\n")
-	if err := os.Chmod(w.home+"/.local/bin/claude-agent-acp", 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(w.home+"/.local/bin/claude-agent-acp", 0o755))
 	e := w.edit(t, w.command(t))
 	e.answer(t, 1)
 	pid := e.filter(t)[0]
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Kill(pid, syscall.SIGKILL))
 	if status, stderr := e.end(t); status == 0 || !strings.Contains(stderr, "messages to the editor has ended (signal: killed); the session ends") {
 		t.Errorf("status %d\n%s", status, stderr)
 	}
@@ -206,13 +197,10 @@ func TestASessionWhoseEditorsFilterIsLostEnds(t *testing.T) {
 // Each editor's lines of docs/editors.md start what speaks its protocol. Words of claudebox stand there between quotes, in
 // the order of a command line, whatever the language is.
 func TestTheLinesForEditorsStartWhatTheySay(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/editors.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Read(t, "../../../docs/editors.md")
 	quoted, fence := regexp.MustCompile(`"([^"]*)"`), regexp.MustCompile("(?ms)^```(json|lua|elisp|yaml)\n(.*?)^```$")
 	of := map[string]int{}
-	for _, block := range fence.FindAllStringSubmatch(string(page), -1) {
+	for _, block := range fence.FindAllStringSubmatch(page, -1) {
 		language, text := block[1], block[2]
 		of[language]++
 		if language == "yaml" {

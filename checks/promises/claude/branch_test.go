@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/checks/kit/script"
 )
 
@@ -51,9 +52,7 @@ func TestConversationsOfAMovedProjectGoOn(t *testing.T) {
 	w.print(t).succeed(t, "Blue it is.")
 	old := w.project
 	w.project += " moved"
-	if err := os.Rename(old, w.project); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Rename(old, w.project))
 	list, err := filepath.Glob(filepath.Join(w.home, ".claudebox/instances/*"))
 	if err != nil || len(list) != 1 {
 		t.Fatalf("%q, %v", list, err)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"claudebox/checks/kit/must"
 	"claudebox/checks/kit/script"
 	"claudebox/checks/kit/trial"
 	"claudebox/checks/kit/window"
@@ -19,9 +20,7 @@ import (
 func (w *world) canary(t *testing.T) (program string) {
 	t.Helper()
 	program = filepath.Join(w.home, "tools/canary")
-	if err := trial.Build(program, "claudebox/checks/promises/claude/canary"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, trial.Build(program, "claudebox/checks/promises/claude/canary"))
 	return program
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"claudebox/checks/kit/account"
 	"claudebox/checks/kit/gitserver"
+	"claudebox/checks/kit/must"
 	"claudebox/checks/kit/script"
 	"claudebox/checks/kit/window"
 )
@@ -51,9 +52,7 @@ func newDay(t *testing.T) *day {
 func (d *day) serve(t *testing.T) {
 	t.Helper()
 	s, err := gitserver.Start(filepath.Join(d.home, "served"), pushToken)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(s.Close)
 	d.server = s
 	d.git(t, "-C", "../served/p.git", "config", "http.receivepack", "true")
@@ -88,9 +87,7 @@ func (d *day) files(t *testing.T) map[string]string {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return list
 }
 

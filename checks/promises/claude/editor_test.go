@@ -5,7 +5,6 @@ package claude_test
 import (
 	"bufio"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -16,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"claudebox/checks/kit/must"
 	"claudebox/checks/kit/script"
 	"claudebox/checks/kit/trial"
 	"claudebox/checks/kit/window"
@@ -29,9 +29,7 @@ func (w *world) bundle(t *testing.T, name string) string {
 	t.Helper()
 	name = filepath.Join(w.home, name)
 	mark := "#!/bin/sh\ntouch " + w.home + "/ran\necho it ran\n"
-	if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(mark), 0o755)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(mark), 0o755))
 	t.Cleanup(func() {
 		if _, err := os.Lstat(w.home + "/ran"); err == nil {
 			t.Errorf("%s was run outside", name)
@@ -88,9 +86,7 @@ func (w *world) edit(t *testing.T, cmd *exec.Cmd) *editor {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	pair := func() (ours, theirs *os.File) {
 		fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		return os.NewFile(uintptr(fds[0]), "ours"), os.NewFile(uintptr(fds[1]), "theirs")
 	}
 	var theirs [3]*os.File
@@ -99,9 +95,7 @@ func (w *world) edit(t *testing.T, cmd *exec.Cmd) *editor {
 	output, theirs[1] = pair()
 	complaints, theirs[2] = pair()
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirs[0], theirs[1], theirs[2]
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	for _, file := range theirs {
 		file.Close()
 	}
@@ -238,7 +232,7 @@ func TestAnEditorsExtensionDrivesASession(t *testing.T) {
 		t.Fatalf("%s; note.txt holds %q", first.line, w.read(t, "project/note.txt"))
 	}
 	e.prompt(t, "something long")
-	w.begun(t)
+	must.Appear(t, w.project+"/begun")
 	e.control(t, "cancel", `{"subtype":"interrupt"}`)
 	if cancelled := e.result(t); cancelled.text() == "After the cancel." {
 		t.Errorf("it was not cancelled: %s", cancelled.line)
@@ -268,24 +262,10 @@ func TestAnEditorEndsASessionBySignal(t *testing.T) {
 	w.model.Add(script.Bash("touch begun; sleep 1000"))
 	e := w.edit(t, w.command(t, append([]string{w.bundle(t, bundled)}, streamed...)...))
 	e.prompt(t, "something long")
-	w.begun(t)
-	if err := e.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	must.Appear(t, w.project+"/begun")
+	must.Do(t, e.Process.Signal(syscall.SIGTERM))
 	if status, stderr := e.end(t); status != 143 {
 		t.Errorf("status %d; want that of SIGTERM\n%s", status, stderr)
-	}
-}
-
-// begun waits until the agent's tool has begun.
-func (w *world) begun(t *testing.T) {
-	t.Helper()
-	for late := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
-		if _, err := os.Lstat(w.project + "/begun"); err == nil {
-			return
-		} else if time.Now().After(late) {
-			t.Fatal("the tool does not begin")
-		}
 	}
 }
 
@@ -401,9 +381,7 @@ cat >answers
 exit 3
 `
 	own := w.home + "/.local/bin/claude"
-	if err := errors.Join(os.Remove(own), os.WriteFile(own, []byte(hostile), 0o755)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(own), os.WriteFile(own, []byte(hostile), 0o755))
 	e := w.edit(t, w.command(t, streamed...))
 	asked := <-e.lines // the only one
 	status, stderr := e.leave(t)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"claudebox/checks/kit/account"
+	"claudebox/checks/kit/must"
 	"claudebox/checks/kit/script"
 	"claudebox/checks/kit/window"
 )
@@ -37,9 +38,7 @@ func newcomer(t *testing.T) *world {
 	server, err := json.Marshal(map[string]any{
 		"hasCompletedOnboarding": true, "mcpServers": map[string]any{"clock": map[string]any{"type": "stdio", "command": "python3", "args": []string{"-c", clock}}},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	w.write(t, ".claude.json", string(server))
 	w.write(t, ".claude/settings.json", `{"theme": "dark", "hooks": {"PostToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "jq -r .tool_input.command >>hooked"}]}]}}`)
 	w.write(t, ".claude/CLAUDE.md", "Be brief.\n")
@@ -59,9 +58,7 @@ func (w *world) prefer(t *testing.T) {
 	profile, err := json.Marshal(map[string]any{
 		"name": "default", "extends": "default", "env": w.constants, "mcp": map[string]any{"import": []string{"clock"}}, "worktrees": []string{"../project-*"},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	w.write(t, ".config/claudebox/profiles/default.yaml", string(profile))
 }
 
@@ -103,7 +100,7 @@ func TestAFirstDay(t *testing.T) {
 	if got := w.read(t, "project/hooked"); !strings.Contains(got, "git commit -qm one") {
 		t.Errorf("the hook has seen %q", got)
 	}
-	until(t, "the commit in the worktree", func() bool {
+	must.Await(t, "the commit in the worktree", func() bool {
 		return w.git(t, "-C", "../project-fix", "log", "-1", "--format=%s") == "two\n"
 	})
 	c.Enter(t, "/theme")

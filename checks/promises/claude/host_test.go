@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"claudebox/checks/kit/account"
+	"claudebox/checks/kit/must"
 	"claudebox/checks/kit/script"
 )
 
@@ -63,9 +64,7 @@ func TestHostStateGoesOnFromOutsideAndBack(t *testing.T) {
 func (w *world) configuration(t *testing.T) map[string]string {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Join(w.home, ".claude"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	found := map[string]string{".claude.json": w.read(t, ".claude.json")}
 	for _, entry := range entries {
 		if entry.Type().IsRegular() {

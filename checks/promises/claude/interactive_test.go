@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/checks/kit/script"
 	"claudebox/checks/kit/window"
 )
@@ -116,9 +117,7 @@ func TestTerminationReachesTheAgent(t *testing.T) {
 			if c.Title() == "" {
 				t.Fatal("Claude Code has set no title: there is nothing to take back")
 			}
-			if err := c.Process().Signal(signal); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, c.Process().Signal(signal))
 			c.Ended(t, want)
 			if title := c.Title(); title != "" {
 				t.Errorf("Claude Code did not take back its title, %q: it was not asked to end, but killed", title)
@@ -133,9 +132,7 @@ func TestTerminalIsRestoredWhenTheAgentIsKilled(t *testing.T) {
 	if len(c.Modes()) == 0 {
 		t.Fatal("Claude Code has set no modes: there is nothing to restore")
 	}
-	if err := syscall.Kill(descendant(t, c.Process().Pid, "claude"), syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Kill(descendant(t, c.Process().Pid, "claude"), syscall.SIGKILL))
 	c.Ended(t, 137)
 }
 
@@ -144,16 +141,12 @@ func TestTerminalIsRestoredWhenTheAgentIsKilled(t *testing.T) {
 func descendant(t *testing.T, pid int, name string) int {
 	t.Helper()
 	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, list := range lists {
 		children, _ := os.ReadFile(list) // a thread may have ended
 		for _, field := range strings.Fields(string(children)) {
 			child, err := strconv.Atoi(field)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			comm, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", child))
 			if strings.TrimSuffix(strings.TrimSpace(string(comm)), ".exe") == name {
 				return child
@@ -222,14 +215,9 @@ func TestASettingChangedInsideIsThereTheNextTime(t *testing.T) {
 	if err != nil || len(found) != 1 {
 		t.Fatal(found, err)
 	}
-	content, err := os.ReadFile(found[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	changed := strings.Replace(string(content), `"dark"`, `"light"`, 1)
-	if err := os.WriteFile(found[0], []byte(changed), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	content := must.Read(t, found[0])
+	changed := strings.Replace(content, `"dark"`, `"light"`, 1)
+	must.Write(t, found[0], changed)
 	w.print(t).succeed(t, "Two.")
 	if after, err := os.ReadFile(found[0]); err != nil || string(after) != changed {
 		t.Errorf("%v: %s", err, after)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"claudebox/checks/kit/account"
+	"claudebox/checks/kit/must"
 	"claudebox/checks/kit/script"
 	"claudebox/checks/kit/window"
 )
@@ -38,9 +39,7 @@ func (w *world) outside(t *testing.T) *exec.Cmd {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), program(t, "CLAUDEBOX_TEST_CLAUDE"), "-p", "please begin")
 	cmd.Dir, cmd.WaitDelay = filepath.Join(w.home, "elsewhere"), patience
-	if err := os.MkdirAll(cmd.Dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(cmd.Dir, 0o755))
 	for name, value := range w.env {
 		cmd.Env = append(cmd.Env, name+"="+value)
 	}
@@ -51,22 +50,10 @@ func (w *world) outside(t *testing.T) *exec.Cmd {
 	return cmd
 }
 
-// until waits for what must come. The time only bounds a hang.
-func until(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patience); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("never: %s", what)
-		}
-	}
-}
-
 func (w *world) found(t *testing.T, pattern string) bool {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(w.home, pattern))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return len(names) > 0
 }
 
@@ -125,9 +112,7 @@ func (w *world) nothingInside(t *testing.T) {
 	t.Helper()
 	for _, part := range []string{".claude", "cache"} {
 		homes, err := filepath.Glob(filepath.Join(w.home, ".claudebox/*/*", part))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		for _, home := range homes {
 			err := filepath.WalkDir(home, func(name string, entry fs.DirEntry, err error) error {
 				if err != nil || !entry.Type().IsRegular() {
@@ -208,7 +193,7 @@ func TestSeveralAtOnceRenewOnce(t *testing.T) {
 		cmd.Stdout = &stdout[i]
 		start(t, cmd)
 	}
-	until(t, "somebody renews", func() bool { return w.found(t, ".claude/.oauth_refresh.lock") })
+	must.Await(t, "somebody renews", func() bool { return w.found(t, ".claude/.oauth_refresh.lock") })
 	time.Sleep(2 * time.Second) // long enough for the others to have tried; were they not held up, they would be refused
 	open()
 	numbers := make([]int, len(commands))
@@ -228,9 +213,7 @@ func TestSeveralAtOnceRenewOnce(t *testing.T) {
 
 func start(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 }
 
 // A login that has ended outside is not emptied inside, and not outside. When
@@ -320,9 +303,7 @@ func TestUnusableLoginsAreSaid(t *testing.T) {
 			w.openAccount(t, "code", time.Hour)
 			w.write(t, loginFile, tc.content)
 			file := filepath.Join(w.home, loginFile)
-			if err := os.Chmod(file, tc.mode); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Chmod(file, tc.mode))
 			plan := w.command(t, "--dry-run")
 			var text bytes.Buffer
 			plan.Stderr = &text
@@ -336,9 +317,7 @@ func TestUnusableLoginsAreSaid(t *testing.T) {
 			if info, err := os.Stat(file); err != nil || info.Mode().Perm() != tc.mode {
 				t.Errorf("the user's file is changed: %v, %v", info.Mode(), err)
 			}
-			if err := os.Chmod(file, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Chmod(file, 0o600))
 			if got := w.read(t, loginFile); got != tc.content {
 				t.Errorf("the user's file is %q", got)
 			}

@@ -3,7 +3,6 @@
 package claude_test
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -11,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/checks/kit/registry"
 	"claudebox/checks/kit/script"
 )
@@ -147,9 +147,7 @@ func TestNothingOutlivesTheSession(t *testing.T) {
 	)
 	w.print(t).succeed(t, "Left.")
 	commands, err := filepath.Glob("/proc/[0-9]*/cmdline")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, name := range commands {
 		if command, _ := os.ReadFile(name); strings.Contains(string(command), "sleep\x00"+mark) {
 			t.Errorf("%s is still there: %q", name, command)
@@ -163,9 +161,7 @@ func TestProgramInTheHomeIsBroughtIn(t *testing.T) {
 	w := newWorld(t, script.Say("Running."))
 	version := filepath.Join(w.home, ".local/share/claude/versions/1.2.3")
 	onPath := filepath.Join(w.home, ".local/bin/claude")
-	if err := errors.Join(os.MkdirAll(filepath.Dir(version), 0o755), os.Remove(onPath)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Dir(version), 0o755), os.Remove(onPath))
 	if out, err := exec.Command("cp", program(t, "CLAUDEBOX_TEST_CLAUDE"), version).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
@@ -215,16 +211,12 @@ func TestAnMCPServerByNpxOfARegistry(t *testing.T) {
 	packages, err := registry.Start(registry.Package{
 		Name: "mcp-say", Version: "1.0.0", Bin: map[string]string{"mcp-say": "say.js"}, Files: map[string]string{"say.js": sayServer},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(packages.Close)
 	w := newWorld(t)
 	mount := func(host, sandbox string) map[string]string {
 		real, err := filepath.EvalSymlinks(host)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		return map[string]string{"host": real, "sandbox": sandbox}
 	}
 	link(t, "/opt/npm/bin/npx-cli.js", filepath.Join(w.home, "bin/npx"))

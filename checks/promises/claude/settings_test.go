@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/checks/kit/script"
 	"claudebox/internal/agent/agenthome"
 	"claudebox/internal/host"
@@ -24,9 +25,7 @@ import (
 // The installed Claude Code says which settings it has: of each it is decided whether it enters.
 func TestEverySettingOfClaudeCodeIsKnown(t *testing.T) {
 	content, err := os.ReadFile(program(t, "CLAUDEBOX_TEST_CLAUDE"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	begin := bytes.Index(content, []byte(`{$schema:()=>`))
 	for begin >= 0 && !bytes.Contains(content[begin:begin+200], []byte("JSON Schema reference for Claude Code settings")) {
 		next := bytes.Index(content[begin+1:], []byte(`{$schema:()=>`))
@@ -56,9 +55,7 @@ func TestEverySettingOfClaudeCodeIsKnown(t *testing.T) {
 // The installed Claude Code says which variables it reads: of each it is decided what becomes of it.
 func TestEveryVariableOfClaudeCodeIsKnown(t *testing.T) {
 	content, err := os.ReadFile(program(t, "CLAUDEBOX_TEST_CLAUDE"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	names := map[string]bool{}
 	for _, match := range regexp.MustCompile(`process\.env\.([A-Z][A-Z0-9_]{2,})\b`).FindAllSubmatch(content, -1) {
 		names[string(match[1])] = true
@@ -146,9 +143,7 @@ func fateOfVariable(name string) string {
 // own work enters, or is named; the rest is what it keeps for itself.
 func TestEveryNameInTheFolderOfClaudeCodeIsKnown(t *testing.T) {
 	content, err := os.ReadFile(program(t, "CLAUDEBOX_TEST_CLAUDE"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	before, _, found := bytes.Cut(content, []byte(`(),"keybindings.json"`))
 	of := before[bytes.LastIndexByte(before, '(')+1:] // what returns the folder's path
 	if !found || len(of) == 0 || len(of) > 10 {

@@ -5,7 +5,6 @@ package claude_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"maps"
 	"net/http/httptest"
 	"os"
@@ -16,6 +15,7 @@ import (
 	"time"
 
 	"claudebox/checks/kit/account"
+	"claudebox/checks/kit/must"
 	"claudebox/checks/kit/script"
 	"claudebox/checks/kit/trial"
 	"claudebox/checks/kit/window"
@@ -86,9 +86,7 @@ func (w *world) proxy(address string) {
 func (w *world) openAccount(t *testing.T, code string, lifetime time.Duration) *account.Account {
 	t.Helper()
 	a, err := account.Start(code, lifetime, w.model)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(a.Close)
 	server := httptest.NewServer(a)
 	t.Cleanup(server.Close)
@@ -112,28 +110,20 @@ func program(t *testing.T, variable string) string {
 
 func link(t *testing.T, target, name string) {
 	t.Helper()
-	if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.Symlink(target, name)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Dir(name), 0o755), os.Symlink(target, name))
 }
 
 // write makes a file below the home.
 func (w *world) write(t *testing.T, name, content string) {
 	t.Helper()
 	name = filepath.Join(w.home, name)
-	if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(content), 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, name, content)
 }
 
 // read is the content of a file below the home.
 func (w *world) read(t *testing.T, name string) string {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join(w.home, name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(content)
+	return must.Read(t, filepath.Join(w.home, name))
 }
 
 // ownProfile is where the profile lies: among the user's own, so that all that it says counts.
@@ -147,9 +137,7 @@ func (w *world) writeProfile(t *testing.T) {
 	}
 	maps.Copy(said, w.more)
 	profile, err := json.MarshalIndent(said, "", "  ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	w.write(t, w.profile, string(profile))
 }
 

@@ -5,7 +5,6 @@ package doctor_test
 import (
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"maps"
 	"os"
 	"os/exec"
@@ -16,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"claudebox/checks/kit/must"
 	"claudebox/checks/kit/trial"
 	"claudebox/internal/ui/attack"
 	"claudebox/internal/ui/doctor"
@@ -27,9 +27,7 @@ func TestTheAttacksOnASandboxOfEachTierGetNothing(t *testing.T) {
 		t.Run(network, func(t *testing.T) {
 			home := trial.Home(t, "cb-attack-")
 			profile := "name: x\nextends: default\nnetwork: " + network + "\n"
-			if err := errors.Join(os.Mkdir(home+"/.ssh", 0o700), os.WriteFile(home+"/.ssh/id", []byte("key"), 0o600), os.WriteFile(home+"/x.yaml", []byte(profile), 0o600)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Mkdir(home+"/.ssh", 0o700), os.WriteFile(home+"/.ssh/id", []byte("key"), 0o600), os.WriteFile(home+"/x.yaml", []byte(profile), 0o600))
 			cmd := exec.CommandContext(t.Context(), os.Getenv("CLAUDEBOX_BIN"), "-P", home+"/x.yaml", "check", "--attack", "--format", "json")
 			cmd.Dir, cmd.Env = home, []string{"HOME=" + home, "USER=u", "PATH=/usr/bin:/bin", "TERM=xterm"}
 			status, stdout, stderr := trial.Run(t, cmd)
@@ -185,14 +183,10 @@ func lacking(t *testing.T) []string {
 func TestThePlantedHolesAreFound(t *testing.T) {
 	home := trial.Home(t, "cb-hole-")
 	made, err := attack.Make(home)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(made.Close)
 	dir := t.TempDir()
-	if err := errors.Join(os.WriteFile(dir+"/file", nil, 0o600), os.Chmod(dir, 0o755)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(dir+"/file", nil, 0o600), os.Chmod(dir, 0o755))
 	if err := unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil { // what the test itself was given
 		t.Fatal(err)
 	}
@@ -248,9 +242,7 @@ func attackIn(t *testing.T, b *box) (red []string) {
 		words = append(words, b.words[key]...)
 	}
 	targets, err := json.Marshal(b.Targets)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	args, filter := piped(t, []byte(strings.Join(words, "\x00")+"\x00")), piped(t, b.filter())
 	call := append([]string{"--args", "3", "--seccomp", "4"}, b.cmdline...)
 	cmd := exec.Command("bwrap", append(call, "--", attack.Place, string(targets))...)
@@ -277,9 +269,7 @@ func attackIn(t *testing.T, b *box) (red []string) {
 func piped(t *testing.T, content []byte) *os.File {
 	t.Helper()
 	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	go func() { _, _ = w.Write(content); w.Close() }()
 	t.Cleanup(func() { r.Close() })
 	return r

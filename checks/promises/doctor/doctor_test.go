@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/checks/kit/trial"
 )
 
@@ -42,9 +43,7 @@ func TestEachSecretIsSaidWithWhereItMayGo(t *testing.T) {
 	w.env = append(w.env, "OUT_TOKEN=0123456789", "IN_TOKEN=abcdefghijklm")
 	profile := filepath.Join(w.home, "secrets.yaml")
 	text := labProfile + "secrets:\n- {env: OUT_TOKEN, hosts: [a.example, b.example]}\n- {env: IN_TOKEN, hosts: [a.example], secret: inside}\n"
-	if err := os.WriteFile(profile, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, profile, text)
 	list := w.run(t, "check", "--format", "json", "--profile", profile).findings(t)
 	for level, want := range map[string]string{
 		"ok": "OUT_TOKEN stays outside, for a.example, b.example", "warning": "IN_TOKEN can be read inside",
@@ -68,7 +67,7 @@ type fault struct {
 }
 
 func faults(t *testing.T) map[string]fault {
-	bwrap, env := tool(t, "bwrap"), tool(t, "env")
+	bwrap, env := trial.Tool(t, "bwrap"), trial.Tool(t, "env")
 	over := func(target, make string) string {
 		return "mount -t tmpfs none /mnt\n" + make + "\nmount --bind /mnt/it " + target
 	}
@@ -178,9 +177,7 @@ func (f fault) expectLaunch(t *testing.T, r result) {
 
 func TestAHomeThatCannotBeWrittenIsNamed(t *testing.T) {
 	w := newWorld(t)
-	if err := os.Chmod(w.home, 0o500); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(w.home, 0o500))
 	t.Cleanup(func() { os.Chmod(w.home, 0o700) })
 	r := w.run(t, "check", "--format", "json")
 	failed := of(r.findings(t), "failed")
@@ -197,9 +194,7 @@ func TestAHomeThatCannotBeWrittenIsNamed(t *testing.T) {
 func TestIndependentFaultsAreFoundInOneRun(t *testing.T) {
 	w := newWorld(t)
 	w.env = append(w.env, "NIX_DAEMON_SOCKET_PATH="+w.home+"/socket", "CLAUDEBOX_PROFILE=./wrong.yaml")
-	if err := os.WriteFile(filepath.Join(w.project, "wrong.yaml"), []byte("name: wrong\npakages: []\nnetwork: nowhere\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, filepath.Join(w.project, "wrong.yaml"), "name: wrong\npakages: []\nnetwork: nowhere\n")
 	r := w.runBroken(t, faults(t)["user namespaces are forbidden"].script+"\n"+faults(t)["bwrap is gone"].script, "check", "--format", "json")
 	list := r.findings(t)
 	var names []string
@@ -219,7 +214,7 @@ func TestIndependentFaultsAreFoundInOneRun(t *testing.T) {
 
 func TestAnOlderBwrapIsAWarning(t *testing.T) {
 	w := newWorld(t)
-	bwrap := tool(t, "bwrap")
+	bwrap := trial.Tool(t, "bwrap")
 	script := "mount -t tmpfs none /mnt\ncp " + bwrap + " /mnt/real\nprintf '%s\\n' '#!/bin/sh' " +
 		`'case $1 in --version) echo bubblewrap 0.11.2; exit;; esac' 'exec /mnt/real "$@"'` +
 		" >/mnt/it\nchmod 755 /mnt/it\nmount --bind /mnt/it " + bwrap
@@ -237,9 +232,7 @@ func TestASandboxWithinASandboxIsExplained(t *testing.T) {
 	if err == nil {
 		err = os.WriteFile(filepath.Join(w.project, "claudebox"), program, 0o700)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	r := w.run(t, "-c", "./claudebox check --format json --profile default")
 	var found bool
 	for _, f := range of(r.findings(t), "failed") {

@@ -3,10 +3,11 @@
 package doctor_test
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"claudebox/checks/kit/must"
 )
 
 // refusal is a launch that does not start, with nothing broken but its words.
@@ -73,16 +74,9 @@ func (r refusal) prepare(t *testing.T, w *world) {
 	if r.dir != "" {
 		w.project = filepath.Join(w.home, r.dir)
 	}
-	write(t, filepath.Join(w.home, "text"), "no program\n")
+	must.Write(t, filepath.Join(w.home, "text"), "no program\n")
 	if r.profile != "" {
-		write(t, filepath.Join(w.home, ownProfile), r.profile)
-	}
-}
-
-func write(t *testing.T, file, content string) {
-	t.Helper()
-	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
+		must.Write(t, filepath.Join(w.home, ownProfile), r.profile)
 	}
 }
 
@@ -105,7 +99,7 @@ func (r refusal) compare(t *testing.T, check result) {
 // Of D21: a check was green where the plan was known, and what it needs could not be had any more.
 func TestACheckIsRedWhereALaunchCannotHaveItsPackages(t *testing.T) {
 	w := newWorld(t)
-	write(t, filepath.Join(w.home, ownProfile), labProfile+"packages: [hello]\n")
+	must.Write(t, filepath.Join(w.home, ownProfile), labProfile+"packages: [hello]\n")
 	for _, words := range [][]string{{"plan"}, {"check", "--format", "json"}} { // the evaluation is kept
 		if r := w.run(t, words...); r.status != 0 {
 			t.Fatalf("with a daemon: %+v", r)

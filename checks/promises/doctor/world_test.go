@@ -4,7 +4,6 @@ package doctor_test
 
 import (
 	"encoding/json"
-	"errors"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -13,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/checks/kit/trial"
 )
 
@@ -36,26 +36,9 @@ func newWorld(t *testing.T) *world {
 	home := trial.Home(t, "claudebox-doctor-")
 	w := &world{home: home, project: filepath.Join(home, "project")}
 	w.env = []string{"HOME=" + home, "PATH=/usr/bin:/bin", "CLAUDEBOX_PROFILE=" + filepath.Join(home, ownProfile)}
-	err := errors.Join(os.Mkdir(w.project, 0o700), os.Mkdir(home+"/.cache", 0o700),
+	must.Do(t, os.Mkdir(w.project, 0o700), os.Mkdir(home+"/.cache", 0o700),
 		os.MkdirAll(filepath.Dir(filepath.Join(home, ownProfile)), 0o700), os.WriteFile(filepath.Join(home, ownProfile), []byte(labProfile), 0o600))
-	if err != nil {
-		t.Fatal(err)
-	}
 	return w
-}
-
-// tool is the path of a tool in claudebox's manifest.
-func tool(t *testing.T, name string) string {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join(filepath.Dir(filepath.Dir(trial.Binary(t))), "share/claudebox/manifest.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var manifest struct{ Tools map[string]string }
-	if err := json.Unmarshal(text, &manifest); err != nil {
-		t.Fatal(err)
-	}
-	return manifest.Tools[name]
 }
 
 // result is how a run ended.
@@ -133,8 +116,6 @@ func listing(t *testing.T, folder string) string {
 		b.WriteString(path + " " + info.Mode().String() + " " + info.ModTime().String() + "\n")
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return b.String()
 }

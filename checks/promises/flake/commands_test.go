@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/checks/kit/trial"
 	"claudebox/internal/nix/storepath"
 	"claudebox/internal/plan"
@@ -117,9 +118,7 @@ func TestBuiltAndRunItNamesOnlyStorePaths(t *testing.T) {
 	succeed(t, nix("", "build", "--out-link", result, ours+root+"#claudebox"))
 	u := newUser(t, filepath.Join(result, "bin"))
 	p, err := plan.Decode("plan", []byte(succeed(t, u.claudebox("plan", "--format", "json"))))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if len(p.Pins.Packages) == 0 || len(p.Pins.Tools) == 0 {
 		t.Fatal("the plan pins nothing")
 	}
@@ -147,7 +146,7 @@ func TestInstalledInAProfile(t *testing.T) {
 	succeed(t, u.claudebox("plan"))
 
 	for _, page := range []string{"man1/claudebox.1", "man5/claudebox-profile.5", "man5/claudebox-plan.5"} {
-		contains(t, read(t, filepath.Join(installed, "share/man", page)), ".SH NAME\nclaudebox")
+		contains(t, must.Read(t, filepath.Join(installed, "share/man", page)), ".SH NAME\nclaudebox")
 	}
 	pages, err := filepath.Glob(filepath.Join(installed, "share/man/*/*"))
 	if err != nil || len(pages) != 3 {
@@ -164,7 +163,7 @@ func TestInstalledInAProfile(t *testing.T) {
 		filepath.Join(installed, "share/zsh/site-functions/_claudebox"):            "#compdef claudebox",
 		filepath.Join(installed, "share/fish/vendor_completions.d/claudebox.fish"): "complete ",
 	} {
-		contains(t, read(t, file), want, "__complete")
+		contains(t, must.Read(t, file), want, "__complete")
 	}
 	contains(t, succeed(t, u.claudebox("__complete", "profile", "s")), "show\t", "schema\t")
 	contains(t, succeed(t, u.claudebox("__complete", "profile", "show", "")), "default")

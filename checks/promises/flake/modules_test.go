@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/plan"
 )
 
@@ -39,7 +40,7 @@ func TestAGenerationWritesItsFilesAndNothingElse(t *testing.T) {
 		t.Errorf("files %q, want %q", got, want)
 	}
 	for _, file := range want[:3] {
-		if _, err := plan.Decode(file, []byte(read(t, filepath.Join(result, "home-files", file)))); err != nil {
+		if _, err := plan.Decode(file, []byte(must.Read(t, filepath.Join(result, "home-files", file)))); err != nil {
 			t.Error(err)
 		}
 	}
@@ -87,7 +88,7 @@ func (u user) traced(t *testing.T, profile, script string) (printed, calls strin
 	inside := u.claudebox("shell", "--yes", "--no-report", "--profile", profile, "--", "bash", "-c", script)
 	c := exec.Command("strace", append([]string{"-f", "-qq", "-e", "trace=execve,execveat,connect", "-o", file}, inside.Args...)...)
 	c.Dir, c.Env = inside.Dir, inside.Env
-	return succeed(t, c), read(t, file)
+	return succeed(t, c), must.Read(t, file)
 }
 
 // TestTheModulesPlanIsWhatIsLaunched compares the file with what claudebox
@@ -97,7 +98,7 @@ func TestTheModulesPlanIsWhatIsLaunched(t *testing.T) {
 	u := generation(t)
 	for _, name := range []string{"default", "work", "quiet"} {
 		file := filepath.Join(u.home, ".config/claudebox/plans", name+".json")
-		if got := succeed(t, u.claudebox("plan", "--format", "json", "--profile", name)); got != read(t, file) {
+		if got := succeed(t, u.claudebox("plan", "--format", "json", "--profile", name)); got != must.Read(t, file) {
 			t.Errorf("profile %s is not launched by %s", name, file)
 		}
 	}
@@ -107,10 +108,8 @@ func TestPlansThatDoNotFitAreRefused(t *testing.T) {
 	t.Parallel()
 	u := generation(t)
 	file := filepath.Join(u.home, ".config/claudebox/plans/work.json")
-	good, err := plan.Decode(file, []byte(read(t, file)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	good, err := plan.Decode(file, []byte(must.Read(t, file)))
+	must.Do(t, err)
 	elsewhere := good
 	elsewhere.System = "aarch64-linux"
 	elsewhere.Mounts = slices.Clone(good.Mounts)
@@ -124,9 +123,7 @@ func TestPlansThatDoNotFitAreRefused(t *testing.T) {
 		"of another system": {string(elsewhere.Encode()), "it is for aarch64-linux; this is x86_64-linux", "make it anew with `claudebox plan --pinned`"},
 		"edited by hand":    {strings.Replace(string(good.Encode()), `"tier": "full"`, `"tier": "none"`, 1), "does not fit its digest", "make it anew with"},
 	} {
-		if err := os.Remove(file); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Remove(file))
 		write(t, file, tc.content)
 		for _, c := range []*exec.Cmd{u.claudebox("plan", "-P", "work"), u.claudebox("shell", "-P", "work", "--yes", "--", "true")} {
 			complaint := fail(t, c)
@@ -150,10 +147,8 @@ func TestAChangedPackageChangesThePlan(t *testing.T) {
 	after := made(`(_: set: { hello = set.runCommand "hello-99.0" { pname = "hello"; version = "99.0"; } "mkdir -p $out/bin; echo > $out/bin/hello"; })`)
 	digests := map[string]bool{}
 	for _, file := range []string{before, after} {
-		p, err := plan.Decode(file, []byte(read(t, file)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		p, err := plan.Decode(file, []byte(must.Read(t, file)))
+		must.Do(t, err)
 		digests[p.Digest()] = true
 	}
 	if len(digests) != 2 {
@@ -275,10 +270,8 @@ func TestAPlanOfTheClosureNeedsNoDaemon(t *testing.T) {
 		profiles.closed = { packages = [ w.pkgs.hello ]; settings = { nix.store = "closure"; nix.daemon = "off"; network = "none"; }; };
 	}`)))
 	file := filepath.Join(built, "share/claudebox/plans/closed.json")
-	p, err := plan.Decode(file, []byte(read(t, file)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	p, err := plan.Decode(file, []byte(must.Read(t, file)))
+	must.Do(t, err)
 	query := exec.Command("nix-store", append([]string{"--query", "--requisites"}, p.Roots()...)...)
 	want := strings.Fields(succeed(t, query))
 	slices.Sort(want)

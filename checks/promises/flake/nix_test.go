@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"claudebox/checks/kit/must"
 )
 
 // withNix is an overlay that puts another Nix in the place of `nix`: it says that it knows no store over another, as Lix
@@ -28,7 +30,7 @@ func TestTheNixInsideCanHaveAStoreOfItsOwn(t *testing.T) {
 	built := func(overlay string) string {
 		return strings.TrimSpace(succeed(t, exec.Command("nix-build", "--no-out-link", "--expr", world(overlay)+"w.make { }")))
 	}
-	chosen := read(t, filepath.Join(built(withNix(`nixVersions.stable = prev.nix;`)), "share/claudebox/manifest.json"))
+	chosen := must.Read(t, filepath.Join(built(withNix(`nixVersions.stable = prev.nix;`)), "share/claudebox/manifest.json"))
 	if strings.Contains(chosen, "lix-2.93.3") {
 		t.Errorf("the manifest names Lix: %s", chosen)
 	}

@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"claudebox/checks/kit/must"
 )
 
 // odd is one configuration of odd.nix.
@@ -39,9 +41,7 @@ func odds(t *testing.T, expression string) map[string]odd {
 	t.Helper()
 	text := succeed(t, exec.Command("nix-instantiate", "--eval", "--read-write-mode", "--strict", "--json", "--expr", expression+".said"))
 	all := map[string]odd{}
-	if err := json.Unmarshal([]byte(text), &all); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(text), &all))
 	if len(all) < 30 {
 		t.Fatalf("%d configurations", len(all))
 	}

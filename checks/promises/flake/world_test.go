@@ -4,13 +4,14 @@ package flake_test
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"claudebox/checks/kit/must"
 )
 
 // top is a folder of the user's own, for what the tests make; lab is the
@@ -45,27 +46,14 @@ func runAll(m *testing.M) int {
 func folder(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp(top, "dir-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return dir
 }
 
 func write(t *testing.T, file, content string) string {
 	t.Helper()
-	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(content), 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, file, content)
 	return file
-}
-
-func read(t *testing.T, file string) string {
-	t.Helper()
-	content, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(content)
 }
 
 // run gives what a command prints, and what it complains of.
@@ -138,9 +126,7 @@ func newUser(t *testing.T, bin string) user {
 	t.Helper()
 	home := folder(t)
 	u := user{bin: bin, home: home, project: filepath.Join(home, "project")}
-	if err := os.Mkdir(u.project, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(u.project, 0o755))
 	return u
 }
 

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"claudebox/checks/kit/authority"
+	"claudebox/checks/kit/must"
 	"claudebox/checks/promises/network/target"
 	"claudebox/checks/promises/network/world"
 )
@@ -34,9 +35,7 @@ func (u *user) profile(t *testing.T, text string) []string {
 func (u *user) profileIn(t *testing.T, name, text string) []string {
 	t.Helper()
 	file := filepath.Join(u.home, name)
-	if err := os.WriteFile(file, []byte("name: test\nextends: default\n"+text+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, file, "name: test\nextends: default\n"+text+"\n")
 	return []string{"--profile", file}
 }
 
@@ -131,9 +130,7 @@ func TestWhatIsReachedAndRefusedIsToldAtTheEnd(t *testing.T) {
 		t.Errorf("what the agent wrote is told as it is: %q", got.stderr)
 	}
 	text, err := os.ReadFile(log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for line := range strings.Lines(string(text)) {
 		if !json.Valid([]byte(line)) {
 			t.Errorf("a line of the log is no JSON: %s", line)
@@ -166,9 +163,7 @@ func TestNoSearchDomainOfTheHostCounts(t *testing.T) {
 func site(t *testing.T, w *world.World, handler http.Handler, more ...string) (bundle []byte) {
 	t.Helper()
 	certificate, bundle, err := authority.Certify(append(more, "good.test"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	server := &http.Server{
 		Handler: handler, ErrorLog: log.New(io.Discard, "", 0),
 		TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate}},
@@ -183,9 +178,7 @@ func site(t *testing.T, w *world.World, handler http.Handler, more ...string) (b
 func (u *user) trusting(t *testing.T, bundle []byte) {
 	t.Helper()
 	file := filepath.Join(u.home, "roots.pem")
-	if err := os.WriteFile(file, bundle, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, bundle, 0o600))
 	u.env = append(u.env, "SSL_CERT_FILE="+file)
 }
 
@@ -226,9 +219,7 @@ func TestTierAllowThatCannotBe(t *testing.T) {
 		},
 		"a log that is a link": {func(u *user) []string {
 			link := filepath.Join(u.home, "link.log")
-			if err := os.Symlink("/dev/null", link); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Symlink("/dev/null", link))
 			return append(u.allowing(t, "good.test"), "--network-log", link)
 		}, nil, "write the network log"},
 		"a log in another tier": {func(*user) []string { return []string{"--network", "none", "--network-log", "/tmp/x"} }, nil, "leave it out"},
@@ -284,9 +275,7 @@ func TestWhatIsCarriedOutIsToldHostByHost(t *testing.T) {
 			t.Errorf("%s: the user is told %q; want %q", tier, got.stderr, want)
 		}
 		text, err := os.ReadFile(log)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		os.Remove(log)
 		if opened, closed := strings.Count(string(text), `"event":"opened"`), strings.Count(string(text), `"event":"closed"`); opened == 0 || opened != closed {
 			t.Errorf("%s: %d connections were opened, and %d closed:\n%s", tier, opened, closed, text)

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"claudebox/checks/kit/account"
+	"claudebox/checks/kit/must"
 	"claudebox/checks/kit/script"
 	"claudebox/checks/kit/trial"
 	"claudebox/checks/kit/window"
@@ -191,9 +192,7 @@ var tiersOfClaude = []string{"full", "inet", "allow"}
 func speak(t *testing.T, p pace) {
 	u := newUser(t, world.New(t))
 	canary := filepath.Join(u.home, "tools/canary")
-	if err := trial.Build(canary, "claudebox/checks/promises/claude/canary"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, trial.Build(canary, "claudebox/checks/promises/claude/canary"))
 	c := &talk{pace: p, agents: map[string]*speaker{}}
 	c.searching(canary)
 	model := script.By(c.answer)

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"claudebox/checks/kit/must"
 	"claudebox/checks/kit/trial"
 	"claudebox/checks/promises/network/target"
 	"claudebox/checks/promises/network/world"
@@ -96,9 +97,7 @@ func sandboxOf(t *testing.T, claudebox int) string {
 func writeFrames(t *testing.T, process string, ethernet bool, count int) {
 	t.Helper()
 	fd, index, err := world.PacketSocket(process, link.Device)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer unix.Close(fd)
 	seed := rand.Uint64()
 	t.Logf("frames of seed %d", seed)

@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"golang.org/x/crypto/ssh"
+
+	"claudebox/checks/kit/must"
 )
 
 // repository makes repo.git in a folder of its own: one commit, with one file. It
@@ -33,9 +35,7 @@ func repository(t *testing.T) (root, programs string) {
 		return strings.TrimSpace(string(out))
 	}
 	git(root, "init", "-q", "-b", "main", work)
-	if err := os.WriteFile(filepath.Join(work, "file"), []byte("one\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, filepath.Join(work, "file"), "one\n")
 	git(work, "add", "file")
 	git(work, "-c", "user.name=x", "-c", "user.email=x@x", "commit", "-q", "-m", "one")
 	git(root, "clone", "-q", "--bare", work, bare)

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/checks/promises/network/target"
 	"claudebox/checks/promises/network/world"
 )
@@ -42,9 +43,7 @@ func wantReplaced(t *testing.T, u *user) {
 	talk.wantOpen(t, internet)
 	talk.ask(t, "hold "+internet)
 	before := helperOf(t, talk.cmd.Process.Pid)
-	if err := syscall.Kill(before, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Kill(before, syscall.SIGKILL))
 	for tries := 0; ; tries++ { // until the other one is there
 		if got := talk.ask(t, "reach "+internet); len(got) > 0 && reached(got[0]) {
 			break

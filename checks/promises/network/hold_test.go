@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"claudebox/checks/kit/must"
 	"claudebox/checks/promises/network/target"
 	"claudebox/checks/promises/network/world"
 )
@@ -29,12 +30,8 @@ func TestAKilledClaudeboxLeavesNothing(t *testing.T) {
 	for range 40 {
 		cmd := u.session(t, "sleep 1000", flags...)
 		stdout, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
+		must.Do(t, cmd.Start())
 		time.Sleep(rand.N(25 * time.Millisecond)) // any moment; none is better than another
 		cmd.Process.Kill()
 		gone := make(chan struct{})
@@ -49,11 +46,7 @@ func TestAKilledClaudeboxLeavesNothing(t *testing.T) {
 		}
 		cmd.Wait()
 		// The network helper hears of the end a moment later than the sandbox does.
-		for end := time.Now().Add(patience); !w.IsFreeOnHost(t, fmt.Sprint(target.ListenPort), "127.0.0.1"); {
-			if time.Now().After(end) {
-				t.Fatal("the port is still taken")
-			}
-		}
+		must.Await(t, "the port is free", func() bool { return w.IsFreeOnHost(t, fmt.Sprint(target.ListenPort), "127.0.0.1") })
 	}
 }
 
@@ -105,9 +98,7 @@ sys.stdin.readline()
 func helperOf(t *testing.T, claudebox int) int {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", claudebox, claudebox))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	all, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", claudebox))
 	for _, name := range all {
 		more, _ := os.ReadFile(name)
@@ -127,11 +118,8 @@ func helperOf(t *testing.T, claudebox int) int {
 // resident is the most memory that a process has had, in KiB.
 func resident(t *testing.T, pid int) (kib int) {
 	t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, _ := strings.Cut(string(text), "VmHWM:")
+	text := must.Read(t, fmt.Sprintf("/proc/%d/status", pid))
+	_, rest, _ := strings.Cut(text, "VmHWM:")
 	if _, err := fmt.Sscan(rest, &kib); err != nil {
 		t.Fatal(err)
 	}

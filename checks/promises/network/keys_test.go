@@ -13,12 +13,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/agent"
 	"golang.org/x/crypto/ssh/knownhosts"
 
+	"claudebox/checks/kit/must"
 	"claudebox/checks/kit/trial"
 	"claudebox/checks/promises/network/target"
 	"claudebox/checks/promises/network/world"
@@ -32,13 +32,9 @@ func (u *user) withKey(t *testing.T, passphrase string) (hidden []string) {
 	u.write(t, ".ssh/config", "")
 	u.outsideRun(t, "/usr/bin/ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "u", "-f", file)
 	content, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	private, err := ssh.ParseRawPrivateKey(content)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	lines := strings.Split(string(content), "\n")
 	hidden = []string{hex.EncodeToString(private.(*ed25519.PrivateKey).Seed()), hex.EncodeToString([]byte(lines[3]))}
 	if passphrase != "" {
@@ -55,18 +51,12 @@ func (u *user) withAgent(t *testing.T) {
 	t.Helper()
 	socket := filepath.Join(u.home, "agent.sock")
 	cmd := exec.Command("/usr/bin/ssh-agent", "-D", "-a", socket)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
-		if conn, err := net.Dial("unix", socket); err == nil {
-			conn.Close()
-			break
-		} else if time.Now().After(end) {
-			t.Fatal(err)
-		}
-	}
+	must.Await(t, "the agent answers", func() bool {
+		conn, err := net.Dial("unix", socket)
+		return err == nil && conn.Close() == nil
+	})
 	u.env = append(u.env, "SSH_AUTH_SOCK="+socket)
 	u.outsideRun(t, "/usr/bin/ssh-add", "-q", filepath.Join(u.home, ".ssh/id_ed25519"))
 }
@@ -113,14 +103,10 @@ func TestGitSignsWithAKeyThatStaysOutside(t *testing.T) {
 			hidden := u.withKey(t, "")
 			if byAgent {
 				u.withAgent(t)
-				if err := os.Remove(filepath.Join(u.home, ".ssh/id_ed25519")); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.Remove(filepath.Join(u.home, ".ssh/id_ed25519")))
 			}
 			canary := filepath.Join(u.home, "tools/canary")
-			if err := trial.Build(canary, "claudebox/checks/promises/claude/canary"); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, trial.Build(canary, "claudebox/checks/promises/claude/canary"))
 			script := signs + `git init -q && git commit -q --allow-empty -m unasked && git commit -q -S --allow-empty -m asked && git tag -s -m signed v1
 				/opt/ssh-add -L | tee /tmp/key.pub
 				echo text >/tmp/file
@@ -173,9 +159,7 @@ type sshHost struct {
 func newHost(t *testing.T) *sshHost {
 	t.Helper()
 	_, private, err := ed25519.GenerateKey(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	h := &sshHost{config: &ssh.ServerConfig{PublicKeyCallback: func(ssh.ConnMetadata, ssh.PublicKey) (*ssh.Permissions, error) {
 		return &ssh.Permissions{}, nil
 	}}}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"claudebox/checks/kit/must"
 	"claudebox/checks/promises/network/target"
 	"claudebox/checks/promises/network/world"
 )
@@ -83,16 +84,12 @@ func converse(t *testing.T, cmd *exec.Cmd) *conversation {
 	c := &conversation{cmd: cmd, stderr: &strings.Builder{}}
 	cmd.Stderr = c.stderr
 	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if c.stdin, err = cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
 	}
 	c.stdout = bufio.NewScanner(stdout)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	c.hang = time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
 	return c

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"claudebox/checks/kit/must"
 	"claudebox/checks/kit/trial"
 	"claudebox/checks/promises/network/world"
 )
@@ -22,9 +23,7 @@ func (u *user) other(t *testing.T) *user {
 	t.Helper()
 	other := *u
 	other.project = filepath.Join(u.home, "other")
-	if err := os.Mkdir(other.project, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(other.project, 0o755))
 	return &other
 }
 
@@ -43,22 +42,13 @@ func (u *user) waiting(t *testing.T, url string, flags ...string) <-chan outcome
 // await waits for a file in the project.
 func (u *user) await(t *testing.T, name string) {
 	t.Helper()
-	for began := time.Now(); ; time.Sleep(20 * time.Millisecond) {
-		if _, err := os.Stat(filepath.Join(u.project, name)); err == nil {
-			return
-		}
-		if time.Since(began) > trial.Patience {
-			t.Fatalf("there is no %s", name)
-		}
-	}
+	must.Appear(t, filepath.Join(u.project, name))
 }
 
 // goOn lets a session of [user.waiting] ask again, and returns what it printed.
 func (u *user) goOn(t *testing.T, session <-chan outcome) string {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(u.project, "go"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, filepath.Join(u.project, "go"), "")
 	got := <-session
 	for _, name := range []string{"go", "tried"} {
 		_ = os.Remove(filepath.Join(u.project, name))
@@ -176,11 +166,11 @@ func TestWhatAProjectsProfileTakesAwayIsNotOpened(t *testing.T) {
 			own := filepath.Join(u.project, ".claudebox.yaml")
 			late := strings.HasSuffix(name, "now") // else the session would not begin
 			if !late {
-				write(t, own, tc.own)
+				must.Write(t, own, tc.own+"\n")
 			}
 			session := u.waiting(t, "http://sub.good.test/", flags...)
 			if late {
-				write(t, own, tc.own)
+				must.Write(t, own, tc.own+"\n")
 			}
 			asked := run(t, u.claudebox(t, slices.Concat([]string{"allow-host", "--yes"}, flags, []string{"sub.good.test"})...))
 			if said := asked.stdout + asked.stderr; !strings.Contains(said, tc.said) {
@@ -219,24 +209,13 @@ END
 	}
 }
 
-func write(t *testing.T, file, text string) {
-	t.Helper()
-	if err := os.WriteFile(file, []byte(text+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // watching runs `claudebox watch --json` until its sessions have ended. Its events come as they are told.
 func (u *user) watching(t *testing.T, words ...string) <-chan event {
 	t.Helper()
 	cmd := u.claudebox(t, append([]string{"watch", "--json"}, words...)...)
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
+	must.Do(t, cmd.Start())
 	events := make(chan event, 10_000)
 	go func() {
 		defer close(events)
@@ -353,14 +332,14 @@ END
 	plain := u.claudebox(t, "watch")
 	go func() { watch <- run(t, plain) }()
 	events := u.watching(t)
-	write(t, filepath.Join(u.project, "go"), "")
+	must.Write(t, filepath.Join(u.project, "go"), "")
 	for range 5 {
 		e := next(t, events, "refused")
 		if e.ForSession != "" || strings.ContainsFunc(e.What+e.Why, func(r rune) bool { return r < ' ' || r > '~' }) {
 			t.Errorf("%+v", e)
 		}
 	}
-	write(t, filepath.Join(u.project, "done"), "")
+	must.Write(t, filepath.Join(u.project, "done"), "")
 	<-session
 	shown := regexp.MustCompile(`^\d\d:\d\d:\d\d  [a-z2-7]{8}  (refused    |ended$)`)
 	for line := range strings.Lines((<-watch).stdout) {
@@ -391,11 +370,11 @@ for n in range(3000):
 	if e := next(t, events, "refused"); e.What != "first.test" {
 		t.Errorf("%+v", e)
 	}
-	write(t, filepath.Join(u.project, "go"), "")
+	must.Write(t, filepath.Join(u.project, "go"), "")
 	if e := next(t, events, "reached"); e.What != "good.test:80" {
 		t.Errorf("%+v", e)
 	}
-	write(t, filepath.Join(u.project, "done"), "")
+	must.Write(t, filepath.Join(u.project, "done"), "")
 	<-session
 	listed, more := 0, 0
 	for e := range events {
@@ -431,16 +410,12 @@ func (u *user) asking(t *testing.T, flags []string, words ...string) map[string]
 func TestTheAgentIsToldWhy(t *testing.T) {
 	t.Parallel()
 	u := newUser(t, world.New(t))
-	write(t, filepath.Join(u.project, ".env"), "SECRET=x")
-	write(t, filepath.Join(u.project, "kept.txt"), "x")
-	if err := os.MkdirAll(filepath.Join(u.home, ".aws"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	write(t, filepath.Join(u.home, ".aws/credentials"), "x")
-	write(t, filepath.Join(u.home, "there.txt"), "x")
-	if err := os.Symlink(filepath.Join(u.home, "there.txt"), filepath.Join(u.project, "away")); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, filepath.Join(u.project, ".env"), "SECRET=x")
+	must.Write(t, filepath.Join(u.project, "kept.txt"), "x")
+	must.Do(t, os.MkdirAll(filepath.Join(u.home, ".aws"), 0o700))
+	must.Write(t, filepath.Join(u.home, ".aws/credentials"), "x")
+	must.Write(t, filepath.Join(u.home, "there.txt"), "x")
+	must.Do(t, os.Symlink(filepath.Join(u.home, "there.txt"), filepath.Join(u.project, "away")))
 	const session = "outside: claudebox allow-host --session="
 	for tier, tc := range map[string]struct {
 		profile string

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"claudebox/checks/kit/account"
+	"claudebox/checks/kit/must"
 	"claudebox/checks/kit/portal"
 	"claudebox/checks/kit/script"
 	"claudebox/checks/kit/window"
@@ -144,9 +145,7 @@ const quiet = `env: {CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1", CLAUDE_CODE_
 func (u *user) openAccount(t *testing.T, code string, model *script.Server, lifetime time.Duration) *account.Account {
 	t.Helper()
 	a, err := account.Start(code, lifetime, model)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, l := range u.world.ListenOutside(t, "443", target.Internet, target.Internet6) {
 		go a.Serve(l)
 	}
@@ -158,12 +157,7 @@ func (u *user) openAccount(t *testing.T, code string, model *script.Server, life
 func (u *user) write(t *testing.T, name, content string) {
 	t.Helper()
 	file := filepath.Join(u.home, name)
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, file, content)
 }
 
 // found is the content of the one file that a pattern leads to.
@@ -173,11 +167,7 @@ func (u *user) found(t *testing.T, pattern string) string {
 	if err != nil || len(names) != 1 {
 		t.Fatalf("%s: %q, %v", pattern, names, err)
 	}
-	content, err := os.ReadFile(names[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(content)
+	return must.Read(t, names[0])
 }
 
 // files are the user's own and the project's, with their content: all but what
@@ -193,9 +183,7 @@ func (u *user) files(t *testing.T) map[string]string {
 		found[name] = string(content)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return found
 }
 
@@ -226,9 +214,7 @@ func TestLoginThatCallsBackToAPortOfTheHost(t *testing.T) {
 			c := window.Open(t, u.claude(t, flags, "mcp", "login", "portal"))
 			c.Await(t, "paste the redirect URL")
 			back, err := p.Approve(linkIn(c.String()))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			switch got := run(t, u.browser(back)); {
 			case published != (got.status == 0 && got.stdout == "200"):
 				t.Errorf("the browser got %+v", got)

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/checks/kit/trial"
 	"claudebox/checks/promises/network/world"
 )
@@ -76,17 +77,11 @@ type tools map[string]string
 func install(t *testing.T, program string, other tools) string {
 	t.Helper()
 	folder, err := os.MkdirTemp(top(), "claudebox-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	text, err := os.ReadFile(os.Getenv("CLAUDEBOX_MANIFEST"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var manifest map[string]any
-	if err := json.Unmarshal(text, &manifest); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(text, &manifest))
 	for name, path := range other {
 		if path == "" {
 			continue
@@ -94,16 +89,12 @@ func install(t *testing.T, program string, other tools) string {
 		manifest["tools"].(map[string]any)[name] = path
 	}
 	text, err = json.Marshal(manifest)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	share := filepath.Join(folder, "share/claudebox")
-	if err := errors.Join(
+	must.Do(t,
 		copyFolder(program, folder, "bin"), copyFolder(program, folder, "libexec"),
 		os.MkdirAll(share, 0o755), os.WriteFile(filepath.Join(share, "manifest.json"), text, 0o644),
-	); err != nil {
-		t.Fatal(err)
-	}
+	)
 	return filepath.Join(folder, "bin/claudebox")
 }
 
@@ -125,14 +116,10 @@ type user struct {
 func newUser(t *testing.T, w *world.World) *user {
 	t.Helper()
 	home, err := os.MkdirTemp(top(), "home-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	u := &user{world: w, layout: world.Systemd, home: home, project: filepath.Join(home, "project"), binary: os.Getenv("CLAUDEBOX_BIN")}
 	programs := filepath.Join(home, ".local/bin")
-	if err := errors.Join(os.Mkdir(u.project, 0o755), os.MkdirAll(programs, 0o755), os.Link(probe(), filepath.Join(programs, "claude"))); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(u.project, 0o755), os.MkdirAll(programs, 0o755), os.Link(probe(), filepath.Join(programs, "claude")))
 	u.env = []string{"HOME=" + home, "USER=someone", "PATH=" + programs + ":/usr/bin:/bin", "TERM=xterm", "LANG=C.UTF-8"}
 	return u
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/checks/promises/network/target"
 	"claudebox/checks/promises/network/world"
 	"claudebox/internal/network/policy"
@@ -227,9 +228,7 @@ func wantInBounds(t *testing.T, w *world.World) {
 func arrived(t *testing.T, w *world.World) []world.Packet {
 	t.Helper()
 	packets, err := w.Arrived()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return packets
 }
 

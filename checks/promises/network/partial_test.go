@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/checks/promises/network/target"
 	"claudebox/checks/promises/network/world"
 )
@@ -28,9 +29,7 @@ func TestAHostWithOneFamilyOnly(t *testing.T) {
 			t.Run(c.name+", "+name, func(t *testing.T) {
 				t.Parallel()
 				w := world.New(t)
-				if err := w.Unplug(host.missing); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, w.Unplug(host.missing))
 				u := c.user(t, w)
 				u.layout = host.files
 				talk := converse(t, u.probe(t, "inet", "converse"))
@@ -57,9 +56,7 @@ func TestAHostThatIsOffline(t *testing.T) {
 			t.Parallel()
 			w := world.New(t)
 			for _, route := range []string{world.IPv4, world.IPv6} {
-				if err := w.Unplug(route); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, w.Unplug(route))
 			}
 			got := run(t, c.user(t, w).probe(t, "inet", "matrix"))
 			if got.status == 125 && strings.Contains(got.stderr, "it is offline") && strings.Contains(got.stderr, "remedy: ") {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/checks/promises/network/target"
 	"claudebox/checks/promises/network/world"
 )
@@ -95,7 +96,5 @@ func TestBehindACaptivePortalThatAnswersForEveryName(t *testing.T) {
 // replace is how programs write resolv.conf.
 func replace(t *testing.T, file, content string) {
 	t.Helper()
-	if err := errors.Join(os.WriteFile(file+".new", []byte(content), 0o644), os.Rename(file+".new", file)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file+".new", []byte(content), 0o644), os.Rename(file+".new", file))
 }

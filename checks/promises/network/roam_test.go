@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"claudebox/checks/kit/must"
 	"claudebox/checks/promises/network/target"
 	"claudebox/checks/promises/network/world"
 )
@@ -37,9 +38,7 @@ func TestWhatTheHostIsConnectedToLaterIsClosed(t *testing.T) {
 					talk.wantOpen(t, place)
 				}
 				talk.ask(t, "hold "+later.closed[0])
-				if err := later.happen(w); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, later.happen(w))
 				for _, place := range append(later.closed, later.also...) {
 					talk.awaitClosed(t, place)
 				}

@@ -4,11 +4,12 @@ package network_test
 
 import (
 	"encoding/json"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/must"
+	"claudebox/checks/kit/trial"
 	"claudebox/checks/promises/network/world"
 )
 
@@ -26,9 +27,7 @@ func TestAHostWithMoreThanOneWayOut(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := world.New(t)
-			if err := tc.arrange(w); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, tc.arrange(w))
 			got := cellsOf(succeed(t, newUser(t, w).probe(t, "inet", "matrix")))
 			problems, _ := differences("inet", got)
 			for _, problem := range problems {
@@ -51,7 +50,7 @@ func TestInAContainerWithoutATun(t *testing.T) {
 			u := newUser(t, w)
 			inner := u.probe(t, tier, "matrix")
 			words := append([]string{"--unshare-user", "--unshare-pid", "--bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--"}, claudeboxWords(t, inner.Args)...)
-			outer := w.Command(u.layout, bwrapOf(t), words...)
+			outer := w.Command(u.layout, trial.Tool(t, "bwrap"), words...)
 			outer.Dir, outer.Env, outer.WaitDelay = inner.Dir, inner.Env, patience
 			cellsOf(succeed(t, outer)).want(t, tier)
 			usual(tier)[0].wantNothingOut(t, w, tier)
@@ -63,22 +62,6 @@ func TestInAContainerWithoutATun(t *testing.T) {
 func claudeboxWords(t *testing.T, args []string) []string {
 	t.Helper()
 	var told struct{ Words []string }
-	if err := json.Unmarshal([]byte(args[1]), &told); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(args[1]), &told))
 	return slices.Clone(told.Words)
-}
-
-// bwrapOf is the bwrap that the claudebox under test was built with.
-func bwrapOf(t *testing.T) string {
-	t.Helper()
-	text, err := os.ReadFile(os.Getenv("CLAUDEBOX_MANIFEST"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var manifest struct{ Tools map[string]string }
-	if err := json.Unmarshal(text, &manifest); err != nil {
-		t.Fatal(err)
-	}
-	return manifest.Tools["bwrap"]
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -11,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/diag"
 	"claudebox/internal/profile"
 )
@@ -26,11 +26,8 @@ func TestRemediesCanBeFollowed(t *testing.T) {
 	if out, err := exec.Command("go", "build", "-o", program, "claudebox/cmd/claudebox").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	manual, err := os.ReadFile("../../../docs/man/claudebox.1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	flags := strings.ReplaceAll(string(manual), `\-`, "-")
+	manual := must.Read(t, "../../../docs/man/claudebox.1")
+	flags := strings.ReplaceAll(manual, `\-`, "-")
 	for _, r := range list {
 		for _, flag := range r.flags() {
 			if flag != "--help" && !strings.Contains(flags, flag) {
@@ -49,9 +46,7 @@ func TestRemediesCanBeFollowed(t *testing.T) {
 // TestEveryRemedyIsFollowed fails for a remedy that no test follows, and for a line of the tables that is of none.
 func TestEveryRemedyIsFollowed(t *testing.T) {
 	list, err := remedies("../../../internal")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	tests, faults := testsOf(list)
 	for _, fault := range faults {
 		t.Error(fault)
@@ -121,9 +116,7 @@ func followLine(t *testing.T, r remedy, program, line string) {
 	} else if strings.HasPrefix(line, "optional:") || strings.HasPrefix(line, "secret:") { // it is said of a mount
 		line = "mounts: [{host: ~/x, mode: ro, " + line + "}]"
 	}
-	if err := os.WriteFile(dir+"/p.yaml", []byte("name: p\n"+line+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, dir+"/p.yaml", "name: p\n"+line+"\n")
 	cmd := exec.Command(program, "profile", "validate", "./p.yaml")
 	cmd.Dir, cmd.Env = dir, []string{"HOME=" + dir}
 	if out, err := cmd.CombinedOutput(); err != nil {

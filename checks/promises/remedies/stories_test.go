@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/checks/kit/trial"
 )
 
@@ -62,12 +63,8 @@ exec unshare --user --map-current-user --keep-caps --mount bash -c \
 		"project/README.md": "A project\n",
 	} {
 		file := filepath.Join(home, name)
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(content), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(file), 0o755))
+		must.Do(t, os.WriteFile(file, []byte(content), 0o755))
 	}
 	shell := func(script string) (int, string) {
 		cmd := exec.CommandContext(t.Context(), "/bin/bash", "-c", "umask 022; "+script)

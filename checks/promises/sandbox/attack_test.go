@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"claudebox/checks/kit/must"
 )
 
 // An agent makes its project look like a part of another repository, so that
@@ -85,9 +87,7 @@ func TestAProgramOfTheProjectIsNotRunOnTheHost(t *testing.T) {
 	w.repository(t)
 	for _, name := range []string{"bwrap", "git", "env", "bash", "nix", "nix-instantiate", "nix-store", "claudebox-network", "claudebox-stage", "claudebox-helper", "ls", "ldd", "claude", "node"} {
 		file := w.write(t, "project/bin/"+name, "#!/bin/sh\ntouch "+w.path("ran-"+name)+"\nexec /usr/bin/false\n")
-		if err := os.Chmod(file, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Chmod(file, 0o755))
 	}
 	for key, value := range map[string]string{
 		"core.fsmonitor": "touch " + w.path("ran-fsmonitor"), "core.pager": "touch " + w.path("ran-pager"),
@@ -138,11 +138,8 @@ func TestTheCallersCircumstancesDoNotMatter(t *testing.T) {
 			inner := w.withProbe([]string{"list"})
 			cmd := exec.Command("/bin/sh", append([]string{"-c", set + ` && exec "$@"`, "sh"}, inner.Args...)...)
 			cmd.Dir, cmd.Env = inner.Dir, inner.Env
-			want, err := os.ReadFile("testdata/listing-full.txt")
-			if err != nil {
-				t.Fatal(err)
-			}
-			wantEqual(t, w.normalListing(succeed(t, cmd)), string(want))
+			want := must.Read(t, "testdata/listing-full.txt")
+			wantEqual(t, w.normalListing(succeed(t, cmd)), want)
 		})
 	}
 }

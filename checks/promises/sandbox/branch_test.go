@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"claudebox/checks/kit/must"
 )
 
 // onBranch is a project of a user who has work of every kind under way.
@@ -116,9 +118,7 @@ func TestASessionOnABranchIsRefused(t *testing.T) {
 func TestTwoSessionsOnOneBranch(t *testing.T) {
 	w := onBranch(t)
 	first := w.session(`for i in $(seq 600); do git rev-parse -q --verify end >/dev/null && break; sleep 0.05; done; git commit -qm first --allow-empty`, "--branch", "feat")
-	if err := first.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, first.Start())
 	defer func() { _ = first.Process.Kill() }()
 	w.awaitBranch(t, "feat")
 	wantRefused(t, run(t, w.session("true", "--branch", "feat")), "a session works on it")
@@ -133,27 +133,18 @@ func TestTwoSessionsOnOneBranch(t *testing.T) {
 // awaitBranch waits until a branch is there.
 func (w *world) awaitBranch(t *testing.T, name string) {
 	t.Helper()
-	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+	must.Await(t, "branch "+name+" is there", func() bool {
 		cmd := exec.Command("git", "rev-parse", "-q", "--verify", "refs/heads/"+name)
 		cmd.Dir = w.project
-		if cmd.Run() == nil {
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatalf("branch %s does not come", name)
-		}
-	}
+		return cmd.Run() == nil
+	})
 }
 
 // awaitIdle waits until no session works on a branch: a program that a killed one has just begun may hold the lock for a
 // moment more.
 func (w *world) awaitIdle(t *testing.T) {
 	t.Helper()
-	for end := time.Now().Add(patience); strings.Contains(succeed(t, w.claudebox("branch", "list")), "running"); {
-		if time.Now().After(end) {
-			t.Fatal("it is still running")
-		}
-	}
+	must.Await(t, "it runs no more", func() bool { return !strings.Contains(succeed(t, w.claudebox("branch", "list")), "running") })
 }
 
 // What a prompt, an editor or an indexer could step into by itself is closed, while the session runs and afterwards.
@@ -163,13 +154,9 @@ func TestThePlantedRepositoryOfABranchCannotBeReached(t *testing.T) {
 	look := `test -n "$(find ~/.claudebox/branches -name closed -perm 0 2>/dev/null)"; for d in $(find ~/.claudebox/branches -type d 2>/dev/null); do (cd $d 2>/dev/null && git status >/dev/null 2>&1) || :; done
 find ~ -name evil 2>/dev/null | wc -l; ls ~/TAKEN src/evil src/.git 2>/dev/null | wc -l`
 	session := w.session(plant+`; git commit -qm planted --allow-empty; sleep 600`, "--branch", "feat")
-	if err := session.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, session.Start())
 	w.awaitBranch(t, "feat")
-	for end := time.Now().Add(patience); w.plain(t, "git log -1 --format=%s feat") != "planted" && time.Now().Before(end); {
-		time.Sleep(20 * time.Millisecond)
-	}
+	must.Await(t, "it is committed", func() bool { return w.plain(t, "git log -1 --format=%s feat") == "planted" })
 	wantEqual(t, w.plain(t, look), "0\n0")
 	_ = session.Process.Signal(os.Kill)
 	_ = session.Wait()
@@ -186,9 +173,7 @@ func TestBranchesAreListedReadAndRemoved(t *testing.T) {
 	w := onBranch(t)
 	w.branchOf(t, "feat", `echo two >src/a; git commit -qam two; printf 'half \033[31m' >half`)
 	dead := w.session(`echo k >k; git add k; git commit -qm k; echo left >left; git branch ready; sleep 600`, "--branch", "killed")
-	if err := dead.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, dead.Start())
 	w.awaitBranch(t, "ready")
 	wantContains(t, succeed(t, w.claudebox("git")), "no session has worked here; there were some on branches: `claudebox branch list`")
 	if got := succeed(t, w.claudebox("branch", "list")); !regexp.MustCompile(`(?s)killed +running +1 +0.*feat +kept +2 +0|feat +kept +2 +0.*killed +running +1 +0`).MatchString(got) {
@@ -345,10 +330,8 @@ call, began = ctypes.CDLL(None).renameat2, time.time()
 while not os.path.exists("end") and time.time() < began + 60:
     call(-100, b"node_modules", -100, b"lk", 2)
     time.sleep(0.001)'`)
-	if err := beside.Start(); err != nil {
-		t.Fatal(err)
-	}
-	until(t, w.path("project/begun"))
+	must.Do(t, beside.Start())
+	must.Appear(t, w.path("project/begun"))
 	started := 0
 	for range 15 {
 		got := run(t, w.session(`cat node_modules/m1 2>/dev/null || :`, "--branch", "feat"))
@@ -371,9 +354,7 @@ while not os.path.exists("end") and time.time() < began + 60:
 func TestTheUsersGitKeepsOffABranch(t *testing.T) {
 	w := onBranch(t)
 	session := w.session(`git commit -qm one --allow-empty; for i in $(seq 1200); do git rev-parse -q --verify end >/dev/null && break; sleep 0.05; done; git commit -qm two --allow-empty`, "--branch", "feat")
-	if err := session.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, session.Start())
 	w.awaitBranch(t, "feat")
 	for _, words := range []string{"switch feat", "checkout feat", "branch -d feat", "branch -D feat", "worktree add ../x feat"} {
 		if got := w.plain(t, "git "+words+" 2>&1 || echo refused"); !strings.Contains(got, "refused") {
@@ -393,9 +374,7 @@ func TestTheUsersGitKeepsOffABranch(t *testing.T) {
 		t.Errorf("afterwards: %s", got)
 	}
 	killed := w.session(`git commit -qm three --allow-empty; git branch ready; sleep 600`, "--branch", "feat")
-	if err := killed.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, killed.Start())
 	w.awaitBranch(t, "ready")
 	_ = killed.Process.Kill()
 	_ = killed.Wait()
@@ -447,9 +426,7 @@ git rebase -q -i main; for i in 1 2 3; do git commit -q --amend -m x$i; touch x;
 	on(`git stash pop -q; cat mod; git stash -q`, "stashed\n")
 	w.project = main
 	killed := w.session(`git branch ready; sleep 600`, "--branch", "feat")
-	if err := killed.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, killed.Start())
 	w.awaitBranch(t, "ready")
 	_ = killed.Process.Kill()
 	_ = killed.Wait()
@@ -503,12 +480,8 @@ func TestWhatChangesAfterIdleSessionsOfABranchIsSeen(t *testing.T) {
 	idle()
 	dead := w.session(`echo killed >src/a; echo ready; sleep 600`, "--branch", "feat")
 	said, err := dead.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := dead.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
+	must.Do(t, dead.Start())
 	if text, err := bufio.NewReader(said).ReadString('\n'); text != "ready\n" {
 		t.Fatalf("it said %q, %v", text, err)
 	}
@@ -604,13 +577,9 @@ func TestTheUserTakesABranchFromItsSession(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := onBranch(t)
 			session := w.session(`git commit -qm first --allow-empty; for i in $(seq 1200); do [ -e end ] && break; sleep 0.05; git rev-parse -q --verify end >/dev/null && touch end; done; rm -f end; git commit -qm last --allow-empty`, "--branch", "feat")
-			if err := session.Start(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, session.Start())
 			w.awaitBranch(t, "feat")
-			for end := time.Now().Add(patience); w.plain(t, "git log -1 --format=%s feat") != "first" && time.Now().Before(end); {
-				time.Sleep(20 * time.Millisecond)
-			}
+			must.Await(t, "it is committed", func() bool { return w.plain(t, "git log -1 --format=%s feat") == "first" })
 			w.plain(t, tc.user)
 			files, _, _ := strings.Cut(users, "; ls .git ") // which has the session's entry, too
 			before := w.plain(t, files)
@@ -693,9 +662,7 @@ func TestACheckoutOfABranchIsInterrupted(t *testing.T) {
 	w := onBranch(t)
 	w.plain(t, `for f in $(seq 100); do echo $f >f$f; done; echo 'f9* filter=slow' >.gitattributes; git add .; git commit -qm many; git config filter.slow.smudge 'sleep 600; cat'`)
 	session := w.claudebox("shell", "--yes", "--branch", "feat", "--from", "HEAD", "--", "true")
-	if err := session.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, session.Start())
 	w.awaitBranch(t, "feat")
 	_ = session.Process.Signal(os.Interrupt)
 	if err := session.Wait(); session.ProcessState.ExitCode() != 130 {
@@ -744,13 +711,9 @@ for i in $(seq 1200); do git rev-parse -q --verify go >/dev/null && break; sleep
 cat src/a node_modules/m1 node_modules/m2 node_modules/m3 node_modules/m4; ls src/new later more.log 2>/dev/null || :; cat .env small/.env; ls node_modules/m5 2>/dev/null || :; git status --porcelain`, "--branch", "feat")
 	var said strings.Builder
 	session.Stdout = &said
-	if err := session.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, session.Start())
 	w.awaitBranch(t, "feat")
-	for end := time.Now().Add(patience); w.plain(t, "git log -1 --format=%s feat") != "ready" && time.Now().Before(end); {
-		time.Sleep(20 * time.Millisecond)
-	}
+	must.Await(t, "it is committed", func() bool { return w.plain(t, "git log -1 --format=%s feat") == "ready" })
 	w.plain(t, `for n in 1 2 3; do echo user$n >node_modules/m$n; done; echo user4 >node_modules/x; mv node_modules/x node_modules/m4; rm node_modules/m5
 echo user >src/a; echo user >src/new; mkdir later; echo l >later/l; echo later/ >>.gitignore; echo m >more.log; echo TOKEN=2 >.env; git stash -q; git switch -q other; git switch -q main; git stash pop -q`)
 	before := w.plain(t, `cat node_modules/m[1-4] src/a src/new .env; git status --porcelain`)
@@ -783,9 +746,7 @@ func TestTenAgentsPlantOnTenBranches(t *testing.T) {
 	w := onBranch(t)
 	w.plain(t, fill+`; git reset -q --hard; rm -f untracked`)
 	w.write(t, "taken.sh", "#!/bin/sh\necho taken >>"+w.path("TAKEN")+"\nfalse\n")
-	if err := os.Chmod(w.path("taken.sh"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(w.path("taken.sh"), 0o755))
 	const agent = `n=$1 t=$HOME/taken.sh
 python3 -m http.server 3000 --bind 127.0.0.1 >/dev/null 2>&1 & for i in $(seq 100); do (: </dev/tcp/127.0.0.1/3000) 2>/dev/null && break; sleep 0.05; done; (: </dev/tcp/127.0.0.1/3000)
 [ "$(cat node_modules/m7)" = 7 ]; echo $n >node_modules/m7
@@ -855,9 +816,7 @@ echo $n >work$n; rm -rf src/.git; git -c core.hooksPath=/dev/null -c core.fsmoni
 func watched(t *testing.T, folder string) (appeared func() []string) {
 	t.Helper()
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	err = filepath.WalkDir(folder, func(at string, e fs.DirEntry, err error) error {
 		if err != nil || !e.IsDir() {
 			return err
@@ -868,9 +827,7 @@ func watched(t *testing.T, folder string) (appeared func() []string) {
 		_, err = unix.InotifyAddWatch(fd, at, unix.IN_CREATE|unix.IN_MOVED_TO|unix.IN_ONLYDIR)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return func() (names []string) {
 		defer unix.Close(fd)
 		buffer := make([]byte, 1<<20)
@@ -1045,9 +1002,7 @@ func TestASessionOnABranchIsCutShort(t *testing.T) {
 	before := w.plain(t, users)
 	for n := range 8 {
 		cmd := w.session("sleep 600", "--branch", "feat")
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, cmd.Start())
 		time.Sleep(time.Duration(n) * 25 * time.Millisecond)
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()

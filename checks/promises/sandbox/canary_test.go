@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"claudebox/checks/kit/must"
 	"claudebox/checks/kit/trial"
 	"claudebox/internal/profile"
 )
@@ -177,7 +178,7 @@ func TestASecretWhoseFileIsInsideIsRefused(t *testing.T) {
 			t.Errorf("%q: status %d: %s", lines, status, stderr)
 		}
 	}
-	must(t, os.Remove(w.path("project/mine")))
+	must.Do(t, os.Remove(w.path("project/mine")))
 	w.wantNothing(t, w.search("--profile", w.profile(t, fmt.Sprintf(secret, "project/hidden"), "hide: [hidden]")))
 }
 
@@ -300,9 +301,7 @@ func TestTheHostsTemporaryFilesAreNowhereInside(t *testing.T) {
 	w := newWorld(t)
 	for _, dir := range []string{"/tmp", "/var/tmp", "/dev/shm"} {
 		f, err := os.CreateTemp(dir, "cb-"+canary)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		t.Cleanup(func() { os.Remove(f.Name()) })
 		if _, err := f.WriteString(canary); err != nil {
 			t.Fatal(err)
@@ -338,9 +337,7 @@ func TestAnInheritedDescriptorIsNotThereInside(t *testing.T) {
 				continue
 			}
 			fd, err := unix.Open(name, flags|unix.O_CLOEXEC, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			file := os.NewFile(uintptr(fd), name)
 			cmd := w.search()
 			for number := 3; number <= 200; number++ {
@@ -366,9 +363,7 @@ func TestTheSearchFindsACanaryThatWasLetIn(t *testing.T) {
 	w.link(t, "/"+canary, "project/link")
 	w.env["TOKEN"], w.env["CLAUDEBOX_EXTRA_ENV"] = canary, "TOKEN"
 	input, err := os.Open(w.write(t, "input", canary))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer input.Close()
 	cmd := w.search("--mount-ro", w.home+"/shown")
 	cmd.Stdin = input

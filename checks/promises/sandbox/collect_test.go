@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"claudebox/checks/kit/must"
 	"claudebox/checks/kit/trial"
 )
 
@@ -38,9 +39,9 @@ func newCollector(t *testing.T, lines ...string) *collector {
 func newCollectorIn(t *testing.T, w *world, lines ...string) *collector {
 	t.Helper()
 	shared, err := os.MkdirTemp("", "claudebox-collect-")
-	must(t, err)
+	must.Do(t, err)
 	t.Cleanup(func() { os.RemoveAll(shared) })
-	must(t, os.Chmod(shared, 0o755))
+	must.Do(t, os.Chmod(shared, 0o755))
 	c := &collector{t: t, w: w, begun: filepath.Join(shared, "begun"), end: filepath.Join(shared, "end")}
 	name := filepath.Base(shared)
 	w.write(t, "set/default.nix", fmt.Sprintf(`{ system, ... }: {
@@ -61,16 +62,7 @@ func newCollectorIn(t *testing.T, w *world, lines ...string) *collector {
 func (c *collector) builderWaits() {
 	c.t.Helper()
 	for _, fifo := range []string{c.begun, c.end} {
-		must(c.t, syscall.Mkfifo(fifo, 0o600), os.Chmod(fifo, 0o666))
-	}
-}
-
-func must(t *testing.T, errs ...error) {
-	t.Helper()
-	for _, err := range errs {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(c.t, syscall.Mkfifo(fifo, 0o600), os.Chmod(fifo, 0o666))
 	}
 }
 
@@ -114,7 +106,7 @@ func (c *collector) session(script string, during func(said string), flags ...st
 	c.t.Helper()
 	for _, name := range []string{"up", "down"} {
 		if fifo := c.w.path("project/" + name); !exists(fifo) {
-			must(c.t, syscall.Mkfifo(fifo, 0o600))
+			must.Do(c.t, syscall.Mkfifo(fifo, 0o600))
 		}
 	}
 	cmd := c.w.session(`{ own; `+script+`
@@ -131,7 +123,7 @@ func (c *collector) session(script string, during func(said string), flags ...st
 	select {
 	case text := <-said:
 		during(strings.TrimSpace(strings.TrimPrefix(text, "own\n")))
-		must(c.t, os.WriteFile(c.w.path("project/down"), []byte("go\n"), 0))
+		must.Do(c.t, os.WriteFile(c.w.path("project/down"), []byte("go\n"), 0))
 		got := <-done
 		if got.status != 0 || got.stdout != "own\n" {
 			c.t.Errorf("status %d, %q, %s", got.status, got.stdout, got.stderr)
@@ -146,7 +138,7 @@ func (c *collector) session(script string, during func(said string), flags ...st
 func (c *collector) daemonBehind() (cut func()) {
 	link := c.w.link(c.t, "/nix/var/nix/daemon-socket/socket", "daemon")
 	c.w.env["NIX_DAEMON_SOCKET_PATH"] = link
-	return func() { must(c.t, os.Remove(link)) }
+	return func() { must.Do(c.t, os.Remove(link)) }
 }
 
 // The collector comes while the package is built, when it is there, and while
@@ -161,7 +153,7 @@ func TestTheCollectorTakesNothingOfASessionAtAnyStep(t *testing.T) {
 		built <- err == nil && os.WriteFile(c.end, []byte("go\n"), 0) == nil
 	}()
 	c.session("", func(string) {
-		must(t, os.RemoveAll(c.w.path(".claudebox/roots")))
+		must.Do(t, os.RemoveAll(c.w.path(".claudebox/roots")))
 		c.keeps("during the session, by its connection alone", c.path)
 	}, "--profile", c.profile)
 	if len(built) == 0 || !<-built {
@@ -187,7 +179,7 @@ func TestThePathsOfAPlanThatIsGoneAreCollected(t *testing.T) {
 	c.session("", func(string) {}, "--profile", c.profile)
 	c.keeps("while its plan is kept", c.path)
 	c.session("", func(string) { // by the kept plan: there is no connection that would hold anything
-		must(t, os.RemoveAll(c.w.path(".claudebox/plan-cache")))
+		must.Do(t, os.RemoveAll(c.w.path(".claudebox/plan-cache")))
 		next := newCollectorIn(t, c.w)
 		succeed(t, c.w.session("own", "--profile", next.profile))
 		c.keeps("while a session uses it, though its plan is gone", c.path)
@@ -218,7 +210,7 @@ func TestAPlanInTheStoreKeepsItsPathsWhileItIsUsed(t *testing.T) {
 		args = [ "-c" "while IFS= read -r line; do printf '%%s\\n' \"$line\"; done <${%s} >$out" ];
 	}`, c.path, made)))
 	drv := strings.TrimSpace(c.must("nix-store", "--query", "--deriver", file))
-	must(t, os.RemoveAll(c.w.path(".claudebox"))) // and with it what roots the kept plan
+	must.Do(t, os.RemoveAll(c.w.path(".claudebox"))) // and with it what roots the kept plan
 	c.w.env["NIX_DAEMON_SOCKET_PATH"] = "/nowhere"
 	c.session("", func(string) { c.keeps("during the session", c.path, file) }, "--plan", file)
 	c.takes("after the session", file)
@@ -246,7 +238,7 @@ func TestWhatIsRealisedInsideIsKeptWhileItIsUsed(t *testing.T) {
 	}, "--profile", c.profile)
 	c.keeps("after the session, by its link", linked)
 	c.takes("after the session", open)
-	must(t, os.Remove(c.w.path("project/result")))
+	must.Do(t, os.Remove(c.w.path("project/result")))
 	c.takes("without its link", linked)
 }
 
@@ -256,9 +248,9 @@ func TestALongBuildInsideIsNotDisturbed(t *testing.T) {
 	c := newCollectorIn(t, late.w, "nix: {daemon: host}") // its profile is the last
 	realise := `nix-store --realise ` + late.drv + ` >built 2>&1 </dev/null &`
 	c.session(realise, func(string) {
-		must(t, read(late.begun))
+		must.Do(t, read(late.begun))
 		late.keeps("while it is built inside", late.drv)
-		must(t, os.WriteFile(late.end, []byte("go\n"), 0))
+		must.Do(t, os.WriteFile(late.end, []byte("go\n"), 0))
 		for range 100 {
 			if exists(late.path) {
 				return

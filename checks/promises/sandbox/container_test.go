@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/checks/kit/trial"
 )
 
@@ -57,9 +58,7 @@ func readOnly(folder string) string {
 func (w *world) contained(t *testing.T, tier, setUp string, flags ...string) *exec.Cmd {
 	t.Helper()
 	unshare, err := exec.LookPath("unshare")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	file := w.profile(t, "nix: {daemon: off}", "network: {tier: allow, allow: [anthropic]}")
 	cmd := w.session("echo it started", append(flags, "-P", file, "--network", tier)...)
 	script := "set -e; sleep 1000 & " + setUp + `set +e; setpriv --ambient-caps -all --inh-caps -all "$@"; ` +

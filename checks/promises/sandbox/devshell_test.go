@@ -12,6 +12,7 @@ import (
 
 	"github.com/creack/pty"
 
+	"claudebox/checks/kit/must"
 	"claudebox/checks/kit/trial"
 	"claudebox/internal/nix/devshell"
 )
@@ -35,7 +36,7 @@ func mkShell(attributes string) string {
 func (w *world) record(t *testing.T) devshell.Record {
 	t.Helper()
 	folders, err := filepath.Glob(w.path(".claudebox/instances/*/nix/main/var/" + devshell.Folder + "/*"))
-	must(t, err)
+	must.Do(t, err)
 	if len(folders) != 1 {
 		t.Fatalf("dev shells: %q", folders)
 	}
@@ -180,7 +181,7 @@ func TestAnEvaluationIsSkippedByCtrlC(t *testing.T) {
 	w := newWorld(t)
 	w.flake(t, "project", `NAME = builtins.foldl' (a: b: a + b) 0 (builtins.genList (x: builtins.foldl' (a: b: a + b) x (builtins.genList (y: y) 1000000)) 1000000);`)
 	terminal, err := pty.Start(w.session(`echo "star""ted"`))
-	must(t, err)
+	must.Do(t, err)
 	defer terminal.Close()
 	shown := ""
 	for text := make([]byte, 4<<10); ; {
@@ -190,7 +191,7 @@ func TestAnEvaluationIsSkippedByCtrlC(t *testing.T) {
 		const way = "Ctrl-C goes on without it"
 		if strings.Contains(shown, way) && !strings.Contains(was, way) {
 			_, err := terminal.WriteString("\x03")
-			must(t, err)
+			must.Do(t, err)
 		}
 		if err != nil {
 			break
@@ -297,7 +298,7 @@ func TestADevShellThatOnlyTheBranchHas(t *testing.T) {
 		cmd.Dir = w.path("project/" + dir)
 		return succeed(t, cmd)
 	}
-	must(t, os.MkdirAll(w.path("project/sub/dir"), 0o755))
+	must.Do(t, os.MkdirAll(w.path("project/sub/dir"), 0o755))
 	wantContains(t, onBranch("with", "sub/dir", hasShell), "branch .#default: 1 programs, 2 variables\n")
 	wantContains(t, succeed(t, w.claudebox("devshell", "--branch", "with")), "no dev shell: shell.nix is not entered unasked")
 	w.git(t, "project", "switch", "-qc", "here", "with")

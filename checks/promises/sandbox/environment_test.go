@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"claudebox/checks/kit/must"
 )
 
 // environ is a sandbox's environment as the agent's first program finds it.
@@ -53,9 +55,7 @@ func (w *world) planned(t *testing.T, flags ...string) map[string]string {
 		Env []struct{ Name, From, Value string }
 	}
 	text := succeed(t, w.claudebox(slices.Concat([]string{"plan", "--format", "json"}, flags)...))
-	if err := json.Unmarshal([]byte(text), &p); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(text), &p))
 	late := strings.NewReplacer("${home}", w.home, "${cwd}", w.project, "${runtime}", fmt.Sprintf("/run/user/%d", os.Getuid()))
 	env := map[string]string{}
 	for name, value := range brokers {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/checks/kit/trial"
 )
 
@@ -61,16 +62,12 @@ func failsOnce(t *testing.T, inject string) {
 	w.plain(t, `echo all: >Makefile; git add .; git commit -qm first; touch .git/info/exclude; printf 'started\ngo\ncommitted\nplanted\n' >>.git/info/exclude`)
 	cmd := w.claudebox("shell", "--yes", "--", "bash", "-euc", agent)
 	ended := beside(t, cmd)
-	until(t, w.path("project/started"))
-	until(t, w.path("project/.git/refs/heads/main"))
+	must.Appear(t, w.path("project/started"))
+	must.Appear(t, w.path("project/.git/refs/heads/main"))
 	strace := exec.Command("strace", "-f", "-o", os.DevNull, "-e", inject, "-p", fmt.Sprint(cmd.Process.Pid))
 	told, err := strace.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := strace.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
+	must.Do(t, strace.Start())
 	if first := bufio.NewScanner(told); !first.Scan() || !strings.Contains(first.Text(), "attached") {
 		t.Fatalf("strace: %s", first.Text())
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/nix-community/go-nix/pkg/wire"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/nix/inside"
 )
 
@@ -97,7 +98,7 @@ func (h *ownHost) attackFilter(t *testing.T, big string) {
 		t.Fatalf("sockets: %q, %v", sockets, err)
 	}
 	folder, err := os.Open(filepath.Dir(sockets[0]))
-	must(t, err)
+	must.Do(t, err)
 	defer folder.Close()
 	for _, attack := range attacks {
 		var group sync.WaitGroup
@@ -122,7 +123,7 @@ func (h *ownHost) attackFilter(t *testing.T, big string) {
 func filterOf(t *testing.T, home string) (pid string) {
 	t.Helper()
 	processes, err := filepath.Glob("/proc/[0-9]*")
-	must(t, err)
+	must.Do(t, err)
 	for _, process := range processes {
 		words, _ := os.ReadFile(process + "/cmdline")
 		if !bytes.HasPrefix(words, []byte(inside.Name+"\x00")) {
@@ -144,9 +145,8 @@ func filterOf(t *testing.T, home string) (pid string) {
 // memory is a line of a process's status, in KiB.
 func memory(t *testing.T, pid, name string) (kib int) {
 	t.Helper()
-	status, err := os.ReadFile("/proc/" + pid + "/status")
-	must(t, err)
-	_, rest, found := strings.Cut(string(status), "\n"+name+":")
+	status := must.Read(t, "/proc/"+pid+"/status")
+	_, rest, found := strings.Cut(status, "\n"+name+":")
 	if _, err := fmt.Sscan(rest, &kib); !found || err != nil && err != io.EOF {
 		t.Fatalf("%s of %s: %v", name, pid, err)
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"claudebox/checks/kit/must"
 )
 
 // flow is a day's work with git: what the user has before a session, and what the agent and the user do in turn while it
@@ -137,13 +139,11 @@ func TestTheFlowOfADayWithGit(t *testing.T) {
 				calls++
 				name := fmt.Sprintf("project/steps/%d", calls)
 				w.write(t, name+".new", script)
-				if err := os.Rename(w.path(name+".new"), w.path(name)); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.Rename(w.path(name+".new"), w.path(name)))
 				if script == "" {
 					return "", true
 				}
-				until(t, w.path(name+".out"))
+				must.Appear(t, w.path(name+".out"))
 				said, well := strings.CutSuffix(w.read(t, name+".out"), "0\n")
 				return strings.TrimSpace(said), well
 			}

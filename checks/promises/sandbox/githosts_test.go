@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"claudebox/checks/kit/gitserver"
+	"claudebox/checks/kit/must"
 )
 
 const token = "token-5d1f0c"
@@ -32,9 +33,7 @@ func (w *world) remoteOf(t *testing.T, host, token string, lines ...string) (s *
 	w.git(t, "", "clone", "-q", "--bare", w.project, w.path("served/p.git"))
 	w.git(t, "served/p.git", "config", "http.receivepack", "true")
 	s, err := gitserver.Start(w.path("served"), token)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(s.Close)
 	w.git(t, "project", "remote", "add", "origin", "https://"+host+":"+s.Port+"/p.git")
 	w.write(t, "roots.pem", string(s.Roots()))

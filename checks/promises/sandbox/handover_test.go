@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"claudebox/checks/kit/must"
 )
 
 // plain runs the user's plain git and shell in the project, beside a session perhaps.
@@ -33,16 +35,6 @@ func (w *world) tryPlain(script string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// until waits for a file.
-func until(t *testing.T, name string) {
-	t.Helper()
-	for end := time.Now().Add(patience); !exists(name); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%s does not come", name)
-		}
-	}
-}
-
 const identity = "[user]\n\tname = Ada\n\temail = ada@example.org\n"
 
 // The agent makes orders for git, in each place of its git folder. Meanwhile a prompt asks git again and again.
@@ -63,7 +55,7 @@ func TestTheUsersPromptRunsNothingWhileTheAgentPlants(t *testing.T) {
 			w.write(t, "rc", "mine\n")
 			w.plain(t, `for d in there gone; do git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),$d; done; git commit -qm links; mkdir there`)
 			session := beside(t, w.session(plant+`; rm -f TAKEN; touch planted; for i in $(seq 600); do [ -e seen ] && break; sleep 0.05; done`))
-			until(t, w.path("project/planted"))
+			must.Appear(t, w.path("project/planted"))
 			w.plain(t, `rm -f TAKEN; for i in $(seq 10); do git status >/dev/null; git log --oneline -3 >/dev/null; git diff >/dev/null; done; git commit -qm mine --allow-empty || git commit -qm mine --allow-empty; git stash list`) // the agent's commit may come between
 			if exists(w.path("project/TAKEN")) || w.read(t, "rc") != "mine\n" {
 				t.Error("the user's git obeyed the agent")
@@ -112,9 +104,7 @@ func TestNothingThatToolsObeyUnaskedIsThereBeforeTheSessionEnds(t *testing.T) {
 				strconv.Itoa(len(unasked))+` ]; for i in $(seq 600); do git status --porcelain >status; grep -qE "vscode|mise.toml" status || break; sleep 0.05; done; touch planted; for i in $(seq 600); do [ -e seen ] && break; sleep 0.05; done`)
 			session := make(chan outcome)
 			if killed {
-				if err := cmd.Start(); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, cmd.Start())
 			} else {
 				go func() {
 					got := run(t, cmd)
@@ -125,7 +115,7 @@ func TestNothingThatToolsObeyUnaskedIsThereBeforeTheSessionEnds(t *testing.T) {
 					session <- got
 				}()
 			}
-			until(t, w.path("project/planted"))
+			must.Appear(t, w.path("project/planted"))
 			there := func(file string) bool {
 				_, err := os.Stat(w.path("project/" + file)) // a link counts by what it leads to
 				return err == nil
@@ -177,9 +167,7 @@ func TestARepositoryThatTheAgentMakesRunsNothingAndIsTheUsers(t *testing.T) {
 	w.write(t, "project/sub/f", "")
 	prompt := exec.Command("bash", "-c", `cd sub; while [ ! -e ../stop ]; do git status >/dev/null 2>&1; git branch >/dev/null 2>&1; done`)
 	prompt.Dir, prompt.Env = w.project, append(w.environment(), "GIT_CONFIG_SYSTEM=/dev/null")
-	if err := prompt.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, prompt.Start())
 	const orders = `git config core.fsmonitor "echo x >>$PWD/../TAKEN; false"; git config alias.x '!true'; printf "#!/bin/sh\necho x >>$PWD/../TAKEN\n" >.git/hooks/post-index-change; chmod +x .git/hooks/*`
 	told := run(t, w.claudebox("shell", "--yes", "--", "bash", "-euc", `cd sub; git init -q -b main; until [ -L .git ]; do sleep 0.01; done; sleep 0.1; rm -f .git/index.lock; touch TAKEN; git add f; git commit -qm one; git tag t; git switch -qc work; echo y >g; git add g; git remote add origin https://example.org/x.git; `+orders+"; rm -f ../TAKEN; sleep 1; rm -f ../TAKEN"))
 	w.plain(t, `sleep 0.5; touch stop`)
@@ -203,7 +191,7 @@ func TestASecondSessionEndsAndTheFirstKeepsItsRepositories(t *testing.T) {
 	w.repository(t)
 	w.write(t, ".gitconfig", identity)
 	first := beside(t, w.session(`git init -q a1; mkdir .vscode; echo x >.vscode/s.json; sleep 0.3; git -C a1 commit -qm one --allow-empty; touch begun; for i in $(seq 600); do [ -e seen ] && break; sleep 0.05; done; git -C a1 commit -qm two --allow-empty; cat .vscode/s.json`))
-	until(t, w.path("project/begun"))
+	must.Appear(t, w.path("project/begun"))
 	w.inside(t, "git init -q b1; git -C b1 commit -qm b --allow-empty; sleep 0.3")
 	w.write(t, "project/seen", "")
 	if got := <-first; got.status != 0 || got.stdout != "x\n" {
@@ -224,7 +212,7 @@ func TestTheAgentWritesInARepositoryThatTheUserMakesMeanwhile(t *testing.T) {
 			{ d=moved/.git; cat $d/config; printf '[core]\n\tfsmonitor = "touch %s/TAKEN; false"\n' $PWD >>$d/config
 				mkdir $d/hooks; printf '#!/bin/sh\ntouch %s/TAKEN\n' $PWD >$d/hooks/pre-commit; chmod +x $d/hooks/*
 			} 2>/dev/null; echo gitdir: $PWD/evil 2>/dev/null >tree/.git; mv moved clone`))
-	until(t, w.path("project/begun"))
+	must.Appear(t, w.path("project/begun"))
 	// A git that clones for longer is at work beside it: a small clone may have ended before it is looked at.
 	w.plain(t, `mkdir ../b; printf '#!/bin/sh\nsleep 3\n' >../b/git; chmod +x ../b/git; ../b/git clone & sleep 0.2
 		git clone -q . clone; sleep 0.5; git -C clone config user.token s3cret-of-the-user; git worktree add -q tree; sleep 0.3; wait; touch ready`)
@@ -251,7 +239,7 @@ func TestARepositoryThatCannotBecomeTheUsers(t *testing.T) {
 			for d in broken borrows mid; do git init -q $d; git -C $d commit -qm one --allow-empty; m $d; done; rm -r broken/.git/objects/??; git init -q /tmp/e; echo /tmp/e/.git/objects >borrows/.git/objects/info/alternates; rm -r borrows/.git/objects/??
 			git init -q --bare bare; git -C bare config core.bare false; git -C bare config core.worktree ..; m bare; mkdir led; echo gitdir: ../bare >led/.git; mkdir -p node_modules/m; git init -q node_modules/m; m node_modules/m
 			until [ -L broken/.git -a -L borrows/.git -a -L led/.git -a -L bare ]; do sleep 0.01; done; rm -f TAKEN; touch begun; sleep 1`))
-	until(t, w.path("project/begun"))
+	must.Appear(t, w.path("project/begun"))
 	var got outcome
 	for lives := true; lives; {
 		select {
@@ -302,10 +290,8 @@ func TestARepositoryOfASessionThatWasKilled(t *testing.T) {
 	w.repository(t)
 	w.write(t, ".gitconfig", identity)
 	cmd := w.session(`git init -q n; until [ -L n/.git ]; do sleep 0.01; done; git -C n commit -qm made --allow-empty; git -C n config core.fsmonitor "touch $PWD/TAKEN; false"; touch done; sleep 600`)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	until(t, w.path("project/done"))
+	must.Do(t, cmd.Start())
+	must.Appear(t, w.path("project/done"))
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
 	w.plain(t, `git -C n status; git status; [ ! -e TAKEN ]`)
@@ -363,9 +349,7 @@ func TestRepositoriesOfEachKindThatTheAgentMakes(t *testing.T) {
 			w.write(t, ".gitconfig", identity)
 			if place == "on another file system" {
 				memory, err := os.MkdirTemp("/dev/shm", "claudebox-")
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 				t.Cleanup(func() { os.RemoveAll(memory) })
 				w.plain(t, "cp -r . "+memory+"/p")
 				w.project = memory + "/p"
@@ -398,10 +382,8 @@ func TestACommitOfASessionThatWasKilledIsNotLost(t *testing.T) {
 	w.repository(t)
 	w.write(t, ".gitconfig", identity)
 	cmd := w.session(`echo b >b; git add b; git commit -qm kept; touch done; sleep 600`)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	until(t, w.path("project/done"))
+	must.Do(t, cmd.Start())
+	must.Appear(t, w.path("project/done"))
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
 	w.plain(t, `git status; git commit -qm "the user's" --allow-empty`)
@@ -423,7 +405,7 @@ func TestBothSidesCommitAgainAndAgainAndGitNeverFails(t *testing.T) {
 	w.write(t, ".gitconfig", identity)
 	session := beside(t, w.session(`git commit -qm a0 --allow-empty; touch begun; until [ -e apart ]; do sleep 0.02; done
 		who=a; i=0; SECONDS=0; until [ $i = 150 ] || [ $SECONDS -gt 60 ]; do i=$((i+1)); `+loop+`; done; echo $i >stop`))
-	until(t, w.path("project/begun"))
+	must.Appear(t, w.path("project/begun"))
 	// The user's commit may meet the agent's: git refuses it then, see docs/workspace.md.
 	said := w.plain(t, `until git commit -qm u0 --allow-empty 2>/dev/null; do :; done; until [ -n "$(git branch --list claudebox/main)" ]; do sleep 0.02; done; touch apart
 		who=u; i=0; until [ -e stop ]; do i=$((i+1)); `+loop+`; sleep 0.2; done`)
@@ -477,9 +459,7 @@ func TestAFileOfGitsIsWrittenByItsNameInTheProject(t *testing.T) {
 	w.repository(t)
 	hook := filepath.Join(w.project, ".git/hooks/pre-commit")
 	w.write(t, "project/.git/hooks/pre-commit", "#!/bin/sh\nexit 0\n")
-	if err := os.Link(hook, w.path("project/tool")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Link(hook, w.path("project/tool")))
 	run(t, w.session(`echo evil >>tool`))
 	if strings.Contains(w.read(t, "project/.git/hooks/pre-commit"), "evil") {
 		t.Error("it was written")
@@ -491,10 +471,8 @@ func TestASessionBeginsWhileAnotherOnesRepositoriesComeAndGo(t *testing.T) {
 	w := newWorld(t)
 	w.repository(t)
 	cmd := w.session(`touch begun; while [ ! -e stop ]; do git init -q d; git init -q e/f; mkdir -p .vscode; rm -rf d e .vscode; done || :`)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	until(t, w.path("project/begun"))
+	must.Do(t, cmd.Start())
+	must.Appear(t, w.path("project/begun"))
 	const launches = 30
 	for n := range launches {
 		if got := run(t, w.session("true")); got.status != 0 {

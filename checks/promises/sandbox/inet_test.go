@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/nix/inside"
 )
 
@@ -25,9 +26,7 @@ func kills(t *testing.T) int {
 		return 12
 	}
 	n, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return n
 }
 
@@ -36,9 +35,7 @@ func kills(t *testing.T) int {
 func killAfter(t *testing.T, cmd *exec.Cmd, delay time.Duration) []process {
 	t.Helper()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	time.Sleep(delay)
 	cmd.Process.Kill()
 	cmd.Wait()
@@ -107,9 +104,7 @@ type process struct {
 func ofSession(t *testing.T, session int) []process {
 	t.Helper()
 	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var list []process
 	for _, entry := range entries {
 		pid, err := strconv.Atoi(entry.Name())

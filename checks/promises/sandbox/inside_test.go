@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"claudebox/checks/kit/must"
 	"claudebox/checks/kit/trial"
 	"claudebox/internal/nix/inside"
 )
@@ -60,12 +61,12 @@ func TestASecondSessionBuildsForItself(t *testing.T) {
 	if got.status != 0 || got.stdout != "Hello, world!\n" {
 		t.Errorf("the second session: status %d, %q, %s", got.status, got.stdout, got.stderr)
 	}
-	must(t, os.WriteFile(w.path("project/down"), []byte("go\n"), 0o600))
+	must.Write(t, w.path("project/down"), "go\n")
 	if got := <-done; got.stdout != "no second\n" {
 		t.Errorf("the first session: %q, %s", got.stdout, got.stderr)
 	}
 	left, err := filepath.Glob(w.path(".claudebox/instances/*/nix/*"))
-	must(t, err)
+	must.Do(t, err)
 	if len(left) != 1 || filepath.Base(left[0]) != "main" {
 		t.Errorf("there are %q", left)
 	}
@@ -77,19 +78,17 @@ func TestAHostileUpperChangesNothingInTheNextSession(t *testing.T) {
 	w := newWorld(t)
 	shell := strings.TrimSpace(w.inside(t, `echo $SHELL`))
 	uppers, err := filepath.Glob(w.path(".claudebox/instances/*/nix/main"))
-	must(t, err)
+	must.Do(t, err)
 	if len(uppers) != 1 {
 		t.Fatalf("uppers: %q", uppers)
 	}
 	upper := inside.Upper(uppers[0])
 	bash := filepath.Join(upper, strings.TrimPrefix(shell, "/nix/store/"))
-	must(t, os.MkdirAll(filepath.Dir(bash), 0o755), os.WriteFile(bash, []byte("#!/bin/sh\necho evil\n"), 0o755))
+	must.Do(t, os.MkdirAll(filepath.Dir(bash), 0o755), os.WriteFile(bash, []byte("#!/bin/sh\necho evil\n"), 0o755))
 	real, err := filepath.Glob("/nix/store/*-coreutils-*")
-	must(t, err)
+	must.Do(t, err)
 	for _, path := range real {
-		if err := syscall.Mknod(filepath.Join(upper, filepath.Base(path)), syscall.S_IFCHR, 0); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, syscall.Mknod(filepath.Join(upper, filepath.Base(path)), syscall.S_IFCHR, 0))
 	}
 	wantEqual(t, w.inside(t, `ls -d /nix/store >/dev/null; "$SHELL" -c 'echo good'`), "good\n")
 }
@@ -117,10 +116,10 @@ func TestTheHostsCollectorAndTheStoreInside(t *testing.T) {
 func TestAPathThatTheHostAddsIsValidInside(t *testing.T) {
 	c := newCollector(t)
 	var added string
-	must(t, syscall.Mkfifo(c.w.path("project/path"), 0o600))
+	must.Do(t, syscall.Mkfifo(c.w.path("project/path"), 0o600))
 	c.session(`(read -r p <path; nix path-info "$p" >told 2>&1; cat "$p" >>told) </dev/null >/dev/null 2>&1 &`, func(string) {
 		added = strings.TrimSpace(c.must("nix-store", "--add", c.w.write(t, "during-"+filepath.Base(c.w.home), "content\n")))
-		must(t, os.WriteFile(c.w.path("project/path"), []byte(added+"\n"), 0o600))
+		must.Write(t, c.w.path("project/path"), added+"\n")
 		for range 200 {
 			if told, _ := os.ReadFile(c.w.path("project/told")); strings.HasSuffix(string(told), "content\n") {
 				return
@@ -151,12 +150,12 @@ func TestABuildFetchesWhatTheTierAllows(t *testing.T) {
 // Somebody who kills claudebox leaves a store that the next session goes on with.
 func TestAfterAKillTheStoreInsideGoesOn(t *testing.T) {
 	w := newWorld(t)
-	must(t, syscall.Mkfifo(w.path("project/up"), 0o600))
+	must.Do(t, syscall.Mkfifo(w.path("project/up"), 0o600))
 	cmd := w.session(build + `build before 'echo before >$out' >path; build half 'echo x >$out; echo >` + w.path("project/up") + `; read x <` + w.path("project/up") + `'`)
-	must(t, cmd.Start())
+	must.Do(t, cmd.Start())
 	_, err := os.ReadFile(w.path("project/up"))
-	must(t, err)
-	must(t, cmd.Process.Kill())
+	must.Do(t, err)
+	must.Do(t, cmd.Process.Kill())
 	cmd.Wait()
 	wantEqual(t, w.inside(t, build+`cat "$(cat path)"; cat "$(build after 'echo after >$out')"`), "before\nafter\n")
 }
@@ -264,7 +263,7 @@ func TestGarbageInsideIsCollectedByTheHost(t *testing.T) {
 	wantEqual(t, w.inside(t, `cat result; if [ -e `+got[0]+` ]; then echo there; fi; nix path-info `+got[0]+` 2>/dev/null || echo gone; nix shell nixpkgs#hello -c hello 2>/dev/null`), "linked\ngone\nHello, world!\n")
 	wantContains(t, succeed(t, w.claudebox("instance", "prune", "--all", "--yes")), "removed 1 of 1")
 	left, err := filepath.Glob(w.path(".claudebox/instances/*"))
-	must(t, err)
+	must.Do(t, err)
 	if len(left) > 0 {
 		t.Errorf("left: %q", left)
 	}
@@ -290,7 +289,7 @@ func TestInAClosureNothingOfTheHostsIsWritten(t *testing.T) {
 func lineOf(t *testing.T, program string, words ...string) string {
 	t.Helper()
 	out, err := exec.Command(program, words...).Output()
-	must(t, err)
+	must.Do(t, err)
 	return strings.TrimSpace(string(out))
 }
 

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"claudebox/checks/kit/must"
 	"claudebox/checks/kit/trial"
 )
 
@@ -78,7 +79,7 @@ func (h *ownHost) fetches(t *testing.T, tier string) {
 	}
 	_, port, _ := strings.Cut(strings.TrimPrefix(urls[0], "http://"), ":")
 	number, err := strconv.Atoi(port)
-	must(t, err)
+	must.Do(t, err)
 	name := fmt.Sprintf("%d-%s", os.Getpid(), port) // one that nothing was fetched by yet
 	got := run(t, h.there(h.session(`
 		hash=$(printf fetched | sha256sum | cut -d" " -f1)
@@ -196,9 +197,8 @@ func (w *world) realStdenv(t *testing.T) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	flake, err := os.ReadFile("testdata/stdenv/flake.nix")
-	must(t, err)
-	w.write(t, "project/flake.nix", string(flake))
+	flake := must.Read(t, "testdata/stdenv/flake.nix")
+	w.write(t, "project/flake.nix", flake)
 	w.write(t, "project/shell.nix", `(builtins.getFlake (toString ./.)).devShells.x86_64-linux.default`)
 }
 

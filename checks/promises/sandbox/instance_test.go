@@ -15,6 +15,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"claudebox/checks/kit/must"
 )
 
 // awaited starts a session that says when it runs, and ends when its input
@@ -23,16 +25,10 @@ func (w *world) awaited(t *testing.T) (end func()) {
 	t.Helper()
 	cmd := w.session(`echo running; read -r _ || true`)
 	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
+	must.Do(t, cmd.Start())
 	if _, err := fmt.Fscanln(out, new(string)); err != nil {
 		t.Fatal(err)
 	}
@@ -67,9 +63,7 @@ func TestInstancesAreListedFoundAndPruned(t *testing.T) {
 		t.Errorf("the project is there, and its instance is gone: %s", got.stdout)
 	}
 	moved := w.path("elsewhere")
-	if err := os.Rename(w.project, moved); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Rename(w.project, moved))
 	prune := w.claudebox("instance", "prune", "--yes")
 	prune.Dir = moved
 	if got := succeed(t, prune); !strings.HasPrefix(got, "removed 1 of 1, ") || exists(folder) {
@@ -105,7 +99,7 @@ func TestWorktreesShareAnInstanceAndItsPath(t *testing.T) {
 func tree(t *testing.T, folder string) string {
 	t.Helper()
 	var b bytes.Buffer
-	err := filepath.WalkDir(folder, func(name string, d fs.DirEntry, err error) error {
+	must.Do(t, filepath.WalkDir(folder, func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -117,10 +111,7 @@ func tree(t *testing.T, folder string) string {
 			fmt.Fprintln(&b, name, info.Mode(), info.Size())
 		}
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return b.String()
 }
 
@@ -142,33 +133,33 @@ func TestAStateFolderThatCannotServeStopsTheLaunchAndLosesNothing(t *testing.T) 
 		"another user's": {func(t *testing.T, w *world) { w.env["CLAUDEBOX_HOME"] = "/usr/share" }, "must be yours", "set CLAUDEBOX_HOME"},
 		"open to all": {func(t *testing.T, w *world) {
 			w.inside(t, "true")
-			must(t, os.Chmod(w.path(".claudebox"), 0o777))
+			must.Do(t, os.Chmod(w.path(".claudebox"), 0o777))
 		}, "not writable by others", "chmod go-w"},
 		"read-only": {func(t *testing.T, w *world) {
-			must(t, os.Mkdir(w.folder(t, "closed")+"/home", 0o500))
+			must.Do(t, os.Mkdir(w.folder(t, "closed")+"/home", 0o500))
 			w.env["CLAUDEBOX_HOME"] = w.path("closed/home")
 		}, "permission denied", "writable for you"},
 		"an instance that is a link": {func(t *testing.T, w *world) {
 			w.inside(t, "true")
 			id := only(t, instance(w))
-			must(t, os.Rename(filepath.Join(instance(w), id), w.path("moved")))
-			must(t, os.Symlink(w.path("moved"), filepath.Join(instance(w), id)))
+			must.Do(t, os.Rename(filepath.Join(instance(w), id), w.path("moved")))
+			must.Do(t, os.Symlink(w.path("moved"), filepath.Join(instance(w), id)))
 		}, "not a real folder", "starts afresh"},
 		"an agent's home that is a link": {func(t *testing.T, w *world) {
 			w.inside(t, "true")
 			home := filepath.Join(instance(w), only(t, instance(w)), ".claude")
-			must(t, os.Rename(home, w.path("moved")))
-			must(t, os.Symlink(w.path("moved"), home))
+			must.Do(t, os.Rename(home, w.path("moved")))
+			must.Do(t, os.Symlink(w.path("moved"), home))
 		}, "not a real folder", "starts afresh"},
 		"all instances behind a link": {func(t *testing.T, w *world) {
 			w.inside(t, "true")
-			must(t, os.Rename(instance(w), w.path("moved")))
-			must(t, os.Symlink(w.path("moved"), instance(w)))
+			must.Do(t, os.Rename(instance(w), w.path("moved")))
+			must.Do(t, os.Symlink(w.path("moved"), instance(w)))
 		}, "not a real folder", "starts afresh"},
 		"an instance that is a file": {func(t *testing.T, w *world) {
 			w.inside(t, "true")
 			at := filepath.Join(instance(w), only(t, instance(w)))
-			must(t, os.Rename(at, w.path("moved")))
+			must.Do(t, os.Rename(at, w.path("moved")))
 			w.write(t, at, "x")
 		}, "not a real folder", "starts afresh"},
 	} {
@@ -190,7 +181,7 @@ func TestAStateFolderThatCannotServeStopsTheLaunchAndLosesNothing(t *testing.T) 
 func only(t *testing.T, folder string) string {
 	t.Helper()
 	entries, err := os.ReadDir(folder)
-	must(t, err)
+	must.Do(t, err)
 	if len(entries) != 1 {
 		t.Fatalf("%s holds %v", folder, entries)
 	}
@@ -219,9 +210,9 @@ func TestAKilledFirstLaunchLeavesNothingHalfMade(t *testing.T) {
 	for moment := range 12 {
 		w := newWorldHere(t)
 		cmd := w.session("sleep 60")
-		must(t, cmd.Start())
+		must.Do(t, cmd.Start())
 		time.Sleep(time.Duration(moment) * 2 * time.Millisecond)
-		must(t, cmd.Process.Kill())
+		must.Do(t, cmd.Process.Kill())
 		_ = cmd.Wait()
 		wantEqual(t, w.inside(t, "ls -A ~/.claude/CLAUDE.md"), w.path(".claude/CLAUDE.md")+"\n")
 		only(t, w.path(".claudebox/instances"))
@@ -253,9 +244,7 @@ func TestAProjectThatWasMovedIsToldWhereItsHistoryIs(t *testing.T) {
 			w := newWorld(t)
 			at := w.project + "-moved"
 			w.inside(t, "mkdir -p ~/.claude/projects/${PWD//[^a-zA-Z0-9]/-}; echo kept >~/.claude/projects/${PWD//[^a-zA-Z0-9]/-}/x.jsonl")
-			if err := os.Rename(w.project, at); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Rename(w.project, at))
 			w.project = at
 			got := run(t, w.claudebox("shell", "--dry-run", "--", "true"))
 			_, rest, said := strings.Cut(oneLine(got.stdout+got.stderr), "`claudebox instance move ")

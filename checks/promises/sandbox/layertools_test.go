@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"claudebox/checks/kit/must"
 )
 
 // bigPackages are packages of npm's by their files; one is so large that node_modules becomes a layer.
@@ -20,9 +22,7 @@ const npm = `npm() { node "$NPM/bin/npm-cli.js" --offline --no-audit --no-fund -
 func real(t *testing.T, variable, name string) string {
 	t.Helper()
 	path, err := filepath.EvalSymlinks(filepath.Join(os.Getenv(variable), name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return path
 }
 

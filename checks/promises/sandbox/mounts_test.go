@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"claudebox/checks/kit/must"
 )
 
 func TestAProfilesMounts(t *testing.T) {
@@ -163,15 +165,15 @@ func TestATokenInAScriptOfTheUsersOwnIsNotInside(t *testing.T) {
 	w.write(t, ".claude/commands/plain.md", "AKIAIOSFODNN7EXAMPLE is no key, nor is Bearer your_access_token\n")
 	const login = "the login of codex"
 	w.write(t, ".codex/auth.json", login)
-	must(t, os.Link(w.path(".codex/auth.json"), w.path(".claude/skills/deploy/notes.md")))
+	must.Do(t, os.Link(w.path(".codex/auth.json"), w.path(".claude/skills/deploy/notes.md")))
 	w.write(t, ".claude/CLAUDE.md", "@imported.md\n")
-	must(t, os.Link(w.path(".codex/auth.json"), w.path(".claude/imported.md")))
-	must(t, syscall.Mkfifo(w.path(".claude/skills/pipe"), 0o600))
+	must.Do(t, os.Link(w.path(".codex/auth.json"), w.path(".claude/imported.md")))
+	must.Do(t, syscall.Mkfifo(w.path(".claude/skills/pipe"), 0o600))
 	w.write(t, "elsewhere/tool.py", "T = '"+token+"'\n")
-	must(t, os.Symlink(w.path("elsewhere/tool.py"), w.path(".claude/hooks/tool.py")))
+	must.Do(t, os.Symlink(w.path("elsewhere/tool.py"), w.path(".claude/hooks/tool.py")))
 	w.write(t, "shared/deep/t.py", "T = '"+token+"'\n")
-	must(t, os.Symlink(w.path("shared"), w.path(".claude/hooks/all"))) // what is hidden lies in both folders
-	must(t, os.Symlink(w.path("shared/deep"), w.path(".claude/hooks/deep")))
+	must.Do(t, os.Symlink(w.path("shared"), w.path(".claude/hooks/all"))) // what is hidden lies in both folders
+	must.Do(t, os.Symlink(w.path("shared/deep"), w.path(".claude/hooks/deep")))
 	for range 2 { // the second time by what the first has kept
 		inside := run(t, w.session("cd ~/.claude; cat skills/deploy/* hooks/* hooks/*/* hooks/all/deep/* commands/* imported.md 2>/dev/null || true")).stdout
 		if strings.Contains(inside, token) || strings.Contains(inside, login) || !strings.Contains(inside, "is no key") {

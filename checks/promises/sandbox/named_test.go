@@ -6,12 +6,14 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"claudebox/checks/kit/must"
 )
 
 // An agent that cannot reach what answers it says "Not logged in": claudebox says why, also where nobody is asked.
 func TestAnAgentThatReachesNothingIsNamed(t *testing.T) {
 	w := newWorldHere(t)
-	must(t, os.Remove(w.path(".local/bin/claude")))
+	must.Do(t, os.Remove(w.path(".local/bin/claude")))
 	w.script(t, ".local/bin/claude", "#!/bin/bash\nexit 0\n")
 	for name, tc := range map[string]struct{ profile, says string }{
 		"no network":             {"network: none", "claude reaches no model"},

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/plan"
 )
 
@@ -138,9 +139,7 @@ func TestOnlyTheClosureIsMountedWhereAProfileAsksForIt(t *testing.T) {
 		t.Errorf("inside: %q", got)
 	}
 	all, err := os.ReadDir("/nix/store")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if n := len(all); lines[1] == "0" || len(lines[1]) > 3 || n < 100 {
 		t.Errorf("%s of %d store paths are inside", lines[1], n)
 	}
@@ -171,9 +170,7 @@ func TestNoOtherStorePathIsReachedFromAClosure(t *testing.T) {
 func decodePlan(t *testing.T, text string) plan.Plan {
 	t.Helper()
 	made, err := plan.Decode("made", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return made
 }
 
@@ -246,9 +243,7 @@ func TestAScriptHasTheClosure(t *testing.T) {
 func TestNoSocketIsInsideButTheFilters(t *testing.T) {
 	w := newWorld(t)
 	l, err := net.Listen("unix", w.path("s"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer l.Close()
 	wantEqual(t, w.inside(t, `find / -path /proc -prune -o -path /nix/store -prune -o -path /sys -prune -o -exec test -S {} \; -print 2>/dev/null | sort`), "/run/claudebox/nix-daemon\n/run/claudebox/why\n")
 }

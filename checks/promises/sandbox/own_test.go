@@ -8,6 +8,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"claudebox/checks/kit/must"
 )
 
 // settings writes the user's settings of Claude Code, one hook for each command.
@@ -18,18 +20,14 @@ func (w *world) settings(t *testing.T, commands ...string) {
 		list = append(list, map[string]any{"hooks": []any{map[string]string{"type": "command", "command": command}}})
 	}
 	text, err := json.Marshal(map[string]any{"hooks": map[string]any{"Stop": list}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	w.write(t, ".claude/settings.json", string(text))
 }
 
 func (w *world) script(t *testing.T, name, content string) string {
 	t.Helper()
 	name = w.write(t, name, content)
-	if err := os.Chmod(name, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(name, 0o755))
 	return name
 }
 
@@ -190,9 +188,7 @@ func TestAVirtualEnvironmentOfUVRunsOnceItsPythonIsMounted(t *testing.T) {
 	w := newWorld(t)
 	w.write(t, ".local/share/uv/python/3.13.5/bin/python3.13", "#!/bin/sh\necho ran\n")
 	w.write(t, ".local/share/uv/python/3.13.5/lib/python3.13/os.py", "")
-	if err := os.Chmod(w.path(".local/share/uv/python/3.13.5/bin/python3.13"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(w.path(".local/share/uv/python/3.13.5/bin/python3.13"), 0o755))
 	w.link(t, "3.13.5", ".local/share/uv/python/3.13")
 	w.write(t, "project/.venv/pyvenv.cfg", "home = "+w.path(".local/share/uv/python/3.13/bin")+"\n")
 	w.link(t, w.path(".local/share/uv/python/3.13/bin/python3.13"), "project/.venv/bin/python")
@@ -216,9 +212,7 @@ func TestAnActivatedEnvironmentIsNamed(t *testing.T) {
 	w.write(t, "venvs/p/bin/python", "#!/bin/sh\necho ran\n")
 	for name, folder := range map[string]string{"CONDA_PREFIX": "conda/envs/x", "VIRTUAL_ENV": "venvs/p"} {
 		at := w.path(folder)
-		if err := os.Chmod(at+"/bin/python", 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Chmod(at+"/bin/python", 0o755))
 		w.env[name] = at
 		got := strings.ReplaceAll(oneLine(succeed(t, w.claudebox("plan"))), "~", w.home)
 		wantContains(t, got, "activated here: "+at+"/bin/python is not inside: --mount-ro "+at+", or")
@@ -237,9 +231,7 @@ func TestAHookThatComesAfterTheAgentsGitFolderIsNamed(t *testing.T) {
 	w.git(t, "project", "init", "-q")
 	hook := func(at, text string) {
 		w.write(t, at, "#!/bin/sh\n"+text+"\n")
-		if err := os.Chmod(w.path(at), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Chmod(w.path(at), 0o755))
 	}
 	const commit, said = "git -c user.name=n -c user.email=e commit -q --allow-empty -m x", "hooks of the repository are not as in the agent's git folder"
 	commits := func(wantStatus int, wantSaid bool) {
@@ -453,9 +445,7 @@ func TestTheShellIsAPlaceToBeIn(t *testing.T) {
 func TestAnUnreadableFileOfTheUsersHasARemedyThatWorks(t *testing.T) {
 	w := newWorld(t)
 	file := w.write(t, ".claude/settings.json", "{}")
-	if err := os.Chmod(file, 0); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(file, 0))
 	got := run(t, w.session("true"))
 	wantRefused(t, got, "read your own "+file)
 	_, rest, _ := strings.Cut(got.stderr, "readable for you (")

@@ -8,13 +8,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"claudebox/checks/kit/must"
 	"claudebox/checks/kit/trial"
 	"claudebox/internal/nix/nixdaemon"
 )
@@ -56,12 +56,11 @@ var makeHosts = sync.OnceValue(func() (err error) {
 
 func newOwnHost(t *testing.T) *ownHost {
 	t.Helper()
-	must(t, makeHosts())
-	manifest, err := os.ReadFile(os.Getenv("CLAUDEBOX_MANIFEST"))
-	must(t, err)
-	h := &ownHost{world: newWorld(t), tools: string(nixIn.FindSubmatch(manifest)[1])}
+	must.Do(t, makeHosts())
+	h := &ownHost{world: newWorld(t), tools: filepath.Dir(trial.Tool(t, "nix"))}
+	var err error
 	h.nix, err = os.MkdirTemp(hosts, "host-")
-	must(t, err)
+	must.Do(t, err)
 	t.Cleanup(func() { removeHosts(h.nix) })
 	if out, err := exec.Command("cp", "-al", hosts+"/store", hosts+"/var", hosts+"/etc", h.nix).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -73,7 +72,7 @@ func newOwnHost(t *testing.T) *ownHost {
 	h.configure(t, false)
 	load := h.local(h.tools+"/nix-store", "--load-db")
 	database, err := os.Open(hosts + "/database")
-	must(t, err)
+	must.Do(t, err)
 	defer database.Close()
 	load.Stdin = database
 	if out, err := load.CombinedOutput(); err != nil {
@@ -81,9 +80,6 @@ func newOwnHost(t *testing.T) *ownHost {
 	}
 	return h
 }
-
-// nixIn finds the folder of Nix in a manifest.
-var nixIn = regexp.MustCompile(`"nix":"(/nix/store/[^"]*)/nix"`)
 
 // removeHosts removes a folder with stores in it, if there is one.
 func removeHosts(dir string) {
@@ -100,7 +96,7 @@ func (h *ownHost) configure(t *testing.T, trusted bool) {
 	if trusted {
 		who = "*"
 	}
-	must(t, os.WriteFile(h.nix+"/etc/nix.conf", []byte("build-users-group =\nsandbox = false\nsubstituters =\ntrusted-users = "+who+"\n"), 0o600))
+	must.Write(t, h.nix+"/etc/nix.conf", "build-users-group =\nsandbox = false\nsubstituters =\ntrusted-users = "+who+"\n")
 }
 
 // there is a command on that host.
@@ -167,10 +163,10 @@ func (h *ownHost) daemon(t *testing.T, release string, trusted bool) {
 	socket := h.nix + "/var/nix/daemon-socket/socket"
 	os.Remove(socket)
 	log, err := os.Create(h.path("daemon.log"))
-	must(t, err)
+	must.Do(t, err)
 	defer log.Close()
 	cmd.Stderr = log
-	must(t, cmd.Start())
+	must.Do(t, cmd.Start())
 	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
 	for range 500 {
 		if c, err := nixdaemon.Dial(t.Context(), socket, nixdaemon.Options{}); err == nil {
@@ -189,11 +185,11 @@ func (h *ownHost) state(t *testing.T) string {
 	hashes := h.local("sh", "-c", `cd /nix/store; find . -path ./.links -prune -o ! -name '*.lock' ! -path . -printf '%M %u %T@ %p %l\n' | sort
 		find . -path ./.links -prune -o -type f ! -name '*.lock' -print0 | sort -z | xargs -0 sha256sum`)
 	files, err := hashes.Output()
-	must(t, err)
+	must.Do(t, err)
 	dump, err := h.local(h.tools+"/nix-store", "--dump-db").Output()
-	must(t, err)
+	must.Do(t, err)
 	roots, state := "", h.nix+"/var/nix"
-	must(t, filepath.WalkDir(state, func(path string, entry os.DirEntry, err error) error {
+	must.Do(t, filepath.WalkDir(state, func(path string, entry os.DirEntry, err error) error {
 		number, temporary := strings.CutPrefix(path, state+"/temproots/")
 		stale := temporary && !exists("/proc/"+number)
 		if err == nil && !strings.Contains(path, "/db/") && path != state+"/gc.lock" && !stale {

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/plan"
 )
 
@@ -130,17 +131,14 @@ func TestNoSecretIsPrinted(t *testing.T) {
 func (w *world) files(t *testing.T) []string {
 	t.Helper()
 	var list []string
-	err := filepath.WalkDir(w.home, func(path string, entry fs.DirEntry, err error) error {
+	must.Do(t, filepath.WalkDir(w.home, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
 		info, err := entry.Info()
 		list = append(list, strings.TrimPrefix(path, w.home)+" "+info.Mode().String()+" "+info.ModTime().String())
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return list
 }
 
@@ -272,9 +270,7 @@ func TestAPlanThatWasTamperedWithIsRefused(t *testing.T) {
 func TestAPlanChoosesWhatRunsOnTheHost(t *testing.T) {
 	w := newWorld(t)
 	made, err := plan.Decode("made", []byte(succeed(t, w.claudebox("plan", "--pinned"))))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for i, tool := range made.Pins.Tools {
 		if tool.Name == "bwrap" { // whoever runs it does nothing, and says that all is well
 			made.Pins.Tools[i].Path = filepath.Join(filepath.Dir(plan.ToolPath(made, "env")), "true")
@@ -301,23 +297,17 @@ func TestAForgedPlanIsRefused(t *testing.T) {
 			w.write(t, ".ssh/id", canary)
 			w.write(t, ".claude/projects/id", canary)
 			made, err := plan.Decode("made", []byte(succeed(t, w.claudebox("plan", "--pinned"))))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			if forge.mount != "" {
 				var m plan.Mount
-				if err := json.Unmarshal([]byte(forge.mount), &m); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, json.Unmarshal([]byte(forge.mount), &m))
 				made.Mounts = append(made.Mounts, m)
 				plan.SortMounts(made.Mounts)
 			}
 			for i := range made.Pins.Tools {
 				if made.Pins.Tools[i].Name == "bwrap" && forge.tool != "" {
 					made.Pins.Tools[i].Path = w.write(t, forge.tool, "#!/bin/sh\ntouch "+w.path("ran")+"\n")
-					if err := os.Chmod(w.path(forge.tool), 0o755); err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, os.Chmod(w.path(forge.tool), 0o755))
 				}
 			}
 			file := w.write(t, "forged.json", string(made.Encode()))

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/sandbox/launch"
 )
 
@@ -48,9 +49,7 @@ func TestEveryNamespaceIsTheSandboxsOwn(t *testing.T) {
 			for line := range strings.Lines(got) {
 				name, id, _ := strings.Cut(strings.TrimSpace(line), " ")
 				own, err := os.Readlink("/proc/self/ns/" + name)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 				if (id == own) != slices.Contains(shared, name) {
 					t.Errorf("%s is %s inside and %s outside", name, id, own)
 				}
@@ -141,21 +140,13 @@ func TestForbiddenSystemCallsFail(t *testing.T) {
 func openTerminal(t *testing.T) (master, terminal *os.File) {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() { master.Close() })
-	if err := unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0))
 	number, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	terminal, err = os.OpenFile("/dev/pts/"+strconv.Itoa(number), os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() { terminal.Close() })
 	return master, terminal
 }
@@ -165,17 +156,11 @@ func openTerminal(t *testing.T) (master, terminal *os.File) {
 func waiting(t *testing.T, terminal *os.File) int {
 	t.Helper()
 	settings, err := unix.IoctlGetTermios(int(terminal.Fd()), unix.TCGETS)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	settings.Lflag &^= unix.ICANON
-	if err := unix.IoctlSetTermios(int(terminal.Fd()), unix.TCSETS, settings); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, unix.IoctlSetTermios(int(terminal.Fd()), unix.TCSETS, settings))
 	n, err := unix.IoctlGetInt(int(terminal.Fd()), unix.TIOCINQ)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return n
 }
 
@@ -209,9 +194,7 @@ func TestAFolderAsAStreamIsRefused(t *testing.T) {
 			w := newWorld(t)
 			for _, stream := range []string{"input", "error"} {
 				fd, err := unix.Open(tc.path, tc.flags|unix.O_CLOEXEC, 0)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 				file := os.NewFile(uintptr(fd), tc.path)
 				defer file.Close()
 				cmd := w.session("true")
@@ -232,9 +215,7 @@ func TestAFolderAsAStreamIsRefused(t *testing.T) {
 func TestAFileOrPipeAsInputIsRead(t *testing.T) {
 	w := newWorld(t)
 	file, err := os.Open(w.write(t, "input", "from a file"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer file.Close()
 	cmd := w.session("cat")
 	cmd.Stdin = file

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"claudebox/checks/kit/must"
 	"claudebox/checks/kit/registry"
 )
 
@@ -51,9 +52,7 @@ func TestAProjectsOwnProfileIsReadThoughAPlanIsKept(t *testing.T) {
 	profile := w.profile(t, "agent: {command: [readlink, /proc/self/ns/net]}", "network: full")
 	launch := func() outcome { return run(t, w.claudebox("-P", profile, "-y", "--no-report")) }
 	ours, err := os.Readlink("/proc/self/ns/net")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	settle()
 	if got := launch(); got.stdout != ours+"\n" {
 		t.Fatalf("without it: %+v", got)

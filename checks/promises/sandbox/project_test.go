@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"claudebox/checks/kit/must"
 )
 
 func TestAFolderThatIsNoProjectIsRefused(t *testing.T) {
@@ -78,9 +80,7 @@ func TestAProjectLiesAtItsOwnPath(t *testing.T) {
 func TestAProjectInTheFolderOfTemporaryFilesShowsNothingElseOfIt(t *testing.T) {
 	w := newWorld(t)
 	dir, err := os.MkdirTemp("/tmp", "cb-project-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	w.project = dir
 	wantEqual(t, w.inside(t, "echo x >file; cat file; ls -A /tmp"), "x\n"+dir[len("/tmp/"):]+"\n")

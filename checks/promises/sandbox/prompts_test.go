@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"claudebox/checks/kit/must"
 	"claudebox/checks/kit/trial"
 )
 
@@ -45,9 +46,7 @@ func TestPromptsAndAnEditorWorkWhileManySessionsPlant(t *testing.T) {
 		echo stop >>.git/info/exclude; mkdir ../canary`) // which is not inside: a touch there is one outside
 	prompts := exec.Command("bash", "-c", outside)
 	prompts.Dir, prompts.Env = w.project, w.environment()
-	if err := prompts.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, prompts.Start())
 	editor := opens(t, w.project, w.environment())
 	for n := range sessions {
 		got := run(t, w.session("C="+w.path("canary")+"; N="+string(rune('a'+n/26))+string(rune('a'+n%26))+"; "+plant))
@@ -74,9 +73,7 @@ func TestPromptsAndAnEditorWorkWhileManySessionsPlant(t *testing.T) {
 func opens(t *testing.T, project string, env []string) (end func()) {
 	t.Helper()
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	folders := map[int32]string{}
 	watch := func(dir string) {
 		if wd, err := unix.InotifyAddWatch(fd, dir, unix.IN_CREATE|unix.IN_MOVED_TO|unix.IN_ONLYDIR); err == nil {

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"claudebox/checks/kit/must"
 )
 
 // Everything that is in a sandbox but the store and processes, with modes,
@@ -147,13 +149,9 @@ func TestProcessesInsideAreLimited(t *testing.T) {
 func TestAccountsAreRootTheUserAndNobody(t *testing.T) {
 	w := newWorld(t)
 	me, err := user.Current()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	group, err := user.LookupGroupId(me.Gid)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	got := w.normal(w.inside(t, `cat /etc/passwd /etc/group; id -un; id -gn; id -G`))
 	wantEqual(t, got, fmt.Sprintf(`root:x:0:0:root:/root:STORE/bin/bash
 %[1]s:x:%[2]s:%[3]s::HOME:STORE/bin/bash
@@ -171,9 +169,7 @@ nogroup:x:65534:
 func groups(t *testing.T, own string) string {
 	t.Helper()
 	list, err := os.Getgroups()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	text := own
 	for _, id := range list {
 		if strconv.Itoa(id) != own {
@@ -194,9 +190,7 @@ func TestScriptsOfOtherSystemsRun(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			script := w.write(t, "project/script", first+"\necho it runs\n")
-			if err := os.Chmod(script, 0o755); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Chmod(script, 0o755))
 			wantEqual(t, w.inside(t, "./script"), "it runs\n")
 		})
 	}

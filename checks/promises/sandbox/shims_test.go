@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/checks/kit/registry"
 )
 
@@ -14,9 +15,7 @@ import (
 func serve(t *testing.T, packages ...registry.Package) *registry.Server {
 	t.Helper()
 	s, err := registry.Start(packages...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(s.Close)
 	return s
 }

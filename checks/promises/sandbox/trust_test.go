@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"claudebox/checks/kit/must"
 )
 
 const theirs = "project/.claudebox.yaml"
@@ -52,10 +54,10 @@ func TestAProjectsProfileOfAnotherNameCountsOrIsRefused(t *testing.T) {
 	w.write(t, "project/.claudebox.yml", "network: none\n")
 	wantEqual(t, w.inside(t, hasNetwork), "none\n")
 	wantEqual(t, w.inside(t, `(echo network: full >.claudebox.yml) 2>/dev/null || echo held`), "held\n")
-	must(t, os.Rename(w.path("project/.claudebox.yml"), w.path("project/.claudebox.toml")))
+	must.Do(t, os.Rename(w.path("project/.claudebox.yml"), w.path("project/.claudebox.toml")))
 	wantRefused(t, run(t, w.session("true")), "it looks like a project's profile")
 	wantRefused(t, run(t, w.claudebox("plan")), "it looks like a project's profile")
-	must(t, os.Remove(w.path("project/.claudebox.toml")))
+	must.Do(t, os.Remove(w.path("project/.claudebox.toml")))
 
 	w.write(t, "project/.claudebox/tools.txt", "# for the tests\nhello\n")
 	wantEqual(t, w.warned(t, "hello 2>/dev/null || echo none", "what is left out: packages: hello"), "none\n")
@@ -115,7 +117,7 @@ func TestAWordThatCannotBeKeptIsAnErrorAndNoLeave(t *testing.T) {
 			w.folder(t, "elsewhere")
 			w.link(t, w.path("elsewhere"), trusted)
 		},
-		"read-only": func(t *testing.T, w *world, trusted string) { must(t, os.Mkdir(trusted, 0o500)) },
+		"read-only": func(t *testing.T, w *world, trusted string) { must.Do(t, os.Mkdir(trusted, 0o500)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -220,9 +222,7 @@ func TestAHostileProfileStopsTheLaunchAndLosesNothing(t *testing.T) {
 				t.Errorf("it says too much: %.300q", got.stderr)
 			}
 			wantEqual(t, w.read(t, "project/work"), "kept\n")
-			if err := os.RemoveAll(w.path(theirs)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.RemoveAll(w.path(theirs)))
 			w.inside(t, "true")
 		})
 	}

@@ -6,6 +6,8 @@ import (
 	"bufio"
 	"strings"
 	"testing"
+
+	"claudebox/checks/kit/must"
 )
 
 // Commits and held names are told when they happen, in whatever names the agent chooses.
@@ -16,13 +18,13 @@ func TestWatchTellsCommitsAndHeldNames(t *testing.T) {
 	session := beside(t, w.session(`touch tried; for i in $(seq 600); do [ -e seen ] && break; sleep 0.05; done
 		git commit -q --allow-empty -m x; git branch side; git branch $'b\xc3\xa4u'; touch .tool-versions; mkdir $'d\e[31m\nx'; touch $'d\e[31m\nx/.tool-versions'; mkdir $'e\xc2\x9b\xe2\x80\xae'; touch $'e\xc2\x9b\xe2\x80\xae'/.tool-versions
 		for i in $(seq 600); do [ -e done ] && break; sleep 0.05; done`))
-	until(t, w.path("project/tried"))
+	must.Appear(t, w.path("project/tried"))
 	watch := make(chan outcome)
 	go func() { watch <- run(t, w.claudebox("watch")) }()
 	asJSON := make(chan outcome)
 	go func() { asJSON <- run(t, w.claudebox("watch", "--json")) }()
 	w.write(t, "project/seen", "")
-	until(t, w.path("project/d\x1b[31m\nx"))
+	must.Appear(t, w.path("project/d\x1b[31m\nx"))
 	w.plain(t, `for i in $(seq 600); do git rev-parse -q --verify $'b\xc3\xa4u' >/dev/null && [ -L .tool-versions ] && [ -L d*/.tool-versions ] && [ -L e*/.tool-versions ] && exit; sleep 0.05; done; git branch; ls -la . d*; exit 1`)
 	w.write(t, "project/done", "")
 	<-session
@@ -65,20 +67,16 @@ func TestWatchWaitsForASession(t *testing.T) {
 			w.repository(t)
 			watch := w.claudebox(append([]string{"watch"}, flags...)...)
 			said, err := watch.StderrPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			var told strings.Builder
 			watch.Stdout = &told
-			if err := watch.Start(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, watch.Start())
 			lines := bufio.NewScanner(said)
 			if !lines.Scan() || !strings.Contains(lines.Text(), "waiting for one") {
 				t.Fatalf("%q: it says %q", flags, lines.Text())
 			}
 			session := beside(t, w.session(`touch .tool-versions tried; until [ -e go ]; do sleep 0.05; done`))
-			until(t, w.path("project/tried"))
+			must.Appear(t, w.path("project/tried"))
 			if !lines.Scan() || !strings.HasPrefix(lines.Text(), "session ") {
 				t.Errorf("%q: it says %q", flags, lines.Text())
 			}

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"claudebox/checks/kit/must"
 )
 
 // A program outside the store is mounted with its folder. Where that folder
@@ -23,9 +25,7 @@ func TestAnAgentOutsideTheStoreBringsNothingElse(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.hideCanaries(t)
-			if err := os.Remove(w.path(".local/bin/claude")); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Remove(w.path(".local/bin/claude")))
 			file := w.path(place)
 			if place == "linked/claude" {
 				file = w.path("target/claude")
@@ -33,9 +33,7 @@ func TestAnAgentOutsideTheStoreBringsNothingElse(t *testing.T) {
 				w.write(t, "linked/secret", canary)
 			}
 			w.folder(t, filepath.Dir(file))
-			if err := os.Link(probe, file); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Link(probe, file))
 			w.env["PATH"] = filepath.Dir(w.path(place)) + ":/usr/bin:/bin"
 			got := run(t, w.claudebox("--yes", "--no-report", "search", reversed(canary)))
 			if got.status == 125 || got.status == 126 {

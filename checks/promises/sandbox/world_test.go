@@ -3,7 +3,6 @@
 package sandbox_test
 
 import (
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/creack/pty"
 
+	"claudebox/checks/kit/must"
 	"claudebox/checks/kit/trial"
 )
 
@@ -73,15 +73,11 @@ func newWorld(t *testing.T) *world {
 func newWorldHere(t *testing.T) *world {
 	t.Helper()
 	home, err := os.MkdirTemp(top, "home-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	w := &world{home: home, project: filepath.Join(home, "project")}
 	w.folder(t, "project")
 	w.folder(t, ".local/share/claude")
-	if err := os.Link(probe, w.path(".local/share/claude/claude")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Link(probe, w.path(".local/share/claude/claude")))
 	w.link(t, "../share/claude/claude", ".local/bin/claude") // as Claude Code's installer does
 	w.env = map[string]string{
 		"HOME": home, "USER": "someone", "PATH": home + "/.local/bin:/usr/bin:/bin", "TERM": "xterm", "LANG": "C.UTF-8", "TZ": "UTC",
@@ -100,37 +96,27 @@ func (w *world) path(name string) string {
 func (w *world) folder(t *testing.T, name string) string {
 	t.Helper()
 	name = w.path(name)
-	if err := os.MkdirAll(name, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(name, 0o755))
 	return name
 }
 
 func (w *world) write(t *testing.T, name, content string) string {
 	t.Helper()
 	name = w.path(name)
-	if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(content), 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, name, content)
 	return name
 }
 
 func (w *world) link(t *testing.T, target, name string) string {
 	t.Helper()
 	name = w.path(name)
-	if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.Symlink(target, name)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Dir(name), 0o755), os.Symlink(target, name))
 	return name
 }
 
 func (w *world) read(t *testing.T, name string) string {
 	t.Helper()
-	content, err := os.ReadFile(w.path(name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(content)
+	return must.Read(t, w.path(name))
 }
 
 func exists(name string) bool {
@@ -277,16 +263,11 @@ func difference(got, want string) string {
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	if *update != "" {
-		if err := os.WriteFile(filepath.Join(*update, name), []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Write(t, filepath.Join(*update, name), got)
 		return
 	}
-	want, err := os.ReadFile(filepath.Join("testdata", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	wantEqual(t, got, string(want))
+	want := must.Read(t, filepath.Join("testdata", name))
+	wantEqual(t, got, want)
 }
 
 var storePath = regexp.MustCompile(`/nix/store/[a-z0-9]{32}-[^/\s:]+`)
@@ -305,9 +286,7 @@ var asked = regexp.MustCompile(`\[(?:n\]: |y/N\] )$`)
 func typed(t *testing.T, cmd *exec.Cmd, text string) string {
 	t.Helper()
 	terminal, err := pty.Start(cmd)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer terminal.Close()
 	defer trial.Bound(t, cmd)()
 	var shown []byte

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/ui/audit"
 )
 
@@ -73,7 +74,7 @@ func TestWhatIsTypedBeforeTheQuestionIsNoAnswer(t *testing.T) {
 	c := on(t, w.command(append([]string{"sh", "-c", script, "sh"}, w.claudebox().Args...)...))
 	c.await(t, "ready")
 	c.press(t, "y\n")
-	write(t, filepath.Join(w.home, "go"), "")
+	must.Write(t, filepath.Join(w.home, "go"), "")
 	c.await(t, question)
 	c.press(t, "n\n")
 	if got := c.end(t); got != 125 {
@@ -87,7 +88,7 @@ func TestASecretFileIsMadeWhileTheQuestionIsAsked(t *testing.T) {
 	w.profile(t, "probe", `agent: {command: [bash, -c, "printf \"sa%s: %s\" w $(cat .env)", `+w.home+`]}`)
 	c := on(t, w.claudebox())
 	c.await(t, question)
-	write(t, filepath.Join(w.project, ".env"), "NEW-SECRET")
+	must.Write(t, filepath.Join(w.project, ".env"), "NEW-SECRET")
 	c.press(t, "y\n")
 	if !eventually(func() bool { return strings.Contains(c.text(), "saw:") || strings.Count(c.text(), question) == 2 }) {
 		t.Fatal(c.text())
@@ -136,9 +137,7 @@ func TestYesAsksNothingAndSaysOneLine(t *testing.T) {
 func TestStandardInputIsTheAgentsWhileTheTerminalIsAsked(t *testing.T) {
 	w := newWorld(t)
 	in, out, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer in.Close()
 	if _, err := out.WriteString("y, says a prompt\n"); err != nil {
 		t.Fatal(err)
@@ -169,11 +168,9 @@ func TestConfirmChangedAsksWhenSomethingElseEnters(t *testing.T) {
 	w.profile(t, "probe", agentLine, "confirm: never", "env: {NEWER: variable}")
 	w.startAgent(t, true) // an agent could have written that file
 	w.startAgent(t, false)
-	if err := os.MkdirAll(filepath.Join(w.home, ".claudebox/profiles"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Join(w.home, ".claudebox/profiles"), 0o700))
 	own := filepath.Join(w.home, ".claudebox/profiles/own.yaml")
-	write(t, own, "extends: default\nconfirm: never\nnix: {daemon: off}\n")
+	must.Write(t, own, "extends: default\nconfirm: never\nnix: {daemon: off}\n")
 	start(t, w.command(os.Getenv("CLAUDEBOX_BIN"), "shell", "--profile", "own", "--", "true"), false, func() {})
 }
 
@@ -187,7 +184,7 @@ func TestAPlanInTheProjectIsApprovedByItsContent(t *testing.T) {
 		t.Helper()
 		w.profile(t, "team", lines...)
 		cmd := w.command(os.Getenv("CLAUDEBOX_BIN"), "plan", "--pinned", "--profile", w.file("team"))
-		write(t, filepath.Join(w.project, "plan.json"), run(t, cmd).stdout)
+		must.Write(t, filepath.Join(w.project, "plan.json"), run(t, cmd).stdout)
 	}
 	launch := func(asked bool) {
 		t.Helper()
@@ -249,8 +246,8 @@ func TestOnlyWhatIsGrantedIsAskedAbout(t *testing.T) {
 	agent := "agent: {command: [" + w.home + "/bin/probe]}"
 	w.profile(t, "probe", agent, "confirm: changed")
 	w.startAgent(t, true)
-	write(t, filepath.Join(w.project, ".env"), "TOKEN=1")
-	write(t, filepath.Join(w.project, ".envrc"), "true")
+	must.Write(t, filepath.Join(w.project, ".env"), "TOKEN=1")
+	must.Write(t, filepath.Join(w.project, ".envrc"), "true")
 	shell := func() *exec.Cmd { return w.claudebox("shell", "--profile", w.file("probe"), "--", "true") }
 	start(t, shell(), false, func() {})
 	w.startAgent(t, false)
@@ -264,9 +261,7 @@ func TestOnlyWhatIsGrantedIsAskedAbout(t *testing.T) {
 		}
 	}
 	c.end(t)
-	if err := os.Remove(filepath.Join(w.project, ".env")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(filepath.Join(w.project, ".env")))
 	w.profile(t, "probe", agent, "confirm: changed")
 	w.startAgent(t, false)
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"claudebox/checks/kit/must"
 	"claudebox/checks/kit/trial"
 )
 
@@ -48,9 +49,7 @@ func TestFailuresThatAreNotTheAgentsHaveAStatusOfTheirOwn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			if err := os.WriteFile(w.home+"/bin/text", []byte("text\n"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Write(t, w.home+"/bin/text", "text\n")
 			w.profile(t, "probe", "agent: {command: ["+w.home+tc.agent+"]}")
 			got := run(t, w.claudebox(append(tc.words, "-y")...))
 			if got.status != tc.status || !strings.Contains(got.stderr, tc.says) || got.stdout != "" {
@@ -195,15 +194,11 @@ func TestAnAgentStopsTheTerminalsOutput(t *testing.T) {
 	for _, end := range []string{"exit 0", "kill KILL"} {
 		t.Run(end, func(t *testing.T) {
 			w := newWorld(t)
-			if err := os.WriteFile(filepath.Join(w.project, "Makefile"), nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Write(t, filepath.Join(w.project, "Makefile"), "")
 			shell := w.shell(t)
 			agent := shell.launch(t, w)
 			agent.ask(t, "hold", "hold: <nil>")
-			if err := os.Remove(filepath.Join(w.project, "Makefile")); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Remove(filepath.Join(w.project, "Makefile")))
 			agent.say(t, end)
 			shell.await(t, "Makefile")
 			shell.enter(t, "echo again >/dev/tty")
@@ -240,9 +235,7 @@ func TestTermWhileTheSandboxStartsIsNotLost(t *testing.T) {
 	w.sleeper(t)
 	for range 40 {
 		cmd := w.claudebox("-y")
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, cmd.Start())
 		pause := time.Duration(rand.N(25_000)) * time.Microsecond
 		time.Sleep(pause)
 		cmd.Process.Signal(syscall.SIGTERM)
@@ -262,9 +255,7 @@ func TestNothingSurvivesClaudebox(t *testing.T) {
 	before := w.filesAfterARun(t)
 	for range 50 {
 		cmd := w.claudebox("-y")
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, cmd.Start())
 		pause := time.Duration(rand.N(25_000)) * time.Microsecond
 		time.Sleep(pause)
 		cmd.Process.Kill()

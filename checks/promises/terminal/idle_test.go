@@ -4,12 +4,13 @@ package terminal_test
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"claudebox/checks/kit/must"
 )
 
 // The parent waits in the kernel: over five seconds none of its threads is
@@ -52,15 +53,10 @@ func wakeUps(t *testing.T, pid int) string {
 // statusField is a number of proc(5)'s status files.
 func statusField(t *testing.T, file, field string) int {
 	t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, _ := strings.Cut("\n"+string(text), "\n"+field+":")
+	text := must.Read(t, file)
+	_, rest, _ := strings.Cut("\n"+text, "\n"+field+":")
 	number, _, _ := strings.Cut(strings.TrimSpace(rest), "\n")
 	n, err := strconv.Atoi(strings.TrimSuffix(number, " kB"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return n
 }

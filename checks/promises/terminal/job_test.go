@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"claudebox/checks/kit/must"
 )
 
 func TestKeysOfTheTerminalReachTheAgentAndAllLive(t *testing.T) {
@@ -106,8 +108,8 @@ func TestASuspendedSessionReadsWhatItsUserWritesMeanwhile(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			file := func(name string) string { return filepath.Join(w.project, name) }
-			write(t, file(".env"), "OLD")
-			write(t, file("agent.sh"), reader+"\n(while :; do cat .env >>seen; sleep 0.01; done) </dev/null >/dev/null 2>&1 &\n"+
+			must.Write(t, file(".env"), "OLD")
+			must.Write(t, file("agent.sh"), reader+"\n(while :; do cat .env >>seen; sleep 0.01; done) </dev/null >/dev/null 2>&1 &\n"+
 				"trap - TSTP; echo begun >mark; read -r line; echo $line; kill -9 $!; exit 0\n")
 			w.profile(t, "probe", `agent: {command: [bash, -c, "trap 'exit 0' HUP; . ./agent.sh", `+w.home+`]}`)
 			shell := w.shell(t)
@@ -117,10 +119,8 @@ func TestASuspendedSessionReadsWhatItsUserWritesMeanwhile(t *testing.T) {
 			shell.press(t, "\x1a")
 			shell.await(t, "Stopped")
 			w.awaitStates(t, "T")
-			write(t, file("new"), "NEW-SECRET")
-			if err := os.Rename(file("new"), file(".env")); err != nil {
-				t.Fatal(err)
-			}
+			must.Write(t, file("new"), "NEW-SECRET")
+			must.Do(t, os.Rename(file("new"), file(".env")))
 			time.Sleep(100 * time.Millisecond)
 			if got, _ := os.ReadFile(file("seen")); len(got) > 0 {
 				t.Errorf("%d bytes were read of what is hidden", len(got))
@@ -135,13 +135,6 @@ func TestASuspendedSessionReadsWhatItsUserWritesMeanwhile(t *testing.T) {
 func exists(file string) bool {
 	_, err := os.Lstat(file)
 	return err == nil
-}
-
-func write(t *testing.T, file, content string) {
-	t.Helper()
-	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // An agent that stops itself alone leaves the shell waiting: nobody outside
@@ -171,9 +164,7 @@ func (w *world) parent(t *testing.T) *os.Process {
 	for _, p := range w.processes() {
 		if strings.HasPrefix(p.words, os.Getenv("CLAUDEBOX_BIN")+" ") {
 			own, err := os.FindProcess(p.pid)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			return own
 		}
 	}
@@ -197,9 +188,7 @@ func TestWhatIsSentToClaudeboxAloneReachesTheAgentOnce(t *testing.T) {
 			c := on(t, w.claudebox("-y"))
 			agent := w.agent(t)
 			for range 3 {
-				if err := c.cmd.Process.Signal(s); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, c.cmd.Process.Signal(s))
 				agent.await(t, name)
 			}
 			agent.ping(t)
@@ -207,9 +196,7 @@ func TestWhatIsSentToClaudeboxAloneReachesTheAgentOnce(t *testing.T) {
 				t.Errorf("the agent got %q", got)
 			}
 			agent.ask(t, "default", "default: done")
-			if err := c.cmd.Process.Signal(s); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, c.cmd.Process.Signal(s))
 			if got, want := c.end(t), 128+int(s); got != want {
 				t.Errorf("status %d, want %d", got, want)
 			}
@@ -229,18 +216,14 @@ func TestAnInterruptOfClaudeboxAloneReachesTheAgentOnce(t *testing.T) {
 					c = on(t, cmd)
 				} else {
 					cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-					if err := cmd.Start(); err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, cmd.Start())
 				}
 				agent := w.agent(t)
 				if terminal {
 					agent.ask(t, "raw", "raw: done")
 				}
 				for range 3 {
-					if err := cmd.Process.Signal(s); err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, cmd.Process.Signal(s))
 					agent.await(t, name)
 				}
 				agent.ping(t)
@@ -248,9 +231,7 @@ func TestAnInterruptOfClaudeboxAloneReachesTheAgentOnce(t *testing.T) {
 					t.Errorf("the agent got %q", got)
 				}
 				agent.ask(t, "default", "default: done")
-				if err := cmd.Process.Signal(s); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, cmd.Process.Signal(s))
 				want := 128 + int(s)
 				if s == syscall.SIGQUIT { // by which a program in Go says what it does, and exits
 					want = 2
@@ -267,9 +248,7 @@ func TestAnInterruptOfClaudeboxAloneReachesTheAgentOnce(t *testing.T) {
 func TestAnInterruptOfClaudeboxAloneEndsAnAgentThatLeavesItToTheKernel(t *testing.T) {
 	w := newWorld(t)
 	file := filepath.Join(w.project, "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, file, "")
 	c := on(t, w.claudebox("shell", "-y", "--", "tail", "-f", file))
 	reads := func() bool {
 		return slices.ContainsFunc(w.processes(), func(p process) bool { return strings.HasPrefix(p.words, "tail ") })
@@ -277,9 +256,7 @@ func TestAnInterruptOfClaudeboxAloneEndsAnAgentThatLeavesItToTheKernel(t *testin
 	if !eventually(reads) {
 		t.Fatalf("it does not start: %+v", w.processes())
 	}
-	if err := c.cmd.Process.Signal(syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.cmd.Process.Signal(syscall.SIGINT))
 	if got := c.end(t); got != 130 {
 		t.Errorf("status %d", got)
 	}
@@ -326,7 +303,7 @@ func TestASuspendedSessionEndsByOneKill(t *testing.T) {
 	for _, signal := range []string{"TERM", "HUP"} {
 		t.Run(signal, func(t *testing.T) {
 			w := newWorld(t)
-			write(t, filepath.Join(w.project, "agent.sh"), "trap 'stty raw' CONT; trap : TERM HUP; echo ready-$((6*7))\n"+
+			must.Write(t, filepath.Join(w.project, "agent.sh"), "trap 'stty raw' CONT; trap : TERM HUP; echo ready-$((6*7))\n"+
 				"while :; do sleep 0.1; done\n")
 			w.profile(t, "probe", `agent: {command: [bash, -c, ". ./agent.sh", `+w.home+`]}`)
 			shell := w.shell(t)

@@ -11,14 +11,14 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"claudebox/checks/kit/must"
 )
 
 // A12: a process that claudebox leaves is for process 1 to reap, which in a
 // container often does not. Here this test is in its place.
 func TestNothingIsLeftForProcess1ToReap(t *testing.T) {
-	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
 	defer unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
 	for tier, command := range map[string]string{"full": "true", "none": "exit 3", "allow": "true", "full ": "setsid sleep inf & exit 0"} {
 		t.Run(tier+command, func(t *testing.T) {

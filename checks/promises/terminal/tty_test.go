@@ -16,6 +16,7 @@ import (
 	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
 
+	"claudebox/checks/kit/must"
 	"claudebox/checks/kit/trial"
 )
 
@@ -36,9 +37,7 @@ type tty struct {
 func on(t *testing.T, cmd *exec.Cmd) *tty {
 	t.Helper()
 	master, slave, err := pty.Open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	c := &tty{cmd: cmd, master: pollable(t, master), slave: slave, news: make(chan struct{}, 1)}
 	t.Cleanup(c.close)
 	c.resize(t, 80, 24)
@@ -52,9 +51,7 @@ func on(t *testing.T, cmd *exec.Cmd) *tty {
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	control(cmd, slave)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	go c.read()
 	return c
 }
@@ -64,12 +61,8 @@ func pollable(t *testing.T, f *os.File) *os.File {
 	t.Helper()
 	defer f.Close()
 	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.SetNonblock(fd, true); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
+	must.Do(t, unix.SetNonblock(fd, true))
 	return os.NewFile(uintptr(fd), f.Name())
 }
 
@@ -145,18 +138,14 @@ func (c *tty) press(t *testing.T, keys string) {
 
 func (c *tty) resize(t *testing.T, columns, rows uint16) {
 	t.Helper()
-	if err := pty.Setsize(c.slave, &pty.Winsize{Cols: columns, Rows: rows}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, pty.Setsize(c.slave, &pty.Winsize{Cols: columns, Rows: rows}))
 }
 
 // modes are the terminal's, in full.
 func (c *tty) modes(t *testing.T) unix.Termios {
 	t.Helper()
 	modes, err := unix.IoctlGetTermios(int(c.slave.Fd()), unix.TCGETS)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return *modes
 }
 

@@ -4,7 +4,6 @@ package terminal_test
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io/fs"
 	"net"
@@ -17,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"claudebox/checks/kit/must"
 	"claudebox/checks/kit/trial"
 )
 
@@ -62,9 +62,7 @@ func newWorld(t *testing.T) *world {
 	w := &world{home: home, project: filepath.Join(home, "p")}
 	t.Cleanup(func() { w.awaitGone(t) })
 	for _, dir := range []string{"p", "run", "tmp", "bin", "meet"} {
-		if err := os.Mkdir(filepath.Join(home, dir), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Mkdir(filepath.Join(home, dir), 0o700))
 	}
 	if err := os.Link(probe, filepath.Join(home, "bin/probe")); err != nil {
 		copyProgram(t, probe, filepath.Join(home, "bin/probe"))
@@ -81,9 +79,7 @@ func newWorld(t *testing.T) *world {
 func copyProgram(t *testing.T, from, to string) {
 	t.Helper()
 	content, err := os.ReadFile(from)
-	if err := errors.Join(err, os.WriteFile(to, content, 0o755)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err, os.WriteFile(to, content, 0o755))
 }
 
 // profile writes a profile beside the project. The folder in which probes and
@@ -91,9 +87,7 @@ func copyProgram(t *testing.T, from, to string) {
 func (w *world) profile(t *testing.T, name string, lines ...string) {
 	t.Helper()
 	text := "name: " + name + "\nextends: default\nnix: {daemon: off}\nmounts: [{host: " + w.home + "/meet, mode: rw}]\n" + strings.Join(lines, "\n") + "\n"
-	if err := os.WriteFile(w.file(name), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, w.file(name), text)
 }
 
 func (w *world) file(profile string) string { return filepath.Join(w.home, profile+".yaml") }
@@ -216,12 +210,9 @@ func eventually(so func() bool) bool {
 func (w *world) files(t *testing.T) []string {
 	t.Helper()
 	var list []string
-	err := filepath.WalkDir(w.home, func(path string, _ fs.DirEntry, err error) error {
+	must.Do(t, filepath.WalkDir(w.home, func(path string, _ fs.DirEntry, err error) error {
 		list = append(list, strings.TrimPrefix(path, w.home))
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return list
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"claudebox/checks/kit/must"
 )
 
 // onEach runs a test with each daemon that the lab has.
@@ -83,12 +85,8 @@ func TestAPlanIsLaunchedFromAStoreThatHasNoneOfIt(t *testing.T) {
 	conf := "substituters = file://" + m.path("cache") + "\ntrusted-public-keys = " + m.push(t, "cache", true) + "\n"
 	onEach(t, func(t *testing.T, root string, d daemon) {
 		archive := largest(t, m.path("cache/nar"))
-		if err := os.Rename(archive, archive+".kept"); err != nil {
-			t.Fatal(err)
-		}
-		if err := syscall.Mkfifo(archive, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Rename(archive, archive+".kept"))
+		must.Do(t, syscall.Mkfifo(archive, 0o644))
 		c := newColleague(t, root, conf, m, d)
 		if names := c.has(t); len(names) > 0 {
 			t.Fatalf("its store has %q", names)
@@ -99,9 +97,7 @@ func TestAPlanIsLaunchedFromAStoreThatHasNoneOfIt(t *testing.T) {
 		if err == nil {
 			err = cmd.Start()
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		said := bufio.NewReader(out)
 		if line, err := said.ReadString('\n'); err != nil || !strings.Contains(line, "to be fetched") {
 			t.Errorf("it says %q, %v", line, err)
@@ -140,18 +136,14 @@ func restore(t *testing.T, archive string) {
 	if err == nil {
 		err = os.Rename(archive+".kept", archive)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	pipe.Close()
 }
 
 func largest(t *testing.T, dir string) (path string) {
 	t.Helper()
 	files, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var most int64
 	for _, f := range files {
 		if info, err := f.Info(); err == nil && info.Size() > most {

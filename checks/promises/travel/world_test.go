@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"claudebox/checks/kit/must"
+	"claudebox/checks/kit/trial"
 	"claudebox/internal/nix/nixdaemon"
 )
 
@@ -32,15 +34,11 @@ type maker struct{ dir string }
 func newMaker(t *testing.T, profile string) maker {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "travel-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() { remove(dir) })
 	m := maker{dir}
 	m.write(t, "work.yaml", profile)
-	if err := os.MkdirAll(filepath.Join(dir, "home/project"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Join(dir, "home/project"), 0o755))
 	m.write(t, "plan.json", m.claudebox(t, "plan", "--pinned", "--profile", m.path("work.yaml")))
 	return m
 }
@@ -49,9 +47,7 @@ func (m maker) path(name string) string { return filepath.Join(m.dir, name) }
 
 func (m maker) write(t *testing.T, name, content string) {
 	t.Helper()
-	if err := os.WriteFile(m.path(name), []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, m.path(name), content)
 }
 
 func (m maker) claudebox(t *testing.T, words ...string) string {
@@ -120,17 +116,13 @@ func releases(t *testing.T) map[string]string {
 func newColleague(t *testing.T, root, conf string, m maker, daemon daemon) colleague {
 	t.Helper()
 	state, err := os.MkdirTemp("", "nix-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() { remove(state) })
 	for _, dir := range []string{"store", "var/nix", "etc"} {
-		if err := os.MkdirAll(filepath.Join(state, dir), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Join(state, dir), 0o755))
 	}
 	words := []string{
-		tool(t, "bwrap"), "--die-with-parent", "--dev", "/dev", "--bind", "/proc", "/proc", "--bind", "/tmp", "/tmp", "--bind", state, "/nix",
+		trial.Tool(t, "bwrap"), "--die-with-parent", "--dev", "/dev", "--bind", "/proc", "/proc", "--bind", "/tmp", "/tmp", "--bind", state, "/nix",
 		"--ro-bind", root + "/usr", "/usr", "--symlink", "usr/bin", "/bin", "--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64", "/lib64",
 		"--ro-bind", "/etc/passwd", "/etc/passwd", "--ro-bind", "/etc/group", "/etc/group",
 		"--ro-bind", os.Getenv("CLAUDEBOX_BIN"), "/claudebox",
@@ -147,9 +139,7 @@ func newColleague(t *testing.T, root, conf string, m maker, daemon daemon) colle
 func (c colleague) configure(t *testing.T, conf string) {
 	t.Helper()
 	conf = "build-users-group =\nsandbox = false\nsandbox-paths =\ntrusted-users = root\n" + conf
-	if err := os.WriteFile(filepath.Join(c.state, "etc/nix.conf"), []byte(conf), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, filepath.Join(c.state, "etc/nix.conf"), conf)
 }
 
 // daemon is how a daemon is started.
@@ -161,7 +151,7 @@ var debians = daemon{nil, []string{"nix-daemon"}}
 // the store it comes from is not where it looks.
 func thisMachines(t *testing.T) daemon {
 	t.Helper()
-	libs, program := "", tool(t, "nix")
+	libs, program := "", trial.Tool(t, "nix")
 	for path := range strings.Lines(succeed(t, exec.Command("nix-store", "--query", "--references", program))) {
 		if path = strings.TrimSpace(path); strings.HasSuffix(path, "-libraries") {
 			libs = path
@@ -185,9 +175,7 @@ func (c *colleague) start(t *testing.T, d daemon) {
 	cmd.Env = []string{}
 	var log bytes.Buffer
 	cmd.Stderr = &log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	c.stop = func() {
@@ -224,9 +212,7 @@ func (c colleague) claudebox(words ...string) *exec.Cmd {
 func (c colleague) has(t *testing.T) []string {
 	t.Helper()
 	found, err := os.ReadDir(filepath.Join(c.state, "store"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var names []string
 	for _, f := range found {
 		if !strings.HasPrefix(f.Name(), ".") {
@@ -234,21 +220,6 @@ func (c colleague) has(t *testing.T) []string {
 		}
 	}
 	return names
-}
-
-// tool is one of claudebox's own, by its manifest.
-func tool(t *testing.T, name string) string {
-	t.Helper()
-	manifest, err := os.ReadFile(os.Getenv("CLAUDEBOX_MANIFEST"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, found := strings.Cut(string(manifest), `"`+name+`":"`)
-	path, _, _ := strings.Cut(rest, `"`)
-	if !found {
-		t.Fatalf("the manifest has no %s", name)
-	}
-	return path
 }
 
 func succeed(t *testing.T, c *exec.Cmd) string {
@@ -292,16 +263,11 @@ func remove(dir string) {
 // children are the processes that a process has started.
 func children(t *testing.T, pid int) []int {
 	t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Read(t, fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
 	var all []int
-	for word := range strings.FieldsSeq(string(text)) {
+	for word := range strings.FieldsSeq(text) {
 		child, err := strconv.Atoi(word)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		all = append(all, child)
 	}
 	return all

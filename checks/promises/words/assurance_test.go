@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"claudebox/checks/kit/must"
 )
 
 var update = flag.Bool("update", false, "write docs/assurance.md")
@@ -27,7 +29,7 @@ var promised = regexp.MustCompile(`(?m)^Promise: (.+)\.$`)
 func proofs(t *testing.T) (list []proof) {
 	t.Helper()
 	const root = "../../.."
-	err := filepath.WalkDir(root, func(file string, _ fs.DirEntry, err error) error {
+	must.Do(t, filepath.WalkDir(root, func(file string, _ fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(file, "_test.go") {
 			return err
 		}
@@ -48,10 +50,7 @@ func proofs(t *testing.T) (list []proof) {
 			}
 		}
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	slices.SortFunc(list, func(a, b proof) int {
 		return cmp.Or(strings.Compare(a.folder, b.folder), strings.Compare(a.name, b.name))
 	})
@@ -61,11 +60,8 @@ func proofs(t *testing.T) (list []proof) {
 // promises are those of docs/security.md, in its order.
 func promises(t *testing.T) (list []string) {
 	t.Helper()
-	page, err := os.ReadFile("../../../docs/security.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, table, _ := strings.Cut(string(page), "| promise | kept by |\n| --- | --- |\n")
+	page := must.Read(t, "../../../docs/security.md")
+	_, table, _ := strings.Cut(page, "| promise | kept by |\n| --- | --- |\n")
 	for line := range strings.Lines(table) {
 		cells := strings.Split(line, " | ")
 		if len(cells) != 2 {
@@ -110,9 +106,7 @@ func TestTheAssurancePageIsFresh(t *testing.T) {
 		}
 	}
 	if *update {
-		if err := os.WriteFile(file, []byte(page.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Write(t, file, page.String())
 	}
 	if got, err := os.ReadFile(file); err != nil || string(got) != page.String() {
 		t.Errorf("%s is stale; run `checks/docs`: %v", file, err)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/checks/kit/trial"
 )
 
@@ -28,9 +29,7 @@ func modules(t *testing.T) (files []string) {
 	dir := trial.Home(t, "cb-nix-")
 	add := func(text string) {
 		file := filepath.Join(dir, fmt.Sprintf("shown-%d.nix", len(files)))
-		if err := os.WriteFile(file, []byte("{ claudebox }: { pkgs, ... }: {\n"+text+"\n}\n"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Write(t, file, "{ claudebox }: { pkgs, ... }: {\n"+text+"\n}\n")
 		files = append(files, file)
 	}
 	for _, b := range blocks(t) {
@@ -38,11 +37,8 @@ func modules(t *testing.T) (files []string) {
 			add(b.text)
 		}
 	}
-	options, err := os.ReadFile("../../../docs/options.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := string(options)
+	options := must.Read(t, "../../../docs/options.md")
+	text := options
 	for {
 		at := section.FindStringSubmatchIndex(text)
 		if at == nil {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/checks/kit/trial"
 )
 
@@ -32,9 +33,7 @@ func TestTheReportInTheDocumentsIsReal(t *testing.T) {
 		return stderr
 	}
 	run("sh", "-c", makes)
-	if err := os.WriteFile(filepath.Join(home, ".bashrc"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, filepath.Join(home, ".bashrc"), "")
 	got := run(os.Getenv("CLAUDEBOX_BIN"), "-y", "shell", "--", "bash", "-c", agent)
 	_, got, _ = strings.Cut(got, "claudebox: what your own tools run")
 	got = "claudebox: what your own tools run" + strings.ReplaceAll(got, home, "/home/u")

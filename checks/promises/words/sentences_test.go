@@ -1,12 +1,13 @@
 package words_test
 
 import (
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"claudebox/checks/kit/must"
 )
 
 // documents are what a person reads first.
@@ -82,11 +83,8 @@ func isLetter(r rune) bool {
 func TestSentencesAreShort(t *testing.T) {
 	const most, mean = 32, 13
 	for _, file := range userPages(t) {
-		page, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all, words := sentences(string(page)), 0
+		page := must.Read(t, file)
+		all, words := sentences(page), 0
 		for _, sentence := range all {
 			words += len(sentence)
 			if len(sentence) > most {
@@ -106,11 +104,8 @@ var own = regexp.MustCompile(`(?i)\b(?:stand-ins?|hand-?overs?|manifests?|realis
 func TestTheFirstScreenOfAPageNeedsNoGlossary(t *testing.T) {
 	const screen = 1200 // characters of prose
 	for _, file := range userPages(t) {
-		page, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		first := word.ReplaceAllString(strings.Join(paragraphs(string(page)), "\n"), "")
+		page := must.Read(t, file)
+		first := word.ReplaceAllString(strings.Join(paragraphs(page), "\n"), "")
 		if found := own.FindString(first[:min(screen, len(first))]); found != "" {
 			t.Errorf("%s: %q stands in the first screen", filepath.Base(file), found)
 		}

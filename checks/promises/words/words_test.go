@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/checks/kit/trial"
 )
 
@@ -26,11 +27,8 @@ func blocks(t *testing.T) []block {
 	t.Helper()
 	var list []block
 	for _, file := range documents(t) {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, match := range fence.FindAllStringSubmatch(string(text), -1) {
+		text := must.Read(t, file)
+		for _, match := range fence.FindAllStringSubmatch(text, -1) {
 			list = append(list, block{filepath.Base(file), match[1], match[2]})
 		}
 	}
@@ -45,12 +43,8 @@ func user(t *testing.T) (home string, env []string) {
 		".local/bin/claude": "#!/bin/sh\necho agent \"$@\"\n", "project/README.md": "A project\n", "datasets/a": "1\n",
 	} {
 		file := filepath.Join(home, name)
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(content), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(file), 0o755))
+		must.Do(t, os.WriteFile(file, []byte(content), 0o755))
 	}
 	for _, words := range [][]string{{"init", "-q", "-b", "main"}, {"add", "."}, {"-c", "user.name=u", "-c", "user.email=u@x", "commit", "-q", "--allow-empty", "-m", "first"}} {
 		git := exec.Command("git", words...)
@@ -68,12 +62,7 @@ func install(t *testing.T, home string, b block) {
 	first, _, _ := strings.Cut(b.text, "\n")
 	if name, is := strings.CutPrefix(first, "# ~/"); is {
 		file := filepath.Join(home, name)
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(b.text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Write(t, file, b.text)
 	}
 }
 
@@ -154,9 +143,7 @@ func TestEveryProfileIsValid(t *testing.T) {
 			}
 		}
 		file := filepath.Join(home, "x.yaml")
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Write(t, file, text)
 		cmd := exec.CommandContext(t.Context(), os.Getenv("CLAUDEBOX_BIN"), "profile", "validate", file)
 		cmd.Dir, cmd.Env = home, env
 		if status, stdout, stderr := trial.Run(t, cmd); status != 0 {
@@ -177,11 +164,8 @@ func TestEveryPieceOfJSONIsOne(t *testing.T) {
 func TestEveryLinkLeadsSomewhere(t *testing.T) {
 	link := regexp.MustCompile(`\]\(([^)#:]*)(?:#([^)]*))?\)`)
 	for _, file := range documents(t) {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, match := range link.FindAllStringSubmatch(string(text), -1) {
+		text := must.Read(t, file)
+		for _, match := range link.FindAllStringSubmatch(text, -1) {
 			to := file
 			if match[1] != "" {
 				to = filepath.Join(filepath.Dir(file), match[1])
@@ -223,21 +207,15 @@ func TestEveryNamedTestIsThere(t *testing.T) {
 			t.Fatal(files, err)
 		}
 		for _, file := range files {
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, match := range regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)`).FindAllStringSubmatch(string(text), -1) {
+			text := must.Read(t, file)
+			for _, match := range regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)`).FindAllStringSubmatch(text, -1) {
 				known[match[1]] = true
 			}
 		}
 	}
-	text, err := os.ReadFile("../../findings.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Read(t, "../../findings.md")
 	rows := 0
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(text) {
 		matches := named.FindAllStringSubmatch(line, -1)
 		if len(matches) > 0 {
 			rows++

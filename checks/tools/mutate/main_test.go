@@ -4,6 +4,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"claudebox/checks/kit/must"
 )
 
 // A break whose line is gone protects nothing: who changes the line changes
@@ -11,9 +13,7 @@ import (
 func TestEveryBreakAppliesAndNamesATest(t *testing.T) {
 	t.Chdir("../../..")
 	breaks, err := parse(table)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	names := map[string]bool{}
 	for _, b := range breaks {
 		if text, err := b.apply(); err != nil {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"claudebox/checks/kit/must"
 )
 
 // Promise: nothing done outside by your editor.
@@ -94,9 +96,7 @@ func FuzzWhatGoesToTheEditor(f *testing.F) {
 			t.Errorf("%q", message)
 		}
 		var read map[string]any
-		if err := json.Unmarshal(message, &read); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(message, &read))
 		if method, is := read["method"]; is && !slices.Contains(shown, method.(string)) {
 			t.Errorf("%q", message)
 		}

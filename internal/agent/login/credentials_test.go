@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"claudebox/checks/kit/must"
 )
 
 const whole = `{"mcpOAuth":{"x":{"token":"mcp"}},"claudeAiOauth":{"accessToken":"a1","refreshToken":"r1","expiresAt":1700000000000,` +
@@ -66,9 +68,7 @@ func TestRenewChangesTheTokensAlone(t *testing.T) {
 func TestRenewBoundsTheDatesOfAnAgent(t *testing.T) {
 	now := time.UnixMilli(1700000000000)
 	got, err := renewed([]byte(whole), login{access: "a2", refresh: "r2", expires: maxDate, ends: maxDate}, now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	l, _, err := parse(got)
 	if err != nil || l.expires != now.Add(48*time.Hour).UnixMilli() || l.ends != now.Add(400*24*time.Hour).UnixMilli() {
 		t.Errorf("got %d, %d, %v", l.expires, l.ends, err)
@@ -102,17 +102,13 @@ func FuzzTake(f *testing.F) {
 			return
 		}
 		got, err := renewed([]byte(whole), l, now)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		back, found, err := parse(got)
 		if err != nil || !found || back.access != l.access || back.refresh != l.refresh || back.expires > now.Add(maxExpires).UnixMilli() {
 			t.Errorf("%q became %+v, %v", inside, back, err)
 		}
 		restored, err := renewed(got, login{access: "a1", refresh: "r1", expires: 1700000000000}, now)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if l.ends == 0 && !sameJSON(t, restored, []byte(whole)) {
 			t.Errorf("%q changed more: %s", inside, got)
 		}

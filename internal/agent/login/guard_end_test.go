@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/secret/broker"
 )
@@ -19,7 +20,7 @@ func TestARenewalDoesNotWaitForEver(t *testing.T) {
 			_, bounded = ctx.Deadline()
 			return 0, nil, errors.New("no answer")
 		})
-	must(t, err)
+	must.Do(t, err)
 	defer g.Close()
 	if err := g.Renew(context.Background(), "a1"); err == nil || !bounded {
 		t.Errorf("renewed: %v, with a deadline: %t", err, bounded)
@@ -31,17 +32,17 @@ func TestNothingIsKeptAfterTheEnd(t *testing.T) {
 	w := newWorld(t, numbered(1))
 	g, err := NewGuard(w.path("a"), w.path(hostFile), broker.NewKey(),
 		func(context.Context, []byte) (int, []byte, error) { return 0, nil, errors.New("no answer") })
-	must(t, err)
+	must.Do(t, err)
 	g.Close()
 	folder := t.TempDir()
 	for range 3 {
 		other, err := beneath.Open(folder)
-		must(t, err)
+		must.Do(t, err)
 		defer other.Close()
 	}
 	err = g.Keep(broker.Grant{Access: "TOKEN", Refresh: "REFRESH", Expires: time.Now().Add(time.Hour)})
 	at, failed := beneath.Open(folder)
-	must(t, failed)
+	must.Do(t, failed)
 	defer at.Close()
 	if what, _ := at.Look(MadeName); err == nil || what.Kind != beneath.Absent {
 		t.Errorf("kept after the end: %v, %v", err, what.Kind)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"claudebox/checks/kit/alone"
+	"claudebox/checks/kit/must"
 	"claudebox/internal/secret/broker"
 )
 
@@ -63,8 +64,8 @@ func guarded(t *testing.T) (world, *endpoint) {
 func (w world) guard(instance string, e *endpoint) *Guard {
 	w.t.Helper()
 	g, err := NewGuard(w.path(instance), w.path(hostFile), broker.NewKey(), e.post)
-	must(w.t, err)
-	must(w.t, g.GiveInside())
+	must.Do(w.t, err)
+	must.Do(w.t, g.GiveInside())
 	return g
 }
 
@@ -101,7 +102,7 @@ func TestInsideIsAPlaceholderAndNothingElse(t *testing.T) {
 		}
 	}
 	found, _, err := parse([]byte(text))
-	must(t, err)
+	must.Do(t, err)
 	if !g.Key().Is(broker.ClaudeLogin, found.access) || found.scope != "user:inference" || !strings.Contains(text, `"mcpOAuth":{"x":1}`) ||
 		!strings.Contains(text, `"subscriptionType":"max"`) || time.Until(time.UnixMilli(found.expires)) < 24*time.Hour {
 		t.Errorf("inside is %s", text)
@@ -111,7 +112,7 @@ func TestInsideIsAPlaceholderAndNothingElse(t *testing.T) {
 func TestALogoutOutsideEmptiesTheAgentsFileAtTheNextStart(t *testing.T) {
 	w, e := guarded(t)
 	w.guard("a", e).Close()
-	must(t, os.Remove(w.path(hostFile)))
+	must.Do(t, os.Remove(w.path(hostFile)))
 	w.guard("a", e).Close()
 	if w.exists(insideA) {
 		t.Errorf("inside is %s", w.read(insideA))
@@ -129,7 +130,7 @@ func TestSeveralGuardsRenewOnce(t *testing.T) {
 		g.Begin(followers[i].tell)
 	}
 	for i := range followers {
-		w.until("the new login is told", followers[i].has("a2"))
+		must.Await(t, "the new login is told", followers[i].has("a2"))
 	}
 	a.Close()
 	b.Close()
@@ -149,7 +150,7 @@ func TestEachOfClaudesLocksHoldsUpARenewal(t *testing.T) {
 	for _, name := range []string{hostLock, ".claude.lock"} {
 		t.Run(name, func(t *testing.T) {
 			w, e := guarded(t)
-			must(t, os.Mkdir(w.path(name), 0o755))
+			must.Do(t, os.Mkdir(w.path(name), 0o755))
 			g := w.guard("a", e)
 			defer g.Close()
 			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
@@ -160,7 +161,7 @@ func TestEachOfClaudesLocksHoldsUpARenewal(t *testing.T) {
 			done := make(chan error)
 			go func() { done <- g.Renew(t.Context(), "") }()
 			w.write(hostFile, strings.Replace(numbered(7), "1700000000000", "4700000000000", 1)) // as it does outside
-			must(t, os.Remove(w.path(name)))
+			must.Do(t, os.Remove(w.path(name)))
 			if err := <-done; err != nil || e.times() != 0 {
 				t.Errorf("%v, asked %d times: another had renewed it", err, e.times())
 			}
@@ -176,13 +177,13 @@ func TestARefusedLoginIsRenewedOnce(t *testing.T) {
 	w.write(hostFile, strings.Replace(numbered(1), "1700000000000", "4700000000000", 1)) // good for long, as it says
 	g := w.guard("a", e)
 	defer g.Close()
-	must(t, g.Renew(t.Context(), ""))
+	must.Do(t, g.Renew(t.Context(), ""))
 	if e.times() != 0 {
 		t.Error("renewed without need")
 	}
 	var all sync.WaitGroup
 	for range 4 {
-		all.Go(func() { must(t, g.Renew(t.Context(), "a1")) })
+		all.Go(func() { must.Do(t, g.Renew(t.Context(), "a1")) })
 	}
 	all.Wait()
 	if e.times() != 1 {
@@ -198,7 +199,7 @@ func TestAnAgentCannotHaveTheLoginRenewedAllTheTime(t *testing.T) {
 	g := w.guard("a", e)
 	defer g.Close()
 	for number := range 2 * atOnce {
-		must(t, g.Renew(t.Context(), fmt.Sprint("a", number+1)))
+		must.Do(t, g.Renew(t.Context(), fmt.Sprint("a", number+1)))
 	}
 	if e.times() > atOnce+1 { // the first one had run out
 		t.Errorf("renewed %d times", e.times())
@@ -222,7 +223,7 @@ func TestAFullDiskIsNoticedBeforeTheLoginIsRenewed(t *testing.T) {
 	if e.times() != 0 || !w.holds(hostFile, 1)() {
 		t.Errorf("asked %d times; the file is %s", e.times(), w.read(hostFile))
 	}
-	must(t, g.Renew(t.Context(), ""))
+	must.Do(t, g.Renew(t.Context(), ""))
 	w.mustHold(hostFile, 2)
 	if notes := g.Close(); len(notes) == 0 || !strings.Contains(notes[0], "no room") {
 		t.Errorf("said %q", notes)
@@ -241,17 +242,17 @@ func TestALoginThatHasEndedIsNotTriedAgain(t *testing.T) {
 	var f follower
 	f.last = "x"
 	g.Begin(f.tell)
-	w.until("its end is told", f.has(""))
+	must.Await(t, "its end is told", f.has(""))
 	if err := g.Renew(t.Context(), "a1"); !errors.Is(err, errEnded) || e.times() != 1 {
 		t.Errorf("%v, asked %d times", err, e.times())
 	}
 	if w.read(hostFile) != before {
 		t.Errorf("the user's file is %s", w.read(hostFile))
 	}
-	must(t, os.Remove(w.path(insideA))) // as the agent may do
+	must.Do(t, os.Remove(w.path(insideA))) // as the agent may do
 	w.write(hostFile, strings.Replace(numbered(5), "1700000000000", "4700000000000", 1))
-	w.until("the new login is told", f.has("a5"))
-	w.until("it is inside again", func() bool { return w.exists(insideA) })
+	must.Await(t, "the new login is told", f.has("a5"))
+	must.Await(t, "it is inside again", func() bool { return w.exists(insideA) })
 	if notes := g.Close(); len(notes) != 1 || !strings.Contains(notes[0], "has ended") {
 		t.Errorf("said %q", notes)
 	}
@@ -290,8 +291,8 @@ func TestARenewedLoginThatCannotBeWrittenIsKept(t *testing.T) {
 				w.write(hostFile, "{")
 				return e.post(ctx, body)
 			})
-			must(t, err)
-			must(t, g.Renew(t.Context(), ""))
+			must.Do(t, err)
+			must.Do(t, g.Renew(t.Context(), ""))
 			if when != "never" {
 				w.write(hostFile, numbered(1))
 				g.mu.Lock()
@@ -302,7 +303,7 @@ func TestARenewedLoginThatCannotBeWrittenIsKept(t *testing.T) {
 				t.Errorf("the login is %q", access)
 			}
 			if when == "later" {
-				must(t, g.Renew(t.Context(), ""))
+				must.Do(t, g.Renew(t.Context(), ""))
 				w.mustHold(hostFile, 2)
 			}
 			notes := g.Close()
@@ -320,7 +321,7 @@ func TestALoginMadeInsideIsTheInstancesOwn(t *testing.T) {
 	w, e := guarded(t)
 	before := w.read(hostFile)
 	g := w.guard("a", e)
-	must(t, g.Keep(broker.Grant{Access: "made", Refresh: "made-refresh", Scope: "x y", Expires: time.Now().Add(time.Hour)}))
+	must.Do(t, g.Keep(broker.Grant{Access: "made", Refresh: "made-refresh", Scope: "x y", Expires: time.Now().Add(time.Hour)}))
 	if access, scope, _ := g.Current(); access != "made" || scope != "x y" || !g.Made() {
 		t.Errorf("the login is %q with %q", access, scope)
 	}
@@ -354,7 +355,7 @@ func TestPlaceholdersBelongToTheInstance(t *testing.T) {
 	for _, g := range []*Guard{a, same, b} {
 		g.Close()
 	}
-	must(t, os.WriteFile(w.path("a/"+KeyName), []byte("short"), 0o600))
+	must.Write(t, w.path("a/"+KeyName), "short")
 	if _, err := NewGuard(w.path("a"), w.path(hostFile), broker.NewKey(), e.post); err == nil {
 		t.Error("another key is taken")
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/secret/broker"
 )
 
@@ -21,11 +22,10 @@ type world struct {
 
 func newWorld(t *testing.T, host string) world {
 	t.Helper()
-	top, err := filepath.EvalSymlinks(t.TempDir())
-	must(t, err)
+	top := must.Folder(t)
 	w := world{t, top}
 	for _, dir := range []string{".claude", "a/.claude", "b/.claude"} {
-		must(t, os.MkdirAll(w.path(dir), 0o700))
+		must.Do(t, os.MkdirAll(w.path(dir), 0o700))
 	}
 	w.write(hostFile, host)
 	return w
@@ -35,8 +35,8 @@ func (w world) path(name string) string { return filepath.Join(w.top, name) }
 
 func (w world) write(name, content string) {
 	w.t.Helper()
-	must(w.t, os.WriteFile(w.path(name+".new"), []byte(content), 0o600))
-	must(w.t, os.Rename(w.path(name+".new"), w.path(name)))
+	must.Write(w.t, w.path(name+".new"), content)
+	must.Do(w.t, os.Rename(w.path(name+".new"), w.path(name)))
 }
 
 func (w world) read(name string) string {
@@ -47,16 +47,6 @@ func (w world) read(name string) string {
 	return string(content)
 }
 
-// until waits for what must come. The time only bounds a hang.
-func (w world) until(what string, ok func() bool) {
-	w.t.Helper()
-	for end := time.Now().Add(20 * time.Second); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			w.t.Fatalf("never: %s", what)
-		}
-	}
-}
-
 func (w world) exists(name string) bool {
 	_, err := os.Lstat(w.path(name))
 	return err == nil
@@ -65,13 +55,6 @@ func (w world) exists(name string) bool {
 // numbered is a file with the n-th login, which has expired.
 func numbered(n int) string {
 	return fmt.Sprintf(`{"claudeAiOauth":{"accessToken":"a%d","refreshToken":"r%d","expiresAt":1700000000000,"scopes":["user:inference"]},"kept":true}`, n, n)
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 const (
@@ -104,19 +87,19 @@ func TestHostileCopiesNeverReachTheUser(t *testing.T) {
 		"control characters":  func(w world) { w.write(insideA, strings.Replace(numbered(2), `"a2"`, `"a\u0007"`, 1)) },
 		"ten megabytes":       func(w world) { w.write(insideA, numbered(2)+strings.Repeat(" ", 10<<20)) },
 		"without its renewer": func(w world) { w.write(insideA, strings.Replace(numbered(2), `"r2"`, `""`, 1)) },
-		"removed":             func(w world) { must(w.t, os.Remove(w.path(insideA))) },
+		"removed":             func(w world) { must.Do(w.t, os.Remove(w.path(insideA))) },
 		"a link to another file": func(w world) {
 			w.write("elsewhere", numbered(2))
-			must(w.t, os.Remove(w.path(insideA)))
-			must(w.t, os.Symlink(w.path("elsewhere"), w.path(insideA)))
+			must.Do(w.t, os.Remove(w.path(insideA)))
+			must.Do(w.t, os.Symlink(w.path("elsewhere"), w.path(insideA)))
 		},
 		"a pipe": func(w world) {
-			must(w.t, os.Remove(w.path(insideA)))
-			must(w.t, syscall.Mkfifo(w.path(insideA), 0o600))
+			must.Do(w.t, os.Remove(w.path(insideA)))
+			must.Do(w.t, syscall.Mkfifo(w.path(insideA), 0o600))
 		},
 		"a folder": func(w world) {
-			must(w.t, os.Remove(w.path(insideA)))
-			must(w.t, os.MkdirAll(w.path(insideA+"/x"), 0o700))
+			must.Do(w.t, os.Remove(w.path(insideA)))
+			must.Do(w.t, os.MkdirAll(w.path(insideA+"/x"), 0o700))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -125,7 +108,7 @@ func TestHostileCopiesNeverReachTheUser(t *testing.T) {
 			defer g.Close()
 			users := w.read(hostFile)
 			plant(w)
-			must(t, g.GiveInside())
+			must.Do(t, g.GiveInside())
 			if got := w.read(hostFile); got != users {
 				t.Errorf("the user's file is %.200q", got)
 			}
@@ -146,20 +129,20 @@ func TestALoginThatWasMadeInsideIsTakenByItsUser(t *testing.T) {
 	mine, other := w.guard("a", e), w.guard("b", e)
 	defer mine.Close()
 	defer other.Close()
-	must(t, mine.Keep(broker.Grant{Access: "a9", Refresh: "r9", Scope: "user:inference", Expires: time.Now().Add(time.Hour)}))
+	must.Do(t, mine.Keep(broker.Grant{Access: "a9", Refresh: "r9", Scope: "user:inference", Expires: time.Now().Add(time.Hour)}))
 	var first, second follower
 	mine.Begin(first.tell)
 	other.Begin(second.tell)
-	must(t, Take(w.path("a"), w.path(hostFile)))
+	must.Do(t, Take(w.path("a"), w.path(hostFile)))
 	w.mustHold(hostFile, 9)
 	if w.exists("a/"+MadeName) || w.exists(hostLock) || !strings.Contains(w.read(hostFile), `"kept":true`) {
 		t.Errorf("the user's is %s", w.read(hostFile))
 	}
-	w.until("the other project uses it", func() bool { return second.has("a9")() })
-	w.until("the guard has noticed", func() bool { return !mine.Made() })
-	must(t, os.Remove(w.path(hostFile))) // one who was never logged in outside
-	must(t, mine.Keep(broker.Grant{Access: "a8", Refresh: "r8", Expires: time.Now().Add(time.Hour)}))
-	must(t, Take(w.path("a"), w.path(hostFile)))
+	must.Await(w.t, "the other project uses it", func() bool { return second.has("a9")() })
+	must.Await(w.t, "the guard has noticed", func() bool { return !mine.Made() })
+	must.Do(t, os.Remove(w.path(hostFile))) // one who was never logged in outside
+	must.Do(t, mine.Keep(broker.Grant{Access: "a8", Refresh: "r8", Expires: time.Now().Add(time.Hour)}))
+	must.Do(t, Take(w.path("a"), w.path(hostFile)))
 	w.mustHold(hostFile, 8)
 }
 

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/agent/state"
 )
 
@@ -14,9 +15,9 @@ func BenchmarkWarm(b *testing.B) {
 	w.session(req)
 	for b.Loop() {
 		in, err := state.Look(req)
-		must(b, err)
-		must(b, in.Prepare())
-		must(b, in.Close())
+		must.Do(b, err)
+		must.Do(b, in.Prepare())
+		must.Do(b, in.Close())
 	}
 }
 
@@ -34,7 +35,7 @@ func BenchmarkAfterASession(b *testing.B) {
 	for b.Loop() {
 		w.write(rel(w, in.Dir)+"/.claude/.claude.json", after)
 		_, err := state.Look(req)
-		must(b, err)
+		must.Do(b, err)
 	}
 }
 

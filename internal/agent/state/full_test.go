@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"claudebox/checks/kit/alone"
+	"claudebox/checks/kit/must"
 	"claudebox/internal/agent/state"
 )
 
@@ -27,9 +28,9 @@ func inNamespace(t *testing.T) bool {
 // for so many 4 KiB blocks and files.
 func tinyDisk(t *testing.T, blocks, files string) world {
 	w := newWorld(t)
-	must(t, os.Mkdir(w.path("disk"), 0o700))
-	must(t, syscall.Mount("tmpfs", w.path("disk"), "tmpfs", 0, "mode=700,nr_blocks="+blocks+",nr_inodes="+files))
-	t.Cleanup(func() { must(t, syscall.Unmount(w.path("disk"), 0)) })
+	must.Do(t, os.Mkdir(w.path("disk"), 0o700))
+	must.Do(t, syscall.Mount("tmpfs", w.path("disk"), "tmpfs", 0, "mode=700,nr_blocks="+blocks+",nr_inodes="+files))
+	t.Cleanup(func() { must.Do(t, syscall.Unmount(w.path("disk"), 0)) })
 	return w
 }
 
@@ -43,10 +44,10 @@ func TestFullDiskLeavesNothingBehind(t *testing.T) {
 		req := w.request()
 		req.Home, req.AskTokens = w.path("disk/.claudebox"), nil
 		in, err := state.Look(req)
-		must(t, err)
+		must.Do(t, err)
 		err = in.Prepare()
 		if err == nil {
-			must(t, in.Close())
+			must.Do(t, in.Close())
 			break
 		}
 		failures++
@@ -69,13 +70,12 @@ func TestFullDiskKeepsTheOldFiles(t *testing.T) {
 	req.Home = w.path("disk/.claudebox")
 	in := w.session(req)
 	before := w.tree("disk")
-	old, err := os.ReadFile(filepath.Join(in.Dir, ".claude/CLAUDE.md"))
-	must(t, err)
+	old := must.Read(t, filepath.Join(in.Dir, ".claude/CLAUDE.md"))
 	w.write(".claude/CLAUDE.md", strings.Repeat("x", 1<<20))
 	again, err := state.Look(req)
-	must(t, err)
+	must.Do(t, err)
 	wantRefusal(t, again.Prepare(), "no space left", "free some space")
-	if now, _ := os.ReadFile(filepath.Join(in.Dir, ".claude/CLAUDE.md")); string(now) != string(old) {
+	if now, _ := os.ReadFile(filepath.Join(in.Dir, ".claude/CLAUDE.md")); string(now) != old {
 		t.Errorf("the old file is now %d bytes", len(now))
 	}
 	if after := w.tree("disk"); strings.Join(after, " ") != strings.Join(before, " ") {
@@ -88,11 +88,11 @@ func TestReadOnlyHomeIsRefusedWithARemedy(t *testing.T) {
 		return
 	}
 	w := tinyDisk(t, "0", "0")
-	must(t, syscall.Mount("", w.path("disk"), "", syscall.MS_REMOUNT|syscall.MS_BIND|syscall.MS_RDONLY, ""))
+	must.Do(t, syscall.Mount("", w.path("disk"), "", syscall.MS_REMOUNT|syscall.MS_BIND|syscall.MS_RDONLY, ""))
 	req := w.request()
 	req.Home = w.path("disk/.claudebox")
 	in, err := state.Look(req)
-	must(t, err)
+	must.Do(t, err)
 	wantRefusal(t, in.Prepare(), "read-only file system", "CLAUDEBOX_HOME")
 }
 
@@ -101,7 +101,7 @@ func TestHomeInAFolderThatIsNotThere(t *testing.T) {
 	req := w.request()
 	req.Home = w.path("gone/.claudebox")
 	in, err := state.Look(req)
-	must(t, err)
+	must.Do(t, err)
 	wantRefusal(t, in.Prepare(), "no such file", "CLAUDEBOX_HOME")
-	must(t, in.Close())
+	must.Do(t, in.Close())
 }

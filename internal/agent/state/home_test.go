@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/agent/state"
 )
 
@@ -105,7 +106,7 @@ func TestSettingsEnterByAnAllowList(t *testing.T) {
 		t.Errorf("notes say too much: %q", notes)
 	}
 	again, err := state.Look(req)
-	must(t, err)
+	must.Do(t, err)
 	if !slices.Equal(again.Left, in.Left) {
 		t.Errorf("a warm launch leaves out %v", again.Left)
 	}
@@ -184,8 +185,8 @@ func TestASecretInTheUsersOwnFilesStaysOutside(t *testing.T) {
 func TestAUserWithAMemoryGetsNoStandIn(t *testing.T) {
 	w := newWorld(t)
 	w.write("store/CLAUDE.md", "from home-manager")
-	must(t, os.MkdirAll(w.path(".claude"), 0o700))
-	must(t, os.Symlink("../store/CLAUDE.md", w.path(".claude/CLAUDE.md")))
+	must.Do(t, os.MkdirAll(w.path(".claude"), 0o700))
+	must.Do(t, os.Symlink("../store/CLAUDE.md", w.path(".claude/CLAUDE.md")))
 	in := w.session(w.request())
 	if got := w.read(rel(w, in.Dir) + "/.claude/CLAUDE.md"); got != "from home-manager" {
 		t.Errorf("got %q", got)
@@ -252,8 +253,8 @@ func TestALoginStaysOutside(t *testing.T) {
 func TestALoginBehindALinkDoesNotEnter(t *testing.T) {
 	w := newWorld(t)
 	w.write(".claude/.credentials.json", loginAt("5"))
-	must(t, os.Rename(w.path(".claude/.credentials.json"), w.path("elsewhere.json")))
-	must(t, os.Symlink("../elsewhere.json", w.path(".claude/.credentials.json")))
+	must.Do(t, os.Rename(w.path(".claude/.credentials.json"), w.path("elsewhere.json")))
+	must.Do(t, os.Symlink("../elsewhere.json", w.path(".claude/.credentials.json")))
 	in := w.session(w.request())
 	if in.Login.Outside || !strings.Contains(strings.Join(in.Notes, "\n"), "it is a link") {
 		t.Errorf("%+v, noted %q", in.Login, in.Notes)
@@ -284,7 +285,7 @@ func TestALoginInAReadOnlyFolderIsNotUsed(t *testing.T) {
 	}
 	w := newWorld(t)
 	w.write(".claude/.credentials.json", loginAt("5"))
-	must(t, os.Chmod(w.path(".claude"), 0o500))
+	must.Do(t, os.Chmod(w.path(".claude"), 0o500))
 	defer os.Chmod(w.path(".claude"), 0o700)
 	in := w.session(w.request())
 	if _, err := os.Stat(in.Dir + "/.claude/.credentials.json"); err == nil {
@@ -311,7 +312,7 @@ func TestAnUnreadableLoginIsAnError(t *testing.T) {
 	}
 	w := newWorld(t)
 	w.write(".claude/.credentials.json", loginAt("5"))
-	must(t, os.Chmod(w.path(".claude/.credentials.json"), 0))
+	must.Do(t, os.Chmod(w.path(".claude/.credentials.json"), 0))
 	_, err := state.Look(w.request())
 	wantRefusal(t, err, "read your login "+w.path(".claude/.credentials.json")+": permission denied", "chmod 600")
 	if _, err := os.Stat(w.path(".claudebox")); err == nil {
@@ -322,8 +323,8 @@ func TestAnUnreadableLoginIsAnError(t *testing.T) {
 func TestImportsAreLinksToReadOnlyBinds(t *testing.T) {
 	w := newWorld(t)
 	w.write("dotfiles/agents/a.md", "a")
-	must(t, os.MkdirAll(w.path(".claude"), 0o700))
-	must(t, os.Symlink("../dotfiles/agents", w.path(".claude/agents")))
+	must.Do(t, os.MkdirAll(w.path(".claude"), 0o700))
+	must.Do(t, os.Symlink("../dotfiles/agents", w.path(".claude/agents")))
 	w.write(".claude/skills/s/SKILL.md", "s")
 	w.write(".claude/commands", "a file, not a folder")
 	in := w.session(w.request())
@@ -338,7 +339,7 @@ func TestImportsAreLinksToReadOnlyBinds(t *testing.T) {
 	if text, err := os.Readlink(link); err != nil || text != want[0].Destination {
 		t.Errorf("got %q, %v", text, err)
 	}
-	must(t, os.Remove(w.path(".claude/agents")))
+	must.Do(t, os.Remove(w.path(".claude/agents")))
 	w.session(w.request())
 	if _, err := os.Lstat(link); err == nil {
 		t.Error("a link without a folder behind it stays")

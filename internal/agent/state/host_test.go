@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/agent/state"
 )
 
@@ -38,7 +39,7 @@ func TestHostStateGivesTheConversationsOfTheProject(t *testing.T) {
 			t.Errorf("%s can be written", i.Source)
 		}
 	}
-	must(t, in.Close())
+	must.Do(t, in.Close())
 	if kept := w.session(w.request()); kept.Dir == in.Dir {
 		t.Error("the same folder serves both kinds of state")
 	}
@@ -48,8 +49,8 @@ func TestHostStateGivesTheConversationsOfTheProject(t *testing.T) {
 func TestTheLastConversationIsFoundBehindALink(t *testing.T) {
 	w := newWorld(t)
 	w.write(".claude/settings.json", "{}")
-	must(t, os.Rename(w.path(".claude"), w.path("dotfiles")))
-	must(t, os.Symlink("dotfiles", w.path(".claude")))
+	must.Do(t, os.Rename(w.path(".claude"), w.path("dotfiles")))
+	must.Do(t, os.Symlink("dotfiles", w.path(".claude")))
 	req := w.request()
 	req.Kind, req.Trusted = state.Host, []string{"/src/p"}
 	in := w.launch(req)
@@ -58,7 +59,7 @@ func TestTheLastConversationIsFoundBehindALink(t *testing.T) {
 	if got := in.LastConversation("/src/p", time.Time{}); got != id {
 		t.Errorf("it is %q", got)
 	}
-	must(t, in.Close())
+	must.Do(t, in.Close())
 }
 
 // Claude Code keeps the conversations of /src/acme-api and /src/acme.api in one folder: a repository with such a name
@@ -76,7 +77,7 @@ func TestAProjectIsGivenNoOthersConversations(t *testing.T) {
 		conversation(strings.Repeat(string(rune('0'+i)), 8), cwd)
 	}
 	in := w.launch(req)
-	must(t, in.Close())
+	must.Do(t, in.Close())
 	conversation("33333333", "/src/acme-api")
 	_, err := state.Look(req)
 	if err == nil || !strings.Contains(err.Error(), "those of /src/acme-api lie in the same folder") {
@@ -91,14 +92,14 @@ func TestLinksAmongTheConversationsAreTakenAway(t *testing.T) {
 	req.Kind = state.Host
 	in := w.launch(req)
 	conversations := w.path(".claude/projects/-src-p")
-	must(t, os.MkdirAll(conversations+"/deep/er", 0o700))
+	must.Do(t, os.MkdirAll(conversations+"/deep/er", 0o700))
 	for _, name := range []string{"a.jsonl", "deep/memory", "deep/er/x"} {
-		must(t, os.Symlink(w.path(".bashrc"), filepath.Join(conversations, name)))
+		must.Do(t, os.Symlink(w.path(".bashrc"), filepath.Join(conversations, name)))
 	}
-	must(t, os.Symlink(w.home, conversations+"/home"))
-	must(t, syscall.Mkfifo(conversations+"/pipe", 0o600))
+	must.Do(t, os.Symlink(w.home, conversations+"/home"))
+	must.Do(t, syscall.Mkfifo(conversations+"/pipe", 0o600))
 	w.write(".claude/projects/-src-p/kept.jsonl", "kept")
-	must(t, in.Close())
+	must.Do(t, in.Close())
 	want := []string{"./", "deep/", "deep/er/", "kept.jsonl"}
 	if got := w.tree(".claude/projects/-src-p"); !slices.Equal(got, want) {
 		t.Errorf("left: %q", got)
@@ -115,9 +116,9 @@ func TestADeepFolderDoesNotHideLinksAmongTheConversations(t *testing.T) {
 	in := w.launch(req)
 	conversations := w.path(".claude/projects/-src-p")
 	for _, name := range []string{"a", "m", "z"} {
-		must(t, os.MkdirAll(conversations+"/"+name+strings.Repeat("/d", 30), 0o700))
-		must(t, os.Symlink(w.home, conversations+"/"+name+"/link"))
-		must(t, os.Symlink(w.home, conversations+"/"+name+"-link"))
+		must.Do(t, os.MkdirAll(conversations+"/"+name+strings.Repeat("/d", 30), 0o700))
+		must.Do(t, os.Symlink(w.home, conversations+"/"+name+"/link"))
+		must.Do(t, os.Symlink(w.home, conversations+"/"+name+"-link"))
 	}
 	if err := in.Close(); err == nil {
 		t.Error("nothing is said of what was not looked at")
@@ -150,7 +151,7 @@ func TestHistoryOfTheProjectGoesInAndComesBack(t *testing.T) {
 		t.Errorf("inside is %q", got)
 	}
 	w.write(inside, w.read(inside)+insidePrompts)
-	must(t, in.Close())
+	must.Do(t, in.Close())
 	w.session(req) // adds nothing twice
 	want = hostPrompts + `{"display":"typed inside","pastedContents":{},"timestamp":3,"project":"/src/p"}` + "\n"
 	if got := w.read(".claude/history.jsonl"); got != want {
@@ -166,9 +167,9 @@ func TestHistoryOfTheProjectGoesInAndComesBack(t *testing.T) {
 func TestConversationsBehindAForeignLinkAreRefused(t *testing.T) {
 	w := newWorld(t)
 	w.write("dotfiles/projects/x", "")
-	must(t, os.MkdirAll(w.path(".ssh/-src-p"), 0o700))
-	must(t, os.MkdirAll(w.path(".claude"), 0o700))
-	must(t, os.Symlink("../dotfiles/projects", w.path(".claude/projects")))
+	must.Do(t, os.MkdirAll(w.path(".ssh/-src-p"), 0o700))
+	must.Do(t, os.MkdirAll(w.path(".claude"), 0o700))
+	must.Do(t, os.Symlink("../dotfiles/projects", w.path(".claude/projects")))
 	w.agentsLink("../../.ssh/-src-p", "dotfiles/projects/-src-p")
 	req := w.request()
 	req.Kind = state.Host

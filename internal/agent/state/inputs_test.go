@@ -1,10 +1,11 @@
 package state
 
 import (
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
+
+	"claudebox/checks/kit/must"
 )
 
 // TestASourceThatWasJustChangedIsReadAgain: a second edit in the same tick of the kernel's clock, of the same size, would
@@ -12,9 +13,7 @@ import (
 func TestASourceThatWasJustChangedIsReadAgain(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "CLAUDE.md")
 	for range 100 { // a busy machine may take longer than a moment
-		if err := os.WriteFile(file, []byte("x"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Write(t, file, "x")
 		just := hashInputs("key", []string{file})
 		time.Sleep(25 * time.Millisecond)
 		if later := hashInputs("key", []string{file}); later != just && later == hashInputs("key", []string{file}) {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/agent/state"
 )
 
@@ -18,12 +19,12 @@ func TestTheScriptsThatSettingsNameAreThoseOfNow(t *testing.T) {
 		"written": func(w world) { w.write("dots/one", after) },
 		"replaced": func(w world) {
 			w.write("new", after)
-			must(t, os.Rename(w.path("new"), w.path("dots/one")))
+			must.Do(t, os.Rename(w.path("new"), w.path("dots/one")))
 		},
 		"led elsewhere": func(w world) {
 			w.write("dots/two", after)
-			must(t, os.Remove(w.path(".claude/settings.json")))
-			must(t, os.Symlink(w.path("dots/two"), w.path(".claude/settings.json")))
+			must.Do(t, os.Remove(w.path(".claude/settings.json")))
+			must.Do(t, os.Symlink(w.path("dots/two"), w.path(".claude/settings.json")))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -31,16 +32,16 @@ func TestTheScriptsThatSettingsNameAreThoseOfNow(t *testing.T) {
 			w.write(".claude/a.sh", "")
 			w.write(".claude/b.sh", "")
 			w.write("dots/one", before)
-			must(t, os.Symlink(w.path("dots/one"), w.path(".claude/settings.json")))
+			must.Do(t, os.Symlink(w.path("dots/one"), w.path(".claude/settings.json")))
 			info, err := os.Stat(w.path("dots/one"))
-			must(t, err)
+			must.Do(t, err)
 			for range 2 {
 				if got := named(w.session(w.request())); !slices.Equal(got, []string{"a.sh"}) {
 					t.Fatalf("before: %q", got)
 				}
 			}
 			change(w)
-			must(t, os.Chtimes(w.path("dots/one"), info.ModTime(), info.ModTime()))
+			must.Do(t, os.Chtimes(w.path("dots/one"), info.ModTime(), info.ModTime()))
 			if got := named(w.session(w.request())); !slices.Equal(got, []string{"b.sh"}) {
 				t.Errorf("after: %q", got)
 			}
@@ -69,20 +70,20 @@ func TestTheEndOfASessionLooksAtWhatChanged(t *testing.T) {
 	time.Sleep(30 * time.Millisecond) // what was changed a moment ago is read again
 	in := w.launch(req)
 	asked = 0
-	must(t, in.Close())
+	must.Do(t, in.Close())
 	if asked > 0 {
 		t.Errorf("asked %d times about files that nobody changed", asked)
 	}
 	in = w.launch(req)
 	settings := rel(w, in.Dir) + "/.claude/settings.json"
 	w.write(settings, w.read(settings)) // as Claude Code writes it
-	must(t, in.Close())
+	must.Do(t, in.Close())
 	record := w.path(rel(w, in.Dir) + "/record")
 	before, err := os.Stat(record)
-	must(t, err)
+	must.Do(t, err)
 	w.launch(req)
 	after, err := os.Stat(record)
-	must(t, err)
+	must.Do(t, err)
 	if !after.ModTime().Equal(before.ModTime()) {
 		t.Error("the next launch made the file anew")
 	}

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/agent/agenthome"
 	"claudebox/internal/agent/state"
 )
@@ -21,9 +22,7 @@ type shelf struct {
 
 func newShelf(t *testing.T) shelf {
 	t.Helper()
-	home, err := filepath.EvalSymlinks(t.TempDir())
-	must(t, err)
-	return shelf{t, home}
+	return shelf{t, must.Folder(t)}
 }
 
 func (w shelf) claudebox() string { return filepath.Join(w.home, ".claudebox") }
@@ -32,27 +31,27 @@ func (w shelf) claudebox() string { return filepath.Join(w.home, ".claudebox") }
 func (w shelf) launch(project string) state.Instance {
 	w.t.Helper()
 	root := filepath.Join(w.home, project)
-	must(w.t, os.MkdirAll(root, 0o700))
+	must.Do(w.t, os.MkdirAll(root, 0o700))
 	in, err := state.Look(state.Request{
 		Request: agenthome.Request{Home: w.claudebox(), UserHome: w.home, Trusted: []string{root}},
 		UID:     os.Getuid(), Kind: state.Project, Root: root,
 	})
-	must(w.t, err)
-	must(w.t, in.Prepare())
+	must.Do(w.t, err)
+	must.Do(w.t, in.Prepare())
 	return in
 }
 
 func (w shelf) session(project string) state.Instance {
 	w.t.Helper()
 	in := w.launch(project)
-	must(w.t, in.Close())
+	must.Do(w.t, in.Close())
 	return in
 }
 
 func (w shelf) list() (map[string]state.Kept, []string) {
 	w.t.Helper()
 	list, notes, err := state.List(w.claudebox())
-	must(w.t, err)
+	must.Do(w.t, err)
 	byRoot := map[string]state.Kept{}
 	for _, in := range list {
 		byRoot[strings.TrimPrefix(in.Root, w.home+"/")] = in
@@ -68,13 +67,13 @@ func TestListTellsProjectUseAndSize(t *testing.T) {
 	live := w.launch("live")
 	defer live.Close()
 	w.session("gone")
-	must(t, os.Remove(w.home+"/gone"))
+	must.Do(t, os.Remove(w.home+"/gone"))
 	big := w.session("big")
-	must(t, os.WriteFile(big.Dir+"/cache/x", make([]byte, 1<<20), 0o600))
-	must(t, os.Link(big.Dir+"/cache/x", big.Dir+"/cache/same"))
-	must(t, os.Symlink("/usr", big.Dir+"/cache/link"))
-	must(t, os.Symlink(big.Dir, w.claudebox()+"/instances/linked"))
-	must(t, os.WriteFile(w.claudebox()+"/instances/stray", nil, 0o600))
+	must.Do(t, os.WriteFile(big.Dir+"/cache/x", make([]byte, 1<<20), 0o600))
+	must.Do(t, os.Link(big.Dir+"/cache/x", big.Dir+"/cache/same"))
+	must.Do(t, os.Symlink("/usr", big.Dir+"/cache/link"))
+	must.Do(t, os.Symlink(big.Dir, w.claudebox()+"/instances/linked"))
+	must.Write(t, w.claudebox()+"/instances/stray", "")
 
 	list, notes := w.list()
 	if len(list) != 3 || len(notes) != 2 {
@@ -107,15 +106,15 @@ func TestADamagedRecordIsSaidAndMadeAnew(t *testing.T) {
 			w := newShelf(t)
 			in := w.session("p")
 			if name == "a folder" {
-				must(t, os.Remove(in.Dir+"/record"))
+				must.Do(t, os.Remove(in.Dir+"/record"))
 			}
-			must(t, damage(in.Dir+"/record"))
+			must.Do(t, damage(in.Dir+"/record"))
 			list, notes := w.list()
 			if found, ok := list["p"]; !ok || found.Gone || len(notes) != 1 || !strings.Contains(notes[0], "made anew") {
 				t.Errorf("got %+v, %q", list, notes)
 			}
 			// what an agent says of its projects is not believed unproved
-			must(t, os.WriteFile(in.Dir+"/.claude/.claude.json", []byte(`{"projects":{"/etc":{},"`+w.home+`":{}}}`), 0o600))
+			must.Write(t, in.Dir+"/.claude/.claude.json", `{"projects":{"/etc":{},"`+w.home+`":{}}}`)
 			if list, notes = w.list(); list[""].ID != in.ID || list[""].Gone || len(notes) != 1 {
 				t.Errorf("got %+v, %q", list, notes)
 			}
@@ -135,11 +134,11 @@ func TestAVeryDeepTreeIsCountedInPart(t *testing.T) {
 	w := newShelf(t)
 	in := w.session("deep")
 	fd, err := unix.Open(in.Dir+"/cache", unix.O_RDONLY|unix.O_DIRECTORY, 0)
-	must(t, err)
+	must.Do(t, err)
 	for range 3000 {
-		must(t, unix.Mkdirat(fd, "d", 0o700))
+		must.Do(t, unix.Mkdirat(fd, "d", 0o700))
 		next, err := unix.Openat(fd, "d", unix.O_RDONLY|unix.O_DIRECTORY, 0)
-		must(t, err)
+		must.Do(t, err)
 		unix.Close(fd)
 		fd = next
 	}
@@ -147,14 +146,14 @@ func TestAVeryDeepTreeIsCountedInPart(t *testing.T) {
 	if list, _ := w.list(); !list["deep"].More {
 		t.Errorf("got %+v", list["deep"])
 	}
-	must(t, state.Remove(w.claudebox(), in.ID))
+	must.Do(t, state.Remove(w.claudebox(), in.ID))
 }
 
 func TestALinkedFolderOfInstancesIsRefused(t *testing.T) {
 	w := newShelf(t)
 	w.session("p")
-	must(t, os.Rename(w.claudebox()+"/instances", w.home+"/moved"))
-	must(t, os.Symlink(w.home+"/moved", w.claudebox()+"/instances"))
+	must.Do(t, os.Rename(w.claudebox()+"/instances", w.home+"/moved"))
+	must.Do(t, os.Symlink(w.home+"/moved", w.claudebox()+"/instances"))
 	if list, _, err := state.List(w.claudebox()); err == nil {
 		t.Errorf("listed %v", list)
 	}

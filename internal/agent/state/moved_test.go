@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/agent/agenthome"
 	"claudebox/internal/agent/state"
 )
@@ -19,8 +20,7 @@ func (w world) kept(root string) state.Instance {
 
 func (w world) put(file, content string) {
 	w.t.Helper()
-	must(w.t, os.MkdirAll(filepath.Dir(file), 0o700))
-	must(w.t, os.WriteFile(file, []byte(content), 0o600))
+	must.Write(w.t, file, content)
 }
 
 // Of D29: a project that was moved began with an empty history, and nothing said where the old one is.
@@ -41,7 +41,7 @@ func TestWhatWasKeptForAMovedProjectComesAlong(t *testing.T) {
 			w := newWorld(t)
 			home, old, now := w.request().Home, w.home+"/a/old", filepath.Join(w.home, tc.to)
 			for _, dir := range []string{old, w.home + "/b"} {
-				must(t, os.MkdirAll(dir, 0o700))
+				must.Do(t, os.MkdirAll(dir, 0o700))
 			}
 			first := w.kept(old)
 			projects := first.Dir + "/.claude/projects/"
@@ -53,10 +53,10 @@ func TestWhatWasKeptForAMovedProjectComesAlong(t *testing.T) {
 				t.Fatalf("before it was moved: %s", id)
 			}
 			if tc.copy {
-				must(t, os.MkdirAll(now, 0o700))
-				must(t, os.RemoveAll(old))
+				must.Do(t, os.MkdirAll(now, 0o700))
+				must.Do(t, os.RemoveAll(old))
 			} else {
-				must(t, os.Rename(old, now))
+				must.Do(t, os.Rename(old, now))
 			}
 			if tc.began {
 				w.put(w.kept(now).Dir+"/.claude/projects/"+agenthome.Conversations(now)+"/4.jsonl", "four")
@@ -98,7 +98,7 @@ func TestNoInstanceOfAProjectThatIsThereIsMoved(t *testing.T) {
 	w := newWorld(t)
 	home := w.request().Home
 	for _, dir := range []string{w.home + "/a/p", w.home + "/b/p"} {
-		must(t, os.MkdirAll(dir, 0o700))
+		must.Do(t, os.MkdirAll(dir, 0o700))
 	}
 	first := w.kept(w.home + "/a/p")
 	if id, _ := state.Moved(home, w.home+"/b/p"); id != "" {

@@ -5,7 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/agent/state"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -13,25 +15,25 @@ import (
 // given away, as links of root count.
 func (w world) agentsLink(target, name string) {
 	w.t.Helper()
-	must(w.t, os.Symlink(target, w.path(name)))
+	must.Do(w.t, os.Symlink(target, w.path(name)))
 	if os.Getuid() == 0 {
-		must(w.t, os.Lchown(w.path(name), 1000, 1000))
+		must.Do(w.t, os.Lchown(w.path(name), 1000, 1000))
 	}
 }
 
 func TestALinkThatAnAgentMadeLeadsToNothingOfTheUsers(t *testing.T) {
 	for name, prepare := range map[string]func(w world){
 		"behind the user's link to the file": func(w world) {
-			must(t, os.Symlink("../dotfiles/CLAUDE.md", w.path(".claude/CLAUDE.md")))
+			must.Do(t, os.Symlink("../dotfiles/CLAUDE.md", w.path(".claude/CLAUDE.md")))
 			w.agentsLink("../secret", "dotfiles/CLAUDE.md")
 		},
 		"in a folder that the user's link leads to": func(w world) {
-			must(t, os.Remove(w.path(".claude")))
-			must(t, os.Symlink("dotfiles", w.path(".claude")))
+			must.Do(t, os.Remove(w.path(".claude")))
+			must.Do(t, os.Symlink("dotfiles", w.path(".claude")))
 			w.agentsLink(w.path("secret"), "dotfiles/CLAUDE.md")
 		},
 		"as a folder on the way": func(w world) {
-			must(t, os.Symlink(w.path("dotfiles/deep/CLAUDE.md"), w.path(".claude/CLAUDE.md")))
+			must.Do(t, os.Symlink(w.path("dotfiles/deep/CLAUDE.md"), w.path(".claude/CLAUDE.md")))
 			w.write("other/CLAUDE.md", "secret")
 			w.agentsLink("../other", "dotfiles/deep")
 		},
@@ -39,8 +41,8 @@ func TestALinkThatAnAgentMadeLeadsToNothingOfTheUsers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.write("secret", "secret")
-			must(t, os.MkdirAll(w.path(".claude"), 0o700))
-			must(t, os.MkdirAll(w.path("dotfiles"), 0o700))
+			must.Do(t, os.MkdirAll(w.path(".claude"), 0o700))
+			must.Do(t, os.MkdirAll(w.path("dotfiles"), 0o700))
 			prepare(w)
 			in := w.session(w.request())
 			if got := w.read(rel(w, in.Dir) + "/.claude/CLAUDE.md"); got == "secret" {
@@ -56,9 +58,9 @@ func TestALinkThatAnAgentMadeLeadsToNothingOfTheUsers(t *testing.T) {
 func TestAFolderBehindALinkThatAnAgentMadeIsNotImported(t *testing.T) {
 	w := newWorld(t)
 	w.write("secrets/secret", "secret")
-	must(t, os.MkdirAll(w.path(".claude"), 0o700))
-	must(t, os.MkdirAll(w.path("dotfiles"), 0o700))
-	must(t, os.Symlink("../dotfiles/skills", w.path(".claude/skills")))
+	must.Do(t, os.MkdirAll(w.path(".claude"), 0o700))
+	must.Do(t, os.MkdirAll(w.path("dotfiles"), 0o700))
+	must.Do(t, os.Symlink("../dotfiles/skills", w.path(".claude/skills")))
 	w.agentsLink("../secrets", "dotfiles/skills")
 	in := w.session(w.request())
 	if len(in.Imports) > 0 {
@@ -68,8 +70,8 @@ func TestAFolderBehindALinkThatAnAgentMadeIsNotImported(t *testing.T) {
 
 func TestAFileOfTheUsersThatIsAPipeHangsNothing(t *testing.T) {
 	w := newWorld(t)
-	must(t, os.MkdirAll(w.path(".claude"), 0o700))
-	must(t, unix.Mkfifo(w.path(".claude/CLAUDE.md"), 0o600))
+	must.Do(t, os.MkdirAll(w.path(".claude"), 0o700))
+	must.Do(t, unix.Mkfifo(w.path(".claude/CLAUDE.md"), 0o600))
 	if _, err := state.Look(w.request()); err == nil {
 		t.Error("a pipe is taken for a file")
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/agent/state"
 )
 
@@ -24,7 +25,7 @@ func TestFirstLaunchMakesAWholeInstance(t *testing.T) {
 	}
 	for _, name := range want {
 		info, err := os.Lstat(filepath.Join(in.Dir, name))
-		must(t, err)
+		must.Do(t, err)
 		if perm := info.Mode().Perm(); perm != 0o600 && perm != 0o700 {
 			t.Errorf("%s has mode %o", name, perm)
 		}
@@ -37,7 +38,7 @@ func TestLookMakesNothing(t *testing.T) {
 		req := w.request()
 		req.Kind = kind
 		in, err := state.Look(req)
-		must(t, err)
+		must.Do(t, err)
 		if len(in.Makes) == 0 || len(w.tree(".")) != 1 {
 			t.Errorf("%s: says it makes %q; made %q", kind, in.Makes, w.tree("."))
 		}
@@ -55,13 +56,13 @@ func TestSecondLaunchMakesNothingAndKeepsEverything(t *testing.T) {
 	w := newWorld(t)
 	in := w.launch(w.request())
 	w.write(rel(w, in.Dir)+"/.claude/projects/x.jsonl", "history")
-	must(t, in.Close())
+	must.Do(t, in.Close())
 	again, err := state.Look(w.request())
-	must(t, err)
+	must.Do(t, err)
 	if len(again.Makes) != 0 {
 		t.Errorf("a warm launch would make %q", again.Makes)
 	}
-	must(t, again.Prepare())
+	must.Do(t, again.Prepare())
 	if got := w.read(rel(w, in.Dir) + "/.claude/projects/x.jsonl"); got != "history" {
 		t.Errorf("history is %q", got)
 	}
@@ -69,7 +70,7 @@ func TestSecondLaunchMakesNothingAndKeepsEverything(t *testing.T) {
 
 func rel(w world, path string) string {
 	r, err := filepath.Rel(w.home, path)
-	must(w.t, err)
+	must.Do(w.t, err)
 	return r
 }
 
@@ -96,9 +97,9 @@ func TestEphemeralIsGoneAfterwards(t *testing.T) {
 	req.Kind = state.Ephemeral
 	in := w.launch(req)
 	closed := filepath.Join(in.Dir, ".claude", "closed")
-	must(t, os.MkdirAll(filepath.Join(closed, "x"), 0o700))
-	must(t, os.Chmod(closed, 0))
-	must(t, in.Close())
+	must.Do(t, os.MkdirAll(filepath.Join(closed, "x"), 0o700))
+	must.Do(t, os.Chmod(closed, 0))
+	must.Do(t, in.Close())
 	if _, err := os.Lstat(in.Dir); err == nil {
 		t.Error("it is still there")
 	}
@@ -142,10 +143,10 @@ func TestTwoLaunchesAtOnce(t *testing.T) {
 	wg.Wait()
 	close(errs)
 	for err := range errs {
-		must(t, err)
+		must.Do(t, err)
 	}
 	left, err := os.ReadDir(w.path(".claudebox/instances"))
-	must(t, err)
+	must.Do(t, err)
 	if len(left) != 1 {
 		t.Errorf("left: %v", left)
 	}
@@ -155,10 +156,10 @@ func TestRemoveTakesAllOfAnInstanceAndFollowsNoLink(t *testing.T) {
 	w := newWorld(t)
 	in := w.session(w.request())
 	w.write("mine/file", "kept")
-	must(t, os.Symlink(w.path("mine"), in.Dir+"/.claude/link"))
-	must(t, os.MkdirAll(in.Dir+"/cache/closed/deep", 0o700))
-	must(t, os.Chmod(in.Dir+"/cache/closed", 0))
-	must(t, state.Remove(w.path(".claudebox"), in.ID))
+	must.Do(t, os.Symlink(w.path("mine"), in.Dir+"/.claude/link"))
+	must.Do(t, os.MkdirAll(in.Dir+"/cache/closed/deep", 0o700))
+	must.Do(t, os.Chmod(in.Dir+"/cache/closed", 0))
+	must.Do(t, state.Remove(w.path(".claudebox"), in.ID))
 	if left, err := os.ReadDir(w.path(".claudebox/instances")); err != nil || len(left) != 0 {
 		t.Errorf("left %v, %v", left, err)
 	}
@@ -176,8 +177,8 @@ func TestAnInstanceInUseIsNotRemoved(t *testing.T) {
 	if err := state.Remove(w.path(".claudebox"), in.ID); !errors.Is(err, state.ErrLive) {
 		t.Errorf("got %v", err)
 	}
-	must(t, in.Close())
-	must(t, state.Remove(w.path(".claudebox"), in.ID))
+	must.Do(t, in.Close())
+	must.Do(t, state.Remove(w.path(".claudebox"), in.ID))
 }
 
 // A launch that has looked is overtaken by a removal: what it then uses is
@@ -186,13 +187,13 @@ func TestALaunchThatIsOvertakenByARemovalStartsAfresh(t *testing.T) {
 	w := newWorld(t)
 	old := w.session(w.request())
 	in, err := state.Look(w.request())
-	must(t, err)
-	must(t, state.Remove(w.path(".claudebox"), old.ID))
-	must(t, in.Prepare())
+	must.Do(t, err)
+	must.Do(t, state.Remove(w.path(".claudebox"), old.ID))
+	must.Do(t, in.Prepare())
 	if !state.Live(old.Dir) || w.read(rel(w, old.Dir)+"/.claude/CLAUDE.md") == "" {
 		t.Error("what it uses is not whole")
 	}
-	must(t, in.Close())
+	must.Do(t, in.Close())
 }
 
 // whenRemoved gives a launch that has looked at an instance, and a function by
@@ -206,9 +207,9 @@ func whenRemoved(t *testing.T, do func(t *testing.T, in, old *state.Instance, re
 			w := newWorld(t)
 			old := w.session(w.request())
 			in, err := state.Look(w.request())
-			must(t, err)
+			must.Do(t, err)
 			do(t, &in, &old, func() {
-				must(t, state.Remove(w.path(".claudebox"), old.ID))
+				must.Do(t, state.Remove(w.path(".claudebox"), old.ID))
 				after(w)
 			})
 		})
@@ -226,19 +227,19 @@ func TestAnInstanceThatIsRemovedBeforeItIsLockedIsNotHeld(t *testing.T) {
 // What a launch is looking at is removed: there is none, and nothing is wrong.
 func TestAnInstanceThatIsRemovedWhileItIsLookedAtIsNotThere(t *testing.T) {
 	whenRemoved(t, func(t *testing.T, in, old *state.Instance, remove func()) {
-		must(t, in.FindThen(remove))
+		must.Do(t, in.FindThen(remove))
 		if !slices.Equal(in.Makes, []string{old.Dir}) {
 			t.Errorf("would make %q", in.Makes)
 		}
-		must(t, in.Prepare())
-		must(t, in.Close())
+		must.Do(t, in.Prepare())
+		must.Do(t, in.Close())
 	})
 }
 
 func TestAnInstanceThatIsHalfThereIsRefused(t *testing.T) {
 	w := newWorld(t)
 	in := w.session(w.request())
-	err := in.FindThen(func() { must(t, os.RemoveAll(in.Dir+"/.claude")) })
+	err := in.FindThen(func() { must.Do(t, os.RemoveAll(in.Dir+"/.claude")) })
 	if err == nil || !strings.Contains(err.Error(), "not a real folder") {
 		t.Errorf("got %v", err)
 	}
@@ -273,7 +274,7 @@ func TestLaunchesAndRemovalsAtOnce(t *testing.T) {
 				if _, err := os.Stat(in.Dir + "/.claude/CLAUDE.md"); err != nil {
 					t.Error("taken away while in use:", err)
 				}
-				must(t, in.Close())
+				must.Do(t, in.Close())
 			}
 		})
 	}
@@ -285,13 +286,13 @@ func TestLaunchesAndRemovalsAtOnce(t *testing.T) {
 func TestApprovalsAreKeptOutOfReach(t *testing.T) {
 	w := newWorld(t)
 	in, err := state.Look(w.request())
-	must(t, err)
+	must.Do(t, err)
 	for _, profile := range []string{"default", "work"} {
 		in.Approve(profile, []byte(`["another of `+profile+`\nwith a line end"]`))
-		must(t, in.Prepare())
-		must(t, in.Close())
+		must.Do(t, in.Prepare())
+		must.Do(t, in.Close())
 		in, err = state.Look(w.request())
-		must(t, err)
+		must.Do(t, err)
 	}
 	for _, profile := range []string{"default", "work"} {
 		if got := string(in.Approved(profile)); got != `["another of `+profile+`\nwith a line end"]` {

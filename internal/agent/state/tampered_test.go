@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/agent/state"
 )
 
@@ -17,26 +18,26 @@ var tampered = map[string]struct {
 	want string
 }{
 	"the instance is a link": {func(t *testing.T, w world, dir string) {
-		must(t, os.Rename(dir, w.path("elsewhere")))
-		must(t, os.Symlink(w.path("elsewhere"), dir))
+		must.Do(t, os.Rename(dir, w.path("elsewhere")))
+		must.Do(t, os.Symlink(w.path("elsewhere"), dir))
 	}, "not a real folder"},
 	"the agent's home is a link": {func(t *testing.T, w world, dir string) {
-		must(t, os.Rename(dir+"/.claude", w.path("elsewhere")))
-		must(t, os.Symlink(w.path("elsewhere"), dir+"/.claude"))
+		must.Do(t, os.Rename(dir+"/.claude", w.path("elsewhere")))
+		must.Do(t, os.Symlink(w.path("elsewhere"), dir+"/.claude"))
 	}, "not a real folder"},
 	"the agent's home is a file": {func(t *testing.T, _ world, dir string) {
-		must(t, os.RemoveAll(dir+"/.claude"))
-		must(t, os.WriteFile(dir+"/.claude", nil, 0o600))
+		must.Do(t, os.RemoveAll(dir+"/.claude"))
+		must.Write(t, dir+"/.claude", "")
 	}, "not a real folder"},
 	"the instance can be written by others": {func(t *testing.T, _ world, dir string) {
-		must(t, os.Chmod(dir, 0o775))
+		must.Do(t, os.Chmod(dir, 0o775))
 	}, "mode is 775"},
 	"the folder of instances is a link": {func(t *testing.T, w world, dir string) {
-		must(t, os.Rename(filepath.Dir(dir), w.path("elsewhere")))
-		must(t, os.Symlink(w.path("elsewhere"), filepath.Dir(dir)))
+		must.Do(t, os.Rename(filepath.Dir(dir), w.path("elsewhere")))
+		must.Do(t, os.Symlink(w.path("elsewhere"), filepath.Dir(dir)))
 	}, "not a real folder"},
 	"CLAUDEBOX_HOME can be written by others": {func(t *testing.T, w world, _ string) {
-		must(t, os.Chmod(w.path(".claudebox"), 0o777))
+		must.Do(t, os.Chmod(w.path(".claudebox"), 0o777))
 	}, "not writable by others"},
 }
 
@@ -57,7 +58,7 @@ func TestAModeThatOnlyLetOthersLookIsMendedAndSaidOnce(t *testing.T) {
 	w := newWorld(t)
 	dir := w.session(w.request()).Dir
 	for name, mode := range map[string]os.FileMode{dir: 0o755, filepath.Dir(dir): 0o711} {
-		must(t, os.Chmod(name, mode))
+		must.Do(t, os.Chmod(name, mode))
 		in, err := state.Look(w.request())
 		if err != nil || len(in.Mended) != 1 || !strings.HasPrefix(in.Mended[0], name+" had the mode ") {
 			t.Errorf("%s: %v, %q", name, err, in.Mended)
@@ -76,9 +77,9 @@ func TestAnAgentsHomeThatWasClosedIsOpened(t *testing.T) {
 	for _, mode := range []os.FileMode{0, 0o100, 0o500, 0o777} {
 		w := newWorld(t)
 		in := w.session(w.request())
-		must(t, os.Chmod(in.Dir+"/.claude/.claude.json", mode))
-		must(t, os.Chmod(in.Dir+"/cache/"+w.request().Caches[0], mode))
-		must(t, os.Chmod(in.Dir+"/.claude", mode))
+		must.Do(t, os.Chmod(in.Dir+"/.claude/.claude.json", mode))
+		must.Do(t, os.Chmod(in.Dir+"/cache/"+w.request().Caches[0], mode))
+		must.Do(t, os.Chmod(in.Dir+"/.claude", mode))
 		in = w.session(w.request())
 		if answers := answers(t, in, ".claude.json"); answers["hasCompletedOnboarding"] != true {
 			t.Errorf("%o: the answers are %v", mode, answers)
@@ -103,25 +104,25 @@ func TestSomebodyElsesHomeIsRefused(t *testing.T) {
 // planted are things an agent may have put where a file of ours belongs.
 var planted = map[string]func(t *testing.T, w world, at string){
 	"a link to a file of the user": func(t *testing.T, w world, at string) {
-		must(t, os.Symlink(w.path("victim"), at))
+		must.Do(t, os.Symlink(w.path("victim"), at))
 	},
 	"a link to nothing": func(t *testing.T, w world, at string) {
-		must(t, os.Symlink(w.path("made-through-the-link"), at))
+		must.Do(t, os.Symlink(w.path("made-through-the-link"), at))
 	},
 	"a hard link to a file of the user": func(t *testing.T, w world, at string) {
-		must(t, os.Link(w.path("victim"), at))
+		must.Do(t, os.Link(w.path("victim"), at))
 	},
 	"a pipe": func(t *testing.T, _ world, at string) {
-		must(t, syscall.Mkfifo(at, 0o600))
+		must.Do(t, syscall.Mkfifo(at, 0o600))
 	},
 	"a folder": func(t *testing.T, _ world, at string) {
-		must(t, os.MkdirAll(at+"/x", 0o700))
+		must.Do(t, os.MkdirAll(at+"/x", 0o700))
 	},
 	"no JSON": func(t *testing.T, _ world, at string) {
-		must(t, os.WriteFile(at, []byte("{"), 0o600))
+		must.Write(t, at, "{")
 	},
 	"JSON of another shape": func(t *testing.T, _ world, at string) {
-		must(t, os.WriteFile(at, []byte(`{"projects":[],"customApiKeyResponses":3}`), 0o600))
+		must.Write(t, at, `{"projects":[],"customApiKeyResponses":3}`)
 	},
 }
 
@@ -136,7 +137,7 @@ func TestPlantedFilesAreReplacedAndLeadNowhere(t *testing.T) {
 				w.write(".claude/.credentials.json", `{"claudeAiOauth":{"accessToken":"t","expiresAt":2}}`)
 				in := w.session(w.request())
 				at := filepath.Join(in.Dir, ".claude", file)
-				must(t, os.Remove(at))
+				must.Do(t, os.Remove(at))
 				plant(t, w, at)
 				w.session(w.request())
 				if got := w.read("victim"); got != "victim" {
@@ -146,7 +147,7 @@ func TestPlantedFilesAreReplacedAndLeadNowhere(t *testing.T) {
 					t.Error("a file was made through a link")
 				}
 				info, err := os.Lstat(at)
-				must(t, err)
+				must.Do(t, err)
 				if isLink := info.Mode()&os.ModeSymlink != 0; isLink != (file == "agents") || info.IsDir() {
 					t.Errorf("%s is %v", file, info.Mode())
 				}

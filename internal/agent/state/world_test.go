@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/agent/agenthome"
 	"claudebox/internal/agent/state"
 	"claudebox/internal/diag"
@@ -25,24 +26,19 @@ type world struct {
 
 func newWorld(t testing.TB) world {
 	t.Helper()
-	home, err := filepath.EvalSymlinks(t.TempDir())
-	must(t, err)
-	return world{t, home}
+	return world{t, must.Folder(t)}
 }
 
 func (w world) path(name string) string { return filepath.Join(w.home, name) }
 
 func (w world) write(name, content string) {
 	w.t.Helper()
-	must(w.t, os.MkdirAll(filepath.Dir(w.path(name)), 0o700))
-	must(w.t, os.WriteFile(w.path(name), []byte(content), 0o600))
+	must.Write(w.t, w.path(name), content)
 }
 
 func (w world) read(name string) string {
 	w.t.Helper()
-	content, err := os.ReadFile(w.path(name))
-	must(w.t, err)
-	return string(content)
+	return must.Read(w.t, w.path(name))
 }
 
 func (w world) request() state.Request {
@@ -62,8 +58,8 @@ func unasked(context.Context, []byte) (int, []byte, error) {
 func (w world) launch(req state.Request) state.Instance {
 	w.t.Helper()
 	in, err := state.Look(req)
-	must(w.t, err)
-	must(w.t, in.Prepare())
+	must.Do(w.t, err)
+	must.Do(w.t, in.Prepare())
 	return in
 }
 
@@ -71,7 +67,7 @@ func (w world) launch(req state.Request) state.Instance {
 func (w world) session(req state.Request) state.Instance {
 	w.t.Helper()
 	in := w.launch(req)
-	must(w.t, in.Close())
+	must.Do(w.t, in.Close())
 	return in
 }
 
@@ -79,7 +75,7 @@ func (w world) session(req state.Request) state.Instance {
 func (w world) tree(name string) []string {
 	var all []string
 	top := w.path(name)
-	must(w.t, filepath.WalkDir(top, func(at string, d fs.DirEntry, err error) error {
+	must.Do(w.t, filepath.WalkDir(top, func(at string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -98,9 +94,9 @@ func (w world) tree(name string) []string {
 func answers(t *testing.T, in state.Instance, name string) map[string]any {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(in.Dir, ".claude", name))
-	must(t, err)
+	must.Do(t, err)
 	var o map[string]any
-	must(t, json.Unmarshal(content, &o))
+	must.Do(t, json.Unmarshal(content, &o))
 	return o
 }
 
@@ -111,12 +107,5 @@ func wantRefusal(t *testing.T, err error, want, remedy string) {
 	var e *diag.Error
 	if !errors.As(err, &e) || !strings.Contains(err.Error(), want) || !strings.Contains(e.Remedy, remedy) || e.Remedy == "" {
 		t.Errorf("got %v (%+v), want %q and a remedy with %q", err, e, want, remedy)
-	}
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

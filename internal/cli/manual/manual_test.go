@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"claudebox/checks/kit/golden"
+	"claudebox/checks/kit/must"
 	"claudebox/internal/cli"
 	"claudebox/internal/plan"
 	"claudebox/internal/profile"
@@ -31,13 +32,9 @@ func TestThePagesAreFresh(t *testing.T) {
 func pages(t *testing.T) map[string][]byte {
 	t.Helper()
 	starter, err := profile.Starter("work")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	plans, err := Plan(plan.Schema(), profile.Schema())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return map[string][]byte{
 		"man/claudebox.1":         Command(cli.Tree()),
 		"man/claudebox-profile.5": Profile(profile.Schema(), starter),

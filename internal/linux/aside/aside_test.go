@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/linux/aside"
 )
 
@@ -29,9 +30,7 @@ func TestMain(m *testing.M) {
 // The newline behind a question is read with it, or later.
 func TestAQuestionOfEveryLengthIsAnswered(t *testing.T) {
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for n := range 600 {
 		t.Run("", func(t *testing.T) {
 			t.Parallel()
@@ -45,9 +44,7 @@ func TestAQuestionOfEveryLengthIsAnswered(t *testing.T) {
 
 func TestTheReasonOfAStageThatFailsIsTold(t *testing.T) {
 	p := filepath.Join(t.TempDir(), "p")
-	if err := os.WriteFile(p, []byte("#!/bin/sh\necho 'panic: the reason' >&2\nexit 2\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(p, []byte("#!/bin/sh\necho 'panic: the reason' >&2\nexit 2\n"), 0o755))
 	var answer int
 	if err := aside.Ask(t.Context(), p, "x", "q", &answer); err == nil || !strings.Contains(err.Error(), "p: exit status 2: panic: the reason") {
 		t.Errorf("got %v", err)

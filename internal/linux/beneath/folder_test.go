@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"claudebox/checks/kit/alone"
+	"claudebox/checks/kit/must"
 	"claudebox/internal/linux/beneath"
 )
 
@@ -20,29 +21,22 @@ import (
 func open(t *testing.T) (f *beneath.Folder, at string) {
 	t.Helper()
 	top, err := filepath.EvalSymlinks(t.TempDir())
-	must(t, err)
+	must.Do(t, err)
 	at = filepath.Join(top, "f")
-	must(t, os.MkdirAll(at+"/dir", 0o700))
-	must(t, os.WriteFile(top+"/outside", []byte("outside"), 0o600))
-	must(t, os.WriteFile(at+"/file", []byte("inside"), 0o640))
-	must(t, os.WriteFile(at+"/dir/file", []byte("below"), 0o600))
-	must(t, os.Symlink("../outside", at+"/out"))
-	must(t, os.Symlink(top, at+"/up"))
-	must(t, os.Symlink("dir", at+"/in"))
-	must(t, os.Symlink("gone", at+"/gone"))
-	must(t, os.Symlink("loop", at+"/loop"))
-	must(t, syscall.Mkfifo(at+"/pipe", 0o600))
+	must.Do(t, os.MkdirAll(at+"/dir", 0o700))
+	must.Write(t, top+"/outside", "outside")
+	must.Do(t, os.WriteFile(at+"/file", []byte("inside"), 0o640))
+	must.Write(t, at+"/dir/file", "below")
+	must.Do(t, os.Symlink("../outside", at+"/out"))
+	must.Do(t, os.Symlink(top, at+"/up"))
+	must.Do(t, os.Symlink("dir", at+"/in"))
+	must.Do(t, os.Symlink("gone", at+"/gone"))
+	must.Do(t, os.Symlink("loop", at+"/loop"))
+	must.Do(t, syscall.Mkfifo(at+"/pipe", 0o600))
 	f, err = beneath.Open(at)
-	must(t, err)
+	must.Do(t, err)
 	t.Cleanup(f.Close)
 	return f, at
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 func TestLook(t *testing.T) {
@@ -113,8 +107,8 @@ func TestReplaceTakesTheNameNotTheFile(t *testing.T) {
 	for _, name := range []string{"file", "out", "gone", "loop", "pipe", "hard", "new"} {
 		t.Run(name, func(t *testing.T) {
 			f, at := open(t)
-			must(t, os.Link(filepath.Dir(at)+"/outside", at+"/hard"))
-			must(t, f.Replace(name, []byte("new"), 0o600))
+			must.Do(t, os.Link(filepath.Dir(at)+"/outside", at+"/hard"))
+			must.Do(t, f.Replace(name, []byte("new"), 0o600))
 			if content, err := f.Read(name, 10); err != nil || string(content) != "new" {
 				t.Errorf("got %q, %v", content, err)
 			}
@@ -152,7 +146,7 @@ func TestAFailedReplaceLeavesNothing(t *testing.T) {
 
 func names(t *testing.T, at string) []string {
 	entries, err := os.ReadDir(at)
-	must(t, err)
+	must.Do(t, err)
 	var list []string
 	for _, e := range entries {
 		list = append(list, e.Name())
@@ -172,12 +166,12 @@ func TestCreateNeverReplaces(t *testing.T) {
 func TestStampTellsContentsApart(t *testing.T) {
 	f, at := open(t)
 	before, err := f.Look("file")
-	must(t, err)
+	must.Do(t, err)
 	info, err := os.Stat(at + "/file")
-	must(t, err)
+	must.Do(t, err)
 	for range 1000 { // older kernels count time in ticks of some milliseconds
-		must(t, os.WriteFile(at+"/file", []byte("INSIDE"), 0o640)) // same size and inode
-		must(t, os.Chtimes(at+"/file", info.ModTime(), info.ModTime()))
+		must.Do(t, os.WriteFile(at+"/file", []byte("INSIDE"), 0o640)) // same size and inode
+		must.Do(t, os.Chtimes(at+"/file", info.ModTime(), info.ModTime()))
 		if after, _ := f.Look("file"); after.Stamp != before.Stamp {
 			return
 		}
@@ -199,9 +193,7 @@ func TestOpenFollowsNoLink(t *testing.T) {
 func TestWritersAtOnceAllSucceed(t *testing.T) {
 	dir := t.TempDir()
 	f, err := beneath.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer f.Close()
 	var writers sync.WaitGroup
 	for range 8 {

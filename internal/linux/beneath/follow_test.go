@@ -10,17 +10,18 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/linux/beneath"
 )
 
 func TestFollowShowsEachComponentBeforeItCounts(t *testing.T) {
 	top, err := beneath.Canonical(t.TempDir())
-	must(t, err)
-	must(t, os.MkdirAll(filepath.Join(top, "a/b"), 0o700))
-	must(t, os.WriteFile(filepath.Join(top, "a/b/file"), nil, 0o600))
-	must(t, os.Symlink("a", filepath.Join(top, "relative")))
-	must(t, os.Symlink(filepath.Join(top, "a/b"), filepath.Join(top, "absolute")))
-	must(t, os.Symlink("circle", filepath.Join(top, "circle")))
+	must.Do(t, err)
+	must.Do(t, os.MkdirAll(filepath.Join(top, "a/b"), 0o700))
+	must.Write(t, filepath.Join(top, "a/b/file"), "")
+	must.Do(t, os.Symlink("a", filepath.Join(top, "relative")))
+	must.Do(t, os.Symlink(filepath.Join(top, "a/b"), filepath.Join(top, "absolute")))
+	must.Do(t, os.Symlink("circle", filepath.Join(top, "circle")))
 	errRefused := errors.New("refused")
 	for name, tc := range map[string]struct {
 		path, end string

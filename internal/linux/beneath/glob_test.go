@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/linux/beneath"
 )
 
@@ -12,14 +13,14 @@ import (
 func TestManyPatternsReadAFolderOnce(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"a/b", "c/.git"} {
-		must(t, os.MkdirAll(dir+"/"+name, 0o755))
+		must.Do(t, os.MkdirAll(dir+"/"+name, 0o755))
 	}
-	file := func(name string) { must(t, os.WriteFile(dir+"/"+name, nil, 0o644)) }
+	file := func(name string) { must.Write(t, dir+"/"+name, "") }
 	file("a/x")
 	file("a/b/x")
 	file("c/.git/x")
 	tree, err := beneath.Open(dir)
-	must(t, err)
+	must.Do(t, err)
 	defer tree.Close()
 	g := beneath.NewGlobber(tree)
 	want := func(g *beneath.Globber, pattern string, want ...string) {

@@ -5,24 +5,18 @@ import (
 	"path/filepath"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/linux/beneath"
 )
 
 func TestLeadsFollowsLinksThatDangle(t *testing.T) {
-	at, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	at := must.Folder(t)
 	for name, target := range map[string]string{
 		"to-file": "file", "to-nothing": "gone/deep", "absolute": at + "/gone", "up": "../" + filepath.Base(at) + "/to-nothing", "loop": "loop",
 	} {
-		if err := os.Symlink(target, filepath.Join(at, name)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Symlink(target, filepath.Join(at, name)))
 	}
-	if err := os.WriteFile(filepath.Join(at, "file"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, filepath.Join(at, "file"), "")
 	for path, want := range map[string]string{
 		"file": "file", "gone": "gone", "to-file": "file", "to-nothing/x": "gone/deep/x", "absolute/x": "gone/x", "up": "gone/deep", "a/../to-file": "file",
 	} {

@@ -1,7 +1,6 @@
 package cachefile_test
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -10,20 +9,17 @@ import (
 	"sync"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/linux/cachefile"
 )
 
 func TestWhatAKilledWriterLeftGoesWithTheNextWriting(t *testing.T) {
 	ended := exec.Command("true")
-	if err := ended.Run(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, ended.Run())
 	file := filepath.Join(t.TempDir(), "cache")
 	left, other := fmt.Sprint(file, ".", ended.Process.Pid), fmt.Sprint(file, ".", os.Getppid())
 	for _, name := range []string{left, other} {
-		if err := os.WriteFile(name, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Write(t, name, "")
 	}
 	cachefile.Write(file, []byte("x"))
 	if _, err := os.Stat(left); err == nil {
@@ -43,9 +39,7 @@ func TestWhatOthersMayWriteIsNotFound(t *testing.T) {
 		t.Fatalf("found %q", got)
 	}
 	for _, mode := range []os.FileMode{0o620, 0o602} {
-		if err := os.Chmod(file, mode); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Chmod(file, mode))
 		if cachefile.Find(file, &got) {
 			t.Errorf("found in a file of mode %o", mode)
 		}
@@ -53,9 +47,7 @@ func TestWhatOthersMayWriteIsNotFound(t *testing.T) {
 	if os.Getuid() != 0 {
 		return // what follows gives the file away
 	}
-	if err := errors.Join(os.Chmod(file, 0o600), os.Chown(file, 1, 1)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(file, 0o600), os.Chown(file, 1, 1))
 	if cachefile.Find(file, &got) {
 		t.Error("found in a file of another user")
 	}

@@ -5,14 +5,14 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"claudebox/checks/kit/must"
 )
 
 // TestAnEditInTheSameTickIsNotMissed: a file is read, and written once more before the kernel's clock goes on.
 func TestAnEditInTheSameTickIsNotMissed(t *testing.T) {
 	var st unix.Stat_t
-	if err := unix.Stat("/", &st); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, unix.Stat("/", &st))
 	changed := time.Unix(st.Ctim.Unix())
 	later := settled(&st, changed.Add(time.Hour))
 	if later != textOf(&st) {

@@ -4,6 +4,7 @@ import (
 	"os/exec"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/linux/capture"
 )
 
@@ -13,9 +14,7 @@ func TestAProgramThatPrintsTooMuchIsCut(t *testing.T) {
 		h := &capture.Head{Most: 100_000}
 		cmd := exec.Command("head", "-c", printed, "/dev/zero")
 		cmd.Stdout = h
-		if err := cmd.Run(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, cmd.Run())
 		if h.Over != over || len(h.Bytes()) > h.Most {
 			t.Errorf("of %s bytes %d were kept, over %t", printed, len(h.Bytes()), h.Over)
 		}

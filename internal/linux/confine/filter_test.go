@@ -6,6 +6,8 @@ import (
 
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
+
+	"claudebox/checks/kit/must"
 )
 
 const (
@@ -28,9 +30,7 @@ func judge(t *testing.T, p []unix.SockFilter, arch uint32, number uintptr, args 
 	}
 	// Verdicts of seccomp are 32 bits, and those of packets, too.
 	vm, err := bpf.NewVM(instructions)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	data := make([]byte, 64)
 	binary.BigEndian.PutUint32(data[0:], uint32(number))
 	binary.BigEndian.PutUint32(data[4:], arch)
@@ -39,18 +39,14 @@ func judge(t *testing.T, p []unix.SockFilter, arch uint32, number uintptr, args 
 		binary.BigEndian.PutUint32(data[16+8*i+4:], uint32(a>>32))
 	}
 	got, err := vm.Run(data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return uint32(got)
 }
 
 func programOf(t *testing.T, calls []Call) []unix.SockFilter {
 	t.Helper()
 	p, err := program(calls)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return p
 }
 

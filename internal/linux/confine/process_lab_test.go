@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"claudebox/checks/kit/alone"
+	"claudebox/checks/kit/must"
 	"claudebox/internal/linux/confine"
 )
 
@@ -79,19 +80,13 @@ func TestAProcessForWhichNoSignalCanWaitSaysSo(t *testing.T) {
 func TestAConfinedProcessDoesItsWork(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "s")
 	listener, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer listener.Close()
 	file, err := listener.(*net.UnixListener).File()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer file.Close()
 	more, err := os.Open("/etc/passwd")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer more.Close()
 	go func() {
 		conn, err := net.Dial("unix", socket)

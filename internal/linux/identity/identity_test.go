@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/linux/identity"
 )
 
@@ -23,27 +24,19 @@ func TestAFileIsKnownByAnyName(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name string) string { return filepath.Join(dir, name) }
 	for _, name := range []string{"a", "b"} {
-		if err := os.WriteFile(file(name), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Write(t, file(name), "")
 	}
 	a, b := id(t, file("a")), id(t, file("b"))
 	if a == b {
 		t.Errorf("two files are one: %s", a)
 	}
-	if err := os.Rename(file("a"), file("c")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Link(file("c"), file("d")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Rename(file("a"), file("c")))
+	must.Do(t, os.Link(file("c"), file("d")))
 	if c, d := id(t, file("c")), id(t, file("d")); c != a || d != a {
 		t.Errorf("%s is called %s and %s", a, c, d)
 	}
 	fd, err := unix.Open(file("c"), unix.O_PATH, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer unix.Close(fd)
 	if got := identity.Of(fd); got != a {
 		t.Errorf("open: %s, want %s", got, a)

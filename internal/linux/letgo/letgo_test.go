@@ -5,6 +5,7 @@ import (
 	"os"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/linux/letgo"
 )
 
@@ -12,9 +13,7 @@ import (
 func TestWhatIsLetGoIsClosed(t *testing.T) {
 	for range 100 {
 		r, w, err := os.Pipe()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if _, err := w.WriteString("x"); err != nil {
 			t.Fatal(err)
 		}

@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"claudebox/checks/kit/must"
 )
 
 // What the process needs may be gone for a while, as an ssh agent is: who
@@ -20,20 +22,14 @@ func TestAConnectionEndsWhenTheProcessCannotBeStarted(t *testing.T) {
 		Open:   func() ([]*os.File, error) { tried++; return nil, errors.New("gone") },
 		Failed: func(error) { told++ },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	before := descriptors(t)
 	const connections = 3
 	for n := range connections {
 		conn, err := net.Dial("unix", socket)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		const patience = 20 * time.Second
-		if err := conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, conn.SetReadDeadline(time.Now().Add(patience)))
 		if _, err := conn.Read(make([]byte, 1)); errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Fatalf("connection %d waits", n)
 		}
@@ -52,9 +48,7 @@ func TestAConnectionEndsWhenTheProcessCannotBeStarted(t *testing.T) {
 func TestAProcessThatEndsAtOnceIsStartedOnce(t *testing.T) {
 	socket, listener := listen(t)
 	program := filepath.Join(t.TempDir(), "program")
-	if err := os.WriteFile(program, []byte("#!/bin/sh\necho the reason >&2; exit 1\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(program, []byte("#!/bin/sh\necho the reason >&2; exit 1\n"), 0o755))
 	starts, told := 0, make(chan error, 100)
 	p, err := Start(listener, Service{
 		Program: program, Name: "program",
@@ -62,13 +56,9 @@ func TestAProcessThatEndsAtOnceIsStartedOnce(t *testing.T) {
 		Serve:  func(line *os.File) { _, _ = line.Read(make([]byte, 1)) },
 		Failed: func(err error) { told <- err },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	conn, err := net.Dial("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer conn.Close()
 	_ = conn.SetReadDeadline(time.Now().Add(20 * time.Second))
 	_, err = conn.Read(make([]byte, 1))
@@ -89,13 +79,9 @@ func TestCtrlCDoesNotReachTheProcess(t *testing.T) {
 		Program: "/bin/sh", Name: "sh", Failed: func(error) {},
 		Serve: func(*os.File) { close(serving); <-over },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	conn, err := net.Dial("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer conn.Close()
 	<-serving
 	pid := p.Running().Pid
@@ -111,14 +97,10 @@ func listen(t *testing.T) (socket string, listener *os.File) {
 	t.Helper()
 	socket = filepath.Join(t.TempDir(), "socket")
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: socket, Net: "unix"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	l.SetUnlinkOnClose(false)
 	listener, err = l.File()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	l.Close()
 	return socket, listener
 }
@@ -127,8 +109,6 @@ func listen(t *testing.T) (socket string, listener *os.File) {
 func descriptors(t *testing.T) int {
 	t.Helper()
 	open, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return len(open)
 }

@@ -5,6 +5,7 @@ import (
 	"syscall"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/linux/proctree"
 )
 
@@ -14,19 +15,13 @@ func TestWithoutFilesNothingCountsAsGone(t *testing.T) {
 		t.Error("the list is not whole")
 	}
 	var limit syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit))
 	none := limit
 	none.Cur = 0
-	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &none); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &none))
 	_, whole := proctree.Whole(os.Getpid())
 	state, _ := proctree.State(os.Getpid())
-	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit))
 	if whole || state != proctree.Unknown {
 		t.Errorf("whole %t, state %c", whole, state)
 	}

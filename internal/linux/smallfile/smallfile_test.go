@@ -8,15 +8,15 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"claudebox/checks/kit/must"
 )
 
 func TestReadTakesAFileWhole(t *testing.T) {
 	for _, size := range []int{0, 1, 511, 512, 513, 100_000} {
 		name := filepath.Join(t.TempDir(), "file")
 		want := strings.Repeat("x", size)
-		if err := os.WriteFile(name, []byte(want), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Write(t, name, want)
 		got, err := Read(name, int64(size))
 		if err != nil || string(got) != want {
 			t.Errorf("%d bytes: got %d, %v", size, len(got), err)
@@ -29,9 +29,7 @@ func TestReadTakesAFileWhole(t *testing.T) {
 
 func TestReadTakesWhatHasNoSize(t *testing.T) {
 	want, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	got, err := Read("/proc/self/mountinfo", 1<<20)
 	if err != nil || string(got) != string(want) {
 		t.Errorf("got %d bytes, want %d, %v", len(got), len(want), err)
@@ -41,9 +39,7 @@ func TestReadTakesWhatHasNoSize(t *testing.T) {
 // A pipe would be waited for, a device has no end.
 func TestReadRefusesWhatIsNoFile(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
-	if err := unix.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, unix.Mkfifo(pipe, 0o600))
 	for _, name := range []string{pipe, "/dev/zero", t.TempDir()} {
 		if _, err := Read(name, 1<<20); !errors.Is(err, ErrNotRegular) {
 			t.Errorf("%s: %v", name, err)

@@ -4,6 +4,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"claudebox/checks/kit/must"
 )
 
 // What a process says before it ends is kept, and cannot fill the memory.
@@ -14,9 +16,7 @@ func TestTheMessagesOfAProcessAreKeptAndBounded(t *testing.T) {
 		"echo reason >&2; head -c 9000 /dev/zero | tr '\\0' x >&2": {`"reason"`, `"` + strings.Repeat("x", mostMessages-7) + `"`},
 	} {
 		said, err := Messages()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		cmd := exec.Command("sh", "-c", script)
 		cmd.Stderr = said
 		_ = cmd.Run()

@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"claudebox/checks/kit/must"
 )
 
 // output starts a shell script with files behind the standard descriptors, and
@@ -24,21 +26,15 @@ func output(t *testing.T, script string, p Program) string {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer r.Close()
 	p.Path, p.Args = "/bin/sh", []string{"sh", "-c", "PATH='" + os.Getenv("PATH") + "'; " + script}
 	p.Files = append([]int{0, int(w.Fd()), 2}, p.Files...)
 	pid, err := Start(p)
 	w.Close()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	text, err := io.ReadAll(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var state syscall.WaitStatus
 	if _, err := syscall.Wait4(pid, &state, 0, nil); err != nil || state != 0 {
 		t.Errorf("it ended with %#x, %v", state, err)
@@ -60,9 +56,7 @@ func TestWithoutNamespacesItStaysInOurs(t *testing.T) {
 	var ours string
 	for _, name := range []string{"pid", "user", "net"} {
 		text, err := os.Readlink("/proc/self/ns/" + name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		ours += text + "\n"
 	}
 	if got := output(t, script, Program{}); got != ours {
@@ -72,9 +66,7 @@ func TestWithoutNamespacesItStaysInOurs(t *testing.T) {
 
 func TestANetworkIsItsOwnWhenAskedFor(t *testing.T) {
 	ours, err := os.Readlink("/proc/self/ns/net")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, own := range []bool{false, true} {
 		got := strings.TrimSpace(output(t, "readlink /proc/self/ns/net", Program{Network: own}))
 		if (got != ours) != own {
@@ -88,9 +80,7 @@ func TestFilesGetTheirPlaces(t *testing.T) {
 	var fds []int
 	for n := range 12 {
 		fd, err := unix.MemfdCreate("file", unix.MFD_CLOEXEC)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		defer unix.Close(fd)
 		fmt.Fprint(os.NewFile(uintptr(dup(t, fd)), "file"), "<", n, ">")
 		if _, err := unix.Seek(fd, 0, io.SeekStart); err != nil {
@@ -114,9 +104,7 @@ func TestFilesGetTheirPlaces(t *testing.T) {
 func dup(t *testing.T, fd int) int {
 	t.Helper()
 	fd, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return fd
 }
 
@@ -144,9 +132,7 @@ func TestTheLimitOfOpenFilesIsTheCallers(t *testing.T) {
 		script := fmt.Sprintf(`ulimit -Sn %d; exec "$0" -test.run '^%s$' -test.v`, limit, t.Name())
 		env, self := append(os.Environ(), variable+"=1"), executable(t)
 		pid, err := syscall.ForkExec("/bin/sh", []string{"sh", "-c", script, self}, &syscall.ProcAttr{Env: env, Files: []uintptr{0, 1, 2}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		var state syscall.WaitStatus
 		if _, err := syscall.Wait4(pid, &state, 0, nil); err != nil || state != 0 {
 			t.Errorf("with a limit of %d: %#x, %v", limit, state, err)
@@ -162,18 +148,14 @@ func TestTheLimitOfOpenFilesIsTheCallers(t *testing.T) {
 func program(t *testing.T, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return path
 }
 
 func executable(t *testing.T) string {
 	t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return self
 }
 
@@ -210,24 +192,18 @@ func TestItDiesWithItsParent(t *testing.T) {
 		select {}
 	}
 	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	parent, err := os.StartProcess(executable(t), []string{"test", "-test.run", "^" + t.Name() + "$"},
 		&os.ProcAttr{Env: append(os.Environ(), variable+"=1"), Files: []*os.File{nil, w, w}})
 	w.Close()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var pid int
 	line, _ := bufio.NewReader(r).ReadString('\n')
 	if _, err := fmt.Sscan(line, &pid); err != nil {
 		t.Fatalf("%q: %v", line, err)
 	}
 	child, err := unix.PidfdOpen(pid, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer unix.Close(child)
 	_ = parent.Kill()
 	_, _ = parent.Wait()
@@ -239,9 +215,7 @@ func TestItDiesWithItsParent(t *testing.T) {
 
 func TestRightsAndMountsAreItsOwnWhenAskedFor(t *testing.T) {
 	ours, err := os.Readlink("/proc/self/ns/mnt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	const script = "readlink /proc/self/ns/mnt; grep CapEff /proc/self/status"
 	right := fmt.Sprintf("CapEff:\t%016x\n", 1<<unix.CAP_SYS_ADMIN)
 	got := output(t, script, Program{PIDs: true, Mounts: true, Rights: []uintptr{unix.CAP_SYS_ADMIN}})

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/linux/watch"
 )
 
@@ -42,14 +43,10 @@ func TestWhateverChangesAFolderIsNoted(t *testing.T) {
 					t.Fatalf("%s: %v\n%s", script, err, text)
 				}
 			}
-			if err := os.Mkdir(top, 0o700); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Mkdir(top, 0o700))
 			sh("mkdir d; echo f >f; echo g >d/g; ln f d/l; echo >../other")
 			q, err := watch.Changes([]string{top, top + "/d"})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			defer q.Close()
 			if !q.None() {
 				t.Fatal("something has changed before anything did")

@@ -11,15 +11,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/linux/watch"
 )
 
 func TestWatch(t *testing.T) {
 	dir := t.TempDir()
 	inner, absent := filepath.Join(dir, "inner"), filepath.Join(dir, "absent")
-	if err := os.Mkdir(inner, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(inner, 0o700))
 	told := make(chan string, 10)
 	w := watch.Start(watch.Request{
 		Folders: func() []string { return []string{absent, dir, inner} },
@@ -41,18 +40,12 @@ func TestWatch(t *testing.T) {
 	}
 	want("failed " + absent)
 	want("saw ")
-	if err := os.WriteFile(filepath.Join(inner, "a"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, filepath.Join(inner, "a"), "")
 	want("saw " + filepath.Join(inner, "a"))
-	if err := os.Rename(inner, filepath.Join(dir, "other")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Rename(inner, filepath.Join(dir, "other")))
 	want("moved " + inner)
 	w.Close()
-	if err := os.WriteFile(filepath.Join(dir, "b"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, filepath.Join(dir, "b"), "")
 	select {
 	case got := <-told:
 		t.Errorf("told %q after the end", got)
@@ -76,13 +69,9 @@ func TestAWatchIsOpenFromItsOpening(t *testing.T) {
 		Folders: func() []string { return []string{dir} }, Events: unix.IN_CREATE,
 		See: func(path string) { told <- path },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer w.Close()
-	if err := os.WriteFile(filepath.Join(dir, "a"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, filepath.Join(dir, "a"), "")
 	w.Serve()
 	select {
 	case got := <-told:
@@ -98,18 +87,14 @@ func TestAWatchIsOpenFromItsOpening(t *testing.T) {
 func TestAFolderThatIsRemovedAndMadeAgainIsWatchedAgain(t *testing.T) {
 	top := filepath.Join(t.TempDir(), "top")
 	inner, told := filepath.Join(top, "a/b"), make(chan string, 100)
-	if err := os.MkdirAll(inner, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(inner, 0o700))
 	w, err := watch.Open(watch.Request{
 		Folders: func() []string { return []string{inner, filepath.Dir(inner), top} },
 		Events:  unix.IN_CREATE | unix.IN_MOVED_TO | unix.IN_MOVE_SELF,
 		See:     func(path string) { told <- "saw " + path }, Moved: func(folder string) { told <- "moved " + folder },
 		Failed: func(folder string, err error) { told <- "failed " + folder },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer w.Close()
 	w.Serve()
 	until := func(want string) {
@@ -126,16 +111,12 @@ func TestAFolderThatIsRemovedAndMadeAgainIsWatchedAgain(t *testing.T) {
 		}
 	}
 	for range 3 {
-		if err := errors.Join(os.RemoveAll(filepath.Join(top, "a")), os.MkdirAll(inner, 0o700)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.RemoveAll(filepath.Join(top, "a")), os.MkdirAll(inner, 0o700))
 		file := filepath.Join(inner, "file")
 		seen := false
 		for try := 0; !seen && try < 1000; try++ { // it is watched again soon
 			os.Remove(file)
-			if err := os.WriteFile(file, nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Write(t, file, "")
 			select {
 			case got := <-told:
 				seen = got == "saw "+file
@@ -146,9 +127,7 @@ func TestAFolderThatIsRemovedAndMadeAgainIsWatchedAgain(t *testing.T) {
 			t.Fatal("it is not watched again")
 		}
 	}
-	if err := os.RemoveAll(top); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.RemoveAll(top))
 	until("failed " + top)
 }
 
@@ -159,23 +138,16 @@ func TestWhenEventsAreLostAllIsLookedAtAgain(t *testing.T) {
 		Folders: func() []string { return []string{dir} }, Events: unix.IN_CREATE | unix.IN_DELETE,
 		See: func(path string) { told <- path },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer w.Close()
-	text, err := os.ReadFile("/proc/sys/fs/inotify/max_queued_events")
-	if err != nil {
-		t.Fatal(err)
-	}
-	most, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	text := must.Read(t, "/proc/sys/fs/inotify/max_queued_events")
+	most, err := strconv.Atoi(strings.TrimSpace(text))
 	if err != nil || most > 1<<15 {
 		t.Skipf("NOT RUN: the kernel keeps %d events, %v", most, err)
 	}
 	for n := range most/2 + 1 { // two names, as an event that is equal to the last is left out
 		name := filepath.Join(dir, strconv.Itoa(n%2))
-		if err := errors.Join(os.WriteFile(name, nil, 0o600), os.Remove(name)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(name, nil, 0o600), os.Remove(name))
 	}
 	w.Serve()
 	for end := time.After(20 * time.Second); ; {
@@ -194,9 +166,7 @@ func TestWhenEventsAreLostAllIsLookedAtAgain(t *testing.T) {
 func TestClosingLeavesNothing(t *testing.T) {
 	count := func() int {
 		open, err := os.ReadDir("/proc/self/fd")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		return len(open)
 	}
 	dir, before := t.TempDir(), 0

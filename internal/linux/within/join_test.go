@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/linux/spawn"
 )
 
@@ -22,15 +23,11 @@ func waiting(t *testing.T) (pid int) {
 	runtime.LockOSThread()
 	t.Cleanup(runtime.UnlockOSThread)
 	sleep, err := exec.LookPath("sleep")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	pid, err = spawn.Start(spawn.Program{
 		Path: sleep, Args: []string{"sleep", "1000"}, Files: []int{0, 1, 2}, PIDs: true, Network: true,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 		_, _ = syscall.Wait4(pid, nil, 0, nil)
@@ -41,9 +38,7 @@ func waiting(t *testing.T) (pid int) {
 func TestWhoJoinsHasTheRightsThatAreAskedForAndNoOthers(t *testing.T) {
 	pid := waiting(t)
 	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer r.Close()
 	script := fmt.Sprintf("PATH='%s'; exec >/proc/self/fd/%d; readlink /proc/self/ns/net /proc/self/ns/user /proc/self/ns/pid; "+
 		"grep CapEff /proc/self/status; cat /proc/$$/environ", os.Getenv("PATH"), w.Fd())
@@ -51,9 +46,7 @@ func TestWhoJoinsHasTheRightsThatAreAskedForAndNoOthers(t *testing.T) {
 		Path: "/bin/sh", Args: []string{"sh", "-c", script}, Files: []int{int(w.Fd())}, Rights: []uintptr{unix.CAP_NET_ADMIN},
 	})
 	w.Close()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	got, _ := io.ReadAll(r)
 	if err := ended(); err != nil {
 		t.Error(err)
@@ -61,9 +54,7 @@ func TestWhoJoinsHasTheRightsThatAreAskedForAndNoOthers(t *testing.T) {
 	want := ""
 	for _, namespace := range []string{fmt.Sprintf("%d/ns/net", pid), fmt.Sprintf("%d/ns/user", pid), "self/ns/pid"} {
 		text, err := os.Readlink("/proc/" + namespace)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		want += text + "\n"
 	}
 	if os.Getuid() != 0 { // root has all of them
@@ -76,9 +67,7 @@ func TestWhoJoinsHasTheRightsThatAreAskedForAndNoOthers(t *testing.T) {
 
 func TestWhoCannotJoinIsTold(t *testing.T) {
 	_, ended, err := Join(waiting(t), spawn.Program{Path: "/nowhere", Args: []string{"x"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if err := ended(); !errors.Is(err, syscall.ENOENT) {
 		t.Errorf("got %v", err)
 	}

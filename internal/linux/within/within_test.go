@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/linux/spawn"
 )
 
@@ -51,9 +52,9 @@ func sandbox(t *testing.T) (pid int) {
 	runtime.LockOSThread() // it dies with this thread
 	t.Cleanup(runtime.UnlockOSThread)
 	life, end, err := os.Pipe()
-	must(t, err)
+	must.Do(t, err)
 	said, say, err := os.Pipe()
-	must(t, err)
+	must.Do(t, err)
 	pid, err = spawn.Start(spawn.Program{
 		Path: "/proc/self/exe", Args: []string{asSandbox}, Files: []int{int(life.Fd()), int(say.Fd()), 2},
 		PIDs: true, Mounts: true, Rights: []uintptr{unix.CAP_SYS_ADMIN},
@@ -71,25 +72,16 @@ func sandbox(t *testing.T) (pid int) {
 	})
 	// It says what it hears once the room is there.
 	_, err = end.WriteString("x")
-	must(t, err)
+	must.Do(t, err)
 	_, err = said.Read(make([]byte, 1))
-	must(t, err)
+	must.Do(t, err)
 	return pid
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // mountsAt counts what is mounted in a sandbox at a path.
 func mountsAt(t *testing.T, pid int, path string) int {
 	t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/mountinfo", pid))
-	must(t, err)
-	return strings.Count(string(text), " "+path+" ")
+	return strings.Count(must.Read(t, fmt.Sprintf("/proc/%d/mountinfo", pid)), " "+path+" ")
 }
 
 // wantStep expects that laying stops at a step, for a path.
@@ -103,9 +95,9 @@ func wantStep(t *testing.T, err error, path, step string, errno syscall.Errno) {
 
 func TestALinkOnTheWayIsNotFollowed(t *testing.T) {
 	dir := t.TempDir()
-	must(t, os.Mkdir(filepath.Join(dir, "folder"), 0o700))
-	must(t, os.Symlink("folder", filepath.Join(dir, "link")))
-	must(t, os.WriteFile(filepath.Join(dir, "folder/file"), nil, 0o600))
+	must.Do(t, os.Mkdir(filepath.Join(dir, "folder"), 0o700))
+	must.Do(t, os.Symlink("folder", filepath.Join(dir, "link")))
+	must.Write(t, filepath.Join(dir, "folder/file"), "")
 	for _, name := range []string{"link/file", "link"} {
 		at := filepath.Join(dir, name)
 		if err := Lay(sandbox(t), []Cover{{Path: at, With: Folder}}, nil); name == "link" {
@@ -119,11 +111,11 @@ func TestALinkOnTheWayIsNotFollowed(t *testing.T) {
 
 func TestAFileIsCoveredInsideAndNotOutside(t *testing.T) {
 	file, pid := filepath.Join(t.TempDir(), "file"), sandbox(t)
-	must(t, os.WriteFile(file, []byte("outside"), 0o600))
+	must.Write(t, file, "outside")
 	var outside unix.Stat_t
-	must(t, unix.Stat(file, &outside))
+	must.Do(t, unix.Stat(file, &outside))
 	seen := make([]Seen, 1)
-	must(t, Lay(pid, []Cover{{Path: file, With: File, Content: []byte("inside"), Mode: 0o400, ReadOnly: true}}, seen))
+	must.Do(t, Lay(pid, []Cover{{Path: file, With: File, Content: []byte("inside"), Mode: 0o400, ReadOnly: true}}, seen))
 	inside := fmt.Sprintf("/proc/%d/root%s", pid, file)
 	for path, want := range map[string]string{inside: "inside", file: "outside"} {
 		if text, err := os.ReadFile(path); err != nil || string(text) != want {
@@ -131,7 +123,7 @@ func TestAFileIsCoveredInsideAndNotOutside(t *testing.T) {
 		}
 	}
 	info, err := os.Stat(inside)
-	must(t, err)
+	must.Do(t, err)
 	if made := info.Sys().(*syscall.Stat_t).Ino; made != seen[0].Made.Ino || made != seen[0].Path.Ino {
 		t.Errorf("another file was seen: %d, not %d, lies at its path, not %d", seen[0].Made.Ino, made, seen[0].Path.Ino)
 	}
@@ -145,7 +137,7 @@ func TestAFileIsCoveredInsideAndNotOutside(t *testing.T) {
 
 func TestAFolderCoversItself(t *testing.T) {
 	dir, pid := t.TempDir(), sandbox(t)
-	must(t, Lay(pid, []Cover{{Path: dir, ReadOnly: true}}, nil))
+	must.Do(t, Lay(pid, []Cover{{Path: dir, ReadOnly: true}}, nil))
 	if n := mountsAt(t, pid, dir); n != 1 {
 		t.Errorf("%d mounts at the folder", n)
 	}
@@ -175,7 +167,7 @@ func wantRoomGivenBack(t *testing.T, s *script) {
 	t.Helper()
 	pid := sandbox(t)
 	_, ended, err := s.start(pid, "mnt")
-	must(t, err)
+	must.Do(t, err)
 	wantStep(t, ended(), "this", "find the file inside", unix.ENOENT)
 	if n := mountsAt(t, pid, room); n != 1 {
 		t.Errorf("%d mounts at the room; want its own", n)
@@ -186,17 +178,17 @@ func wantRoomGivenBack(t *testing.T, s *script) {
 func TestALimitHoldsInsideAndNotOutside(t *testing.T) {
 	const name = "max_inotify_instances"
 	before, err := os.ReadFile("/proc/sys/user/" + name)
-	must(t, err)
+	must.Do(t, err)
 	pid := sandbox(t)
-	must(t, Prepare(pid, []Setting{{name, "7"}, {"max_inotify_watches", "8"}}, nil, nil))
+	must.Do(t, Prepare(pid, []Setting{{name, "7"}, {"max_inotify_watches", "8"}}, nil, nil))
 	said := filepath.Join(t.TempDir(), "said")
 	var s script
-	must(t, s.execute("/bin/sh", []string{"sh", "-c", fmt.Sprintf(
+	must.Do(t, s.execute("/bin/sh", []string{"sh", "-c", fmt.Sprintf(
 		"exec >%s; read a </proc/sys/user/%s; read b </proc/sys/user/max_inotify_watches; echo $a $b; (echo 99 >/proc/sys/user/%s) 2>/dev/null || echo refused",
 		said, name, name)}))
 	_, ended, err := s.start(pid, "mnt")
-	must(t, err)
-	must(t, ended())
+	must.Do(t, err)
+	must.Do(t, ended())
 	got, _ := os.ReadFile(said)
 	if string(got) != "7 8\nrefused\n" && os.Getuid() != 0 {
 		t.Errorf("inside: %q", got)

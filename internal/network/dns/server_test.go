@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"golang.org/x/net/dns/dnsmessage"
+
+	"claudebox/checks/kit/must"
 )
 
 // resolver is one on the loopback that answers every question with the same
@@ -128,9 +130,7 @@ func query(t *testing.T, name string, kind dnsmessage.Type, change func(*dnsmess
 		change(&m)
 	}
 	packed, err := m.Pack()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return packed
 }
 
@@ -174,9 +174,7 @@ func TestTheNextResolverIsAskedWhenOneIsNotThere(t *testing.T) {
 // no answer.
 func TestAddressesAreThoseOfAllResolvers(t *testing.T) {
 	silent, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer silent.Close()
 	dead := silent.LocalAddr().(*net.UDPAddr).AddrPort()
 	ctx, cancel := context.WithTimeout(t.Context(), firstWait)
@@ -199,9 +197,7 @@ func TestAClientByTCPWaitsForSlowResolvers(t *testing.T) {
 		done := make(chan bool)
 		go func() { s.ServeStream(t.Context(), theirs); close(done) }()
 		asked := query(t, "slow.test.", dnsmessage.TypeA, nil)
-		if err := writeMessage(ours, asked); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, writeMessage(ours, asked))
 		answer, err := readMessage(ours, longest)
 		if err != nil || parsed(t, answer).RCode != dnsmessage.RCodeServerFailure {
 			t.Errorf("it was answered %q, %v", answer, err)

@@ -17,6 +17,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"claudebox/checks/kit/must"
 )
 
 const patience = 10 * time.Second
@@ -59,9 +61,7 @@ func connect(t *testing.T, name string, port uint16) connection {
 func pair(t *testing.T) (a, b net.Conn) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer l.Close()
 	if a, err = net.Dial("tcp", l.Addr().String()); err != nil {
 		t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/network/link"
 )
 
@@ -72,9 +73,7 @@ func pair(t *testing.T) (a, b link.Conn) {
 	if err == nil {
 		b, err = link.Open(theirs)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() { a.Close(); b.Close() })
 	return a, b
 }

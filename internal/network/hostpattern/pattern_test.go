@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"claudebox/checks/kit/must"
 )
 
 func TestCanonical(t *testing.T) {
@@ -97,9 +99,7 @@ func TestMatches(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			p, err := Parse(tc.pattern)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			if got := p.Matches(tc.host, tc.port); got != tc.want {
 				t.Errorf("%s matches %s:%d: %v", p, tc.host, tc.port, got)
 			}

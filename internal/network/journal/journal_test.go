@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/network/flow"
 )
 
@@ -194,9 +195,7 @@ func TestTheLogIsJSONLines(t *testing.T) {
 	var events []string
 	for line := range strings.Lines(log.String()) {
 		var l struct{ Event, Host, Address string }
-		if err := json.Unmarshal([]byte(line), &l); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(line), &l))
 		events = append(events, l.Event+" "+l.Host+" "+l.Address)
 	}
 	if got := strings.Join(events, ", "); got != "opened good.test 192.168.77.9, closed good.test 192.168.77.9, refused  192.168.77.2" {

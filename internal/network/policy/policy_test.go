@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/network/flow"
 	"claudebox/internal/network/hostpattern"
 	"claudebox/internal/network/policy"
@@ -13,9 +14,7 @@ func entries(t *testing.T, private bool, patterns ...string) (list []policy.Entr
 	t.Helper()
 	for _, text := range patterns {
 		p, err := hostpattern.Parse(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		list = append(list, policy.Entry{Pattern: p, Private: private})
 	}
 	return list
@@ -25,9 +24,7 @@ func exceptions(t *testing.T, texts ...string) (list []policy.Exception) {
 	t.Helper()
 	for _, text := range texts {
 		e, err := policy.ParseException(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		list = append(list, e)
 	}
 	return list

@@ -7,14 +7,14 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"claudebox/checks/kit/must"
 )
 
 // A server inside keeps its half open when its client has reset the connection: the socket is free again all the same.
 func TestAResetEndsBothDirectionsInside(t *testing.T) {
 	server, err := net.Listen("tcp6", "[::1]:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer server.Close()
 	came := make(chan struct{})
 	go func() {
@@ -27,22 +27,14 @@ func TestAResetEndsBothDirectionsInside(t *testing.T) {
 		_, _ = io.Copy(io.Discard, c) // and never closes
 	}()
 	fd, err := unix.Socket(unix.AF_INET6, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	outside, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer outside.Close()
 	client, err := net.Dial("tcp", outside.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	accepted, err := outside.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	done := make(chan struct{})
 	go func() {
 		newInside6([]int{fd}).carry(accepted.(*net.TCPConn), uint16(server.Addr().(*net.TCPAddr).Port))

@@ -24,6 +24,7 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip/transport/tcp"
 	"gvisor.dev/gvisor/pkg/tcpip/transport/udp"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/network/dns"
 	"claudebox/internal/network/flow"
 	"claudebox/internal/network/link"
@@ -93,9 +94,7 @@ func (o *outside) Refused(f flow.Flow, _ string) {
 func newOutside(t testing.TB) *outside {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() { l.Close() })
 	go func() {
 		for {
@@ -107,9 +106,7 @@ func newOutside(t testing.TB) *outside {
 		}
 	}()
 	c, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() { c.Close() })
 	go func() {
 		buffer := make([]byte, 1<<16)
@@ -139,9 +136,7 @@ func newStack(t testing.TB, o *outside, rules policy.Rules, answerer flow.Answer
 			Unknown: func(string, bool) {}, Resolvers: func() []netip.AddrPort { return nil },
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	s.dialOut = o.dial
 	s.pingOut = func(to netip.Addr, _ []byte) []byte {
 		o.mu.Lock()
@@ -158,9 +153,7 @@ type sandbox struct{ *tcpipstack.Stack }
 func newSandbox(t testing.TB, s *Stack) sandbox {
 	t.Helper()
 	ours, theirs := pipe.New("", "", link.MTU)
-	if err := s.attach(ours); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.attach(ours))
 	inside := tcpipstack.New(tcpipstack.Options{
 		NetworkProtocols:   []tcpipstack.NetworkProtocolFactory{ipv4.NewProtocol, ipv6.NewProtocol},
 		TransportProtocols: []tcpipstack.TransportProtocolFactory{tcp.NewProtocol, udp.NewProtocol},
@@ -239,9 +232,7 @@ func TestDatagramsAreCarried(t *testing.T) {
 	b := newSandbox(t, newStack(t, o, inet, nil))
 	at, protocol := full("203.0.113.10:7")
 	c, err := gonet.DialUDP(b.Stack, nil, &at, protocol)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer c.Close()
 	c.SetDeadline(time.Now().Add(patience))
 	want := strings.Repeat("x", 9000)
@@ -256,9 +247,7 @@ func TestADatagramThatIsRefusedIsAnsweredAtOnce(t *testing.T) {
 	b := newSandbox(t, newStack(t, newOutside(t), inet, nil))
 	at, protocol := full("192.168.77.2:53")
 	c, err := gonet.DialUDP(b.Stack, nil, &at, protocol)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer c.Close()
 	c.SetDeadline(time.Now().Add(patience))
 	io.WriteString(c, "hello")
@@ -292,9 +281,7 @@ func TestWhatIsBeingDialledIsJudgedAgain(t *testing.T) {
 		s.SetHost(policy.Host{Networks: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24")}})
 	}
 	e, err := policy.ParseEntry("good.test", false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	allow := policy.Rules{Tier: policy.TierAllow, Allow: []policy.Entry{e}}
 	for _, tc := range []struct {
 		name, to string
@@ -368,9 +355,7 @@ func TestADatagramIsJudgedAgainWhenItIsDialled(t *testing.T) {
 	}
 	at, protocol := full("203.0.113.10:7")
 	c, err := gonet.DialUDP(b.Stack, nil, &at, protocol)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer c.Close()
 	c.SetDeadline(time.Now().Add(time.Second))
 	io.WriteString(c, "hello")
@@ -491,9 +476,7 @@ func TestTheWayToAHostThatIsAnsweredForEndsWithTheMove(t *testing.T) {
 		_, err := c.Read(make([]byte, 1))
 		return err
 	}
-	if err := echo(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, echo())
 	s.SetHost(policy.Host{})
 	if err := echo(); err != nil {
 		t.Errorf("a move to elsewhere: %v", err)
@@ -534,9 +517,7 @@ func TestNamesOfAListAndNothingElse(t *testing.T) {
 	rules.Tier = policy.TierAllow
 	for _, name := range []string{"good.test", "rebind.test"} {
 		e, err := policy.ParseEntry(name, false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		rules.Allow = append(rules.Allow, e)
 	}
 	s := newStack(t, o, rules, nil)
@@ -569,9 +550,7 @@ func TestWhatHasBegunHasAnEnd(t *testing.T) {
 	o := newOutside(t)
 	o.names["good.test"] = netip.MustParseAddr("203.0.113.10")
 	e, err := policy.ParseEntry("good.test", false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	s := newStack(t, o, policy.Rules{Tier: policy.TierAllow, Allow: []policy.Entry{e}}, nil)
 	dialled, held := make(chan struct{}), make(chan struct{})
 	s.dialOut = func(ctx context.Context, network, to string, judge func(netip.AddrPort) error) (net.Conn, netip.AddrPort, error) {

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/network/upstream"
 )
 
@@ -73,9 +74,7 @@ func TestConnectReadsTheAnswerAndNotAByteMore(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, err := upstream.Parse(tc.proxy)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			said := strings.NewReader(tc.says + rest)
 			if tc.want != nil {
 				said = strings.NewReader(tc.says)

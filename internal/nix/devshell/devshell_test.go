@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"claudebox/checks/kit/must"
 )
 
 // What leads the agent elsewhere does not come in, by whatever of its names; tools do.
@@ -81,9 +83,7 @@ func TestTheKeyIsOfTheFilesThatWereRead(t *testing.T) {
 	dir := t.TempDir()
 	file := target{dir: dir, refs: []string{".#x"}}
 	write := func(name, text string) {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Write(t, filepath.Join(dir, name), text)
 	}
 	write("flake.nix", "1")
 	write("seen.nix", "1")
@@ -158,13 +158,9 @@ func TestValuesAreQuotedForBash(t *testing.T) {
 func TestTheRecordOfAnAgentIsShownAsText(t *testing.T) {
 	state := t.TempDir()
 	folder := FolderOf("x")
-	if err := os.MkdirAll(filepath.Join(state, folder), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Join(state, folder), 0o755))
 	file := filepath.Join(state, folder, recordName)
-	if err := os.WriteFile(file, []byte(`{"shown":"\u001b[2Jx","programs":["\u001b]0;x\u0007"],"failed":"\r\n"}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, file, `{"shown":"\u001b[2Jx","programs":["\u001b]0;x\u0007"],"failed":"\r\n"}`)
 	if r, known := Look(state, folder); !known || strings.ContainsAny(r.Brief()+r.Summary()+strings.Join(r.Programs, ""), "\x1b\r\n\a") {
 		t.Errorf("%v %+v", known, r)
 	}

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"claudebox/checks/kit/must"
 )
 
 const path = "/nix/store/00000000000000000000000000000000-hello"
@@ -35,9 +37,7 @@ func world(t *testing.T) (Folder, daemon, string) {
 	f := Folder{Dir: filepath.Join(dir, "roots"), Auto: filepath.Join(dir, "auto")}
 	of := filepath.Join(dir, "kept")
 	for _, err := range []error{os.Mkdir(f.Auto, 0o700), os.WriteFile(of, nil, 0o600)} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 	}
 	return f, daemon{f.Auto}, of
 }
@@ -45,9 +45,7 @@ func world(t *testing.T) (Folder, daemon, string) {
 func mustMake(t *testing.T, f Folder, d Registrar, of string) *Set {
 	t.Helper()
 	s, err := f.Make(t.Context(), d, of, []string{path})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return s
 }
 
@@ -160,9 +158,7 @@ func TestAFilesNewSetTakesThePlaceOfTheOldOnceThatIsNotHeld(t *testing.T) {
 	old := mustMake(t, f, d, of)
 	for i, want := range []int{2, 2, 1} {
 		s, err := f.Make(t.Context(), d, of, []string{"/nix/store/11111111111111111111111111111111-new"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if s.Close(); sets(t, f) != want {
 			t.Errorf("%d sets are there, want %d", sets(t, f), want)
 		}
@@ -175,9 +171,7 @@ func TestAFilesNewSetTakesThePlaceOfTheOldOnceThatIsNotHeld(t *testing.T) {
 func sets(t *testing.T, f Folder) int {
 	t.Helper()
 	list, err := os.ReadDir(f.Dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return len(list)
 }
 

@@ -3,6 +3,7 @@ package inside_test
 import (
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/nix/nixdaemon"
 )
 
@@ -12,9 +13,7 @@ func BenchmarkConnection(b *testing.B) {
 	f := newFiltered(b, nil)
 	for b.Loop() {
 		c, err := nixdaemon.Dial(b.Context(), f.socket, nixdaemon.Options{})
-		if err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, err)
 		if ok, err := c.IsValidPath(b.Context(), pathA); err != nil || !ok {
 			b.Fatal(ok, err)
 		}

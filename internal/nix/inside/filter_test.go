@@ -14,6 +14,7 @@ import (
 
 	"github.com/nix-community/go-nix/pkg/wire"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/nix/inside"
 	"claudebox/internal/nix/nixdaemon"
 )
@@ -109,9 +110,7 @@ func greeting(minor int) []byte {
 func (f *filtered) talk(t testing.TB, sent []byte) []byte {
 	t.Helper()
 	conn, err := net.Dial("unix", f.socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
 	go func() {
@@ -255,9 +254,7 @@ func TestManyClientsAtOnce(t *testing.T) {
 		}()
 	}
 	for range many {
-		if err := <-results; err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, <-results)
 	}
 	if f.dials != 1 {
 		t.Errorf("the daemon was connected to %d times; want once", f.dials)
@@ -269,9 +266,7 @@ func TestSilentClientsAreInNobodysWay(t *testing.T) {
 	f := newFiltered(t, nil)
 	for range 200 {
 		conn, err := net.Dial("unix", f.socket)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		defer conn.Close()
 		_, _ = conn.Write(message(0x6e697863)[:5])
 	}

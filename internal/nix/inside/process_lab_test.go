@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"claudebox/checks/kit/alone"
+	"claudebox/checks/kit/must"
 	"claudebox/internal/nix/inside"
 	"claudebox/internal/nix/nixdaemon"
 )
@@ -52,33 +53,23 @@ func newProcessOver(
 ) process {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), strings.Repeat("long", 30)) // longer than an address can be
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(dir, 0o700))
 	p := process{recorder: r, lost: make(chan string, 2)}
 	p.file = knownFile(t, dir, known)
 	var err error
 	p.Filter, err = inside.Listen(inside.Request{
 		Dir: dir, Known: p.file, Only: only, Dial: dial, Lost: func(why string) { p.lost <- why },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(p.Close)
 	folder, err := os.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() { folder.Close() })
 	p.socket = "/proc/self/fd/" + strconv.Itoa(int(folder.Fd())) + "/" + inside.Socket
 	first, err := net.Dial("unix", p.socket) // else it is not started
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer first.Close()
-	if err := p.Begin(0); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, p.Begin(0))
 	return p
 }
 
@@ -86,9 +77,7 @@ func newProcessOver(
 func knownFile(t *testing.T, dir, known string) *os.File {
 	t.Helper()
 	file, err := os.OpenFile(filepath.Join(dir, "known"), os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() { file.Close() })
 	if _, err := file.WriteString(known); err != nil {
 		t.Fatal(err)
@@ -99,9 +88,7 @@ func knownFile(t *testing.T, dir, known string) *os.File {
 func (p process) connect(t *testing.T) *nixdaemon.Client {
 	t.Helper()
 	c, err := nixdaemon.Dial(t.Context(), p.socket, nixdaemon.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() { c.Close() })
 	return c
 }
@@ -125,9 +112,7 @@ func TestTheFilterServesFromAProcessOfItsOwn(t *testing.T) {
 func TestTheFilterIsConfined(t *testing.T) {
 	p := newProcess(t, "", nil)
 	status, err := os.ReadFile("/proc/" + strconv.Itoa(p.PID()) + "/status")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, want := range []string{"Seccomp:\t2\n", "NoNewPrivs:\t1\n"} {
 		if !strings.Contains(string(status), want) {
 			t.Errorf("its status lacks %q:\n%s", want, status)
@@ -138,9 +123,7 @@ func TestTheFilterIsConfined(t *testing.T) {
 func TestTheFilterEndsWithItsParentsWord(t *testing.T) {
 	p := newProcess(t, "", nil)
 	ended, err := unix.PidfdOpen(p.PID(), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer unix.Close(ended)
 	p.Close()
 	if n, err := unix.Poll([]unix.PollFd{{Fd: int32(ended), Events: unix.POLLIN}}, 10_000); n != 1 {
@@ -172,9 +155,7 @@ func TestAfterAPathWasCollectedTheNextSessionBeginsAnew(t *testing.T) {
 // A filter that ends is no end of its session, and is told.
 func TestThatTheFilterEndedIsTold(t *testing.T) {
 	p := newProcess(t, "", nil)
-	if err := unix.Kill(p.PID(), unix.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, unix.Kill(p.PID(), unix.SIGKILL))
 	if why := <-p.lost; !strings.Contains(why, "ended") {
 		t.Errorf("it says %q", why)
 	}
@@ -185,9 +166,7 @@ func TestTheFilterIsStartedWhenThereIsNeed(t *testing.T) {
 	for known, needed := range map[string]bool{"": false, pathA + "\n": true} {
 		dir := t.TempDir()
 		f, err := inside.Listen(inside.Request{Dir: dir, Known: knownFile(t, dir, known), Dial: newRecorder().dial})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		begun := make(chan error)
 		go func() { begun <- f.Begin(0) }()
 		if needed {
@@ -214,9 +193,7 @@ func TestAFilterThatCannotStartSaysWhy(t *testing.T) {
 		Dial: func(context.Context) (*os.File, error) { return nil, os.ErrNotExist },
 		Lost: func(why string) { t.Error("told twice:", why) },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer f.Close()
 	begun := make(chan error)
 	go func() { begun <- f.Begin(0) }()

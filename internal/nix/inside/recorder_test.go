@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/nix/inside"
 	"claudebox/internal/nix/nixdaemon"
 )
@@ -178,15 +179,11 @@ func newFiltered(t testing.TB, only map[string]bool) *filtered {
 	t.Helper()
 	dir := t.TempDir()
 	known, err := os.OpenFile(filepath.Join(dir, "known"), os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	f := &filtered{recorder: newRecorder(), known: known, socket: filepath.Join(dir, "socket")}
 	f.host = &inside.Host{Dial: f.client, Known: known, Only: only}
 	listener, err := net.Listen("unix", f.socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
@@ -204,9 +201,7 @@ func newFiltered(t testing.TB, only map[string]bool) *filtered {
 func (f *filtered) connect(t testing.TB) *nixdaemon.Client {
 	t.Helper()
 	c, err := nixdaemon.Dial(context.Background(), f.socket, nixdaemon.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() { c.Close() })
 	return c
 }
@@ -215,9 +210,7 @@ func (f *filtered) connect(t testing.TB) *nixdaemon.Client {
 func (f *filtered) list(t *testing.T) []string {
 	t.Helper()
 	paths, err := known(f.known)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return paths
 }
 

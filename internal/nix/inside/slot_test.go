@@ -10,15 +10,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/nix/inside"
 )
 
 func open(t *testing.T, dir string) *inside.Slot {
 	t.Helper()
 	s, err := inside.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() {
 		s.Close()
 		for removing := []string{dir}; len(removing) > 0; time.Sleep(time.Millisecond) { // else the test's folder is not empty
@@ -26,13 +25,6 @@ func open(t *testing.T, dir string) *inside.Slot {
 		}
 	})
 	return s
-}
-
-func write(t *testing.T, path, text string) {
-	t.Helper()
-	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o600)); err != nil {
-		t.Fatal(err)
-	}
 }
 
 func has(path string) bool {
@@ -55,12 +47,12 @@ func TestTwoSessionsNeverShareAnUpper(t *testing.T) {
 		t.Errorf("Choose gives a second session %s, %v", second, extra)
 	}
 	two := open(t, second)
-	write(t, filepath.Join(inside.Upper(second), "built", "file"), "x")
+	must.Write(t, filepath.Join(inside.Upper(second), "built", "file"), "x")
 	two.Close()
 	if has(second) {
 		t.Error("what the second session wrote is still there")
 	}
-	write(t, filepath.Join(inside.Upper(first), "built", "file"), "x")
+	must.Write(t, filepath.Join(inside.Upper(first), "built", "file"), "x")
 	one.Close()
 	if again, extra := inside.Choose(parent); extra || again != first || !has(filepath.Join(inside.Upper(first), "built")) {
 		t.Errorf("the next session has %s, %v; want what the first one wrote", again, extra)
@@ -71,11 +63,9 @@ func TestTwoSessionsNeverShareAnUpper(t *testing.T) {
 func TestWhatAKilledSessionLeftIsRemoved(t *testing.T) {
 	parent := t.TempDir()
 	left := filepath.Join(parent, "extra-killed")
-	write(t, filepath.Join(left, "upper", "built", "file"), "x")
+	must.Write(t, filepath.Join(left, "upper", "built", "file"), "x")
 	for _, dir := range []string{"upper/built", "work/work"} {
-		if err := errors.Join(os.MkdirAll(filepath.Join(left, dir), 0o755), os.Chmod(filepath.Join(left, dir), 0)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Join(left, dir), 0o755), os.Chmod(filepath.Join(left, dir), 0))
 	}
 	dir, _ := inside.Choose(parent)
 	open(t, dir)
@@ -119,7 +109,7 @@ func TestAHostileUpperChangesNothingOfTheHosts(t *testing.T) {
 			dir, _ := inside.Choose(filepath.Join(t.TempDir(), "nix"))
 			open(t, dir).Close()
 			own := filepath.Join(inside.Upper(dir), "00bgd045z0d4icpbc2yyz4gx48ak44la-own")
-			write(t, own, "")
+			must.Write(t, own, "")
 			if err := plant(inside.Upper(dir)); err != nil {
 				t.Skipf("NOT RUN: %v", err)
 			}
@@ -150,8 +140,8 @@ func TestAnInnerStoreBeginsAnewWhenTheHostCollectedWhatItKnows(t *testing.T) {
 	} {
 		dir, _ := inside.Choose(filepath.Join(t.TempDir(), "nix"))
 		open(t, dir).Close()
-		write(t, filepath.Join(inside.Var(dir), "nix/db/db.sqlite"), "rows")
-		write(t, filepath.Join(dir, "known"), text)
+		must.Write(t, filepath.Join(inside.Var(dir), "nix/db/db.sqlite"), "rows")
+		must.Write(t, filepath.Join(dir, "known"), text)
 		s := open(t, dir)
 		if got := !has(filepath.Join(inside.Var(dir), "nix")); got != anew || anew == (len(s.Notes) == 0) {
 			t.Errorf("with %.200q known: begins anew: %v, says %q; want %v", text, got, s.Notes, anew)

@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/nix/nixdaemon"
 )
 
@@ -69,9 +70,7 @@ func TestRealiseSaysWhyForEach(t *testing.T) {
 func checkFailed(t *testing.T, s *nixdaemon.Client, targets []string, want map[string]string) {
 	t.Helper()
 	failed, err := s.Realise(t.Context(), targets)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	got := map[string]string{}
 	for target, reason := range failed {
 		got[target] = reason.Error()

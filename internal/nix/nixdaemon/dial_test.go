@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/diag"
 	"claudebox/internal/nix/nixdaemon"
 )
@@ -102,9 +103,7 @@ func checkCause(t *testing.T, err, want error, says string) {
 func TestDialWithoutDaemon(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, file, "")
 	for name, socket := range map[string]string{
 		"there is no socket":                filepath.Join(dir, "none"),
 		"there is a file in its place":      file,
@@ -121,9 +120,7 @@ func TestDialWithoutDaemon(t *testing.T) {
 func deadSocket(t *testing.T) string {
 	path := filepath.Join(t.TempDir(), "socket")
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	l.SetUnlinkOnClose(false)
 	l.Close()
 	return path
@@ -137,9 +134,7 @@ func TestDialDenied(t *testing.T) {
 		return
 	}
 	dir := t.TempDir()
-	if err := os.Chmod(dir, 0); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(dir, 0))
 	_, err := nixdaemon.Dial(t.Context(), filepath.Join(dir, "socket"), nixdaemon.Options{})
 	checkCause(t, err, nixdaemon.ErrDenied, "permission denied")
 }
@@ -159,18 +154,12 @@ func TestDialGivesTheCallersReason(t *testing.T) {
 func TestDialWaitsForRoomInTheBacklog(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "socket")
 	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(syscall.Bind(fd, &syscall.SockaddrUnix{Name: path}), syscall.Listen(fd, 0)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
+	must.Do(t, syscall.Bind(fd, &syscall.SockaddrUnix{Name: path}), syscall.Listen(fd, 0))
 	f := os.NewFile(uintptr(fd), path)
 	l, err := net.FileListener(f)
 	f.Close()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer l.Close()
 	filler := fill(t, path)
 	defer func() { filler.Close() }()
@@ -194,9 +183,7 @@ func TestDialWaitsForRoomInTheBacklog(t *testing.T) {
 // fill connects until the backlog is full.
 func fill(t *testing.T, path string) net.Conn {
 	conn, err := net.Dial("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if more, err := net.Dial("unix", path); !errors.Is(err, syscall.EAGAIN) {
 		more.Close()
 		t.Fatalf("a second connect = %v; want EAGAIN, else this test shows nothing", err)
@@ -241,15 +228,15 @@ func TestRemediesForTheDaemonWork(t *testing.T) {
 			switch {
 			case serve != nil:
 				bad, good := listen(t, 38, serve), listen(t, 38, well)
-				must(t, os.Symlink(bad, socket))
-				mend = func() { must(t, errors.Join(os.Remove(socket), os.Symlink(good, socket))) }
+				must.Do(t, os.Symlink(bad, socket))
+				mend = func() { must.Do(t, os.Remove(socket), os.Symlink(good, socket)) }
 			case strings.HasPrefix(remedy, "start"):
-				mend = func() { must(t, os.Symlink(listen(t, 38, well), socket)) }
+				mend = func() { must.Do(t, os.Symlink(listen(t, 38, well), socket)) }
 			case os.Getuid() == 0:
 				t.Skip("root may connect to everything")
 			default:
-				must(t, errors.Join(os.Symlink(listen(t, 38, well), socket), os.Chmod(filepath.Dir(socket), 0)))
-				mend = func() { must(t, os.Chmod(filepath.Dir(socket), 0o700)) }
+				must.Do(t, os.Symlink(listen(t, 38, well), socket), os.Chmod(filepath.Dir(socket), 0))
+				mend = func() { must.Do(t, os.Chmod(filepath.Dir(socket), 0o700)) }
 			}
 			dial := func() error {
 				c, err := nixdaemon.Dial(t.Context(), socket, nixdaemon.Options{DialTimeout: 300 * time.Millisecond})
@@ -266,12 +253,5 @@ func TestRemediesForTheDaemonWork(t *testing.T) {
 				t.Error(err)
 			}
 		})
-	}
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

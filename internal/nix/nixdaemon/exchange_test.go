@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/nix/nixdaemon"
 )
 
@@ -276,9 +277,7 @@ func TestNothingIsLeftOpen(t *testing.T) {
 	socket := listen(t, 38, func(p peer) { p.greet(); p.expect(31, 1, pathA, 0); p.send(msgNext, 1) })
 	for range 20 {
 		c, err := nixdaemon.Dial(t.Context(), socket, nixdaemon.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if _, err := c.QueryValidPaths(t.Context(), []string{pathA}); err == nil {
 			t.Fatal("QueryValidPaths worked on half a message")
 		}
@@ -310,8 +309,6 @@ func leavesNothing(t *testing.T) {
 // descriptors counts what is open.
 func descriptors(t *testing.T) int {
 	entries, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return len(entries)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/nix-community/go-nix/pkg/wire"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/nix/nixdaemon"
 )
 
@@ -131,9 +132,7 @@ func listen(t *testing.T, minor int, serve func(peer)) (socket string) {
 	t.Helper()
 	socket = filepath.Join(t.TempDir(), "socket")
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: socket, Net: "unix"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
@@ -155,9 +154,7 @@ func dial(t *testing.T, minor int, opts nixdaemon.Options, serve func(peer)) *ni
 	t.Helper()
 	socket := listen(t, minor, func(p peer) { p.greet(); serve(p) })
 	client, err := nixdaemon.Dial(t.Context(), socket, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() { client.Close() })
 	return client
 }

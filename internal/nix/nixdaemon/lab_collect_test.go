@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/nix/nixdaemon"
 )
 
@@ -31,19 +32,13 @@ func TestLabAWholeCollection(t *testing.T) {
 			t.Fatal(err)
 		}
 		rooted, link := addPath(t, l), linkFor(t)
-		if err := os.Symlink(rooted, link); err != nil {
-			t.Fatal(err)
-		}
-		if err := s.AddIndirectRoots(t.Context(), []string{link}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Symlink(rooted, link))
+		must.Do(t, s.AddIndirectRoots(t.Context(), []string{link}))
 		l.collects(t, "between resolving and the launch", map[string]bool{pinned: true, asked: false, rooted: true, later: false})
 		built := build(t, l, s)
 		l.collects(t, "during the session", map[string]bool{pinned: true, built["out"]: true, built["dev"]: true, rooted: true})
 
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Close())
 		eventually(t, func() error {
 			l.must(t, "nix-store", "--gc")
 			if valid, err := l.client(t, nixdaemon.Options{}).IsValidPath(t.Context(), pinned); valid || err != nil {
@@ -52,9 +47,7 @@ func TestLabAWholeCollection(t *testing.T) {
 			return nil
 		})
 		l.collects(t, "after it", map[string]bool{built["dev"]: false, built["out"]: false, rooted: true})
-		if err := os.Remove(link); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Remove(link))
 		l.collects(t, "after its link is gone", map[string]bool{rooted: false})
 	})
 }
@@ -64,9 +57,7 @@ func (l lab) collects(t *testing.T, when string, kept map[string]bool) {
 	t.Helper()
 	l.must(t, "nix-store", "--gc")
 	valid, err := l.client(t, nixdaemon.Options{}).QueryValidPaths(t.Context(), slices.Collect(maps.Keys(kept)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for path, want := range kept {
 		if got := slices.Contains(valid, path); got != want {
 			t.Errorf("%s: %s is there: %t, want %t", when, path, got, want)
@@ -100,9 +91,7 @@ func TestLabACollectionDuringABuild(t *testing.T) {
 		}()
 		<-begun
 		l.collects(t, "while it is built", map[string]bool{input: true, drv: true})
-		if err := os.WriteFile(end, nil, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Write(t, end, "")
 		<-done
 		outputs := l.outputs(t, drv)
 		l.collects(t, "when it is built", map[string]bool{outputs["out"]: true, outputs["dev"]: true})
@@ -114,9 +103,7 @@ func linkFor(t *testing.T) string {
 	t.Helper()
 	link := filepath.Join(t.TempDir(), "root")
 	for dir := filepath.Dir(link); dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
-		if err := os.Chmod(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Chmod(dir, 0o755))
 	}
 	return link
 }
@@ -158,14 +145,10 @@ func TestLabAKilledDaemonIsNoticed(t *testing.T) {
 func killWorkers(t *testing.T, l lab) {
 	t.Helper()
 	own, err := os.Stat(strings.TrimSuffix(l.socket, "/var/nix/daemon-socket/socket"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	l.kill()
 	dirs, err := filepath.Glob("/proc/[0-9]*")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, dir := range dirs {
 		theirs, err := os.Stat(dir + "/root/nix")
 		if err != nil || !os.SameFile(own, theirs) {
@@ -223,9 +206,7 @@ func TestLabTenThousandPathsTakeLittleMemory(t *testing.T) {
 func TestLabFetchesFromACache(t *testing.T) {
 	onRoots(t, func(t *testing.T, root string) {
 		cache, err := os.MkdirTemp("", "nix-cache-")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		defer os.RemoveAll(cache)
 		first := startDaemon(t, root)
 		outputs := build(t, first, first.client(t, nixdaemon.Options{}))

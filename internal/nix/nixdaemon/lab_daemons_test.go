@@ -4,7 +4,6 @@ package nixdaemon_test
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -14,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"claudebox/checks/kit/must"
 	"claudebox/checks/kit/trial"
 	"claudebox/internal/nix/nixdaemon"
 )
@@ -59,24 +59,18 @@ func onRoots(t *testing.T, test func(t *testing.T, root string)) {
 func startDaemon(t *testing.T, root string, more ...string) lab {
 	t.Helper()
 	state, err := os.MkdirTemp("", "nix-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() {
 		exec.Command("chmod", "-R", "u+w", state).Run() // what is in a store is read-only
 		os.RemoveAll(state)
 	})
 	for _, dir := range []string{"store", "var/nix", "etc"} {
-		if err := os.MkdirAll(filepath.Join(state, dir), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Join(state, dir), 0o755))
 	}
 	conf := "build-users-group =\nsandbox = false\nsubstituters =\ntrusted-users = root\nmax-jobs = 2\n"
-	if err := os.WriteFile(filepath.Join(state, "etc/nix.conf"), []byte(conf), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, filepath.Join(state, "etc/nix.conf"), conf)
 	words := []string{
-		bwrap(t), "--die-with-parent", "--dev", "/dev", "--bind", "/proc", "/proc", "--bind", "/tmp", "/tmp", "--bind", state, "/nix",
+		trial.Tool(t, "bwrap"), "--die-with-parent", "--dev", "/dev", "--bind", "/proc", "/proc", "--bind", "/tmp", "/tmp", "--bind", state, "/nix",
 		"--ro-bind", root + "/usr", "/usr", "--symlink", "usr/bin", "/bin", "--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64", "/lib64",
 		"--ro-bind", "/etc/passwd", "/etc/passwd", "--ro-bind", "/etc/group", "/etc/group",
 		"--setenv", "NIX_CONF_DIR", "/nix/etc", "--setenv", "PATH", "/usr/bin",
@@ -93,14 +87,10 @@ func (l *lab) start(t *testing.T) {
 	cmd := exec.Command(l.inside[0], append(slices.Clone(l.inside[1:]), "nix-daemon")...)
 	cmd.Env = []string{}
 	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer log.Close()
 	cmd.Stderr = log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	l.kill = func() {
@@ -124,20 +114,6 @@ func (l *lab) start(t *testing.T) {
 	t.Fatal("the daemon did not come up")
 }
 
-// bwrap is claudebox's own.
-func bwrap(t *testing.T) string {
-	t.Helper()
-	var manifest struct{ Tools map[string]string }
-	text, err := os.ReadFile(os.Getenv("CLAUDEBOX_MANIFEST"))
-	if err == nil {
-		err = json.Unmarshal(text, &manifest)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return manifest.Tools["bwrap"]
-}
-
 func labSocket(t testing.TB) string {
 	t.Helper()
 	socket := os.Getenv("CLAUDEBOX_LAB_SOCKET")
@@ -150,9 +126,7 @@ func labSocket(t testing.TB) string {
 func (l lab) client(t testing.TB, opts nixdaemon.Options) *nixdaemon.Client {
 	t.Helper()
 	c, err := nixdaemon.Dial(t.Context(), l.socket, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() { c.Close() })
 	return c
 }
@@ -179,8 +153,6 @@ func (l lab) nix(t testing.TB, program string, args ...string) (string, error) {
 func (l lab) must(t testing.TB, program string, args ...string) string {
 	t.Helper()
 	out, err := l.nix(t, program, args...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return out
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/nix/nixdaemon"
 )
 
@@ -39,9 +40,7 @@ func labPinsLastAsLongAsTheConnection(t *testing.T, l lab) {
 			if out, err := l.nix(t, "nix-store", "--delete", path); err == nil {
 				t.Fatalf("a pinned path was deleted: %s", out)
 			}
-			if err := s.Close(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.Close())
 			eventually(t, func() error { _, err := l.nix(t, "nix-store", "--delete", path); return err })
 		})
 	}
@@ -65,21 +64,15 @@ func TestLabIndirectRoot(t *testing.T) { onEach(t, labIndirectRoot) }
 func labIndirectRoot(t *testing.T, l lab) {
 	c := l.client(t, nixdaemon.Options{})
 	path, link := addPath(t, l), linkFor(t)
-	if err := c.AddIndirectRoots(t.Context(), []string{link}); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(path, link); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.AddIndirectRoots(t.Context(), []string{link}))
+	must.Do(t, os.Symlink(path, link))
 	if roots := l.must(t, "nix-store", "-q", "--roots", path); !strings.Contains(roots, link) {
 		t.Errorf("its roots are %q; want %s among them", roots, link)
 	}
 	if _, err := l.nix(t, "nix-store", "--delete", path); err == nil {
 		t.Error("a rooted path was deleted")
 	}
-	if err := os.Remove(link); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(link))
 	if _, err := l.nix(t, "nix-store", "--delete", path); err != nil {
 		t.Error(err)
 	}

@@ -9,13 +9,13 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/nix/nixdaemon"
 )
 
@@ -26,9 +26,7 @@ func unique(t testing.TB) string { return fmt.Sprintf("%s-%d", t.Name(), time.No
 func addPath(t testing.TB, l lab) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "added")
-	if err := os.WriteFile(file, []byte(unique(t)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, file, unique(t))
 	return l.must(t, "nix-store", "--add", file)
 }
 
@@ -141,9 +139,7 @@ func labClosure(t *testing.T, l lab) {
 	c := l.client(t, nixdaemon.Options{})
 	outputs := build(t, l, c)
 	infos, err := c.Closure(t.Context(), []string{outputs["dev"]})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	got := slices.Sorted(maps.Keys(infos))
 	want := strings.Fields(l.must(t, "nix-store", "-q", "--requisites", outputs["dev"]))
 	slices.Sort(want)
@@ -168,9 +164,7 @@ func labFailuresSayWhy(t *testing.T, l lab) {
 	works := instantiate(t, l, "echo >$out; echo >$dev")
 	targets := []string{invalid, fails + "!out", depends + "!out", foreign + "!out", missing + "!out", works + "!*"}
 	failed, err := s.Realise(t.Context(), targets)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for i, target := range targets {
 		why := failed[target]
 		t.Logf("%s: %v", target, why)

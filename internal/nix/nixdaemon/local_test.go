@@ -6,18 +6,16 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"claudebox/checks/kit/must"
 )
 
 func TestWhyALocalDaemonEndsIsTold(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "nix-daemon")
 	script := "#!/bin/sh\necho 'warning: hello' >&2\necho 'error: the database is broken' >&2\nexit 1\n"
-	if err := os.WriteFile(program, []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(program, []byte(script), 0o755))
 	conn, said, err := startLocal(program)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer said.Close()
 	_, err = attach(t.Context(), t.Context(), "connect", conn, &Options{AnswerTimeout: time.Minute})
 	const want = `nix-daemon says "error: the database is broken"`

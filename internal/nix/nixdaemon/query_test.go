@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/nix/nixdaemon"
 )
 
@@ -155,9 +156,7 @@ func TestManyQuestionsArePipelinedInBatches(t *testing.T) {
 		p.untilGone()
 	})
 	infos, err := c.QueryPathInfos(t.Context(), paths)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for i, info := range infos {
 		if info == nil || info.Path != paths[i] {
 			t.Fatalf("infos[%d] = %+v; want that of %s", i, info, paths[i])

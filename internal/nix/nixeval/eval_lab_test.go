@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/nix/nixeval"
 )
 
@@ -22,9 +23,7 @@ func labEvaluator(t *testing.T) nixeval.Evaluator {
 		t.Fatal("CLAUDEBOX_LAB_SOCKET names no daemon")
 	}
 	program, err := exec.LookPath("nix-instantiate")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return nixeval.Evaluator{Program: program, Env: []string{"NIX_REMOTE=unix://" + socket}}
 }
 
@@ -35,20 +34,14 @@ var nixpkgsText []byte
 func labNixpkgs(t *testing.T, e nixeval.Evaluator) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "nixpkgs")
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(dir, 0o755))
 	for name, text := range map[string][]byte{"default.nix": nixpkgsText, "flake.nix": []byte("{ outputs = _: { }; }")} {
-		if err := os.WriteFile(filepath.Join(dir, name), text, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), text, 0o644))
 	}
 	cmd := exec.Command(filepath.Join(filepath.Dir(e.Program), "nix-store"), "--add", dir)
 	cmd.Env = append(os.Environ(), e.Env...)
 	out, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return strings.TrimSpace(string(out))
 }
 
@@ -77,9 +70,7 @@ func TestLabEvaluation(t *testing.T) {
 		q.Attrs = append(q.Attrs, attr)
 	}
 	packages, err := e.Evaluate(t.Context(), q)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for i, p := range packages {
 		if p.Attr != q.Attrs[i] {
 			t.Fatalf("answer %d is for %s; want %s", i, p.Attr, q.Attrs[i])
@@ -106,9 +97,7 @@ func TestLabDerivationsAreWrittenOnlyWhenAsked(t *testing.T) {
 	for _, write := range []bool{false, true} {
 		q.Write = write
 		packages, err := e.Evaluate(t.Context(), q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if _, err := os.Stat(packages[0].Drv); (err == nil) != write {
 			t.Errorf("with Write %t the derivation is there: %v", write, err == nil)
 		}
@@ -129,9 +118,7 @@ func TestLabNixpkgsWithoutAValueIsOneError(t *testing.T) {
 func TestLabFetch(t *testing.T) {
 	e := labEvaluator(t)
 	src, err := e.Fetch(t.Context(), "path:"+labNixpkgs(t, e))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if _, err := os.Stat(src.Path + "/default.nix"); err != nil || !strings.HasPrefix(src.NarHash, "sha256-") {
 		t.Errorf("Fetch = %+v, %v; want a copy in the store, with its hash", src, err)
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/nix/nixeval"
 )
 
@@ -36,9 +37,7 @@ while [ $# -gt 0 ]; do
 done
 echo "$mode $wants" >>'` + log + `'
 `
-	if err := os.WriteFile(program, []byte(prelude+script), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(program, []byte(prelude+script), 0o700))
 	return nixeval.Evaluator{Program: program}, func() []string {
 		text, _ := os.ReadFile(log)
 		return strings.Split(strings.TrimSpace(string(text)), "\n")
@@ -52,9 +51,7 @@ func query(attrs ...string) nixeval.Query {
 func TestOneProcessAnswersForAll(t *testing.T) {
 	e, calls := fakeNix(t, "echo '["+fmt.Sprintf(good, "1.0")+","+fmt.Sprintf(good, "2.0")+"]'")
 	got, err := e.Evaluate(t.Context(), query("hello", "python3Packages.requests"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	want := func(attr, version string) nixeval.Package {
 		return nixeval.Package{
 			Attr: attr, Version: version, Drv: drvPath,
@@ -79,9 +76,7 @@ probe*) echo true ;;
 *) echo '[`+fmt.Sprintf(good, "1")+`]' ;;
 esac`)
 	got, err := e.Evaluate(t.Context(), query("a", "b", "bad", "c"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for i, attr := range []string{"a", "b", "bad", "c"} {
 		if p := got[i]; p.Attr != attr || (p.Failure != nil) != (attr == "bad") {
 			t.Errorf("answer %d = %+v; want %s", i, p, attr)

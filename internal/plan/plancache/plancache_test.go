@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/plan"
 )
 
@@ -18,7 +19,7 @@ func aCache(t *testing.T) (Cache, plan.Plan, string) {
 	t.Helper()
 	dir := t.TempDir()
 	for _, name := range []string{"profile.yaml", "store"} {
-		write(t, filepath.Join(dir, name), "content")
+		must.Write(t, filepath.Join(dir, name), "content")
 	}
 	p := plan.Plan{
 		Version: 1, Profile: "p", Path: []string{"/a", ""},
@@ -37,13 +38,6 @@ func aCache(t *testing.T) (Cache, plan.Plan, string) {
 	return c, p, dir
 }
 
-func write(t *testing.T, file, content string) {
-	t.Helper()
-	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
-
 func TestAKeptPlanIsTheVeryPlan(t *testing.T) {
 	c, want, _ := aCache(t)
 	kept, found := c.Find()
@@ -55,19 +49,19 @@ func TestAKeptPlanIsTheVeryPlan(t *testing.T) {
 
 func TestAKeptPlanCountsOnlyWhileAllIsAsItWas(t *testing.T) {
 	for name, change := range map[string]func(t *testing.T, c *Cache, dir string){
-		"its profile is written":           func(t *testing.T, _ *Cache, dir string) { write(t, dir+"/profile.yaml", "CONTENT") },
-		"its profile gets other rights":    func(t *testing.T, _ *Cache, dir string) { must(t, os.Chmod(dir+"/profile.yaml", 0o400)) },
-		"its profile is removed":           func(t *testing.T, _ *Cache, dir string) { must(t, os.Remove(dir+"/profile.yaml")) },
-		"a profile comes that goes before": func(t *testing.T, _ *Cache, dir string) { write(t, dir+"/earlier.yaml", "") },
+		"its profile is written":           func(t *testing.T, _ *Cache, dir string) { must.Write(t, dir+"/profile.yaml", "CONTENT") },
+		"its profile gets other rights":    func(t *testing.T, _ *Cache, dir string) { must.Do(t, os.Chmod(dir+"/profile.yaml", 0o400)) },
+		"its profile is removed":           func(t *testing.T, _ *Cache, dir string) { must.Do(t, os.Remove(dir+"/profile.yaml")) },
+		"a profile comes that goes before": func(t *testing.T, _ *Cache, dir string) { must.Write(t, dir+"/earlier.yaml", "") },
 		"one comes in a folder that was not there": func(t *testing.T, _ *Cache, dir string) {
-			must(t, os.Mkdir(dir+"/absent", 0o700))
-			write(t, dir+"/absent/earlier.yaml", "")
+			must.Do(t, os.Mkdir(dir+"/absent", 0o700))
+			must.Write(t, dir+"/absent/earlier.yaml", "")
 		},
-		"a store path is gone":              func(t *testing.T, _ *Cache, dir string) { must(t, os.Remove(dir+"/store")) },
+		"a store path is gone":              func(t *testing.T, _ *Cache, dir string) { must.Do(t, os.Remove(dir+"/store")) },
 		"a bit of it has flipped":           func(t *testing.T, c *Cache, _ string) { flip(t, c.file) },
-		"it was cut short":                  func(t *testing.T, c *Cache, _ string) { must(t, os.Truncate(c.file, 60)) },
-		"it is empty":                       func(t *testing.T, c *Cache, _ string) { must(t, os.Truncate(c.file, 0)) },
-		"others may write it":               func(t *testing.T, c *Cache, _ string) { must(t, os.Chmod(c.file, 0o666)) },
+		"it was cut short":                  func(t *testing.T, c *Cache, _ string) { must.Do(t, os.Truncate(c.file, 60)) },
+		"it is empty":                       func(t *testing.T, c *Cache, _ string) { must.Do(t, os.Truncate(c.file, 0)) },
+		"others may write it":               func(t *testing.T, c *Cache, _ string) { must.Do(t, os.Chmod(c.file, 0o666)) },
 		"there is no cache for the program": func(_ *testing.T, c *Cache, _ string) { c.file = "" },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -82,7 +76,7 @@ func TestAKeptPlanCountsOnlyWhileAllIsAsItWas(t *testing.T) {
 
 func TestNothingIsKeptOfFilesThatWereJustWritten(t *testing.T) {
 	c, p, dir := aCache(t)
-	must(t, os.Remove(c.file))
+	must.Do(t, os.Remove(c.file))
 	c.now = time.Now
 	seen := &FileStates{}
 	seen.Add(dir + "/profile.yaml")
@@ -94,23 +88,16 @@ func TestNothingIsKeptOfFilesThatWereJustWritten(t *testing.T) {
 
 func TestAPlanHoldsWhateverElseComesToTheStore(t *testing.T) {
 	c, _, dir := aCache(t)
-	write(t, dir+"/another", "")
+	must.Write(t, dir+"/another", "")
 	if _, found := c.Find(); !found {
 		t.Error("found none")
-	}
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }
 
 func flip(t *testing.T, file string) {
 	t.Helper()
 	content, err := os.ReadFile(file)
-	must(t, err)
+	must.Do(t, err)
 	content[len(content)-1] ^= 1
-	write(t, file, string(content))
+	must.Write(t, file, string(content))
 }

@@ -2,7 +2,6 @@ package resolve_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/nix/nixeval"
 	"claudebox/internal/plan/resolve"
 )
@@ -88,9 +88,7 @@ func TestCache(t *testing.T) {
 			w := newWorld("go", "git")
 			w.Cache = dir
 			if tc.change != nil {
-				if err := tc.change(w, onlyFile(t, dir)); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, tc.change(w, onlyFile(t, dir)))
 			}
 			if _, err := w.run(t); err != nil {
 				t.Fatal(err)
@@ -118,9 +116,7 @@ func onlyFile(t *testing.T, dir string) string {
 
 func TestACorruptEntryIsWrittenAnew(t *testing.T) {
 	dir := cached(t)
-	if err := os.WriteFile(onlyFile(t, dir), []byte("garbage"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, onlyFile(t, dir), "garbage")
 	for _, calls := range [][]string{{evaluated, pinned}, {pinned}} {
 		w := newWorld("go")
 		w.Cache = dir
@@ -143,9 +139,7 @@ func TestFailuresAreNotCached(t *testing.T) {
 
 func TestACacheThatCannotBeWrittenIsNoFault(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, file, "")
 	w := newWorld("go")
 	w.Cache = filepath.Join(file, "cache")
 	if _, err := w.run(t); err != nil {
@@ -236,9 +230,7 @@ func TestACacheThatHasGrownLosesItsOldestFiles(t *testing.T) {
 	old := time.Now().Add(-time.Hour)
 	for i := range 300 {
 		file := filepath.Join(dir, fmt.Sprintf("%03d.json", i))
-		if err := errors.Join(os.WriteFile(file, nil, 0o600), os.Chtimes(file, old.Add(time.Duration(i)*time.Second), old.Add(time.Duration(i)*time.Second))); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, nil, 0o600), os.Chtimes(file, old.Add(time.Duration(i)*time.Second), old.Add(time.Duration(i)*time.Second)))
 	}
 	w := newWorld("jq")
 	w.Cache = dir

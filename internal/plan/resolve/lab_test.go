@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"claudebox/checks/kit/must"
 	"claudebox/checks/kit/trial"
 	"claudebox/internal/diag"
 	"claudebox/internal/nix/nixdaemon"
@@ -45,14 +46,10 @@ func manifestFile(t testing.TB) string {
 func labRequest(t testing.TB, packages ...string) resolve.Request {
 	t.Helper()
 	f, err := os.Open(manifestFile(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer f.Close()
 	m, err := resolve.ReadManifest(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	store := &nixdaemon.Client{Socket: need(t, "CLAUDEBOX_LAB_SOCKET")}
 	t.Cleanup(func() { store.Close() })
 	return resolve.Request{
@@ -66,9 +63,7 @@ func TestLabAManifestHitNeedsNoDaemon(t *testing.T) {
 	req.Store = &nixdaemon.Client{Socket: "/nowhere"}
 	req.Evaluator = nixeval.Evaluator{Program: "/nowhere"}
 	res, err := resolve.Packages(t.Context(), req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, p := range res.Packages {
 		for _, o := range p.Outputs {
 			if _, err := os.Stat(o.Path); err != nil {
@@ -83,9 +78,7 @@ func TestLabAManifestHitNeedsNoDaemon(t *testing.T) {
 func TestLabEvaluatedPackage(t *testing.T) {
 	req := labRequest(t, "hello", "sampleSet.hello", "manyOutputsSample^dev,out")
 	res, err := resolve.Packages(t.Context(), req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	hello := res.Packages[0].Outputs[0].Path
 	if out, err := exec.Command(hello + "/bin/hello").CombinedOutput(); err != nil {
 		t.Errorf("hello: %v: %s", err, out)
@@ -179,9 +172,7 @@ func BenchmarkLabWarmManifest(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		f, err := os.Open(file)
-		if err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, err)
 		if req.Manifest, err = resolve.ReadManifest(f); err != nil {
 			b.Fatal(err)
 		}
@@ -241,9 +232,7 @@ func (m *meddler) Realise(ctx context.Context, targets []string) (map[string]err
 func TestLabTheGarbageCollectorTakesNothingThatIsUsed(t *testing.T) {
 	first := labRequest(t, "sampleSet.hello", "manyOutputsSample^*")
 	res, err := resolve.Packages(t.Context(), first)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	first.Store.(*nixdaemon.Client).Close()
 
 	m := &meddler{t: t}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/diag"
 	"claudebox/internal/nix/nixeval"
 	"claudebox/internal/plan/resolve"
@@ -14,9 +15,7 @@ import (
 
 func encode(t testing.TB, m *resolve.Manifest) string {
 	text, err := json.Marshal(m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return string(text)
 }
 

@@ -4,15 +4,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"claudebox/checks/kit/must"
 )
 
 func TestClosuresFollowReferences(t *testing.T) {
 	const store = "/nix/store/00000000000000000000000000000000-"
 	a, b, c, d := store+"a", store+"b", store+"c", store+"d"
 	references, err := ReadReferences(strings.NewReader(strings.Join([]string{a + " " + b, b + " " + b + " " + c, c + " " + a, d}, "\n") + "\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for name, tc := range map[string]struct {
 		roots, want []string
 		known       bool

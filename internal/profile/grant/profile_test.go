@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/diag"
 	"claudebox/internal/profile"
 	"claudebox/internal/profile/grant"
@@ -30,9 +31,7 @@ var here = grant.Place{Home: "/home/u", Project: "/home/u/src/p"}
 func narrow(t *testing.T, base, project string) (profile.Profile, []string) {
 	t.Helper()
 	was, asked, _, err := profile.LoadOver("base", ".claudebox.yaml", []byte(project), user{"base": base})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	made, widenings := grant.Narrow(was, asked, here)
 	if _, again := grant.Narrow(was, made, here); len(again) > 0 {
 		t.Errorf("what was made of it widens: %v", again)

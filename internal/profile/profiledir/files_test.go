@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/diag"
 	"claudebox/internal/host"
 	"claudebox/internal/profile"
@@ -92,9 +93,7 @@ func TestOthersMayNotWriteAProfile(t *testing.T) {
 
 func TestAProfileOfAnotherUserIsRefused(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "p.yaml")
-	if err := os.WriteFile(file, []byte("name: p\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, file, "name: p\n")
 	if _, err := Read(file, os.Getuid()); err != nil {
 		t.Errorf("one's own: %v", err)
 	}
@@ -102,9 +101,7 @@ func TestAProfileOfAnotherUserIsRefused(t *testing.T) {
 		if _, err := Read(file, 1000); err != nil {
 			t.Errorf("root's: %v", err)
 		}
-		if err := os.Chown(file, 1001, 1001); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Chown(file, 1001, 1001))
 	}
 	var stopped *diag.Error
 	if _, err := Read(file, 1000+os.Getuid()); !errors.As(err, &stopped) || stopped.Remedy == "" {
@@ -118,19 +115,13 @@ func TestAProfileThatCannotBeReadIsNotPassedOver(t *testing.T) {
 	dir := t.TempDir()
 	files := Files{cwd: dir, uid: os.Getuid(), folders: []string{filepath.Join(dir, "missing"), filepath.Join(dir, "a"), filepath.Join(dir, "b")}}
 	for _, folder := range files.folders[1:] {
-		if err := os.Mkdir(folder, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(folder, "p.yaml"), []byte("name: p\n"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Mkdir(folder, 0o700))
+		must.Write(t, filepath.Join(folder, "p.yaml"), "name: p\n")
 	}
 	if _, file, _, err := files.Open("p", diag.Position{}); err != nil || file != "a/p.yaml" {
 		t.Fatalf("opened %s, %v", file, err)
 	}
-	if err := os.Chmod(filepath.Join(dir, "a/p.yaml"), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(filepath.Join(dir, "a/p.yaml"), 0o666))
 	if _, file, _, err := files.Open("p", diag.Position{}); err == nil {
 		t.Errorf("opened %s", file)
 	}
@@ -145,9 +136,7 @@ func TestAProfileWithAnotherEndingIsNotPassedOver(t *testing.T) {
 	for _, name := range []string{"default.toml", "Default.yaml", "default.YML", "default.conf"} {
 		dir := t.TempDir()
 		files := Files{cwd: dir, uid: os.Getuid(), folders: []string{filepath.Join(dir, "missing"), dir}}
-		if err := os.WriteFile(filepath.Join(dir, name), []byte("network: none\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Write(t, filepath.Join(dir, name), "network: none\n")
 		_, _, err := profile.Load("default", files)
 		if err == nil || !strings.Contains(err.Error(), name+" looks like it") || diag.Remedy(err) == "" {
 			t.Errorf("%s: %v", name, err)
@@ -155,9 +144,7 @@ func TestAProfileWithAnotherEndingIsNotPassedOver(t *testing.T) {
 	}
 	dir := t.TempDir()
 	for _, name := range []string{"default.yaml~", "default.md", "other.toml", "default"} {
-		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Write(t, filepath.Join(dir, name), "")
 	}
 	if _, _, err := profile.Load("default", Files{cwd: dir, uid: os.Getuid(), folders: []string{dir}}); err != nil {
 		t.Errorf("others: %v", err)
@@ -183,9 +170,7 @@ func TestAModulesPlanWinsInItsOwnPlaceAlone(t *testing.T) {
 			dir := t.TempDir()
 			for _, file := range tc.files {
 				file := filepath.Join(dir, file)
-				if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, nil, 0o600)); err != nil {
-					t.Fatal(err)
-				}
+				must.Write(t, file, "")
 			}
 			got, want := Files{folders: []string{dir + "/a/profiles", dir + "/b/profiles"}}.Plan("p"), tc.want
 			if want != "" {
@@ -205,20 +190,14 @@ func TestAModulesPlanWinsInItsOwnPlaceAlone(t *testing.T) {
 func TestAProfileThatChangesMeanwhileIsSavedWhenCalledAgain(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "p.yaml")
 	const text = "name: p\nnetwork: {tier: allow, allow: [a.example]}\n"
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, file, text)
 	add := func() MoreHosts {
 		m, err := Files{uid: os.Getuid(), cwd: filepath.Dir(file)}.AddHosts(file, []string{"b.example"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		return m
 	}
 	m := add()
-	if err := os.WriteFile(file, []byte(text+"# mine\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, file, text+"# mine\n")
 	if err := m.Save(); diag.Remedy(err) != "call it again" {
 		t.Errorf("got %v", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/diag"
 	"claudebox/internal/profile/shape"
 )
@@ -48,9 +49,7 @@ func byName(at shape.Place) string { return at.Doc.Name }
 func format(t *testing.T, v shape.Value) string {
 	t.Helper()
 	text, err := shape.Style{Origin: byName}.Document(&house, v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return string(text)
 }
 

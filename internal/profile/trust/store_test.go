@@ -9,23 +9,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/diag"
 	"claudebox/internal/profile/grant"
 	"claudebox/internal/profile/trust"
 )
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func write(t *testing.T, file, content string) {
-	t.Helper()
-	must(t, os.MkdirAll(filepath.Dir(file), 0o700))
-	must(t, os.WriteFile(file, []byte(content), 0o600))
-}
 
 func TestAVerdictIsOnOneContentAtOnePlace(t *testing.T) {
 	s := trust.Store{Dir: filepath.Join(t.TempDir(), "home/trusted"), UID: os.Getuid()}
@@ -34,9 +22,9 @@ func TestAVerdictIsOnOneContentAtOnePlace(t *testing.T) {
 	full := grant.Change{Before: tier("inet"), After: tier("full")}
 	more := grant.Change{After: grant.Grant{Key: "packages", Name: "evil"}}
 	otherBase := grant.Change{Before: tier("none"), After: tier("full")}
-	must(t, s.Keep(trust.Verdict{Path: f.Path, SHA256: f.SHA256(), Allowed: true, Changes: []grant.Change{full}}))
+	must.Do(t, s.Keep(trust.Verdict{Path: f.Path, SHA256: f.SHA256(), Allowed: true, Changes: []grant.Change{full}}))
 	v, err := s.Find(f.Path)
-	must(t, err)
+	must.Do(t, err)
 	changed, moved := f, f
 	changed.Source = []byte("network: full \n")
 	moved.Path = "/src/q/.claudebox.yaml"
@@ -59,7 +47,7 @@ func TestAVerdictIsOnOneContentAtOnePlace(t *testing.T) {
 	if v, err := s.Find(moved.Path); err != nil || v.Allowed {
 		t.Errorf("of another place it says %+v, %v", v, err)
 	}
-	must(t, s.Keep(trust.Verdict{Path: f.Path, SHA256: f.SHA256()}))
+	must.Do(t, s.Keep(trust.Verdict{Path: f.Path, SHA256: f.SHA256()}))
 	if v, err := s.Find(f.Path); err != nil || v.Allowed || !v.On(f) {
 		t.Errorf("a denial is %+v, %v", v, err)
 	}
@@ -72,12 +60,12 @@ func TestAVerdictIsOnOneContentAtOnePlace(t *testing.T) {
 func TestAVerdictOfVersionOneCounts(t *testing.T) {
 	s := trust.Store{Dir: filepath.Join(t.TempDir(), "trusted"), UID: os.Getuid()}
 	f := trust.File{Path: "/src/p/.claudebox.yaml", Source: []byte("x\n")}
-	must(t, s.Keep(trust.Verdict{Path: f.Path, SHA256: f.SHA256(), Allowed: true}))
+	must.Do(t, s.Keep(trust.Verdict{Path: f.Path, SHA256: f.SHA256(), Allowed: true}))
 	files, err := filepath.Glob(s.Dir + "/*")
-	must(t, err)
+	must.Do(t, err)
 	edit(t, files[0], `"version": 2`, `"version": 1, "widens": ["network: full instead of inet", "env: A=1"]`)
 	v, err := s.Find(f.Path)
-	must(t, err)
+	must.Do(t, err)
 	full := grant.Change{Before: grant.Grant{Key: "network", Level: "inet"}, After: grant.Grant{Key: "network", Level: "full"}}
 	set := grant.Change{After: grant.Grant{Key: "env", Name: "A", Of: "1"}}
 	other := grant.Change{After: grant.Grant{Key: "env", Name: "A", Of: "2"}}
@@ -90,33 +78,33 @@ func TestAVerdictOfVersionOneCounts(t *testing.T) {
 func TestADamagedVerdictIsNone(t *testing.T) {
 	path := "/src/p/.claudebox.yaml"
 	for name, damage := range map[string]func(t *testing.T, file string){
-		"cut":             func(t *testing.T, file string) { must(t, os.Truncate(file, 20)) },
-		"emptied":         func(t *testing.T, file string) { must(t, os.Truncate(file, 0)) },
+		"cut":             func(t *testing.T, file string) { must.Do(t, os.Truncate(file, 20)) },
+		"emptied":         func(t *testing.T, file string) { must.Do(t, os.Truncate(file, 0)) },
 		"of another path": func(t *testing.T, file string) { edit(t, file, "/src/p", "/src/q") },
 		"of another time": func(t *testing.T, file string) { edit(t, file, `"version": 2`, `"version": 3`) },
-		"open to others":  func(t *testing.T, file string) { must(t, os.Chmod(file, 0o622)) },
+		"open to others":  func(t *testing.T, file string) { must.Do(t, os.Chmod(file, 0o622)) },
 		"a link": func(t *testing.T, file string) {
-			must(t, os.Rename(file, file+".x"))
-			must(t, os.Symlink(file+".x", file))
+			must.Do(t, os.Rename(file, file+".x"))
+			must.Do(t, os.Symlink(file+".x", file))
 		},
-		"a folder": func(t *testing.T, file string) { must(t, os.Remove(file)); must(t, os.Mkdir(file, 0o700)) },
-		"a pipe":   func(t *testing.T, file string) { must(t, os.Remove(file)); must(t, unix.Mkfifo(file, 0o600)) },
+		"a folder": func(t *testing.T, file string) { must.Do(t, os.Remove(file)); must.Do(t, os.Mkdir(file, 0o700)) },
+		"a pipe":   func(t *testing.T, file string) { must.Do(t, os.Remove(file)); must.Do(t, unix.Mkfifo(file, 0o600)) },
 		"in a linked place": func(t *testing.T, file string) {
 			dir := filepath.Dir(file)
-			must(t, os.Rename(dir, dir+".x"))
-			must(t, os.Symlink(dir+".x", dir))
+			must.Do(t, os.Rename(dir, dir+".x"))
+			must.Do(t, os.Symlink(dir+".x", dir))
 		},
 		"in no folder": func(t *testing.T, file string) {
 			dir := filepath.Dir(file)
-			must(t, os.RemoveAll(dir))
-			must(t, os.WriteFile(dir, nil, 0o600))
+			must.Do(t, os.RemoveAll(dir))
+			must.Write(t, dir, "")
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := trust.Store{Dir: filepath.Join(t.TempDir(), "trusted"), UID: os.Getuid()}
-			must(t, s.Keep(trust.Verdict{Path: path, SHA256: "x", Allowed: true}))
+			must.Do(t, s.Keep(trust.Verdict{Path: path, SHA256: "x", Allowed: true}))
 			files, err := filepath.Glob(s.Dir + "/*")
-			must(t, err)
+			must.Do(t, err)
 			damage(t, files[0])
 			v, err := s.Find(path)
 			var said *diag.Error
@@ -129,9 +117,8 @@ func TestADamagedVerdictIsNone(t *testing.T) {
 
 func edit(t *testing.T, file, old, text string) {
 	t.Helper()
-	content, err := os.ReadFile(file)
-	must(t, err)
-	write(t, file, strings.ReplaceAll(string(content), old, text))
+	content := must.Read(t, file)
+	must.Write(t, file, strings.ReplaceAll(content, old, text))
 }
 
 func TestAProjectsProfileThatIsNoFileIsRefused(t *testing.T) {
@@ -152,7 +139,7 @@ func TestAProjectsProfileThatIsNoFileIsRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := t.TempDir()
-			must(t, tc.make(filepath.Join(root, ".claudebox.yaml")))
+			must.Do(t, tc.make(filepath.Join(root, ".claudebox.yaml")))
 			f, err := trust.Read(root)
 			var said *diag.Error
 			if f != nil || !errors.As(err, &said) || !strings.Contains(err.Error(), tc.want) || said.Remedy == "" {
@@ -193,8 +180,8 @@ func TestAFileThatLooksLikeAProjectsProfileIsNotPassedOver(t *testing.T) {
 			root := t.TempDir()
 			for _, file := range strings.Fields(tc.files) {
 				file = filepath.Join(root, file)
-				must(t, os.MkdirAll(filepath.Dir(file), 0o700))
-				write(t, file, "x\n")
+				must.Do(t, os.MkdirAll(filepath.Dir(file), 0o700))
+				must.Write(t, file, "x\n")
 			}
 			f, err := trust.Read(root)
 			var said *diag.Error
@@ -214,7 +201,7 @@ func TestAFileThatLooksLikeAProjectsProfileIsNotPassedOver(t *testing.T) {
 
 func TestALinkInTheWayOfAListOfPackagesIsRefused(t *testing.T) {
 	root := t.TempDir()
-	must(t, os.Symlink("/etc", filepath.Join(root, ".claudebox")))
+	must.Do(t, os.Symlink("/etc", filepath.Join(root, ".claudebox")))
 	if f, err := trust.Read(root); f != nil || err == nil || !strings.Contains(err.Error(), ".claudebox: not a directory") {
 		t.Errorf("got %v, %v", f, err)
 	}
@@ -225,9 +212,9 @@ func TestAProjectWithoutAProfileHasNone(t *testing.T) {
 		t.Errorf("got %v, %v", f, err)
 	}
 	t.Chdir(t.TempDir())
-	write(t, ".claudebox.yaml", "x")
+	must.Write(t, ".claudebox.yaml", "x")
 	cwd, err := os.Getwd()
-	must(t, err)
+	must.Do(t, err)
 	if f, err := trust.Read("."); err != nil || string(f.Source) != "x" || f.Path != cwd+"/.claudebox.yaml" {
 		t.Errorf("got %+v, %v", f, err)
 	}

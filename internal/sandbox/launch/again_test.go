@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"claudebox/checks/kit/must"
 )
 
 // What another session's agent replaces between looking and opening does not end a launch for good.
@@ -15,9 +17,7 @@ func TestAPathThatWasReplacedMeanwhileIsWorthAnotherTry(t *testing.T) {
 	dir := t.TempDir()
 	link := filepath.Join(dir, "link")
 	file := filepath.Join(dir, "file")
-	if err := errors.Join(os.Symlink(dir, link), os.WriteFile(file, nil, 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink(dir, link), os.WriteFile(file, nil, 0o600))
 	for _, path := range []string{link + "/file", dir + "/gone", file + "/in"} {
 		if _, err := (Runner{}).open([]Descriptor{{Path: path}}); !errors.Is(err, ErrAgain) {
 			t.Errorf("%s: %v", path, err)
@@ -42,9 +42,7 @@ func TestAPathIsThereAgainAfterItWasReplaced(t *testing.T) {
 	if !isReplaced(dir+"/gone", began) {
 		t.Error("one that is gone does not count")
 	}
-	if err := os.Mkdir(dir+"/anew", 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(dir+"/anew", 0o700))
 	if !isReplaced(dir+"/anew", began) {
 		t.Error("one that was made since does not count")
 	}

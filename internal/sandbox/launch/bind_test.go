@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/diag"
 	"claudebox/internal/host"
 	"claudebox/internal/plan"
@@ -52,9 +53,7 @@ var usual = []plan.Mount{
 func bind(t *testing.T, p plan.Plan, h Host) Launch {
 	t.Helper()
 	l, err := tryBind(p, h)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return l
 }
 
@@ -114,13 +113,9 @@ func TestAnEditorThatIsNotInsideIsDroppedAndGitDoesNotWaitForIt(t *testing.T) {
 func TestSecretsAreShownMaskedAndAsNames(t *testing.T) {
 	l := bind(t, aPlan(usual...), aHost())
 	argv, err := l.Argv()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	script, err := l.Script()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, v := range l.Env {
 		argv += v.Masked()
 	}
@@ -280,9 +275,7 @@ func TestTheAgentIsRunAsItIsAndACommandIsLookedUp(t *testing.T) {
 func TestUserSourcesAreHandedOverAsDescriptors(t *testing.T) {
 	l := bind(t, aPlan(append(usual, plan.Mount{Kind: plan.ROBind, Source: "/nix/store", Destination: "/nix/store", Why: "base"})...), aHost())
 	argv, err := l.Argv()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, want := range []string{"--bind-fd 5 /home/u/src/p\n", "# 5: /home/u/src/p\n", "--ro-bind /nix/store /nix/store\n"} {
 		if !strings.Contains(argv, want) {
 			t.Errorf("%q is not in\n%s", want, argv)
@@ -335,9 +328,7 @@ func TestAScriptHasNoLineThatANameMade(t *testing.T) {
 		{Kind: plan.ROData, Source: h.Project + "/g\nfalse", Destination: h.Project + "/g\nfalse", Data: []byte{1}},
 	}
 	text, err := bind(t, aPlan(usual...), h).Script()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for line := range strings.Lines(text) {
 		if strings.HasPrefix(line, "touch") || strings.HasPrefix(line, "false") {
 			t.Errorf("a name became the line %q of\n%s", line, text)

@@ -6,6 +6,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"claudebox/checks/kit/must"
 )
 
 // What replaces resolv.conf may be no file, or one without end: its copy stays as it was, and nobody waits.
@@ -25,9 +27,7 @@ func TestACopyFollowsFilesOnly(t *testing.T) {
 		{"another file", func() error { return os.WriteFile(original, []byte("nameserver ::1"), 0o600) }, "nameserver ::1"},
 	} {
 		os.Remove(original)
-		if err := step.make(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, step.make())
 		done := make(chan struct{})
 		go func() { update(d); close(done) }()
 		select {

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/diag"
 	"claudebox/internal/plan"
 	"claudebox/internal/sandbox/seccomp"
@@ -107,23 +108,16 @@ func waiting(t *testing.T, line string, do func(t *testing.T, l Launch, dir stri
 	}
 	for _, bwrap := range append(others, own) {
 		version, err := AskBwrap(bwrap)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		t.Run("bwrap "+version.Version, func(t *testing.T) { runWaiting(t, bwrap, line, do) })
 	}
 }
 
 func runWaiting(t *testing.T, bwrap, line string, do func(t *testing.T, l Launch, dir string, child *sandbox)) {
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Folder(t)
 	for _, name := range []string{".env", ".git/config", ".git/hooks/old", ".git/foreign/under"} {
 		os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700)
-		if err := os.WriteFile(filepath.Join(dir, name), []byte("user's\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Write(t, filepath.Join(dir, name), "user's\n")
 	}
 	l := Launch{
 		Setting: Setting{Bwrap: bwrap, Dir: dir, Seccomp: seccomp.Filter()},
@@ -139,13 +133,9 @@ func started(t *testing.T, l Launch) *sandbox {
 	t.Helper()
 	runtime.LockOSThread()
 	lines, descriptors, err := l.Words()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	fds, err := Runner{Launch: l}.open(descriptors)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	child, err := (Runner{Launch: l, Signals: &Signals{}}).start([]int{0, 1, 2}, arguments(lines), fds)
 	if err != nil {
 		t.Skip("NOT RUN: needs user namespaces: ", err)
@@ -163,10 +153,7 @@ func (s *sandbox) end() {
 func awaitGate(t *testing.T, child *sandbox) {
 	t.Helper()
 	poll := []unix.PollFd{{Fd: int32(child.gate.bell.Fd())}}
-	err := uninterrupted(func() error { _, err := unix.Poll(poll, -1); return err })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, uninterrupted(func() error { _, err := unix.Poll(poll, -1); return err }))
 }
 
 func content(t *testing.T, file string) string {
@@ -181,12 +168,8 @@ func content(t *testing.T, file string) string {
 func TestAllIsLaidWhenTheAgentBegins(t *testing.T) {
 	waiting(t, `{ cat .env .git/config; cat .git/hooks/old .git/foreign/old; echo x >.env; echo x >.git/config; echo x >.git/hooks/new; mv .git other; rm -r .git/hooks
 		touch .git/index && echo written; } >seen 2>/dev/null`, func(t *testing.T, l Launch, dir string, child *sandbox) {
-		if err := (Runner{Launch: l}).connect(child); err != nil {
-			t.Fatal(err)
-		}
-		if err := child.wait(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, (Runner{Launch: l}).connect(child))
+		must.Do(t, child.wait())
 		if got, want := content(t, dir+"/seen"), "made\nmade\nuser's\nuser's\nwritten\n"; got != want {
 			t.Errorf("the agent saw %q, want %q", got, want)
 		}
@@ -207,9 +190,7 @@ func TestAllIsLaidWhenTheAgentBegins(t *testing.T) {
 // Promise: what cannot be set up stops the launch.
 func TestClaudeboxDiesBeforeTheMountsAreLaid(t *testing.T) {
 	waiting(t, "touch ran", func(t *testing.T, l Launch, dir string, child *sandbox) {
-		if err := child.gate.reached(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, child.gate.reached())
 		child.gate.outside.Close()
 		err := child.wait()
 		if _, ran := os.Stat(dir + "/ran"); ran == nil || err == nil {
@@ -241,13 +222,9 @@ func TestAProtectedPlaceIsExchangedDuringTheLaunch(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			waiting(t, "touch ran", func(t *testing.T, l Launch, dir string, child *sandbox) {
 				list, err := l.layList()
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 				awaitGate(t, child)
-				if err := tc.exchange(dir); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, tc.exchange(dir))
 				err = prepare(nil, list, child)
 				if err == nil || !strings.Contains(err.Error(), "protect "+dir+tc.want) || !errors.Is(err, ErrAgain) {
 					t.Errorf("got %v", err)
@@ -276,9 +253,7 @@ func TestAProtectedPlaceIsExchangedDuringTheLaunch(t *testing.T) {
 func TestWhatIsLaidIsShown(t *testing.T) {
 	list := over("/p")
 	text, err := Launch{Setting: Setting{Bwrap: "/bwrap"}, Mounts: list, Lay: true}.Argv()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	words, shown, _ := strings.Cut(text, "\n-- ")
 	for _, want := range []string{"#   --bind /p/.git /p/.git\n", "#   --ro-bind-data (made, 5 bytes) /p/.git/config\n", "#   --ro-bind /p/.git/hooks /p/.git/hooks\n"} {
 		if !strings.Contains(shown, want) {
@@ -291,9 +266,7 @@ func TestWhatIsLaidIsShown(t *testing.T) {
 		}
 	}
 	script, err := Launch{Setting: Setting{Bwrap: "/bwrap", Bash: "/bash"}, Mounts: list, Lay: true}.Script()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if !strings.Contains(script, " /p/.git/hooks") || strings.Contains(script, "--block-fd") {
 		t.Errorf("the script, which cannot lay mounts, has not all words:\n%s", script)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/linux/proctree"
 	"claudebox/internal/linux/spawn"
 )
@@ -35,13 +36,9 @@ func howMany(t *testing.T, limit uint64, tries int) (last int) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	hold, let, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	said, say, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer said.Close()
 	script := fmt.Sprintf(`PATH='%s'; (echo 0; read x; for n in $(seq %d); do sleep 60 >&2 & echo $n; done) 2>/dev/null; true`, os.Getenv("PATH"), tries)
 	pid, err := spawn.Start(spawn.Program{
@@ -49,9 +46,7 @@ func howMany(t *testing.T, limit uint64, tries int) (last int) {
 	})
 	hold.Close()
 	say.Close()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for lines := bufio.NewScanner(said); lines.Scan(); {
 		if _, err := fmt.Sscan(lines.Text(), &last); err != nil {
 			t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/plan"
 )
 
@@ -29,9 +30,7 @@ func TestWhoMakesTheNetwork(t *testing.T) {
 				t.Errorf("a network of claudebox's making: %t", l.OwnNetwork())
 			}
 			lines, _, err := l.Words()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			for _, word := range []string{"--unshare-net"} {
 				has := slices.ContainsFunc(lines, func(line Line) bool { return line[0].Text == word })
 				if has != (word == tc.word) {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/diag"
 )
 
@@ -27,16 +28,12 @@ func fakeBwrap(t *testing.T, version string, options []string) string {
 
 func write(t *testing.T, file, content string, mode os.FileMode) {
 	t.Helper()
-	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, file, content)
 	err := os.Chmod(file, mode)
 	if errors.Is(err, fs.ErrPermission) {
 		t.Skipf("SKIPPED: %v, as in a build of Nix", err)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 }
 
 func TestBwrapIsLookedAtBeforeEachLaunch(t *testing.T) {
@@ -119,9 +116,7 @@ func TestOldBwrapsAreToldFromNewOnes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, err := AskBwrap(fakeBwrap(t, tc.version, tc.options))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			expect(t, b.Suits(), tc.want)
 		})
 	}
@@ -147,9 +142,7 @@ func TestEveryOptionOfALaunchIsAskedFor(t *testing.T) {
 	p := aPlan(usual...)
 	p.Network.Tier = "none"
 	lines, _, err := bind(t, p, aHost()).Words()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	l := bind(t, p, aHost())
 	for _, word := range append(flat(lines), l.commandLine()[1]) {
 		if strings.HasPrefix(word, "--") && !slices.Contains(options, word) {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"claudebox/checks/kit/alone"
+	"claudebox/checks/kit/must"
 )
 
 // Go ends a program that writes to a standard stream that nobody reads.
@@ -17,13 +18,9 @@ func TestAReaderWhoIsGoneEndsNothing(t *testing.T) {
 	}
 	Listen(Heeded()).caughtAll.Wait()
 	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer r.Close()
-	if err := syscall.Dup3(int(w.Fd()), 1, 0); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Dup3(int(w.Fd()), 1, 0))
 	r.Close()
 	w.Close()
 	if _, err := os.Stdout.WriteString("unheard"); err == nil {
@@ -31,14 +28,10 @@ func TestAReaderWhoIsGoneEndsNothing(t *testing.T) {
 	}
 	// What is started is ended by it, as ever.
 	out, in, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	yes := exec.Command("yes")
 	yes.Stdout = in
-	if err := yes.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yes.Start())
 	in.Close()
 	out.Close()
 	_ = yes.Wait()

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/plan"
 )
 
@@ -16,9 +17,7 @@ func TestNoLaunchIsWithoutItsWalls(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			lines, _, err := l.Words()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			var words []string
 			for _, line := range lines {
 				for _, word := range line {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/plan"
 	"claudebox/internal/sandbox/launch"
 )
@@ -18,9 +19,7 @@ func TestModesOfWhatIsMountedInAFolderAreGivenBackAndNeedNoDescriptors(t *testin
 	const many = 300
 	open := func() int {
 		list, err := os.ReadDir("/proc/self/fd")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		return len(list)
 	}
 	top := t.TempDir()
@@ -28,9 +27,7 @@ func TestModesOfWhatIsMountedInAFolderAreGivenBackAndNeedNoDescriptors(t *testin
 	l := launch.Launch{Mounts: []launch.Mount{{Kind: plan.Bind, Source: top}, {Kind: plan.Bind, Source: inner}}}
 	for n := range many {
 		dir := filepath.Join(inner, fmt.Sprint(n))
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(dir, 0o755))
 		l.Mounts = append(l.Mounts, launch.Mount{Kind: plan.Bind, Source: dir})
 	}
 	before := open()
@@ -40,9 +37,7 @@ func TestModesOfWhatIsMountedInAFolderAreGivenBackAndNeedNoDescriptors(t *testin
 	}
 	changed := map[string]os.FileMode{filepath.Join(inner, "7"): 0, filepath.Join(inner, "8"): 0o777, inner: 0, top: 0}
 	for _, dir := range []string{filepath.Join(inner, "7"), filepath.Join(inner, "8"), inner, top} {
-		if err := os.Chmod(dir, changed[dir]); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Chmod(dir, changed[dir]))
 	}
 	var said bytes.Buffer
 	Mend(modes, &said)
@@ -56,9 +51,7 @@ func TestModesOfWhatIsMountedInAFolderAreGivenBackAndNeedNoDescriptors(t *testin
 // The command that the remedy names gives a mode back that claudebox could not.
 func TestTheRemedyForAModeWorks(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, file, "")
 	var said bytes.Buffer
 	Mend([]File{{path: file, fd: -1, mode: 0o640}}, &said)
 	_, command, _ := strings.Cut(strings.TrimSpace(said.String()), "remedy: ")

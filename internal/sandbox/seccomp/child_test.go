@@ -13,6 +13,7 @@ import (
 	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/sandbox/seccomp"
 )
 
@@ -84,9 +85,7 @@ func run(t *testing.T, name string, filtered bool) outcome {
 	}
 	cmd.Stderr = os.Stderr
 	terminal, err := pty.Start(cmd)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer terminal.Close()
 	var exit *exec.ExitError
 	if err := cmd.Wait(); err != nil && !errors.As(err, &exit) {

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/sandbox/seccomp"
 )
 
@@ -14,9 +15,7 @@ import (
 func sandboxed(t *testing.T, words ...string) *exec.Cmd {
 	t.Helper()
 	filter, err := os.CreateTemp(t.TempDir(), "filter")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() { filter.Close() })
 	if _, err := filter.Write(seccomp.Filter()); err != nil {
 		t.Fatal(err)
@@ -42,13 +41,9 @@ func TestOrdinaryWorkRunsUnderTheFilter(t *testing.T) {
 		t.Skipf("skipped: bwrap cannot make a sandbox here: %v: %s", err, out)
 	}
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	source := filepath.Join(t.TempDir(), "a.c")
-	if err := os.WriteFile(source, []byte("int main(void){return 0;}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, source, "int main(void){return 0;}\n")
 	for name, words := range map[string][]string{
 		"a Go program": {self, "-test.run=^$"},
 		"node: threads, children, a server, a watch": {"node", "-e", nodeWork},

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"claudebox/checks/kit/must"
 	"claudebox/checks/kit/systemd"
 	"claudebox/internal/sandbox/scope"
 	manager "claudebox/internal/sandbox/systemd"
@@ -31,9 +32,7 @@ func TestAScopeHoldsTheProcessesWithTheirLimits(t *testing.T) {
 	first := scope.Request{
 		Name: "claudebox-1.scope", PIDs: []int{11, 12}, Limits: scope.Limits{Memory: 8 << 30, Tasks: 4096, CPU: 400},
 	}
-	if err := do(t, s, patience, first); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, do(t, s, patience, first))
 	want := map[string]any{
 		"Description": "claudebox sandbox", "CollectMode": "inactive-or-failed", "PIDs": []uint32{11, 12},
 		"MemoryMax": uint64(8 << 30), "TasksMax": uint64(4096), "CPUQuotaPerSecUSec": uint64(4_000_000),
@@ -42,9 +41,7 @@ func TestAScopeHoldsTheProcessesWithTheirLimits(t *testing.T) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 	second := scope.Request{Name: "claudebox-2.scope", PIDs: []int{11}, Limits: scope.Limits{CPU: 50}}
-	if err := do(t, s, patience, second); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, do(t, s, patience, second))
 	if got := s.Units()["claudebox-2.scope"]; got["MemoryMax"] != nil || got["TasksMax"] != nil || got["CPUQuotaPerSecUSec"] != uint64(500_000) {
 		t.Errorf("got %v", got)
 	}

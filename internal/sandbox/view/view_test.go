@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/plan"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/sandbox/view"
@@ -14,18 +15,11 @@ import (
 // aView is that of a sandbox whose store, home and project are folders of the test.
 func aView(t *testing.T) (v *view.View, host string) {
 	t.Helper()
-	host, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	host = must.Folder(t)
 	write := func(name, content string, mode os.FileMode) {
 		name = filepath.Join(host, name)
-		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, []byte(content), mode); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(name), 0o755))
+		must.Do(t, os.WriteFile(name, []byte(content), mode))
 	}
 	write("store/bash/bin/bash", "\x7fELF", 0o755)
 	write("store/jq/bin/jq", "\x7fELF", 0o755)
@@ -38,12 +32,8 @@ func aView(t *testing.T) (v *view.View, host string) {
 	write("project/data.txt", "x", 0o644)
 	write("import/a.sh", "#!/bin/sh\n", 0o755)
 	write("elsewhere/b.sh", "#!/bin/sh\n", 0o755)
-	if err := os.Symlink("/usr/bin/env", filepath.Join(host, "project/env")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(host+"/elsewhere", filepath.Join(host, "project/out")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink("/usr/bin/env", filepath.Join(host, "project/env")))
+	must.Do(t, os.Symlink(host+"/elsewhere", filepath.Join(host, "project/out")))
 	v = view.Of([]launch.Mount{
 		{Kind: plan.Tmpfs, Destination: "/"},
 		{Kind: plan.Dev, Destination: "/dev"},
@@ -177,19 +167,13 @@ func TestThePythonOfAVirtualEnvironmentIsNamedWithItsFolder(t *testing.T) {
 	v, host := aView(t)
 	made := func(name string) {
 		t.Helper()
-		if err := os.MkdirAll(filepath.Dir(host+name), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(host+name, []byte("\x7fELF"), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(host+name), 0o755))
+		must.Do(t, os.WriteFile(host+name, []byte("\x7fELF"), 0o755))
 	}
 	link := func(text, name string) {
 		t.Helper()
 		made(name + ".folder")
-		if err := os.Symlink(text, host+name); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Symlink(text, host+name))
 	}
 	made("/uv/3.13.5/bin/python3.13")
 	made("/uv/3.13.5/lib/python3.13/os.py")

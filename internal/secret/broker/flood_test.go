@@ -6,6 +6,8 @@ import (
 	"net"
 	"sync/atomic"
 	"testing"
+
+	"claudebox/checks/kit/must"
 )
 
 // slowKeeper renews nothing until it is released.
@@ -28,9 +30,7 @@ func TestRenewalsAreNotAskedForWithoutBound(t *testing.T) {
 	NewLine(ours, k, func() { close(ended) })
 	out := json.NewEncoder(theirs)
 	for i := range 5000 {
-		if err := out.Encode(event{ID: i + 1, Renew: "x"}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, out.Encode(event{ID: i + 1, Renew: "x"}))
 	}
 	theirs.Close()
 	<-ended

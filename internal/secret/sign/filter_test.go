@@ -21,6 +21,7 @@ import (
 	"golang.org/x/crypto/ssh/agent"
 	"golang.org/x/crypto/ssh/knownhosts"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/secret/sshagent"
 )
 
@@ -54,15 +55,15 @@ func newUser(t testing.TB) *user {
 	u := &user{ring: &recorder{ExtendedAgent: agent.NewKeyring().(agent.ExtendedAgent)}}
 	made := func() (ssh.Signer, ed25519.PrivateKey) {
 		_, private, err := ed25519.GenerateKey(rand.Reader)
-		must(t, err)
+		must.Do(t, err)
 		signer, err := ssh.NewSignerFromKey(private)
-		must(t, err)
+		must.Do(t, err)
 		return signer, private
 	}
 	for _, signer := range []*ssh.Signer{&u.git, &u.other} {
 		var private ed25519.PrivateKey
 		*signer, private = made()
-		must(t, u.ring.Add(agent.AddedKey{PrivateKey: private}))
+		must.Do(t, u.ring.Add(agent.AddedKey{PrivateKey: private}))
 	}
 	u.host, _ = made()
 	u.stranger, _ = made()
@@ -72,20 +73,13 @@ func newUser(t testing.TB) *user {
 	return u
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // connect is a new connection to the agent inside.
 func (u *user) connect(t testing.TB) (agent.ExtendedAgent, net.Conn) {
 	t.Helper()
 	ours, theirs := net.Pipe()
 	t.Cleanup(func() { ours.Close() })
 	go serve(theirs, &filter{rules: u.rules, keys: u.ring, tell: func(use sshagent.Use) { u.uses = append(u.uses, use) }})
-	must(t, ours.SetDeadline(time.Now().Add(time.Minute)))
+	must.Do(t, ours.SetDeadline(time.Now().Add(time.Minute)))
 	return agent.NewClient(ours), ours
 }
 
@@ -125,7 +119,7 @@ var endless = ssh.Marshal(struct {
 func bind(t testing.TB, host ssh.Signer, signedFor, session string, forwarded bool) []byte {
 	t.Helper()
 	proof, err := host.Sign(rand.Reader, []byte(signedFor))
-	must(t, err)
+	must.Do(t, err)
 	return ssh.Marshal(struct {
 		Key, Session, Signature []byte
 		Forwarded               bool
@@ -165,7 +159,7 @@ func TestOnlyGitsSignaturesAreMade(t *testing.T) {
 				t.Fatalf("%v, %v", made, err)
 			}
 			if err == nil {
-				must(t, tc.key.PublicKey().Verify(tc.data, made))
+				must.Do(t, tc.key.PublicKey().Verify(tc.data, made))
 			}
 			if len(u.uses) != 1 || !strings.Contains(u.uses[0].Refused, tc.want) || u.uses[0].Git != (err == nil) {
 				t.Errorf("told: %+v", u.uses)
@@ -245,7 +239,7 @@ func TestTheAgentIsChangedByNobodyInside(t *testing.T) {
 	u := newUser(t)
 	client, conn := u.connect(t)
 	_, private, err := ed25519.GenerateKey(rand.Reader)
-	must(t, err)
+	must.Do(t, err)
 	for name, change := range map[string]func() error{
 		"add":        func() error { return client.Add(agent.AddedKey{PrivateKey: private}) },
 		"remove":     func() error { return client.Remove(u.git.PublicKey()) },
@@ -264,7 +258,7 @@ func TestTheAgentIsChangedByNobodyInside(t *testing.T) {
 		u.uses = nil
 		_, conn := u.connect(t)
 		_, err := io.WriteString(conn, message)
-		must(t, err)
+		must.Do(t, err)
 		if _, err := conn.Read(make([]byte, 1)); err != io.EOF || len(u.uses) != 1 || !strings.Contains(u.uses[0].Refused, "256 KiB") {
 			t.Errorf("%q: %v, told %+v", message, err, u.uses)
 		}
@@ -323,11 +317,11 @@ func TestKeysAreReadFromFiles(t *testing.T) {
 		t.Errorf("%+v, %v", key, err)
 	}
 	_, private, err := ed25519.GenerateKey(rand.Reader)
-	must(t, err)
+	must.Do(t, err)
 	plain, err := ssh.MarshalPrivateKey(private, "")
-	must(t, err)
+	must.Do(t, err)
 	locked, err := ssh.MarshalPrivateKeyWithPassphrase(private, "", []byte("secret"))
-	must(t, err)
+	must.Do(t, err)
 	if key, err := ParsePrivate(pem.EncodeToMemory(plain)); err != nil || !strings.HasPrefix(key.Line, "ssh-ed25519 ") {
 		t.Errorf("%+v, %v", key, err)
 	}
@@ -346,12 +340,12 @@ func TestHostsAreKnownByTheirLines(t *testing.T) {
 		"|1|" + strings.TrimPrefix(knownhosts.HashHostname("hashed.test"), "|1|") + " " + string(ssh.MarshalAuthorizedKey(u.git.PublicKey())) +
 		knownhosts.Line([]string{"[port.test]:2222"}, u.stranger.PublicKey()) + "\n" +
 		"@cert-authority *.ca.test " + string(ssh.MarshalAuthorizedKey(u.other.PublicKey()))
-	must(t, os.WriteFile(file, []byte(content), 0o600))
+	must.Write(t, file, content)
 	for host, want := range map[string]ssh.Signer{
 		"good.test": u.host, "hashed.test": u.git, "port.test:2222": u.stranger, "port.test": nil, "other.test": nil, "x.ca.test": nil, "good.test.": nil,
 	} {
 		h, lines, err := KnownHost([]string{file}, host)
-		must(t, err)
+		must.Do(t, err)
 		if want == nil {
 			if len(h.Keys) > 0 || lines != "" {
 				t.Errorf("%s: %v, %q", host, h, lines)

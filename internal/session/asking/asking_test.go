@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/sandbox/ask"
 )
 
@@ -16,27 +17,17 @@ import (
 func stuck(t *testing.T) (socket *os.File) {
 	t.Helper()
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer l.Close()
 	c, err := net.Dial("tcp4", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer c.Close()
 	peer, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() { peer.Close() })
 	socket, err = c.(*net.TCPConn).File()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.SetsockoptLinger(int(socket.Fd()), unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1, Linger: 3600}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
+	must.Do(t, unix.SetsockoptLinger(int(socket.Fd()), unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1, Linger: 3600}))
 	for more := make([]byte, 1<<20); err == nil; {
 		err = unix.Sendto(int(socket.Fd()), more, unix.MSG_DONTWAIT, nil)
 	}
@@ -47,21 +38,15 @@ func stuck(t *testing.T) (socket *os.File) {
 func TestADescriptorSentWithAQuestionDelaysNoEnd(t *testing.T) {
 	folder := t.TempDir()
 	s, err := Serve(folder, Answers{Answer: func(string) string { return "" }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	raw, err := s.listener.(syscall.Conn).SyscallConn()
 	if err == nil { // as an older kernel does
 		err = raw.Control(func(fd uintptr) { _ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_PASSRIGHTS, 1) })
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for n := range mostAsking + 1 { // the last one waits in the listener
 		c, err := net.Dial("unix", s.file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		defer c.Close()
 		if n < mostAsking {
 			continue

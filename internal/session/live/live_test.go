@@ -8,14 +8,13 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/network/helper"
 )
 
 func TestASessionIsListedWhileItRuns(t *testing.T) {
 	home := filepath.Join(t.TempDir(), strings.Repeat("long", 40)) // longer than the address of a socket may be
-	if err := os.Mkdir(home, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(home, 0o700))
 	want := func(when string, tiers ...string) []Info {
 		t.Helper()
 		list, silent, err := List(home)
@@ -37,14 +36,10 @@ func TestASessionIsListedWhileItRuns(t *testing.T) {
 		asked = q
 		return Answer{Error: "no"}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	silent := func(q Question) Answer { return Answer{} }
 	other, err := Serve(home, Info{Tier: "none"}, silent)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	list := want("one refuses, and one runs", "none")
 	if _, err := Ask(home, list[0].ID, Question{}); err != nil {
 		t.Error(err)
@@ -74,9 +69,7 @@ func TestAFolderThatOthersMayEnterIsRefused(t *testing.T) {
 		"it is a file":        func(at string) error { return os.WriteFile(at, nil, 0o600) },
 	} {
 		home := t.TempDir()
-		if err := prepare(filepath.Join(home, folder)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, prepare(filepath.Join(home, folder)))
 		if _, err := Serve(home, Info{}, nil); err == nil {
 			t.Errorf("%s: it serves", name)
 		}
@@ -97,9 +90,7 @@ func TestLongNamesHideNoEvents(t *testing.T) {
 	}
 	events.End()
 	s, err := Serve(home, Info{}, func(q Question) Answer { return Answer{Events: events.After(*q.After, func() {})} })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer s.Close()
 	for last, kind := 0, Kind(""); kind != Ended; {
 		a, err := Ask(home, s.ID(), Question{After: &last})

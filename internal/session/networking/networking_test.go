@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/host"
 	"claudebox/internal/network/helper"
 	"claudebox/internal/network/policy"
@@ -60,9 +61,7 @@ func TestTheReasonOfSeveralRefusalsIsSaidOnce(t *testing.T) {
 // A log that is a pipe would hold the launch until somebody reads it.
 func TestALogThatIsAPipeWithoutAReaderIsRefused(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "log")
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Mkfifo(pipe, 0o600))
 	refused := make(chan error)
 	go func() {
 		l := launch.Launch{Plan: plan.Plan{Network: plan.Network{Tier: profile.TierAllow}}}
@@ -116,9 +115,7 @@ func TestTheLogIsNamedLikeOtherPathsOfTheCommandLine(t *testing.T) {
 	r := Request{Facts: host.Facts{Home: home, Cwd: home + "/project"}, Project: home + "/other"}
 	r.Plan.Network.Tier = profile.TierInet
 	for _, dir := range []string{"/project/logs", "/other"} {
-		if err := os.MkdirAll(home+dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(home+dir, 0o700))
 	}
 	for name, want := range map[string]string{"~/x": "/x", "logs/x": "/project/logs/x", "../x": "/x"} {
 		r.Log = name

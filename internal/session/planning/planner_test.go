@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/host"
 	"claudebox/internal/plan"
 	"claudebox/internal/profile/profiledir"
@@ -28,12 +29,8 @@ func aCall(t *testing.T, o Options) Call {
 // keepFile writes a file and what leads to it.
 func keepFile(t *testing.T, file string, content []byte) string {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Dir(file), 0o700))
+	must.Do(t, os.WriteFile(file, content, 0o600))
 	return file
 }
 
@@ -45,9 +42,7 @@ func TestAPlanFileIsFollowedAsTheFlagsChangeIt(t *testing.T) {
 	c := aCall(t, Options{Network: "allow", Publish: []string{"3000"}})
 	c.Options.Plan = keepFile(t, filepath.Join(c.Facts.Home, "plan.json"), planFor(nixSystem()))
 	got, err := Planner{c, &Keeper{Call: c}}.Plan()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if got.Plan.Profile != "p" || got.Plan.Network.Tier != "allow" || !slices.Equal(got.Plan.Network.In, []int{3000}) {
 		t.Errorf("got %+v", got.Plan)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/agent"
 	"claudebox/internal/agent/editor"
 	"claudebox/internal/host"
@@ -58,12 +59,7 @@ func TestWhatSpeaksWithAnEditor(t *testing.T) {
 func TestPathsAmongTheAgentsWordsAreNamedWhereTheyAreNotInside(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"a.json", "b.json", "p/c.json"} {
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Write(t, filepath.Join(dir, name), "")
 	}
 	inside := view.Of([]launch.Mount{
 		{Kind: plan.Tmpfs, Destination: "/"},
@@ -101,13 +97,9 @@ func TestAnAgentIsLookedUpOnceInALaunch(t *testing.T) {
 		Known: Known{},
 	}
 	file := filepath.Join(dir, "claude")
-	if err := os.WriteFile(file, []byte("#!/no/such/interpreter\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte("#!/no/such/interpreter\n"), 0o755))
 	_, first := r.Find("claude", nil)
-	if err := os.Remove(file); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(file))
 	if _, again := r.Find("claude", nil); again != first || first == nil {
 		t.Errorf("first: %v; again: %v", first, again)
 	}

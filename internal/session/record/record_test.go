@@ -6,19 +6,17 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"claudebox/checks/kit/must"
 )
 
 // A process inside has megabytes of words, and there are thousands of them: claudebox, outside, kept them all.
 func TestARecordKeepsLittleOfACommandLine(t *testing.T) {
 	file, err := os.Create(filepath.Join(t.TempDir(), "record"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer file.Close()
 	cmd := exec.Command("sleep", append([]string{"60"}, strings.Split(strings.Repeat(strings.Repeat("0", 1000)+" ", 500), " ")[:500]...)...)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	defer func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()

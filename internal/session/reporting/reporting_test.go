@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/network/helper"
 	"claudebox/internal/session/planning"
@@ -37,23 +38,17 @@ func ended(t *testing.T) (home string, reports []aftermath.Report) {
 	if err == nil {
 		err = errors.Join(os.Mkdir(home+"/project", 0o700), os.Mkdir(home+"/.claudebox", 0o700))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	c := launching(home, io.Discard)
 	p, err := project.Open(project.Request{
 		Dir: c.Facts.Cwd, Home: home, UID: os.Getuid(), Memory: aftermath.NewMemory(c.Folders.Home),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	begun, err := aftermath.Begin(c.Folders.Home, p, aftermath.Agent{})
 	if err == nil {
 		err = os.WriteFile(home+"/project/.envrc", nil, 0o600)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return home, []aftermath.Report{begun.End()}
 }
 
@@ -71,29 +66,23 @@ func told(t *testing.T, home string) string {
 func TestAKilledSessionsFolderWasMovedToAnotherFolder(t *testing.T) {
 	home, _ := ended(t)
 	told(t, home)
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	must(errors.Join(os.MkdirAll(home+"/a/lib", 0o700), os.Mkdir(home+"/b", 0o700)))
+	must.Do(t, os.MkdirAll(home+"/a/lib", 0o700), os.Mkdir(home+"/b", 0o700))
 	p, err := project.Open(project.Request{
 		Dir: home + "/a/lib", Home: home, UID: os.Getuid(), Beside: true, Memory: aftermath.NewMemory(home + "/.claudebox"),
 	})
-	must(err)
+	must.Do(t, err)
 	_, err = aftermath.Begin(home+"/.claudebox", p, aftermath.Agent{})
-	must(err)
+	must.Do(t, err)
 	records, err := filepath.Glob(home + "/.claudebox/sessions/*")
-	must(err)
+	must.Do(t, err)
 	content, err := os.ReadFile(records[0])
-	must(errors.Join(err, os.WriteFile(home+"/.claudebox/sessions/dead", content, 0o600))) // as nobody holds it
-	must(errors.Join(os.WriteFile(home+"/a/lib/.envrc", nil, 0o600), os.Rename(home+"/a/lib", home+"/b/lib")))
+	must.Do(t, err, os.WriteFile(home+"/.claudebox/sessions/dead", content, 0o600)) // as nobody holds it
+	must.Do(t, os.WriteFile(home+"/a/lib/.envrc", nil, 0o600), os.Rename(home+"/a/lib", home+"/b/lib"))
 	var out bytes.Buffer
 	c := launching(home, &out)
 	c.Options.MountRW = []string{home + "/b/lib:/mnt"}
 	_, err = Open(c)
-	must(err)
+	must.Do(t, err)
 	if !strings.Contains(out.String(), ".envrc") {
 		t.Errorf("got %q", out.String())
 	}
@@ -124,9 +113,7 @@ func TestWhatWasToldOnceIsNotToldAgain(t *testing.T) {
 		"as it was printed": func(_ *testing.T, _ string, to *To) { to.call.Caller.Stderr = io.Discard },
 		"as it was written": func(t *testing.T, home string, to *To) {
 			folder, err := beneath.Open(home)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			t.Cleanup(func() { folder.Close() })
 			to.folder, to.name = folder, "report"
 		},
@@ -160,9 +147,7 @@ func TestAKilledSessionThatLeftNothingIsNotTold(t *testing.T) {
 func TestALostSummaryIsInTheReport(t *testing.T) {
 	dir := t.TempDir()
 	folder, err := beneath.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer folder.Close()
 	to := To{call: launching(dir, io.Discard), folder: folder, name: "report"}
 	to.call.Options.NoReport = true

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/checks/kit/realgit"
 	"claudebox/internal/session/usergit"
 	"claudebox/internal/workspace/gitconfig"
@@ -30,13 +31,9 @@ func carry(t *testing.T, user, local string, missing func(string) string) (userg
 	t.Helper()
 	src := usergit.Sources{Files: []string{"f"}, ReadFile: func(string) ([]byte, error) { return []byte(user), nil }}
 	id, err := usergit.Pick(src, lookup(nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	entries, err := gitconfig.Parse([]byte(local))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	own := usergit.Carry(id, entries, missing)
 	return own, string(usergit.Make(usergit.Identity{Name: "A", Email: "a@x"}, own, nil, usergit.Access{}))
 }
@@ -66,21 +63,15 @@ func TestGitRefusesWhereAFilterIsMissing(t *testing.T) {
 			_, made := carry(t, tc.user, tc.local, tc.missing)
 			home, repo := world{files: map[string]string{".gitconfig": made}}.build(t)
 			env := []string{"HOME=" + home, "PATH=" + os.Getenv("PATH")}
-			if err := os.WriteFile(filepath.Join(repo, ".gitattributes"), []byte(attributes), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Write(t, filepath.Join(repo, ".gitattributes"), attributes)
 			content := "c\n"
 			if strings.Contains(name, "line ends") {
 				content = "c\r\n"
 			}
-			if err := os.WriteFile(filepath.Join(repo, "f.x"), []byte(content), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Write(t, filepath.Join(repo, "f.x"), content)
 			if tc.local != "" {
 				file, err := os.OpenFile(filepath.Join(repo, ".git/config"), os.O_APPEND|os.O_WRONLY, 0)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 				file.WriteString(tc.local)
 				file.Close()
 			}
@@ -100,13 +91,9 @@ func TestGitRefusesWhereAFilterIsMissing(t *testing.T) {
 func TestAFilterWorksOnceItsProgramIsThere(t *testing.T) {
 	_, made := carry(t, "[filter \"up\"]\nclean = my-up -x %f\n", "", noneOf("my-up"))
 	home, repo := world{files: map[string]string{".gitconfig": made, "bin/my-up": "#!/bin/sh\ntr a-z A-Z\n"}}.build(t)
-	if err := os.Chmod(filepath.Join(home, "bin/my-up"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(filepath.Join(home, "bin/my-up"), 0o700))
 	for name, content := range map[string]string{".gitattributes": "*.x filter=up\n", "f.x": "c\n"} {
-		if err := os.WriteFile(filepath.Join(repo, name), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Write(t, filepath.Join(repo, name), content)
 	}
 	env := []string{"HOME=" + home, "PATH=" + home + "/bin:" + os.Getenv("PATH")}
 	out, _ := realgit.Told(t, repo, env, "add", "-A")
@@ -124,18 +111,14 @@ func TestGitRefusesAMergeWhoseDriverIsMissing(t *testing.T) {
 	home, repo := world{files: map[string]string{".gitconfig": made}}.build(t)
 	env := []string{"HOME=" + home, "PATH=" + os.Getenv("PATH")}
 	step := func(content string, words ...string) {
-		if err := os.WriteFile(filepath.Join(repo, "f.x"), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Write(t, filepath.Join(repo, "f.x"), content)
 		for _, line := range words {
 			if out, ok := realgit.Run(t, repo, env, strings.Fields(line)...); !ok {
 				t.Fatalf("%s: %s", line, out)
 			}
 		}
 	}
-	if err := os.WriteFile(filepath.Join(repo, ".gitattributes"), []byte("*.x merge=ours2\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, filepath.Join(repo, ".gitattributes"), "*.x merge=ours2\n")
 	step("a\n1\n2\n3\n4\n5\nb\n", "add -A", "commit -qm one", "branch side")
 	step("A\n1\n2\n3\n4\n5\nb\n", "commit -qam two", "switch -q side")
 	step("a\n1\n2\n3\n4\n5\nB\n", "commit -qam three")

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/plan"
 	"claudebox/internal/session/usergit"
 )
@@ -15,9 +16,7 @@ import (
 func ask(t *testing.T, access usergit.Access, env []string, question string, words ...string) string {
 	t.Helper()
 	home := t.TempDir()
-	if err := os.WriteFile(filepath.Join(home, ".gitconfig"), usergit.Make(usergit.Identity{}, usergit.Own{}, nil, access), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(home, ".gitconfig"), usergit.Make(usergit.Identity{}, usergit.Own{}, nil, access), 0o600))
 	cmd := exec.CommandContext(t.Context(), "git", words...)
 	cmd.Dir, cmd.Stdin = home, strings.NewReader(question)
 	cmd.Env = append(env, "HOME="+home, "PATH="+os.Getenv("PATH"), "GIT_CONFIG_NOSYSTEM=1", "GIT_TERMINAL_PROMPT=0", "GIT_ASKPASS=false")

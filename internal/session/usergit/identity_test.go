@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/checks/kit/realgit"
 	"claudebox/internal/session/usergit"
 )
@@ -135,16 +136,15 @@ func (w world) variables(home string) []string {
 func (w world) build(t *testing.T) (home, repo string) {
 	home = t.TempDir()
 	for name, to := range w.links {
-		must(t, os.MkdirAll(filepath.Join(home, to), 0o700))
-		must(t, os.Symlink(to, filepath.Join(home, name)))
+		must.Do(t, os.MkdirAll(filepath.Join(home, to), 0o700))
+		must.Do(t, os.Symlink(to, filepath.Join(home, name)))
 	}
 	for name, content := range w.files {
 		file := filepath.Join(home, name)
-		must(t, os.MkdirAll(filepath.Dir(file), 0o700))
-		must(t, os.WriteFile(file, []byte(strings.ReplaceAll(content, "HOME/", home+"/")), 0o600))
+		must.Write(t, file, strings.ReplaceAll(content, "HOME/", home+"/"))
 	}
 	repo = filepath.Join(home, "src/work/p")
-	must(t, os.MkdirAll(repo, 0o700))
+	must.Do(t, os.MkdirAll(repo, 0o700))
 	quiet := []string{"HOME=/nonexistent"}
 	run := func(args ...string) {
 		if _, ok := realgit.Run(t, repo, quiet, args...); !ok {
@@ -168,7 +168,7 @@ func (w world) branchName() string {
 
 func (w world) sources(t *testing.T, home, repo string) usergit.Sources {
 	canonical, err := filepath.EvalSymlinks(repo)
-	must(t, err)
+	must.Do(t, err)
 	return usergit.Sources{
 		Files:     usergit.Files(home, lookup(append([]string{"GIT_CONFIG_NOSYSTEM=1"}, w.variables(home)...))),
 		Home:      home,
@@ -191,13 +191,6 @@ func lookup(env []string) func(string) (string, bool) {
 			}
 		}
 		return value, found
-	}
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/checks/kit/realgit"
 	"claudebox/internal/session/usergit"
 	"claudebox/internal/workspace/gitconfig"
@@ -124,8 +125,8 @@ func TestGitInsideSignsAsGitOutside(t *testing.T) {
 			outside := world{files: map[string]string{".gitconfig": p.config}, env: p.env}
 			home, repo := outside.build(t)
 			id, err := usergit.Pick(outside.sources(t, home, repo), lookup(p.env))
-			must(t, err)
-			must(t, os.WriteFile(home+"/made", usergit.Make(id, usergit.Own{}, nil, usergit.Access{}), 0o600))
+			must.Do(t, err)
+			must.Do(t, os.WriteFile(home+"/made", usergit.Make(id, usergit.Own{}, nil, usergit.Access{}), 0o600))
 			for _, who := range []string{"GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"} {
 				want, _ := realgit.Run(t, repo, append([]string{"HOME=" + home}, p.env...), "var", who)
 				got, _ := realgit.Run(t, repo, []string{"HOME=/nonexistent", "GIT_CONFIG_GLOBAL=" + home + "/made"}, "var", who)

@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"claudebox/checks/kit/must"
 )
 
 // An agent takes hold of a .git file in the moment in which the user's git has made it anew.
@@ -22,13 +24,9 @@ func TestAnAgentKeepsAWayToWriteAGitFile(t *testing.T) {
 		"it made it longer": {func(at string) (*os.File, error) { return nil, os.WriteFile(at, []byte(was+"x"), 0o600) }, false},
 	} {
 		at := filepath.Join(t.TempDir(), ".git")
-		if err := os.WriteFile(at, []byte(was), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Write(t, at, was)
 		f, err := tc.then(at)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if got := isKept(at, []byte(was)); got != tc.kept {
 			t.Errorf("%s: kept %v, want %v", name, got, tc.kept)
 		}

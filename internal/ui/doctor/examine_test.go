@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/nix/nixdaemon"
 	"claudebox/internal/sandbox/launch"
 )
@@ -90,9 +91,7 @@ func TestAnAbsentDaemonIsAWarning(t *testing.T) {
 func TestADaemonThatSpeaksOtherwiseIsAWarning(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "socket")
 	listener, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() { listener.Close() })
 	go func() {
 		for {
@@ -140,9 +139,7 @@ func TestRoomIsNeeded(t *testing.T) {
 func TestTheStateFolderMayBeMissing(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, file, "")
 	for path, want := range map[string]string{dir: dir, filepath.Join(dir, "a/b/c"): dir} {
 		if got, err := existing(path); err != nil || got != want {
 			t.Errorf("existing(%s) = %s, %v; want %s", path, got, err, want)
@@ -191,9 +188,7 @@ func TestAnOldBwrapIsAWarning(t *testing.T) {
 func program(t *testing.T, script string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "program")
-	if err := os.WriteFile(file, []byte(script), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte(script), 0o700))
 	return file
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/diag"
 	"claudebox/internal/diag/layout"
 )
@@ -55,9 +56,7 @@ var shown = []Finding{
 
 func TestFindingsReadWellAt80Columns(t *testing.T) {
 	want, err := os.ReadFile("testdata/text")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if got := Text(layout.View{Home: "/home/u", Width: 80}, shown); got != string(want) {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)
 	}

@@ -1,13 +1,13 @@
 package branch
 
 import (
-	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/linux/beneath"
 )
 
@@ -62,9 +62,7 @@ func TestWhatGitLooksAtGivesAnotherState(t *testing.T) {
 			}
 			top := t.TempDir()
 			tree := filepath.Join(top, "tree")
-			if err := os.Mkdir(tree, 0o700); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Mkdir(tree, 0o700))
 			sh := func(script string) {
 				t.Helper()
 				cmd := exec.Command("bash", "-ec", script)
@@ -110,18 +108,14 @@ func TestAnAnswerOfAStateThatMovesIsNotKept(t *testing.T) {
 		return s
 	}
 	for _, name := range []string{dir + "/f", dir + "/d/g"} {
-		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, nil, 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		must.Write(t, name, "")
 	}
 	file := filepath.Join(t.TempDir(), "kept")
 	keep(file, time.Now().Add(-time.Second), look(), "script", known{Answer: "answer"})
 	if k := find(file); k.Key != "" {
 		t.Errorf("kept: %+v, of before a change", k)
 	}
-	if err := os.Remove(dir + "/d/g"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(dir+"/d/g"))
 	removed := time.Now()
 	later := removed.Add(time.Hour)
 	keep(file, removed, look(), "script", known{Answer: "answer"})

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/linux/proctree"
 	"claudebox/internal/linux/within"
 	"claudebox/internal/workspace/cover"
@@ -34,8 +35,7 @@ func newSandbox(t *testing.T, hidden, readOnly []string) *sandbox {
 	if err != nil {
 		t.Skip("NOT RUN: needs bwrap on PATH")
 	}
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	must(t, err)
+	dir := must.Folder(t)
 	words := []string{
 		"--unshare-user", "--unshare-pid", "--disable-userns", "--cap-drop", "ALL", "--die-with-parent",
 		"--tmpfs", "/", "--ro-bind-try", "/usr", "/usr", "--ro-bind-try", "/nix/store", "/nix/store",
@@ -43,13 +43,13 @@ func newSandbox(t *testing.T, hidden, readOnly []string) *sandbox {
 		"--proc", "/proc", "--dev", "/dev", "--dir", "/run/user", "--bind", dir, dir,
 	}
 	empty := filepath.Join(t.TempDir(), "empty")
-	must(t, os.WriteFile(empty, nil, 0o444))
+	must.Do(t, os.WriteFile(empty, nil, 0o444))
 	for _, name := range hidden {
-		must(t, os.WriteFile(filepath.Join(dir, name), []byte("old secret\n"), 0o600))
+		must.Write(t, filepath.Join(dir, name), "old secret\n")
 		words = append(words, "--ro-bind", empty, filepath.Join(dir, name))
 	}
 	for _, name := range readOnly {
-		must(t, os.WriteFile(filepath.Join(dir, name), []byte("old\n"), 0o600))
+		must.Write(t, filepath.Join(dir, name), "old\n")
 		words = append(words, "--ro-bind", filepath.Join(dir, name), filepath.Join(dir, name))
 	}
 	cmd := exec.Command(bwrap, append(words, "--remount-ro", "/", "--chdir", dir, "--", "/bin/sh")...)
@@ -58,9 +58,9 @@ func newSandbox(t *testing.T, hidden, readOnly []string) *sandbox {
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER, UidMappings: one(os.Getuid()), GidMappings: one(os.Getgid())}
 	in, err := cmd.StdinPipe()
-	must(t, err)
+	must.Do(t, err)
 	out, err := cmd.StdoutPipe()
-	must(t, err)
+	must.Do(t, err)
 	cmd.Stderr = cmd.Stdout
 	if err := cmd.Start(); err != nil {
 		t.Skipf("NOT RUN: needs user namespaces: %v", err)
@@ -73,18 +73,11 @@ func newSandbox(t *testing.T, hidden, readOnly []string) *sandbox {
 	return s
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // sh runs a line inside and gives what it prints.
 func (s *sandbox) sh(line string) string {
 	s.t.Helper()
 	_, err := io.WriteString(s.in, line+"\necho END\n")
-	must(s.t, err)
+	must.Do(s.t, err)
 	var said strings.Builder
 	for {
 		line, err := s.out.ReadString('\n')
@@ -98,8 +91,8 @@ func (s *sandbox) sh(line string) string {
 // replace does as an editor of the host does.
 func (s *sandbox) replace(name, content string) {
 	s.t.Helper()
-	must(s.t, os.WriteFile(filepath.Join(s.dir, name+".new"), []byte(content), 0o600))
-	must(s.t, os.Rename(filepath.Join(s.dir, name+".new"), filepath.Join(s.dir, name)))
+	must.Write(s.t, filepath.Join(s.dir, name+".new"), content)
+	must.Do(s.t, os.Rename(filepath.Join(s.dir, name+".new"), filepath.Join(s.dir, name)))
 }
 
 // until asks again for a while: what is waited for comes from another process.
@@ -127,14 +120,14 @@ func (s *sandbox) watch(files ...cover.File) chan string {
 			failures <- path + ": " + err.Error()
 		}
 	})
-	must(s.t, w.Begin(s.cmd.Process.Pid))
+	must.Do(s.t, w.Begin(s.cmd.Process.Pid))
 	return failures
 }
 
 func (s *sandbox) open(files []cover.File, lost func(path string, err error)) *cover.Watch {
 	s.t.Helper()
 	w, err := cover.Open(s.dir, files, lost)
-	must(s.t, err)
+	must.Do(s.t, err)
 	s.t.Cleanup(w.Close)
 	return w
 }
@@ -157,9 +150,9 @@ func TestTheHostReplacesWhatIsCovered(t *testing.T) {
 	}
 	s.until("rm -f secret config protected 2>/dev/null; ls", "config\nprotected\nsecret\n")
 	for range 5 { // a file system may give the new file the number of the old one
-		must(t, os.Remove(filepath.Join(s.dir, "secret")))
+		must.Do(t, os.Remove(filepath.Join(s.dir, "secret")))
 		s.until("ls", "config\nprotected\n")
-		must(t, os.WriteFile(filepath.Join(s.dir, "secret"), []byte("once more\n"), 0o600))
+		must.Write(t, filepath.Join(s.dir, "secret"), "once more\n")
 		s.until("cat secret", "")
 	}
 	select {
@@ -186,8 +179,8 @@ func TestWithoutAWatchTheSecretIsSeen(t *testing.T) {
 // cover went elsewhere: it is missing where it should be.
 func TestACoverThatWentElsewhereIsMadeUpFor(t *testing.T) {
 	s := newSandbox(t, []string{"other"}, nil)
-	must(t, os.WriteFile(filepath.Join(s.dir, "secret"), []byte("secret\n"), 0o600))
-	must(t, os.WriteFile(filepath.Join(s.dir, "protected"), []byte("old\n"), 0o600))
+	must.Write(t, filepath.Join(s.dir, "secret"), "secret\n")
+	must.Write(t, filepath.Join(s.dir, "protected"), "old\n")
 	failures := s.watch(cover.File{Path: "secret", Remake: nothing}, cover.File{Path: "protected"}, cover.File{Path: "other", Remake: nothing})
 	s.until("cat secret", "")
 	s.until("test -w protected || cat protected", "old\n")
@@ -220,7 +213,7 @@ func TestWhatOnlySeemsUncoveredIsNotTold(t *testing.T) {
 	w := s.open([]cover.File{
 		{Path: filepath.Join(s.dir, "secret"), Remake: nothing}, {Path: filepath.Join(s.dir, "other"), Remake: nothing},
 	}, func(path string, err error) { told <- fmt.Sprint(filepath.Base(path), " ", err) })
-	must(t, w.Begin(s.cmd.Process.Pid))
+	must.Do(t, w.Begin(s.cmd.Process.Pid))
 	s.until("grep -c /secret /proc/self/mountinfo", "2\n") // it has looked
 	s.replace("other", "new secret\n")
 	select {
@@ -240,11 +233,11 @@ func TestASandboxThatHasEndedIsNotSaidToBeUncovered(t *testing.T) {
 	again := func(string) ([]byte, error) { return nil, errors.New("nobody is there") }
 	w := s.open([]cover.File{{Path: s.dir + "/secret", Remake: again}, {Path: s.dir + "/second", Remake: again}},
 		func(path string, err error) { failures <- fmt.Sprint(path, ": ", err) })
-	must(t, w.Begin(bwrap.Pid))
-	must(t, bwrap.Signal(syscall.SIGSTOP))
+	must.Do(t, w.Begin(bwrap.Pid))
+	must.Do(t, bwrap.Signal(syscall.SIGSTOP))
 	t.Cleanup(func() { bwrap.Signal(syscall.SIGCONT) })
 	init := proctree.Init(bwrap.Pid)
-	must(t, syscall.Kill(init, syscall.SIGKILL))
+	must.Do(t, syscall.Kill(init, syscall.SIGKILL))
 	for state := byte(0); state != 'Z'; state, _ = proctree.State(init) {
 		time.Sleep(time.Millisecond)
 	}
@@ -284,8 +277,8 @@ func TestTheAgentMovesTheFolderOfAHiddenFile(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSandbox(t, []string{"other"}, nil)
-			must(t, os.MkdirAll(filepath.Join(s.dir, "conf/deep"), 0o700))
-			must(t, os.WriteFile(filepath.Join(s.dir, "conf/deep/secret"), []byte("secret\n"), 0o600))
+			must.Do(t, os.MkdirAll(filepath.Join(s.dir, "conf/deep"), 0o700))
+			must.Write(t, filepath.Join(s.dir, "conf/deep/secret"), "secret\n")
 			failures := s.watch(cover.File{Path: "conf/deep/secret", Remake: nothing}, cover.File{Path: "other", Remake: nothing})
 			s.replace("other", "secret\n")
 			s.until("cat other", "") // the watch has begun
@@ -312,25 +305,25 @@ func TestWhatCannotBeCoveredAtTheGateStopsTheLaunch(t *testing.T) {
 	if err := w.Begin(s.cmd.Process.Pid); err == nil || err.Error() != at+": no content" {
 		t.Errorf("one that is uncovered: %v", err)
 	}
-	must(t, os.Remove(at))
+	must.Do(t, os.Remove(at))
 	w = s.open([]cover.File{{Path: at, Remake: nothing}}, func(string, error) {})
 	if err := w.Begin(s.cmd.Process.Pid); err == nil || !strings.Contains(err.Error(), "it is gone") {
 		t.Errorf("one that is gone: %v", err)
 	}
 	w = s.open([]cover.File{{Path: s.dir + "/other", Remake: nothing}}, func(string, error) {})
-	must(t, w.Begin(s.cmd.Process.Pid))
+	must.Do(t, w.Begin(s.cmd.Process.Pid))
 }
 
 // The host removes a folder with a hidden file, and makes it again.
 func TestAFolderThatTheHostMakesAnewIsWatchedAnew(t *testing.T) {
 	s := newSandbox(t, nil, nil)
-	must(t, os.MkdirAll(s.dir+"/conf/deep", 0o700))
-	must(t, os.WriteFile(s.dir+"/conf/deep/secret", nil, 0o600))
+	must.Do(t, os.MkdirAll(s.dir+"/conf/deep", 0o700))
+	must.Write(t, s.dir+"/conf/deep/secret", "")
 	failures := s.watch(cover.File{Path: "conf/deep/secret", Remake: nothing})
 	for range 3 {
-		must(t, os.RemoveAll(s.dir+"/conf"))
-		must(t, os.MkdirAll(s.dir+"/conf/deep", 0o700))
-		must(t, os.WriteFile(s.dir+"/conf/deep/secret", []byte("new secret\n"), 0o600))
+		must.Do(t, os.RemoveAll(s.dir+"/conf"))
+		must.Do(t, os.MkdirAll(s.dir+"/conf/deep", 0o700))
+		must.Write(t, s.dir+"/conf/deep/secret", "new secret\n")
 		s.until("cat conf/deep/secret", "")
 	}
 	if len(failures) > 0 {
@@ -342,9 +335,9 @@ func TestAFolderThatTheHostReplaces(t *testing.T) {
 	s := newSandbox(t, nil, nil)
 	made := func() {
 		for _, name := range []string{"hidden", "hooks"} {
-			must(t, os.RemoveAll(filepath.Join(s.dir, name)))
-			must(t, os.Mkdir(filepath.Join(s.dir, name), 0o700))
-			must(t, os.WriteFile(filepath.Join(s.dir, name, "x"), []byte("x\n"), 0o600))
+			must.Do(t, os.RemoveAll(filepath.Join(s.dir, name)))
+			must.Do(t, os.Mkdir(filepath.Join(s.dir, name), 0o700))
+			must.Write(t, filepath.Join(s.dir, name, "x"), "x\n")
 		}
 	}
 	made()

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/workspace/git"
 )
 
@@ -30,19 +31,12 @@ func index(t testing.TB, version string) []byte {
 	}
 	run("init", "-q")
 	for _, name := range []string{".envrc", "a/b/c", "a/b/d", "a-b", "ab", "z"} {
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Write(t, filepath.Join(dir, name), "")
 	}
 	run("add", "-A")
 	run("update-index", "--index-version", version)
 	content, err := os.ReadFile(filepath.Join(dir, ".git/index"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return content
 }
 

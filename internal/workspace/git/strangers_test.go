@@ -3,10 +3,10 @@ package git_test
 import (
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/workspace/git"
 	"claudebox/internal/workspace/survey"
@@ -23,10 +23,7 @@ func newWorld(t *testing.T) world {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Fatal("needs git on PATH")
 	}
-	top, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	top := must.Folder(t)
 	t.Cleanup(func() { _ = exec.Command("chmod", "-R", "u+rwX", top).Run() })
 	w := world{t, top}
 	w.sh("mkdir p; git init -q p/old; git -C p/old commit -qm x --allow-empty; git clone -q --bare p/old p/fixture 2>&1; git clone -q --bare p/old p/lib.git 2>&1")
@@ -57,9 +54,7 @@ func (w world) isTaken() bool {
 func (w world) open() *beneath.Folder {
 	w.Helper()
 	root, err := beneath.Open(w.top + "/p")
-	if err != nil {
-		w.Fatal(err)
-	}
+	must.Do(w, err)
 	w.Cleanup(root.Close)
 	return root
 }

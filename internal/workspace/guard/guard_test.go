@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/workspace/git"
 	"claudebox/internal/workspace/guard"
@@ -34,9 +35,7 @@ func newWorld(t *testing.T, known ...string) *world {
 func newWorldOf(t *testing.T, known func(rel string) bool) *world {
 	t.Helper()
 	top, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	w := &world{T: t, top: top, project: top + "/p", held: top + "/held", lost: make(chan error, 100), covered: make(chan string, 100)}
 	w.sh("mkdir -p p/d/deep held")
 	w.guard, err = guard.Open(guard.Request{
@@ -48,9 +47,7 @@ func newWorldOf(t *testing.T, known func(rel string) bool) *world {
 		Apart:   func(rel string) { w.lost <- errors.New(rel) },
 		Lost:    func(err error) { w.lost <- err },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	w.guard.Serve()
 	return w
 }
@@ -85,9 +82,7 @@ func (w *world) out() []string {
 	w.Helper()
 	w.guard.Close()
 	root, err := beneath.Open(w.project)
-	if err != nil {
-		w.Fatal(err)
-	}
+	must.Do(w, err)
 	defer root.Close()
 	left := map[string]string{}
 	names, err := guard.BringOut(root, w.held+"/s", guard.Ending{
@@ -271,9 +266,7 @@ func TestForgedPlacesComeOutNowhere(t *testing.T) {
 		mkdir -m 0 ../held/s/8/closed/x; ln -s /etc/passwd ../held/s/9; mkdir -p ../held/s/10; ln -s /etc/passwd ../held/s/10/at`)
 	w.guard.Close()
 	root, err := beneath.Open(w.project)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer root.Close()
 	if names, err := guard.BringOut(root, w.held+"/s", guard.Ending{
 		Alone: true, Leads: func(string, []byte) bool { return true }, Changed: func(git.Change) {},
@@ -289,14 +282,10 @@ func (w *world) usersGit() (ended func()) {
 	w.Helper()
 	w.sh("printf '#!/bin/sh\nread x\n' >../git; chmod +x ../git")
 	waits, end, err := os.Pipe()
-	if err != nil {
-		w.Fatal(err)
-	}
+	must.Do(w, err)
 	git := exec.Command(w.top+"/git", "clone")
 	git.Dir, git.Stdin = w.project, waits
-	if err := git.Start(); err != nil {
-		w.Fatal(err)
-	}
+	must.Do(w, git.Start())
 	return func() { end.Close(); _ = git.Wait() }
 }
 
@@ -329,9 +318,7 @@ func TestAnEndIsCutShortAndTheRepositoryIsFoundByTheNextOnes(t *testing.T) {
 	w.isHeld("n/.git")
 	w.guard.Close()
 	root, err := beneath.Open(w.project)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer root.Close()
 	if _, _, err := guard.Repositories(root, w.held+"/s")[0].Unlink(root); err != nil {
 		t.Fatal(err)
@@ -351,9 +338,7 @@ func TestAnEndIsCutShortAndTheRepositoryIsFoundByTheNextOnes(t *testing.T) {
 
 func TestAGuardOnAnotherFileSystemIsRefused(t *testing.T) {
 	held, err := os.MkdirTemp("/dev/shm", "claudebox-guard-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer os.RemoveAll(held)
 	_, err = guard.Open(guard.Request{Path: t.TempDir(), Held: held, Session: "s"})
 	if err == nil || !strings.Contains(err.Error(), guard.ErrApart.Error()) {

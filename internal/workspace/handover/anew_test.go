@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"claudebox/checks/kit/must"
 )
 
 // A machine that cannot make a box for a moment, or at all, says nothing about the agent's git folder: what only that
@@ -25,9 +27,7 @@ func TestABoxThatCannotBeMadeTakesNothingFromTheAgent(t *testing.T) {
 			w.tools.Bwrap = filepath.Join(filepath.Dir(count), "bwrap")
 			script := fmt.Sprintf("#!%s\necho x >>%s\n[ $(wc -l <%[2]s) -gt %d ] || { echo 'bwrap: Creating new namespace failed: Resource temporarily unavailable' >&2; exit 1; }\nexec %s \"$@\"\n",
 				w.tools.Bash, count, times, good)
-			if err := os.WriteFile(w.tools.Bwrap, []byte(script), 0o700); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(w.tools.Bwrap, []byte(script), 0o700))
 			session, err := Begin(Request{Places: w.places, Tools: w.tools})
 			if starts != (err == nil) {
 				t.Errorf("begin: %v", err)
@@ -61,9 +61,7 @@ func TestBranchesThatCouldNotBeReadAreThereAgain(t *testing.T) {
 	if told := strings.Join(w.end(), ""); !strings.Contains(told, "has lost your branches") {
 		t.Errorf("told %q", told)
 	}
-	if err := os.Chmod(w.places[0].Inner()+"/refs/heads", 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(w.places[0].Inner()+"/refs/heads", 0o700))
 	w.begin()
 	w.same(w.end())
 	if got := w.user("git log --format=%s more"); got != "two\none" {

@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"claudebox/checks/kit/must"
 )
 
 // What is remembered of a place is what was there, names of any bytes included. The form before is read; what is
@@ -16,28 +18,20 @@ func TestAMemoryIsReadAsItWasWritten(t *testing.T) {
 	want := memory{Version: memoryVersion, Named: map[string]string{"a": "b"}, Sizes: map[string]int{".": 11, "worktrees/x": 3}, Common: Side{Trees: map[string]State{
 		".": {Head: "ref: refs/heads/main", Index: "100\ta\n\xff\x00b\x00c"}, "worktrees/x": {Index: "d\ne"},
 	}}}
-	if err := p.remember(want); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, p.remember(want))
 	if got, err := p.recall(); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	whole, err := os.ReadFile(p.memoryFile())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, damaged := range []string{string(whole[:len(whole)-1]), string(whole) + "x", strings.Replace(string(whole), `"Sizes":{".":11`, `"Sizes":{".":-1`, 1), ""} {
-		if err := os.WriteFile(p.memoryFile(), []byte(damaged), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Write(t, p.memoryFile(), damaged)
 		if _, err := p.recall(); !errors.Is(err, errForm) {
 			t.Errorf("%.80q: %v", damaged, err)
 		}
 	}
 	before := `{"Version":1,"Common":{"Trees":{".":{"Head":"x","Index":"YQBi"}}}}`
-	if err := os.WriteFile(p.memoryFile(), []byte(before), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, p.memoryFile(), before)
 	if got, err := p.recall(); err != nil || got.Common.Trees["."].Index != "a\x00b" {
 		t.Errorf("the form before: %+v, %v", got, err)
 	}

@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"claudebox/checks/kit/must"
 )
 
 // What the user's git does while theirs is copied to make the agent's own git folder: nothing of it is lost or taken
@@ -42,9 +44,7 @@ func makeInnerWhile(t *testing.T, does, at, branch string) {
 		return false
 	}
 	w.session = &Session{places: []*live{l}, done: make(chan struct{})}
-	if err := l.begin(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, l.begin())
 	w.sync()
 	own := regexp.MustCompile(`.* refs/heads/feat\n`)
 	if got := own.ReplaceAllString(w.user(look), ""); got != want {

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"claudebox/checks/kit/must"
 )
 
 // onBranch is a world in which the agent works on a branch, in a checkout of its own.
@@ -15,9 +17,7 @@ func onBranch(t *testing.T, name, before string) (w *world, tree string) {
 		w.user(before)
 	}
 	tree = t.TempDir()
-	if err := os.Mkdir(filepath.Join(tree, ".git"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(filepath.Join(tree, ".git"), 0o700))
 	w.places[0].Branch, w.places[0].Start = name, w.user("git rev-parse HEAD")
 	w.begin()
 	w.work(tree, "g read-tree -u --reset HEAD")
@@ -28,9 +28,7 @@ func onBranch(t *testing.T, name, before string) (w *world, tree string) {
 func (w *world) work(tree, script string) string {
 	w.Helper()
 	f, err := os.Open(tree)
-	if err != nil {
-		w.Fatal(err)
-	}
+	must.Do(w, err)
 	defer f.Close()
 	text, err := (Work{w.places[0], w.tools, f, w.project, time.Minute}).Run(w.Context(), script, "")
 	if err != nil {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"claudebox/checks/kit/must"
 )
 
 // Both sides commit as fast as they can. No git of theirs fails because of the hand-over, and nothing is lost.
@@ -55,9 +57,7 @@ func TestAnIndexThatAnotherOneWritesIsNotReplaced(t *testing.T) {
 				w := &world{T: t, project: t.TempDir()}
 				w.user("echo old >index; echo new >" + freshIndex)
 				folder, err := os.Open(w.project)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 				defer folder.Close()
 				s := swap{folder: folder}
 				s.was = s.look("index")
@@ -89,9 +89,7 @@ func TestWhatIsStagedMeanwhileStays(t *testing.T) {
 		w.begin()
 		l := w.session.places[0]
 		before, err := l.inner().read()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		id := w.user("git hash-object -w --stdin <<<fresh")
 		change := TreeChange{Tree: l.place.Trees[0], Expect: before.Trees["."], Stage: []Entry{{"a", "100644 " + id + " 0\n"}}}
 		w.agent(meanwhile)
@@ -120,14 +118,10 @@ exit $s`
 			w.begin()
 			outer, bin := w.session.places[0].outer(), t.TempDir()
 			text := fmt.Sprintf(wrapper, w.tools.Bash, w.tools.Git, step, w.project, "PATH="+filepath.Dir(w.tools.Git)+":$PATH; "+then)
-			if err := os.WriteFile(filepath.Join(bin, "git"), []byte(text), 0o700); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(filepath.Join(bin, "git"), []byte(text), 0o700))
 			outer.tools.Path = append([]string{bin}, outer.tools.Path...)
 			side, err := outer.read()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			head := side.Trees["."].Head
 			if isObject(head) && !slices.Contains(slices.Collect(maps.Values(side.Refs)), head) && len(side.Trees["."].UnderWay) == 0 {
 				t.Errorf("%s, then %q: HEAD is %s, the branches %v", step, then, head, side.Refs)
@@ -171,9 +165,7 @@ if [[ " $* " = *" update-index "* && ! -e ` + bin + `/done ]]; then
 fi
 exec ` + w.tools.Git + ` "$@"
 `
-	if err := os.WriteFile(bin+"/git", []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(bin+"/git", []byte(script), 0o755))
 	l.tools.Path = append([]string{bin}, l.tools.Path...)
 	if _, err := l.handOver(l.facts()); err != nil {
 		t.Error(err)

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"claudebox/checks/kit/must"
 )
 
 // world is a project with a repository, a user who runs plain git in it, and an agent in a sandbox.
@@ -589,9 +591,7 @@ func TestAProjectWithSignsOfAPatternInItsName(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.project += "/x[1]"
-	if err := os.Mkdir(w.project, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(w.project, 0o700))
 	w.user("git init -q -b main; git commit -q --allow-empty -m x; git worktree add -q w; touch .git/worktrees/file")
 	w.places[0].Outer, w.places[0].Trees = w.project+"/.git", []Tree{{".", w.project}}
 	w.begin()

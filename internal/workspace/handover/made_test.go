@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"claudebox/checks/kit/must"
 )
 
 // wrap counts the boxes of a world, and has the git in them do first what a file `evil` in the git folder says: as if the
@@ -18,9 +20,7 @@ func (w *world) wrap() (boxes func() int) {
 		"git":   "#!/bin/bash\n[ ! -e \"$C/evil\" ] || . \"$C/evil\"\nexec " + w.tools.Git + " \"$@\"\n",
 		"bwrap": "#!/bin/bash\necho >>" + dir + "/boxes\nexec " + w.tools.Bwrap + " --ro-bind " + dir + " /wrapped \"$@\"\n",
 	} {
-		if err := os.WriteFile(dir+"/"+name, []byte(text), 0o755); err != nil {
-			w.Fatal(err)
-		}
+		must.Do(w, os.WriteFile(dir+"/"+name, []byte(text), 0o755))
 	}
 	w.tools.Bwrap, w.tools.Path = dir+"/bwrap", append([]string{"/wrapped"}, w.tools.Path...)
 	return func() int {
@@ -119,9 +119,7 @@ func TestABoxThatIsEndedWhileItIsMadeLeavesNothing(t *testing.T) {
 	w := newWorld(t)
 	all, file := w.made(1, "true"), w.TempDir()+"/children"
 	slow := filepath.Dir(file) + "/bwrap"
-	if err := os.WriteFile(slow, []byte("#!/bin/bash\nsleep 600 &\necho $! >>"+file+"\nwait\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(slow, []byte("#!/bin/bash\nsleep 600 &\necho $! >>"+file+"\nwait\n"), 0o755))
 	w.tools.Bwrap, w.tools.Time = slow, 4*time.Second
 	done := make(chan []Adopted)
 	go func() { done <- Adopt(Request{Tools: w.tools}, all) }()

@@ -4,15 +4,15 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"claudebox/checks/kit/must"
 )
 
 // waits are what a place has waiting, one a line.
 func (w *world) waits() string {
 	w.Helper()
 	list, err := Settle(Request{Places: w.places, Tools: w.tools})
-	if err != nil {
-		w.Fatal(err)
-	}
+	must.Do(w, err)
 	var lines []string
 	for _, s := range list {
 		for _, wait := range s.Waits {

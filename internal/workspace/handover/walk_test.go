@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"claudebox/checks/kit/must"
 )
 
 var (
@@ -124,17 +126,11 @@ func TestObjectsArePrunedAMomentBeforeTheyAreNamed(t *testing.T) {
 			w.agent(agent)
 			l := w.session.places[0]
 			m, err := l.place.recall()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			in, out, err := l.readBoth()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			f, err := l.judge(m.Common, in, out, l.facts())
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			w.user("git prune --expire=now")
 			want, _ := l.wanted(m.Common, in, out)
 			if missing, err := l.outer().missing(want); len(missing) == 0 || err != nil {

@@ -2,7 +2,6 @@ package homelink_test
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -12,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/pathname"
 	"claudebox/internal/workspace/homelink"
@@ -32,27 +32,20 @@ func newHome(t *testing.T) *home {
 	}
 	top, err := beneath.Canonical(t.TempDir())
 	h := &home{t: t, home: top + "/home", top: top}
-	h.must(errors.Join(err, os.MkdirAll(h.home, 0o755), os.Mkdir(top+"/p", 0o755)))
+	must.Do(h.t, err, os.MkdirAll(h.home, 0o755), os.Mkdir(top+"/p", 0o755))
 	h.question = homelink.Question{Home: h.home, Cache: top + "/cache", Build: "1"}
 	return h
-}
-
-func (h *home) must(err error) {
-	h.t.Helper()
-	if err != nil {
-		h.t.Fatal(err)
-	}
 }
 
 // write makes a file; both paths are below the top.
 func (h *home) write(name string) {
 	h.t.Helper()
-	h.must(errors.Join(os.MkdirAll(filepath.Dir(h.top+"/"+name), 0o755), os.WriteFile(h.top+"/"+name, nil, 0o644)))
+	must.Write(h.t, h.top+"/"+name, "")
 }
 
 func (h *home) link(name, to string) {
 	h.t.Helper()
-	h.must(errors.Join(os.MkdirAll(filepath.Dir(h.top+"/"+name), 0o755), os.Symlink(h.top+"/"+to, h.top+"/"+name)))
+	must.Do(h.t, os.MkdirAll(filepath.Dir(h.top+"/"+name), 0o755), os.Symlink(h.top+"/"+to, h.top+"/"+name))
 }
 
 // found is what leads into the project, as "PATH > TARGET", by the links of another place in between.
@@ -112,7 +105,7 @@ func TestLinksOfTheHome(t *testing.T) {
 	h.link("home/.circle", "home/.circle")
 	h.link("home/project", "p") // no tool obeys it
 	h.link("home/.cache/x", "p/zshenv")
-	h.must(os.Symlink("/bin/sh", h.home+"/.sh")) // root's
+	must.Do(h.t, os.Symlink("/bin/sh", h.home+"/.sh")) // root's
 	h.want(
 		"home/.claude/hooks > p/hooks", "home/.claude/skills/one > p/skill",
 		"home/.config/fish > dots/fish", "home/.config/fish/config.fish > p/f/config.fish",
@@ -150,15 +143,15 @@ func TestWhatTheCacheHasIsNotOlder(t *testing.T) {
 	h.link("home/.rc", "dots/rc")
 	h.link("dots/rc", "p/a")
 	h.want("home/.rc > p/a")
-	h.must(os.Remove(h.top + "/dots/rc"))
+	must.Do(h.t, os.Remove(h.top+"/dots/rc"))
 	h.link("dots/rc", "p/b")
 	h.want("home/.rc > p/b")
-	h.must(os.Remove(h.top + "/p/b"))
+	must.Do(h.t, os.Remove(h.top+"/p/b"))
 	h.want("home/.rc > p/b")
 	h.link("home/.config/x/late", "p/a")
 	time.Sleep(30 * time.Millisecond) // what changed a moment ago is read in any case
 	h.want("home/.config/x/late > p/a", "home/.rc > p/b")
-	h.must(os.RemoveAll(h.home + "/.config"))
+	must.Do(h.t, os.RemoveAll(h.home+"/.config"))
 	h.want("home/.rc > p/b")
 }
 
@@ -172,7 +165,7 @@ func TestALinkWhoseTargetWasMovedIntoTheProject(t *testing.T) {
 	h.link("hop", "elsewhere")
 	h.write("elsewhere")
 	h.want("home/.config/fish > dots/fish", "home/.rc > elsewhere")
-	h.must(errors.Join(os.Rename(h.top+"/dots", h.top+"/p/dots"), os.Rename(h.top+"/elsewhere", h.top+"/p/rc"), os.Remove(h.top+"/hop")))
+	must.Do(h.t, os.Rename(h.top+"/dots", h.top+"/p/dots"), os.Rename(h.top+"/elsewhere", h.top+"/p/rc"), os.Remove(h.top+"/hop"))
 	h.link("dots", "p/dots")
 	h.link("hop", "p/rc")
 	h.want("home/.config/fish > p/dots/fish", "home/.rc > p/rc")
@@ -186,7 +179,7 @@ func TestALinkThatCameToLeadToAFolderIsFollowed(t *testing.T) {
 	h.link("home/.config/file", "dots/file")
 	h.link("home/.config/none", "dots/none")
 	h.want("home/.config/file > dots/file", "home/.config/none > dots/none")
-	h.must(os.Remove(h.top + "/dots/file"))
+	must.Do(h.t, os.Remove(h.top+"/dots/file"))
 	h.link("dots/file/x", "p/a")
 	h.link("dots/none/y", "p/a")
 	h.want("home/.config/file > dots/file", "home/.config/file/x > p/a", "home/.config/none > dots/none", "home/.config/none/y > p/a")
@@ -214,7 +207,7 @@ func TestALinkThatIsMadeMeanwhile(t *testing.T) {
 	h.link("home/.led", "p/a")
 	before := homelink.Look(h.question)
 	h.link("home/.new", "p/a")
-	h.must(os.Remove(h.home + "/.led"))
+	must.Do(h.t, os.Remove(h.home+"/.led"))
 	h.link("home/.led", "p/b")
 	came, _ := before.Again()
 	if got := found(h, came); !slices.Equal(got, []string{"home/.led > p/b", "home/.new > p/a"}) {
@@ -240,8 +233,8 @@ func TestLinksDeepInTheHome(t *testing.T) {
 		h.link("home/"+name, "p/x")
 	}
 	h.link("home/.wine/z:", "")
-	h.must(os.Symlink(h.home, h.home+"/.config/again"))
-	h.must(os.Symlink("/usr", h.home+"/.config/usr"))
+	must.Do(h.t, os.Symlink(h.home, h.home+"/.config/again"))
+	must.Do(h.t, os.Symlink("/usr", h.home+"/.config/usr"))
 	want = append(want, "home/.config/again > home", "home/.wine/z: > "+h.top)
 	slices.Sort(want)
 	h.want(want...)
@@ -264,7 +257,7 @@ func TestLinksDeepInTheHome(t *testing.T) {
 	if !slices.Contains(found(h, homelink.Look(h.question).Links), far) {
 		t.Error("what the end found is not known")
 	}
-	h.must(os.Remove(h.home + "/.config/a/b/c2/d/far"))
+	must.Do(h.t, os.Remove(h.home+"/.config/a/b/c2/d/far"))
 	if got := found(h, h.look().Links); !slices.Equal(got, want) {
 		t.Errorf("it is gone:\ngot  %q\nwant %q", got, want)
 	}
@@ -278,9 +271,9 @@ func TestFilesWithOtherNames(t *testing.T) {
 		h.write("home/" + name)
 	}
 	for i, name := range deep {
-		h.must(os.Link(h.home+"/"+name, fmt.Sprint(h.top, "/p/", i)))
+		must.Do(h.t, os.Link(h.home+"/"+name, fmt.Sprint(h.top, "/p/", i)))
 	}
-	h.must(os.Link(h.home+"/bin/one", h.home+"/bin/two"))
+	must.Do(h.t, os.Link(h.home+"/bin/one", h.home+"/bin/two"))
 	for range 2 {
 		got := h.look()
 		var names []string
@@ -313,7 +306,7 @@ func TestWhatAnotherWalkSawIsAsGoodAsALook(t *testing.T) {
 	h.write("home/.claude/skills/node_modules/c")
 	h.walked()
 	homelink.Look(h.question).Write()
-	h.must(os.Link(h.home+"/.claude/skills/s/deep/a", h.top+"/p/a"))
+	must.Do(h.t, os.Link(h.home+"/.claude/skills/s/deep/a", h.top+"/p/a"))
 	h.link("home/.claude/skills/led/x", "p/a")
 	time.Sleep(30 * time.Millisecond) // see survey.recent
 	asked := h.walked()
@@ -330,7 +323,7 @@ func TestWhatAnotherWalkSawIsAsGoodAsALook(t *testing.T) {
 			t.Errorf("%s was looked at once more", folder)
 		}
 	}
-	h.must(os.Link(h.home+"/.claude/skills/s/b", h.top+"/p/b"))
+	must.Do(h.t, os.Link(h.home+"/.claude/skills/s/b", h.top+"/p/b"))
 	if _, files := got.Again(); len(files) != 1 {
 		t.Errorf("at the end: %v", files)
 	}
@@ -339,7 +332,7 @@ func TestWhatAnotherWalkSawIsAsGoodAsALook(t *testing.T) {
 // walked has the home's skills walked before each look. It returns which folders were not looked at for that.
 func (h *home) walked() map[string]bool {
 	at, err := beneath.Open(h.home + "/.claude/skills")
-	h.must(err)
+	must.Do(h.t, err)
 	defer at.Close()
 	seen := survey.Walk(at, survey.Question{Limit: 100, Skipped: []string{"node_modules"}, Wanted: func(string) func(string, bool) bool {
 		return func(_ string, dir bool) bool { return !dir }
@@ -362,7 +355,7 @@ func TestAFileOfGitsIsLookedAtThoughTheFolderWasWalked(t *testing.T) {
 	h := newHome(t)
 	h.write("home/.claude/skills/s/.git")
 	homelink.Look(h.question).Write()
-	h.must(os.Link(h.home+"/.claude/skills/s/.git", h.top+"/p/a"))
+	must.Do(h.t, os.Link(h.home+"/.claude/skills/s/.git", h.top+"/p/a"))
 	time.Sleep(30 * time.Millisecond)
 	h.walked()
 	if found := h.look(); len(found.Named) != 1 {
@@ -381,7 +374,7 @@ func TestAFileIsCountedOnceWhereTwoPathsLeadToItsFolder(t *testing.T) {
 				h.link("home/"+link, "home/.claude/skills/s")
 			}
 			homelink.Look(h.question).Write()
-			h.must(os.Link(h.home+"/.claude/skills/s/a", h.top+"/p/a"))
+			must.Do(h.t, os.Link(h.home+"/.claude/skills/s/a", h.top+"/p/a"))
 			time.Sleep(30 * time.Millisecond)
 			for _, walked := range []bool{false, true} {
 				if walked {
@@ -405,7 +398,7 @@ func TestAFolderOfPATHIsLookedAtAsOneWhereverItLies(t *testing.T) {
 			h.write("home" + folder + "/tool")
 			h.write("p/b")
 			h.link("home"+folder+"/other", "p/b")
-			h.must(os.Link(h.home+folder+"/tool", h.top+"/p/a"))
+			must.Do(h.t, os.Link(h.home+folder+"/tool", h.top+"/p/a"))
 			for n := range 3 { // the last with what was kept
 				got := homelink.Look(h.question)
 				links, files := got.Missed()
@@ -423,13 +416,13 @@ func TestAFolderOfPATHIsLookedAtAsOneWhereverItLies(t *testing.T) {
 func TestManyFilesInOnePlaceHideNoCommand(t *testing.T) {
 	const many = 20_001
 	h := newHome(t)
-	h.must(os.MkdirAll(h.home+"/.claude/many", 0o755))
+	must.Do(h.t, os.MkdirAll(h.home+"/.claude/many", 0o755))
 	for n := range many {
-		h.must(os.WriteFile(fmt.Sprintf("%s/.claude/many/%d", h.home, n), nil, 0o644))
+		must.Write(h.t, fmt.Sprintf("%s/.claude/many/%d", h.home, n), "")
 	}
 	h.write("p/tool")
-	h.must(os.MkdirAll(h.home+"/tools", 0o755))
-	h.must(os.Link(h.top+"/p/tool", h.home+"/tools/tool"))
+	must.Do(h.t, os.MkdirAll(h.home+"/tools", 0o755))
+	must.Do(h.t, os.Link(h.top+"/p/tool", h.home+"/tools/tool"))
 	h.question.Folders = []string{h.home + "/tools"}
 	if got := slices.Collect(maps.Values(h.look().Named)); !slices.Equal(got, []string{h.home + "/tools/tool"}) {
 		t.Errorf("named %v", got)

@@ -5,6 +5,8 @@ import (
 	"os"
 	"slices"
 	"testing"
+
+	"claudebox/checks/kit/must"
 )
 
 // TestWhatTheHostExecutesIsFoundInAnyRoot: a listing of the root spares most
@@ -19,7 +21,7 @@ func TestWhatTheHostExecutesIsFoundInAnyRoot(t *testing.T) {
 				w.write(fmt.Sprintf("p/file-%d", n), "")
 			}
 		},
-		"not to be listed": func(w world) { must(t, os.Chmod(w.path("p"), 0o300)) },
+		"not to be listed": func(w world) { must.Do(t, os.Chmod(w.path("p"), 0o300)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/diag"
 	"claudebox/internal/workspace/project"
 )
@@ -29,9 +30,7 @@ func TestSecretsInTheGitFoldersOfLentFolders(t *testing.T) {
 	want := []string{"a/.env", "a/.git/FETCH_HEAD", "a/.git/config", "a/.git/credentials", "a/.git/git-crypt", "a/.git/hooks/pre-push"}
 	for dir, in := range map[string]string{"lent": "", "lent/a": "a/", "lent/a/.git": "a/.git/"} {
 		lent, err := project.LookLent(w.path(dir), project.LentQuestion{Shown: func(string) bool { return false }})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		got := []string{}
 		for _, l := range lent.Secrets {
 			got = append(got, in+l.Rel)
@@ -76,7 +75,7 @@ func TestWhatHideNamesIsHidden(t *testing.T) {
 			req := w.request("p")
 			req.Hide = []string{pattern}
 			p, err := project.Open(req)
-			must(t, err)
+			must.Do(t, err)
 			if !slices.Equal(p.Hidden, tc.hidden) || !strings.Contains(notes(p), tc.note) {
 				t.Errorf("hidden %q, notes %q; want %q, %q", p.Hidden, notes(p), tc.hidden, tc.note)
 			}
@@ -120,7 +119,7 @@ func TestWhatProtectNamesIsReadOnly(t *testing.T) {
 		req := w.request("p")
 		req.Protect = []string{pattern, "gone"}
 		p, err := project.Open(req)
-		must(t, err)
+		must.Do(t, err)
 		if !slices.Contains(w.mounts(p), want) || slices.Contains(p.Reported, strings.TrimPrefix(want, "ro ~/p/")) {
 			t.Errorf("%s: mounts %q, reported %q", pattern, w.mounts(p), p.Reported)
 		}
@@ -140,17 +139,17 @@ func TestASecretHasANameThatIsNotFound(t *testing.T) {
 	for name, file := range map[string]string{"in the project": "p/it's/.env"} {
 		t.Run(name, func(t *testing.T) {
 			top, err := unix.Open(w.path("p"), unix.O_PATH|unix.O_DIRECTORY, 0)
-			must(t, err)
+			must.Do(t, err)
 			deep := top
 			for range 25 {
 				name := strings.Repeat("d", 250)
 				_ = unix.Mkdirat(deep, name, 0o755)
 				deep, err = unix.Openat(deep, name, unix.O_PATH|unix.O_DIRECTORY, 0)
-				must(t, err)
+				must.Do(t, err)
 			}
-			must(t, unix.Linkat(unix.AT_FDCWD, w.path(file), deep, path.Base(file), 0))
+			must.Do(t, unix.Linkat(unix.AT_FDCWD, w.path(file), deep, path.Base(file), 0))
 			content, _ := os.ReadFile(w.path(file))
-			must(t, os.WriteFile(w.path(file), append(content, "DB_PASSWORD=hunter2"...), 0o644))
+			must.Do(t, os.WriteFile(w.path(file), append(content, "DB_PASSWORD=hunter2"...), 0o644))
 
 			_, err = project.Open(w.request("p"))
 			var told *diag.Error
@@ -166,7 +165,7 @@ func TestASecretHasANameThatIsNotFound(t *testing.T) {
 			}
 			w.open("p")
 			fd, err := unix.Openat(deep, path.Base(file), unix.O_RDONLY, 0)
-			must(t, err)
+			must.Do(t, err)
 			if n, _ := unix.Read(fd, make([]byte, 10)); n != 0 {
 				t.Error("the other name has the secret")
 			}
@@ -180,11 +179,11 @@ func TestShowLetsNoOtherNameOfASecretIn(t *testing.T) {
 	w.repo("p", "x")
 	w.write("p/.env", "A=b")
 	w.mkdir("p/fixtures")
-	must(t, os.Link(w.path("p/.env"), w.path("p/fixtures/a.env")))
+	must.Do(t, os.Link(w.path("p/.env"), w.path("p/fixtures/a.env")))
 	req := w.request("p")
 	req.Show = []string{"fixtures/**"}
 	p, err := project.Open(req)
-	if must(t, err); !slices.Equal(p.Hidden, []string{".env", "fixtures/a.env"}) {
+	if must.Do(t, err); !slices.Equal(p.Hidden, []string{".env", "fixtures/a.env"}) {
 		t.Errorf("hidden %q", p.Hidden)
 	}
 }
@@ -195,11 +194,11 @@ func TestOrdinaryFilesHaveManyNames(t *testing.T) {
 	w.repo("p", "x")
 	w.write("p/private/node_modules/a.js", "")
 	w.write("p/src/.envrc", "")
-	must(t, os.Link(w.path("p/private/node_modules/a.js"), w.path("store")))
-	must(t, os.Link(w.path("p/src/.envrc"), w.path("backup")))
-	must(t, os.Link(w.path("p/.git/config"), w.path("backup2")))
+	must.Do(t, os.Link(w.path("p/private/node_modules/a.js"), w.path("store")))
+	must.Do(t, os.Link(w.path("p/src/.envrc"), w.path("backup")))
+	must.Do(t, os.Link(w.path("p/.git/config"), w.path("backup2")))
 	req := w.request("p")
 	req.Hide = []string{"private"}
 	_, err := project.Open(req)
-	must(t, err)
+	must.Do(t, err)
 }

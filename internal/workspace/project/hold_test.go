@@ -5,6 +5,7 @@ import (
 	"sync"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/workspace/project"
 )
 
@@ -34,7 +35,7 @@ func TestHoldMakesStandInsAndReleaseTakesThemAway(t *testing.T) {
 	w.repo("p", "x")
 	w.names("p")
 	h, err := w.open("p").Hold()
-	must(t, err)
+	must.Do(t, err)
 	for _, name := range []string{"attrs", ".husky"} {
 		if !w.there("p/" + name) {
 			t.Errorf("%s is not there", name)
@@ -58,7 +59,7 @@ func TestReleaseLeavesWhatIsNotItsOwn(t *testing.T) {
 	w.repo("p", "x")
 	w.names("p")
 	h, err := w.open("p").Hold()
-	must(t, err)
+	must.Do(t, err)
 	w.write("p/.husky/pre-commit", "the user's, made meanwhile")
 	w.write("p/attrs", "../elsewhere\n")
 	h.Release()
@@ -96,7 +97,7 @@ func TestNothingToHoldWithoutGit(t *testing.T) {
 	w := newWorld(t)
 	w.mkdir("p")
 	h, err := w.open("p").Hold()
-	must(t, err)
+	must.Do(t, err)
 	h.Release()
 	(&project.Hold{}).Release()
 }

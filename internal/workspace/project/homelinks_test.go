@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/workspace/homelink"
 	"claudebox/internal/workspace/project"
 )
@@ -73,9 +74,9 @@ func TestAFileOfTheHomeWithANameHereIsHeld(t *testing.T) {
 	w := newWorld(t)
 	w.write(".zshenv", "")
 	w.mkdir("p/deep/er")
-	must(t, unix.Link(w.path(".zshenv"), w.path("p/deep/er/x")))
+	must.Do(t, unix.Link(w.path(".zshenv"), w.path("p/deep/er/x")))
 	var st unix.Stat_t
-	must(t, unix.Lstat(w.path(".zshenv"), &st))
+	must.Do(t, unix.Lstat(w.path(".zshenv"), &st))
 	req := w.request("p")
 	req.HomeFiles = map[homelink.Inode]string{{Dev: st.Dev, Ino: st.Ino}: w.path(".zshenv")}
 	wantHeld(t, req, []string{"deep/er/x"}, "a hard link", "")

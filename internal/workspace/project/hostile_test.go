@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/diag"
 	"claudebox/internal/workspace/project"
 )
@@ -66,7 +67,7 @@ var hostile = map[string]struct {
 		w.repo("m", "x")
 		w.git("m", "worktree", "add", "-q", "../p")
 		w.write("text", w.path("victim/.git"))
-		must(w.t, os.Remove(w.path("m/.git/worktrees/p/commondir")))
+		must.Do(w.t, os.Remove(w.path("m/.git/worktrees/p/commondir")))
 		w.link(w.path("text"), "m/.git/worktrees/p/commondir")
 	}},
 	"a .git file of another form":  {make: func(w world) { w.write("p/.git", "gitdir:../x\n") }},
@@ -112,7 +113,7 @@ var unprotectable = map[string]struct {
 	}, "leads through a link", true},
 	".git is a pipe": {func(w world) {
 		w.mkdir("p")
-		must(w.t, syscall.Mkfifo(w.path("p/.git"), 0o600))
+		must.Do(w.t, syscall.Mkfifo(w.path("p/.git"), 0o600))
 	}, "no plain file or folder", true},
 	"a commondir was planted": {func(w world) {
 		w.repo("p", "x")
@@ -146,13 +147,13 @@ var held = map[string]struct {
 	want string
 }{
 	"the configuration is a link": {func(w world) {
-		must(w.t, os.Rename(w.path("p/.git/config"), w.path("p/c")))
+		must.Do(w.t, os.Rename(w.path("p/.git/config"), w.path("p/c")))
 		w.link("../c", "p/.git/config")
 	}, "ro ~/p/.git"},
 	"a submodule's git folder is a link": {func(w world) { w.link("../../evil", "p/.git/modules/sub") }, "ro ~/p/.git"},
 	"a worktree's git folder is a link":  {func(w world) { w.link("../../evil", "p/.git/worktrees/l") }, "ro ~/p/.git"},
 	"the folder of submodules is a link": {func(w world) { w.link("../evil", "p/.git/modules") }, "ro ~/p/.git"},
-	"it has lost its HEAD":               {func(w world) { must(w.t, os.Remove(w.path("p/.git/HEAD"))) }, "ro ~/p/.git"},
+	"it has lost its HEAD":               {func(w world) { must.Do(w.t, os.Remove(w.path("p/.git/HEAD"))) }, "ro ~/p/.git"},
 }
 
 func TestWhatCannotBeHeldByNameIsHeldAsAWhole(t *testing.T) {
@@ -204,7 +205,7 @@ func TestAGuardedFileIsGuardedByItsOtherNames(t *testing.T) {
 	for name, other := range map[string]string{
 		"p/other": "p/.envrc", "p/notes": "p/.env", "p/node_modules/n": "p/.env", "p/.git/n": "p/.env", "p/db": "p/secrets/db", "p/tool": "p/.git/hooks/pre-push",
 	} {
-		must(t, os.Link(w.path(other), w.path(name)))
+		must.Do(t, os.Link(w.path(other), w.path(name)))
 	}
 	p := w.open("p")
 	got := w.mounts(p)
@@ -216,7 +217,7 @@ func TestAGuardedFileIsGuardedByItsOtherNames(t *testing.T) {
 	if strings.Contains(notes(p), "elsewhere") || !slices.Contains(p.Hidden, "notes") {
 		t.Errorf("hidden %q; notes %q", p.Hidden, notes(p))
 	}
-	must(t, os.Link(w.path("p/.env"), w.path("outside")))
+	must.Do(t, os.Link(w.path("p/.env"), w.path("outside")))
 	if _, err := project.Open(w.request("p")); err == nil || !strings.Contains(err.Error(), ".env: it has 5 names") {
 		t.Errorf("got %v", err)
 	}
@@ -230,7 +231,7 @@ func TestABareRepositoryDoesNotEnter(t *testing.T) {
 	wantRefusal(t, req, "git folders do not enter")
 	req.Beside = true
 	p, err := project.Open(req)
-	must(t, err)
+	must.Do(t, err)
 	if got := w.mounts(p); !slices.Equal(got, []string{"inner ~/b.git"}) || len(p.Places) != 1 {
 		t.Errorf("got %q, places %+v", got, p.Places)
 	}
@@ -309,7 +310,7 @@ func TestASecretThatCameWhileTheSandboxWasSetUp(t *testing.T) {
 	if got := p.Appeared(); got != "" {
 		t.Errorf("%s was there before", got)
 	}
-	must(t, unix.Renameat2(unix.AT_FDCWD, w.path("p/conf"), unix.AT_FDCWD, w.path("p/other"), unix.RENAME_EXCHANGE))
+	must.Do(t, unix.Renameat2(unix.AT_FDCWD, w.path("p/conf"), unix.AT_FDCWD, w.path("p/other"), unix.RENAME_EXCHANGE))
 	if got := p.Appeared(); got != "other/.env" {
 		t.Errorf("got %q", got)
 	}
@@ -423,12 +424,12 @@ func TestNoNameInARemarkReadsLikeARemedy(t *testing.T) {
 	w.write("p/x"+evil+".pem", "-----BEGIN PRIVATE KEY-----\n")
 	w.write("p/"+evil+"/id_rsa", "x\n")
 	w.mkdir("p/closed" + evil)
-	must(t, os.Chmod(w.path("p/closed"+evil), 0))
-	must(t, os.Symlink(evil+"/id_rsa", w.path("p/.envrc")))
-	must(t, os.Link(w.path("p/"+evil+"/id_rsa"), w.path("p/y"+evil)))
+	must.Do(t, os.Chmod(w.path("p/closed"+evil), 0))
+	must.Do(t, os.Symlink(evil+"/id_rsa", w.path("p/.envrc")))
+	must.Do(t, os.Link(w.path("p/"+evil+"/id_rsa"), w.path("p/y"+evil)))
 	w.mkdir("p/sub" + evil)
 	w.git("p/sub"+evil, "init", "-q")
-	must(t, os.WriteFile(w.path("p/sub"+evil+"/.git/config.worktree"), []byte("["), 0o644))
+	must.Write(t, w.path("p/sub"+evil+"/.git/config.worktree"), "[")
 	said := notes(w.open("p"))
 	says(t, said)
 	for _, want := range []string{"hidden inside", "is a link", "by another name", "cannot be read"} {
@@ -436,9 +437,9 @@ func TestNoNameInARemarkReadsLikeARemedy(t *testing.T) {
 			t.Errorf("there is no remark %q in %s", want, said)
 		}
 	}
-	must(t, os.Chmod(w.path("p/closed"+evil), 0o700))
+	must.Do(t, os.Chmod(w.path("p/closed"+evil), 0o700))
 	outside := w.path("deep" + evil)
-	must(t, os.Link(w.path("p/"+evil+"/id_rsa"), outside))
+	must.Do(t, os.Link(w.path("p/"+evil+"/id_rsa"), outside))
 	_, err := project.Open(w.request("p"))
 	var refused *diag.Error
 	if !errors.As(err, &refused) {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/workspace/project"
 )
 
@@ -79,7 +80,7 @@ func TestStrictProtectsTrackedPlacesToo(t *testing.T) {
 	req := w.request("p")
 	req.Strict = true
 	p, err := project.Open(req)
-	must(t, err)
+	must.Do(t, err)
 	if !slices.Contains(w.mounts(p), "ro ~/p/.envrc") {
 		t.Errorf("mounts %q", w.mounts(p))
 	}
@@ -93,19 +94,19 @@ func TestABrokenIndexProtectsEverything(t *testing.T) {
 	w.write("p/.envrc", "")
 	index := w.path("p/.git/index")
 	good, err := os.ReadFile(index)
-	must(t, err)
+	must.Do(t, err)
 	for n := range good {
 		spoilt := slices.Clone(good)
 		spoilt[n] ^= 0xff
 		for what, content := range map[string][]byte{"cut": good[:n], "spoilt": spoilt} {
-			must(t, os.WriteFile(index, content, 0o600))
+			must.Do(t, os.WriteFile(index, content, 0o600))
 			p := w.open("p")
 			if !slices.Contains(w.mounts(p), "ro ~/p/.envrc") {
 				t.Errorf("%s at %d: mounts %q", what, n, w.mounts(p))
 			}
 		}
 	}
-	must(t, os.Remove(index))
+	must.Do(t, os.Remove(index))
 	w.link("/dev/zero", "p/.git/index")
 	if p := w.open("p"); !slices.Contains(w.mounts(p), "ro ~/p/.envrc") {
 		t.Errorf("a link: mounts %q", w.mounts(p))
@@ -119,7 +120,7 @@ func BenchmarkOpen(b *testing.B) {
 			req := benchWorld(b, files)
 			for b.Loop() {
 				_, err := project.Open(req)
-				must(b, err)
+				must.Do(b, err)
 			}
 		})
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/workspace/aftermath"
 	"claudebox/internal/workspace/project"
 )
@@ -19,16 +20,16 @@ import (
 var kinds = map[string]func(w world, at string){
 	"a folder":                         func(w world, at string) { w.mkdir(at) },
 	"a full folder":                    func(w world, at string) { w.write(at+"/config", "x"); w.write(at+"/HEAD", "ref: refs/x") },
-	"a closed folder":                  func(w world, at string) { w.mkdir(at); must(w.t, os.Chmod(w.path(at), 0)) },
-	"a closed file":                    func(w world, at string) { w.write(at, "x"); must(w.t, os.Chmod(w.path(at), 0)) },
-	"a folder that can only be listed": func(w world, at string) { w.mkdir(at); must(w.t, os.Chmod(w.path(at), 0o444)) },
-	"a pipe":                           func(w world, at string) { must(w.t, syscall.Mkfifo(w.path(at), 0o600)) },
-	"a socket":                         func(w world, at string) { must(w.t, syscall.Mknod(w.path(at), syscall.S_IFSOCK|0o600, 0)) },
+	"a closed folder":                  func(w world, at string) { w.mkdir(at); must.Do(w.t, os.Chmod(w.path(at), 0)) },
+	"a closed file":                    func(w world, at string) { w.write(at, "x"); must.Do(w.t, os.Chmod(w.path(at), 0)) },
+	"a folder that can only be listed": func(w world, at string) { w.mkdir(at); must.Do(w.t, os.Chmod(w.path(at), 0o444)) },
+	"a pipe":                           func(w world, at string) { must.Do(w.t, syscall.Mkfifo(w.path(at), 0o600)) },
+	"a socket":                         func(w world, at string) { must.Do(w.t, syscall.Mknod(w.path(at), syscall.S_IFSOCK|0o600, 0)) },
 	"a link":                           func(w world, at string) { w.link("../x", at) },
 	"a link to itself":                 func(w world, at string) { w.link(filepath.Base(at), at) },
 	"a link to a folder":               func(w world, at string) { w.link(".", at) },
 	"a link far":                       func(w world, at string) { w.link(strings.Repeat("x/", 2000), at) },
-	"a huge file":                      func(w world, at string) { w.write(at, ""); must(w.t, os.Truncate(w.path(at), 1<<40)) },
+	"a huge file":                      func(w world, at string) { w.write(at, ""); must.Do(w.t, os.Truncate(w.path(at), 1<<40)) },
 	"no text":                          func(w world, at string) { w.write(at, "\x00\xff[[\n\x1b]0;") },
 	"a .git file":                      func(w world, at string) { w.write(at, "gitdir: "+strings.Repeat("../", 99)+"etc\n") },
 	"a folder of links": func(w world, at string) {
@@ -65,18 +66,14 @@ func TestNothingThatAnAgentLeavesStopsTheNextLaunch(t *testing.T) {
 				w.write("p/.git/worktrees/l/gitdir", w.path("l/.git\n"))
 				w.write("p/.git/worktrees/l/commondir", "../..\n")
 				t.Cleanup(func() { openAll(w.path("p")) })
-				must(t, os.RemoveAll(w.path("p/"+place)))
-				must(t, os.MkdirAll(filepath.Dir(w.path("p/"+place)), 0o755))
+				must.Do(t, os.RemoveAll(w.path("p/"+place)))
+				must.Do(t, os.MkdirAll(filepath.Dir(w.path("p/"+place)), 0o755))
 				put(w, "p/"+place)
 				p, err := project.Open(w.request("p"))
-				if err != nil {
-					t.Fatal(err)
-				}
-				must(t, os.MkdirAll(w.path(".claudebox"), 0o700))
+				must.Do(t, err)
+				must.Do(t, os.MkdirAll(w.path(".claudebox"), 0o700))
 				s, err := aftermath.Begin(w.path(".claudebox"), p, aftermath.Agent{})
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 				for _, fault := range s.End().Failures {
 					if !strings.Contains(fault, "closed") {
 						t.Error(fault)
@@ -120,7 +117,7 @@ func TestManySmallFilesDoNotHideANewToken(t *testing.T) {
 	w := newWorld(t)
 	for n := range 1100 {
 		w.write(fmt.Sprintf("p/aaa/%d.txt", n), "nothing is in this file\n")
-		must(t, os.Chtimes(w.path(fmt.Sprintf("p/aaa/%d.txt", n)), time.Now(), time.Now().Add(time.Hour)))
+		must.Do(t, os.Chtimes(w.path(fmt.Sprintf("p/aaa/%d.txt", n)), time.Now(), time.Now().Add(time.Hour)))
 	}
 	time.Sleep(20 * time.Millisecond) // kernels before 6.13 count the time of change in ticks
 	w.write("p/notes.txt", "ghp_Zq3vX8nT5kLw1RbY7mHc2DfJ9sGa4PeU6oKi\n")

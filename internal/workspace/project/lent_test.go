@@ -1,7 +1,6 @@
 package project_test
 
 import (
-	"errors"
 	"os"
 	"slices"
 	"strings"
@@ -10,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/workspace/homelink"
 	"claudebox/internal/workspace/project"
 )
@@ -43,17 +43,11 @@ func TestATokenInAScriptOfALentFolder(t *testing.T) {
 	} {
 		w.write("lent/"+name, content)
 	}
-	if err := unix.Mkfifo(w.path("lent/pipe.sh"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, unix.Mkfifo(w.path("lent/pipe.sh"), 0o600))
 	w.write("closed", "secret")
-	if err := os.Link(w.path("closed"), w.path("lent/other.md")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Link(w.path("closed"), w.path("lent/other.md")))
 	var st unix.Stat_t
-	if err := unix.Stat(w.path("closed"), &st); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, unix.Stat(w.path("closed"), &st))
 	q := project.LentQuestion{
 		Shown: func(rel string) bool { return rel == "shown" }, All: true, Cache: w.path("cache"), Build: "1",
 		Named: func(i homelink.Inode) string {
@@ -66,9 +60,7 @@ func TestATokenInAScriptOfALentFolder(t *testing.T) {
 	want := strings.Fields(".env a.sh b.py c.js d.min.js e.go f g.pyc h.exe i.rb j.key k.pl m.sh other.md sub/deep/l.ts")
 	for _, round := range []string{"first", "from the cache"} {
 		found, err := project.LookLent(w.path("lent"), q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		var got []string
 		for _, l := range found.Secrets {
 			got = append(got, l.Rel)
@@ -105,9 +97,7 @@ func TestALoginInALentFileOfAnyName(t *testing.T) {
 		w.write("lent/"+name, content)
 	}
 	found, err := project.LookLent(w.path("lent"), project.LentQuestion{Shown: func(string) bool { return false }, All: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, l := range found.Secrets {
 		if want[l.Rel] == "" {
 			t.Errorf("%s does not enter: %s", l.Rel, l.What)
@@ -126,23 +116,23 @@ func TestALentFileThatChangedIsSearchedAgain(t *testing.T) {
 		"the file itself": func(w world) { w.write("lent/s/a.py", lentToken) },
 		"another file in its place": func(w world) {
 			w.write("lent/new", lentToken)
-			must(t, os.Rename(w.path("lent/new"), w.path("lent/s/a.py")))
+			must.Do(t, os.Rename(w.path("lent/new"), w.path("lent/s/a.py")))
 		},
 		"another folder in its place": func(w world) {
 			w.write("new/a.py", lentToken)
-			must(t, os.Rename(w.path("lent/s"), w.path("old")))
-			must(t, os.Rename(w.path("new"), w.path("lent/s")))
+			must.Do(t, os.Rename(w.path("lent/s"), w.path("old")))
+			must.Do(t, os.Rename(w.path("new"), w.path("lent/s")))
 		},
 		"a file that came":          func(w world) { w.write("lent/s/b.py", lentToken) },
 		"a file in a folder deeper": func(w world) { w.write("lent/s/t/u/b.py", lentToken) },
 		"another name of a secret": func(w world) {
 			w.write("secret", strings.Repeat("y", len(lentToken)))
-			must(t, os.Link(w.path("secret"), w.path("lent/s/b.py")))
+			must.Do(t, os.Link(w.path("secret"), w.path("lent/s/b.py")))
 		},
 		"another name in its place": func(w world) {
-			must(t, os.Remove(w.path("lent/s/a.py")))
+			must.Do(t, os.Remove(w.path("lent/s/a.py")))
 			w.write("secret", strings.Repeat("x", len(lentToken)))
-			must(t, os.Link(w.path("secret"), w.path("lent/s/a.py")))
+			must.Do(t, os.Link(w.path("secret"), w.path("lent/s/a.py")))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -150,16 +140,16 @@ func TestALentFileThatChangedIsSearchedAgain(t *testing.T) {
 			w.write("lent/s/a.py", strings.Repeat("x", len(lentToken)))
 			w.write("lent/s/t/u/plain", "")
 			info, err := os.Stat(w.path("lent/s/a.py"))
-			must(t, err)
+			must.Do(t, err)
 			folder, err := os.Stat(w.path("lent/s"))
-			must(t, err)
+			must.Do(t, err)
 			if n := len(w.lookLent(true).Secrets); n != 0 {
 				t.Fatalf("%d secrets before", n)
 			}
 			change(w)
-			must(t, os.Chtimes(w.path("lent/s/a.py"), info.ModTime(), info.ModTime()))
+			must.Do(t, os.Chtimes(w.path("lent/s/a.py"), info.ModTime(), info.ModTime()))
 			if now, err := os.Stat(w.path("lent/s")); err == nil && !now.ModTime().Equal(folder.ModTime()) {
-				must(t, os.Chtimes(w.path("lent/s"), folder.ModTime(), folder.ModTime()))
+				must.Do(t, os.Chtimes(w.path("lent/s"), folder.ModTime(), folder.ModTime()))
 			}
 			if found := w.lookLent(true); len(found.Secrets) != 1 {
 				t.Errorf("found %+v", found.Secrets)
@@ -178,7 +168,7 @@ func (w world) lookLent(all bool) (found project.LentFound) {
 	}
 	for round := range 10 { // what was written in this very moment is not kept
 		now, err := project.LookLent(w.path("lent"), q)
-		must(w.t, err)
+		must.Do(w.t, err)
 		if round == 0 {
 			found = now
 		}
@@ -197,7 +187,7 @@ func TestALinkIsSeenInALentFolderThatWasLookedThrough(t *testing.T) {
 	if found := w.lookLent(true); !slices.Equal(found.Links, []string{"first"}) {
 		t.Errorf("at first: %q", found.Links)
 	}
-	must(t, os.Rename(w.path("lent/s"), w.path("old")))
+	must.Do(t, os.Rename(w.path("lent/s"), w.path("old")))
 	w.link(w.path("outside"), "lent/s")
 	if found := w.lookLent(true); !slices.Equal(found.Links, []string{"first", "s"}) || len(found.Secrets) > 0 {
 		t.Errorf("then: links %q, secrets %+v", found.Links, found.Secrets)
@@ -244,15 +234,15 @@ func TestAFileThatCannotBeSearchedDoesNotEnter(t *testing.T) {
 	w.write("lent", strings.Repeat("x", len(lentToken)))
 	q := project.LentQuestion{Shown: func(string) bool { return false }, All: true}
 	var before unix.Rlimit
-	must(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &before))
+	must.Do(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &before))
 	next, err := unix.Open("/", unix.O_PATH|unix.O_CLOEXEC, 0)
-	must(t, err)
+	must.Do(t, err)
 	unix.Close(next)
 	few := before
 	few.Cur = uint64(next + 1) // the folder alone
-	must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &few))
+	must.Do(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &few))
 	found, err := project.LookLent(w.path("lent"), q)
-	must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &before))
+	must.Do(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &before))
 	if err != nil || len(found.Secrets) != 1 || !strings.Contains(found.Secrets[0].What, "searched") {
 		t.Errorf("%+v, %v", found, err)
 	}
@@ -290,13 +280,13 @@ func TestADamagedCacheOfALentFolderIsNotBelieved(t *testing.T) {
 	q := project.LentQuestion{Shown: func(string) bool { return false }, All: true, Cache: w.path("cache"), Build: "1"}
 	w.lookLent(true)
 	caches, err := os.ReadDir(w.path("cache"))
-	must(t, err)
+	must.Do(t, err)
 	if len(caches) != 1 {
 		t.Fatalf("%d files in the cache", len(caches))
 	}
 	file := w.path("cache/" + caches[0].Name())
 	whole, err := os.ReadFile(file)
-	must(t, err)
+	must.Do(t, err)
 	if _, err := project.LookLent(w.path("other"), q); err != nil {
 		t.Fatal(err)
 	}
@@ -310,18 +300,18 @@ func TestADamagedCacheOfALentFolderIsNotBelieved(t *testing.T) {
 		for _, bit := range []byte{1, 0x80} {
 			damaged := slices.Clone(whole)
 			damaged[n] ^= bit
-			must(t, os.WriteFile(file, damaged, 0o600))
+			must.Do(t, os.WriteFile(file, damaged, 0o600))
 			look("a bit of a byte")
 		}
-		must(t, os.WriteFile(file, whole[:n], 0o600))
+		must.Do(t, os.WriteFile(file, whole[:n], 0o600))
 		look("a part")
 	}
 	caches, err = os.ReadDir(w.path("cache"))
-	must(t, err)
+	must.Do(t, err)
 	for _, entry := range caches {
 		if other := w.path("cache/" + entry.Name()); other != file {
 			content, err := os.ReadFile(other)
-			must(t, errors.Join(err, os.WriteFile(file, content, 0o600)))
+			must.Do(t, err, os.WriteFile(file, content, 0o600))
 			look("that of another folder")
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/diag"
 	"claudebox/internal/workspace/project"
 )
@@ -93,11 +94,11 @@ func TestAClosedFolderIsHidden(t *testing.T) {
 	}
 	w := newWorld(t)
 	w.repo("p", "x")
-	must(t, os.MkdirAll(w.path("p/a/closed"), 0o755))
-	must(t, os.Chmod(w.path("p/a/closed"), 0o311))
+	must.Do(t, os.MkdirAll(w.path("p/a/closed"), 0o755))
+	must.Do(t, os.Chmod(w.path("p/a/closed"), 0o311))
 	t.Cleanup(func() { os.Chmod(w.path("p/a/closed"), 0o755) })
 	p, err := project.Open(w.request("p"))
-	must(t, err)
+	must.Do(t, err)
 	if got := w.mounts(p); !slices.Contains(got, "hidden ~/p/a/closed") || !slices.Contains(got, "pin ~/p/a") {
 		t.Errorf("%q", got)
 	}

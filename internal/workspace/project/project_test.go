@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/workspace/project"
 )
 
@@ -127,7 +128,7 @@ var layouts = map[string]struct {
 	"no configuration at all": {
 		make: func(w world) {
 			w.repo("p")
-			must(w.t, os.Remove(w.path("p/.git/config")))
+			must.Do(w.t, os.Remove(w.path("p/.git/config")))
 		},
 		want: []string{"inner ~/p/.git"},
 	},
@@ -214,9 +215,7 @@ func TestLayouts(t *testing.T) {
 			req := w.request(l.dir)
 			req.GitRoot = l.gitRoot
 			p, err := project.Open(req)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			if got := w.mounts(p); !slices.Equal(got, l.want) {
 				t.Errorf("mounts\n got %q\nwant %q", got, l.want)
 			}
@@ -272,7 +271,7 @@ func TestRefused(t *testing.T) {
 			req.Dir = dir
 			wantRefusal(t, req, tc.want)
 			link := w.path("link-" + strings.ReplaceAll(name, "/", "-"))
-			must(t, os.Symlink(dir, link))
+			must.Do(t, os.Symlink(dir, link))
 			req.Dir = link
 			wantRefusal(t, req, tc.want)
 		})

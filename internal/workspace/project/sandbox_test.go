@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/workspace/project"
 )
 
@@ -42,7 +43,7 @@ func (w world) box(p project.Project) box {
 			words = append(words, "--ro-bind", m.Path, m.Path)
 		case project.Made, project.Hidden:
 			made := filepath.Join(w.t.TempDir(), string(rune('a'+i)))
-			must(w.t, os.WriteFile(made, m.Content, 0o600))
+			must.Do(w.t, os.WriteFile(made, m.Content, 0o600))
 			words = append(words, "--ro-bind", made, m.Path)
 		}
 	}
@@ -85,7 +86,7 @@ func (b box) fails(command string) {
 func (w world) hold(p project.Project) *project.Hold {
 	w.t.Helper()
 	h, err := p.Hold()
-	must(w.t, err)
+	must.Do(w.t, err)
 	w.t.Cleanup(h.Release)
 	return h
 }
@@ -170,7 +171,7 @@ func (w world) victim() project.Project {
 	w.write("p/.git/more", "")
 	w.git("p", "config", "alias.x", "!.git/monitor")
 	w.write("p/.git/monitor", "")
-	must(w.t, os.Chmod(w.path("p/.git/monitor"), 0o755))
+	must.Do(w.t, os.Chmod(w.path("p/.git/monitor"), 0o755))
 	w.write("p/.git/more-hooks/x", "")
 	w.git("p", "config", "--add", "core.hooksPath", ".git/more-hooks")
 	w.write("p/more.gitconfig", "")
@@ -246,7 +247,7 @@ func TestAFilledFolderIsFilledAnew(t *testing.T) {
 		req := w.request("p")
 		req.Memory = memory{kept}
 		p, err := project.Open(req)
-		must(t, err)
+		must.Do(t, err)
 		if p.Filled.State != kept.State {
 			looks++
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/workspace/survey"
 )
@@ -14,25 +15,15 @@ import (
 // tick of the kernel's clock, when the first piece of it was searched. A search may take longer than a tick.
 func TestAFileThatIsWrittenWhileItIsSearchedIsSearchedAgain(t *testing.T) {
 	dir, err := beneath.Canonical(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "a"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
+	must.Write(t, filepath.Join(dir, "a"), "")
 	at, err := beneath.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer at.Close()
 	what, err := at.Look("a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	fd, err := at.OpenFD("a", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer os.NewFile(uintptr(fd), "a").Close()
 	time.Sleep(30 * time.Millisecond)
 	f := survey.File{Rel: "a", Stamp: what.Stamp}

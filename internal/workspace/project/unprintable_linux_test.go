@@ -1,12 +1,12 @@
 package project
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/diag"
 )
 
@@ -14,11 +14,8 @@ import (
 func TestARemedyForAFolderWhoseNameCannotBeShown(t *testing.T) {
 	top := t.TempDir()
 	real, dir := filepath.Join(top, "real"), filepath.Join(top, "a\x01b")
-	err := errors.Join(os.MkdirAll(real+"/objects", 0o700), os.MkdirAll(real+"/refs", 0o700), os.Mkdir(dir, 0o700),
+	must.Do(t, os.MkdirAll(real+"/objects", 0o700), os.MkdirAll(real+"/refs", 0o700), os.Mkdir(dir, 0o700),
 		os.WriteFile(real+"/HEAD", []byte("ref: refs/heads/main\n"), 0o600), os.Symlink(real, dir+"/.git"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	if remedy := diag.Remedy(unprotectable(dir+"/.git", errLink)); !strings.Contains(remedy, ": cd FOLDER && rm .git && ") {
 		t.Errorf("it says %q", remedy)
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/workspace/project"
 )
 
@@ -43,7 +44,7 @@ func TestBelowAHiddenFolderNothingIsMounted(t *testing.T) {
 	req := w.request("p")
 	req.Hide = []string{"secrets/**"}
 	p, err := project.Open(req)
-	must(t, err)
+	must.Do(t, err)
 	want := []string{"inner ~/p/.git", "hidden ~/p/secrets", "pin ~/p/secrets2", "hidden ~/p/secrets2/a.key"}
 	if got := w.mounts(p); !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/linux/identity"
 	"claudebox/internal/workspace/git"
 	"claudebox/internal/workspace/project"
@@ -21,11 +22,7 @@ type world struct {
 
 func newWorld(t testing.TB) world {
 	t.Helper()
-	home, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return world{t, home}
+	return world{t, must.Folder(t)}
 }
 
 func (w world) path(name string) string { return filepath.Join(w.home, name) }
@@ -33,19 +30,18 @@ func (w world) path(name string) string { return filepath.Join(w.home, name) }
 // write makes a file and the folders above it.
 func (w world) write(name, content string) {
 	w.t.Helper()
-	must(w.t, os.MkdirAll(filepath.Dir(w.path(name)), 0o755))
-	must(w.t, os.WriteFile(w.path(name), []byte(content), 0o644))
+	must.Write(w.t, w.path(name), content)
 }
 
 func (w world) mkdir(name string) {
 	w.t.Helper()
-	must(w.t, os.MkdirAll(w.path(name), 0o755))
+	must.Do(w.t, os.MkdirAll(w.path(name), 0o755))
 }
 
 func (w world) link(text, name string) {
 	w.t.Helper()
-	must(w.t, os.MkdirAll(filepath.Dir(w.path(name)), 0o755))
-	must(w.t, os.Symlink(text, w.path(name)))
+	must.Do(w.t, os.MkdirAll(filepath.Dir(w.path(name)), 0o755))
+	must.Do(w.t, os.Symlink(text, w.path(name)))
 }
 
 // git runs the real git in a folder of the world.
@@ -108,7 +104,7 @@ func (w world) lent(dir string) project.Project {
 	req := w.request(dir)
 	req.Beside, req.Lent = true, true
 	p, err := project.Open(req)
-	must(w.t, err)
+	must.Do(w.t, err)
 	return p
 }
 
@@ -137,11 +133,4 @@ func notes(p project.Project) string {
 		all = append(all, n.Text)
 	}
 	return strings.Join(all, "\n")
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

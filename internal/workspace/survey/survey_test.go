@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/cachefile"
 	"claudebox/internal/workspace/survey"
@@ -31,30 +32,21 @@ type world struct {
 
 func newWorld(t testing.TB) world {
 	t.Helper()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	must(t, err)
+	dir := must.Folder(t)
 	root, err := beneath.Open(dir)
-	must(t, err)
+	must.Do(t, err)
 	t.Cleanup(root.Close)
 	return world{t, dir, root}
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 func (w world) write(names ...string) {
 	w.t.Helper()
 	for _, name := range names {
-		must(w.t, os.MkdirAll(filepath.Dir(filepath.Join(w.dir, name)), 0o755))
-		must(w.t, os.WriteFile(filepath.Join(w.dir, name), nil, 0o644))
+		must.Write(w.t, filepath.Join(w.dir, name), "")
 	}
 }
 
-func (w world) remove(name string) { must(w.t, os.RemoveAll(filepath.Join(w.dir, name))) }
+func (w world) remove(name string) { must.Do(w.t, os.RemoveAll(filepath.Join(w.dir, name))) }
 
 func (w world) walk(q survey.Question, before *survey.Survey) *survey.Survey {
 	if q.Limit == 0 {
@@ -74,8 +66,8 @@ func TestAWalkFindsWhatGitTakesForARepository(t *testing.T) {
 	w := newWorld(t)
 	w.write("a/.git/HEAD", "b/c/.git", "bare/HEAD", "bare/objects/x", "bare/refs/x", "moved/HEAD", "moved/commondir",
 		"no/HEAD", "no/objects", "fold/.GIT/HEAD", "skipped/a/.git/HEAD")
-	must(t, os.Symlink("a", filepath.Join(w.dir, "link")))
-	must(t, os.Symlink("../a/.git", filepath.Join(w.dir, "no/.git")))
+	must.Do(t, os.Symlink("a", filepath.Join(w.dir, "link")))
+	must.Do(t, os.Symlink("../a/.git", filepath.Join(w.dir, "no/.git")))
 	s := w.walk(survey.Question{Skipped: []string{"skipped"}}, nil)
 	wantList(t, "git", s.Git, []string{"a/.git", "b/c/.git", "fold/.GIT", "no/.git"})
 	wantList(t, "bare", s.Bare, []string{"bare", "moved"})
@@ -85,7 +77,7 @@ func TestAWalkFindsSockets(t *testing.T) {
 	w := newWorld(t)
 	w.write("d/x")
 	l, err := net.Listen("unix", filepath.Join(w.dir, "d/s"))
-	must(t, err)
+	must.Do(t, err)
 	defer l.Close()
 	wantList(t, "sockets", w.walk(survey.Question{}, nil).Sockets, []string{"d/s"})
 }
@@ -110,7 +102,7 @@ func TestAFolderThatCannotBeReadIsNamed(t *testing.T) {
 	}
 	w := newWorld(t)
 	w.write("closed/x")
-	must(t, os.Chmod(filepath.Join(w.dir, "closed"), 0))
+	must.Do(t, os.Chmod(filepath.Join(w.dir, "closed"), 0))
 	defer os.Chmod(filepath.Join(w.dir, "closed"), 0o700)
 	wantList(t, "closed", w.walk(survey.Question{}, nil).Closed, []string{"closed"})
 }
@@ -127,18 +119,18 @@ func TestASecondWalkSeesWhatAFirstWould(t *testing.T) {
 		"one gone":              func(w world) { w.remove("r/.git") },
 		"a bare one":            func(w world) { w.write("a/HEAD", "a/objects/x", "a/refs/x") },
 		"a wanted file":         func(w world) { w.write("a/b/wanted") },
-		"one written to":        func(w world) { must(w.t, os.WriteFile(at(w, "f/wanted"), []byte("more"), 0o600)) },
-		"one made executable":   func(w world) { must(w.t, os.Chmod(at(w, "f/wanted"), 0o700)) },
+		"one written to":        func(w world) { must.Write(w.t, at(w, "f/wanted"), "more") },
+		"one made executable":   func(w world) { must.Do(w.t, os.Chmod(at(w, "f/wanted"), 0o700)) },
 		"one gone, and another": func(w world) { w.remove("f/wanted"); w.write("f/other") },
-		"a folder renamed":      func(w world) { must(w.t, os.Rename(at(w, "a/b"), at(w, "f/b"))) },
+		"a folder renamed":      func(w world) { must.Do(w.t, os.Rename(at(w, "a/b"), at(w, "f/b"))) },
 		"two exchanged": func(w world) {
-			must(w.t, os.Rename(at(w, "a"), at(w, "x")))
-			must(w.t, os.Rename(at(w, "f"), at(w, "a")))
-			must(w.t, os.Rename(at(w, "x"), at(w, "f")))
+			must.Do(w.t, os.Rename(at(w, "a"), at(w, "x")))
+			must.Do(w.t, os.Rename(at(w, "f"), at(w, "a")))
+			must.Do(w.t, os.Rename(at(w, "x"), at(w, "f")))
 		},
 		"a folder becomes a link": func(w world) {
-			must(w.t, os.Rename(at(w, "f"), at(w, "g")))
-			must(w.t, os.Symlink("g", at(w, "f")))
+			must.Do(w.t, os.Rename(at(w, "f"), at(w, "g")))
+			must.Do(w.t, os.Symlink("g", at(w, "f")))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -167,9 +159,9 @@ func BenchmarkWalk(b *testing.B) {
 		w := newWorld(b)
 		for d := range shape.folders {
 			dir := fmt.Sprintf("%s/%c%c/%c/%d", w.dir, 'a'+d%26, 'a'+d/26%26, 'a'+d%7, d)
-			must(b, os.MkdirAll(dir, 0o755))
+			must.Do(b, os.MkdirAll(dir, 0o755))
 			for n := range shape.files {
-				must(b, os.WriteFile(fmt.Sprintf("%s/file-number-%d.go", dir, n), nil, 0o644))
+				must.Write(b, fmt.Sprintf("%s/file-number-%d.go", dir, n), "")
 			}
 		}
 		q := survey.Question{Limit: 200_000, Wanted: wanted("package.json")}
@@ -192,11 +184,11 @@ func BenchmarkWalk(b *testing.B) {
 func TestAWalkGoesNoDeeperThanAPathMayBeLong(t *testing.T) {
 	w := newWorld(t)
 	at, err := os.OpenRoot(w.dir)
-	must(t, err)
+	must.Do(t, err)
 	for range 4096 {
-		must(t, at.Mkdir("d", 0o755))
+		must.Do(t, at.Mkdir("d", 0o755))
 		next, err := at.OpenRoot("d")
-		must(t, err)
+		must.Do(t, err)
 		at.Close()
 		at = next
 	}

@@ -5,19 +5,17 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"claudebox/checks/kit/must"
 )
 
 func TestTheCommittedFiltersAreWhatTheTableMakes(t *testing.T) {
 	for _, goarch := range architectures {
 		t.Run(goarch, func(t *testing.T) {
 			want, err := assemble(goarch, rules)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			got, err := os.ReadFile(filepath.Join("..", fileName(goarch)))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			if !bytes.Equal(got, want) {
 				t.Errorf("%s is stale: run go generate ./internal/seccomp", fileName(goarch))
 			}

@@ -8,6 +8,8 @@ import (
 	seccomp "github.com/elastic/go-seccomp-bpf"
 	"github.com/elastic/go-seccomp-bpf/arch"
 	"golang.org/x/net/bpf"
+
+	"claudebox/checks/kit/must"
 )
 
 // call is what the kernel tells a filter: struct seccomp_data without the
@@ -40,9 +42,7 @@ type machine struct{ vm *bpf.VM }
 func newMachine(t *testing.T, goarch string) machine {
 	t.Helper()
 	filter, err := assemble(goarch, rules)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var program []bpf.Instruction
 	for i := 0; i+8 <= len(filter); i += 8 {
 		program = append(program, bpf.RawInstruction{
@@ -52,9 +52,7 @@ func newMachine(t *testing.T, goarch string) machine {
 		}.Disassemble())
 	}
 	vm, err := bpf.NewVM(program)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return machine{vm}
 }
 
@@ -62,9 +60,7 @@ func newMachine(t *testing.T, goarch string) machine {
 func (m machine) decide(t *testing.T, c call) seccomp.Action {
 	t.Helper()
 	verdict, err := m.vm.Run(c.packet())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return seccomp.Action(verdict)
 }
 
@@ -72,9 +68,7 @@ func (m machine) decide(t *testing.T, c call) seccomp.Action {
 func number(t *testing.T, goarch, name string) uint32 {
 	t.Helper()
 	info, err := arch.GetInfo(goarch)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	n, ok := info.SyscallNames[name]
 	if !ok {
 		t.Fatalf("%s has no call %q", goarch, name)

@@ -5,17 +5,15 @@ import (
 	"os"
 	"slices"
 	"testing"
+
+	"claudebox/checks/kit/must"
 )
 
 func TestTheCommittedTableIsWhatTheRulesMake(t *testing.T) {
 	want, err := generate(gitleaks, own)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	got, err := os.ReadFile("../table.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if !bytes.Equal(got, want) {
 		t.Error("table.go is stale: run go generate ./internal/leak")
 	}

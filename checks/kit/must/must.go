@@ -1,0 +1,63 @@
+// Package must is for what a test sets up and waits for: each function does one thing, and ends the test at once where that
+// fails. Only tests import it. It imports the standard library only.
+package must
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// Do ends the test where one of these went wrong.
+func Do(t testing.TB, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Read is what a file holds.
+func Read(t testing.TB, file string) string {
+	t.Helper()
+	content, err := os.ReadFile(file)
+	Do(t, err)
+	return string(content)
+}
+
+// Write writes a file that is the user's alone, with the folders that it lies in.
+func Write(t testing.TB, file, content string) {
+	t.Helper()
+	Do(t, os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(content), 0o600))
+}
+
+// Folder is a new folder, gone when the test ends, by its path without links: what it lies in may be one.
+func Folder(t testing.TB) string {
+	t.Helper()
+	folder, err := filepath.EvalSymlinks(t.TempDir())
+	Do(t, err)
+	return folder
+}
+
+// patience is how long [Await] waits. It only bounds a hang; no test measures time by it.
+const patience = 4 * time.Minute
+
+// Await waits until something is so.
+func Await(t testing.TB, what string, so func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !so(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("never: %s", what)
+		}
+	}
+}
+
+// Appear waits until a file is there.
+func Appear(t testing.TB, file string) {
+	t.Helper()
+	Await(t, file+" is there", func() bool {
+		_, err := os.Lstat(file)
+		return err == nil
+	})
+}

@@ -25,22 +25,34 @@ import (
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/secret/broker"
 )
 
 // attempt is one way to get a secret out, or to destroy it. Whatever it is, no
 // text inside may hold a true secret, and none may have gone anywhere.
 type attempt struct {
-	do       func(w *world) string // gives all that was seen inside
-	want     string                // in what was seen; empty: anything
-	reported string                // in what the user is told; empty: nothing is told
-	sent     bool                  // the secret may go to its own host
-	ended    bool                  // a newer Go may end the stream before the broker sees it
+	do       way
+	want     string // in what was seen; empty: anything
+	reported string // in what the user is told; empty: nothing is told
+	sent     bool   // the secret may go to its own host
+	ended    bool   // a newer Go may end the stream before the broker sees it
 }
+
+// way is how it is tried. It gives all that was seen inside.
+type way func(w *world) string
+
+// ends has the secret go nowhere.
+func (do way) ends(want, reported string) attempt {
+	return attempt{do: do, want: want, reported: reported}
+}
+
+// passes has it go to its own host, and the user told nothing.
+func (do way) passes(want string) attempt { return attempt{do: do, want: want, sent: true} }
 
 // asked is an attempt by one request with headers in pairs. NAME stands for a
 // placeholder.
-func asked(method, address, body string, headers ...string) func(*world) string {
+func asked(method, address, body string, headers ...string) way {
 	return func(w *world) string {
 		fill := w.filler()
 		filled := make([]string, len(headers))
@@ -53,9 +65,12 @@ func asked(method, address, body string, headers ...string) func(*world) string 
 }
 
 // written is an attempt by bytes in a connection to a target, under a name.
-func written(target broker.Target, serverName, text string) func(*world) string {
+func written(target broker.Target, serverName, text string) way {
 	return func(w *world) string { return w.raw(target, serverName, w.filler().Replace(text)) }
 }
+
+// hosted is one in a connection to GitHub, under its own name.
+func hosted(text string) way { return written(hubTarget, "api.github.com", text) }
 
 func (w *world) filler() *strings.Replacer {
 	github := w.placeholder("GH_TOKEN")
@@ -231,290 +246,104 @@ func tried(name, place string) attempt {
 }
 
 var ending = map[string]attempt{
-	"revoke the login": {do: asked("POST", tokens+"/revoke", `{"token":"{REFRESH}"}`), want: "200"},
-	"revoke the login elsewhere": {
-		do:   asked("POST", api+"/v1/oauth/token/revoke", `{"token":"{REFRESH}"}`),
-		want: "200",
-	},
-	"revoke the login, encoded": {
-		do:   asked("POST", tokens+"/%72evoke", `{"token":"{REFRESH}"}`),
-		want: "403", reported: "unknown way",
-	},
-	"revoke the login, two slashes": {
-		do:   asked("POST", "https://platform.claude.com//v1/oauth/token/revoke", `{"token":"{REFRESH}"}`),
-		want: "403", reported: "unknown way",
-	},
-	"renew as another client": {
-		do:   asked("POST", tokens, `{"grant_type":"refresh_token","refresh_token":"{REFRESH}","client_id":"41077d10"}`),
-		want: "503",
-	},
-	"renew with what is no token": {
-		do:   asked("POST", tokens, `{"grant_type":"refresh_token","refresh_token":"sk-ant-ort01-none","client_id":"{CLIENT}"}`),
-		want: "503",
-	},
-	"renew with an access token": {
-		do:   asked("POST", tokens, `{"grant_type":"refresh_token","refresh_token":"{LOGIN}","client_id":"{CLIENT}"}`),
-		want: "503",
-	},
-	"renew as a form": {
-		do:   asked("POST", tokens, `grant_type=refresh_token&refresh_token={REFRESH}`, "Content-Type", "application/x-www-form-urlencoded"),
-		want: "400",
-	},
-	"renew at another path": {
-		do:   asked("POST", tokens+"/", `{"grant_type":"refresh_token","refresh_token":"{REFRESH}"}`),
-		want: "403", reported: "unknown way",
-	},
-	"renew in capitals": {
-		do:   asked("POST", "https://platform.claude.com/v1/OAuth/Token", `{"grant_type":"refresh_token","refresh_token":"{REFRESH}"}`),
-		want: "403", reported: "unknown way",
-	},
-	"exchange the token for another": {
-		do:   asked("POST", tokens, `{"grant_type":"urn:ietf:params:oauth:grant-type:token-exchange","subject_token":"{LOGIN}"}`),
-		want: "403", reported: "neither a code nor",
-	},
-	"a client's own grant": {
-		do:   asked("POST", tokens, `{"grant_type":"client_credentials"}`),
-		want: "403", reported: "neither a code nor",
-	},
-	"what renews the login, as login": {
-		do:   asked("GET", api+"/v1/models", "", bearer("{REFRESH}")...),
-		want: "403", reported: "does not belong",
-	},
+	"revoke the login":                asked("POST", tokens+"/revoke", `{"token":"{REFRESH}"}`).ends("200", ""),
+	"revoke the login elsewhere":      asked("POST", api+"/v1/oauth/token/revoke", `{"token":"{REFRESH}"}`).ends("200", ""),
+	"revoke the login, encoded":       asked("POST", tokens+"/%72evoke", `{"token":"{REFRESH}"}`).ends("403", "unknown way"),
+	"revoke the login, two slashes":   asked("POST", "https://platform.claude.com//v1/oauth/token/revoke", `{"token":"{REFRESH}"}`).ends("403", "unknown way"),
+	"renew as another client":         asked("POST", tokens, `{"grant_type":"refresh_token","refresh_token":"{REFRESH}","client_id":"41077d10"}`).ends("503", ""),
+	"renew with what is no token":     asked("POST", tokens, `{"grant_type":"refresh_token","refresh_token":"sk-ant-ort01-none","client_id":"{CLIENT}"}`).ends("503", ""),
+	"renew with an access token":      asked("POST", tokens, `{"grant_type":"refresh_token","refresh_token":"{LOGIN}","client_id":"{CLIENT}"}`).ends("503", ""),
+	"renew as a form":                 asked("POST", tokens, `grant_type=refresh_token&refresh_token={REFRESH}`, "Content-Type", "application/x-www-form-urlencoded").ends("400", ""),
+	"renew at another path":           asked("POST", tokens+"/", `{"grant_type":"refresh_token","refresh_token":"{REFRESH}"}`).ends("403", "unknown way"),
+	"renew in capitals":               asked("POST", "https://platform.claude.com/v1/OAuth/Token", `{"grant_type":"refresh_token","refresh_token":"{REFRESH}"}`).ends("403", "unknown way"),
+	"exchange the token for another":  asked("POST", tokens, `{"grant_type":"urn:ietf:params:oauth:grant-type:token-exchange","subject_token":"{LOGIN}"}`).ends("403", "neither a code nor"),
+	"a client's own grant":            asked("POST", tokens, `{"grant_type":"client_credentials"}`).ends("403", "neither a code nor"),
+	"what renews the login, as login": asked("GET", api+"/v1/models", "", bearer("{REFRESH}")...).ends("403", "does not belong"),
 }
 
 var elsewhere = map[string]attempt{
-	"the login to GitHub": {
-		do:   asked("GET", hub+"/echo", "", bearer("{LOGIN}")...),
-		want: "403", reported: "not its own",
-	},
-	"GitHub's token to Anthropic": {
-		do:   asked("POST", api+"/v1/messages", "{}", bearer("{GH}")...),
-		want: "403", reported: "not its own",
-	},
-	"GitHub's token to another": {
-		do:   asked("GET", "https://foo.example:8443/echo", "", bearer("{GH}")...),
-		want: "403", reported: "not its own",
-	},
-	"a host at another port": {
-		do:   asked("GET", "https://api.github.com:8443/echo", "", bearer("{GH}")...),
-		want: "EOF",
-	},
-	"a host at the usual port": {
-		do:   asked("GET", "https://foo.example/foo", "", "X-Foo-Token", "{FOO}"),
-		want: "EOF",
-	},
-	"another name in TLS": {
-		do:   written(hubTarget, "evil.example", hello("api.github.com")),
-		want: "421", reported: "not the name",
-	},
-	"another name in TLS and Host": {
-		do:   written(hubTarget, "evil.example", hello("evil.example")),
-		want: "421", reported: "not the name",
-	},
-	"no name in TLS": {
-		do:   written(hubTarget, "", hello("api.github.com")),
-		want: "421", reported: "not the name",
-	},
-	"another Host": {
-		do:   written(hubTarget, "api.github.com", hello("evil.example")),
-		want: "421", reported: "not the name",
-	},
-	"another Host that is brokered": {
-		do:   written(hubTarget, "api.github.com", hello("github.com")),
-		want: "421", reported: "not the name",
-	},
-	"Host in capitals": {
-		do:   written(hubTarget, "api.github.com", hello("API.github.com")),
-		want: "200", sent: true,
-	},
-	"Host with a dot": {
-		do:   written(hubTarget, "api.github.com", hello("api.github.com.")),
-		want: "200", sent: true,
-	},
-	"Host with two dots": {
-		do:   written(hubTarget, "api.github.com", hello("api.github.com..")),
-		want: "421", reported: "not the name",
-	},
-	"Host with a dot, at another port": {
-		do:   written(hubTarget, "api.github.com", hello("API.github.com.:8443")),
-		want: "421", reported: "not the name",
-	},
-	"Host with a colon and no port": {
-		do:   written(hubTarget, "api.github.com", hello("api.github.com:")),
-		want: "421", reported: "not the name",
-	},
-	"another Host in capitals": {
-		do:   written(hubTarget, "api.github.com", hello("GitHub.com")),
-		want: "421", reported: "not the name",
-	},
-	"Host at another port": {
-		do:   written(hubTarget, "api.github.com", hello("api.github.com:8443")),
-		want: "421", reported: "not the name",
-	},
-	"Host with a user": {
-		do:   written(hubTarget, "api.github.com", hello("api.github.com@evil.example")),
-		want: "4",
-	},
-	"a user in :authority": {
-		do: got("/echo", ":authority", "api.github.com@evil.example", "authorization", "Bearer {GH}"),
-	},
-	"Host below": {
-		do:   written(hubTarget, "api.github.com", hello("x.api.github.com")),
-		want: "421", reported: "not the name",
-	},
-	"Host, in another alphabet": {
-		do:   written(hubTarget, "xn--pi-7kc.github.com", hello("xn--pi-7kc.github.com")),
-		want: "421", reported: "not the name",
-	},
-	"no Host": {
-		do:   written(hubTarget, "api.github.com", "GET /echo HTTP/1.0\r\nAuthorization: Bearer {GH}\r\n\r\n"),
-		want: "421", reported: "not the name",
-	},
-	"two Hosts": {
-		do:   written(hubTarget, "api.github.com", "GET /echo HTTP/1.1\r\nHost: api.github.com\r\nHost: evil.example\r\nAuthorization: Bearer {GH}\r\n\r\n"),
-		want: "400",
-	},
-	"name in TLS in capitals": {
-		do:   written(hubTarget, "API.github.com", hello("api.github.com")),
-		want: "200", sent: true,
-	},
-	"another name in TLS in capitals": {
-		do:   written(hubTarget, "GitHub.com", hello("api.github.com")),
-		want: "421", reported: "not the name",
-	},
-	"a whole address as path": {
-		do:   written(hubTarget, "api.github.com", "GET https://evil.example/echo HTTP/1.1\r\nHost: api.github.com\r\nAuthorization: Bearer {GH}\r\n\r\n"),
-		want: "421", reported: "not the name",
-	},
-	"the own address as path": {
-		do:   written(hubTarget, "api.github.com", "GET https://api.github.com/echo HTTP/1.1\r\nHost: api.github.com\r\nAuthorization: Bearer {GH}\r\n\r\n"),
-		want: "400", reported: "for a proxy",
-	},
-	"a tunnel in the connection": {
-		do:   written(hubTarget, "api.github.com", "CONNECT api.github.com:443 HTTP/1.1\r\nHost: api.github.com\r\nAuthorization: Bearer {GH}\r\n\r\n"),
-		want: "400", reported: "for a proxy",
-	},
-	"another :authority in HTTP/2": {
-		do:   got("/echo", ":authority", "evil.example", "authorization", "Bearer {GH}"),
-		want: "421", reported: "not the name",
-	},
-	"another host beside :authority": {
-		do:   got("/echo", ":authority", "api.github.com", "host", "evil.example", "authorization", "Bearer {GH}"),
-		want: "400", reported: "a header Host",
-	},
+	"the login to GitHub":              asked("GET", hub+"/echo", "", bearer("{LOGIN}")...).ends("403", "not its own"),
+	"GitHub's token to Anthropic":      asked("POST", api+"/v1/messages", "{}", bearer("{GH}")...).ends("403", "not its own"),
+	"GitHub's token to another":        asked("GET", "https://foo.example:8443/echo", "", bearer("{GH}")...).ends("403", "not its own"),
+	"a host at another port":           asked("GET", "https://api.github.com:8443/echo", "", bearer("{GH}")...).ends("EOF", ""),
+	"a host at the usual port":         asked("GET", "https://foo.example/foo", "", "X-Foo-Token", "{FOO}").ends("EOF", ""),
+	"another name in TLS":              written(hubTarget, "evil.example", hello("api.github.com")).ends("421", "not the name"),
+	"another name in TLS and Host":     written(hubTarget, "evil.example", hello("evil.example")).ends("421", "not the name"),
+	"no name in TLS":                   written(hubTarget, "", hello("api.github.com")).ends("421", "not the name"),
+	"another Host":                     hosted(hello("evil.example")).ends("421", "not the name"),
+	"another Host that is brokered":    hosted(hello("github.com")).ends("421", "not the name"),
+	"Host in capitals":                 hosted(hello("API.github.com")).passes("200"),
+	"Host with a dot":                  hosted(hello("api.github.com.")).passes("200"),
+	"Host with two dots":               hosted(hello("api.github.com..")).ends("421", "not the name"),
+	"Host with a dot, at another port": hosted(hello("API.github.com.:8443")).ends("421", "not the name"),
+	"Host with a colon and no port":    hosted(hello("api.github.com:")).ends("421", "not the name"),
+	"another Host in capitals":         hosted(hello("GitHub.com")).ends("421", "not the name"),
+	"Host at another port":             hosted(hello("api.github.com:8443")).ends("421", "not the name"),
+	"Host with a user":                 hosted(hello("api.github.com@evil.example")).ends("4", ""),
+	"a user in :authority":             got("/echo", ":authority", "api.github.com@evil.example", "authorization", "Bearer {GH}").ends("", ""),
+	"Host below":                       hosted(hello("x.api.github.com")).ends("421", "not the name"),
+	"Host, in another alphabet":        written(hubTarget, "xn--pi-7kc.github.com", hello("xn--pi-7kc.github.com")).ends("421", "not the name"),
+	"no Host":                          hosted("GET /echo HTTP/1.0\r\nAuthorization: Bearer {GH}\r\n\r\n").ends("421", "not the name"),
+	"two Hosts":                        hosted("GET /echo HTTP/1.1\r\nHost: api.github.com\r\nHost: evil.example\r\nAuthorization: Bearer {GH}\r\n\r\n").ends("400", ""),
+	"name in TLS in capitals":          written(hubTarget, "API.github.com", hello("api.github.com")).passes("200"),
+	"another name in TLS in capitals":  written(hubTarget, "GitHub.com", hello("api.github.com")).ends("421", "not the name"),
+	"a whole address as path":          hosted("GET https://evil.example/echo HTTP/1.1\r\nHost: api.github.com\r\nAuthorization: Bearer {GH}\r\n\r\n").ends("421", "not the name"),
+	"the own address as path":          hosted("GET https://api.github.com/echo HTTP/1.1\r\nHost: api.github.com\r\nAuthorization: Bearer {GH}\r\n\r\n").ends("400", "for a proxy"),
+	"a tunnel in the connection":       hosted("CONNECT api.github.com:443 HTTP/1.1\r\nHost: api.github.com\r\nAuthorization: Bearer {GH}\r\n\r\n").ends("400", "for a proxy"),
+	"another :authority in HTTP/2":     got("/echo", ":authority", "evil.example", "authorization", "Bearer {GH}").ends("421", "not the name"),
+	"another host beside :authority":   got("/echo", ":authority", "api.github.com", "host", "evil.example", "authorization", "Bearer {GH}").ends("400", "a header Host"),
 	"a whole address as :path": {
 		do:   got("https://evil.example/echo", ":authority", "api.github.com", "authorization", "Bearer {GH}"),
 		want: "400", reported: "for a proxy", ended: true, // Go 1.27
 	},
-	"two :authority": {
-		do: got("/echo", ":authority", "api.github.com", ":authority", "evil.example", "authorization", "Bearer {GH}"),
-	},
-	"CONNECT in HTTP/2": {
-		do:   framed(":method", "CONNECT", ":authority", "api.github.com", "authorization", "Bearer {GH}"),
-		want: "400", reported: "for a proxy",
-	},
-	"a line break in an HTTP/2 value": {
-		do: got("/echo", ":authority", "api.github.com", "x-a", "b\r\nAuthorization: Bearer {GH}"),
-	},
-	"a redirect to another host": {
-		do:   asked("GET", hub+"/redirect", "", bearer("{GH}")...),
-		want: "302", sent: true,
-	},
+	"two :authority":                  got("/echo", ":authority", "api.github.com", ":authority", "evil.example", "authorization", "Bearer {GH}").ends("", ""),
+	"CONNECT in HTTP/2":               framed(":method", "CONNECT", ":authority", "api.github.com", "authorization", "Bearer {GH}").ends("400", "for a proxy"),
+	"a line break in an HTTP/2 value": got("/echo", ":authority", "api.github.com", "x-a", "b\r\nAuthorization: Bearer {GH}").ends("", ""),
+	"a redirect to another host":      asked("GET", hub+"/redirect", "", bearer("{GH}")...).passes("302"),
 }
 
 var misplaced = map[string]attempt{
-	"in the path": {do: asked("GET", hub+"/echo/{GH}", ""), want: "403", reported: "in an address"},
-	"in the query": {
-		do:   asked("GET", hub+"/echo?access_token={GH}", ""),
-		want: "403", reported: "in an address",
-	},
-	"in the query, encoded": {
-		do:   asked("GET", hub+"/echo?access_token={GH-ENCODED}", ""),
-		want: "403", reported: "in an address",
-	},
-	"in the body": {do: asked("POST", hub+"/echo", "token={GH}"), want: "200"},
-	"in a cookie": {
-		do:   asked("GET", hub+"/echo", "", "Cookie", "t={GH}"),
-		want: "403", reported: "does not belong",
-	},
-	"in another header": {
-		do:   asked("GET", hub+"/echo", "", "X-Other", "{GH}"),
-		want: "403", reported: "does not belong",
-	},
-	"in the wrong one of two forms": {
-		do:   asked("POST", api+"/v1/messages", "{}", "X-Api-Key", "{LOGIN}"),
-		want: "403", reported: "does not belong",
-	},
-	"a login as a password": {
-		do:   asked("POST", api+"/v1/messages", "{}", "Authorization", "Basic {LOGIN-PASSWORD}"),
-		want: "403", reported: "does not belong",
-	},
-	"with another path in a header": {
-		do:   asked("POST", api+"/v1/messages", "{}", "Authorization", "Bearer {LOGIN}", "X-Original-URL", "/api/oauth/claude_cli/create_api_key"),
-		want: "403", reported: "another path",
-	},
-	"with another method behind GET": {
-		do:   asked("GET", hub+"/repos/a/b/actions/runners/registration-token", "", "Authorization", "Bearer {GH}", "X-Http-Method-Override", "POST"),
-		want: "403", reported: notWriting,
-	},
-	"as a user's name": {
-		do:   asked("GET", hub+"/echo", "", "Authorization", "Basic {GH-USER}"),
-		want: "403", reported: "does not belong",
-	},
-	"with more behind it": {
-		do:   asked("GET", hub+"/echo", "", "Authorization", "Bearer {GH} x"),
-		want: "403", reported: "does not belong",
-	},
-	"by another scheme": {
-		do:   asked("GET", hub+"/echo", "", "Authorization", "Digest {GH}"),
-		want: "403", reported: "does not belong",
-	},
-	"in one header twice": {
-		do:   asked("GET", hub+"/echo", "", "Authorization", "Bearer {GH}", "Authorization", "Bearer {GH}"),
-		want: "403", reported: "stands twice",
-	},
-	"on two lines": {do: written(hubTarget, "api.github.com",
+	"in the path":                    asked("GET", hub+"/echo/{GH}", "").ends("403", "in an address"),
+	"in the query":                   asked("GET", hub+"/echo?access_token={GH}", "").ends("403", "in an address"),
+	"in the query, encoded":          asked("GET", hub+"/echo?access_token={GH-ENCODED}", "").ends("403", "in an address"),
+	"in the body":                    asked("POST", hub+"/echo", "token={GH}").ends("200", ""),
+	"in a cookie":                    asked("GET", hub+"/echo", "", "Cookie", "t={GH}").ends("403", "does not belong"),
+	"in another header":              asked("GET", hub+"/echo", "", "X-Other", "{GH}").ends("403", "does not belong"),
+	"in the wrong one of two forms":  asked("POST", api+"/v1/messages", "{}", "X-Api-Key", "{LOGIN}").ends("403", "does not belong"),
+	"a login as a password":          asked("POST", api+"/v1/messages", "{}", "Authorization", "Basic {LOGIN-PASSWORD}").ends("403", "does not belong"),
+	"with another path in a header":  asked("POST", api+"/v1/messages", "{}", "Authorization", "Bearer {LOGIN}", "X-Original-URL", "/api/oauth/claude_cli/create_api_key").ends("403", "another path"),
+	"with another method behind GET": asked("GET", hub+"/repos/a/b/actions/runners/registration-token", "", "Authorization", "Bearer {GH}", "X-Http-Method-Override", "POST").ends("403", notWriting),
+	"as a user's name":               asked("GET", hub+"/echo", "", "Authorization", "Basic {GH-USER}").ends("403", "does not belong"),
+	"with more behind it":            asked("GET", hub+"/echo", "", "Authorization", "Bearer {GH} x").ends("403", "does not belong"),
+	"by another scheme":              asked("GET", hub+"/echo", "", "Authorization", "Digest {GH}").ends("403", "does not belong"),
+	"in one header twice":            asked("GET", hub+"/echo", "", "Authorization", "Bearer {GH}", "Authorization", "Bearer {GH}").ends("403", "stands twice"),
+	"on two lines": {do: hosted(
 		"GET /echo HTTP/1.1\r\nHost: api.github.com\r\nAuthorization: Bearer {GH-BEGIN}\r\n {GH-END}\r\nConnection: close\r\n\r\n")},
-	"behind the body": {do: written(hubTarget, "api.github.com",
+	"behind the body": {do: hosted(
 		"POST /echo HTTP/1.1\r\nHost: api.github.com\r\nTransfer-Encoding: chunked\r\nTrailer: Authorization\r\nConnection: close\r\n\r\n0\r\nAuthorization: Bearer {GH}\r\n\r\n")},
-	"two lengths of a body": {do: written(hubTarget, "api.github.com",
-		"POST /echo HTTP/1.1\r\nHost: api.github.com\r\nContent-Length: 4\r\nContent-Length: 60\r\n\r\nabcd"+hello("evil.example")), want: "400"},
-	"a second request in a body": {do: written(hubTarget, "api.github.com",
-		"POST /echo HTTP/1.1\r\nHost: api.github.com\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n0\r\n\r\n"+hello("evil.example"))},
-	"an unknown coding of a body": {do: written(hubTarget, "api.github.com",
-		"POST /echo HTTP/1.1\r\nHost: api.github.com\r\nTransfer-Encoding: xchunked\r\n\r\n0\r\n\r\n"+hello("evil.example")), want: "501"},
-	"credentials for a proxy": {
-		do:   asked("GET", hub+"/echo", "", "Proxy-Authorization", "Bearer {GH}"),
-		want: "40", reported: "Proxy-Authorization",
-	},
-	"after the body is asked for": {
-		do:   asked("POST", hub+"/echo", "token={GH}", "Authorization", "Bearer {GH}", "Expect", "100-continue"),
-		want: "200", sent: true,
-	},
-	"before another protocol, in clear": {do: written(hubTarget, "api.github.com",
-		"GET /echo HTTP/1.1\r\nHost: api.github.com\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n"+
+	"two lengths of a body": {do: hosted(
+		"POST /echo HTTP/1.1\r\nHost: api.github.com\r\nContent-Length: 4\r\nContent-Length: 60\r\n\r\nabcd" + hello("evil.example")), want: "400"},
+	"a second request in a body": {do: hosted(
+		"POST /echo HTTP/1.1\r\nHost: api.github.com\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n0\r\n\r\n" + hello("evil.example"))},
+	"an unknown coding of a body": {do: hosted(
+		"POST /echo HTTP/1.1\r\nHost: api.github.com\r\nTransfer-Encoding: xchunked\r\n\r\n0\r\n\r\n" + hello("evil.example")), want: "501"},
+	"credentials for a proxy":     asked("GET", hub+"/echo", "", "Proxy-Authorization", "Bearer {GH}").ends("40", "Proxy-Authorization"),
+	"after the body is asked for": asked("POST", hub+"/echo", "token={GH}", "Authorization", "Bearer {GH}", "Expect", "100-continue").passes("200"),
+	"before another protocol, in clear": {do: hosted(
+		"GET /echo HTTP/1.1\r\nHost: api.github.com\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n" +
 			"Authorization: Bearer {GH}\r\n\r\n"), want: "200", sent: true},
 	"as a header of the connection alone": {
-		do: written(hubTarget, "api.github.com",
+		do: hosted(
 			"GET /echo HTTP/1.1\r\nHost: api.github.com\r\nConnection: Authorization, close\r\nAuthorization: Bearer {GH}\r\n\r\n"),
 		want: "200", sent: true,
 	},
-	"in a header that looks like it": {
-		do:   asked("GET", hub+"/echo", "", "Authorization_", "Bearer {GH}"),
-		want: "403", reported: "does not belong",
-	},
-	"in a header with a blank behind its name": {do: written(hubTarget, "api.github.com",
+	"in a header that looks like it": asked("GET", hub+"/echo", "", "Authorization_", "Bearer {GH}").ends("403", "does not belong"),
+	"in a header with a blank behind its name": {do: hosted(
 		"GET /echo HTTP/1.1\r\nHost: api.github.com\r\nAuthorization : Bearer {GH}\r\n\r\n"), want: "400"},
-	"in another's forwarded header": {
-		do:   asked("GET", hub+"/echo", "", "X-Forwarded-Authorization", "Bearer {GH}"),
-		want: "403", reported: "does not belong",
-	},
-	"beside what the agent brought itself": {
-		do:   asked("GET", hub+"/echo", "", "Authorization", "Bearer mine", "Authorization", "Bearer {GH}"),
-		want: "403", reported: "stands twice",
-	},
-	"in pieces of a header in HTTP/2": {do: continued(2, "authorization", "Bearer {GH}"), want: "200", sent: true},
-	"behind a flood of pieces":        {do: continued(200_000, "authorization", "Bearer {GH}")},
+	"in another's forwarded header":        asked("GET", hub+"/echo", "", "X-Forwarded-Authorization", "Bearer {GH}").ends("403", "does not belong"),
+	"beside what the agent brought itself": asked("GET", hub+"/echo", "", "Authorization", "Bearer mine", "Authorization", "Bearer {GH}").ends("403", "stands twice"),
+	"in pieces of a header in HTTP/2":      continued(2, "authorization", "Bearer {GH}").passes("200"),
+	"behind a flood of pieces":             {do: continued(200_000, "authorization", "Bearer {GH}")},
 	"in a header without end in HTTP/2": {do: func(w *world) string {
 		return got("/echo", ":authority", "api.github.com", "authorization", "Bearer {GH}", "x", strings.Repeat("a", 2*maxHeader))(w)
 	}},
@@ -529,20 +358,11 @@ var misplaced = map[string]attempt{
 }
 
 var comingBack = map[string]attempt{
-	"an echo in the body": {do: asked("GET", hub+"/echo", "", bearer("{GH}")...), want: "200", sent: true},
-	"an echo of a password": {
-		do:   asked("GET", hub+"/echo", "", "Authorization", "Basic {GH-PASSWORD}"),
-		want: "200", sent: true,
-	},
-	"an echo behind the body": {do: asked("GET", hub+"/trailer", "", bearer("{GH}")...), want: "200", sent: true},
-	"an echo behind the body that was not announced": {
-		do:   asked("GET", hub+"/unannounced", "", bearer("{GH}")...),
-		want: "200", sent: true,
-	},
-	"an echo ahead of the answer": {
-		do:   written(hubTarget, "api.github.com", strings.Replace(hello("api.github.com"), "/echo", "/early", 1)),
-		want: "200", sent: true,
-	},
+	"an echo in the body":                            asked("GET", hub+"/echo", "", bearer("{GH}")...).passes("200"),
+	"an echo of a password":                          asked("GET", hub+"/echo", "", "Authorization", "Basic {GH-PASSWORD}").passes("200"),
+	"an echo behind the body":                        asked("GET", hub+"/trailer", "", bearer("{GH}")...).passes("200"),
+	"an echo behind the body that was not announced": asked("GET", hub+"/unannounced", "", bearer("{GH}")...).passes("200"),
+	"an echo ahead of the answer":                    hosted(strings.Replace(hello("api.github.com"), "/echo", "/early", 1)).passes("200"),
 	"an echo in another alphabet": {do: func(w *world) string {
 		text := asked("GET", hub+"/echo", "", "Authorization", "Bearer {GH}", "Accept-Charset", "utf-16")(w)
 		if w.last().Header.Get("Accept-Charset") != "" {
@@ -566,7 +386,7 @@ var comingBack = map[string]attempt{
 		want: "502", reported: "packed", sent: true,
 	},
 	"an echo in frames of HTTP/2": {do: func(w *world) string {
-		text := written(hubTarget, "api.github.com", "GET /echo HTTP/1.1\r\nHost: api.github.com\r\nAuthorization: Bearer {GH}\r\n"+
+		text := hosted("GET /echo HTTP/1.1\r\nHost: api.github.com\r\nAuthorization: Bearer {GH}\r\n" +
 			"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n\r\n")(w)
 		if w.last().Header.Get("Upgrade") != "" {
 			w.t.Error("another protocol was asked for")
@@ -593,7 +413,7 @@ func hello(host string) string {
 func TestNoAttemptGetsASecretOutOrDestroysIt(t *testing.T) {
 	count := 0
 	making := map[string]attempt{
-		"make an API key, backslashes": {do: written(apiTarget, apiTarget.Host, backslashes), want: "403", reported: own},
+		"make an API key, backslashes": written(apiTarget, apiTarget.Host, backslashes).ends("403", own),
 	}
 	for name, place := range keyMaking {
 		making[name] = tried(name, place)
@@ -648,20 +468,20 @@ func (w *world) nothingWent(t *testing.T, own bool) {
 }
 
 // got is a request of HTTP/2 for a path, with more fields.
-func got(path string, fields ...string) func(*world) string {
+func got(path string, fields ...string) way {
 	return framed(append([]string{":method", "GET", ":scheme", "https", ":path", path}, fields...)...)
 }
 
 // framed is an attempt by one HTTP/2 request with fields in pairs, in order.
-func framed(fields ...string) func(*world) string {
+func framed(fields ...string) way {
 	return func(w *world) string {
 		c := tls.Client(w.connect(hubTarget), &tls.Config{ServerName: hubTarget.Host, RootCAs: w.roots, NextProtos: []string{"h2"}})
-		must(w.t, c.SetDeadline(time.Now().Add(20*time.Second))) // it only bounds a hang
+		must.Do(w.t, c.SetDeadline(time.Now().Add(20*time.Second))) // it only bounds a hang
 		_, err := io.WriteString(c, http2.ClientPreface)
-		must(w.t, err)
+		must.Do(w.t, err)
 		f := http2.NewFramer(c, c)
-		must(w.t, f.WriteSettings())
-		must(w.t, f.WriteHeaders(http2.HeadersFrameParam{
+		must.Do(w.t, f.WriteSettings())
+		must.Do(w.t, f.WriteHeaders(http2.HeadersFrameParam{
 			StreamID: 1, BlockFragment: encoded(w, fields...), EndHeaders: true, EndStream: true,
 		}))
 		return readFrames(f)
@@ -670,17 +490,17 @@ func framed(fields ...string) func(*world) string {
 
 // continued is a request of HTTP/2 whose head comes in pieces: it is cut at its
 // end, after so many pieces of a field that is filling.
-func continued(pieces int, fields ...string) func(*world) string {
+func continued(pieces int, fields ...string) way {
 	return func(w *world) string {
 		c := tls.Client(w.connect(hubTarget), &tls.Config{ServerName: hubTarget.Host, RootCAs: w.roots, NextProtos: []string{"h2"}})
-		must(w.t, c.SetDeadline(time.Now().Add(20*time.Second))) // it only bounds a hang
+		must.Do(w.t, c.SetDeadline(time.Now().Add(20*time.Second))) // it only bounds a hang
 		_, err := io.WriteString(c, http2.ClientPreface)
-		must(w.t, err)
+		must.Do(w.t, err)
 		f := http2.NewFramer(c, c)
-		must(w.t, f.WriteSettings())
+		must.Do(w.t, f.WriteSettings())
 		block := encoded(w, append([]string{":method", "GET", ":scheme", "https", ":path", "/echo", ":authority", "api.github.com"}, fields...)...)
 		cut := len(block) - 9
-		must(w.t, f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block[:cut], EndStream: true}))
+		must.Do(w.t, f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block[:cut], EndStream: true}))
 		more := encoded(w, "x-filling", strings.Repeat("a", 100))
 		for range pieces - 2 {
 			if f.WriteContinuation(1, false, more) != nil {
@@ -697,7 +517,7 @@ func encoded(w *world, fields ...string) []byte {
 	e := hpack.NewEncoder(&block)
 	fill := w.filler()
 	for i := 0; i < len(fields); i += 2 {
-		must(w.t, e.WriteField(hpack.HeaderField{Name: fields[i], Value: fill.Replace(fields[i+1])}))
+		must.Do(w.t, e.WriteField(hpack.HeaderField{Name: fields[i], Value: fill.Replace(fields[i+1])}))
 	}
 	return block.Bytes()
 }
@@ -809,14 +629,14 @@ func TestAServerWithABadCertificateIsSentNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-			must(t, err)
+			must.Do(t, err)
 			template := &x509.Certificate{
 				SerialNumber: big.NewInt(1), NotBefore: now.Add(-time.Hour), NotAfter: now.Add(time.Hour), DNSNames: []string{"api.github.com"},
 				IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 			}
 			change(template)
 			der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-			must(t, err)
+			must.Do(t, err)
 			w := newWorld(t, func(c *broker.Config) { c.Roots = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}) })
 			w.upstream.TLS.Certificates = []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}
 			status, text, _ := w.send("GET", hub+"/echo", "", bearer(w.placeholder("GH_TOKEN"))...)
@@ -830,10 +650,10 @@ func TestAServerWithABadCertificateIsSentNothing(t *testing.T) {
 // The authority of a launch is good for its own names, for nobody else's.
 func TestTheAuthorityIsBoundToItsNames(t *testing.T) {
 	a, err := broker.NewAuthority([]string{"api.github.com"}, time.Now())
-	must(t, err)
+	must.Do(t, err)
 	block, _ := pem.Decode(a.Certificate)
 	certificate, err := x509.ParseCertificate(block.Bytes)
-	must(t, err)
+	must.Do(t, err)
 	if !certificate.PermittedDNSDomainsCritical || len(certificate.PermittedDNSDomains) != 1 || !certificate.MaxPathLenZero {
 		t.Errorf("it is good for %q", certificate.PermittedDNSDomains)
 	}
@@ -843,7 +663,7 @@ func TestTheAuthorityIsBoundToItsNames(t *testing.T) {
 func through(t *testing.T, w *world) (address string, dialled *[]string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	must.Do(t, err)
 	t.Cleanup(func() { l.Close() })
 	dialled = new([]string)
 	var mu sync.Mutex // both families are asked for at once
@@ -871,7 +691,7 @@ func TestTheProxyLeadsToTheBroker(t *testing.T) {
 		w := newWorld(t)
 		address, dialled := through(t, w)
 		r, err := http.NewRequest("GET", "https://"+host+"/repos", nil)
-		must(t, err)
+		must.Do(t, err)
 		r.Header.Set("Authorization", "Bearer "+w.placeholder("GH_TOKEN"))
 		in, err := w.clientThrough(t, "http://claudebox:password@"+address).Do(r)
 		if err != nil {
@@ -919,10 +739,10 @@ func TestAPlaceholderInClearIsStoppedAtTheProxy(t *testing.T) {
 	address, dialled := through(t, w)
 	for _, host := range []string{"http://api.github.com/echo", "http://evil.example/echo"} {
 		r, err := http.NewRequest("GET", host, nil)
-		must(t, err)
+		must.Do(t, err)
 		r.Header.Set("Authorization", "Bearer "+w.placeholder("GH_TOKEN"))
 		in, err := w.clientThrough(t, "http://claudebox:password@"+address).Do(r)
-		must(t, err)
+		must.Do(t, err)
 		in.Body.Close()
 		if in.StatusCode != http.StatusForbidden {
 			t.Errorf("%s: %s", host, in.Status)
@@ -940,11 +760,11 @@ func TestHostsThatAreNotBrokeredPassUnopened(t *testing.T) {
 	client := w.clientThrough(t, "http://claudebox:password@"+address)
 	client.Transport.(*http.Transport).TLSClientConfig = &tls.Config{InsecureSkipVerify: true}
 	r, err := http.NewRequest("GET", "https://"+w.upstream.Listener.Addr().String()+"/echo", nil)
-	must(t, err)
+	must.Do(t, err)
 	github := w.placeholder("GH_TOKEN")
 	r.Header.Set("Authorization", "Bearer "+github)
 	in, err := client.Do(r)
-	must(t, err)
+	must.Do(t, err)
 	in.Body.Close()
 	if got := w.last().Header.Get("Authorization"); got != "Bearer "+github {
 		t.Errorf("upstream got %q", got)
@@ -984,18 +804,18 @@ func TestTheProxysPasswordIsInNoAnswer(t *testing.T) {
 	defer upstream.Close()
 	ask := func(user, method, address string) (text string) {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
-		must(t, err)
+		must.Do(t, err)
 		defer l.Close()
 		by := strings.Replace(upstream.URL, "http://", "http://"+user, 1)
 		go NewProxy(w.broker, "password", NewOutward(broker.Proxies{HTTP: by, HTTPS: by})).Serve(l) //nolint:errcheck // until l is closed
 		c, err := net.Dial("tcp", l.Addr().String())
-		must(t, err)
+		must.Do(t, err)
 		defer c.Close()
-		must(t, c.SetDeadline(time.Now().Add(20*time.Second))) // it only bounds a hang
+		must.Do(t, c.SetDeadline(time.Now().Add(20*time.Second))) // it only bounds a hang
 		fmt.Fprintf(c, "%s %s HTTP/1.1\r\nHost: any.example\r\nMax-Forwards: 0\r\nConnection: close\r\n"+
 			"Proxy-Authorization: Basic %s\r\n\r\n", method, address, base64.StdEncoding.EncodeToString([]byte("claudebox:password")))
 		answer, err := io.ReadAll(c)
-		must(t, err)
+		must.Do(t, err)
 		return string(answer)
 	}
 	for _, tc := range [][2]string{

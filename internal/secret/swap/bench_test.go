@@ -8,6 +8,8 @@ import (
 	"net"
 	"net/http"
 	"testing"
+
+	"claudebox/checks/kit/must"
 )
 
 // BenchmarkDown is a long answer, through the broker and without.
@@ -30,14 +32,10 @@ func BenchmarkDown(b *testing.B) {
 			b.SetBytes(64 * int64(len(text)))
 			for b.Loop() {
 				r, err := http.NewRequest("GET", hub+"/echo", nil)
-				if err != nil {
-					b.Fatal(err)
-				}
+				must.Do(b, err)
 				r.Header.Set("Authorization", "Bearer "+w.placeholder("GH_TOKEN"))
 				in, err := client.Do(r)
-				if err != nil {
-					b.Fatal(err)
-				}
+				must.Do(b, err)
 				_, _ = io.Copy(io.Discard, in.Body)
 				in.Body.Close()
 			}

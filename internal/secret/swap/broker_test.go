@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/secret/broker"
 )
 
@@ -42,14 +43,14 @@ func TestEachFormIsSwapped(t *testing.T) {
 		for _, protocol := range []string{"http/1.1", "h2"} {
 			t.Run(name+" "+protocol, func(t *testing.T) {
 				r, err := http.NewRequest("GET", tc.address, nil)
-				must(t, err)
+				must.Do(t, err)
 				r.Header.Set(tc.header, tc.sent)
 				r.Header.Set("Accept-Encoding", "gzip, br")
 				in, err := w.client(protocol).Do(r)
-				must(t, err)
+				must.Do(t, err)
 				defer in.Body.Close()
 				body, err := io.ReadAll(in.Body)
-				must(t, err)
+				must.Do(t, err)
 				got := w.last()
 				if in.StatusCode != 200 || got == nil || got.Header.Get(tc.header) != tc.want {
 					t.Fatalf("status %d, %s; upstream got %q, want %q", in.StatusCode, body, got.Header.Get(tc.header), tc.want)
@@ -107,7 +108,7 @@ func TestEventsArriveWhenTheyAreSent(t *testing.T) {
 	w := newWorld(t)
 	for _, protocol := range []string{"http/1.1", "h2"} {
 		in, err := w.client(protocol).Get("https://foo.example:8443/events")
-		must(t, err)
+		must.Do(t, err)
 		lines := bufio.NewReader(in.Body)
 		for i := range 3 {
 			if line, err := lines.ReadString('\n'); err != nil || line != fmt.Sprintf("data: %d\n", i) {
@@ -123,13 +124,13 @@ func TestEventsArriveWhenTheyAreSent(t *testing.T) {
 func (w *world) socketTo(path string) (net.Conn, *bufio.Reader) {
 	w.t.Helper()
 	c := tls.Client(w.connect(hubTarget), &tls.Config{ServerName: hubTarget.Host, RootCAs: w.roots})
-	must(w.t, c.SetDeadline(time.Now().Add(20*time.Second))) // it only bounds a hang
+	must.Do(w.t, c.SetDeadline(time.Now().Add(20*time.Second))) // it only bounds a hang
 	fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: api.github.com\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"+
 		"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Extensions: permessage-deflate\r\nAuthorization: Bearer %s\r\n\r\n",
 		path, w.placeholder("GH_TOKEN"))
 	r := bufio.NewReader(c)
 	in, err := http.ReadResponse(r, nil)
-	must(w.t, err)
+	must.Do(w.t, err)
 	if in.StatusCode != http.StatusSwitchingProtocols {
 		w.t.Fatal(in.Status)
 	}
@@ -141,12 +142,12 @@ func TestAWebsocketPassesAndIsSearchedToo(t *testing.T) {
 	w := newWorld(t)
 	c, r := w.socketTo("/socket")
 	ping, err := r.Peek(6)
-	must(t, err)
+	must.Do(t, err)
 	if _, err = r.Discard(6); err != nil || string(ping) != frame(0x89, "ping") {
 		t.Errorf("%q, %v", ping, err)
 	}
 	first, err := r.ReadString('\n')
-	must(t, err)
+	must.Do(t, err)
 	if w.last().Header.Get("Authorization") != "Bearer "+trueGitHub || !strings.HasSuffix(first, "|\n") {
 		t.Errorf("upstream got %q, and said %q", w.last().Header, first)
 	}
@@ -166,12 +167,12 @@ func TestNoHeaderOfAnAnswerIsNamedLikeASecret(t *testing.T) {
 	w := newWorld(t)
 	for _, protocol := range []string{"http/1.1", "h2"} {
 		r, err := http.NewRequest("GET", hub+"/name", nil)
-		must(t, err)
+		must.Do(t, err)
 		r.Header.Set("Authorization", "Bearer "+w.placeholder("GH_TOKEN"))
 		in, err := w.client(protocol).Do(r)
-		must(t, err)
+		must.Do(t, err)
 		body, err := io.ReadAll(in.Body)
-		must(t, err)
+		must.Do(t, err)
 		in.Body.Close()
 		if seen := fmt.Sprint(in.Header, in.Trailer); string(body) != "body" || strings.Contains(strings.ToLower(seen), strings.ToLower(trueGitHub)) {
 			t.Errorf("%s: %q, %s", protocol, body, seen)
@@ -264,14 +265,14 @@ func TestAServerThatIsNotVerifiedIsSentNothing(t *testing.T) {
 func TestATerminatorServesTheHostsOfItsSecrets(t *testing.T) {
 	w := newWorld(t)
 	config, err := json.Marshal(w.config)
-	must(t, err)
+	must.Do(t, err)
 	sockets, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
-	must(t, err)
+	must.Do(t, err)
 	ours, theirs := os.NewFile(uintptr(sockets[0]), "ours"), os.NewFile(uintptr(sockets[1]), "theirs")
 	line := broker.NewLine(ours, w.keeper, func() {})
 	defer line.Close()
 	answerer, err := NewAnswerer(config, w.config.Roots, theirs)
-	must(t, err)
+	must.Do(t, err)
 	for _, tc := range []struct {
 		name string
 		port uint16
@@ -301,7 +302,7 @@ func TestATerminatorServesTheHostsOfItsSecrets(t *testing.T) {
 	c := tls.Client(inside, &tls.Config{ServerName: "api.github.com", RootCAs: w.roots})
 	fmt.Fprintf(c, "GET /repos HTTP/1.1\r\nHost: api.github.com\r\nAuthorization: Bearer %s\r\nConnection: close\r\n\r\n", w.placeholder("GH_TOKEN"))
 	body, err := io.ReadAll(c)
-	must(t, err)
+	must.Do(t, err)
 	if canaryIn(string(body)) || w.last() == nil || w.last().Header.Get("Authorization") != "Bearer "+trueGitHub {
 		t.Errorf("%s", body)
 	}
@@ -314,17 +315,17 @@ func TestTheStatusLineSaysWhyAHostCannotBeReached(t *testing.T) {
 	w := newWorld(t)
 	address, _ := through(t, w)
 	shut, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	must.Do(t, err)
 	shut.Close()
 	said := base64.StdEncoding.EncodeToString([]byte(broker.ProxyUser + ":password"))
 	for _, request := range []string{"CONNECT %[1]s HTTP/1.1\r\nHost: %[1]s", "GET http://%[1]s/ HTTP/1.1\r\nHost: %[1]s"} {
 		c, err := net.Dial("tcp", address)
-		must(t, err)
+		must.Do(t, err)
 		defer c.Close()
 		_, err = fmt.Fprintf(c, request+"\r\nProxy-Authorization: Basic "+said+"\r\n\r\n", shut.Addr())
-		must(t, err)
+		must.Do(t, err)
 		got, err := io.ReadAll(c)
-		must(t, err)
+		must.Do(t, err)
 		if line, _, _ := strings.Cut(string(got), "\r\n"); line != "HTTP/1.1 502 connection refused by 127.0.0.1" {
 			t.Errorf("%q", got)
 		}

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/secret/broker"
 )
 
@@ -178,7 +179,7 @@ func logOf(t *testing.T, secret string, k answerKind, parts []string) (log []str
 	basic := "Basic " + base64.StdEncoding.EncodeToString([]byte("user:"+secret))
 	e := exchange{target: hubTarget, secrets: []known{{s, key}}, swaps: []swap{{header: "Authorization", value: basic, secret: secret}}}
 	r, err := http.NewRequestWithContext(context.WithValue(t.Context(), exchangeKey{}, e), "GET", hub, nil)
-	must(t, err)
+	must.Do(t, err)
 	in := &http.Response{StatusCode: k.status, Header: k.header.Clone(), Request: r, Body: &stepper{parts: parts, log: &log}}
 	if in.Header == nil {
 		in.Header = http.Header{}

@@ -13,9 +13,9 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"claudebox/checks/kit/alone"
+	"claudebox/checks/kit/must"
 	"claudebox/internal/secret/broker"
 )
 
@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 // company is a proxy that leads to the upstream, whatever host is asked for.
 func (w *world) company() string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(w.t, err)
+	must.Do(w.t, err)
 	w.t.Cleanup(func() { l.Close() })
 	go func() {
 		for {
@@ -66,10 +66,10 @@ func (w *world) company() string {
 func (w *world) process() (*broker.Process, *http.Client) {
 	w.t.Helper()
 	listener, port, err := broker.Listen()
-	must(w.t, err)
+	must.Do(w.t, err)
 	hello := broker.Hello{Config: w.config, Password: "password", Proxies: broker.Proxies{HTTPS: w.company()}}
 	p, err := broker.Start("/proc/self/exe", listener, hello, w.keeper)
-	must(w.t, err)
+	must.Do(w.t, err)
 	w.t.Cleanup(p.Close)
 	return p, w.clientThrough(w.t, fmt.Sprintf("http://claudebox:password@127.0.0.1:%d", port))
 }
@@ -79,13 +79,13 @@ func TestAProcessOfItsOwnServes(t *testing.T) {
 	p, client := w.process()
 	get := func(secret string) string {
 		r, err := http.NewRequest("GET", api+"/v1/models", nil)
-		must(t, err)
+		must.Do(t, err)
 		r.Header.Set("Authorization", "Bearer "+secret)
 		in, err := client.Do(r)
-		must(t, err)
+		must.Do(t, err)
 		defer in.Body.Close()
 		body, err := io.ReadAll(in.Body)
-		must(t, err)
+		must.Do(t, err)
 		if canaryIn(string(body)) {
 			t.Errorf("a secret came back: %s", body)
 		}
@@ -96,29 +96,17 @@ func TestAProcessOfItsOwnServes(t *testing.T) {
 		t.Errorf("upstream got %q", got)
 	}
 	p.SetLogin("sk-ant-oat01-CANARYnext", "")
-	for end := time.Now().Add(20 * time.Second); get(login) != "Bearer sk-ant-oat01-CANARYnext"; {
-		if time.Now().After(end) {
-			t.Fatal("never: the new login is used")
-		}
-	}
+	must.Await(t, "the new login is used", func() bool { return get(login) == "Bearer sk-ant-oat01-CANARYnext" })
 	// A running client trusts no new authority: the next process has the old one.
 	first := p.Running()
-	must(t, first.Kill())
+	must.Do(t, first.Kill())
 	client.CloseIdleConnections()
-	for end := time.Now().Add(20 * time.Second); p.Running() == first; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("never: its end is noticed")
-		}
-	}
+	must.Await(t, "its end is noticed", func() bool { return p.Running() != first })
 	if got := get(login); got != "Bearer sk-ant-oat01-CANARYnext" {
 		t.Errorf("upstream got %q", got)
 	}
 	get(w.placeholder("GH_TOKEN"))
-	for end := time.Now().Add(20 * time.Second); !strings.Contains(w.keeper.said(), "GH_TOKEN"); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("never: a refusal is told")
-		}
-	}
+	must.Await(t, "a refusal is told", func() bool { return strings.Contains(w.keeper.said(), "GH_TOKEN") })
 }
 
 // Whoever takes the process over has the network, and nothing else of the host.
@@ -126,10 +114,10 @@ func TestTheProcessIsConfined(t *testing.T) {
 	w := newWorld(t)
 	p, client := w.process()
 	in, err := client.Get(api + "/echo")
-	must(t, err)
+	must.Do(t, err)
 	in.Body.Close()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.Running().Pid))
-	must(t, err)
+	must.Do(t, err)
 	for _, want := range []string{"NoNewPrivs:\t1", "Seccomp:\t2"} {
 		if !strings.Contains(string(status), want) {
 			t.Errorf("no %q in\n%s", want, status)

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"testing/iotest"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/secret/broker"
 )
 
@@ -61,7 +62,7 @@ func FuzzScan(f *testing.F) {
 func TestASecretIsFoundInAnySpelling(t *testing.T) {
 	const secret = `a/b+c=d&e<f>g"h\i~j k?lmnop`
 	inJSON, err := json.Marshal(secret)
-	must(t, err)
+	must.Do(t, err)
 	for name, text := range map[string]string{
 		"a query": url.QueryEscape(secret), "a path": url.PathEscape(secret), "percents": strings.ReplaceAll(url.QueryEscape(secret), "+", "%20"),
 		"HTML": html.EscapeString(secret), "JSON": string(inJSON), "JSON without HTML's signs": strconv.Quote(secret),

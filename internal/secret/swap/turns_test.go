@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/secret/broker"
 )
 
@@ -29,16 +30,16 @@ func TestGRPCInTurnsDoesNotHang(t *testing.T) {
 	})
 	body, questions := io.Pipe()
 	r, err := http.NewRequest("POST", "https://foo.example:8443/pkg.Service/Call", body)
-	must(t, err)
+	must.Do(t, err)
 	r.Header.Set("Content-Type", "application/grpc")
 	r.Header.Set("X-Foo-Token", w.placeholder("FOO"))
 	in, err := w.client("h2").Do(r)
-	must(t, err)
+	must.Do(t, err)
 	defer in.Body.Close()
 	defer questions.Close()
 	for i := range 5 {
 		_, err := io.WriteString(questions, packed(fmt.Sprint("question ", i)))
-		must(t, err)
+		must.Do(t, err)
 		if text := message(in.Body); !strings.HasSuffix(text, fmt.Sprint("answer ", i, " ghp_CANARY")) {
 			t.Fatalf("%q", text)
 		}
@@ -209,19 +210,19 @@ func overTheWire(t *testing.T, secret, protocol string, parts, log []string) (n 
 		_, from = w.socketTo("/")
 	} else {
 		r, err := http.NewRequest("GET", hub+"/", nil)
-		must(t, err)
+		must.Do(t, err)
 		r.Header.Set("Authorization", "Bearer "+w.placeholder("GH_TOKEN"))
 		in, err := w.client(protocol).Do(r)
-		must(t, err)
+		must.Do(t, err)
 		defer in.Body.Close()
 		from = in.Body
 		_, err = io.CopyN(io.Discard, from, 1)
-		must(t, err)
+		must.Do(t, err)
 	}
 	for _, line := range log {
 		if text, is := strings.CutPrefix(line, "out "); is {
 			came, err := io.CopyN(io.Discard, from, int64(len(text)))
-			must(t, err)
+			must.Do(t, err)
 			n += int(came)
 		} else if line == "end" {
 			close(turn)

@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"claudebox/checks/kit/authority"
+	"claudebox/checks/kit/must"
 	"claudebox/internal/secret/broker"
 )
 
@@ -57,7 +58,7 @@ func newWorld(t testing.TB, changes ...func(*broker.Config)) *world {
 	t.Helper()
 	w := &world{t: t, keeper: &keeper{}}
 	certificate, roots, err := authority.Certify(slices.Concat(broker.ClaudeHosts, brokeredHosts))
-	must(t, err)
+	must.Do(t, err)
 	w.upstream = httptest.NewUnstartedServer(w)
 	w.upstream.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}}
 	w.upstream.EnableHTTP2 = true
@@ -78,13 +79,13 @@ func newWorld(t testing.TB, changes ...func(*broker.Config)) *world {
 		change(&w.config)
 	}
 	targets, err := w.config.Targets()
-	must(t, err)
+	must.Do(t, err)
 	w.config.Authority, err = broker.NewAuthority(broker.Names(targets), time.Now())
-	must(t, err)
+	must.Do(t, err)
 	w.roots = x509.NewCertPool()
 	w.roots.AppendCertsFromPEM(w.config.Authority.Certificate)
 	w.broker, err = New(w.config, w.keeper, w.dial)
-	must(t, err)
+	must.Do(t, err)
 	w.keeper.broker = w.broker
 	t.Cleanup(func() { w.broker.Close() })
 	return w
@@ -108,12 +109,12 @@ func (w *world) connect(target broker.Target) net.Conn {
 func pair(t testing.TB) (a, b net.Conn) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	must.Do(t, err)
 	defer l.Close()
 	a, err = net.Dial("tcp", l.Addr().String())
-	must(t, err)
+	must.Do(t, err)
 	b, err = l.Accept()
-	must(t, err)
+	must.Do(t, err)
 	t.Cleanup(func() { a.Close(); b.Close() })
 	return a, b
 }
@@ -141,7 +142,7 @@ func (w *world) client(protocols ...string) *http.Client {
 func (w *world) send(method, address, body string, headers ...string) (status int, text string, header http.Header) {
 	w.t.Helper()
 	r, err := http.NewRequest(method, address, strings.NewReader(body))
-	must(w.t, err)
+	must.Do(w.t, err)
 	for i := 0; i < len(headers); i += 2 {
 		if headers[i] == "Host" {
 			r.Host = headers[i+1]
@@ -155,7 +156,7 @@ func (w *world) send(method, address, body string, headers ...string) (status in
 	}
 	defer in.Body.Close()
 	content, err := io.ReadAll(in.Body)
-	must(w.t, err)
+	must.Do(w.t, err)
 	for name, values := range in.Trailer {
 		in.Header[name] = append(in.Header[name], values...)
 	}
@@ -378,13 +379,6 @@ func canaryIn(text string) bool {
 	return false
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // raw speaks TLS with a name of its own choice, and sends bytes as they are.
 func (w *world) raw(target broker.Target, serverName, text string) string {
 	w.t.Helper()
@@ -409,6 +403,6 @@ func (w *world) raw(target broker.Target, serverName, text string) string {
 func parsed(t testing.TB, text string) *url.URL {
 	t.Helper()
 	u, err := url.Parse(text)
-	must(t, err)
+	must.Do(t, err)
 	return u
 }

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/workspace/aftermath"
 	"claudebox/internal/workspace/project"
@@ -28,29 +29,27 @@ type world struct {
 	userGit []project.UserGit
 }
 
-func newWorld(t testing.TB) world {
+func newWorld(t *testing.T) world {
 	t.Helper()
-	home, err := filepath.EvalSymlinks(t.TempDir())
-	must(t, err)
-	w := world{t: t, home: home}
-	must(t, os.MkdirAll(w.path(".claudebox"), 0o700))
-	must(t, os.MkdirAll(w.path("p"), 0o755))
-	return w
+	t.Parallel()
+	return newWorldHere(t)
 }
 
-func must(t testing.TB, err error) {
+// newWorldHere is a world in a test that says itself whether it runs beside others.
+func newWorldHere(t testing.TB) world {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	home := must.Folder(t)
+	w := world{t: t, home: home}
+	must.Do(t, os.MkdirAll(w.path(".claudebox"), 0o700))
+	must.Do(t, os.MkdirAll(w.path("p"), 0o755))
+	return w
 }
 
 func (w world) path(name string) string { return filepath.Join(w.home, name) }
 
 func (w world) write(name, content string) {
 	w.t.Helper()
-	must(w.t, os.MkdirAll(filepath.Dir(w.path(name)), 0o755))
-	must(w.t, os.WriteFile(w.path(name), []byte(content), 0o644))
+	must.Write(w.t, w.path(name), content)
 }
 
 // sh runs a script in the project; EVIL leaves a trace.
@@ -91,7 +90,7 @@ func (w world) open() project.Project {
 		Dir: w.path("p"), Home: w.home, UID: os.Getuid(), Hide: w.hide, UserGit: w.userGit,
 		Memory: aftermath.NewMemory(home),
 	})
-	must(w.t, err)
+	must.Do(w.t, err)
 	return p
 }
 
@@ -106,7 +105,7 @@ func (w world) begin() *aftermath.Session {
 func (w world) prepare() *aftermath.Session {
 	w.t.Helper()
 	s, err := aftermath.Begin(w.path(".claudebox"), w.open(), aftermath.Agent{Conversations: []string{w.path("conversations")}})
-	must(w.t, err)
+	must.Do(w.t, err)
 	return s
 }
 
@@ -117,6 +116,17 @@ func (w world) session(script string) aftermath.Report {
 	s.ReadNow()
 	w.sh(script)
 	os.Remove(w.path("taken")) // git inside obeys, too
+	return w.ended(s, false)
+}
+
+// ended is the report of a session that ends by itself, or that is killed, and the next launch looks after it; an
+// empty one if there is none.
+func (w world) ended(s *aftermath.Session, killed bool) aftermath.Report {
+	w.t.Helper()
+	if killed {
+		s.Kill()
+		return slices.Concat(w.sweep(), []aftermath.Report{{}})[0]
+	}
 	r := s.End()
 	r.Told(true)
 	return r
@@ -136,10 +146,10 @@ func (w world) sweep(near ...string) []aftermath.Report {
 func (w world) records() string {
 	var sizes []string
 	files, err := os.ReadDir(w.path(".claudebox/sessions"))
-	must(w.t, err)
+	must.Do(w.t, err)
 	for _, f := range files {
 		info, err := f.Info()
-		must(w.t, err)
+		must.Do(w.t, err)
 		sizes = append(sizes, fmt.Sprint(info.Size()))
 	}
 	return strings.Join(sizes, " ")
@@ -160,8 +170,15 @@ func wantLines(t *testing.T, r aftermath.Report, want ...string) {
 	}
 }
 
+// wantHidden says which files are hidden from the next session.
+func (w world) wantHidden(files ...string) {
+	w.t.Helper()
+	if p := w.open(); !slices.Equal(p.Hidden, files) {
+		w.t.Errorf("hidden: %q; want %q", p.Hidden, files)
+	}
+}
+
 func TestASessionThatChangesNothingSaysNothing(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.sh("git init -q; touch Makefile package.json main.go; git add .; git commit -qm x")
 	r := w.session("echo x >main.go; git commit -qam y; git switch -qc z; git switch -q -")
@@ -183,7 +200,6 @@ func TestASessionThatChangesNothingSaysNothing(t *testing.T) {
 
 // Promise: nothing planted for your tools, unsaid.
 func TestTheReportTellsWhatTheHostRuns(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.sh(`git init -q; mkdir -p .vscode apps/web; echo a >.envrc; echo a >package.json; echo a >Makefile; echo a >justfile; echo a >run.sh
 		echo a >.vscode/tasks.json; echo a >apps/web/package.json; echo a >conftest.py; mkdir -p node_modules/.bin; git add .; git commit -qm x`)
@@ -205,7 +221,6 @@ func TestTheReportTellsWhatTheHostRuns(t *testing.T) {
 // TestJJAndMercurialAreLedElsewhere: to a configuration that no report was ever
 // about.
 func TestJJAndMercurialAreLedElsewhere(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.sh("mkdir -p .jj/repo/store .hg a/.jj/repo b/.jj/repo; echo ../../../.git >.jj/repo/store/git_target; echo /x >b/.jj/repo/x")
 	wantLines(t, w.session("touch .jj/repo/lock .jj/lock .hg/lock; mkdir .jj/working_copy"))
@@ -215,7 +230,6 @@ func TestJJAndMercurialAreLedElsewhere(t *testing.T) {
 }
 
 func TestAFileWrittenAnewWithTheSameContentIsNotTold(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.sh("git init -q; echo a >Makefile; git add .; git commit -qm x; echo b >Makefile; git commit -qam y")
 	wantLines(t, w.session("git switch -q --detach HEAD~1; git switch -q -"))
@@ -224,7 +238,6 @@ func TestAFileWrittenAnewWithTheSameContentIsNotTold(t *testing.T) {
 
 // What is between the beginning and the sandbox may fail, or take its time.
 func TestASandboxThatNeverStartedIsLookedAfter(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.sh("echo a >Makefile")
 	s := w.prepare()
@@ -233,7 +246,6 @@ func TestASandboxThatNeverStartedIsLookedAfter(t *testing.T) {
 }
 
 func TestNamesInAReportDoNotOrderTheTerminalAbout(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	r := w.session("mkdir -p \"$(printf 'a\\033[2J\\nclaudebox: all is well')\"; touch \"$(printf 'a\\033[2J\\nclaudebox: all is well')/Makefile\"")
 	if text := r.Text(w.home, 0); strings.ContainsAny(text, "\x1b") || strings.Count(text, "\n") != 2 {
@@ -269,7 +281,6 @@ func TestTheseAttacksAreReal(t *testing.T) {
 	t.Parallel()
 	for name, a := range anew {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			w := newWorld(t)
 			w.sh(a.user)
 			w.sh(a.agent)
@@ -285,7 +296,6 @@ func TestARepositoryThatTheAgentMakesAnew(t *testing.T) {
 	t.Parallel()
 	for name, a := range anew {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			w := newWorld(t)
 			w.sh(a.user)
 			s := w.begin()
@@ -307,7 +317,7 @@ func TestARepositoryThatTheAgentMakesAnew(t *testing.T) {
 func TestARepositoryIsHiddenBehindClosedObjects(t *testing.T) {
 	t.Parallel()
 	for _, closed := range []string{"a/.git/objects", "a/.git/objects/info a/.git/objects a/.git", "b.git/objects"} {
-		w := newWorld(t)
+		w := newWorldHere(t)
 		t.Cleanup(func() { exec.Command("chmod", "-R", "u+rwX", w.home).Run() })
 		r := w.session(`for r in a z; do git init -q $r; git -C $r config core.fsmonitor "$EVIL"; done
 			git init -q --bare b.git; chmod 0 ` + closed)
@@ -324,7 +334,6 @@ func TestARepositoryOfAKilledSessionIsMadeHarmlessByTheNextLaunch(t *testing.T) 
 	t.Parallel()
 	for name, a := range anew {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			w := newWorld(t)
 			w.sh(a.user)
 			s := w.begin()
@@ -357,7 +366,6 @@ const (
 
 // What a session could not settle is told at each launch, with its project and how it ends. The session was not killed.
 func TestWhatCouldNotBeSettledIsToldUntilItIs(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.sh(stubbornBefore)
 	s := w.begin()
@@ -395,7 +403,6 @@ func TestWhatCouldNotBeSettledIsToldUntilItIs(t *testing.T) {
 // What one session's agent made is not the user's for a session that begins
 // while the other lives.
 func TestARepositoryMadeUnderTheEyesOfASecondSession(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	first := w.begin()
 	w.sh(`git init -q d; git -C d config core.fsmonitor "$EVIL"`)
@@ -411,7 +418,6 @@ func TestARepositoryMadeUnderTheEyesOfASecondSession(t *testing.T) {
 // TestARepositoryIsPutTogetherWhereToolsFill keeps in an earlier session what
 // is none yet, and is older than the next.
 func TestARepositoryIsPutTogetherWhereToolsFill(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.sh("git init -q; mkdir node_modules")
 	w.session(`git init -q x; git -C x config core.fsmonitor "$EVIL"; mkdir node_modules/s; mv x/.git node_modules/s/none; rm node_modules/s/none/HEAD`)
@@ -422,7 +428,6 @@ func TestARepositoryIsPutTogetherWhereToolsFill(t *testing.T) {
 }
 
 func TestLinksOfTheUsersInAGitFolderStay(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.sh("git init -q; git commit -qm x --allow-empty; mv .git/logs ../logs; ln -s ../../logs .git/logs")
 	time.Sleep(1100 * time.Millisecond)
@@ -430,7 +435,6 @@ func TestLinksOfTheUsersInAGitFolderStay(t *testing.T) {
 }
 
 func TestWhatToolsFillStaysAsItIs(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.sh(`git init -q; git init -q .venv/s; git -C .venv/s config alias.x '!true'; echo x >.venv/s/.git/hooks/pre-push; git init -q --bare target/b; git -C target/b config alias.x '!true'`)
 	before := w.sh("cat .venv/s/.git/config target/b/config; ls .venv/s/.git/hooks")
@@ -442,7 +446,6 @@ func TestWhatToolsFillStaysAsItIs(t *testing.T) {
 }
 
 func TestTheUsersOwnRepositoriesStayAsTheyAre(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.sh(`git init -q; git config alias.x '!true'; echo x >.git/hooks/pre-push; git commit -qm x --allow-empty
 		git init -q d; git -C d config alias.x '!true'; git init -q --bare b.git; git -C b.git config alias.x '!true'; git worktree add -q ../w`)
@@ -454,7 +457,6 @@ func TestTheUsersOwnRepositoriesStayAsTheyAre(t *testing.T) {
 }
 
 func TestABareRepositoryThatTheAgentChanges(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.sh("git init -q; git init -q --bare b; git -C b config core.bare false; git -C b config core.worktree .")
 	r := w.session(`git -C b config core.fsmonitor "$EVIL"`)
@@ -466,7 +468,6 @@ func TestABareRepositoryThatTheAgentChanges(t *testing.T) {
 // TestASecretWithANameOfAnyBytesIsTrackedByForce: what is remembered of it is
 // that name, and no other.
 func TestASecretWithANameOfAnyBytesIsTrackedByForce(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	const secret = "schl\xfcssel/.env"
 	w.sh("git init -q; mkdir schl\xfcssel; echo SECRET >" + secret)
@@ -481,15 +482,12 @@ func TestASecretWithANameOfAnyBytesIsTrackedByForce(t *testing.T) {
 
 // An agent puts the name of a secret that is not there into an index, and the user makes the file.
 func TestASecretIsMadeUnderANameThatAnIndexHas(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.sh("git init -q; git commit -q --allow-empty -m x")
 	w.session("git update-index --add --cacheinfo 100644,$(git hash-object -w /dev/null),prod.key; git commit -qm y")
 	w.write("p/prod.key", "SECRET")
 	for range 2 {
-		if p := w.open(); !slices.Equal(p.Hidden, []string{"prod.key"}) {
-			t.Errorf("hidden: %q", p.Hidden)
-		}
+		w.wantHidden("prod.key")
 		w.session("true")
 	}
 }
@@ -520,7 +518,6 @@ func TestAnIndexHoldsASecretAfterSeveralSessions(t *testing.T) {
 	t.Parallel()
 	for name, sessions := range pushes {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			w := newWorld(t)
 			w.sh("git init -q; git commit -qm x --allow-empty; mkdir conf; echo SECRET >conf/.env")
 			for n, script := range sessions {
@@ -546,7 +543,6 @@ func TestAFileThatTheAgentMadeBecomesASecret(t *testing.T) {
 		"ones that are promised": "touch .env d/credentials.json; git add -fN .env d",
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			w := newWorld(t)
 			w.sh("git init -q; git commit -qm x --allow-empty; mkdir d")
 			w.session(agent)
@@ -560,9 +556,7 @@ func TestAFileThatTheAgentMadeBecomesASecret(t *testing.T) {
 			w.sh(`echo KEY=x >.env; echo '{"client_secret": "s3cretvalue-24aaaa"}' >d/credentials.json`)
 			for range 2 {
 				w.session("true")
-				if p := w.open(); !slices.Equal(p.Hidden, []string{".env", "d/credentials.json"}) {
-					t.Errorf("hidden: %q", p.Hidden)
-				}
+				w.wantHidden(".env", "d/credentials.json")
 			}
 		})
 	}
@@ -570,19 +564,15 @@ func TestAFileThatTheAgentMadeBecomesASecret(t *testing.T) {
 
 // A file that is too large to be compared with git's objects is hidden, whoever made it.
 func TestALargeFileThatTheAgentMadeBecomesASecret(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.sh("git init -q; git commit -qm x --allow-empty")
 	w.session("truncate -s 17M .env; git add -f .env")
 	w.sh("echo KEY=x >>.env")
-	if p := w.open(); !slices.Equal(p.Hidden, []string{".env"}) {
-		t.Errorf("hidden: %q", p.Hidden)
-	}
+	w.wantHidden(".env")
 }
 
 // A repository made inside has a remote that leads to one of the user's, which no agent may read.
 func TestTheUsersFetchBringsARepositoryOfTheirs(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.sh("git init -q ../private; cd ../private; echo SECRET >x; git add x; git commit -qm x")
 	w.session("git init -q; git commit -qm x --allow-empty; git remote add origin " + w.home + "/private")
@@ -595,7 +585,6 @@ func TestFoldersAreClosedInEachOther(t *testing.T) {
 	t.Parallel()
 	for _, top := range []string{".", "node_modules"} {
 		t.Run(top, func(t *testing.T) {
-			t.Parallel()
 			w := newWorld(t)
 			w.sh("git init -q; mkdir -p " + top)
 			const down = "for i in $(seq 45); do mkdir -p d; cd d; done\n"
@@ -610,7 +599,6 @@ func TestFoldersAreClosedInEachOther(t *testing.T) {
 }
 
 func TestAFolderBecomesALinkToWhereNobodyLooksForSecrets(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.sh("git init -q; mkdir config conf2 plain")
 	r := w.session("mkdir -p target .git/lfs/c; mv config target/; ln -s target/config; rmdir conf2; ln -s .git/lfs/c conf2; ln -s plain p; ln -s plain/x x; ln -s target t")
@@ -619,21 +607,18 @@ func TestAFolderBecomesALinkToWhereNobodyLooksForSecrets(t *testing.T) {
 
 // A copy of a project has git folders of which nothing is remembered.
 func TestACoveredFileIsTrackedAndTheProjectIsCopied(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.sh("git init -q; git commit -qm x --allow-empty; echo SECRET >.env")
 	w.session("git update-index --add --cacheinfo 100644,$(git hash-object -w /dev/null),.env") // inside it is empty
 	w.sh("cd ..; mv p before; cp -a before p; rm -r .claudebox/memory")
-	if p := w.open(); !slices.Equal(p.Hidden, []string{".env"}) {
-		t.Errorf("hidden: %q", p.Hidden)
-	}
+	w.wantHidden(".env")
 }
 
 // From a submodule git can name files whose paths from the project are longer than the kernel takes (PATH_MAX).
 func TestARepositoryAsDeepAsAPathIsLong(t *testing.T) {
 	t.Parallel()
 	home, err := os.MkdirTemp("/tmp", "")
-	must(t, err)
+	must.Do(t, err)
 	t.Cleanup(func() { os.RemoveAll(home) })
 	w := world{t: t, home: home}
 	w.write("p/x", "")
@@ -665,25 +650,24 @@ func TestARepositoryMadeTooDeepIsMovedToWhereToolsFill(t *testing.T) {
 		"among a bare one's": {deep, "node_modules/b/refs/heads/evil", "node_modules/b/refs/heads/evil"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			w := newWorld(t)
 			w.sh("git init -q; git commit -qm x --allow-empty; git init -q node_modules/there; git init -q --bare node_modules/b")
 			tree, err := beneath.Open(w.path("p"))
-			must(t, err)
+			must.Do(t, err)
 			defer tree.Close()
 			s, at := w.begin(), "deep"
-			must(t, tree.Mkdir(at, 0o700))
+			must.Do(t, tree.Mkdir(at, 0o700))
 			for range 25 {
 				at += "/" + strings.Repeat("d", 200)
-				must(t, tree.Mkdir(at, 0o700))
+				must.Do(t, tree.Mkdir(at, 0o700))
 			}
 			w.sh(`mkdir below; git init -q below/evil; git -C below/evil config core.fsmonitor "$EVIL"`)
-			must(t, tree.Rename("below", at+"/below"))
+			must.Do(t, tree.Rename("below", at+"/below"))
 			s.End()
 			time.Sleep(1100 * time.Millisecond)
 			s = w.begin()
 			w.sh("test -e node_modules/there && test " + tc.to + " = node_modules/there && rm -rf node_modules/there")
-			must(t, tree.Rename(at+tc.moved, tc.to))
+			must.Do(t, tree.Rename(at+tc.moved, tc.to))
 			s.End()
 			if out := w.sh("ls -A " + tc.git + "; git -C " + tc.git + " status"); !strings.Contains(out, "git") {
 				t.Fatalf("the attack does not work at all: %s", out)
@@ -697,7 +681,7 @@ func TestARepositoryMadeTooDeepIsMovedToWhereToolsFill(t *testing.T) {
 func TestAnIndexGetsTheNameOfASecretThatWasAway(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"conf/.env", "prod.key"} {
-		w := newWorld(t)
+		w := newWorldHere(t)
 		make := "mkdir -p conf; echo SECRET >" + name
 		w.sh("git init -q; git commit -qm x --allow-empty; " + make)
 		w.session("true")
@@ -716,7 +700,6 @@ func TestAnIndexGetsTheNameOfASecretThatWasAway(t *testing.T) {
 
 // Where tools fill a folder, what lies deep in a repository is looked at, too.
 func TestARepositoryAmongTheObjectsOfAnEarlierOne(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.sh("git init -q; mkdir node_modules; git init -q node_modules/x; mkdir -p node_modules/x/.git/refs/heads/d")
 	time.Sleep(1100 * time.Millisecond) // what is a second older than a session counts as its own
@@ -726,7 +709,6 @@ func TestARepositoryAmongTheObjectsOfAnEarlierOne(t *testing.T) {
 }
 
 func TestTheRefsOfAnEarlierRepositoryAreMadeOne(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.sh("git init -q; mkdir node_modules; git init -q node_modules/x")
 	time.Sleep(1100 * time.Millisecond)
@@ -742,7 +724,6 @@ func TestGitWritesThroughALinkInAnEarlierRepositoryWhereToolsFill(t *testing.T) 
 		"a link made early": "rm node_modules/x/.git/logs/HEAD; mv early node_modules/x/.git/logs/HEAD",
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			w := newWorld(t)
 			w.sh("git init -q; mkdir node_modules; git init -q node_modules/x; git -C node_modules/x commit -qm x --allow-empty; echo mine >$HOME/rc; ln -s $HOME/rc early")
 			time.Sleep(1100 * time.Millisecond)
@@ -764,7 +745,6 @@ func TestGitWaitsForAPipeWhereToolsFill(t *testing.T) {
 		"of attributes":    "mkdir node_modules/x; touch node_modules/x/y; mkfifo node_modules/x/.gitattributes",
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			w := newWorld(t)
 			w.sh("git init -q; mkdir node_modules")
 			w.session(script)
@@ -778,7 +758,6 @@ func TestGitWaitsForAPipeWhereToolsFill(t *testing.T) {
 // A folder that can be listed, and not entered, shows names only: next time it is
 // made one again that can.
 func TestAFolderIsLeftToListOnly(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.sh("git init -q; mkdir conf; echo SECRET >conf/.env; echo ghp_0123456789abcdefghijklmnopqrstuvwxyz >conf/notes")
 	w.session(`mkdir d; git init -q d/x; git -C d/x config core.fsmonitor "$EVIL"; chmod 644 d conf`)
@@ -797,7 +776,6 @@ func TestAFolderIsLeftToListOnly(t *testing.T) {
 
 // What an agent makes and commits it may go on with.
 func TestTrackedHooksThatTheConfigurationNamesAreTold(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.sh("git init -q; mkdir h d; touch h/pre-commit; git add .; git commit -qm x; git config core.hooksPath h; git init -q n; mkdir n/.hooks; touch n/.hooks/x; git -C n add .; git -C n commit -qm x; git -C n config core.hooksPath .hooks")
 	wantLines(t, w.session("touch h/pre-commit; cp h/pre-commit x; mv x h/pre-commit"))
@@ -807,30 +785,23 @@ func TestTrackedHooksThatTheConfigurationNamesAreTold(t *testing.T) {
 }
 
 func TestANameThatTheProfileHidesIsTrackedBeforeItIsThere(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.hide = []string{"deploy/*.yaml", "*.hidden"}
 	w.sh("git init -q; mkdir deploy; touch x; git add .; git commit -qm x")
 	w.session("for f in deploy/prod.yaml x.hidden; do git update-index --add --cacheinfo 100644,e69de29bb2d1d6434b8b29ae775ad8c2e48c5391,$f; done")
 	w.write("p/deploy/prod.yaml", "SECRET")
 	w.write("p/x.hidden", "SECRET")
-	if p := w.open(); !slices.Equal(p.Hidden, []string{"deploy/prod.yaml", "x.hidden"}) {
-		t.Errorf("hidden: %q", p.Hidden)
-	}
+	w.wantHidden("deploy/prod.yaml", "x.hidden")
 }
 
 func TestALinkToAHiddenFileIsTakenAway(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.sh("git init -q; mkdir d; echo SECRET >d/plain; ln -s d/plain .env; ln -s d/plain .env.local; ln -s d/plain .env.prod; ln -s d/plain harmless")
-	if p := w.open(); !slices.Equal(p.Hidden, []string{"d/plain"}) {
-		t.Fatalf("hidden: %q", p.Hidden)
-	}
+	w.wantHidden("d/plain")
 	wantLines(t, w.session("rm .env harmless; ln -sf x .env.local"), "removed .env", "changed .env.local")
 }
 
 func TestAHiddenFileIsTrackedByForceUnderAnotherFolder(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.sh("git init -q; mkdir -p a/b; echo SECRET >a/b/.env; mkdir a/x; git add a/x; git commit -qm x --allow-empty")
 	w.session("mv a c; git update-index --add --cacheinfo 100644,e69de29bb2d1d6434b8b29ae775ad8c2e48c5391,c/b/.env")
@@ -840,7 +811,6 @@ func TestAHiddenFileIsTrackedByForceUnderAnotherFolder(t *testing.T) {
 }
 
 func TestAFileMadeAndTrackedInsideIsNotHeldAgainstIt(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.sh("git init -q; git commit -qm x --allow-empty")
 	w.session("echo a >CLAUDE.md; mkdir testdata; echo a >testdata/server.key; git add .; git commit -qm y")
@@ -851,7 +821,6 @@ func TestAFileMadeAndTrackedInsideIsNotHeldAgainstIt(t *testing.T) {
 }
 
 func TestACheckoutMadeInsideIsOneLine(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.sh("git init -q; touch Makefile package.json flake.nix; git add .; git commit -qm x")
 	r := w.session("git worktree add -q .claude/worktrees/x")
@@ -862,7 +831,6 @@ func TestACheckoutMadeInsideIsOneLine(t *testing.T) {
 }
 
 func TestALargeProjectIsWalkedByWhatTheLastSessionSaw(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	for n := range 300 {
 		w.write(fmt.Sprintf("p/%d/x", n), "")
@@ -887,7 +855,6 @@ func TestALargeProjectIsWalkedByWhatTheLastSessionSaw(t *testing.T) {
 // What was seen is written down anew only where it is not what stands there:
 // that takes longer than to look.
 func TestALargeProjectIsWrittenDownWhenItChanged(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	for n := range 300 {
 		w.write(fmt.Sprintf("p/%d/x", n), "")
@@ -899,7 +866,7 @@ func TestALargeProjectIsWrittenDownWhenItChanged(t *testing.T) {
 		p := w.openKnown()
 		before := w.walkFile()
 		s, err := aftermath.Begin(w.path(".claudebox"), p, aftermath.Agent{})
-		must(t, err)
+		must.Do(t, err)
 		w.sh(inside)
 		s.End()
 		after := w.walkFile()
@@ -929,12 +896,12 @@ func TestALargeProjectIsWrittenDownWhenItChanged(t *testing.T) {
 // walkFile is what is kept of a walk; nil when nothing is.
 func (w world) walkFile() os.FileInfo {
 	files, err := filepath.Glob(w.path(".claudebox/walks/????????????????"))
-	must(w.t, err)
+	must.Do(w.t, err)
 	if len(files) == 0 {
 		return nil
 	}
 	info, err := os.Stat(files[0])
-	must(w.t, err)
+	must.Do(w.t, err)
 	return info
 }
 
@@ -943,17 +910,17 @@ func (w world) openKnown() project.Project {
 		Dir: w.path("p"), Home: w.home, UID: os.Getuid(), Hide: w.hide,
 		Memory: aftermath.NewMemory(w.path(".claudebox")),
 	})
-	must(w.t, err)
+	must.Do(w.t, err)
 	return p
 }
 
 func BenchmarkSession(b *testing.B) {
-	w := newWorld(b)
+	w := newWorldHere(b)
 	w.sh("git init -q; for d in a b c; do mkdir $d; for f in 1 2 3 4 5 6; do touch $d/$f.go; done; done; touch Makefile package.json .envrc .env; git add a b c; git commit -qm x")
 	p := w.open()
 	for b.Loop() {
 		s, err := aftermath.Begin(w.path(".claudebox"), p, aftermath.Agent{})
-		must(b, err)
+		must.Do(b, err)
 		s.End()
 	}
 }
@@ -962,7 +929,6 @@ func BenchmarkSession(b *testing.B) {
 // file is secret, and a link cannot be mounted over. The session need not end in
 // order for it.
 func TestAgentRemovesTheLinkToAHiddenFile(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.sh("mkdir deploy; echo x >deploy/prod; ln -s deploy/prod prod; ln -s prod .env; ln -s deploy d; ln -s d/test .env.test; echo x >deploy/test")
 	w.sh("git init -q --bare b; git -C b config http.extraHeader x; echo x >b/credentials")
@@ -1000,7 +966,7 @@ func TestAgentRemovesTheLinkToAHiddenFile(t *testing.T) {
 func TestAKilledSessionLeavesLinksAmongTheConversations(t *testing.T) {
 	t.Parallel()
 	for _, script := range []string{"true", "mv ../p ../away"} {
-		w := newWorld(t)
+		w := newWorldHere(t)
 		w.sh("touch x; mkdir -p ../conversations/deep; echo x >../conversations/mine.jsonl; echo x >../rc")
 		s := w.begin()
 		w.sh("ln -s ../rc ../conversations/a.jsonl; ln -s ../.. ../conversations/deep/b; mkfifo ../conversations/deep/c")
@@ -1019,7 +985,6 @@ func TestAKilledSessionLeavesLinksAmongTheConversations(t *testing.T) {
 }
 
 func TestPipesOfASessionThatLivesAreLeftToIt(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.sh("git init -q .")
 	first, second := w.begin(), w.begin()
@@ -1042,17 +1007,11 @@ func TestNoNameReadsLikeARemedy(t *testing.T) {
 		mkdir node_modules && ln -s node_modules "l$E" && mkdir c && chmod 0 c && git init -q w && git -C w commit -q --allow-empty -m x &&
 		git -C w worktree add -q --detach "../v$E"`
 	for _, killed := range []bool{false, true} {
-		w := newWorld(t)
+		w := newWorldHere(t)
 		s := w.begin()
 		t.Setenv("E", evil)
 		w.sh("export E='" + strings.ReplaceAll(evil, "'", `'\''`) + "'; " + make)
-		var r aftermath.Report
-		if killed {
-			s.Kill()
-			r = w.sweep()[0]
-		} else {
-			r = s.End()
-		}
+		r := w.ended(s, killed)
 		text := r.Text(w.home, 0)
 		if !strings.Contains(text, "EVIL") || strings.Contains(text, "`EVIL") || strings.Contains(text, "\nclaudebox: remedy") {
 			t.Errorf("killed %t:\n%s", killed, text)
@@ -1067,7 +1026,6 @@ func TestNoNameReadsLikeARemedy(t *testing.T) {
 
 // R15: a .env that the agent made was not told, nor were some 240 names that some tool obeys.
 func TestNewSettingsAtTheRootAreToldInOneLine(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.sh("git init -q; echo x >.old; echo x >old.config.js")
 	make := `echo y >.old; echo y >old.config.js; mkdir sub .dir; for f in .env .env.local .foorc vite.config.ts compose.override.yml Config.xml \
@@ -1075,14 +1033,10 @@ func TestNewSettingsAtTheRootAreToldInOneLine(t *testing.T) {
 	for _, killed := range []bool{false, true} {
 		s := w.begin()
 		w.sh(make)
-		var r aftermath.Report
+		r := w.ended(s, killed)
 		if killed {
-			s.Kill()
-			r = w.sweep()[0]
 			wantLines(t, r, "changed .", "changed .env", "changed .env.local")
 		} else {
-			r = s.End()
-			r.Told(true)
 			wantLines(t, r, "new .", "new .env", "new .env.local")
 		}
 		text := strings.Join(strings.Fields(r.Text(w.home, 0)), " ")
@@ -1107,19 +1061,13 @@ func TestNewSettingsAtTheRootAreToldInOneLine(t *testing.T) {
 func TestPipesOfTheUsersStayAndThoseOfTheSessionGo(t *testing.T) {
 	t.Parallel()
 	for _, killed := range []bool{false, true} {
-		w := newWorld(t)
+		w := newWorldHere(t)
 		w.sh("mkdir -p sub node_modules/x; mkfifo pipe sub/pipe node_modules/x/pipe")
 		w.sh("sleep 0.1") // the end of a killed session has only the times
 		s := w.begin()
 		w.sh(`for f in pipe sub/pipe node_modules/x/pipe; do cat $f >/dev/null & echo x >$f; wait; done
 			mkfifo made sub/made node_modules/x/made sub/.gitattributes`)
-		var r aftermath.Report
-		if killed {
-			s.Kill()
-			r = w.sweep()[0]
-		} else {
-			r = s.End()
-		}
+		r := w.ended(s, killed)
 		wantLines(t, r, "taken out made", "taken out node_modules/x/made", "taken out sub/.gitattributes", "taken out sub/made")
 		w.sh("test -p pipe; test -p sub/pipe; test -p node_modules/x/pipe; ! test -e made")
 	}
@@ -1127,7 +1075,6 @@ func TestPipesOfTheUsersStayAndThoseOfTheSessionGo(t *testing.T) {
 
 // D3: what was made a moment before.
 func TestAPipeThatWasMadeJustBeforeStays(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.sh("mkfifo pipe; mkdir -p .git/objects .git/refs")
 	r := w.session("true")
@@ -1137,9 +1084,8 @@ func TestAPipeThatWasMadeJustBeforeStays(t *testing.T) {
 
 // N14: the mark of an overlay that a file is gone was taken for a pipe.
 func TestOnlyAPipeIsTakenForOne(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
-	must(t, os.Mkdir(w.path("p/work"), 0o700))
+	must.Do(t, os.Mkdir(w.path("p/work"), 0o700))
 	r := w.session(`mknod '#1aa1' c 0 0; mknod 'work/#1aa2' c 0 0`)
 	if slices.ContainsFunc(r.Changes, func(c aftermath.Change) bool { return c.Change == aftermath.TakenOut }) {
 		t.Errorf("%+v", r.Changes)
@@ -1147,7 +1093,6 @@ func TestOnlyAPipeIsTakenForOne(t *testing.T) {
 }
 
 func TestEditsOfTrackedFilesAreOrdinaryAndHiddenOnesAreNot(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.sh("git init -q .; touch Makefile package.json .envrc main.go other.go; git add .; git commit -qm x; touch justfile")
 	s := w.begin()

@@ -4,7 +4,6 @@ import "testing"
 
 // TestAFolderThatToolsLookForIsMadeAsALink: what tools run in it has other names where it really lies.
 func TestAFolderThatToolsLookForIsMadeAsALink(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.sh("mkdir -p .idea cfg; echo a >.idea/workspace.xml; ln -s cfg .cargo; ln -s cfg .husky")
 	r := w.session(`echo b >cfg/tasks.json; ln -s cfg .vscode; mkdir sub; ln -s ../cfg sub/.claude; rm -r .idea; ln -s cfg .idea
@@ -28,7 +27,6 @@ func TestWhatALinkLeadsToIsChanged(t *testing.T) {
 		"a file that is told anyway": {"echo a >AGENTS.md; ln -s AGENTS.md CLAUDE.md", "echo b >>AGENTS.md", "changed AGENTS.md"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			w := newWorld(t)
 			w.sh(c.user)
 			var want []string
@@ -42,7 +40,6 @@ func TestWhatALinkLeadsToIsChanged(t *testing.T) {
 
 // TestAnEnvironmentIsChangedInPlace: the folder of the file does not show it.
 func TestAnEnvironmentIsChangedInPlace(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.sh("mkdir -p .venv/bin venv/bin node_modules/.bin; for f in .venv/bin/activate venv/bin/python node_modules/.bin/x; do echo a >$f; done")
 	wantLines(t, w.session("touch .venv/x"))

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/diag"
 	"claudebox/internal/workspace/aftermath"
 	"claudebox/internal/workspace/project"
@@ -14,15 +15,14 @@ import (
 
 // R13: records and memory were read like caches. What could not be read counted as nothing, and was removed.
 func TestARecordThatCannotBeReadStaysAndNothingStarts(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.begin().Kill()
 	files, err := filepath.Glob(w.path(".claudebox/sessions/*"))
-	must(t, err)
+	must.Do(t, err)
 	if len(files) != 1 {
 		t.Fatalf("records: %q", files)
 	}
-	must(t, os.WriteFile(files[0], []byte("claudebox session 99\nx"), 0o600))
+	must.Write(t, files[0], "claudebox session 99\nx")
 	w.sweep()
 	if _, err := aftermath.Begin(w.path(".claudebox"), w.open(), aftermath.Agent{}); !errors.Is(err, aftermath.ErrUnread) ||
 		!strings.HasSuffix(diag.Remedy(err), "or look through your projects, and remove that file") {
@@ -31,13 +31,12 @@ func TestARecordThatCannotBeReadStaysAndNothingStarts(t *testing.T) {
 	if _, err := os.Stat(files[0]); err != nil {
 		t.Errorf("the record is gone: %v", err)
 	}
-	must(t, os.Remove(files[0])) // as the remedy says
+	must.Do(t, os.Remove(files[0])) // as the remedy says
 	w.begin().End()
 }
 
 // A session of the claudebox before this one is looked after.
 func TestARecordOfTheFormBeforeIsRead(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	s := w.begin()
 	w.sh(`git init -q d; git -C d config core.fsmonitor "$EVIL"`)
@@ -51,22 +50,21 @@ func TestARecordOfTheFormBeforeIsRead(t *testing.T) {
 }
 
 func TestWhatWasHiddenIsNotForgottenBecauseItCannotBeRead(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.sh("git init -q; echo A=b >.env")
 	w.session("true")
 	files, err := filepath.Glob(w.path(".claudebox/memory/*"))
-	must(t, err)
+	must.Do(t, err)
 	for _, file := range files {
 		content, err := os.ReadFile(file)
-		must(t, err)
-		must(t, os.WriteFile(file, content[:len(content)-1], 0o600))
+		must.Do(t, err)
+		must.Do(t, os.WriteFile(file, content[:len(content)-1], 0o600))
 		memory := aftermath.NewMemory(w.path(".claudebox"))
 		_, err = project.Open(project.Request{Dir: w.path("p"), Home: w.home, UID: os.Getuid(), Memory: memory})
 		if err == nil && memory.Err() == nil {
 			t.Errorf("%s is damaged, and nothing is said", file)
 		}
-		must(t, os.WriteFile(file, content, 0o600))
+		must.Do(t, os.WriteFile(file, content, 0o600))
 	}
 	if len(files) == 0 {
 		t.Error("nothing was remembered")

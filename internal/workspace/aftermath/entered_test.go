@@ -30,7 +30,7 @@ func TestAFolderThatToolsFillIsTheUsersWork(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for _, killed := range []bool{false, true} {
-				w := newWorld(t)
+				w := newWorldHere(t)
 				w.sh("git init -q; " + tc.user + "\nfor d in target n/target target/n/target; do test ! -d $d || echo KEY=hunter2hunter2 >$d/.env; done")
 				for _, secret := range []string{"target/.env", "n/target/.env", "target/n/target/.env"} {
 					if _, err := os.Lstat(w.path("p/" + secret)); err == nil && !w.covered("p", secret) {
@@ -40,14 +40,7 @@ func TestAFolderThatToolsFillIsTheUsersWork(t *testing.T) {
 				time.Sleep(1100 * time.Millisecond) // what is a second older than a session counts as its own
 				s := w.begin()
 				w.sh(tc.agent)
-				var r aftermath.Report
-				if killed {
-					s.Kill()
-					r = slices.Concat(w.sweep(), []aftermath.Report{{}})[0]
-				} else {
-					r = s.End()
-					r.Told(true)
-				}
+				r := w.ended(s, killed)
 				told := slices.DeleteFunc(slices.Clone(r.Changes), func(c aftermath.Change) bool { return path.Base(c.Path) != path.Base(tc.want) })
 				if got := lines(r); tc.want == "" && len(got) > 0 || tc.want != "" && (len(told) != 1 || told[0].Path != tc.want) {
 					t.Errorf("killed: %t; told %q, want %q", killed, got, tc.want)
@@ -61,7 +54,7 @@ func TestAFolderThatToolsFillIsTheUsersWork(t *testing.T) {
 func TestAFolderIsTakenOutOfTheIndex(t *testing.T) {
 	t.Parallel()
 	for _, agent := range []string{"git rm -rq --cached target; git commit -qm y", "rm .git/index", "git rm -rq target; git commit -qm y"} {
-		w := newWorld(t)
+		w := newWorldHere(t)
 		w.sh("git init -q; mkdir target; touch target/m; git add -f .; git commit -qm x")
 		w.session(agent)
 		w.session("true")
@@ -74,7 +67,6 @@ func TestAFolderIsTakenOutOfTheIndex(t *testing.T) {
 
 // TestALargeProjectWhoseFilledFolderIsTracked: what the last session saw does not say that of an index since.
 func TestALargeProjectWhoseFilledFolderIsTracked(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.sh("git init -q; for d in $(seq 250); do mkdir $d; done; mkdir target; touch target/x x; git add x; git commit -qm x")
 	time.Sleep(50 * time.Millisecond)

@@ -1,11 +1,9 @@
 package aftermath_test
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
-	"claudebox/internal/workspace/aftermath"
 	"claudebox/internal/workspace/git"
 	"claudebox/internal/workspace/gitconfig"
 	"claudebox/internal/workspace/project"
@@ -44,7 +42,7 @@ func TestASecretThatGitIgnoredNoMoreIsTold(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for _, killed := range []bool{false, true} {
-				w := newWorld(t)
+				w := newWorldHere(t)
 				w.sh(first + tc.user)
 				adds := func() bool {
 					return strings.Contains(w.sh("for d in . s m; do test ! -d $d || git -C $d add -n .; done 2>&1"), ".env'")
@@ -54,14 +52,7 @@ func TestASecretThatGitIgnoredNoMoreIsTold(t *testing.T) {
 				}
 				s := w.begin()
 				w.sh(tc.agent)
-				var r aftermath.Report
-				if killed {
-					s.Kill()
-					r = slices.Concat(w.sweep(), []aftermath.Report{{}})[0]
-				} else {
-					r = s.End()
-					r.Told(true)
-				}
+				r := w.ended(s, killed)
 				var told []string
 				for _, c := range r.Changes {
 					if strings.Contains(c.Means, git.Unignored) {
@@ -86,7 +77,6 @@ func TestWhatGitIgnoresByFilesElsewhere(t *testing.T) {
 		"a setting of the user's": {"git init -q; git config --global core.excludesFile ~/p/x; echo .env >x; git add x", ": >x", "x"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			w := newWorld(t)
 			w.sh(tc.user)
 			if strings.Contains(tc.user, "--global") {

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/workspace/aftermath"
 	"claudebox/internal/workspace/project"
 )
@@ -37,7 +38,6 @@ func TestARepositorysConfigurationNamesAPathInAnotherCheckout(t *testing.T) {
 		"a worktree as it was":        {"good gh/x; git add gh; git commit -qm y; git config core.hooksPath gh; git config core.fsmonitor ./gh/x", "git worktree add -q w", "git -C w status", "new w"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			w := newWorld(t)
 			w.sh(repository + tc.user)
 			if got := strings.Join(lines(w.session(tc.agent)), " "); got != tc.told {
@@ -68,7 +68,6 @@ func TestWhatGitRunsIsHeldOrTold(t *testing.T) {
 		"where tools fill":               {"git init -q .venv/src/x; git -C .venv/src/x config core.hooksPath gh", ".venv/src/x/gh/post-checkout"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			w := newWorld(t)
 			w.sh(repository + "good " + tc.file + "; " + strings.ReplaceAll(tc.user, "FILE", tc.file))
 			held := false
@@ -94,7 +93,6 @@ func TestHooksThatAreALinkAreHeld(t *testing.T) {
 	t.Parallel()
 	for name, link := range map[string]string{"absolute": "$PWD/s", "through another one": "../l"} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			w := newWorld(t)
 			w.sh(repository + "good s/pc; ln -s s l; rm -r .git/hooks; ln -s " + link + " .git/hooks")
 			if !slices.ContainsFunc(w.open().Mounts, func(m project.Mount) bool { return m.Mode == project.ReadOnly && m.Path == w.path("p/s") }) {
@@ -109,7 +107,6 @@ func TestAFolderGivenBesideIsPartOfARepository(t *testing.T) {
 	t.Parallel()
 	for name, where := range map[string]string{"a clone": "p", "a linked worktree": "w"} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			w := newWorld(t)
 			w.sh(repository + `git worktree add -q ../w; cd ../` + where + `; good sub/gh/x; git config core.hooksPath sub/gh
 				good sub/clean; git config filter.x.clean 'sub/clean %f'; touch sub/more; git config include.path $PWD/sub/more
@@ -118,7 +115,7 @@ func TestAFolderGivenBesideIsPartOfARepository(t *testing.T) {
 				Dir: w.path(where + "/sub"), Home: w.home, UID: os.Getuid(), Beside: true,
 				Memory: aftermath.NewMemory(w.path(".claudebox")),
 			})
-			must(t, err)
+			must.Do(t, err)
 			for _, file := range []string{"gh", "clean", "more", "pc"} {
 				if !slices.ContainsFunc(p.Mounts, func(m project.Mount) bool { return m.Path == w.path(where+"/sub/"+file) && m.Mode != project.Pin }) {
 					t.Errorf("%s can be changed inside", file)
@@ -157,13 +154,12 @@ func TestAConfigurationThatLiesElsewhereIsObeyed(t *testing.T) {
 		"by hooks that it names outside":   {"good tools/fsm; mkdir ../h; ln -s $PWD/tools/fsm ../h/pre-commit; git config core.hooksPath ~/h", "p", "tools/fsm"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			w := newWorld(t)
 			w.sh(repository + tc.user)
 			p, err := project.Open(project.Request{
 				Dir: w.path(tc.dir), Home: w.home, UID: os.Getuid(), Beside: tc.dir != "p", Memory: aftermath.NewMemory(w.path(".claudebox")),
 			})
-			must(t, err)
+			must.Do(t, err)
 			if !slices.ContainsFunc(p.Mounts, func(m project.Mount) bool {
 				return m.Mode == project.ReadOnly && strings.HasPrefix(w.path(tc.dir+"/"+tc.file)+"/", m.Path+"/")
 			}) {
@@ -188,7 +184,6 @@ func TestAGitFileLeadsElsewhereThanItDid(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			w := newWorld(t)
 			w.sh(repository + "git worktree add -q ../w; good gh/x; git config core.hooksPath gh")
 			w.session(tc.first)
@@ -202,7 +197,6 @@ func TestAGitFileLeadsElsewhereThanItDid(t *testing.T) {
 
 // TestNoNameIsFreeForWhatIsTakenOut: the agent has made them all.
 func TestNoNameIsFreeForWhatIsTakenOut(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.sh("git init -q")
 	r := w.session(`git init -q n; git -C n config core.fsmonitor "$EVIL"; cd n/.git; mkdir claudebox-aside
@@ -220,25 +214,25 @@ func TestAFileInMemoryIsChangedWithoutATrace(t *testing.T) {
 		t.Skip("NOT RUN: needs a tmpfs at /dev/shm")
 	}
 	home, err := os.MkdirTemp("/dev/shm", "claudebox-")
-	must(t, err)
+	must.Do(t, err)
 	t.Cleanup(func() { os.RemoveAll(home) })
 	w := world{t: t, home: home}
 	const hook = "b/hooks/reference-transaction"
-	must(t, os.MkdirAll(w.path(".claudebox"), 0o700))
+	must.Do(t, os.MkdirAll(w.path(".claudebox"), 0o700))
 	w.write("p/"+hook, "#!/bin/sh\ntrue "+strings.Repeat("#", 100)+"\n")
-	must(t, os.Chmod(w.path("p/"+hook), 0o755))
+	must.Do(t, os.Chmod(w.path("p/"+hook), 0o755))
 	w.write("p/Makefile", "all:\n\ttrue\n")
 	w.sh("git init -q --bare b")
 	s := w.begin()
 	for file, text := range map[string]string{hook: "#!/bin/sh\ntouch " + home + "/taken #", "Makefile": "all:\n\tevil"} {
 		f, err := os.OpenFile(w.path("p/"+file), os.O_RDWR, 0)
-		must(t, err)
+		must.Do(t, err)
 		mapped, err := unix.Mmap(int(f.Fd()), 0, len(text), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
-		must(t, err)
+		must.Do(t, err)
 		if mapped[0] != 0 { // it is read before it is written to
 			copy(mapped, text)
 		}
-		must(t, unix.Munmap(mapped))
+		must.Do(t, unix.Munmap(mapped))
 		f.Close()
 	}
 	wantLines(t, s.End(), "changed Makefile", "taken out b/HEAD")

@@ -17,7 +17,6 @@ import (
 // TestTheUsersEditorWritesThroughALink: what looks like a file of the project
 // is one of the user's own.
 func TestTheUsersEditorWritesThroughALink(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.sh("echo mine >$HOME/rc; mkdir d; ln -s $HOME/rc old; ln -s $HOME/none dangling")
 	time.Sleep(1100 * time.Millisecond) // what is a second older than a session counts as its own
@@ -43,7 +42,6 @@ func TestTheUsersEditorWritesThroughALink(t *testing.T) {
 
 // Promise: nothing planted for your tools, unsaid.
 func TestLinksThatTheAgentFloodsTheReportWithAreCounted(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	r := w.session("for n in $(seq 100); do ln -s $HOME/$n a$n; done; echo x >Makefile")
 	if len(r.Changes) != 22 || !strings.Contains(fmt.Sprint(r.Changes), "80 more links") || !strings.Contains(r.Text(w.home, 0), "Makefile") {
@@ -54,7 +52,6 @@ func TestLinksThatTheAgentFloodsTheReportWithAreCounted(t *testing.T) {
 // A submodule that is a link has no .git of its own to be renamed: no name there
 // is free, and the session would not end.
 func TestASubmoduleThatIsALink(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.sh("git init -q; git commit -qm x --allow-empty")
 	r := w.session(`git init -q b; git -C b commit -qm x --allow-empty; git -C b config core.fsmonitor "$EVIL"; ln -s b a; ln -s /nowhere/else c
@@ -66,7 +63,6 @@ func TestASubmoduleThatIsALink(t *testing.T) {
 
 // A repository that is harmless by now may be changed by a later session.
 func TestALinkToAnAgentsOwnFoldersGoes(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.sh("mkdir -p ../.claudebox/instances/x/cache/l; git init -q")
 	s := w.begin()
@@ -102,7 +98,6 @@ func TestTheUsersConfigurationNamesAPathInAnyRepository(t *testing.T) {
 		"one that was there": {"git init -q; mkdir .githooks; touch .githooks/x", "true", "git checkout -qb y", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			w := newWorld(t)
 			w.sh("git init -q; git commit -qm x --allow-empty; " + tc.user)
 			w.userGit = []project.UserGit{{Dir: w.home, Entries: []gitconfig.Entry{{Section: "core", Name: "hookspath", Value: ".githooks"}}}}
@@ -129,7 +124,6 @@ func TestTheUsersConfigurationRunsAScriptInAnyRepository(t *testing.T) {
 		"conv.sh": "", "less conv": "", "push conv": "", "sh -c conv": "", "conv -x": "",
 	} {
 		t.Run(command, func(t *testing.T) {
-			t.Parallel()
 			w := newWorld(t)
 			w.sh("git init -q; git commit -qm x --allow-empty")
 			w.userGit = []project.UserGit{{Dir: w.home, Entries: []gitconfig.Entry{{Section: "diff", Subsection: "x", Sub: true, Name: "textconv", Value: command}}}}
@@ -160,7 +154,6 @@ func TestWhatAConfigurationNamesLiesBehindALink(t *testing.T) {
 		"where tools fill":            {"mkdir -p .venv/src", "git init -q .venv/src/d; e .venv/src/d/t/h/post-checkout; ln -s t .venv/src/d/tools", "git -C .venv/src/d commit -qm x --allow-empty; git -C .venv/src/d checkout -qb y", ".venv/src/d/tools"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			w := newWorld(t)
 			w.sh("git init -q; git commit -qm x --allow-empty; git config --global core.hooksPath tools/h; " + tc.user)
 			w.userGit = []project.UserGit{{Dir: w.home, Entries: []gitconfig.Entry{{Section: "core", Name: "hookspath", Value: "tools/h"}}}}
@@ -194,7 +187,6 @@ func TestARepositorysConfigurationNamesAPathInEachWorktree(t *testing.T) {
 		"one below, a tracked folder":      {good + "git add .; git commit -qm y; mv ../m/.git gh ../p; cd ../p; git worktree add -q w", "w/gh/post-checkout", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			w := newWorld(t)
 			w.sh("mkdir ../m; cd ../m; git init -q; git commit -qm x --allow-empty; git config core.hooksPath gh; " + tc.user)
 			held := slices.ContainsFunc(w.open().Mounts, func(m project.Mount) bool { return m.Mode == project.ReadOnly && m.Path == w.path("p/"+tc.file) })
@@ -214,17 +206,11 @@ func TestARepositorysConfigurationNamesAPathInEachWorktree(t *testing.T) {
 func TestARepositoryAmongTheConversations(t *testing.T) {
 	t.Parallel()
 	for _, killed := range []bool{false, true} {
-		w := newWorld(t)
+		w := newWorldHere(t)
 		w.sh("git init -q; mkdir $HOME/conversations")
 		s := w.begin()
 		w.sh(`git init -q $HOME/conversations/a; cd $HOME/conversations/a; git config core.fsmonitor "$EVIL"`)
-		var r aftermath.Report
-		if killed {
-			s.Kill()
-			r = w.sweep()[0]
-		} else {
-			r = s.End()
-		}
+		r := w.ended(s, killed)
 		wantLines(t, r, "taken out "+w.path("conversations/a/.git/HEAD"))
 		w.sh("git -C $HOME/conversations/a status")
 		w.wantNotTaken()

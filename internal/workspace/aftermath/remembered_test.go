@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/workspace/aftermath"
 	"claudebox/internal/workspace/project"
 )
@@ -15,7 +16,7 @@ import (
 func (w world) covered(folder, file string) bool {
 	w.t.Helper()
 	p, err := project.Open(project.Request{Dir: w.path(folder), Home: w.home, UID: os.Getuid(), Memory: aftermath.NewMemory(w.path(".claudebox"))})
-	must(w.t, err)
+	must.Do(w.t, err)
 	return slices.ContainsFunc(p.Mounts, func(m project.Mount) bool {
 		return m.Path == w.path(filepath.Join(folder, file)) && (m.Mode == project.Hidden || m.Mode == project.Made)
 	})
@@ -52,7 +53,7 @@ func TestASecretThatWasCoveredIsUncovered(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for _, killed := range []bool{false, true} {
-				w := newWorld(t)
+				w := newWorldHere(t)
 				w.sh(tc.user)
 				if !w.covered("p", tc.file) {
 					t.Fatal("it is not covered at first")
@@ -89,7 +90,6 @@ func TestASecretThatWasAwayIsUncovered(t *testing.T) {
 		"and is made again": {token + "notes.txt", "rm notes.txt", token + "notes.txt"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			w := newWorld(t)
 			w.sh("git init -q; git commit -qm x --allow-empty; " + tc.user)
 			if !w.covered("p", "notes.txt") {
@@ -112,7 +112,6 @@ func TestASecretThatWasAwayIsUncovered(t *testing.T) {
 
 // TestATrackedFileBehindALinkToAFolderIsTheAgents goes on with it: it is covered when the user has written to it.
 func TestATrackedFileBehindALinkToAFolderIsTheAgents(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.sh("git init -q; mkdir notes; ln -s notes secrets; echo a >notes/x.yml; git add .")
 	for _, step := range []struct {
@@ -129,7 +128,6 @@ func TestATrackedFileBehindALinkToAFolderIsTheAgents(t *testing.T) {
 
 // TestASessionEndsWhileTheNextOneAsks: what the first one's agent has made was seen before it was taken out.
 func TestASessionEndsWhileTheNextOneAsks(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	const plant = `c() { git config -f d/config "$@"; }; c core.fsmonitor "$EVIL"; c core.bare false; c core.worktree ..`
 	w.sh("git init -q; git init -q --bare d")
@@ -138,7 +136,7 @@ func TestASessionEndsWhileTheNextOneAsks(t *testing.T) {
 	seen := w.open()
 	first.End()
 	second, err := aftermath.Begin(w.path(".claudebox"), seen, aftermath.Agent{})
-	must(t, err)
+	must.Do(t, err)
 	second.Follow()
 	w.sh(plant)
 	os.Remove(w.path("taken"))
@@ -163,7 +161,6 @@ func TestAFileThatASessionMadeAwaitsTheUsersSecret(t *testing.T) {
 	} {
 		for _, killed := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, killed: %t", name, killed), func(t *testing.T) {
-				t.Parallel()
 				w := newWorld(t)
 				w.sh("git init -qb main; echo x=y >.npmrc; git add .; git commit -qm x")
 				s := w.begin()
@@ -195,7 +192,6 @@ func TestAFileThatASessionMadeAwaitsTheUsersSecret(t *testing.T) {
 
 // The user's own repository tracks defaults, and the user puts secrets there that are not to be committed.
 func TestATrackedFileHoldsTheUsersSecret(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.sh("git init -q; mkdir d; echo DB_PASSWORD= >.env; echo x >plain; ln -s ../.env d/.env; ln -s ../plain d/id_rsa; git add .; git commit -qm x")
 	for _, file := range []string{".env", "plain"} {
@@ -221,7 +217,6 @@ func TestATrackedFileHoldsTheUsersSecret(t *testing.T) {
 
 // An index has the name of a secret for which there is no file yet: the user's commit would take it along.
 func TestANameInAnIndexAwaitsTheUsersSecret(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.sh("git init -q; git commit -qm x --allow-empty; echo '.env*' >.gitignore")
 	r := w.session("git update-index --add --cacheinfo 100644,$(git hash-object -w --stdin </dev/null),.env.production")

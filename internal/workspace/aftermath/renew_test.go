@@ -4,18 +4,19 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"claudebox/checks/kit/must"
 )
 
 // An index that no session changed is not written to.
 func TestAnIndexThatNobodyChangedIsLeft(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.sh("git init -q; echo x >b; git add .; git commit -qm x")
 	was, err := os.Stat(w.path("p/.git/index"))
-	must(t, err)
+	must.Do(t, err)
 	w.session("echo y >b")
 	now, err := os.Stat(w.path("p/.git/index"))
-	must(t, err)
+	must.Do(t, err)
 	if !os.SameFile(was, now) || !was.ModTime().Equal(now.ModTime()) {
 		t.Error("it is another")
 	}
@@ -32,7 +33,7 @@ func TestAnotherContentInTheIndexIsTold(t *testing.T) {
 		"of a hook, in the file": {"echo true >gh/x; git commit -qam y", "changed gh"},
 		"of none":                {"echo y >b; git commit -qam y", ""},
 	} {
-		w := newWorld(t)
+		w := newWorldHere(t)
 		w.sh(repository + "good gh/x; echo x >.envrc; echo x >b; git add .; git commit -qm y; git config core.hooksPath gh")
 		if got := strings.Join(lines(w.session(tc.agent)), " "); got != tc.want {
 			t.Errorf("%s: got %q, want %q", name, got, tc.want)

@@ -66,7 +66,6 @@ func TestManyRepositoriesThatAreHeldBackAreOneLine(t *testing.T) {
 
 // TestAFloodOfMakefilesHidesWhatRunsUnasked: a person is shown so many lines and no more.
 func TestAFloodOfMakefilesHidesWhatRunsUnasked(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	r := w.session(`for i in $(seq 100 145); do mkdir -p a/$i; echo x >a/$i/Makefile; done; mkdir -p z/.vscode z/.hg
 		echo x >z/.envrc; echo x >z/.vscode/tasks.json; echo x >z/.hg/hgrc; echo x >z/package.json`)
@@ -111,7 +110,6 @@ func TestManyOfOneKindAreALine(t *testing.T) {
 
 // TestAnEditIsCommittedInside: `git diff` alone shows nothing then.
 func TestAnEditIsCommittedInside(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.sh("git init -q; echo a >Makefile; git add .; git commit -qm x")
 	text := w.session("echo b >Makefile; git commit -qam y").Text(w.home, 0)

@@ -24,7 +24,6 @@ func TestWhatGitRunsIsChangedByASessionThatIsKilled(t *testing.T) {
 		"nothing":           {hooked + "mkdir -p .venv/bin", "true", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			w := newWorld(t)
 			w.sh(tc.user)
 			time.Sleep(1100 * time.Millisecond) // see record.begun
@@ -55,7 +54,6 @@ func TestAnOrdinaryEditHidesAHook(t *testing.T) {
 		"behind a link":     {"git init -q; echo a >Makefile; ln -s Makefile .envrc; git add .; git commit -qm a", "echo b >>Makefile", "changed .envrc, changed Makefile"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			w := newWorld(t)
 			w.sh(tc.user)
 			if got := strings.Join(lines(w.session(tc.agent)), ", "); got != tc.want {
@@ -67,7 +65,6 @@ func TestAnOrdinaryEditHidesAHook(t *testing.T) {
 
 // TestAFloodOfCheckoutsHidesAHook: each has another number in its text.
 func TestAFloodOfCheckoutsHidesAHook(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.sh(hooked)
 	text := w.session(`echo x >>.githooks/pre-commit
@@ -91,7 +88,6 @@ func TestAKilledSessionsFolderIsReplaced(t *testing.T) {
 		"by a backup": {"cp -a old/p .; rm -r old", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			w := newWorld(t)
 			w.sh("git init -q; echo a >a; git add a; git commit -qm a; touch -d '2 days ago' a .git/config")
 			s := w.begin()
@@ -132,7 +128,6 @@ func TestALinkLeadsToWhatTheHostRuns(t *testing.T) {
 		"to another file":          {"ln -s a x; ln -s nothing y", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			w := newWorld(t)
 			w.sh(hooked)
 			if got := strings.Join(lines(w.session("echo '*' >.git/info/exclude; "+tc.agent)), " "); got != tc.want {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/workspace/aftermath"
 )
 
@@ -16,7 +17,7 @@ import (
 func (w world) reports() []string {
 	w.t.Helper()
 	files, err := filepath.Glob(w.path(".claudebox/reports/*"))
-	must(w.t, err)
+	must.Do(w.t, err)
 	return files
 }
 
@@ -43,7 +44,6 @@ func TestWhatNobodyWasToldIsToldByALaterLaunch(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			w := newWorld(t)
 			w.write("p/Makefile", "a")
 			began := time.Now()
@@ -85,7 +85,6 @@ func TestWhatNobodyWasToldIsToldByALaterLaunch(t *testing.T) {
 
 // What was repaired is not found again, nor what was compared; but that what is left of a .git is given up, too.
 func TestWhatWasRepairedBeforeAKillIsTold(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	s := w.begin()
 	w.sh("git init -q n; git -C n config core.fsmonitor x; echo a >.envrc; git init -q --bare conversations; " +
@@ -112,7 +111,6 @@ func TestWhatWasRepairedBeforeAKillIsTold(t *testing.T) {
 
 // A session is killed while the agent runs: nothing was compared. Another one, too, before anybody is told.
 func TestAKilledSessionsChangesAreTold(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.sh("git init -q; echo a >Makefile; echo a >package.json; git add .; git commit -qm x; echo a >mise.toml")
 	time.Sleep(1100 * time.Millisecond) // what changed in the second before a session may be the session's, see record.begun
@@ -136,7 +134,6 @@ func TestAKilledSessionsChangesAreTold(t *testing.T) {
 }
 
 func TestWhatWasComparedBeforeAKillIsTold(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	s := w.begin()
 	w.sh("echo a >.envrc")
@@ -151,7 +148,6 @@ func TestWhatWasComparedBeforeAKillIsTold(t *testing.T) {
 
 // A failure is told by the launch that tries again, as it is then; what changed is not known any more by then.
 func TestAReportWithFailuresIsToldBesideTheNextTry(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.sh(stubbornBefore)
 	s := w.begin()
@@ -175,7 +171,6 @@ func TestAReportWithFailuresIsToldBesideTheNextTry(t *testing.T) {
 
 // A launch and an end that have nothing to tell make no file.
 func TestWhatSaysNothingIsNotKept(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	s := w.begin()
 	s.End().Told(false)
@@ -192,7 +187,6 @@ func TestWhatSaysNothingIsNotKept(t *testing.T) {
 
 // Where no launch can tell, as without a standard error, the reports do not grow without end.
 func TestReportsThatNobodyIsToldAreBounded(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	for n := range 19 {
 		s := w.begin()
@@ -209,12 +203,11 @@ func TestReportsThatNobodyIsToldAreBounded(t *testing.T) {
 }
 
 func TestAReportThatIsNoneGoesAway(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.write(".claudebox/reports/empty", "")
 	w.write(".claudebox/reports/cut", "claudebox report 2\nabc")
 	w.write(".claudebox/reports/other", "claudebox report 0\n{}")
-	must(t, os.Symlink("/etc/passwd", w.path(".claudebox/reports/link")))
+	must.Do(t, os.Symlink("/etc/passwd", w.path(".claudebox/reports/link")))
 	if r := w.sweep(); len(r) > 0 || len(w.reports()) != 1 {
 		t.Errorf("%+v, %q", r, w.reports())
 	}

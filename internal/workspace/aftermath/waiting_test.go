@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/workspace/aftermath"
 )
 
@@ -25,7 +26,6 @@ func TestTheProjectsDiskIsNotThereAtTheNextLaunch(t *testing.T) {
 		"an empty folder": "mkdir $HOME/d; mv $HOME/p $HOME/d/disk; mkdir $HOME/p",
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			w := newWorld(t)
 			s := w.begin()
 			w.sh(`git init -q; git config core.fsmonitor "$EVIL"; ` + unmount)
@@ -36,7 +36,7 @@ func TestTheProjectsDiskIsNotThereAtTheNextLaunch(t *testing.T) {
 				}
 			}
 			os.Remove(w.path("p"))
-			must(t, os.Rename(w.path("d/disk"), w.path("p")))
+			must.Do(t, os.Rename(w.path("d/disk"), w.path("p")))
 			if r := w.sweep(); len(r) != 1 || r[0].Silent() {
 				t.Errorf("%+v", r)
 			}
@@ -50,7 +50,6 @@ func TestTheProjectsDiskIsNotThereAtTheNextLaunch(t *testing.T) {
 }
 
 func TestRecordsOfProjectsThatAreGoneAreBounded(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	day := 24 * time.Hour
 	for n := range 20 {
@@ -79,17 +78,16 @@ func TestRecordsOfProjectsThatAreGoneAreBounded(t *testing.T) {
 // TestThePowerIsCutDuringASession: without the record the agent's repositories
 // would count as the user's.
 func TestThePowerIsCutDuringASession(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	s := w.begin()
 	defer s.End()
 	files, err := os.ReadDir(w.path(".claudebox/sessions"))
-	must(t, err)
+	must.Do(t, err)
 	f, err := os.Open(w.path(".claudebox/sessions/" + files[0].Name()))
-	must(t, err)
+	must.Do(t, err)
 	defer f.Close()
 	var fs unix.Statfs_t
-	must(t, unix.Fstatfs(int(f.Fd()), &fs))
+	must.Do(t, unix.Fstatfs(int(f.Fd()), &fs))
 	if fs.Type == unix.TMPFS_MAGIC {
 		t.Skip("NOT RUN: needs a temporary folder on a disk")
 	}
@@ -99,7 +97,7 @@ func TestThePowerIsCutDuringASession(t *testing.T) {
 		if errors.Is(err, unix.ENOSYS) {
 			t.Skip("NOT RUN: needs Linux 6.5")
 		}
-		must(t, err)
+		must.Do(t, err)
 		if pages.Cache > 0 && pages.Dirty+pages.Writeback == 0 {
 			return
 		}
@@ -111,7 +109,6 @@ func TestThePowerIsCutDuringASession(t *testing.T) {
 // TestALookLeavesNoLock while programs are being started, which have for some
 // milliseconds what was open when they were forked.
 func TestALookLeavesNoLock(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.write(".claudebox/sessions/dead", aftermath.RecordOf("/nonexistent", time.Now()))
 	var starters sync.WaitGroup
@@ -139,20 +136,13 @@ func TestTheClockIsSetBackDuringASession(t *testing.T) {
 	t.Parallel()
 	for _, killed := range []bool{false, true} {
 		t.Run(fmt.Sprintf("killed %t", killed), func(t *testing.T) {
-			t.Parallel()
 			w := newWorld(t)
 			w.sh("git init -q; mkdir node_modules")
 			s := w.begin()
-			must(t, s.SetBack(time.Hour))
+			must.Do(t, s.SetBack(time.Hour))
 			w.sh(`git init -q node_modules/s; git -C node_modules/s config core.fsmonitor "$EVIL"; git init -q node_modules/bare.git --bare
 				mkfifo node_modules/pipe; ln -s /tmp out`)
-			var r aftermath.Report
-			if killed {
-				s.Kill()
-				r = w.sweep()[0]
-			} else {
-				r = s.End()
-			}
+			r := w.ended(s, killed)
 			wantLines(t, r, "taken out node_modules/pipe", "taken out node_modules/s/.git/HEAD", "new out")
 			w.sh("git -C node_modules/s status")
 			w.wantNotTaken()

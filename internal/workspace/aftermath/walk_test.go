@@ -2,7 +2,6 @@ package aftermath_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -16,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"claudebox/checks/kit/must"
 	"claudebox/internal/workspace/aftermath"
 	"claudebox/internal/workspace/project"
 )
@@ -59,16 +59,15 @@ func newWalker(t *testing.T, rnd *rand.Rand, held bool) *walker {
 	}
 	t.Cleanup(func() { exec.Command("chmod", "-R", "u+rwX", dir).Run(); os.RemoveAll(dir) })
 	w := &walker{world: world{t: t, home: dir}, Rand: rnd, held: held}
-	must(t, errors.Join(os.Mkdir(w.path(".claudebox"), 0o700), os.Mkdir(w.path("p"), 0o755)))
+	must.Do(t, os.Mkdir(w.path(".claudebox"), 0o700), os.Mkdir(w.path("p"), 0o755))
 	w.sh(`export GIT_AUTHOR_DATE=@1000000000 GIT_COMMITTER_DATE=@1000000000 GIT_TEMPLATE_DIR= # the same objects each time
 		git init -q; git commit -qm x --allow-empty; git init -q n; git -C n commit -qm x --allow-empty; git init -q --bare b.git; mkdir a
 		mkdir ../i; cp .git/index ../i/0; git add n; cp .git/index ../i/1
 		for f in .env a/.env; do git update-index --add --cacheinfo 100644,e69de29bb2d1d6434b8b29ae775ad8c2e48c5391,$f; done; cp .git/index ../i/2
 		for d in a b a/b e; do git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),$d; done; cp .git/index ../i/3; cp ../i/0 .git/index`)
 	for n := range 4 {
-		content, err := os.ReadFile(w.path(fmt.Sprintf("i/%d", n)))
-		must(t, err)
-		w.index = append(w.index, string(content))
+		content := must.Read(t, w.path(fmt.Sprintf("i/%d", n)))
+		w.index = append(w.index, content)
 	}
 	evil := "touch " + w.path("taken") + "; false"
 	w.evil, w.hook = evilConfig(evil), "#!/bin/sh\n"+evil+"\n"
@@ -76,10 +75,10 @@ func newWalker(t *testing.T, rnd *rand.Rand, held bool) *walker {
 	for _, name := range []string{"p/.env", "p/a/.env", "p/n/.env", "p/n/sub/id_ed25519", "p/plain"} {
 		w.write(name, "SECRET")
 		info, err := os.Lstat(w.path(name))
-		must(t, err)
+		must.Do(t, err)
 		w.secrets[info.Sys().(*syscall.Stat_t).Ino] = name
 	}
-	must(t, os.Symlink("plain", w.path("p/.env.local")))
+	must.Do(t, os.Symlink("plain", w.path("p/.env.local")))
 	return w
 }
 
@@ -104,7 +103,7 @@ func (w *walker) session(n, steps int) (err error) {
 	}
 	s.Follow()
 	if n%3 == 1 {
-		must(w.t, s.SetBack(time.Hour))
+		must.Do(w.t, s.SetBack(time.Hour))
 	}
 	for range steps {
 		w.step()

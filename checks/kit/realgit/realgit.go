@@ -1,10 +1,11 @@
-// Package realgit runs the real git, for tests that compare with it.
+// Package realgit runs the real git, for tests that compare with it or need a repository.
 package realgit
 
 import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -26,7 +27,20 @@ func Told(t *testing.T, dir string, env []string, args ...string) (out string, o
 	return string(raw), err == nil
 }
 
-func command(t *testing.T, dir string, env, args []string) *exec.Cmd {
+// someone makes the commits of [Do].
+var someone = []string{"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@x", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@x"}
+
+// Do is as [Told], with somebody for the commits, and ends the test when git refuses.
+func Do(t testing.TB, dir string, env []string, args ...string) (out string) {
+	t.Helper()
+	raw, err := command(t, dir, slices.Concat(someone, env), args).CombinedOutput()
+	if err != nil {
+		t.Fatalf("git %q in %s: %v\n%s", args, dir, err, raw)
+	}
+	return string(raw)
+}
+
+func command(t testing.TB, dir string, env, args []string) *exec.Cmd {
 	t.Helper()
 	program, err := exec.LookPath("git")
 	if err != nil {

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"claudebox/checks/kit/authority"
+	"claudebox/checks/kit/expect"
 	"claudebox/checks/kit/must"
 	"claudebox/checks/kit/trial"
 )
@@ -307,11 +308,7 @@ func TestWhatIsSetUpForOtherAgentsEnters(t *testing.T) {
 				t.Fatalf("status %d, said %q\n%s\nasked: %q", status, stdout, stderr, model.asked)
 			}
 			sent := strings.Join(model.asked, " ") + strings.Join(model.bodies, "\n")
-			for _, want := range []string{"own-model", "Always say zebra.", "/etc/claude-code/CLAUDE.md", "what a zebra can do"} {
-				if !strings.Contains(sent, want) {
-					t.Errorf("the model was not told %q: %s", want, sent)
-				}
-			}
+			expect.Contains(t, sent, "own-model", "Always say zebra.", "/etc/claude-code/CLAUDE.md", "what a zebra can do")
 			if _, err := os.Lstat(home + "/p/began"); err != nil {
 				t.Errorf("the MCP server did not begin: %v\n%s", err, stderr)
 			}

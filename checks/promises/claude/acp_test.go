@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"claudebox/checks/kit/expect"
 	"claudebox/checks/kit/must"
 	"claudebox/checks/kit/script"
 )
@@ -168,11 +169,7 @@ exit 3
 			t.Errorf("the editor is told %s", m.line)
 		}
 	}
-	for _, want := range []string{"terminal/create", "fs/read_text_file", "it is no message"} {
-		if !strings.Contains(stderr, want) {
-			t.Errorf("standard error lacks %q:\n%s", want, stderr)
-		}
-	}
+	expect.Contains(t, stderr, "terminal/create", "fs/read_text_file", "it is no message")
 	if offers := w.read(t, "project/greeting"); strings.Contains(offers, "terminal") || !strings.Contains(offers, "elicitation") {
 		t.Errorf("the agent is offered %s", offers)
 	}

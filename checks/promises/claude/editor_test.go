@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"claudebox/checks/kit/expect"
 	"claudebox/checks/kit/must"
 	"claudebox/checks/kit/script"
 	"claudebox/checks/kit/trial"
@@ -388,11 +389,7 @@ exit 3
 	if status != 3 || len(e.seen) != 0 || !strings.Contains(asked.line, "can_use_tool") {
 		t.Errorf("status %d, the extension is told %s and %+v", status, asked.line, e.seen)
 	}
-	for _, want := range []string{"oauth_token_refresh", "the tool executeCode", "it is no message"} {
-		if !strings.Contains(stderr, want) {
-			t.Errorf("standard error lacks %q:\n%s", want, stderr)
-		}
-	}
+	expect.Contains(t, stderr, "oauth_token_refresh", "the tool executeCode", "it is no message")
 	if answers := w.read(t, "project/answers"); !strings.Contains(answers, `"request_id":"1"`) || !strings.Contains(answers, `"subtype":"error"`) {
 		t.Errorf("the agent is answered %q", answers)
 	}

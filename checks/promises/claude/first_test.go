@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"claudebox/checks/kit/account"
+	"claudebox/checks/kit/expect"
 	"claudebox/checks/kit/must"
 	"claudebox/checks/kit/script"
 	"claudebox/checks/kit/window"
@@ -200,9 +201,5 @@ func TestTheAgentIsToldOfTheDevShell(t *testing.T) {
 		t.Errorf("status %d, stderr: %s", got.status, got.stderr)
 	}
 	first := w.model.Requests()[0].Text()
-	for _, want := range []string{"environment is the project's dev shell shell.nix", "Its programs: hello.", "from it: ANTHROPIC_MODEL"} {
-		if !strings.Contains(first, want) {
-			t.Errorf("first request lacks %q:\n%s", want, indent(first))
-		}
-	}
+	expect.Contains(t, first, "environment is the project's dev shell shell.nix", "Its programs: hello.", "from it: ANTHROPIC_MODEL")
 }

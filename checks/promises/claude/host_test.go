@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"claudebox/checks/kit/account"
+	"claudebox/checks/kit/expect"
 	"claudebox/checks/kit/must"
 	"claudebox/checks/kit/script"
 )
@@ -43,11 +44,7 @@ func TestHostStateGoesOnFromOutsideAndBack(t *testing.T) {
 	}
 	outside("--continue")
 	last := w.model.Requests()[2].Text()
-	for _, want := range []string{"Outside, one.", "Inside, two."} {
-		if !strings.Contains(last, want) {
-			t.Errorf("the conversation outside lacks %q", want)
-		}
-	}
+	expect.Contains(t, last, "Outside, one.", "Inside, two.")
 	w.authorised(t, 0, 0, 0)
 	if got := w.shell(t, "ls ~/.claude/projects/ ~/.claude/projects/*/; echo x >~/.claude/settings.json"); strings.Contains(got, "secret") {
 		t.Errorf("another project's conversations are inside:\n%s", got)

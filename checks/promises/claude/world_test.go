@@ -16,6 +16,7 @@ import (
 
 	"claudebox/checks/kit/account"
 	"claudebox/checks/kit/must"
+	"claudebox/checks/kit/realgit"
 	"claudebox/checks/kit/script"
 	"claudebox/checks/kit/trial"
 	"claudebox/checks/kit/window"
@@ -141,18 +142,10 @@ func (w *world) writeProfile(t *testing.T) {
 	w.write(t, w.profile, string(profile))
 }
 
-// git runs git in the project, with nothing of the machine's configuration,
-// and gives what it prints.
+// git runs git in the project, and gives what it prints.
 func (w *world) git(t *testing.T, words ...string) string {
 	t.Helper()
-	words = append([]string{"-c", "user.name=a", "-c", "user.email=a@b"}, words...)
-	cmd := exec.CommandContext(t.Context(), "git", words...)
-	cmd.Dir, cmd.Env = w.project, []string{"HOME=" + w.home, "PATH=" + os.Getenv("PATH"), "GIT_CONFIG_NOSYSTEM=1"}
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("git %q: %v\n%s", words, err, indent(string(out)))
-	}
-	return string(out)
+	return realgit.Do(t, w.project, []string{"HOME=" + w.home}, words...)
 }
 
 // repository makes Ada's repository of the project as it is.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/expect"
 	"claudebox/checks/kit/must"
 	"claudebox/checks/kit/trial"
 )
@@ -202,11 +203,7 @@ func TestIndependentFaultsAreFoundInOneRun(t *testing.T) {
 		names = append(names, f.Name)
 	}
 	got := strings.Join(names, ", ")
-	for _, want := range []string{"profile, profile", "user namespaces", "bwrap"} {
-		if !strings.Contains(got, want) {
-			t.Errorf("%s is not in %s", want, got)
-		}
-	}
+	expect.Contains(t, got, "profile, profile", "user namespaces", "bwrap")
 	if warned := of(list, "warning"); len(warned) == 0 || warned[0].Name != "nix daemon" {
 		t.Errorf("no word of the daemon: %+v", warned)
 	}

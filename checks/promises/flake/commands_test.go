@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/expect"
 	"claudebox/checks/kit/must"
 	"claudebox/checks/kit/trial"
 	"claudebox/internal/nix/storepath"
@@ -34,7 +35,7 @@ func TestTheLockOfAUser(t *testing.T) {
 		outputs = _: { };
 	}`)
 	locks := succeed(t, nix("claudebox/", "flake", "metadata", "--json", ours+dir))
-	contains(t, locks, `"claudebox"`, `"nix-index-database"`)
+	expect.Contains(t, locks, `"claudebox"`, `"nix-index-database"`)
 	if strings.Contains(locks, "home-manager") || strings.Contains(locks, "nixpkgs_2") {
 		t.Error(locks)
 	}
@@ -53,7 +54,7 @@ func TestTheFlakeIsCheckedWhole(t *testing.T) {
 		"checks.x86_64-linux.nix-form", "checks.x86_64-linux.shell-form", "checks.x86_64-linux.options",
 		"nixosModules.default",
 	} {
-		contains(t, log, output)
+		expect.Contains(t, log, output)
 	}
 	if strings.Contains(log, "machine") { // it needs KVM (N11)
 		t.Error(log)
@@ -61,7 +62,7 @@ func TestTheFlakeIsCheckedWhole(t *testing.T) {
 	if _, log, err = run(nix("", "flake", "check", "--no-build", homes())); err != nil {
 		t.Fatal(log)
 	}
-	contains(t, log, "checks.x86_64-linux.modules")
+	expect.Contains(t, log, "checks.x86_64-linux.modules")
 }
 
 // TestChecksThatTheLabCanBuild builds them in a build sandbox of Nix's own, as
@@ -109,7 +110,7 @@ func TestTheMachineTestIsEvaluated(t *testing.T) {
 	python := succeed(t, exec.Command("nix-build", "--no-out-link", lab, "--attr", "python3"))
 	succeed(t, exec.Command(strings.TrimSpace(python)+"/bin/python3", "-c", "import ast, sys; ast.parse(open(sys.argv[1]).read())", file))
 	machine := succeed(t, nix("", "eval", "--raw", ours+root+"#machine-test.drvAttrs.machines"))
-	contains(t, machine, `"claudebox/plans/default.json"`, `"claudebox/profiles/work.yaml"`)
+	expect.Contains(t, machine, `"claudebox/plans/default.json"`, `"claudebox/profiles/work.yaml"`)
 }
 
 func TestBuiltAndRunItNamesOnlyStorePaths(t *testing.T) {
@@ -132,7 +133,7 @@ func TestBuiltAndRunItNamesOnlyStorePaths(t *testing.T) {
 	c := nix("", "run", ours+root)
 	c.Args = append(c.Args, "--", "plan")
 	c.Dir, c.Env = u.project, append(os.Environ(), u.environment()[:1]...)
-	contains(t, succeed(t, c), "profile", "packages", "network")
+	expect.Contains(t, succeed(t, c), "profile", "packages", "network")
 }
 
 // TestInstalledInAProfile looks for what `nix profile install` is for: the
@@ -142,11 +143,11 @@ func TestInstalledInAProfile(t *testing.T) {
 	installed := filepath.Join(folder(t), "profile")
 	succeed(t, nix("", "profile", "install", "--profile", installed, ours+root))
 	u := newUser(t, filepath.Join(installed, "bin"))
-	contains(t, succeed(t, u.claudebox("version")), "claudebox ")
+	expect.Contains(t, succeed(t, u.claudebox("version")), "claudebox ")
 	succeed(t, u.claudebox("plan"))
 
 	for _, page := range []string{"man1/claudebox.1", "man5/claudebox-profile.5", "man5/claudebox-plan.5"} {
-		contains(t, must.Read(t, filepath.Join(installed, "share/man", page)), ".SH NAME\nclaudebox")
+		expect.Contains(t, must.Read(t, filepath.Join(installed, "share/man", page)), ".SH NAME\nclaudebox")
 	}
 	pages, err := filepath.Glob(filepath.Join(installed, "share/man/*/*"))
 	if err != nil || len(pages) != 3 {
@@ -163,10 +164,10 @@ func TestInstalledInAProfile(t *testing.T) {
 		filepath.Join(installed, "share/zsh/site-functions/_claudebox"):            "#compdef claudebox",
 		filepath.Join(installed, "share/fish/vendor_completions.d/claudebox.fish"): "complete ",
 	} {
-		contains(t, must.Read(t, file), want, "__complete")
+		expect.Contains(t, must.Read(t, file), want, "__complete")
 	}
-	contains(t, succeed(t, u.claudebox("__complete", "profile", "s")), "show\t", "schema\t")
-	contains(t, succeed(t, u.claudebox("__complete", "profile", "show", "")), "default")
+	expect.Contains(t, succeed(t, u.claudebox("__complete", "profile", "s")), "show\t", "schema\t")
+	expect.Contains(t, succeed(t, u.claudebox("__complete", "profile", "show", "")), "default")
 }
 
 // lintPages is what mandoc finds wrong. That a page has no date is on purpose:
@@ -191,14 +192,14 @@ func TestAProjectWithAClaudeboxOfItsOwn(t *testing.T) {
 	example := ours + root + "/checks/promises/flake/example"
 	succeed(t, nix("claudebox/", "build", "--out-link", result, example))
 	u := newUser(t, filepath.Join(result, "bin"))
-	contains(t, succeed(t, u.claudebox("profile", "list")), "shop", "default", "share/claudebox/plans")
+	expect.Contains(t, succeed(t, u.claudebox("profile", "list")), "shop", "default", "share/claudebox/plans")
 	out := succeed(t, u.claudebox("shell", "--yes", "--no-report", "--network", "none", "--", "bash", "-c", "hello; echo $SHOP"))
-	contains(t, out, "Hello, world!", "open")
+	expect.Contains(t, out, "Hello, world!", "open")
 
 	// What its user says comes first.
 	write(t, filepath.Join(u.home, ".config/claudebox/profiles/default.yaml"), "extends: shop\nenv: {SHOP: closed}\n")
 	out = succeed(t, u.claudebox("shell", "--yes", "--no-report", "--network", "none", "--", "bash", "-c", "hello; echo $SHOP"))
-	contains(t, out, "Hello, world!", "closed")
+	expect.Contains(t, out, "Hello, world!", "closed")
 }
 
 // TestTheRemedyForAMissingAgentEndsInALaunch follows what is printed to who has
@@ -221,7 +222,7 @@ func TestTheRemedyForAMissingAgentEndsInALaunch(t *testing.T) {
 	c = nix("", words[1:]...)
 	c.Args = append(append(c.Args, "--"), append(launch, "hello")...)
 	c.Dir, c.Env = u.project, append(u.environment(), "PATH="+os.Getenv("PATH"), "NIX_REMOTE=daemon")
-	contains(t, succeed(t, c), "Claude Code: ", "hello")
+	expect.Contains(t, succeed(t, c), "Claude Code: ", "hello")
 }
 
 // TestTheTemplateStartsAProject is `nix flake init -t` and `nix run`.
@@ -234,7 +235,7 @@ func TestTheTemplateStartsAProject(t *testing.T) {
 	bin := strings.TrimSpace(succeed(t, nix("claudebox/", "build", "--no-link", "--print-out-paths", "path:"+dir)))
 	u := newUser(t, bin+"/bin")
 	words := []string{"shell", "--yes", "--network", "none", "--", "bash", "-c", "hello; echo $GREETING"}
-	contains(t, succeed(t, u.claudebox(words...)), "Hello, world!", "from the project")
+	expect.Contains(t, succeed(t, u.claudebox(words...)), "Hello, world!", "from the project")
 	succeed(t, nix("claudebox/", "build", "--no-link", "path:"+dir+"#homeConfigurations.alice.activationPackage"))
 }
 
@@ -285,5 +286,5 @@ func TestAStorePathInASettingIsInTheClosure(t *testing.T) {
 		};
 	}`)))
 	u := newUser(t, built+"/bin")
-	contains(t, succeed(t, u.claudebox("shell", "--yes", "--", "bash", "-c", "$GREETER")), "Hello, world!")
+	expect.Contains(t, succeed(t, u.claudebox("shell", "--yes", "--", "bash", "-c", "$GREETER")), "Hello, world!")
 }

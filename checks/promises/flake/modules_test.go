@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/expect"
 	"claudebox/checks/kit/must"
 	"claudebox/internal/plan"
 )
@@ -51,12 +52,12 @@ func TestAGenerationWritesItsFilesAndNothingElse(t *testing.T) {
 func TestALaunchByAModulesPlanAsksNobody(t *testing.T) {
 	t.Parallel()
 	u := generation(t)
-	contains(t, succeed(t, u.claudebox("profile", "list")), "(a pinned plan)")
+	expect.Contains(t, succeed(t, u.claudebox("profile", "list")), "(a pinned plan)")
 	const script = "hello; jq --version; echo $GREETING"
 	for _, round := range []string{"first", "second"} {
 		printed, calls := u.traced(t, "quiet", script)
-		contains(t, printed, "Hello, world!", "jq-", "from the module")
-		contains(t, calls, "/bin/bwrap", "/bin/hello")
+		expect.Contains(t, printed, "Hello, world!", "jq-", "from the module")
+		expect.Contains(t, calls, "/bin/bwrap", "/bin/hello")
 		if found := nixCalls.FindAllString(calls, -1); found != nil {
 			t.Errorf("Nix is asked, the %s time:\n%s", round, strings.Join(found, "\n"))
 		}
@@ -127,7 +128,7 @@ func TestPlansThatDoNotFitAreRefused(t *testing.T) {
 		write(t, file, tc.content)
 		for _, c := range []*exec.Cmd{u.claudebox("plan", "-P", "work"), u.claudebox("shell", "-P", "work", "--yes", "--", "true")} {
 			complaint := fail(t, c)
-			contains(t, complaint, tc.cause, "claudebox: remedy: "+tc.remedy)
+			expect.Contains(t, complaint, tc.cause, "claudebox: remedy: "+tc.remedy)
 			if c.ProcessState.ExitCode() != 125 {
 				t.Errorf("%s: exit status %d", name, c.ProcessState.ExitCode())
 			}
@@ -156,7 +157,7 @@ func TestAChangedPackageChangesThePlan(t *testing.T) {
 	}
 	u := newUser(t, filepath.Dir(os.Getenv("CLAUDEBOX_BIN")))
 	difference := succeed(t, u.claudebox("plan", "--diff", before, "--plan", after))
-	contains(t, difference, "hello", "99.0")
+	expect.Contains(t, difference, "hello", "99.0")
 	if strings.Contains(difference, " jq ") {
 		t.Errorf("jq has not changed:\n%s", difference)
 	}
@@ -223,7 +224,7 @@ func TestFaultsFailTheBuildAndNameTheOption(t *testing.T) {
 			home := write(t, filepath.Join(folder(t), "home.nix"), "{ programs.claudebox = {\nenable = true;\n"+tc.settings+"\n}; }\n")
 			complaint := fail(t, build("w.home "+home))
 			for _, want := range tc.wants {
-				contains(t, complaint, strings.ReplaceAll(want, "HOME", home))
+				expect.Contains(t, complaint, strings.ReplaceAll(want, "HOME", home))
 			}
 		})
 	}
@@ -243,7 +244,7 @@ func TestFaultsOfAFlakesOwnProfilesNameTheArgument(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			file := write(t, filepath.Join(folder(t), "arguments.nix"), "{ "+tc.arguments+" }\n")
-			contains(t, fail(t, build("w.make (import "+file+")")), strings.ReplaceAll(tc.want, "HOME", file))
+			expect.Contains(t, fail(t, build("w.make (import "+file+")")), strings.ReplaceAll(tc.want, "HOME", file))
 		})
 	}
 }
@@ -259,7 +260,7 @@ func TestThePinnedAgentIsThePlans(t *testing.T) {
 		";
 	}`))) + "/bin"
 	out := succeed(t, newUser(t, bin).claudebox("--yes", "--no-report", "--network", "none", "hello"))
-	contains(t, out, "this is the pinned agent: ", " hello")
+	expect.Contains(t, out, "this is the pinned agent: ", " hello")
 }
 
 // TestAPlanOfTheClosureNeedsNoDaemon compares what a build made of its own

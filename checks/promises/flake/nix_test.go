@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/expect"
 	"claudebox/checks/kit/must"
 )
 
@@ -38,7 +39,7 @@ func TestTheNixInsideCanHaveAStoreOfItsOwn(t *testing.T) {
 	succeed(t, u.claudebox("shell", "--yes", "--", "true")) // makes the state folder, without which nothing is tried
 	stdout, stderr, _ := run(u.claudebox("check"))
 	said := strings.Join(strings.Fields(stdout+stderr), " ")
-	contains(t, said, "lix-2.93.3/bin/nix, with which claudebox was built, has no store of that kind (local-overlay)",
+	expect.Contains(t, said, "lix-2.93.3/bin/nix, with which claudebox was built, has no store of that kind (local-overlay)",
 		"Nix inside evaluates, and neither builds nor fetches")
 }
 
@@ -56,7 +57,7 @@ func TestOddSetsOfPackagesEvaluateOrSayWhy(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { succeed(t, evaluate(overlay)) })
 	}
-	contains(t, fail(t, evaluate(`(final: prev: { nix = null; nixVersions = { }; })`)), "claudebox needs Nix, and this nixpkgs has none")
+	expect.Contains(t, fail(t, evaluate(`(final: prev: { nix = null; nixVersions = { }; })`)), "claudebox needs Nix, and this nixpkgs has none")
 }
 
 // Without flakes: from a channel, and from sources that something like npins has pinned (N8).
@@ -71,7 +72,7 @@ func TestWithoutFlakes(t *testing.T) {
 	for name, build := range map[string]*exec.Cmd{"a channel": channel, "npins": exec.Command("nix-build", "--no-out-link", pinned)} {
 		t.Run(name, func(t *testing.T) {
 			u := newUser(t, filepath.Join(strings.TrimSpace(succeed(t, build)), "bin"))
-			contains(t, succeed(t, u.claudebox("shell", "--yes", "--no-report", "--network", "none", "--", "nix", "eval", "--raw", "--impure", "--file", "<nixpkgs>", "hello.name")), "hello")
+			expect.Contains(t, succeed(t, u.claudebox("shell", "--yes", "--no-report", "--network", "none", "--", "nix", "eval", "--raw", "--impure", "--file", "<nixpkgs>", "hello.name")), "hello")
 		})
 	}
 	home := fmt.Sprintf(`let pkgs = import %[1]s { system = "x86_64-linux"; }; in (import %[1]s/home-manager/modules {

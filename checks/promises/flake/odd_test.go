@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/expect"
 	"claudebox/checks/kit/must"
 )
 
@@ -27,7 +28,7 @@ var place, file = regexp.MustCompile(`odd\.nix:\d+`), regexp.MustCompile(`odd\.n
 // judge reports whether a complaint names what it has to.
 func (o odd) judge(t *testing.T, complaint string) {
 	t.Helper()
-	contains(t, complaint, o.Wants...)
+	expect.Contains(t, complaint, o.Wants...)
 	where := place
 	if o.Whole {
 		where = file

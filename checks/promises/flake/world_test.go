@@ -83,15 +83,6 @@ func fail(t *testing.T, c *exec.Cmd) string {
 	return stderr
 }
 
-func contains(t *testing.T, text string, wants ...string) {
-	t.Helper()
-	for _, want := range wants {
-		if !strings.Contains(text, want) {
-			t.Errorf("%q is missing in:\n%s", want, text)
-		}
-	}
-}
-
 // nix is a command of Nix's new form on our flake, or on the example's when
 // prefix is "claudebox/": its inputs are the lab's.
 func nix(prefix string, words ...string) *exec.Cmd {

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"claudebox/checks/kit/must"
+	"claudebox/checks/kit/realgit"
 )
 
 // repository makes repo.git in a folder of its own: one commit, with one file. It
@@ -24,23 +25,13 @@ func repository(t *testing.T) (root, programs string) {
 	t.Helper()
 	root = t.TempDir()
 	work, bare := filepath.Join(root, "work"), filepath.Join(root, "repo.git")
-	git := func(dir string, words ...string) string {
-		cmd := exec.Command("git", words...)
-		cmd.Dir = dir
-		cmd.Env = []string{"HOME=" + root, "PATH=" + os.Getenv("PATH"), "GIT_CONFIG_NOSYSTEM=1"}
-		out, err := cmd.CombinedOutput()
-		if err != nil {
-			t.Fatalf("git %q: %v\n%s", words, err, out)
-		}
-		return strings.TrimSpace(string(out))
-	}
-	git(root, "init", "-q", "-b", "main", work)
+	realgit.Do(t, root, nil, "init", "-q", "-b", "main", work)
 	must.Write(t, filepath.Join(work, "file"), "one\n")
-	git(work, "add", "file")
-	git(work, "-c", "user.name=x", "-c", "user.email=x@x", "commit", "-q", "-m", "one")
-	git(root, "clone", "-q", "--bare", work, bare)
-	git(bare, "config", "http.receivepack", "true")
-	return root, git(root, "--exec-path")
+	realgit.Do(t, work, nil, "add", "file")
+	realgit.Do(t, work, nil, "commit", "-q", "-m", "one")
+	realgit.Do(t, root, nil, "clone", "-q", "--bare", work, bare)
+	realgit.Do(t, bare, nil, "config", "http.receivepack", "true")
+	return root, strings.TrimSpace(realgit.Do(t, root, nil, "--exec-path"))
 }
 
 // gitServer serves /git/repo.git by git's own HTTP backend.

@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"claudebox/checks/kit/expect"
 	"claudebox/checks/kit/must"
 )
 
@@ -59,7 +60,7 @@ rm mod; mkdir deep; echo y >"deep/a name"; git init -q sub; echo q >sub/q; head 
 	if want := "claudebox default · inet · feat\n" + w.project + "\n"; got.stdout != want {
 		t.Errorf("it printed %q, want %q", got.stdout, want)
 	}
-	wantContains(t, got.stderr, "sub", "big", "last commit")
+	expect.Contains(t, got.stderr, "sub", "big", "last commit")
 	wantEqual(t, w.plain(t, users), before)
 	wantEqual(t, w.plain(t, `git log --format='%s %an/%cn' main..feat; git ls-tree -r --name-only feat; git show feat:src/a; git fsck --strict --no-dangling`),
 		"what the agent left uncommitted agent/claudebox\ntwo Ada/Ada\n.gitignore\nREADME.md\ndeep/a name\nsrc/a\ntwo")
@@ -175,7 +176,7 @@ func TestBranchesAreListedReadAndRemoved(t *testing.T) {
 	dead := w.session(`echo k >k; git add k; git commit -qm k; echo left >left; git branch ready; sleep 600`, "--branch", "killed")
 	must.Do(t, dead.Start())
 	w.awaitBranch(t, "ready")
-	wantContains(t, succeed(t, w.claudebox("git")), "no session has worked here; there were some on branches: `claudebox branch list`")
+	expect.Contains(t, succeed(t, w.claudebox("git")), "no session has worked here; there were some on branches: `claudebox branch list`")
 	if got := succeed(t, w.claudebox("branch", "list")); !regexp.MustCompile(`(?s)killed +running +1 +0.*feat +kept +2 +0|feat +kept +2 +0.*killed +running +1 +0`).MatchString(got) {
 		t.Errorf("the list is\n%s", got)
 	}
@@ -550,7 +551,7 @@ func TestABrokenGitFolderOfABranchTakesNothingBack(t *testing.T) {
 func TestAnAgentLeavesPipesWhereGitReads(t *testing.T) {
 	w := onBranch(t)
 	got := w.branchOf(t, "feat", `mkdir d; rm .gitignore; mkfifo .gitignore .gitattributes d/.gitignore; echo new >new`)
-	wantContains(t, oneLine(got.stderr), "pipes of the agent's have names that end with .claudebox-aside now, as "+
+	expect.Contains(t, oneLine(got.stderr), "pipes of the agent's have names that end with .claudebox-aside now, as "+
 		"whoever opens one waits: .gitattributes, .gitignore, d/.gitignore", "is the last commit of the branch")
 	wantEqual(t, w.plain(t, "git show feat:new"), "new")
 	if again := w.branchOf(t, "feat", "true"); strings.Contains(again.stderr, "pipe") {
@@ -605,13 +606,13 @@ func TestTheUserRemovesABranchBetweenItsSessions(t *testing.T) {
 	w.branchOf(t, "feat", `git commit -qm first --allow-empty`)
 	w.plain(t, "git branch -qD feat")
 	said := run(t, w.claudebox("plan", "--branch", "feat"))
-	wantContains(t, oneLine(said.stdout+said.stderr), "branch feat: goes on where it was", "your branch feat is not there any more, and is not made again: what the agent commits is on claudebox/feat/feat")
+	expect.Contains(t, oneLine(said.stdout+said.stderr), "branch feat: goes on where it was", "your branch feat is not there any more, and is not made again: what the agent commits is on claudebox/feat/feat")
 	wantEqual(t, w.branchOf(t, "feat", `git log -1 --format=%s`).stdout, "first\n")
 	wantEqual(t, w.plain(t, branches), "main=one other=one")
 	got := w.branchOf(t, "feat", `git commit -qm second --allow-empty; echo left >left`)
-	wantContains(t, oneLine(got.stderr), "git, feat: you removed it, and the agent went on with it; the agent's commits are on claudebox/feat/feat")
+	expect.Contains(t, oneLine(got.stderr), "git, feat: you removed it, and the agent went on with it; the agent's commits are on claudebox/feat/feat")
 	wantEqual(t, w.plain(t, branches+"; git log --format=%s main..claudebox/feat/feat"), "claudebox/feat/feat=what the agent left uncommitted main=one other=one what the agent left uncommitted\nsecond\nfirst")
-	wantContains(t, oneLine(succeed(t, w.claudebox("branch", "list"))), "feat removed")
+	expect.Contains(t, oneLine(succeed(t, w.claudebox("branch", "list"))), "feat removed")
 	w.plain(t, "git branch -q feat claudebox/feat/feat")
 	if said := run(t, w.claudebox("plan", "--branch", "feat")); strings.Contains(oneLine(said.stdout+said.stderr), "not there any more") {
 		t.Error("it says that the branch is gone, which is there again")
@@ -732,7 +733,7 @@ echo user >src/a; echo user >src/new; mkdir later; echo l >later/l; echo later/ 
 func TestWhatToolsRunOfABranchIsNamed(t *testing.T) {
 	w := onBranch(t)
 	got := w.branchOf(t, "feat", `echo x >.envrc; mkdir -p .vscode; echo '{}' >.vscode/tasks.json; echo x >plain; ln -s src .husky; echo a: >Makefile; git add .; git commit -qm planted; echo '{}' >.mcp.json`)
-	wantContains(t, got.stderr, "commits that your HEAD does not have: 2;", ".envrc", ".vscode/tasks.json", ".husky", ".mcp.json", "Makefile")
+	expect.Contains(t, got.stderr, "commits that your HEAD does not have: 2;", ".envrc", ".vscode/tasks.json", ".husky", ".mcp.json", "Makefile")
 	if strings.Contains(got.stderr, "plain") {
 		t.Errorf("told %s", got.stderr)
 	}

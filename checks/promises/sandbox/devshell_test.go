@@ -12,6 +12,7 @@ import (
 
 	"github.com/creack/pty"
 
+	"claudebox/checks/kit/expect"
 	"claudebox/checks/kit/must"
 	"claudebox/checks/kit/trial"
 	"claudebox/internal/nix/devshell"
@@ -228,10 +229,10 @@ func TestADevShellNeedsNixInside(t *testing.T) {
 	if got := run(t, w.session(`hello 2>/dev/null || echo none`, "--profile", off)); got.stdout != "none\n" {
 		t.Errorf("%+v", got)
 	}
-	wantContains(t, succeed(t, w.claudebox("plan", "--profile", off)), "no dev shell: ")
+	expect.Contains(t, succeed(t, w.claudebox("plan", "--profile", off)), "no dev shell: ")
 	wantRefused(t, run(t, w.session(`:`, "--profile", w.profile(t, "nix: {daemon: off}", "devshell: {require: true}"))), "enter the project's dev shell: it needs `nix: {daemon: own}`")
 	closure := w.profile(t, "nix: {store: closure}")
-	wantContains(t, run(t, w.session(`hello 2>/dev/null || echo "$CLAUDEBOX_DEVSHELL"`, "--profile", closure)).stdout, "none: .#default")
+	expect.Contains(t, run(t, w.session(`hello 2>/dev/null || echo "$CLAUDEBOX_DEVSHELL"`, "--profile", closure)).stdout, "none: .#default")
 }
 
 // direnv inside has a folder of its own in the place of the user's, and what it was allowed: both are kept, and nothing
@@ -262,8 +263,8 @@ func TestTheDevShellOfALinkedWorktree(t *testing.T) {
 	w.flake(t, "tree", `NAME = "tree";`)
 	tree := w.session(hasShell)
 	tree.Dir = w.path("tree")
-	wantContains(t, succeed(t, tree), "Hello, world!\ntree .#default: 1 programs, 2 variables\n")
-	wantContains(t, w.inside(t, hasShell), "main .#default: 1 programs, 2 variables\n")
+	expect.Contains(t, succeed(t, tree), "Hello, world!\ntree .#default: 1 programs, 2 variables\n")
+	expect.Contains(t, w.inside(t, hasShell), "main .#default: 1 programs, 2 variables\n")
 }
 
 // A branch's dev shell is its own, and leaves what is kept of the one in the user's folder, at the same path.
@@ -275,11 +276,11 @@ func TestTheDevShellOfABranch(t *testing.T) {
 	w.git(t, "project", "add", "-A")
 	w.git(t, "project", "commit", "-qm", "a flake")
 	w.write(t, "project/.envrc", "use flake\n") // in the user's folder alone
-	wantContains(t, w.inside(t, hasShell), "branch .: 1 programs, 2 variables\n")
+	expect.Contains(t, w.inside(t, hasShell), "branch .: 1 programs, 2 variables\n")
 	onBranch := w.claudebox("shell", "--yes", "--no-report", "--branch", "b", "--", "bash", "-c", hasShell)
-	wantContains(t, succeed(t, onBranch), ".#other: 1 programs, 2 variables\n")
-	wantContains(t, succeed(t, w.claudebox("devshell")), " .: 1 programs, 2 variables\n")
-	wantContains(t, succeed(t, w.claudebox("devshell", "--branch", "b")), ".#other: 1 programs, 2 variables\n")
+	expect.Contains(t, succeed(t, onBranch), ".#other: 1 programs, 2 variables\n")
+	expect.Contains(t, succeed(t, w.claudebox("devshell")), " .: 1 programs, 2 variables\n")
+	expect.Contains(t, succeed(t, w.claudebox("devshell", "--branch", "b")), ".#other: 1 programs, 2 variables\n")
 }
 
 // A branch has a dev shell that the user's folder has not, and the other way round.
@@ -299,17 +300,17 @@ func TestADevShellThatOnlyTheBranchHas(t *testing.T) {
 		return succeed(t, cmd)
 	}
 	must.Do(t, os.MkdirAll(w.path("project/sub/dir"), 0o755))
-	wantContains(t, onBranch("with", "sub/dir", hasShell), "branch .#default: 1 programs, 2 variables\n")
-	wantContains(t, succeed(t, w.claudebox("devshell", "--branch", "with")), "no dev shell: shell.nix is not entered unasked")
+	expect.Contains(t, onBranch("with", "sub/dir", hasShell), "branch .#default: 1 programs, 2 variables\n")
+	expect.Contains(t, succeed(t, w.claudebox("devshell", "--branch", "with")), "no dev shell: shell.nix is not entered unasked")
 	w.git(t, "project", "switch", "-qc", "here", "with")
 	show := w.claudebox("devshell", "--branch", "without", "--from", "main")
 	show.Dir = w.path("project/sub")
-	wantContains(t, succeed(t, show), "no dev shell: the project has no flake.nix and no .envrc")
+	expect.Contains(t, succeed(t, show), "no dev shell: the project has no flake.nix and no .envrc")
 	w.write(t, "project/.gitignore", ".envrc\n")
 	w.git(t, "project", "add", "-A")
 	w.git(t, "project", "commit", "-qm", "what is ignored")
 	w.write(t, "project/.envrc", "use flake ./sub#other\n")
-	wantContains(t, onBranch("copied", ".", "cat .envrc; "+hasShell), "./sub#other: 1 programs, 2 variables\n")
+	expect.Contains(t, onBranch("copied", ".", "cat .envrc; "+hasShell), "./sub#other: 1 programs, 2 variables\n")
 }
 
 // The agent is on PATH behind all else, so that it can be started in another dev shell (`nix develop -c claude`).
@@ -359,8 +360,8 @@ func TestAShellHasTheFunctionsOfTheDevShell(t *testing.T) {
 	w := newWorld(t)
 	w.flake(t, "project", `stdenv = p.runCommand "stdenv" { } "mkdir $out; echo 'greet() { echo \"hello from a function\"; }; list=(a b)' >$out/setup";`)
 	shown := atTerminal(t, w.claudebox("shell", "--yes"), "greet; echo ${list[1]}${list[0]}; exit\n")
-	wantContains(t, shown, "hello from a function\r\n")
-	wantContains(t, shown, "ba\r\n")
+	expect.Contains(t, shown, "hello from a function\r\n")
+	expect.Contains(t, shown, "ba\r\n")
 }
 
 // What an earlier session left in the place of what is kept stops no launch, and nothing outside follows it.

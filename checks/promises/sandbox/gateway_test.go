@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"claudebox/checks/kit/expect"
 )
 
 // keys notes which keys came to a gateway.
@@ -125,7 +127,7 @@ func TestAWrappersGatewayCountsAsTheVariables(t *testing.T) {
 	}
 	w.script(t, "bin/claude", "#!/bin/bash\nexport ANTHROPIC_BASE_URL="+server.URL+"\nexport ANTHROPIC_AUTH_TOKEN='"+canary+"'\nexport GREETING=hello\nexec ~/.local/share/claude/claude \"$@\"\n")
 	plan := run(t, w.claudebox("plan", "--all")).stdout
-	wantContains(t, plan, "ANTHROPIC_AUTH_TOKEN", "GREETING", "your wrapper", "your gateway")
+	expect.Contains(t, plan, "ANTHROPIC_AUTH_TOKEN", "GREETING", "your wrapper", "your gateway")
 	if strings.Contains(plan, canary) || strings.Contains(plan, "left out") {
 		t.Errorf("the plan shows the token, or leaves something out:\n%s", plan)
 	}

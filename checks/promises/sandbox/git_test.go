@@ -3,20 +3,17 @@
 package sandbox_test
 
 import (
-	"os/exec"
 	"strings"
 	"testing"
+
+	"claudebox/checks/kit/expect"
+	"claudebox/checks/kit/realgit"
 )
 
-// git runs the host's git for the set-up of a test, with nobody's
-// configuration.
-func (w *world) git(t *testing.T, dir string, words ...string) {
+// git is what the host's git prints, with nobody's configuration.
+func (w *world) git(t *testing.T, dir string, words ...string) string {
 	t.Helper()
-	cmd := exec.Command("git", append([]string{"-C", w.path(dir), "-c", "user.name=Setup", "-c", "user.email=setup@example.org"}, words...)...)
-	cmd.Env = append(w.environment(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("git %q: %v\n%s", words, err, out)
-	}
+	return realgit.Do(t, w.path(dir), append(w.environment(), "GIT_CONFIG_GLOBAL=/dev/null"), words...)
 }
 
 // repository makes the project one, with a commit.
@@ -69,7 +66,7 @@ func TestWithoutAnIdentityGitAsksForOne(t *testing.T) {
 	_, remedy, _ := strings.Cut(oneLine(succeed(t, w.claudebox("plan"))), "user.name and user.email are not set; outside: `")
 	remedy, _, _ = strings.Cut(remedy, "`")
 	w.plain(t, remedy)
-	wantContains(t, w.inside(t, commit+"; git log -1 --format='%an %ae'"), "NAME ADDRESS\n")
+	expect.Contains(t, w.inside(t, commit+"; git log -1 --format='%an %ae'"), "NAME ADDRESS\n")
 }
 
 // One that the repository has is enough: the plan said all the same that git commits nothing.
@@ -80,7 +77,7 @@ func TestTheIdentityOfTheRepositoryIsEnough(t *testing.T) {
 	if got := oneLine(succeed(t, w.claudebox("plan"))); strings.Contains(got, "commits nothing") {
 		t.Errorf("told %s", got)
 	}
-	wantContains(t, w.inside(t, commit+"; git log -1 --format='%an %ae'"), "R r@x\n")
+	expect.Contains(t, w.inside(t, commit+"; git log -1 --format='%an %ae'"), "R r@x\n")
 }
 
 // Of what else the user's configuration says programs stay outside that are not inside, keys, and addresses: an alias,
@@ -296,7 +293,7 @@ func TestACommitHoldsWhatTheUsersFiltersMake(t *testing.T) {
 		w.git(t, "project", words...)
 	}
 	wantEqual(t, w.inside(t, "echo c >>f.x; git commit -qam c; git cat-file -p HEAD:f.x"), "B\nC\n")
-	wantEqual(t, w.outside(t, "cat-file", "-p", "HEAD:f.x"), "B\nC\n")
+	wantEqual(t, w.git(t, "project", "cat-file", "-p", "HEAD:f.x"), "B\nC\n")
 	// what is not inside makes git refuse, with a sentence, and a red remark says so before
 	w.write(t, ".gitconfig", strings.ReplaceAll(user, "tr a-z A-Z", "git-lfs clean -- %f"))
 	got := run(t, w.session("echo d >>f.x; git commit -qam d"))
@@ -304,19 +301,7 @@ func TestACommitHoldsWhatTheUsersFiltersMake(t *testing.T) {
 		!strings.Contains(got.stderr, "clean filter 'up' failed") {
 		t.Errorf("status %d\n%s", got.status, got.stderr)
 	}
-	wantEqual(t, w.outside(t, "cat-file", "-p", "HEAD:f.x"), "B\nC\n")
-}
-
-// outside is what the user's git prints in the project.
-func (w *world) outside(t *testing.T, words ...string) string {
-	t.Helper()
-	cmd := exec.Command("git", append([]string{"-C", w.project}, words...)...)
-	cmd.Env = append(w.environment(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null")
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("git %q: %v\n%s", words, err, out)
-	}
-	return string(out)
+	wantEqual(t, w.git(t, "project", "cat-file", "-p", "HEAD:f.x"), "B\nC\n")
 }
 
 // Likewise what else decides what a commit holds: line ends, attributes of all repositories, hooks of all.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/expect"
 	"claudebox/checks/kit/gitserver"
 	"claudebox/checks/kit/must"
 )
@@ -180,7 +181,7 @@ func TestLargeFilesArePushed(t *testing.T) {
 				}
 			}
 			// outside it is as it is after a commit of one's own
-			if out := w.outside(t, "cat-file", "-p", "HEAD:f.bin"); !strings.Contains(out, oid) {
+			if out := w.git(t, "project", "cat-file", "-p", "HEAD:f.bin"); !strings.Contains(out, oid) {
 				t.Errorf("outside: %s", out)
 			}
 		})
@@ -206,6 +207,6 @@ func TestATokenForAPortOfThisMachineIsSaidToBeOfNoUse(t *testing.T) {
 			"name of this machine works (/etc/hosts)",
 	} {
 		got := run(t, w.claudebox("--dry-run", "--profile", w.profile(t, granted(s.Port, ""), "packages: [git-lfs]", "network: "+network)))
-		wantContains(t, oneLine(got.stderr), want)
+		expect.Contains(t, oneLine(got.stderr), want)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"claudebox/checks/kit/expect"
 )
 
 // Files of Git LFS: the agent has the content of yours, of each commit, and what it adds crosses with the commits that
@@ -35,7 +37,7 @@ h=$(printf '%064d' 7); mkdir -p .git/lfs/objects/00/00; echo forged >.git/lfs/ob
 	wantEqual(t, w.plain(t, users), before)
 	wantEqual(t, w.plain(t, check+`git switch -q feat; cat x.bin n.bin; git switch -q main; find .git/lfs/objects -name "0000*" -o -name up`), "three\nn")
 	got = w.branchOf(t, "feat", `rm y.bin; echo left >left.bin; echo plain >plain; echo more >n.bin`, "--profile", profile)
-	wantContains(t, oneLine(got.stderr), "files of Git LFS are kept with the checkout, and were not committed, which takes git-lfs: left.bin, n.bin",
+	expect.Contains(t, oneLine(got.stderr), "files of Git LFS are kept with the checkout, and were not committed, which takes git-lfs: left.bin, n.bin",
 		"is the last commit of the branch")
 	wantEqual(t, w.plain(t, check+`git ls-tree --name-only feat | tr '\n' ' '; git show feat:n.bin | head -1`), ".gitattributes README.md n.bin plain x.bin version https://git-lfs.github.com/spec/v1")
 }

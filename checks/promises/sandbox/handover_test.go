@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"claudebox/checks/kit/expect"
 	"claudebox/checks/kit/must"
 )
 
@@ -147,7 +148,7 @@ func TestNothingThatToolsObeyUnaskedIsThereBeforeTheSessionEnds(t *testing.T) {
 					t.Errorf("%s is not there afterwards", file)
 				}
 			}
-			wantContains(t, told, ".vscode/settings.json", ".tool-versions", ".envrc.local")
+			expect.Contains(t, told, ".vscode/settings.json", ".tool-versions", ".envrc.local")
 			if again := w.inside(t, "git status --porcelain"); !strings.Contains(again, ".vscode") {
 				t.Errorf("the next session's git passes over it:\n%s", again)
 			}
@@ -250,7 +251,7 @@ func TestARepositoryThatCannotBecomeTheUsers(t *testing.T) {
 		}
 	}
 	w.plain(t, `for d in broken borrows mid bare led node_modules/m; do git -C $d status; git -C $d commit -qm x --allow-empty; done >/dev/null 2>&1 || :; [ ! -e TAKEN ]; git -C mid log --format=%s | grep one`)
-	wantContains(t, got.stderr, "held back  borrows/.git", "held back  broken/.git", "taken out  bare/HEAD", "taken out  node_modules/m/.git/HEAD")
+	expect.Contains(t, got.stderr, "held back  borrows/.git", "held back  broken/.git", "taken out  bare/HEAD", "taken out  node_modules/m/.git/HEAD")
 	if said := run(t, w.claudebox("git")); !strings.Contains(said.stdout, "broken: a repository that the agent made is held back") {
 		t.Errorf("claudebox git says %v", said)
 	}
@@ -269,7 +270,7 @@ func TestManyRepositoriesThatCannotBecomeTheUsers(t *testing.T) {
 	session := func(script string) *exec.Cmd { return w.claudebox("shell", "--yes", "--", "bash", "-euc", script) }
 	got := run(t, session(`for i in 1 2 3 4 5 6 7; do git init -q b$i; git -C b$i commit -qm one --allow-empty; rm -r b$i/.git/objects/??; until [ -L b$i/.git ]; do sleep 0.01; done; done`))
 	const refused, held = "and 4 more: the repositories that were made there did not become yours", "held back  b1/.git, b2/.git, b3/.git and 4 more"
-	wantContains(t, got.stderr, refused, held)
+	expect.Contains(t, got.stderr, refused, held)
 	again := run(t, session("true"))
 	if strings.Contains(again.stderr, refused) || !strings.Contains(again.stderr, held) {
 		t.Errorf("the next session says %s", again.stderr)

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"claudebox/checks/kit/expect"
 	"claudebox/checks/kit/must"
 	"claudebox/checks/kit/trial"
 	"claudebox/internal/nix/inside"
@@ -217,7 +218,7 @@ func TestWithoutAStoreNixSaysWhy(t *testing.T) {
 		t.Errorf("it says %q", got)
 	}
 	for _, command := range []string{"nix shell nixpkgs#hello -c hello", "nix run nixpkgs#hello", ", hello", "nix-shell -p hello"} { // N15
-		wantContains(t, w.inside(t, command+" 2>&1 || true", "--profile", off), "Nix-is-off-in-this-sandbox")
+		expect.Contains(t, w.inside(t, command+" 2>&1 || true", "--profile", off), "Nix-is-off-in-this-sandbox")
 	}
 }
 
@@ -261,7 +262,7 @@ func TestGarbageInsideIsCollectedByTheHost(t *testing.T) {
 		t.Errorf("it says %q", said)
 	}
 	wantEqual(t, w.inside(t, `cat result; if [ -e `+got[0]+` ]; then echo there; fi; nix path-info `+got[0]+` 2>/dev/null || echo gone; nix shell nixpkgs#hello -c hello 2>/dev/null`), "linked\ngone\nHello, world!\n")
-	wantContains(t, succeed(t, w.claudebox("instance", "prune", "--all", "--yes")), "removed 1 of 1")
+	expect.Contains(t, succeed(t, w.claudebox("instance", "prune", "--all", "--yes")), "removed 1 of 1")
 	left, err := filepath.Glob(w.path(".claudebox/instances/*"))
 	must.Do(t, err)
 	if len(left) > 0 {

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"claudebox/checks/kit/expect"
 	"claudebox/checks/kit/must"
 	"claudebox/checks/kit/trial"
 )
@@ -171,7 +172,7 @@ func TestTheHostsStoreIsAsItWas(t *testing.T) {
 func TestNixInsideWithoutADaemon(t *testing.T) {
 	h := newOwnHost(t)
 	h.goesOn(t, "full")
-	wantContains(t, run(t, h.there(h.claudebox("check"))).stdout, "has a store of its own over the host's")
+	expect.Contains(t, run(t, h.there(h.claudebox("check"))).stdout, "has a store of its own over the host's")
 	before := h.state(t)
 	got := run(t, h.there(h.session(build+`
 		cat "$(build again 'echo again >$out')"

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"claudebox/checks/kit/expect"
 )
 
 // lentLogin is a user's login with the n-th tokens, good for some hours.
@@ -54,7 +56,7 @@ func TestTheLoginIsInTheAudit(t *testing.T) {
 	w.write(t, loginFile, lentLogin(1, time.Now().Add(time.Hour)))
 	got := run(t, w.claudebox("--dry-run"))
 	said := oneLine(got.stderr)
-	wantContains(t, said, "secrets that stay outside", "your Claude login api.anthropic.com agent claude console.anthropic.com")
+	expect.Contains(t, said, "secrets that stay outside", "your Claude login api.anthropic.com agent claude console.anthropic.com")
 	inside := w.inside(t, `cat ~/.claude/.credentials.json`)
 	if strings.Contains(inside, canary) || strings.Contains(inside, `"r1"`) || strings.Contains(inside, `"a1"`) || !strings.Contains(inside, "cbx") {
 		t.Errorf("inside is %s", inside)

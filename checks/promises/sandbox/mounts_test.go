@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"claudebox/checks/kit/expect"
 	"claudebox/checks/kit/must"
 )
 
@@ -212,7 +213,7 @@ func TestASecretFileOfTheUsersSkillsOrPluginsIsNotInside(t *testing.T) {
 	if got := succeedWarned(t, w.session(look), told); strings.Contains(got, canary) || !strings.Contains(got, "deploy\n") || !strings.Contains(got, "https://h/x") {
 		t.Errorf("inside: %s", got)
 	}
-	wantContains(t, oneLine(succeed(t, w.claudebox("plan"))), told, "look secret and do not enter")
+	expect.Contains(t, oneLine(succeed(t, w.claudebox("plan"))), told, "look secret and do not enter")
 	file := w.profile(t, "show: [.claude/skills/deploy/.env]")
 	got := succeedWarned(t, w.session(`cat ~/.claude/skills/deploy/.env`, "--profile", file), ".claude/skills/deploy/token.txt (a secret) looks secret")
 	wantEqual(t, got, "KEY="+canary+"\n")

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/expect"
 	"claudebox/checks/kit/must"
 )
 
@@ -29,7 +30,7 @@ func TestAnAgentThatReachesNothingIsNamed(t *testing.T) {
 			if tc.says == "" {
 				wantEqual(t, got.stderr, "")
 			} else {
-				wantContains(t, got.stderr, tc.says)
+				expect.Contains(t, got.stderr, tc.says)
 			}
 		})
 	}
@@ -73,5 +74,5 @@ func TestAShellNixAloneIsNamed(t *testing.T) {
 	w.write(t, "project/a/b/c", "")
 	cmd := w.claudebox("devshell")
 	cmd.Dir = w.path("project/a/b")
-	wantContains(t, succeed(t, cmd), "`devshell: {file: a/shell.nix}` in a profile")
+	expect.Contains(t, succeed(t, cmd), "`devshell: {file: a/shell.nix}` in a profile")
 }

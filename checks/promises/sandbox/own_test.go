@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/expect"
 	"claudebox/checks/kit/must"
 )
 
@@ -109,7 +110,7 @@ func TestWhatIsNamedByWhatEntersEnters(t *testing.T) {
 		t.Error("the agent wrote to the user's file")
 	}
 	plan := run(t, w.claudebox(append([]string{"plan"}, flags...)...)).stdout
-	wantContains(t, oneLine(plan),
+	expect.Contains(t, oneLine(plan),
 		"the import @~/notes/far.md of your CLAUDE.md does not enter:", "the import @token.md of your CLAUDE.md does not enter: it holds",
 		"the import @.credentials.json of your CLAUDE.md does not enter: it is private", "your additional directory ~/other is not inside: --mount-rw ~/other",
 	)
@@ -142,7 +143,7 @@ func TestLinkedSkillsEnter(t *testing.T) {
 	got := w.inside(t, `cd ~/.claude; cat skills/stowed/SKILL.md skills/absolute/SKILL.md skills/alias/SKILL.md agents/a.md commands/c.md themes/dark.json workflows/w.js loop.md; cat skills/evil/* commands/planted.md 2>/dev/null || true`)
 	wantEqual(t, got, "stowed\nabsolute\nown\nan agent\na command\na theme\na workflow\na loop\n")
 	plan := run(t, w.claudebox("plan")).stdout
-	wantContains(t, oneLine(plan), "left out: 1 command, 1 skill", "your skill evil does not enter: it is a link to", "your command planted.md does not enter")
+	expect.Contains(t, oneLine(plan), "left out: 1 command, 1 skill", "your skill evil does not enter: it is a link to", "your command planted.md does not enter")
 	if list := findings(t, succeed(t, w.search())); len(list) > 0 {
 		t.Errorf("inside was found %q", list)
 	}
@@ -215,7 +216,7 @@ func TestAnActivatedEnvironmentIsNamed(t *testing.T) {
 		must.Do(t, os.Chmod(at+"/bin/python", 0o755))
 		w.env[name] = at
 		got := strings.ReplaceAll(oneLine(succeed(t, w.claudebox("plan"))), "~", w.home)
-		wantContains(t, got, "activated here: "+at+"/bin/python is not inside: --mount-ro "+at+", or")
+		expect.Contains(t, got, "activated here: "+at+"/bin/python is not inside: --mount-ro "+at+", or")
 		wantEqual(t, w.inside(t, at+"/bin/python", "--mount-ro", at), "ran\n")
 		if got := succeed(t, w.claudebox("plan", "--mount-ro", at)); strings.Contains(got, "activated here") {
 			t.Errorf("%s: %s", name, got)
@@ -301,7 +302,7 @@ func TestWhatTheProjectLeadsToIsNamed(t *testing.T) {
 		return oneLine(succeed(t, w.claudebox(append([]string{"plan"}, flags...)...)))
 	}
 	got := said()
-	wantContains(t, got,
+	expect.Contains(t, got,
 		"the project's linked leads out of it: ~/shared is not inside: --mount-ro "+w.path("shared")+",",
 		"the project's .claude/rules/team leads out of it: ~/shared/rules is not inside: --mount-ro "+w.path("shared/rules")+",",
 		"of a folder above the project: ~/work/CLAUDE.md is not inside: --mount-ro "+w.path("work/CLAUDE.md")+",",
@@ -339,7 +340,7 @@ func TestCommandsOfTheProjectAndOfPluginsThatCannotRunAreNamed(t *testing.T) {
 	w.write(t, ".claude/plugins/installed_plugins.json", `{"version":2,"plugins":{"pl@mk":[{"installPath":"`+at+`"}]}}`)
 	w.write(t, ".claude/plugins/cache/mk/pl/1.0/hooks/hooks.json", `{"hooks":{"SessionStart":[{"hooks":[{"type":"command","command":"${CLAUDE_PLUGIN_ROOT}/s.sh"},{"type":"command","command":"bunx x"}]}]}}`)
 	got := oneLine(succeed(t, w.claudebox("plan")))
-	wantContains(t, got,
+	expect.Contains(t, got,
 		"left out: 2 hooks, 1 MCP server ",
 		"- the hook of Stop of the project cannot run: uv is not inside: add its package to the profile: `packages: [uv]`",
 		"- the MCP server f of the project cannot run: uvx is not inside: add its package to the profile: `packages: [uv]`",
@@ -375,14 +376,14 @@ git add out .claude CLAUDE.md .mcp.json; git commit -qm links; git switch -q mai
 	}, common...)
 	for range 2 {
 		got := said("other")
-		wantContains(t, got, on...)
+		expect.Contains(t, got, on...)
 		if strings.Contains(got, "uncommitted leads") {
 			t.Errorf("of the user's checkout: %s", got)
 		}
 		w.branchOf(t, "other", "true")
 	}
 	got := said("fresh")
-	wantContains(t, got, common...)
+	expect.Contains(t, got, common...)
 	for _, text := range append(on[:4:4], "uncommitted leads") {
 		if strings.Contains(got, text) {
 			t.Errorf("%q is said in vain: %s", text, got)
@@ -402,7 +403,7 @@ func TestFilesOfOtherToolsAreNamedAndCanBeGiven(t *testing.T) {
 	w.write(t, "hg/.hg/store", "")
 	w.write(t, "project/.hg/sharedpath", w.path("hg/.hg")+"\n")
 	got := oneLine(succeed(t, w.claudebox("plan")))
-	wantContains(t, got,
+	expect.Contains(t, got,
 		"2 project links, 3 settings files",
 		".hg/sharedpath leads out of it, where hg writes (--mount-rw): ~/hg/.hg is not inside",
 		"not inside: ~/.config/pip/pip.conf, ~/.cargo/config.toml; --mount-ro ~/.config/pip/pip.conf, or",
@@ -438,7 +439,7 @@ func TestTheSystemAndTheMachineHaveAName(t *testing.T) {
 func TestTheShellIsAPlaceToBeIn(t *testing.T) {
 	w := newWorld(t)
 	shown := typed(t, w.claudebox("shell", "--yes", "--no-report"), "nosuch\nssh x\nclear\nls -d /\nexit 0\n")
-	wantContains(t, shown, "[claudebox]", "claudebox: nosuch is not inside", "there is no ssh inside", "\x1b[H\x1b[2J", "\x1b[01;34m/")
+	expect.Contains(t, shown, "[claudebox]", "claudebox: nosuch is not inside", "there is no ssh inside", "\x1b[H\x1b[2J", "\x1b[01;34m/")
 }
 
 // D22: the remedy names what is wrong, and is followed here.

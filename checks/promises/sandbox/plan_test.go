@@ -14,6 +14,7 @@ import (
 	"sync"
 	"testing"
 
+	"claudebox/checks/kit/expect"
 	"claudebox/checks/kit/must"
 	"claudebox/internal/plan"
 )
@@ -192,7 +193,7 @@ func TestADryRunShowsTheWordsThatRun(t *testing.T) {
 	shown := succeed(t, w.claudebox("plan", "--format", "argv"))
 	dry := run(t, w.claudebox("--dry-run"))
 	wantEqual(t, dry.stdout, shown)
-	wantContains(t, shown, "--unshare-user", "--disable-userns", "--cap-drop ALL", "--clearenv", "--remount-ro /\n")
+	expect.Contains(t, shown, "--unshare-user", "--disable-userns", "--cap-drop ALL", "--clearenv", "--remount-ro /\n")
 }
 
 // A plan that was kept gives the sandbox of the launch that it was made of.
@@ -244,7 +245,7 @@ func TestADifferenceOfPlansNamesWhatChanged(t *testing.T) {
 	old := w.write(t, "old.json", succeed(t, w.claudebox("plan", "--pinned", "--profile", w.profile(t, "packages: [hello]"))))
 	profile := w.profile(t, "packages: [hello, jq]", "extra_env_passthrough: [MY_TOKEN]", "mounts: [{host: ~/data, mode: rw}]", "network: none")
 	got := succeed(t, w.claudebox("plan", "--diff", old, "--profile", profile))
-	wantContains(t, got, "order on PATH", "+ MY_TOKEN", "from the host, secret  (wider)", "+ ~/data", "rw  (wider)", "full → none")
+	expect.Contains(t, got, "order on PATH", "+ MY_TOKEN", "from the host, secret  (wider)", "+ ~/data", "rw  (wider)", "full → none")
 	if same := succeed(t, w.claudebox("plan", "--diff", old, "--plan", old)); !strings.Contains(same, "no change") {
 		t.Errorf("got %s", same)
 	}

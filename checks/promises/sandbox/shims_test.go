@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/expect"
 	"claudebox/checks/kit/must"
 	"claudebox/checks/kit/registry"
 )
@@ -67,7 +68,7 @@ func TestAnAgentThatAPackageManagerInstalled(t *testing.T) {
 			if said := "claudebox: greet is not inside: " + remedy + "\n"; got.status != 127 || !strings.HasSuffix(got.stderr, said) {
 				t.Errorf("it says %s, want %s", got.stderr, said)
 			}
-			wantContains(t, oneLine(run(t, w.claudebox("why", "greet")).stdout), "no: greet is not inside", remedy)
+			expect.Contains(t, oneLine(run(t, w.claudebox("why", "greet")).stdout), "no: greet is not inside", remedy)
 			wantEqual(t, w.inside(t, "PATH=/opt/node/bin:$PATH; ~/"+tc.folder+"/greet", append(nodeInside(t), "--mount-ro", w.path(tc.mount))...), "hello\n")
 		})
 	}
@@ -82,7 +83,7 @@ func TestAnAgentOfAVersionManager(t *testing.T) {
 	w.link(t, real(t, "CLAUDEBOX_LAB_RELEASES", "mise"), ".local/bin/mise")
 	w.plain(t, "mise use -g npm:@anthropic-ai/claude-code npm:greet")
 	got := run(t, w.claudebox("--yes", "--no-report", "--", "a", "b"))
-	wantContains(t, oneLine(got.stderr), w.path(shims)+"/claude: cannot be executed: it is a shim of mise, whose installations are not inside", "`mise which claude` prints the program itself: name that in the profile, `agent: {command: [PATH]}`")
+	expect.Contains(t, oneLine(got.stderr), w.path(shims)+"/claude: cannot be executed: it is a shim of mise, whose installations are not inside", "`mise which claude` prints the program itself: name that in the profile, `agent: {command: [PATH]}`")
 	profile := w.profile(t, "agent: {command: ["+w.plain(t, "mise which claude")+"]}")
 	wantEqual(t, succeed(t, w.claudebox("--yes", "--no-report", "--profile", profile, "--", "a", "b")), "the agent runs: --dangerously-skip-permissions a b "+w.project+"\n")
 
@@ -90,7 +91,7 @@ func TestAnAgentOfAVersionManager(t *testing.T) {
 	w.env["PATH"] += ":" + w.path(".asdf/shims")
 	for program, manager := range map[string]string{"greet": "mise", "hello": "asdf"} {
 		got := run(t, w.claudebox("shell", "--yes", "--no-report", "--profile", profile, "--", program))
-		wantContains(t, got.stderr, program+" is not inside: yours is a shim of "+manager+": `"+manager+" which "+program+
+		expect.Contains(t, got.stderr, program+" is not inside: yours is a shim of "+manager+": `"+manager+" which "+program+
 			"` prints the program itself, and `--mount-ro` of the folder of that version brings it, by its path")
 	}
 	at := w.plain(t, "readlink -f $(mise which greet)")
@@ -110,6 +111,6 @@ func TestAnAgentByAWrapperOfTheUsers(t *testing.T) {
 	w.script(t, "bin/claude", "#!/usr/bin/env bash\nfor i in 1; do export GREETING=hello; done\nexec "+w.path("tools/agent")+" \"$@\"\n")
 	got := run(t, w.claudebox("--yes", "--no-report", "--", "a"))
 	line := "agent: {command: [" + w.path("tools/agent") + "]}"
-	wantContains(t, oneLine(got.stderr), "it is a script that starts "+w.path("tools/agent")+", which is not inside", "`"+line+"`")
+	expect.Contains(t, oneLine(got.stderr), "it is a script that starts "+w.path("tools/agent")+", which is not inside", "`"+line+"`")
 	wantEqual(t, succeed(t, w.claudebox("--yes", "--no-report", "--profile", w.profile(t, line, "env: {GREETING: hi}"), "--", "a")), "hi a\n")
 }

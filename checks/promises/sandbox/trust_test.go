@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"claudebox/checks/kit/expect"
 	"claudebox/checks/kit/must"
 )
 
@@ -80,7 +81,7 @@ func TestAProjectsProfileWidensOnlyWhenAllowedAndAsItWasAllowed(t *testing.T) {
 		wantEqual(t, w.inside(t, script), "hello\ninside\n")
 	}
 	text := succeed(t, w.claudebox("plan"))
-	wantContains(t, text, "counts, as you allowed it", ".claudebox.yaml:2", ".claudebox.yaml:4")
+	expect.Contains(t, text, "counts, as you allowed it", ".claudebox.yaml:2", ".claudebox.yaml:4")
 	wantEqual(t, w.inside(t, "ls ~/.cache 2>/dev/null || true"), "") // what it takes away holds all along
 
 	// a change, be it of one byte, asks again

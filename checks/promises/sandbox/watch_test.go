@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/expect"
 	"claudebox/checks/kit/must"
 )
 
@@ -29,7 +30,7 @@ func TestWatchTellsCommitsAndHeldNames(t *testing.T) {
 	w.write(t, "project/done", "")
 	<-session
 	got := (<-watch).stdout
-	wantContains(t, got,
+	expect.Contains(t, got,
 		"commits    main ", "commits    side ", `commits    bäu `,
 		"held back  .tool-versions: it comes out", `held back  'd\x1b[31m\x0ax/.tool-versions': it`, "  ended\n",
 	)

@@ -219,15 +219,6 @@ func wantRefused(t *testing.T, got outcome, reason string) {
 // oneLine is a text without its line ends.
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-func wantContains(t *testing.T, got string, wants ...string) {
-	t.Helper()
-	for _, want := range wants {
-		if !strings.Contains(got, want) {
-			t.Errorf("%q is not in %q", want, got)
-		}
-	}
-}
-
 func wantEqual(t *testing.T, got, want string) {
 	t.Helper()
 	const page = 2000 // bytes that are read in full

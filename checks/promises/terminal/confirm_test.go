@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"claudebox/checks/kit/expect"
 	"claudebox/checks/kit/must"
 	"claudebox/internal/ui/audit"
 )
@@ -255,11 +256,7 @@ func TestOnlyWhatIsGrantedIsAskedAbout(t *testing.T) {
 	c := on(t, shell())
 	c.await(t, question)
 	c.press(t, "n\n")
-	for _, want := range []string{"+ variable NEW from const", "- hidden ~/p/.env"} {
-		if !strings.Contains(c.text(), want) {
-			t.Errorf("it does not say that %q changed:\n%s", want, c.text())
-		}
-	}
+	expect.Contains(t, c.text(), "+ variable NEW from const", "- hidden ~/p/.env")
 	c.end(t)
 	must.Do(t, os.Remove(filepath.Join(w.project, ".env")))
 	w.profile(t, "probe", agent, "confirm: changed")

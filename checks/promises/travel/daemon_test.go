@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/expect"
 	"claudebox/internal/nix/nixdaemon"
 )
 
@@ -32,7 +33,7 @@ func TestWhatTheHostsDaemonBuildsIsToldToRunOutside(t *testing.T) {
 		if status != 0 {
 			t.Errorf("exit status %d", status)
 		}
-		contains(t, strings.Join(strings.Fields(text), " "), "what the agent builds through the Nix daemon runs outside this sandbox")
+		expect.Contains(t, strings.Join(strings.Fields(text), " "), "what the agent builds through the Nix daemon runs outside this sandbox")
 	})
 }
 
@@ -42,5 +43,5 @@ func refused(t *testing.T, c colleague, m maker) {
 	if status != 125 {
 		t.Errorf("exit status %d", status)
 	}
-	contains(t, text, "it does not say that it distrusts you")
+	expect.Contains(t, text, "it does not say that it distrusts you")
 }

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"claudebox/checks/kit/expect"
 	"claudebox/checks/kit/must"
 )
 
@@ -31,7 +32,7 @@ func TestALookAtAPlanFetchesNothing(t *testing.T) {
 	conf := "substituters = file://" + m.path("cache") + "\ntrusted-public-keys = " + m.push(t, "cache", true) + "\n"
 	c := newColleague(t, anyRoot(t), conf, m, debians)
 	text, status := outcome(t, c.claudebox("shell", "--plan", m.path("plan.json"), "--dry-run", "--", "hello"))
-	contains(t, text, "not in the store yet", "hello")
+	expect.Contains(t, text, "not in the store yet", "hello")
 	if names := c.has(t); status != 0 || len(names) > 0 {
 		t.Errorf("exit status %d, store %q\n%s", status, names, text)
 	}
@@ -56,7 +57,7 @@ func TestACacheWithoutSignaturesIsRefused(t *testing.T) {
 		if status != 125 {
 			t.Errorf("exit status %d", status)
 		}
-		contains(t, text, "store paths cannot be had", "remedy: have the cache's paths signed", "trusted-public-keys")
+		expect.Contains(t, text, "store paths cannot be had", "remedy: have the cache's paths signed", "trusted-public-keys")
 		if names := c.has(t); len(names) > 0 {
 			t.Errorf("its store has %q", names)
 		}
@@ -72,8 +73,8 @@ func TestWhatNoCacheHasIsListed(t *testing.T) {
 		if status != 125 {
 			t.Errorf("exit status %d", status)
 		}
-		contains(t, text, m.paths(t)...)
-		contains(t, text, "remedy: ", "nix copy --to", "substituters")
+		expect.Contains(t, text, m.paths(t)...)
+		expect.Contains(t, text, "remedy: ", "nix copy --to", "substituters")
 	})
 }
 
@@ -111,7 +112,7 @@ func TestAPlanIsLaunchedFromAStoreThatHasNoneOfIt(t *testing.T) {
 		if status != 0 {
 			t.Errorf("repeated: exit status %d", status)
 		}
-		contains(t, text, "Hello, world!", "store paths are to be fetched", "MiB")
+		expect.Contains(t, text, "Hello, world!", "store paths are to be fetched", "MiB")
 		text, status = outcome(t, c.claudebox(launch...))
 		if status != 0 || strings.Contains(text, "to be fetched") {
 			t.Errorf("with all that it needs: exit status %d\n%s", status, text)

@@ -243,15 +243,6 @@ func outcome(t *testing.T, c *exec.Cmd) (text string, status int) {
 	return string(out), c.ProcessState.ExitCode()
 }
 
-func contains(t *testing.T, text string, wants ...string) {
-	t.Helper()
-	for _, want := range wants {
-		if !strings.Contains(text, want) {
-			t.Errorf("%q is missing in:\n%s", want, text)
-		}
-	}
-}
-
 // remove removes a folder that may hold a store.
 func remove(dir string) {
 	exec.Command("chmod", "-R", "u+w", dir).Run() // what is in a store is read-only

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"claudebox/checks/kit/must"
+	"claudebox/checks/kit/realgit"
 	"claudebox/checks/kit/trial"
 )
 
@@ -46,12 +47,8 @@ func user(t *testing.T) (home string, env []string) {
 		must.Do(t, os.MkdirAll(filepath.Dir(file), 0o755))
 		must.Do(t, os.WriteFile(file, []byte(content), 0o755))
 	}
-	for _, words := range [][]string{{"init", "-q", "-b", "main"}, {"add", "."}, {"-c", "user.name=u", "-c", "user.email=u@x", "commit", "-q", "--allow-empty", "-m", "first"}} {
-		git := exec.Command("git", words...)
-		git.Dir, git.Env = filepath.Join(home, "project"), []string{"HOME=" + home, "PATH=" + os.Getenv("PATH")}
-		if said, err := git.CombinedOutput(); err != nil {
-			t.Fatalf("git %q: %v\n%s", words, err, said)
-		}
+	for _, words := range []string{"init -q -b main", "add .", "commit -q --allow-empty -m first"} {
+		realgit.Do(t, filepath.Join(home, "project"), nil, strings.Fields(words)...)
 	}
 	return home, []string{"HOME=" + home, "USER=u", "TERM=xterm", "LANG=C.UTF-8", "PATH=" + home + "/.local/bin:/usr/bin:/bin", "GH_TOKEN=ghp_x", "CLAUDEBOX_BIN=" + os.Getenv("CLAUDEBOX_BIN")}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/expect"
 	"claudebox/internal/agent/object"
 )
 
@@ -124,11 +125,7 @@ func TestSettingsOfOtherAgentsChangedInsideAreKept(t *testing.T) {
 		t.Errorf("said %q of %s", made.Notes, o.lies)
 	}
 	made = o.launch(t, "model = 'c'\nmodel_verbosity = 'low'")
-	for _, want := range []string{"model = \"c\"\n", "projects = {", "model_verbosity"} {
-		if !strings.Contains(o.lies, want) {
-			t.Errorf("no %q in %s", want, o.lies)
-		}
-	}
+	expect.Contains(t, o.lies, "model = \"c\"\n", "projects = {", "model_verbosity")
 	if len(made.Once) != 1 || !strings.HasSuffix(made.Once[0], "count: model") {
 		t.Errorf("said %q", made.Once)
 	}

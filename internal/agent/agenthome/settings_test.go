@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/expect"
 	"claudebox/internal/agent/object"
 )
 
@@ -28,11 +29,7 @@ func TestASettingChangedInsideIsKeptUntilTheUserChangesIt(t *testing.T) {
 	s.launch(t, `{"theme":"dark","model":"opus","verbose":true}`)
 	s.lies = `{"theme":"light","model":"opus","hooks":{"Stop":[]}}` // verbose was taken away
 	made := s.launch(t, `{"theme":"dark","model":"sonnet","verbose":true}`)
-	for _, want := range []string{`"theme": "light"`, `"model": "sonnet"`, `"hooks"`} {
-		if !strings.Contains(s.lies, want) {
-			t.Errorf("no %s in %s", want, s.lies)
-		}
-	}
+	expect.Contains(t, s.lies, `"theme": "light"`, `"model": "sonnet"`, `"hooks"`)
 	if strings.Contains(s.lies, "verbose") || len(made.Once) > 0 {
 		t.Errorf("said %q of %s", made.Once, s.lies)
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/expect"
 	"claudebox/checks/kit/must"
 	"claudebox/internal/agent/state"
 )
@@ -97,11 +98,7 @@ func TestSettingsEnterByAnAllowList(t *testing.T) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 	notes := said(in)
-	for _, name := range []string{"hook of x", "statusLine", "apiKeyHelper", "awsAuthRefresh", "unheardOf"} {
-		if !strings.Contains(notes, name) {
-			t.Errorf("%s is not named in %q", name, notes)
-		}
-	}
+	expect.Contains(t, notes, "hook of x", "statusLine", "apiKeyHelper", "awsAuthRefresh", "unheardOf")
 	if strings.Contains(notes, "canary") || strings.Contains(notes, "schema") {
 		t.Errorf("notes say too much: %q", notes)
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/expect"
 	"claudebox/checks/kit/must"
 	"claudebox/internal/network/flow"
 )
@@ -70,11 +71,7 @@ func TestAHostThatWasNotReachedIsInTheLog(t *testing.T) {
 	var log bytes.Buffer
 	j.LogTo(&log)
 	j.Failed(flow.Flow{Proto: flow.TCP, To: to(443, 9), Name: "good.test"}, "connection\nrefused")
-	for _, want := range []string{`"event":"failed"`, `"host":"good.test"`, `connection\\nrefused`} {
-		if !strings.Contains(log.String(), want) {
-			t.Errorf("there is no %s in %s", want, log.String())
-		}
-	}
+	expect.Contains(t, log.String(), `"event":"failed"`, `"host":"good.test"`, `connection\\nrefused`)
 }
 
 // Who tries thousands of addresses hides no name.

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"claudebox/checks/kit/alone"
+	"claudebox/checks/kit/expect"
 	"claudebox/checks/kit/must"
 	"claudebox/internal/nix/inside"
 	"claudebox/internal/nix/nixdaemon"
@@ -113,11 +114,7 @@ func TestTheFilterIsConfined(t *testing.T) {
 	p := newProcess(t, "", nil)
 	status, err := os.ReadFile("/proc/" + strconv.Itoa(p.PID()) + "/status")
 	must.Do(t, err)
-	for _, want := range []string{"Seccomp:\t2\n", "NoNewPrivs:\t1\n"} {
-		if !strings.Contains(string(status), want) {
-			t.Errorf("its status lacks %q:\n%s", want, status)
-		}
-	}
+	expect.Contains(t, string(status), "Seccomp:\t2\n", "NoNewPrivs:\t1\n")
 }
 
 func TestTheFilterEndsWithItsParentsWord(t *testing.T) {

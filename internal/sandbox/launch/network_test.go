@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/expect"
 	"claudebox/checks/kit/must"
 	"claudebox/internal/plan"
 )
@@ -52,11 +53,7 @@ func TestTheAgentIsToldOfItsNetwork(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := networkText(tc.network)
-			for _, want := range tc.want {
-				if !strings.Contains(text, want) {
-					t.Errorf("there is no %q in %q", want, text)
-				}
-			}
+			expect.Contains(t, text, tc.want...)
 			if tc.network.Tier == "full" && strings.Contains(text, "3000") {
 				t.Errorf("told of a port that needs no carrying: %q", text)
 			}

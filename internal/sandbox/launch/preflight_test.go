@@ -50,7 +50,7 @@ func TestBwrapIsLookedAtBeforeEachLaunch(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "bwrap")
 			write(t, file, "", tc.mode)
 			err := CheckBwrap(file)
-			expect(t, err, tc.want)
+			wantError(t, err, tc.want)
 			if tc.want != "setuid" {
 				return
 			}
@@ -58,12 +58,12 @@ func TestBwrapIsLookedAtBeforeEachLaunch(t *testing.T) {
 			if out, err := exec.Command("sh", "-c", strings.TrimSuffix(command, "`")).CombinedOutput(); err != nil {
 				t.Fatalf("%v: %s", err, out)
 			}
-			expect(t, CheckBwrap(file), "")
+			wantError(t, CheckBwrap(file), "")
 		})
 	}
-	expect(t, CheckBwrap(t.TempDir()), "not a program")
-	expect(t, CheckBwrap(t.TempDir()+"/absent"), "no such file")
-	expect(t, CheckBwrap(""), "names none")
+	wantError(t, CheckBwrap(t.TempDir()), "not a program")
+	wantError(t, CheckBwrap(t.TempDir()+"/absent"), "no such file")
+	wantError(t, CheckBwrap(""), "names none")
 }
 
 // A sandbox that hangs ends, and is said to have hung, whether or not bwrap has reported that it runs or the program
@@ -73,13 +73,13 @@ func TestTrialOfASandboxThatHangs(t *testing.T) {
 		bwrap := filepath.Join(t.TempDir(), "bwrap")
 		write(t, bwrap, "#!/bin/sh\nPATH='"+os.Getenv("PATH")+"'\n"+before+"exec sleep 5\n", 0o755)
 		err := Trial{Bwrap: bwrap, Shim: "/bin/true", Tier: "full"}.within(200 * time.Millisecond)
-		expect(t, err, "start an empty sandbox: it did not end within 200ms, and was killed")
+		wantError(t, err, "start an empty sandbox: it did not end within 200ms, and was killed")
 	}
 }
 
-// expect fails unless err holds want and names a remedy; an empty want is no
+// wantError fails unless err holds want and names a remedy; an empty want is no
 // error.
-func expect(t *testing.T, err error, want string) {
+func wantError(t *testing.T, err error, want string) {
 	t.Helper()
 	if want == "" {
 		if err != nil {
@@ -117,7 +117,7 @@ func TestOldBwrapsAreToldFromNewOnes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b, err := AskBwrap(fakeBwrap(t, tc.version, tc.options))
 			must.Do(t, err)
-			expect(t, b.Suits(), tc.want)
+			wantError(t, b.Suits(), tc.want)
 		})
 	}
 }
@@ -134,7 +134,7 @@ func TestABwrapThatDoesNotAnswerIsNamed(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "bwrap")
 	write(t, file, "#!/bin/sh\necho broken >&2\nexit 3\n", 0o755)
 	_, err := AskBwrap(file)
-	expect(t, err, "broken")
+	wantError(t, err, "broken")
 }
 
 // Whatever a launch says to bwrap is asked for beforehand.
@@ -190,7 +190,7 @@ func TestTheReasonOfForbiddenNamespacesIsNamed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := explainNamespaces("make one", tc.err, tc.s)
-			expect(t, err, tc.cause)
+			wantError(t, err, tc.cause)
 			var known *diag.Error
 			if !errors.As(err, &known) || !strings.Contains(known.Remedy, tc.remedy) || !errors.Is(err, tc.err) {
 				t.Errorf("got %v with remedy %q; want %q", err, known.Remedy, tc.remedy)
@@ -212,7 +212,7 @@ func TestTheReasonOfAFailedTrialIsNamed(t *testing.T) {
 		"Creating new namespace failed: nesting depth or maximum exceeded (ENOSPC)": "AppArmor",
 		"something that nobody has seen yet":                                        "nobody has seen",
 	} {
-		expect(t, explainTrial(failure(nil, []byte(text)), apparmor), want)
+		wantError(t, explainTrial(failure(nil, []byte(text)), apparmor), want)
 	}
-	expect(t, explainTrial(failure(nil, []byte("bwrap: loopback: Failed RTM_NEWADDR: Operation not permitted\n")), switches{}), "container")
+	wantError(t, explainTrial(failure(nil, []byte("bwrap: loopback: Failed RTM_NEWADDR: Operation not permitted\n")), switches{}), "container")
 }

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"claudebox/checks/kit/alone"
+	"claudebox/checks/kit/expect"
 	"claudebox/checks/kit/must"
 	"claudebox/internal/secret/broker"
 )
@@ -118,11 +119,7 @@ func TestTheProcessIsConfined(t *testing.T) {
 	in.Body.Close()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.Running().Pid))
 	must.Do(t, err)
-	for _, want := range []string{"NoNewPrivs:\t1", "Seccomp:\t2"} {
-		if !strings.Contains(string(status), want) {
-			t.Errorf("no %q in\n%s", want, status)
-		}
-	}
+	expect.Contains(t, string(status), "NoNewPrivs:\t1", "Seccomp:\t2")
 	environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", p.Running().Pid))
 	if !errors.Is(err, fs.ErrPermission) && (err != nil || len(environ) > 0) {
 		t.Errorf("environment %q, %v", environ, err)

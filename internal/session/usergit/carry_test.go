@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/expect"
 	"claudebox/checks/kit/must"
 	"claudebox/checks/kit/realgit"
 	"claudebox/internal/session/usergit"
@@ -152,11 +153,7 @@ func TestWhatMustNotEnterOfGitsConfigurationIsNamed(t *testing.T) {
 			t.Errorf("%s enters:\n%s", word, made)
 		}
 	}
-	for _, word := range []string{"autocrlf", "st = \"status\"", "https://lfs.example/x", `default = "simple"`} {
-		if !strings.Contains(made, word) {
-			t.Errorf("%s does not enter:\n%s", word, made)
-		}
-	}
+	expect.Contains(t, made, "autocrlf", "st = \"status\"", "https://lfs.example/x", `default = "simple"`)
 	if got, want := strings.Join(own.Left, " "), "alias.* core.editor core.sshcommand github.token http.proxy"; got != want {
 		t.Errorf("named are %q, want %q", got, want)
 	}

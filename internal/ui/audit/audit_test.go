@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"claudebox/checks/kit/expect"
 	"claudebox/checks/kit/golden"
 	"claudebox/internal/diag/layout"
 	"claudebox/internal/plan"
@@ -207,11 +208,7 @@ func TestTheNetworkIsToldInWords(t *testing.T) {
 			l := example()
 			l.Tier, l.Plan.Network = tc.network.Tier, tc.network
 			text := View{View: layout.View{Home: "/home/u", Width: 100}}.Text(l)
-			for _, want := range tc.want {
-				if !strings.Contains(text, want) {
-					t.Errorf("there is no %q in\n%s", want, text)
-				}
-			}
+			expect.Contains(t, text, tc.want...)
 			lines := each(Grants(l, ""), line)
 			for _, want := range tc.lines {
 				if !slices.Contains(lines, want) {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/expect"
 	"claudebox/internal/workspace/aftermath"
 )
 
@@ -70,11 +71,7 @@ func TestAFloodOfMakefilesHidesWhatRunsUnasked(t *testing.T) {
 	r := w.session(`for i in $(seq 100 145); do mkdir -p a/$i; echo x >a/$i/Makefile; done; mkdir -p z/.vscode z/.hg
 		echo x >z/.envrc; echo x >z/.vscode/tasks.json; echo x >z/.hg/hgrc; echo x >z/package.json`)
 	text := r.Text(w.home, 0)
-	for _, want := range []string{"z/.envrc", "z/.vscode/tasks.json", "z/.hg", "a/100/Makefile", " more  ", "--report-json FILE lists all"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("%q is not in\n%s", want, text)
-		}
-	}
+	expect.Contains(t, text, "z/.envrc", "z/.vscode/tasks.json", "z/.hg", "a/100/Makefile", " more  ", "--report-json FILE lists all")
 	if at := strings.Index(text, "z/.envrc"); at > strings.Index(text, "a/100/Makefile") {
 		t.Error("what runs unasked is not first")
 	}

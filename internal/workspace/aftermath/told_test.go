@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"claudebox/checks/kit/expect"
 )
 
 // hooked is a repository whose configuration names a tracked folder of hooks.
@@ -70,11 +72,7 @@ func TestAFloodOfCheckoutsHidesAHook(t *testing.T) {
 	text := w.session(`echo x >>.githooks/pre-commit
 		for i in $(seq 10 60); do git init -q .a$i; for j in $(seq $i); do mkdir .a$i/$j; : >.a$i/$j/Makefile; done; done
 		echo x >z.sh; mkdir z; echo x >z/.envrc`).Text(w.home, 0)
-	for _, want := range []string{".githooks ", "z/.envrc", " more; --report-json"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("%q is not in\n%s", want, text)
-		}
-	}
+	expect.Contains(t, text, ".githooks ", "z/.envrc", " more; --report-json")
 }
 
 // TestAKilledSessionsFolderIsReplaced by one that the user made: it is judged where it is now, and the new one is not.

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"claudebox/checks/kit/expect"
 	"claudebox/checks/kit/must"
 	"claudebox/internal/workspace/aftermath"
 )
@@ -99,11 +100,7 @@ func TestWhatWasRepairedBeforeAKillIsTold(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	all := strings.Join(lines(reports[0]), "\n")
-	for _, want := range []string{"new .envrc", "taken out n/.git", "taken out " + w.path("conversations")} {
-		if !strings.Contains(all, want) {
-			t.Errorf("%q is not in\n%s", want, all)
-		}
-	}
+	expect.Contains(t, all, "new .envrc", "taken out n/.git", "taken out "+w.path("conversations"))
 	if r := w.sweep(); len(r) > 0 || len(w.reports()) > 0 {
 		t.Errorf("it is told again: %+v, %q", r, w.reports())
 	}

@@ -4,37 +4,25 @@ import (
 	"bytes"
 	"encoding/hex"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"testing"
 
 	"claudebox/checks/kit/must"
+	"claudebox/checks/kit/realgit"
 	"claudebox/internal/workspace/git"
 )
 
 // index makes a real one of a version, with some files in it.
 func index(t testing.TB, version string) []byte {
 	t.Helper()
-	program, err := exec.LookPath("git")
-	if err != nil {
-		t.Skip("NOT RUN: needs git on PATH")
-	}
 	dir := t.TempDir()
-	run := func(args ...string) {
-		cmd := exec.Command(program, args...)
-		cmd.Dir = dir
-		cmd.Env = []string{"HOME=" + dir, "PATH=" + os.Getenv("PATH"), "GIT_CONFIG_NOSYSTEM=1"}
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("git %q: %v\n%s", args, err, out)
-		}
-	}
-	run("init", "-q")
+	realgit.Do(t, dir, nil, "init", "-q")
 	for _, name := range []string{".envrc", "a/b/c", "a/b/d", "a-b", "ab", "z"} {
 		must.Write(t, filepath.Join(dir, name), "")
 	}
-	run("add", "-A")
-	run("update-index", "--index-version", version)
+	realgit.Do(t, dir, nil, "add", "-A")
+	realgit.Do(t, dir, nil, "update-index", "--index-version", version)
 	content, err := os.ReadFile(filepath.Join(dir, ".git/index"))
 	must.Do(t, err)
 	return content

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/expect"
 	"claudebox/checks/kit/must"
 )
 
@@ -39,11 +40,7 @@ func TestWhatWaitsIsShownAfterTheSession(t *testing.T) {
 	w := forked(t)
 	for range 2 { // it is not used up
 		got := w.waits()
-		for _, want := range []string{"main: it moved on both sides", "claudebox/main", "other: it moved on both sides", "claudebox/other"} {
-			if !strings.Contains(got, want) {
-				t.Errorf("%q is not in\n%s", want, got)
-			}
-		}
+		expect.Contains(t, got, "main: it moved on both sides", "claudebox/main", "other: it moved on both sides", "claudebox/other")
 	}
 	w.user("rm i; git merge -q claudebox/main claudebox/other; git branch -f other HEAD")
 	if got := w.waits(); got != "" {

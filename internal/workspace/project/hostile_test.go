@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"claudebox/checks/kit/expect"
 	"claudebox/checks/kit/must"
 	"claudebox/internal/diag"
 	"claudebox/internal/workspace/project"
@@ -432,11 +433,7 @@ func TestNoNameInARemarkReadsLikeARemedy(t *testing.T) {
 	must.Write(t, w.path("p/sub"+evil+"/.git/config.worktree"), "[")
 	said := notes(w.open("p"))
 	says(t, said)
-	for _, want := range []string{"hidden inside", "is a link", "by another name", "cannot be read"} {
-		if !strings.Contains(said, want) {
-			t.Errorf("there is no remark %q in %s", want, said)
-		}
-	}
+	expect.Contains(t, said, "hidden inside", "is a link", "by another name", "cannot be read")
 	must.Do(t, os.Chmod(w.path("p/closed"+evil), 0o700))
 	outside := w.path("deep" + evil)
 	must.Do(t, os.Link(w.path("p/"+evil+"/id_rsa"), outside))

@@ -2,12 +2,12 @@ package project_test
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"claudebox/checks/kit/must"
+	"claudebox/checks/kit/realgit"
 	"claudebox/internal/linux/identity"
 	"claudebox/internal/workspace/git"
 	"claudebox/internal/workspace/project"
@@ -47,22 +47,8 @@ func (w world) link(text, name string) {
 // git runs the real git in a folder of the world.
 func (w world) git(dir string, args ...string) string {
 	w.t.Helper()
-	program, err := exec.LookPath("git")
-	if err != nil {
-		w.t.Skip("NOT RUN: needs git on PATH")
-	}
-	cmd := exec.Command(program, args...)
-	cmd.Dir = w.path(dir)
-	cmd.Env = []string{
-		"HOME=" + w.home, "PATH=" + os.Getenv("PATH"), "GIT_CONFIG_NOSYSTEM=1", "LC_ALL=C",
-		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@x", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@x",
-		"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=protocol.file.allow", "GIT_CONFIG_VALUE_0=always",
-	}
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		w.t.Fatalf("git %q in %s: %v\n%s", args, dir, err, out)
-	}
-	return string(out)
+	env := []string{"HOME=" + w.home, "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=protocol.file.allow", "GIT_CONFIG_VALUE_0=always"}
+	return realgit.Do(w.t, w.path(dir), env, args...)
 }
 
 // repo makes a repository with one commit that holds the files.

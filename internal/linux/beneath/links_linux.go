@@ -61,6 +61,14 @@ func Leads(path string) (string, error) {
 	return Follow(OnDisk{}, "/", filepath.Clean(path), nil)
 }
 
+// LeadsOrClean is [Leads], or only cleans the path if that fails.
+func LeadsOrClean(path string) string {
+	if real, err := Leads(path); err == nil {
+		return real
+	}
+	return filepath.Clean(path)
+}
+
 // LinkReader is the part of a file system that [Follow] needs.
 type LinkReader interface {
 	Lstat(name string) (fs.FileInfo, error)

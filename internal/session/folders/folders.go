@@ -26,6 +26,7 @@ import (
 	"claudebox/internal/session/planning"
 	"claudebox/internal/session/usergit"
 	"claudebox/internal/workspace/aftermath"
+	"claudebox/internal/workspace/git"
 	"claudebox/internal/workspace/homelink"
 	"claudebox/internal/workspace/project"
 )
@@ -215,7 +216,7 @@ func (h Host) JudgeWritable(mounts []launch.Mount) error {
 // is none. A bare repository may be mounted as a whole, so that one is not returned for its own path.
 func gitFolderAround(name string) string {
 	for at := name; at != "/"; at = filepath.Dir(at) {
-		if strings.EqualFold(filepath.Base(at), ".git") || at != name && project.IsGitFolder(at) {
+		if strings.EqualFold(filepath.Base(at), ".git") || at != name && git.IsFolder(at) {
 			return at
 		}
 	}

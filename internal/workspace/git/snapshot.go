@@ -3,7 +3,7 @@
 // A git place is a folder or file that git takes for a repository or a pointer to one. [Gather] looks at those that are
 // there. [Strangers] compares two looks: what is new, or changed where git obeys it, was made by an agent, and git
 // is to find it no more. No content decides that, only that it is not what was there. [Mender] takes it out of git's
-// reach, by one new name.
+// reach, by one new name. [Discover] and [ReadDotGit] find the repository that a folder lies in, as git does.
 //
 // The package runs no git: that would obey what is to be taken out.
 package git

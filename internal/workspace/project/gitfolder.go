@@ -16,8 +16,6 @@ import (
 const (
 	// configLimit is how large a git configuration may be, in bytes.
 	configLimit = 1 << 20
-	// smallLimit is how large a file that holds one path or name may be, in bytes.
-	smallLimit = 8 << 10
 	// repoLimit is how many git folders are protected name by name; each costs
 	// about five mounts. In those beyond it nothing can be changed inside.
 	repoLimit = 100
@@ -111,9 +109,9 @@ func (g *gitFolder) protect(tooMany bool) error {
 		return nil
 	case g.Path == g.v.repo.Dir && g.Role != git.Linked && g.isElsewhere():
 		return unprotectable(g.Join(g.rel("commondir")),
-			errors.New("it makes git take its configuration from elsewhere; remove it"))
+			errors.New("it makes git take its configuration from elsewhere; remove it"), usualMend)
 	case odd != "" && g.Rel == ".":
-		return unprotectable(g.Path, errors.New(odd))
+		return unprotectable(g.Path, errors.New(odd), usualMend)
 	case odd != "":
 		g.add(g.Rel, Mount{Mode: ReadOnly, Dir: true, Why: whyConfig})
 		if !tooMany { // else there is one note on all
@@ -124,9 +122,9 @@ func (g *gitFolder) protect(tooMany bool) error {
 	case g.v.Lent:
 		g.secrets()
 		return nil
-	case g.Role == git.Linked, g.In != "" && !IsGitFolder(g.Path):
+	case g.Role == git.Linked, g.In != "" && !git.IsFolder(g.Path):
 		return nil // it belongs to its repository
-	case !IsGitFolder(g.Path): // git may take it for one when the agent has added what is missing
+	case !git.IsFolder(g.Path): // git may take it for one when the agent has added what is missing
 		g.add(g.Rel, Mount{Mode: ReadOnly, Dir: true, Why: whyConfig})
 		g.secrets()
 		return nil

@@ -330,7 +330,7 @@ func leadsTo(tree *beneath.Folder, place string) string {
 	if what, err := tree.Look(place); err == nil && what.Kind == beneath.Dir {
 		return place
 	}
-	written, real, err := gitFile(tree, place)
+	written, real, err := git.ReadFile(tree, place)
 	if err != nil || written != real || !pathname.Below(real, tree.Path()) {
 		return ""
 	}

@@ -26,20 +26,23 @@ const (
 // layers are the mounts over places of a project, and what a person is told of them. Paths in its lists are relative to
 // the project.
 type layers struct {
+	notes
 	project      string           // its path
 	mounts       map[string]Mount // by path
 	standIns     []StandIn
-	notes        []Note
 	hidden, stay []string // see [Project]
 	copied       []string // configurations and logs of git that a copy without secrets covers
 	searched     []string // git folders whose secrets were looked for and covered, configurations included
 }
 
-// said is an argument of [layers.note] that is no name of a file.
+// notes are what a person is told, each once.
+type notes []Note
+
+// said is an argument of [notes.note] that is no name of a file.
 type said string
 
 // note notes something for the user. An argument that is a text, or a list of texts, is shown as names of files.
-func (l *layers) note(red bool, format string, args ...any) {
+func (l *notes) note(red bool, format string, args ...any) {
 	for i, arg := range args {
 		switch arg := arg.(type) {
 		case string:
@@ -48,8 +51,8 @@ func (l *layers) note(red bool, format string, args ...any) {
 			args[i] = diag.Names(arg)
 		}
 	}
-	if n := (Note{fmt.Sprintf(format, args...), red}); !slices.Contains(l.notes, n) {
-		l.notes = append(l.notes, n)
+	if n := (Note{fmt.Sprintf(format, args...), red}); !slices.Contains(*l, n) {
+		*l = append(*l, n)
 	}
 }
 
@@ -188,7 +191,7 @@ func (b below) makeReadOnly(rel string, kind beneath.Kind, why string) {
 	}
 	if kind == beneath.Link {
 		b.note(true, "%s is a link: the agent can replace it, so look at it before the host uses it", b.Join(rel))
-		real := canonicalOrClean(b.Join(rel))
+		real := beneath.LeadsOrClean(b.Join(rel))
 		if real == b.Path() || !pathname.Below(real, b.Path()) {
 			return // the note has said it
 		}

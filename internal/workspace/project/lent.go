@@ -206,7 +206,7 @@ func (l *lender) folder(name string) {
 	l.before, l.Cut, l.same, l.now.Folders = seen.before, seen.Cut, seen.Same, seen.Folders()
 	l.began = seen.began
 	look := git.Look{Git: seen.Git, Bare: seen.Bare}
-	if IsGitFolder(name) {
+	if git.IsFolder(name) {
 		look.Own = []string{"."}
 	}
 	found := git.Gather(l.at, look)

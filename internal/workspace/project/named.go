@@ -170,15 +170,15 @@ func (v *view) learn() error {
 // main one, and what their hooks lead to that are links. Both may lie anywhere: they are only read.
 func (v *view) learnIn(tree, dir string) {
 	common := dir
-	if text, err := beneath.ReadIn(dir, "commondir", smallLimit); err == nil {
-		if _, common, err = resolved(dir, string(text)); err != nil {
+	if text, err := beneath.ReadIn(dir, "commondir", configLimit); err == nil {
+		if _, common, err = git.Resolve(dir, string(text)); err != nil {
 			return
 		}
 	}
 	v.learnFile(common+"/config", tree)
 	v.learnFile(dir+"/config.worktree", tree)
 	hooks := common + "/hooks"
-	if canonicalOrClean(hooks) != hooks {
+	if beneath.LeadsOrClean(hooks) != hooks {
 		v.executes(tree, hooks)
 	}
 	v.learnHooks(tree, hooks)
@@ -187,7 +187,7 @@ func (v *view) learnIn(tree, dir string) {
 
 // learnDotGit does the same for what is called .git, wherever it leads.
 func (v *view) learnDotGit(at string) {
-	real := canonicalOrClean(at)
+	real := beneath.LeadsOrClean(at)
 	base, err := beneath.Open(path.Dir(real))
 	if err != nil {
 		return
@@ -195,7 +195,7 @@ func (v *view) learnDotGit(at string) {
 	defer base.Close()
 	if what, err := base.Look(path.Base(real)); err == nil && what.Kind == beneath.Dir {
 		v.learnIn(path.Dir(at), real)
-	} else if _, dir, err := gitFile(base, path.Base(real)); err == nil {
+	} else if _, dir, err := git.ReadFile(base, path.Base(real)); err == nil {
 		v.learnIn(path.Dir(at), dir)
 	}
 }
@@ -204,7 +204,7 @@ func (v *view) learnDotGit(at string) {
 // is run by git there.
 func (v *view) learnAbove() {
 	for dir := path.Dir(v.path); ; dir = path.Dir(dir) {
-		worktree, bare := findRepository(dir, v.Home)
+		worktree, bare := git.Discover(dir, v.Home)
 		switch {
 		case worktree == "":
 			return
@@ -219,7 +219,7 @@ func (v *view) learnAbove() {
 
 // learnHooks notes where the links in a folder lead: of hooks, or of what else git obeys there.
 func (v *view) learnHooks(tree, dir string) {
-	hooks, err := beneath.Open(canonicalOrClean(dir))
+	hooks, err := beneath.Open(beneath.LeadsOrClean(dir))
 	if err != nil {
 		return
 	}
@@ -236,7 +236,7 @@ func (v *view) learnHooks(tree, dir string) {
 // because they may include each other.
 func (v *view) learnFile(at, tree string) {
 	const most = 10_000
-	real, as := canonicalOrClean(at), [2]string{at, tree}
+	real, as := beneath.LeadsOrClean(at), [2]string{at, tree}
 	if v.learnt[as] || len(v.learnt) > most {
 		return
 	}
@@ -312,7 +312,7 @@ func (v *view) executes(tree, at string) (rel string) {
 		}
 		return nil
 	})
-	if rel = add(canonicalOrClean(at)); rel == "" {
+	if rel = add(beneath.LeadsOrClean(at)); rel == "" {
 		return ""
 	}
 	if name := relative(tree, at); filepath.IsLocal(name) && name != "." && !slices.Contains(v.scope.InEach, name) {
@@ -380,7 +380,7 @@ func (loc location) ownFile(file string) (rel string, link error) {
 	real, err := beneath.Canonical(file)
 	direct := err == nil && real == path.Clean(file) // no link on the way
 	if err != nil {
-		real = canonicalOrClean(file)
+		real = beneath.LeadsOrClean(file)
 	}
 	if loc.contains(real) {
 		rel = relative(loc.path, real)

@@ -12,7 +12,6 @@ package project
 import (
 	"errors"
 	"io/fs"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -150,39 +149,29 @@ type Note struct {
 // It refuses folders that the agent must not get, and a repository whose protection cannot be set up; each
 // refusal is a [*diag.Error] with a remedy.
 func Open(req Request) (Project, error) {
-	dir, err := canonical(req.Dir)
+	around, err := lookAround(req)
 	if err != nil {
 		return Project{}, err
 	}
-	req.Dir, req.Home = dir, canonicalOrClean(req.Home)
-	worktree, bare := findRepository(req.Dir, req.Home)
-	g := location{Request: req, path: req.Dir, root: req.Dir}
-	if worktree != "" && req.GitRoot && !bare && !pathname.Below(req.Dir, worktree+"/.git") {
-		g.path, g.root = worktree, worktree
-	} else if other := otherRoot(req.Dir, req.Home); worktree == "" && req.GitRoot && !req.Beside {
-		g.path, g.root = other, other
+	loc, err := around.locate()
+	if err != nil {
+		return Project{}, err
 	}
-	g.layers = &layers{project: g.path, mounts: map[string]Mount{}}
-	if !req.Beside {
-		if err := g.checkPlace(); err != nil {
-			return Project{}, err
-		}
-	}
-	tree, err := beneath.Open(g.path)
+	tree, err := beneath.Open(loc.path)
 	if err != nil {
 		return Project{}, &diag.Error{
 			Op: "open the project folder", Err: err, Remedy: openTheWay,
 		}
 	}
 	defer tree.Close()
-	g, common, err := g.locate(worktree, bare)
-	if err != nil {
-		return Project{}, err
-	}
-	if common != nil {
+	var common *beneath.Folder
+	if loc.outside() {
+		if common, err = beneath.Open(loc.repo.Common); err != nil {
+			return Project{}, unprotectable(loc.repo.Common, err, usualMend)
+		}
 		defer common.Close()
 	}
-	v, err := g.look(tree, common)
+	v, err := loc.look(tree, common)
 	if err != nil {
 		return Project{}, err
 	}
@@ -192,36 +181,29 @@ func Open(req Request) (Project, error) {
 // GitRoot returns the root of the repository that a folder lies in, also of one of jj or Mercurial, or the folder if it
 // lies in none: what [Open] takes for the project when asked for the git root.
 func GitRoot(dir, home string) (string, error) {
-	real, err := canonical(dir)
+	dir, home, err := canonical(dir, home)
 	if err != nil {
 		return "", err
 	}
-	if worktree, bare := findRepository(real, canonicalOrClean(home)); worktree != "" && !bare {
+	if worktree, bare := git.Discover(dir, home); worktree != "" && !bare {
 		return worktree, nil
 	}
-	return otherRoot(real, canonicalOrClean(home)), nil
+	return otherRoot(dir, home), nil
 }
 
 const openTheWay = "open the folders on the way to it for you (chmod u+rx), or change to another"
 
-func canonical(dir string) (string, error) {
-	real, err := beneath.Canonical(dir)
+// canonical resolves the links in the paths of a folder and of the home. It fails if the folder is not there.
+func canonical(dir, home string) (realDir, realHome string, err error) {
+	realDir, err = beneath.Canonical(dir)
 	if err != nil {
 		remedy := "change to a folder that exists"
 		if errors.Is(err, fs.ErrPermission) {
 			remedy = openTheWay
 		}
-		err = &diag.Error{Op: "find the project folder", Err: err, Remedy: remedy}
+		return "", "", &diag.Error{Op: "find the project folder", Err: err, Remedy: remedy}
 	}
-	return real, err
-}
-
-// canonicalOrClean resolves the links in a path, also if nothing is there. If that fails, it only cleans the path.
-func canonicalOrClean(path string) string {
-	if real, err := beneath.Leads(path); err == nil {
-		return real
-	}
-	return filepath.Clean(path)
+	return realDir, beneath.LeadsOrClean(home), nil
 }
 
 // Appeared returns a file that looks secret by its name and was made or replaced since the project was opened, relative

@@ -1,14 +1,13 @@
 package project
 
 import (
-	"os"
+	"cmp"
 	"path"
 	"slices"
 	"strings"
 
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/pathname"
-	"golang.org/x/sys/unix"
 )
 
 // These functions compare the clean paths of a project and of a forbidden place. Each reports true also if the project
@@ -21,35 +20,36 @@ func around(project, place string) bool { return pathname.Below(place, project) 
 
 func overlaps(project, place string) bool { return inside(project, place) || around(project, place) }
 
-// forbidden is one rule about a place: a folder is no project if forbids(folder, place) is true.
-type forbidden struct {
-	path    string // "~" at the beginning stands for the user's home
+// rule is about one place: a folder is no project if forbids(folder, place) is true.
+type rule struct {
+	place   string // "~" at the beginning stands for the user's home
 	forbids func(project, place string) bool
 	why     string
+	link    string // the secret place that is a link to this one; empty: none
 }
 
-// forbiddenPlaces are the fixed rules. [Request.Own] and [Request.Never] hold further places.
-var forbiddenPlaces = []forbidden{
-	{"/", itself, "is the whole machine"},
-	{"/nix", inside, "belongs to Nix"},
-	{"/proc", inside, "belongs to the kernel"},
-	{"/home", itself, "is not a project but what holds projects"},
-	{"/tmp", itself, "is not a project but what holds projects"},
-	{"/var/tmp", itself, "is not a project but what holds projects"},
-	{"/run", itself, "holds the sockets of running services"},
-	{"/var", itself, "belongs to the system"},
-	{"/usr", itself, "belongs to the system"},
-	{"/dev", itself, "holds devices"},
-	{"/sys", itself, "belongs to the kernel"},
-	{"/boot", itself, "belongs to the system"},
-	{"/etc", inside, "belongs to the system"},
-	{"~", itself, "is your home folder, with every secret in it"},
-	{"~", around, "holds your home folder, with every secret in it"},
-	{"~/.config", itself, "holds the configuration of everything you run"},
-	{"~/.local", itself, "holds programs and data of everything you run"},
-	{"~/.local/share", itself, "holds the data of everything you run"},
-	{"~/.cache", itself, "holds what everything you run has fetched"},
-	{"~/.claude", overlaps, "holds your own Claude Code's configuration and history"},
+// fixedRules are the same for everybody. [Request.Own] and [Request.Never] hold further places.
+var fixedRules = []rule{
+	{place: "/", forbids: itself, why: "is the whole machine"},
+	{place: "/nix", forbids: inside, why: "belongs to Nix"},
+	{place: "/proc", forbids: inside, why: "belongs to the kernel"},
+	{place: "/home", forbids: itself, why: "is not a project but what holds projects"},
+	{place: "/tmp", forbids: itself, why: "is not a project but what holds projects"},
+	{place: "/var/tmp", forbids: itself, why: "is not a project but what holds projects"},
+	{place: "/run", forbids: itself, why: "holds the sockets of running services"},
+	{place: "/var", forbids: itself, why: "belongs to the system"},
+	{place: "/usr", forbids: itself, why: "belongs to the system"},
+	{place: "/dev", forbids: itself, why: "holds devices"},
+	{place: "/sys", forbids: itself, why: "belongs to the kernel"},
+	{place: "/boot", forbids: itself, why: "belongs to the system"},
+	{place: "/etc", forbids: inside, why: "belongs to the system"},
+	{place: "~", forbids: itself, why: "is your home folder, with every secret in it"},
+	{place: "~", forbids: around, why: "holds your home folder, with every secret in it"},
+	{place: "~/.config", forbids: itself, why: "holds the configuration of everything you run"},
+	{place: "~/.local", forbids: itself, why: "holds programs and data of everything you run"},
+	{place: "~/.local/share", forbids: itself, why: "holds the data of everything you run"},
+	{place: "~/.cache", forbids: itself, why: "holds what everything you run has fetched"},
+	{place: "~/.claude", forbids: overlaps, why: "holds your own Claude Code's configuration and history"},
 }
 
 // nixosConfig, with all below it, is the only part of /etc that may be a project.
@@ -68,91 +68,47 @@ func refusal(dir, remedy, format string, args ...any) error {
 	return diag.Errorf("take "+diag.Name(dir)+" as the project", remedy, format, args...)
 }
 
-// checkPlace returns an error if the folder must not be a project. That is so for a folder of another user,
-// too, even for root: its owner would run what the agent writes there, or may have put traps into it.
-func (loc location) checkPlace() error {
-	dir := loc.path
-	if why := loc.whyForbidden(dir); why != "" {
-		return refusal(dir, loc.wayOut(dir), "%s", why)
-	}
-	if slices.Contains(strings.Split(dir, "/"), ".git") {
-		return refusal(dir, "start claudebox in the working tree",
-			"it lies in a .git folder, where the host's git executes hooks")
-	}
-	for _, place := range executedPlaces {
-		if place = loc.expand(place); pathname.Below(dir, place) {
-			loc.note(true, "the host executes what is in %s: read every change before you use it", place)
-			break
-		}
-	}
-	var st unix.Stat_t
-	if err := unix.Lstat(dir, &st); err != nil {
-		return &diag.Error{Op: "look at " + diag.Name(dir), Err: err, Remedy: usualRemedy}
-	}
+// judgePlace returns an error if the folder must not be a project. That is so for a folder of another user, too, even
+// for root: its owner would run what the agent writes there, or may have put traps into it. Beside the project any
+// folder may be.
+func (s surroundings) judgePlace() (told notes, err error) {
+	dir := s.path
+	why, wayOut := whyForbidden(s.rules, dir)
+	executed := slices.IndexFunc(executedPlaces, func(place string) bool { return inside(dir, s.expand(place)) })
 	switch {
-	case st.Mode&unix.S_IFMT != unix.S_IFDIR:
-		return refusal(dir, usualRemedy, "it is not a folder")
-	case int(st.Uid) != loc.UID:
-		return refusal(dir, "work on a copy of your own", "it belongs to user %d, you are user %d", st.Uid, loc.UID)
+	case s.Beside:
+	case why != "":
+		return nil, refusal(dir, wayOut, "%s", why)
+	case slices.Contains(strings.Split(dir, "/"), ".git"):
+		return nil, refusal(dir, "start claudebox in the working tree",
+			"it lies in a .git folder, where the host's git executes hooks")
+	case s.unseen != nil:
+		return nil, &diag.Error{Op: "look at " + diag.Name(dir), Err: s.unseen, Remedy: usualRemedy}
+	case !s.isDir:
+		return nil, refusal(dir, usualRemedy, "it is not a folder")
+	case s.owner != s.UID:
+		return nil, refusal(dir, "work on a copy of your own", "it belongs to user %d, you are user %d", s.owner, s.UID)
+	case executed >= 0:
+		told.note(true, "the host executes what is in %s: read every change before you use it",
+			s.expand(executedPlaces[executed]))
 	}
-	return nil
+	return told, nil
 }
 
-// whyForbidden says why a folder must not be given to a sandbox; empty when it may.
-func (req Request) whyForbidden(dir string) string {
-	for _, rule := range forbiddenPlaces {
-		place := req.expand(rule.path)
-		exempt := place == "/etc" && pathname.Below(dir, nixosConfig)
-		if rule.forbids(dir, place) && !exempt {
-			return place + " " + rule.why
-		}
-	}
-	for _, own := range req.Own {
-		if own = canonicalOrClean(own); overlaps(dir, own) {
-			return own + " is claudebox's own"
-		}
-	}
-	for _, never := range req.Never {
-		if req.exposes(dir, never) {
-			return req.expand(never) + " holds secrets (no sandbox may see it)"
-		}
-	}
-	return ""
-}
-
-// wayOut is the remedy for a folder that must not be given away: to take out what a link of the home leads to in it,
-// or to choose another.
-func (req Request) wayOut(dir string) string {
-	for _, never := range req.Never {
-		link := req.expand(never)
-		if _, err := os.Readlink(link); err != nil || overlaps(dir, link) {
+// whyForbidden says by which of the rules a folder must not be given to a sandbox, and what to do then: to take out
+// what a link of the user's leads to in it, or to choose another. why is empty when it may be given.
+func whyForbidden(rules []rule, dir string) (why, remedy string) {
+	for _, r := range rules {
+		exempt := r.place == "/etc" && inside(dir, nixosConfig)
+		if exempt || !r.forbids(dir, r.place) {
 			continue
 		}
-		if to := canonicalOrClean(link); pathname.Below(to, dir) {
-			return "move " + diag.Name(to) + " out of it, and lead " + diag.Name(link) + " there"
+		if remedy = usualRemedy; r.link != "" && around(dir, r.place) {
+			remedy = "move " + diag.Name(r.place) + " out of it, and lead " + diag.Name(r.link) + " there"
 		}
+		return cmp.Or(r.link, r.place) + " " + r.why, remedy
 	}
-	return usualRemedy
-}
-
-// exposes reports whether a folder overlaps a path of [Request.Never], or the target if that path is a link. A path
-// with a rule in forbiddenPlaces is judged by that alone: no sandbox sees /tmp, but a project may lie in it.
-func (req Request) exposes(dir, never string) bool {
-	if slices.ContainsFunc(forbiddenPlaces, func(f forbidden) bool { return f.path == never }) {
-		return false
-	}
-	if strings.ContainsAny(never, "*?[") {
-		return overlapsPattern(dir, never, req.Home)
-	}
-	at := req.expand(never)
-	if overlaps(dir, at) {
-		return true
-	}
-	if !strings.HasPrefix(never, "~/") {
-		return false // only root can make a link there
-	}
-	_, err := os.Readlink(at)
-	return err == nil && overlaps(dir, canonicalOrClean(at))
+	return "", ""
 }
 
 func (req Request) expand(path string) string {

@@ -16,6 +16,7 @@ import (
 // view is what one look at a project found. It is complete before [view.protect] uses it.
 type view struct {
 	location
+	*layers
 	tree    below // the project
 	common  below // the repository's common folder; without one, it lies in the project, or there is none
 	scope   Scope
@@ -45,9 +46,13 @@ type view struct {
 // look walks the project, reads its git folders and indexes, and lists what is to be protected or hidden. Each step
 // uses what those before it found.
 func (loc location) look(tree, common *beneath.Folder) (*view, error) {
+	l := &layers{notes: loc.told, project: loc.path, mounts: map[string]Mount{}}
+	if loc.dotGit != "" {
+		l.mounts[loc.dotGit] = Mount{Path: loc.dotGit, Root: path.Dir(loc.dotGit), Mode: ReadOnly, Why: whyMoved}
+	}
 	v := &view{
-		location: loc, tree: below{loc.layers, tree}, common: below{loc.layers, common},
-		scope: loc.scope(common != nil), named: map[string]use{}, learnt: map[[2]string]bool{},
+		location: loc, layers: l, tree: below{l, tree}, common: below{l, common},
+		scope: loc.scope(), named: map[string]use{}, learnt: map[[2]string]bool{},
 	}
 	known := loc.Memory.Known(v.scope)
 	v.walk(known)
@@ -99,7 +104,7 @@ func (v *view) walk(known *Seen) {
 }
 
 // scope says what of the project is to be looked at, as far as it is known before the walk.
-func (loc location) scope(outside bool) Scope {
+func (loc location) scope() Scope {
 	s := Scope{
 		Build: loc.Build, Path: loc.path, Hide: loc.Hide, Protect: loc.Protect, Relative: relativeNames(loc.UserGit),
 	}
@@ -112,7 +117,7 @@ func (loc location) scope(outside bool) Scope {
 	if below := relative(loc.repo.Worktree, loc.path); below != "." {
 		s.Strip = below + "/"
 	}
-	if outside {
+	if loc.outside() {
 		s.Common = loc.repo.Common
 	}
 	return s

@@ -2,6 +2,7 @@ package git
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"path/filepath"
 	"strings"
@@ -28,7 +29,7 @@ type DotGit struct {
 	Gone     bool   // there is no such folder
 	Branch   string // short name that its HEAD points at; empty when detached
 	Common   string // the folder with config, hooks and objects, canonical
-	NoCommon error  // why its commondir leads nowhere
+	NoCommon error  // why its commondir names none
 	Asked    bool   // it was asked whose Common is, and so:
 	Owner    int    // of Common
 	Unseen   error  // why Common cannot be looked at
@@ -146,7 +147,8 @@ func Resolve(folder, text string) (written, real string, err error) {
 	return filepath.Clean(text), real, err
 }
 
-// commonOf returns the common folder of a git folder.
+// commonOf returns the common folder of a git folder. Git makes a linked worktree's git folder at
+// <common>/worktrees/<name>; any other commondir may be an attempt to have another folder taken for it.
 func commonOf(dir *beneath.Folder) (common string, err error) {
 	content, err := dir.Read("commondir", pathLimit)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -154,6 +156,9 @@ func commonOf(dir *beneath.Folder) (common string, err error) {
 	}
 	if err == nil {
 		_, common, err = Resolve(dir.Path(), string(content))
+	}
+	if err == nil && common != dir.Path() && common+"/worktrees" != filepath.Dir(dir.Path()) {
+		err = fmt.Errorf("its commondir names %s, where git would not put it", common)
 	}
 	return common, err
 }

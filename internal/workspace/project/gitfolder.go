@@ -142,7 +142,7 @@ func (g *gitFolder) replace() {
 	p := handover.Place{Outer: g.Path, Own: g.own}
 	for _, s := range g.Secrets() {
 		p.Secrets = append(p.Secrets, s.Name)
-		g.v.instead = append(g.v.instead, Mount{
+		g.instead = append(g.instead, Mount{
 			Path: g.Join(g.rel(s.Name)), Mode: Made, Dir: s.Dir, Content: s.Copy, Why: whySecrets,
 		})
 	}
@@ -159,7 +159,7 @@ func (g *gitFolder) replace() {
 	if len(p.Trees) == 0 {
 		p.Trees = []handover.Tree{{Rel: ".", Path: g.tree}}
 	}
-	g.v.inner = append(g.v.inner, p)
+	g.inner = append(g.inner, p)
 	g.cover(g.Rel, Mount{Mode: Inner, Dir: true, Why: whyOwn})
 }
 

@@ -66,12 +66,12 @@ func (v *view) known(rel string) bool {
 	return err == nil && (v.seen.holds(rel, content) || v.Memory.Had(sumOf(content)))
 }
 
-// secrets returns the files that look secret.
+// secrets returns the files that look secret; led are those that are reached by a link, too.
 //
 // Files that were hidden once are judged wherever they are: an agent can make so many others that no walk comes to
 // them. Of more files than can be read, the newest are: what the user has written since a session is newer than all
 // that the session made, and no program can set a file's time of change (inode(7), st_ctim).
-func (v *view) secrets() (rels []string) {
+func (v *view) secrets(led []survey.File) (rels []string) {
 	found, looked := map[string]bool{}, 0
 	judge := func(f survey.File) {
 		if !found[f.Rel] && v.isSecret(f, &looked) {
@@ -84,7 +84,7 @@ func (v *view) secrets() (rels []string) {
 		}
 	}
 	looked = 0
-	files := slices.Concat(v.seen.Files, v.led)
+	files := slices.Concat(v.seen.Files, led)
 	if len(files) > lookLimit {
 		slices.SortStableFunc(files, func(a, b survey.File) int { return cmp.Compare(b.Stamp.Change, a.Stamp.Change) })
 	}
@@ -96,12 +96,13 @@ func (v *view) secrets() (rels []string) {
 
 // hideAll hides what looks secret, and what earlier sessions hid.
 func (v *view) hideAll() error {
+	all := v.hide
 	for _, at := range v.LedTo {
 		if v.contains(at) && at != v.path {
-			v.hide = append(v.hide, relative(v.path, at))
+			all = append(all, relative(v.path, at))
 		}
 	}
-	for _, rel := range v.hide {
+	for _, rel := range all {
 		if err := v.hideOne(rel); err != nil {
 			return err
 		}
@@ -186,7 +187,6 @@ func (v *view) hideOne(rel string) error {
 	what, err := v.tree.look(rel)
 	linked := err == nil && what.Kind == beneath.Link
 	if linked {
-		v.leadsAway(rel)
 		if rel = v.behind(rel); rel == "." || v.shown(rel) || !asked && (v.known(rel) || v.indexed(rel)) {
 			return nil
 		}
@@ -208,7 +208,7 @@ func (v *view) hideOne(rel string) error {
 
 // lookLed looks into folders of the project to which links lead that have the name of a folder of secrets: what is in
 // them has that name, too.
-func (v *view) lookLed() {
+func (v *view) lookLed() (led []Led, files []survey.File) {
 	type link struct{ at, as string } // where it lies, and by which path it is judged
 	var links []link
 	queue := func(files []survey.File, as func(rel string) string) {
@@ -227,9 +227,6 @@ func (v *view) lookLed() {
 		to := v.behind(l.at)
 		what, err := v.tree.Look(to)
 		same := Led{to, path.Base(l.as)}
-		if to == "." {
-			v.leadsAway(l.at)
-		}
 		if to == "." || !Searched(to) || err != nil || what.Kind != beneath.Dir || known[same] {
 			continue
 		}
@@ -243,28 +240,26 @@ func (v *view) lookLed() {
 		if seen.Cut || len(known) == ledLimit {
 			v.note(true, "links like %s lead to too many folders or files: not all that is secret there is hidden",
 				l.at)
-			return
+			break
 		}
 		known[same] = true
-		v.scope.Led, v.led = append(v.scope.Led, Led{to, l.as}), append(v.led, seen.Files...)
+		led, files = append(led, Led{to, l.as}), append(files, seen.Files...)
 		queue(seen.Files, as)
 	}
+	return led, files
 }
 
-// leadsAway notes where a link with the name of a secret leads, if that is not here.
-func (v *view) leadsAway(link string) {
-	if real, err := filepath.EvalSymlinks(v.tree.Join(link)); err == nil && !v.contains(real) && !v.shown(link) {
-		v.away = append(v.away, real)
-	}
-}
-
-// behind returns where a link of the project leads at last, below the project. "." is nowhere in it, or all of it.
+// behind returns where a link with the name of a secret leads at last, below the project. "." is nowhere in it, or all
+// of it; where it leads elsewhere is noted.
 func (v *view) behind(link string) (rel string) {
 	real, err := filepath.EvalSymlinks(v.tree.Join(link))
-	if err != nil || !v.contains(real) {
-		return "."
+	switch {
+	case err == nil && v.contains(real):
+		return relative(v.path, real)
+	case err == nil && !v.shown(link):
+		v.away = append(v.away, real)
 	}
-	return relative(v.path, real)
+	return "."
 }
 
 // hideStill hides what earlier sessions hid for a reason that the agent could take away: a link can be removed, and a

@@ -19,10 +19,10 @@ import (
 // learnHome notes what the links of the user's home, and their PATH, lead to in the project: the host's tools obey it
 // at once, so it is read-only inside, whether git tracks it or not. It fails where nothing can hold that: if nothing
 // is there, or a link in the project is on the way.
-func (v *view) learnHome() error {
+func (l *learner) learnHome() error {
 	var held []string
-	for _, link := range v.HomeLinks {
-		at, err := v.holdLink(link)
+	for _, link := range l.HomeLinks {
+		at, err := l.holdLink(link)
 		if err != nil {
 			return err
 		}
@@ -30,41 +30,41 @@ func (v *view) learnHome() error {
 			held = append(held, at)
 		}
 	}
-	held = append(held, v.holdNames()...)
+	held = append(held, l.holdNames()...)
 	const shown = 3
 	switch {
 	case len(held) > shown:
-		v.note(false, "%d places are read-only inside, as your home leads to them: %s, …", len(held),
+		l.note(false, "%d places are read-only inside, as your home leads to them: %s, …", len(held),
 			strings.Join(held[:shown], ", "))
 	case len(held) > 0:
-		v.note(false, "read-only inside, as your home leads there: %s", strings.Join(held, ", "))
+		l.note(false, "read-only inside, as your home leads there: %s", strings.Join(held, ", "))
 	}
 	return nil
 }
 
 // holdLink has what a link leads to be read-only, and returns a text that names both; empty if it does not lead here.
-func (v *view) holdLink(link homelink.Link) (string, error) {
+func (l *learner) holdLink(link homelink.Link) (string, error) {
 	name, mend := link.Path, "lead that link elsewhere"
 	if link.Of != "" {
 		name, mend = link.Of+" ("+link.Path+")", "take it out of "+link.Of
 	}
-	here := v.contains(link.Path) // a folder of PATH, or a link in one: what is here is the agent's at other times, too
+	here := l.contains(link.Path) // a folder of PATH, or a link in one: what is here is the agent's at other times, too
 	for _, hop := range link.Way {
-		if v.contains(hop) && hop != v.path && (!here || link.Of != "") {
+		if l.contains(hop) && hop != l.path && (!here || link.Of != "") {
 			return "", diag.Errorf("protect "+name, mend+", or straight to "+link.Leads,
 				"on its way is %s, a link in the project, which the agent could lead elsewhere", hop)
 		}
 	}
 	switch {
-	case pathname.Below(v.path, link.Leads) && link.Leads != "/" && link.Leads != v.Home:
-		v.note(true, "%s leads to %s: this host's tools obey what is written there, so read every change before "+
+	case pathname.Below(l.path, link.Leads) && link.Leads != "/" && link.Leads != l.Home:
+		l.note(true, "%s leads to %s: this host's tools obey what is written there, so read every change before "+
 			"you use it", name, link.Leads)
 		return "", nil
-	case !v.contains(link.Leads):
+	case !l.contains(link.Leads):
 		return "", nil
 	}
-	rel := relative(v.path, link.Leads)
-	what, err := v.tree.look(rel)
+	rel := relative(l.path, link.Leads)
+	what, err := l.tree.look(rel)
 	switch {
 	case err != nil:
 		return "", err
@@ -75,11 +75,11 @@ func (v *view) holdLink(link homelink.Link) (string, error) {
 			"it leads to %s, which is not there: the agent could make it, and this host's tools would obey it",
 			link.Leads)
 	case what.Kind == beneath.Link:
-		v.note(true, "%s is a link that the agent can lead elsewhere, and your PATH or another variable names it",
+		l.note(true, "%s is a link that the agent can lead elsewhere, and your PATH or another variable names it",
 			link.Leads)
 		return "", nil
 	}
-	v.named[rel] |= configured
+	l.named[rel] |= configured
 	if here && link.Of == "" {
 		return rel, nil
 	}
@@ -88,17 +88,17 @@ func (v *view) holdLink(link homelink.Link) (string, error) {
 
 // holdNames does the same for files of the home that have another name here (hard links). Those that are secret are
 // hidden.
-func (v *view) holdNames() (held []string) {
-	for f, name := range named(v.tree.Folder, v.HomeFiles) {
+func (l *learner) holdNames() (held []string) {
+	for f, name := range named(l.tree.Folder, l.HomeFiles) {
 		switch {
 		case f.Kind != beneath.Regular || slices.Contains(strings.Split(path.Dir(f.Rel), "/"), ".git"):
-		case v.IsSecret != nil && v.IsSecret(name):
-			v.homes = append(v.homes, f.Rel)
-			if !v.shown(f.Rel) {
-				v.note(true, "%s is hidden inside: it is %s by another name (a hard link)", f.Rel, name)
+		case l.IsSecret != nil && l.IsSecret(name):
+			l.secret = append(l.secret, f.Rel)
+			if !l.shown(f.Rel) {
+				l.note(true, "%s is hidden inside: it is %s by another name (a hard link)", f.Rel, name)
 			}
 		default:
-			v.named[f.Rel] |= configured
+			l.named[f.Rel] |= configured
 			held = append(held, fmt.Sprintf("%s (%s, a hard link)", f.Rel, name))
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/pathname"
 	"claudebox/internal/workspace/guard"
+	"claudebox/internal/workspace/handover"
 	"claudebox/internal/workspace/survey"
 )
 
@@ -30,9 +31,13 @@ type layers struct {
 	project      string           // its path
 	mounts       map[string]Mount // by path
 	standIns     []StandIn
-	hidden, stay []string // see [Project]
-	copied       []string // configurations and logs of git that a copy without secrets covers
-	searched     []string // git folders whose secrets were looked for and covered, configurations included
+	hidden, stay []string         // see [Project]
+	copied       []string         // configurations and logs of git that a copy without secrets covers
+	searched     []string         // git folders whose secrets were looked for and covered, configurations included
+	committed    []string         // secrets that git has
+	inner        []handover.Place // see [Project.Places]
+	instead      []Mount          // see [Project.Replaced]
+	away         []string         // see [Project.Away]
 }
 
 // notes are what a person is told, each once.

@@ -143,23 +143,16 @@ func (s surroundings) judgeDotGit() (used bool, told notes, err error) {
 	return told == nil, told, nil
 }
 
-// whyNotOurs says why the git folder must not be mounted. Git makes a linked worktree's at <common>/worktrees/<name>;
-// any other commondir may be an attempt to have another folder mounted. A common folder outside has to obey the rules
-// for projects, to be a git folder of the user's (in a shared folder like /tmp it can be somebody else's), and to name
-// the .git file that leads there.
+// whyNotOurs says why the git folder must not be mounted. A common folder outside has to obey the rules for projects,
+// to be a git folder of the user's (in a shared folder like /tmp it can be somebody else's), and to be that of the .git
+// file which leads there.
 func (s surroundings) whyNotOurs() error {
 	g := s.git
 	linked := g.Common != g.Dir
-	switch {
-	case g.NoCommon != nil:
-		return g.NoCommon
-	case linked && g.Common+"/worktrees" != filepath.Dir(g.Dir):
-		return fmt.Errorf("its commondir names %s, where git would not put it", g.Common)
-	case !g.Asked:
-		return nil
-	}
 	why, _ := whyForbidden(s.rules, g.Common)
 	switch {
+	case g.NoCommon != nil || !g.Asked:
+		return g.NoCommon
 	case why != "":
 		return errors.New(why)
 	case g.Unseen != nil:

@@ -118,8 +118,8 @@ type configuration struct {
 
 // ofConfig returns what the configuration of the project's own repository says: its remotes, and the length of its
 // object names.
-func (v *view) ofConfig() (remotes []string, hash int) {
-	for _, g := range v.folders {
+func ofConfig(folders []gitFolder) (remotes []string, hash int) {
+	for _, g := range folders {
 		if !g.own {
 			continue
 		}
@@ -134,59 +134,87 @@ func (v *view) ofConfig() (remotes []string, hash int) {
 	return remotes, hash
 }
 
-// learn notes what all configurations of git name, and the profiles and plans that claudebox obeys.
-func (v *view) learn() error {
+// names are the places of the project that are executed, or obeyed as configuration.
+type names struct {
+	named  map[string]use // relative to the project
+	inEach []string       // see [Scope]
+	secret []string       // files that are secrets of the home by other names
+}
+
+// learner goes from one configuration to the next, and gathers what they name.
+type learner struct {
+	location
+	*layers
+	tree below // the project
+	names
+	learnt map[[2]string]bool // files of configuration, each with a working tree for which it was read
+}
+
+// learn returns what all configurations of git name, the profiles and plans that claudebox obeys, what the home leads
+// to, and what the profile protects.
+func (v *view) learn(globber *beneath.Globber) (names, error) {
+	l := &learner{
+		location: v.location, layers: v.layers, tree: v.tree,
+		names: names{named: map[string]use{}}, learnt: map[[2]string]bool{},
+	}
 	for _, g := range slices.Concat(v.folders, v.within) {
-		v.learnIn(g.tree, g.Path)
+		l.learnIn(g.tree, g.Path)
 	}
 	for _, f := range slices.Concat(v.before.Files, v.repos.Files) {
-		v.learnDotGit(f.Path)
+		l.learnDotGit(f.Path)
 	}
-	v.learnAbove()
+	l.learnAbove()
 	for _, file := range v.UserGit {
-		v.learnFrom(configuration{file.Entries, file.Dir, cmp.Or(v.repo.Worktree, v.path), true})
+		l.learnFrom(configuration{file.Entries, file.Dir, cmp.Or(v.repo.Worktree, v.path), true})
 		hooks := slices.DeleteFunc(slices.Clone(file.Entries), func(e gitconfig.Entry) bool {
 			return !isHooksPath(e) || filepath.IsAbs(e.Value)
 		})
 		for _, place := range v.seen.Git {
 			if place != ".git" {
-				v.learnFrom(configuration{hooks, file.Dir, v.tree.Join(path.Dir(place)), false})
+				l.learnFrom(configuration{hooks, file.Dir, v.tree.Join(path.Dir(place)), false})
 			}
 		}
 	}
 	for _, file := range v.OwnFiles {
 		rel, err := v.ownFile(file)
 		if err != nil {
-			return err
+			return names{}, err
 		}
 		if rel != "" {
-			v.named[rel] |= configured
+			l.named[rel] |= configured
 		}
 	}
-	return v.learnHome()
+	if err := l.learnHome(); err != nil {
+		return names{}, err
+	}
+	globs, err := v.matching(globber, "protect", v.Protect)
+	for _, rel := range globs {
+		l.named[rel] |= protected
+	}
+	return l.names, err
 }
 
 // learnIn notes what a git obeys that is started in a working tree: the configurations of its git folder and of the
 // main one, and what their hooks lead to that are links. Both may lie anywhere: they are only read.
-func (v *view) learnIn(tree, dir string) {
+func (l *learner) learnIn(tree, dir string) {
 	common := dir
 	if text, err := beneath.ReadIn(dir, "commondir", configLimit); err == nil {
 		if _, common, err = git.Resolve(dir, string(text)); err != nil {
 			return
 		}
 	}
-	v.learnFile(common+"/config", tree)
-	v.learnFile(dir+"/config.worktree", tree)
+	l.learnFile(common+"/config", tree)
+	l.learnFile(dir+"/config.worktree", tree)
 	hooks := common + "/hooks"
 	if beneath.LeadsOrClean(hooks) != hooks {
-		v.executes(tree, hooks)
+		l.executes(tree, hooks)
 	}
-	v.learnHooks(tree, hooks)
-	v.learnHooks(tree, common+"/info")
+	l.learnHooks(tree, hooks)
+	l.learnHooks(tree, common+"/info")
 }
 
 // learnDotGit does the same for what is called .git, wherever it leads.
-func (v *view) learnDotGit(at string) {
+func (l *learner) learnDotGit(at string) {
 	real := beneath.LeadsOrClean(at)
 	base, err := beneath.Open(path.Dir(real))
 	if err != nil {
@@ -194,31 +222,31 @@ func (v *view) learnDotGit(at string) {
 	}
 	defer base.Close()
 	if what, err := base.Look(path.Base(real)); err == nil && what.Kind == beneath.Dir {
-		v.learnIn(path.Dir(at), real)
+		l.learnIn(path.Dir(at), real)
 	} else if _, dir, err := git.ReadFile(base, path.Base(real)); err == nil {
-		v.learnIn(path.Dir(at), dir)
+		l.learnIn(path.Dir(at), dir)
 	}
 }
 
 // learnAbove does the same for repositories above the project, or above a folder given beside it: what they name here
 // is run by git there.
-func (v *view) learnAbove() {
-	for dir := path.Dir(v.path); ; dir = path.Dir(dir) {
-		worktree, bare := git.Discover(dir, v.Home)
+func (l *learner) learnAbove() {
+	for dir := path.Dir(l.path); ; dir = path.Dir(dir) {
+		worktree, bare := git.Discover(dir, l.Home)
 		switch {
 		case worktree == "":
 			return
 		case bare:
-			v.learnIn(worktree, worktree)
+			l.learnIn(worktree, worktree)
 		default:
-			v.learnDotGit(worktree + "/.git")
+			l.learnDotGit(worktree + "/.git")
 		}
 		dir = worktree
 	}
 }
 
 // learnHooks notes where the links in a folder lead: of hooks, or of what else git obeys there.
-func (v *view) learnHooks(tree, dir string) {
+func (l *learner) learnHooks(tree, dir string) {
 	hooks, err := beneath.Open(beneath.LeadsOrClean(dir))
 	if err != nil {
 		return
@@ -227,67 +255,67 @@ func (v *view) learnHooks(tree, dir string) {
 	names, _ := hooks.Names(".", HideLimit)
 	for _, name := range names {
 		if text, err := hooks.Readlink(name); err == nil {
-			v.executes(tree, gitconfig.Path(hooks.Path(), text, ""))
+			l.executes(tree, gitconfig.Path(hooks.Path(), text, ""))
 		}
 	}
 }
 
 // learnFile notes what a file of configuration names, for a git that starts programs in a working tree; each file once,
 // because they may include each other.
-func (v *view) learnFile(at, tree string) {
+func (l *learner) learnFile(at, tree string) {
 	const most = 10_000
 	real, as := beneath.LeadsOrClean(at), [2]string{at, tree}
-	if v.learnt[as] || len(v.learnt) > most {
+	if l.learnt[as] || len(l.learnt) > most {
 		return
 	}
-	v.learnt[as] = true
+	l.learnt[as] = true
 	if content, err := beneath.ReadIn(path.Dir(real), path.Base(real), configLimit); err == nil {
 		entries, _ := gitconfig.Parse(content)
-		v.learnFrom(configuration{entries, path.Dir(at), tree, false})
+		l.learnFrom(configuration{entries, path.Dir(at), tree, false})
 	}
 }
 
 // learnFrom notes what one configuration names.
-func (v *view) learnFrom(c configuration) {
+func (l *learner) learnFrom(c configuration) {
 	for _, e := range c.entries {
 		switch {
 		case slices.Contains(obeyedFiles, e.Key()):
-			v.hold(c.tree, e.Value, e.Section == "init", whyConfig)
+			l.hold(c.tree, e.Value, e.Section == "init", whyConfig)
 		case e.Key() == "core.worktree": // of a git folder elsewhere; a submodule's is known
-			v.learnFile(c.dir+"/config", gitconfig.Path(c.dir, e.Value, ""))
+			l.learnFile(c.dir+"/config", gitconfig.Path(c.dir, e.Value, ""))
 		case isHooksPath(e):
-			v.hold(c.tree, e.Value, true, whyHooks)
-			v.learnHooks(c.tree, gitconfig.Path(c.tree, e.Value, v.Home))
+			l.hold(c.tree, e.Value, true, whyHooks)
+			l.learnHooks(c.tree, gitconfig.Path(c.tree, e.Value, l.Home))
 			if c.users && !filepath.IsAbs(e.Value) && e.Value != "" && e.Value[0] != '~' {
-				v.note(true, "your git runs hooks from %s of any repository (core.hooksPath): "+
+				l.note(true, "your git runs hooks from %s of any repository (core.hooksPath): "+
 					"look into one that was made inside before you use git there", e.Value)
 			}
 		case gitconfig.IsInclude(e):
-			if rel := v.hold(c.dir, e.Value, false, whyConfig); rel != "" {
-				v.named[rel] |= configured | included // see [view.copyIncluded]
+			if rel := l.hold(c.dir, e.Value, false, whyConfig); rel != "" {
+				l.named[rel] |= configured | included // see [view.copyIncluded]
 			}
 			if !c.users { // of those, all that are included are known
-				v.learnFile(gitconfig.Path(c.dir, e.Value, v.Home), c.tree)
+				l.learnFile(gitconfig.Path(c.dir, e.Value, l.Home), c.tree)
 			}
 		case !slices.Contains(dataVariables, e.Top()+"."+e.Name):
-			v.learnCommand(c, e)
+			l.learnCommand(c, e)
 		}
 	}
 }
 
 // learnCommand notes the files that a command names. Of a setting that is no command of git's own it notes those that
 // are there.
-func (v *view) learnCommand(c configuration, e gitconfig.Entry) {
+func (l *learner) learnCommand(c configuration, e gitconfig.Entry) {
 	for n, w := range words(e.Value) {
-		places := []string{gitconfig.Path(c.tree, w.text, v.Home)}
+		places := []string{gitconfig.Path(c.tree, w.text, l.Home)}
 		if path.IsAbs(w.text) && !exists(w.text) { // "$(git rev-parse --show-toplevel)/x", or what is not made yet
 			places = append(places, path.Join(c.tree, w.text))
 		}
 		for _, at := range places {
-			what, _ := v.tree.Look(relative(v.path, at)) // a word of a shell, perhaps
+			what, _ := l.tree.Look(relative(l.path, at)) // a word of a shell, perhaps
 			is := what.Kind == beneath.Regular
-			if (w.named || n > 0) && (is || w.named && isCommand(e)) && !v.isGitsOwn(at) {
-				v.executes(c.tree, at)
+			if (w.named || n > 0) && (is || w.named && isCommand(e)) && !l.isGitsOwn(at) {
+				l.executes(c.tree, at)
 			}
 		}
 	}
@@ -296,14 +324,14 @@ func (v *view) learnCommand(c configuration, e gitconfig.Entry) {
 // executes notes a path that the host executes, and the links on the way to it. It returns where the path leads at
 // last; empty if that is outside of the project. A path in a worktree is also noted for all other worktrees, because
 // git uses it there, too.
-func (v *view) executes(tree, at string) (rel string) {
+func (l *learner) executes(tree, at string) (rel string) {
 	add := func(place string) string {
-		if !v.contains(place) || place == v.path || place == v.path+"/.git" ||
-			pathname.Below(place, v.path+"/.git/hooks") {
+		if !l.contains(place) || place == l.path || place == l.path+"/.git" ||
+			pathname.Below(place, l.path+"/.git/hooks") {
 			return ""
 		}
-		rel := relative(v.path, place)
-		v.named[rel] |= executed
+		rel := relative(l.path, place)
+		l.named[rel] |= executed
 		return rel
 	}
 	_, _ = beneath.Follow(beneath.OnDisk{}, "/", at, func(name string, info fs.FileInfo, _ bool) error {
@@ -315,38 +343,38 @@ func (v *view) executes(tree, at string) (rel string) {
 	if rel = add(beneath.LeadsOrClean(at)); rel == "" {
 		return ""
 	}
-	if name := relative(tree, at); filepath.IsLocal(name) && name != "." && !slices.Contains(v.scope.InEach, name) {
-		v.scope.InEach = append(v.scope.InEach, name)
+	if name := relative(tree, at); filepath.IsLocal(name) && name != "." && !slices.Contains(l.inEach, name) {
+		l.inEach = append(l.inEach, name)
 	}
 	return rel
 }
 
 // isGitsOwn reports whether a path in a git folder is no program: a file by which git works, such as its index.
-func (v *view) isGitsOwn(at string) bool {
-	if !v.contains(at) || !slices.Contains(strings.Split(at, "/"), ".git") {
+func (l *learner) isGitsOwn(at string) bool {
+	if !l.contains(at) || !slices.Contains(strings.Split(at, "/"), ".git") {
 		return false
 	}
-	what, err := v.tree.Look(relative(v.path, at))
+	what, err := l.tree.Look(relative(l.path, at))
 	return err != nil || what.Kind != beneath.Regular || what.Perm&0o111 == 0
 }
 
 // hold protects a place in the project that a configuration names. If nothing is there a stand-in is made, because the
 // host's git would at once obey what the agent makes there; if its folder is missing as well, only a note can be made.
 // It returns the path in the project; empty: it lies elsewhere.
-func (v *view) hold(from, name string, dir bool, why string) (rel string) {
-	place := gitconfig.Path(from, name, v.Home)
-	if rel = v.executes(from, place); rel == "" {
+func (l *learner) hold(from, name string, dir bool, why string) (rel string) {
+	place := gitconfig.Path(from, name, l.Home)
+	if rel = l.executes(from, place); rel == "" {
 		return ""
 	}
-	what, err := v.tree.Look(rel)
-	above, fault := v.tree.Look(path.Dir(rel))
+	what, err := l.tree.Look(rel)
+	above, fault := l.tree.Look(path.Dir(rel))
 	switch absent := err == nil && what.Kind == beneath.Absent; {
 	case absent && (fault != nil || above.Kind != beneath.Dir):
-		v.note(true, "%s is not there, and the agent can make it: %s", place, said(why))
+		l.note(true, "%s is not there, and the agent can make it: %s", place, said(why))
 	case absent:
-		v.tree.standIn(StandIn{Rel: rel, Dir: dir}, why)
+		l.tree.standIn(StandIn{Rel: rel, Dir: dir}, why)
 	default:
-		v.standIns = append(v.standIns, StandIn{Root: v.path, Rel: rel, Keep: true})
+		l.standIns = append(l.standIns, StandIn{Root: l.path, Rel: rel, Keep: true})
 	}
 	return rel
 }

@@ -97,6 +97,28 @@ func (s Scope) walk(tree *beneath.Folder, before *Seen, limit int, since int64) 
 	return Seen{Survey: survey.Walk(tree, question, before.Survey), entered: s.Entered}
 }
 
+// walkAll looks at everything but the indexes, which say of folders that tools fill whether they are the user's work:
+// entered are those that are. An agent can take them out of an index: what was the user's once (always) stays so.
+func (s Scope) walkAll(tree *beneath.Folder, known *Seen, always []string) (entered []string, seen Seen) {
+	const rounds = 4 // more only for repositories in such folders of each other
+	with := func(entered []string) []string {
+		return slices.Compact(slices.Sorted(slices.Values(slices.Concat(always, entered))))
+	}
+	before := known
+	if entered = with(nil); known != nil {
+		entered = with(known.entered)
+	}
+	for range rounds {
+		s.Entered = entered
+		seen = s.walk(tree, before, walkLimit, 0)
+		if entered = with(s.entered(tree, seen, known)); slices.Equal(entered, s.Entered) {
+			break
+		}
+		before = &seen
+	}
+	return entered, seen
+}
+
 // Walked returns everything that a walk depends on, as a text.
 func (s Scope) Walked() string {
 	return strings.Join(slices.Concat([]string{s.Build, s.Path}, s.Hide, s.Protect), "\x00")
@@ -219,19 +241,18 @@ func filledState(tree *beneath.Folder, folders []string) string {
 
 // lookFilled looks at repositories in folders that tools fill. Little of them is protected: what is secret in their
 // configurations (pip keeps the token of a URL in a checkout of its own), and what those name.
-func (v *view) lookFilled() {
+func (v *view) lookFilled() (filled Filled, repos git.Snapshot) {
 	if len(v.seen.Skipped) == 0 {
-		return
+		return filled, repos
 	}
-	v.filled = v.Memory.Filled(v.path)
-	if now := filledState(v.tree.Folder, v.seen.Skipped); now == "" || now != v.filled.State {
+	filled = v.Memory.Filled(v.path)
+	if now := filledState(v.tree.Folder, v.seen.Skipped); now == "" || now != filled.State {
 		found := v.scope.LookFilled(v.tree.Folder, v.seen)
-		v.filled = Filled{now, slices.Concat(found.Git, found.Bare)}
+		filled = Filled{now, slices.Concat(found.Git, found.Bare)}
 		if found.Cut {
 			v.note(true, "the folders that tools fill have too many entries: configurations of git in them may be "+
 				"seen with their secrets")
 		}
 	}
-	v.repos = git.Gather(v.tree.Folder, git.Look{Git: v.filled.Repos})
-	v.within = v.gitFolders(v.tree, v.repos)
+	return filled, git.Gather(v.tree.Folder, git.Look{Git: filled.Repos})
 }

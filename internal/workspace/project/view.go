@@ -8,12 +8,12 @@ import (
 
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/workspace/git"
-	"claudebox/internal/workspace/handover"
 	"claudebox/internal/workspace/hostrun"
 	"claudebox/internal/workspace/survey"
 )
 
-// view is what one look at a project found. It is complete before [view.protect] uses it.
+// view is what one look at a project found. [location.look] fills it, each field by one function. Only the layers
+// change after that.
 type view struct {
 	location
 	*layers
@@ -25,82 +25,61 @@ type view struct {
 	judged  git.Snapshot // before, without what an agent that lives may have made
 	folders []gitFolder
 	filled  Filled
-	inner   []handover.Place // see [Project.Places]
-	instead []Mount          // see [Project.Replaced]
-	homes   []string         // secrets of the home, by other names
-	away    []string         // see [Project.Away]
-	within  []gitFolder      // in the folders that tools fill
-	repos   git.Snapshot     // of these, with .git files
-	named   map[string]use   // by configurations of git, and by claudebox; relative to the project
-	found   []place          // what the host executes, as far as it exists
-	hide    []string         // what the profile's patterns match, and what looks secret
-	tracked Tracked          // what git's indexes hold, as far as that counts
-
-	led    []survey.File      // what may be secret by a path through a link
-	learnt map[[2]string]bool // files of configuration, each with a working tree for which it was read
+	within  []gitFolder    // in the folders that tools fill
+	repos   git.Snapshot   // of these, with .git files
+	named   map[string]use // by configurations of git, by claudebox, and by the profile; relative to the project
+	found   []place        // what the host executes, as far as it exists
+	hide    []string       // what the profile's patterns match, and what looks secret
+	tracked Tracked        // what git's indexes hold, as far as that counts
 
 	stayHidden, wereHidden []string // by earlier sessions, see [Memory]
-	committed              []string // secrets that git has
 }
 
 // look walks the project, reads its git folders and indexes, and lists what is to be protected or hidden. Each step
 // uses what those before it found.
-func (loc location) look(tree, common *beneath.Folder) (*view, error) {
+func (loc location) look(tree, common *beneath.Folder) (v *view, err error) {
 	l := &layers{notes: loc.told, project: loc.path, mounts: map[string]Mount{}}
 	if loc.dotGit != "" {
 		l.mounts[loc.dotGit] = Mount{Path: loc.dotGit, Root: path.Dir(loc.dotGit), Mode: ReadOnly, Why: whyMoved}
 	}
-	v := &view{
-		location: loc, layers: l, tree: below{l, tree}, common: below{l, common},
-		scope: loc.scope(), named: map[string]use{}, learnt: map[[2]string]bool{},
+	v = &view{
+		location: loc, layers: l, tree: below{l, tree}, common: below{l, common}, scope: loc.scope(),
 	}
 	known := loc.Memory.Known(v.scope)
-	v.walk(known)
+	v.scope.Entered, v.seen = v.scope.walkAll(tree, known, loc.Memory.Entered(loc.path))
 	if v.seen.Cut {
-		v.note(true, "the project has more than %d entries: "+
+		l.note(true, "the project has more than %d entries: "+
 			"further repositories and secret files in it are neither protected nor hidden", walkLimit)
 	}
 	for _, rel := range v.seen.Closed {
 		v.tree.closed(rel)
 	}
-	v.lookLed()
+	var led []survey.File
+	v.scope.Led, led = v.lookLed()
 	v.before, v.folders = v.gather()
-	v.repo.Remotes, v.scope.Hash = v.ofConfig()
-	v.lookFilled()
-	if err := v.learn(); err != nil {
+	v.judged = loc.Memory.Inherited(v.before)
+	v.repo.Remotes, v.scope.Hash = ofConfig(v.folders)
+	v.filled, v.repos = v.lookFilled()
+	v.within = v.gitFolders(v.tree, v.repos)
+	globber := beneath.NewGlobber(tree)
+	names, err := v.learn(globber)
+	if err != nil {
 		return nil, err
 	}
-	var err error
-	if v.found, v.hide, err = v.find(); err != nil {
+	v.named, v.scope.InEach = names.named, names.inEach
+	asked, err := v.matching(globber, "hide", v.Hide)
+	if err != nil {
 		return nil, err
 	}
-	v.scope.Places = v.places()
+	if v.found, err = v.existing(); err != nil {
+		return nil, err
+	}
+	v.scope.Places = v.places(asked)
 	v.scope.readIndexes(tree, &v.seen, known)
+	v.stayHidden, v.wereHidden = loc.Memory.StillHidden(loc.path)
 	v.tracked = v.seen.Tracked.Without(v.uncounted())
-	v.hide = slices.Concat(v.hide, v.homes, v.secrets())
+	v.hide = slices.Concat(asked, names.secret, v.secrets(led))
 	return v, nil
-}
-
-// walk looks at everything but the indexes, which say of folders that tools fill whether they are the user's work. An
-// agent can take them out of an index: what was the user's once stays so.
-func (v *view) walk(known *Seen) {
-	const rounds = 4 // more only for repositories in such folders of each other
-	before, always := known, v.Memory.Entered(v.path)
-	with := func(entered []string) []string {
-		return slices.Compact(slices.Sorted(slices.Values(slices.Concat(always, entered))))
-	}
-	v.scope.Entered = with(nil)
-	if known != nil {
-		v.scope.Entered = with(known.entered)
-	}
-	for range rounds {
-		v.seen = v.scope.walk(v.tree.Folder, before, walkLimit, 0)
-		entered := with(v.scope.entered(v.tree.Folder, v.seen, known))
-		if slices.Equal(entered, v.scope.Entered) {
-			return
-		}
-		v.scope.Entered, before = entered, &v.seen
-	}
 }
 
 // scope says what of the project is to be looked at, as far as it is known before the walk.
@@ -144,37 +123,25 @@ type place struct {
 	kind beneath.Kind
 }
 
-// find lists the existing files that host programs execute or obey, and those that the profile protects, sorted; and
-// those that it hides.
-func (v *view) find() (found []place, hide []string, err error) {
-	globber := beneath.NewGlobber(v.tree.Folder)
-	globs, err := v.matching(globber, "protect", v.Protect)
-	if err != nil {
-		return nil, nil, err
-	}
-	if hide, err = v.matching(globber, "hide", v.Hide); err != nil {
-		return nil, nil, err
-	}
-	for _, rel := range globs {
-		v.named[rel] |= protected
-	}
+// existing lists the existing files that host programs execute or obey, and those that the profile protects, sorted.
+func (v *view) existing() (found []place, err error) {
 	names := slices.Concat(hostrun.Held(), slices.Collect(maps.Keys(v.named)))
 	slices.Sort(names)
 	for _, rel := range slices.Compact(names) {
 		what, err := v.tree.look(rel)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		if what.Kind != beneath.Absent && what.Kind != beneath.Special {
 			found = append(found, place{rel, what.Kind})
 		}
 	}
-	return found, hide, nil
+	return found, nil
 }
 
 // places returns the names in indexes of which it must be known whether they are tracked, beyond the built-in lists.
-func (v *view) places() []string {
-	list := slices.Clone(v.hide)
+func (v *view) places(asked []string) []string {
+	list := slices.Clone(asked)
 	for _, p := range v.found {
 		list = append(list, p.rel)
 		for _, dotGit := range v.seen.Git { // as its own index names it
@@ -189,7 +156,6 @@ func (v *view) places() []string {
 // uncounted returns the names in the indexes that count as untracked: those of files that were hidden from sessions,
 // unless an index has the very content. git takes names out of commits, which an agent can make.
 func (v *view) uncounted() (names []string) {
-	v.stayHidden, v.wereHidden = v.Memory.StillHidden(v.path)
 	for _, rel := range v.wereHidden {
 		if v.seen.Has(rel) && !v.indexed(rel) {
 			names = append(names, rel)
@@ -206,7 +172,6 @@ func (v *view) indexed(rel string) bool {
 // protect decides what is laid over what was seen. It still looks at where things lead: behind links, at who listens to
 // a socket, for a file's other names, into included configurations and folders that tools fill.
 func (v *view) protect() (Project, error) {
-	v.judged = v.Memory.Inherited(v.before)
 	wholly, one := 0, ""
 	for n, g := range v.folders {
 		if err := g.protect(n >= repoLimit); err != nil {
@@ -235,14 +200,14 @@ func (v *view) protect() (Project, error) {
 	if err := v.otherNames(); err != nil {
 		return Project{}, err
 	}
-	v.scope.Unmade = v.unmade()
-	v.before = v.judged
+	scope := v.scope
+	scope.Unmade = v.unmade()
 	mounts, hidden := v.sorted()
 	return Project{
 		Path: v.path, Dir: v.Dir, InstanceRoot: v.root, Repo: v.repo, Mounts: mounts, Places: v.inner, Notes: v.notes,
 		Reported: reported, Hidden: hidden, Stay: v.stay, ReadOnly: slices.Concat(v.copied, readOnly),
-		Cut: v.seen.Cut, Tracked: v.tracked.All(), Scope: v.scope, Seen: v.seen, Filled: v.filled,
-		Before: v.before.And(v.repos), Replaced: v.instead, Away: v.away, StandIns: v.entering(), show: v.Show,
+		Cut: v.seen.Cut, Tracked: v.tracked.All(), Scope: scope, Seen: v.seen, Filled: v.filled,
+		Before: v.judged.And(v.repos), Replaced: v.instead, Away: v.away, StandIns: v.entering(), show: v.Show,
 	}, nil
 }
 
@@ -272,4 +237,4 @@ func (v *view) executed() (reported, readOnly []string) {
 }
 
 // shown reports whether the profile lets a path in: it, or a folder above.
-func (v *view) shown(rel string) bool { return Matches(v.Show, rel, true) }
+func (loc location) shown(rel string) bool { return Matches(loc.Show, rel, true) }

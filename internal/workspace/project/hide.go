@@ -110,8 +110,8 @@ func (v *view) hideAll() error {
 	if err := v.hideStill(); err != nil {
 		return err
 	}
-	_, v.hidden = v.sorted()
-	if all := slices.Concat(v.hidden, v.copied); len(all) > HideLimit {
+	_, hidden := v.sorted()
+	if all := slices.Concat(hidden, v.copied); len(all) > HideLimit {
 		return diag.Errorf("hide secret files",
 			"remove those that you did not make, name their folder in `hide`, or in `show` what is none",
 			"%d files look secret, %s among them; %d can be covered", len(all), diag.Name(all[0]), HideLimit)
@@ -120,7 +120,7 @@ func (v *view) hideAll() error {
 		v.note(false, "git has %s, so the agent can read it; to hide it all the same, name it in `hide`", v.committed)
 	}
 	var had, changed []string
-	for _, rel := range v.hidden {
+	for _, rel := range hidden {
 		if !v.tracked.Has(rel) {
 			continue
 		}

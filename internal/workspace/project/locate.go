@@ -133,7 +133,7 @@ func (s surroundings) judgeDotGit() (used bool, told notes, err error) {
 		return false, nil, errLink
 	case g.Invalid != nil:
 		told.note(false, "%s is no .git file git would accept (%v); git will not work inside", at, g.Invalid)
-	case file && g.Gone:
+	case g.Gone:
 		told.note(false, "%s points at %s, which is no folder; git will not work inside", at, g.Dir)
 	case why != nil && file:
 		told.note(true, "%s points at %s, which is not mounted: %v", at, g.Dir, why)

@@ -5,8 +5,10 @@
 // in earlier sessions. It runs no program (git in a project obeys core.fsmonitor). It reads no file of the project
 // through a symbolic link, but looks up where a link leads, to cover that.
 //
-// [Open] changes nothing; it connects to sockets in the project, to see whether somebody listens. [Project.Hold] makes
-// the few stand-ins without which an absent file would be a way to the host, and takes them away again.
+// [Open] reads what is around the folder (lookAround) and judges it (locate), then looks at all that is in the project
+// (look) and says what is to be laid over it (protect). It changes nothing; it connects to sockets in the project, to
+// see whether somebody listens. [Project.Hold] makes the few stand-ins without which an absent file would be a way to
+// the host, and takes them away again.
 package project
 
 import (

@@ -65,8 +65,10 @@ func (s surroundings) outside(path string) bool { return !pathname.Below(path, s
 // not count.
 func otherRoot(start, home string) string {
 	for dir := start; dir != "/" && dir != home; dir = filepath.Dir(dir) {
-		if exists(dir+"/.jj") || exists(dir+"/.hg") || exists(dir+"/.sl") || exists(dir+"/.svn") {
-			return dir
+		for _, name := range []string{"/.jj", "/.hg", "/.sl", "/.svn"} {
+			if exists(dir + name) {
+				return dir
+			}
 		}
 	}
 	return start

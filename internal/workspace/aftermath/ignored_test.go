@@ -73,6 +73,7 @@ func TestWhatGitIgnoresByFilesElsewhere(t *testing.T) {
 	const linked = "git init -q ../m; git -C ../m commit -qm x --allow-empty; git -C ../m worktree add -q ../p; "
 	for name, tc := range map[string]struct{ user, agent, want string }{
 		"a linked worktree's own": {linked + "echo .env >.gitignore; touch .env", "rm .gitignore", ".gitignore"},
+		"a link of git's":         {"git init -q; ln -sf ../../x .git/info/exclude; echo .env >x; git add x", ": >x", "x"},
 		"a setting":               {"git init -q; git config core.excludesFile x; echo .env >x; git add x", ": >x", "x"},
 		"a setting of the user's": {"git init -q; git config --global core.excludesFile ~/p/x; echo .env >x; git add x", ": >x", "x"},
 	} {

@@ -173,6 +173,18 @@ func TestASecretHasANameThatIsNotFound(t *testing.T) {
 	}
 }
 
+// TestASecretOfAGitFolderHasANameThatIsNotFound: it is covered by a copy, and the agent could read it elsewhere.
+func TestASecretOfAGitFolderHasANameThatIsNotFound(t *testing.T) {
+	w := newWorld(t)
+	w.repo("p", "x")
+	w.git("p", "init", "-q", "--bare", "b.git")
+	w.git("p/b.git", "config", "http.extraHeader", "secret")
+	must.Do(t, os.Link(w.path("p/b.git/config"), w.path("elsewhere")))
+	if _, err := project.Open(w.request("p")); !errors.Is(err, project.ErrUnfound) {
+		t.Errorf("got %v", err)
+	}
+}
+
 // TestShowLetsNoOtherNameOfASecretIn: what lies where `show` matches, the agent chooses (attack f4b).
 func TestShowLetsNoOtherNameOfASecretIn(t *testing.T) {
 	w := newWorld(t)

@@ -43,6 +43,11 @@ var layouts = map[string]struct {
 		make: func(w world) { w.repo("m", "x"); w.git("m", "worktree", "add", "-q", "../p") }, root: "m",
 		want: []string{"inner ~/m/.git", "ro ~/p/.git"},
 	},
+	"a part of a linked worktree": {
+		make: func(w world) { w.repo("m", "sub/x"); w.git("m", "worktree", "add", "-q", "../l") }, dir: "l/sub", root: "m",
+		want: []string{"ro ~/l/.git", "inner ~/m/.git"},
+		note: "git-root",
+	},
 	"the main worktree of a linked one": {
 		make: func(w world) { w.repo("p", "x"); w.git("p", "worktree", "add", "-q", "../l") },
 		want: []string{"inner ~/p/.git"},

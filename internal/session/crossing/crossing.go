@@ -84,10 +84,10 @@ func Places(branch *handover.Place, folders []guarded.Folder, kept guarded.Place
 
 // Git hands over between the git folders of a session.
 type Git struct {
-	Lines []string // for people, on what did not cross
+	*handover.Session          // nil once it has ended
+	Lines             []string // for people, on what did not cross
 
 	request handover.Request
-	session *handover.Session
 }
 
 // Begin makes the agent's git folders, as the user's are now.
@@ -105,7 +105,7 @@ func Begin(r handover.Request, events *live.Events) (*Git, error) {
 		env := filepath.Join(r.Tools.Path[len(r.Tools.Path)-1], "env")
 		err = launch.Diagnose(r.Tools.Bwrap, env, profile.TierNone, err)
 	}
-	return &Git{request: r, session: session}, err
+	return &Git{request: r, Session: session}, err
 }
 
 // shown names a commit for people; an empty one is that of a branch that was removed.
@@ -117,15 +117,6 @@ func shown(commit string) string {
 	return commit[:min(len(commit), digits)]
 }
 
-// Follow begins to hand over whenever either side changes.
-func (g *Git) Follow() { g.session.Follow() }
-
-// Listed are the paths that the user's index or a tip of theirs has, of those that are wanted.
-func (g *Git) Listed(wanted func(rel string) bool) []string { return g.session.Listed(wanted) }
-
-// Exclude has the user's git not show a path.
-func (g *Git) Exclude(at string) { g.session.Exclude(at) }
-
 // Copy copies a file or folder of the agent's.
 func (g *Git) Copy(from, to string) error { return g.request.Tools.Copy(from, to) }
 
@@ -136,7 +127,7 @@ func (g *Git) Say(at, text string) { g.Lines = append(g.Lines, "git, "+diag.Name
 // for many there is one.
 func (g *Git) Adopt(made []handover.Made) (yours []bool) {
 	const most, named = 5, 3
-	var told []handover.Told
+	var told []handover.Remark
 	var not, why []string
 	for i, a := range handover.Adopt(g.request, made) {
 		yours = append(yours, a.Err == nil)
@@ -163,16 +154,16 @@ func (g *Git) IsRefused(made handover.Made) bool { return made.Refusal(g.request
 // End hands over for the last time, once all else that the agent made was judged; final says that no other session
 // lives in the folders. What did not cross is told. A second call does nothing.
 func (g *Git) End(final bool) {
-	g.tell(g.session.End(final))
-	g.session = nil
+	g.tell(g.Session.End(final))
+	g.Session = nil
 }
 
 // Cancel ends a session whose agent was not started: there is nothing to hand over. A second call does nothing.
 func (g *Git) Cancel() {
-	g.tell(g.session.Cancel())
-	g.session = nil
+	g.tell(g.Session.Cancel())
+	g.Session = nil
 }
 
-func (g *Git) tell(list []handover.Told) {
+func (g *Git) tell(list []handover.Remark) {
 	g.Lines = append(g.Lines, handover.Lines(list)...)
 }

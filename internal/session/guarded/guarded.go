@@ -102,7 +102,7 @@ func Objects(folder project.Project) (list []launch.Mount) {
 
 // ObjectsOf is [Objects] for one repository.
 func ObjectsOf(place handover.Place) (list []launch.Mount) {
-	mounts := place.Mounts()[1:]
+	mounts := []handover.Mount{place.Objects()}
 	if contents, is := place.Contents(); is {
 		mounts = append(mounts, contents)
 	}

@@ -134,7 +134,7 @@ func settleBranch(held *branch.Held) (lines, stays []string, err error) {
 	stays = slices.DeleteFunc(slices.Clone(lines), branch.IsCommit)
 	told := git.End(true)
 	lines = append(lines, handover.Lines(told)...)
-	stays = append(stays, handover.Lines(slices.DeleteFunc(told, handover.Told.HasCrossed))...)
+	stays = append(stays, handover.Lines(slices.DeleteFunc(told, handover.Remark.HasCrossed))...)
 	if err == nil {
 		err = held.Done()
 	}

@@ -32,7 +32,7 @@ type Tools struct {
 	Bwrap, Bash, Git string
 	Path             []string      // folders with git, sha256sum, head, cp, mv, rm, mkdir
 	Seccomp          []byte        // the filter of system calls of a box, as bwrap takes it; nil: none
-	Time             time.Duration // how long one script may take; 0: [answerTime]
+	Time             time.Duration // how long one script may take, or be silent with a pack; 0: [answerTime]
 }
 
 func (t Tools) limit() time.Duration { return cmp.Or(t.Time, answerTime) }
@@ -45,7 +45,6 @@ type side struct {
 	folder string // what a box has in the outer's place; empty: the inner folder
 	part   string // the repository below the outer's place; empty: that itself
 	work   *Work  // nil: the box has no working tree
-	room   *room  // which runs the scripts of a box; nil: each has one of its own
 }
 
 // innerOf returns the agent's side of a place.
@@ -56,7 +55,7 @@ func outerOf(p Place, tools Tools) side { return side{place: p, tools: tools} }
 
 // contained returns the user's side in a box: what takes a pack from the agent apart reaches nothing else.
 func (s side) contained() side {
-	return side{place: s.place, tools: s.tools, boxed: true, folder: s.place.Outer, room: s.room}
+	return side{place: s.place, tools: s.tools, boxed: true, folder: s.place.Outer}
 }
 
 // answerTime is how long one script may take. git needs a second for a large repository; a hostile one could be without
@@ -188,6 +187,9 @@ func (t Tools) filter() *os.File {
 // errInUse is returned if the other one has changed a side since it was read, or is just writing there.
 var errInUse = errors.New("it was changed meanwhile")
 
+// errSilent is returned for a script, or a pack, that took too long.
+var errSilent = errors.New("git did not answer")
+
 // run runs a script to its end and returns what it printed.
 func (s side) run(script, input string, writes bool, bind ...string) ([]byte, error) {
 	return s.runIn(context.Background(), script, input, writes, bind...)
@@ -195,9 +197,6 @@ func (s side) run(script, input string, writes bool, bind ...string) ([]byte, er
 
 // runIn is [side.run] as long as a context lasts.
 func (s side) runIn(within context.Context, script, input string, writes bool, bind ...string) ([]byte, error) {
-	if s.boxed && s.room != nil {
-		return s.room.run(s, script, input)
-	}
 	answer := &capture.Head{Most: mostAnswer}
 	err := s.serve(within, script, strings.NewReader(input), answer, writes, bind...)
 	if err == nil && answer.Over {
@@ -235,7 +234,7 @@ func (s side) serve(within context.Context, script string, input io.Reader, outp
 	case within.Err() != nil:
 		return within.Err()
 	case ctx.Err() != nil:
-		return s.about(fmt.Errorf("git did not answer within %v", limit))
+		return s.about(fmt.Errorf("%w within %v", errSilent, limit))
 	case errors.As(err, &exit):
 		return s.ended(exit.ExitCode(), faults.Bytes())
 	case err != nil:
@@ -394,8 +393,6 @@ func (s side) tryApply(c Changes, why string) error {
 const (
 	// mostPack is how large a pack may be, in bytes.
 	mostPack = 4 << 30
-	// silence is how long a box may take to go on with a pack.
-	silence = 20 * time.Second
 	// loose is from how many objects on a pack is kept as one, as git's fetch.unpackLimit has it.
 	loose = 100
 )
@@ -412,16 +409,6 @@ func fetch(inner, outer side, want, have []string) error {
 		return nil
 	}
 	const making = prelude + inCommon + "g pack-objects --revs --stdout -q --thin --delta-base-offset --threads=1"
-	if inner.room != nil {
-		pack, err := inner.run(making, since(want, have), false)
-		if err == nil && !isPack(pack) {
-			err = errNoPack
-		}
-		if err == nil {
-			_, err = outer.contained().run(taking(pack), string(pack), true)
-		}
-		return err
-	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	pack := inner.command(ctx, making, strings.NewReader(since(want, have)), false)
@@ -436,21 +423,24 @@ func fetch(inner, outer side, want, have []string) error {
 		return err
 	}
 	defer func() { cancel(); _ = pack.Wait() }()
-	watch := time.AfterFunc(silence, cancel)
+	watch := time.AfterFunc(inner.tools.limit(), cancel)
 	defer watch.Stop()
 	first := make([]byte, packHead)
 	if _, err := io.ReadFull(from, first); err != nil || !isPack(first) {
+		if ctx.Err() != nil {
+			return errUnended
+		}
 		cancel()
 		_ = pack.Wait()
 		return inner.fault(errNoPack, said.Bytes())
 	}
-	whole := &paced{io.MultiReader(bytes.NewReader(first), from), watch}
+	whole := &paced{io.MultiReader(bytes.NewReader(first), from), watch, inner.tools.limit()}
 	unpack := outer.contained().command(ctx, taking(first), whole, true)
 	defer closeFiles(unpack)
 	unpack.Stderr = refused
 	if err := unpack.Run(); err != nil {
 		if ctx.Err() != nil {
-			return errors.New("the pack of objects did not come to its end")
+			return errUnended
 		}
 		return outer.fault(err, refused.Bytes())
 	}
@@ -460,7 +450,10 @@ func fetch(inner, outer side, want, have []string) error {
 // packHead is how many bytes a pack has before the first object.
 const packHead = 12
 
-var errNoPack = errors.New("no pack of objects came")
+var (
+	errNoPack  = errors.New("no pack of objects came")
+	errUnended = fmt.Errorf("the pack of objects did not come to its end: %w", errSilent)
+)
 
 func isPack(begin []byte) bool { return len(begin) >= packHead && string(begin[:4]) == "PACK" }
 
@@ -479,12 +472,13 @@ func taking(begin []byte) string {
 type paced struct {
 	from  io.Reader
 	watch *time.Timer
+	limit time.Duration
 }
 
 func (p *paced) Read(b []byte) (int, error) {
 	n, err := p.from.Read(b)
 	if n > 0 {
-		p.watch.Reset(silence)
+		p.watch.Reset(p.limit)
 	}
 	return n, err
 }

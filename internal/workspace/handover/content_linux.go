@@ -13,7 +13,7 @@ const contents = "lfs/objects"
 
 // Contents is the mount of the user's content of Git LFS; ok is false if there is none.
 func (p Place) Contents() (m Mount, ok bool) {
-	m = Mount{p.Outer + "/" + contents, p.Shared() + "/" + contents, false}
+	m = Mount{p.Outer + "/" + contents, p.Shared() + "/" + contents}
 	info, err := os.Lstat(m.Source)
 	return m, err == nil && info.IsDir()
 }

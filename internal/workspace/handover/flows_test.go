@@ -70,13 +70,8 @@ func (w *world) agent(script string) string {
 		for _, dir := range p.alternates() {
 			args = append(args, "--ro-bind", dir, dir)
 		}
-		for _, m := range p.Mounts() {
-			how := "--ro-bind"
-			if m.Writable {
-				how = "--bind"
-			}
-			args = append(args, how, m.Source, m.Destination)
-		}
+		objects := p.Objects()
+		args = append(args, "--bind", p.Inner(), p.Outer, "--ro-bind", objects.Source, objects.Destination)
 	}
 	args = append(args, "--chdir", w.project, "--", "bash", "-ec", script)
 	cmd := exec.Command(w.tools.Bwrap, args...)
@@ -109,7 +104,7 @@ func (w *world) sync() {
 func (w *world) end() (told []string) {
 	w.Helper()
 	for _, t := range w.session.End(true) {
-		told = append(told, t.Line())
+		told = append(told, t.line(""))
 	}
 	return told
 }

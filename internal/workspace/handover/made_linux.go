@@ -1,15 +1,16 @@
 package handover
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
 	"os"
 	"path"
-	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -27,15 +28,17 @@ type Made struct {
 
 // Adopted is what became of one: the user's, with remarks; or not, and why.
 type Adopted struct {
-	Told []Told
+	Told []Remark
 	Err  error
 }
 
 const (
-	// mostTogether is how many places share a room: its mounts are laid one after another.
-	mostTogether = 40
 	// patienceInAll is how long those that do not become the user's may hold up an end.
 	patienceInAll = time.Minute
+	// adopters is how many are adopted at the same time: most of it is waiting for boxes.
+	adopters = 4
+	// waiting is which part of the time of [Tools.limit] a script may take while others wait.
+	waiting = 4
 )
 
 // errLate is returned for a repository that was not looked at.
@@ -45,26 +48,36 @@ var errLate = errors.New("those before it took too long; the next session looks 
 // crosses. The places of r are those that they may borrow from. Of one that does not become the user's, the agent's own
 // is where it was, and nothing where it was to be.
 //
-// They share a room, as long as none fails there. Which fails beside others is asked again by itself, when all others
-// are done: one that hangs, or disturbs the others, does not hold them up.
+// Each has boxes of its own. One that does not answer soon is asked again when all others are done: it does not hold
+// them up.
 func Adopt(r Request, all []Made) []Adopted {
-	runtime.LockOSThread() // with which the boxes end
-	defer runtime.UnlockOSThread()
 	done := make([]Adopted, len(all))
-	e := end{Request: r}
-	var laid []*adopting
+	limit := r.Tools.limit()
+	r.Tools.Time = limit / waiting
+	e := &end{Request: r}
+	places := make(chan int)
+	var each sync.WaitGroup
+	for range min(adopters, len(all)) {
+		each.Go(func() {
+			for i := range places {
+				done[i] = e.adopt(all[i])
+			}
+		})
+	}
+	for i := range all {
+		places <- i
+	}
+	close(places)
+	each.Wait()
+	e.Tools.Time = limit
 	for i, m := range all {
-		a := &adopting{live: m.live(r, path.Dir(m.Outer)), made: m, became: &done[i]}
-		if a.became.Err = a.lay(r.Places); a.became.Err == nil {
-			laid = append(laid, a)
-		} else {
-			a.note()
+		if errors.Is(done[i].Err, errSilent) {
+			if again := e.adopt(m); !errors.Is(again.Err, errLate) {
+				done[i] = again
+			}
 		}
+		m.note(r.Tools, done[i].Err)
 	}
-	for list := range slices.Chunk(laid, mostTogether) {
-		e.together(list)
-	}
-	e.apart()
 	return done
 }
 
@@ -72,83 +85,48 @@ func Adopt(r Request, all []Made) []Adopted {
 func (m Made) live(r Request, tree string) *live {
 	return &live{
 		place: Place{Outer: m.Outer, Folder: m.Folder, Trees: []Tree{{".", tree}}}, tools: r.Tools,
-		hidden: under(r.Hidden), held: under(r.Held), at: m.At,
+		hidden: under(r.Hidden), held: under(r.Held),
 	}
 }
 
 // end is that of a session, in which repositories are adopted.
 type end struct {
 	Request
-	again []*adopting // those to be asked again
-	spent time.Duration
+	mu    sync.Mutex
+	spent time.Duration // on those that did not become the user's
 }
 
-// together adopts repositories in rooms that they share. One that fails ends them. Its failure counts if it was the
-// first one there; the others have new rooms.
-func (e *end) together(list []*adopting) {
-	for len(list) > 0 {
-		shared := newRooms(e.Tools, list)
-		for failed := false; len(list) > 0 && !failed; list = list[1:] {
-			a := list[0]
-			if e.spent > patienceInAll {
-				a.became.Err = errors.Join(errLate, a.undo())
-				continue
-			}
-			first := shared.enter(a.live)
-			failed = e.try(a) != nil
-			if failed && (!first || errors.Is(a.became.Err, errApart)) {
-				e.again = append(e.again, a)
-			} else {
-				a.note()
-			}
-		}
-		shared.close()
+// adopt adopts one, or undoes what was begun.
+func (e *end) adopt(m Made) (became Adopted) {
+	e.mu.Lock()
+	late := e.spent > patienceInAll
+	e.mu.Unlock()
+	if late {
+		return Adopted{Err: errLate}
 	}
-}
-
-// apart adopts those that failed beside others, each in boxes of its own. Which did not answer is the last.
-func (e *end) apart() {
-	silent := func(a *adopting) int {
-		if errors.Is(a.became.Err, errSilent) {
-			return 1
-		}
-		return 0
-	}
-	slices.SortStableFunc(e.again, func(a, b *adopting) int { return silent(a) - silent(b) })
-	for _, a := range e.again {
-		a.rooms, a.at = nil, a.made.At
-		switch {
-		case e.spent <= patienceInAll:
-			if a.became.Err = a.lay(e.Places); a.became.Err == nil {
-				_ = e.try(a)
-			}
-		case silent(a) == 0:
-			a.became.Err = errLate
-		}
-		a.note()
-	}
-}
-
-// try adopts one, or undoes what was begun.
-func (e *end) try(a *adopting) error {
 	began := time.Now()
-	a.became.Told, a.became.Err = a.adoptWhole()
-	if a.became.Err != nil {
-		a.became.Err = errors.Join(a.became.Err, a.undo())
-		e.spent += time.Since(began)
+	a := &adopting{live: m.live(e.Request, path.Dir(m.Outer)), made: m}
+	if became.Err = a.lay(e.Places); became.Err == nil {
+		if became.Told, became.Err = a.adoptWhole(); became.Err != nil {
+			became.Err = errors.Join(became.Err, a.undo())
+		}
 	}
-	return a.became.Err
+	if became.Err != nil {
+		e.mu.Lock()
+		e.spent += time.Since(began)
+		e.mu.Unlock()
+	}
+	return became
 }
 
 // adopting is a repository of the agent's that is becoming one of the user's.
 type adopting struct {
 	*live
 	made   Made
-	became *Adopted
 	copied bool // it lies on another file system than its place
 }
 
-// lay makes the user's git folder, which is empty, by the user's git, and what is to share a room with others.
+// lay makes the user's git folder, which is empty, by the user's git.
 func (a *adopting) lay(places []Place) error {
 	p := a.place
 	if borrows(a.made.At) {
@@ -172,38 +150,14 @@ func (a *adopting) lay(places []Place) error {
 	}
 	script := prelude + "GIT_DIR=$C GIT_WORK_TREE=" + diag.Quote(p.Trees[0].Path) +
 		" g init -q --template= --initial-branch=main || exit 1\n"
-	_, err := a.outer().run(script, "", true)
-	a.copied = a.copied || device(a.made.At) != device(p.Folder)
-	if err == nil && a.copied {
-		a.at, err = "", os.Mkdir(p.Inner(), 0o700)
-	}
-	if err != nil {
+	if _, err := a.outer().run(script, "", true); err != nil {
 		return errors.Join(err, os.RemoveAll(p.Outer))
 	}
 	return nil
 }
 
-// device is that of a folder; 0: it cannot be seen.
-func device(at string) uint64 {
-	var st unix.Stat_t
-	_ = unix.Lstat(at, &st)
-	return st.Dev
-}
-
-// from is where a box has a repository that is to be copied.
-func (a *adopting) from() string { return "/run/claudebox/from/" + Name(a.made.Outer) }
-
-// laid are the words for bwrap by which the agent's side lies in a room.
-func (a *adopting) laid() []string {
-	words := a.inner().laid("--bind")
-	if a.copied {
-		words = append(words, "--ro-bind", a.made.At, a.from())
-	}
-	return words
-}
-
 // adoptWhole adopts one that was laid, with what is in it.
-func (a *adopting) adoptWhole() (list []Told, err error) {
+func (a *adopting) adoptWhole() (list []Remark, err error) {
 	unlock, err := a.place.lock()
 	if err != nil {
 		return nil, err
@@ -219,7 +173,7 @@ func (a *adopting) adoptWhole() (list []Told, err error) {
 	}
 	a.tellInside(c)
 	_ = os.RemoveAll(a.made.At) // if it was copied
-	return a.told(append(a.events, a.remarks...)), nil
+	return append(a.events, a.remarks...), nil
 }
 
 // take brings all to the user's git folder that crosses, and the agent's own to where it is the inner folder of a
@@ -227,13 +181,9 @@ func (a *adopting) adoptWhole() (list []Told, err error) {
 // The place is locked.
 func (a *adopting) take() (c claim, err error) {
 	p := a.place
-	if a.copied {
-		script := prelude + "cp -RT --preserve=mode,timestamps,links " + a.from() + " \"$C\"\n"
-		if _, err := a.inner().run(script, "", true, a.made.At, a.from()); err != nil {
-			return c, err
-		}
-	}
-	answer, err := a.inner().run(claiming(p), "", true)
+	where := a.inner()
+	where.folder = a.made.At
+	answer, err := where.run(claiming(p), "", true)
 	if err != nil {
 		return c, err
 	}
@@ -255,15 +205,14 @@ func (a *adopting) take() (c claim, err error) {
 	if err := p.remember(m); err != nil {
 		return c, err
 	}
-	if !a.copied {
-		err := os.Rename(a.made.At, p.Inner())
-		if a.copied = errors.Is(err, unix.EXDEV); a.copied {
-			return c, errApart
+	if err = os.Rename(a.made.At, p.Inner()); errors.Is(err, unix.EXDEV) {
+		a.copied = true
+		if err = a.tools.Copy(a.made.At, p.Inner()); err != nil {
+			err = fmt.Errorf("%w%s", err, p.spaceRemedy(err.Error()))
 		}
-		if err != nil {
-			return c, err
-		}
-		a.at = ""
+	}
+	if err != nil {
+		return c, err
 	}
 	f := a.facts()
 	f.final = true
@@ -271,12 +220,8 @@ func (a *adopting) take() (c claim, err error) {
 		err = a.settle(f)
 	}
 	if err == nil {
-		err = a.lacks(c.side)
+		err = cmp.Or(a.silent, a.lacks(c.side))
 	}
-	if fault := a.rooms.doubt(); fault != nil {
-		return c, fault
-	}
-	a.rooms = nil // for what is left, which most have not
 	return c, err
 }
 
@@ -306,7 +251,7 @@ func (a *adopting) undo() error {
 	case moved == nil:
 		err = os.Rename(p.Inner(), a.made.At)
 	}
-	if own, fault := beneath.Open(a.made.At); fault == nil && !a.copied {
+	if own, fault := beneath.Open(a.made.At); fault == nil {
 		_ = own.Remove(alternates) // which take has made
 		own.Close()
 	}

@@ -11,22 +11,18 @@ import (
 	"claudebox/checks/kit/must"
 )
 
-// wrap counts the boxes of a world, and has the git in them do first what a file `evil` in the git folder says: as if the
-// folder had taken it over.
-func (w *world) wrap() (boxes func() int) {
+// wrap has the git in the boxes of a world do first what a file `evil` in the git folder says: as if the folder had
+// taken it over.
+func (w *world) wrap() {
 	w.Helper()
 	dir := w.TempDir()
 	for name, text := range map[string]string{
 		"git":   "#!/bin/bash\n[ ! -e \"$C/evil\" ] || . \"$C/evil\"\nexec " + w.tools.Git + " \"$@\"\n",
-		"bwrap": "#!/bin/bash\necho >>" + dir + "/boxes\nexec " + w.tools.Bwrap + " --ro-bind " + dir + " /wrapped \"$@\"\n",
+		"bwrap": "#!/bin/bash\nexec " + w.tools.Bwrap + " --ro-bind " + dir + " /wrapped \"$@\"\n",
 	} {
 		must.Do(w, os.WriteFile(dir+"/"+name, []byte(text), 0o755))
 	}
 	w.tools.Bwrap, w.tools.Path = dir+"/bwrap", append([]string{"/wrapped"}, w.tools.Path...)
-	return func() int {
-		text, _ := os.ReadFile(dir + "/boxes") // or there was none
-		return len(text)
-	}
 }
 
 // made has an agent make some repositories. A script goes on in the last one.
@@ -52,23 +48,6 @@ func (w *world) isUsers(m Made) bool {
 	return got == "one\nA  g"
 }
 
-// Twenty repositories take as many boxes as one.
-func TestRepositoriesOfASessionShareTheirBoxes(t *testing.T) {
-	t.Parallel()
-	for _, number := range []int{1, 20} {
-		w := newWorld(t)
-		boxes, all := w.wrap(), w.made(number, "true")
-		for i, a := range Adopt(Request{Tools: w.tools}, all) {
-			if a.Err != nil || !w.isUsers(all[i]) {
-				t.Errorf("%d of %d: %v", i, number, a.Err)
-			}
-		}
-		if got := boxes(); got != 2 {
-			t.Errorf("%d repositories: %d boxes, want 2", number, got)
-		}
-	}
-}
-
 // One repository takes over the git that reads it, hangs, or has no end. The others become the user's all the same.
 func TestAHostileRepositoryBesideGoodOnes(t *testing.T) {
 	t.Parallel()
@@ -77,7 +56,6 @@ func TestAHostileRepositoryBesideGoodOnes(t *testing.T) {
 		good  int
 		first bool // it is the first one
 	}{
-		"fails beside others":      {"echo '[ ! -e /tmp/in ] || exit 3' >.git/evil", 2, false},
 		"kills all":                {"echo 'kill -9 -1' >.git/evil", 19, true},
 		"kills the others' git":    {`echo '(while :; do for p in /proc/[0-9]*; do case $(readlink $p/exe) in */git) kill -9 ${p#/proc/};; esac; done; done) </dev/null >/dev/null 2>&1 &' >.git/evil`, 4, true},
 		"answers for the others":   {`echo '(while sleep 0.01; do for p in /proc/[0-9]*; do echo x >$p/fd/1; done; done) </dev/null >/dev/null 2>&1 &' >.git/evil`, 4, true},
@@ -98,14 +76,14 @@ func TestAHostileRepositoryBesideGoodOnes(t *testing.T) {
 				all = append(all[tc.good:], all[:tc.good]...)
 			}
 			for i, a := range Adopt(Request{Tools: w.tools}, all) {
-				if isEvil := strings.HasSuffix(all[i].At, fmt.Sprint("/r", tc.good)); isEvil && a.Err != nil && name != "fails beside others" {
+				if isEvil := strings.HasSuffix(all[i].At, fmt.Sprint("/r", tc.good)); isEvil && a.Err != nil {
 					if _, err := os.Lstat(all[i].Outer); err == nil {
 						t.Error("of the hostile one something is the user's")
 					}
 					if _, err := os.Lstat(all[i].At + "/HEAD"); err != nil && name != "is none" {
 						t.Errorf("the hostile one is not where it was: %v", err)
 					}
-				} else if (!isEvil || name == "fails beside others") && (a.Err != nil || !w.isUsers(all[i])) {
+				} else if !isEvil && (a.Err != nil || !w.isUsers(all[i])) {
 					t.Errorf("%s: %v", all[i].At, a.Err)
 				}
 			}

@@ -16,6 +16,7 @@ import (
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/identity"
 	"claudebox/internal/linux/pathname"
+	"claudebox/internal/linux/smallfile"
 	"claudebox/internal/workspace/gitconfig"
 )
 
@@ -128,7 +129,7 @@ func (p Place) copySettings(fresh, name string, hide func(at string) bool) error
 	if _, err := os.Lstat(fresh + "/" + name); err == nil {
 		return nil
 	}
-	content, err := readSmall(p.Outer+"/"+name, configLimit)
+	content, err := smallfile.Read(p.Outer+"/"+name, configLimit)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -153,17 +154,6 @@ func (p Place) copySettings(fresh, name string, hide func(at string) bool) error
 		}
 	}
 	return nil
-}
-
-func readSmall(name string, limit int64) ([]byte, error) {
-	info, err := os.Stat(name)
-	switch {
-	case err != nil:
-		return nil, err
-	case !info.Mode().IsRegular() || info.Size() > limit:
-		return nil, fmt.Errorf("%s is no file of up to %d bytes", name, limit)
-	}
-	return os.ReadFile(name)
 }
 
 // copyTree copies a file, a link as it is, or a folder with all in it. What is hidden, or none of these, is left out,
@@ -263,7 +253,7 @@ const mostAlternates = 50
 func (p Place) alternates() (list []string) {
 	all := []string{p.Outer + "/objects"}
 	for n := 0; n < len(all) && n <= mostAlternates; n++ {
-		content, _ := readSmall(all[n]+"/info/alternates", configLimit) // most have none
+		content, _ := smallfile.Read(all[n]+"/info/alternates", configLimit) // most have none
 		for _, line := range lines(string(content)) {
 			if !path.IsAbs(line) {
 				line = all[n] + "/" + line

@@ -53,11 +53,11 @@ func TestACommitHasTheRepositoriesOfThoseBeforeIt(t *testing.T) {
 
 func TestManyRemarksOfTheSameTextAreCounted(t *testing.T) {
 	t.Parallel()
-	var list []Told
+	var list []Remark
 	for n := range 3000 {
-		list = append(list, Told{"/p/.git", Remark{About: fmt.Sprintf("refs/heads/b%d", n), Text: "odd"}})
+		list = append(list, Remark{About: fmt.Sprintf("refs/heads/b%d", n), Text: "odd"})
 	}
-	list = append(list, Told{"/p/.git", Remark{About: "HEAD", Text: "x"}})
+	list = append(list, Remark{About: "HEAD", Text: "x"})
 	got := strings.Join(Lines(list), "\n")
 	if want := "git, b0: odd\ngit, b1: odd\ngit, b2: odd\ngit, b3: odd\ngit, b4 and 2995 more: odd\ngit, HEAD: x"; got != want {
 		t.Errorf("got %s, want %s", got, want)

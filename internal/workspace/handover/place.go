@@ -40,7 +40,7 @@ type Tree struct {
 // Folder is the folder of an instance that holds the folders of places.
 const Folder = "git"
 
-// Name returns a short name for the git folder at a path, for [Place.Folder]: 16 hex digits.
+// Name returns a short name for a path, as that of a git folder for [Place.Folder]: 16 hex digits.
 func Name(outer string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(outer)))[:16] }
 
 // Inner is the agent's own git folder, on the host.
@@ -49,19 +49,11 @@ func (p Place) Inner() string { return p.Folder + "/inner" }
 // Shared is where the user's objects lie inside.
 func (p Place) Shared() string { return "/run/claudebox/git/" + cmp.Or(p.Key, Name(p.Outer)) }
 
-// Mount is a folder that is mounted for a place.
-type Mount struct {
-	Source, Destination string
-	Writable            bool
-}
+// Mount is a folder of the user's that is mounted for a place, read-only.
+type Mount struct{ Source, Destination string }
 
-// Mounts are the mounts of a place: the inner folder in the outer's place, and the user's objects.
-func (p Place) Mounts() []Mount {
-	return []Mount{
-		{p.Inner(), p.Outer, true},
-		{p.Outer + "/objects", p.Shared() + "/objects", false},
-	}
-}
+// Objects is the mount of the user's objects.
+func (p Place) Objects() Mount { return Mount{p.Outer + "/objects", p.Shared() + "/objects"} }
 
 // dir is the git folder of a checkout, on the host and inside.
 func (p Place) dir(t Tree) string { return path.Join(p.Outer, t.Rel) }

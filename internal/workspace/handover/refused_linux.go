@@ -35,15 +35,14 @@ func (m Made) Refusal(t Tools) string {
 }
 
 // note keeps why a repository did not become the user's, if that lies in what it is.
-func (a *adopting) note() {
-	file := a.made.refusalFile()
-	if a.became.Err == nil || !isUnfit(a.became.Err) {
-		_ = os.Remove(file) // there may be none
+func (m Made) note(t Tools, why error) {
+	if why == nil || !isUnfit(why) {
+		_ = os.Remove(m.refusalFile()) // there may be none
 		return
 	}
-	text, err := json.Marshal(refusal{a.made.state(a.tools), a.became.Err.Error()})
+	text, err := json.Marshal(refusal{m.state(t), why.Error()})
 	if err == nil {
-		_ = os.WriteFile(file, text, 0o600) // else it is looked at again
+		_ = os.WriteFile(m.refusalFile(), text, 0o600) // else it is looked at again
 	}
 }
 

@@ -32,12 +32,11 @@ type live struct {
 	tools        Tools
 	crossed      func(outer string, changes []RefChange)
 	hidden, held func(at string) bool
-	at           string           // where the agent's own git folder is; empty: [Place.Inner]
-	rooms        *rooms           // for the scripts of its boxes; nil: each has a box of its own
 	closed       bool             // git cannot read the outer one: nothing crosses
 	remarks      []Remark         // of the last hand-over
 	events       []Remark         // of all of them
 	fault        error            // why the last one was not made
+	silent       error            // of objects that did not come in time; nil: all did
 	unwatched    error            // why nothing crosses while the session runs; nil: it does
 	was          map[string]State // the checkouts when the session began
 	tips         []string         // of the user's branches, then
@@ -93,21 +92,9 @@ func under(list []string) func(at string) bool {
 	}
 }
 
-func (l *live) inner() side {
-	s := innerOf(l.place, l.tools)
-	if s.folder = l.at; l.rooms != nil {
-		s.room = l.rooms.inner
-	}
-	return s
-}
+func (l *live) inner() side { return innerOf(l.place, l.tools) }
 
-func (l *live) outer() side {
-	s := outerOf(l.place, l.tools)
-	if l.rooms != nil {
-		s.room = l.rooms.outer
-	}
-	return s
-}
+func (l *live) outer() side { return outerOf(l.place, l.tools) }
 
 // facts begins what a decision depends on.
 func (l *live) facts() facts { return facts{hidden: l.hidden, held: l.held} }
@@ -534,7 +521,13 @@ func (l *live) judge(base, in, out Side, f facts) (facts, error) {
 			return f, err
 		}
 	}
-	f.refused = sift(missing, func(some []string) error { return fetch(l.inner(), l.outer(), some, have) })
+	f.refused = sift(missing, func(some []string) error {
+		err := fetch(l.inner(), l.outer(), some, have)
+		if errors.Is(err, errSilent) {
+			l.silent = err
+		}
+		return err
+	})
 	return gather(l.outer(), base, in, out, f)
 }
 
@@ -646,7 +639,7 @@ func (s *Session) serve() {
 
 // End hands over for the last time, and returns what did not cross as it stands. Nothing may run inside any more, and
 // repositories that the agent made in the working tree were judged (final), or another session may still make some.
-func (s *Session) End(final bool) (list []Told) {
+func (s *Session) End(final bool) (list []Remark) {
 	if s == nil {
 		return nil
 	}
@@ -667,19 +660,19 @@ func (s *Session) End(final bool) (list []Told) {
 					l.place.spaceRemedy(l.fault.Error()), false,
 			})
 		}
-		list = append(list, l.told(append(l.events, l.remarks...))...)
+		list = append(append(list, l.events...), l.remarks...)
 	}
 	return list
 }
 
 // Cancel ends a session whose agent was not started: nothing has changed inside. It returns what has happened before.
-func (s *Session) Cancel() (list []Told) {
+func (s *Session) Cancel() (list []Remark) {
 	if s == nil {
 		return nil
 	}
 	s.stop()
 	for _, l := range s.places {
-		list = append(list, l.told(l.events)...)
+		list = append(list, l.events...)
 	}
 	return list
 }
@@ -691,14 +684,6 @@ func (s *Session) stop() {
 	for _, l := range s.places {
 		l.watch.Close()
 	}
-}
-
-// told are remarks as ones about the place.
-func (l *live) told(remarks []Remark) (list []Told) {
-	for _, r := range remarks {
-		list = append(list, Told{l.place.Outer, r})
-	}
-	return list
 }
 
 // finish hands over for the last time in a session, adopts what may be, and takes settings.
@@ -773,36 +758,27 @@ func (l *live) begunInside() (remarks []Remark) {
 	return remarks
 }
 
-// Told is a remark about one place.
-type Told struct {
-	Outer string
-	Remark
-}
-
-// Line returns a remark as a line for people.
-func (t Told) Line() string { return t.line("") }
-
-// line is [Told.Line] for a remark that is one of several of the same text.
-func (t Told) line(more string) string {
-	about := strings.TrimPrefix(strings.TrimPrefix(t.About, "refs/"), "heads/")
-	return fmt.Sprintf("git, %s%s: %s", diag.Visible(about), more, diag.Visible(t.Text))
+// line is a remark as a line for people; more says that it is one of several of the same text.
+func (r Remark) line(more string) string {
+	about := strings.TrimPrefix(strings.TrimPrefix(r.About, "refs/"), "heads/")
+	return fmt.Sprintf("git, %s%s: %s", diag.Visible(about), more, diag.Visible(r.Text))
 }
 
 // Lines returns remarks as lines for people. Of many that say the same only the first are told, and counted: an agent
 // can make any number of branches.
-func Lines(list []Told) (lines []string) {
+func Lines(list []Remark) (lines []string) {
 	const most = 5
 	same := map[string]int{}
-	for _, t := range list {
-		same[t.Text]++
+	for _, r := range list {
+		same[r.Text]++
 	}
 	told := map[string]int{}
-	for _, t := range list {
-		switch told[t.Text]++; {
-		case told[t.Text] < most || same[t.Text] == most && told[t.Text] == most:
-			lines = append(lines, t.Line())
-		case told[t.Text] == most:
-			lines = append(lines, t.line(fmt.Sprintf(" and %d more", same[t.Text]-most)))
+	for _, r := range list {
+		switch told[r.Text]++; {
+		case told[r.Text] < most || same[r.Text] == most && told[r.Text] == most:
+			lines = append(lines, r.line(""))
+		case told[r.Text] == most:
+			lines = append(lines, r.line(fmt.Sprintf(" and %d more", same[r.Text]-most)))
 		}
 	}
 	return lines

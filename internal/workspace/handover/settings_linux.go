@@ -9,12 +9,13 @@ import (
 
 	"claudebox/internal/diag"
 	"claudebox/internal/diag/pattern"
+	"claudebox/internal/linux/smallfile"
 	"claudebox/internal/workspace/gitconfig"
 )
 
 // settings are the values of the user's configuration that the inner one has, by name.
 func (p Place) settings() map[string][]string {
-	content, err := readSmall(p.Outer+"/config", configLimit)
+	content, err := smallfile.Read(p.Outer+"/config", configLimit)
 	if err != nil {
 		return nil
 	}

@@ -14,16 +14,19 @@ type recordBefore struct {
 		Inode                    uint64
 		ID                       identity.ID
 		Before                   git.Snapshot
-		Tracked, Staged, Covered []string
-		Hidden                   []string
+		Tracked, Covered, Hidden []string
 		Inodes                   []uint64
 		Ignoring                 []ignoring
 		Closed                   []string
 		Cut                      bool
-		Watched                  watched
-		Instance                 string
-		Conversations            []string
-		Filled                   []filled
+		Watched                  struct {
+			Named, Behind []string
+			Wholes        []whole
+			Hushed        []string
+		}
+		Instance      string
+		Conversations []string
+		Filled        []filled
 	}
 	Places []string
 	Held   string
@@ -35,6 +38,7 @@ func (b recordBefore) record() record {
 	return record{Places: b.Places, Held: b.Held, Noted: Noted{
 		Began: n.Began, Scope: n.Scope, Inode: n.Inode, ID: n.ID, Before: n.Before, Tracked: n.Tracked,
 		Covered: n.Covered, Hidden: n.Hidden, Inodes: n.Inodes, Ignoring: n.Ignoring, Closed: n.Closed, Cut: n.Cut,
-		Watched: n.Watched, Instance: n.Instance, Conversations: n.Conversations, Filled: n.Filled,
+		Watched:  watched{n.Watched.Named, n.Watched.Behind, n.Watched.Wholes},
+		Instance: n.Instance, Conversations: n.Conversations, Filled: n.Filled,
 	}}
 }

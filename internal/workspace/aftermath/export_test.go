@@ -57,7 +57,7 @@ func (s *Session) KillAsBefore() {
 	r := s.record
 	was := recordBefore{Places: r.Places, Held: r.Held}
 	was.Noted.Began, was.Noted.Scope, was.Noted.Inode, was.Noted.ID = r.Began, r.Scope, r.Inode, r.ID
-	was.Noted.Before, was.Noted.Tracked, was.Noted.Watched = r.Before, r.Tracked, r.Watched
+	was.Noted.Before, was.Noted.Tracked = r.Before, r.Tracked
 	content := encoded(formBefore, was)
 	_, _ = s.file.WriteAt(content, 0)
 	_ = s.file.Truncate(int64(len(content)))

@@ -47,7 +47,6 @@ type watched struct {
 	Named  []string // tracked places that git's configuration names
 	Behind []string // links of which it is compared what they lead to
 	Wholes []whole  // places whose changes are reported as one, the named ones included
-	Hushed []string // files of which git showed no change
 }
 
 // whole is a place whose changes are reported as one.
@@ -69,7 +68,7 @@ func watch(tree *beneath.Folder, p project.Project) (w watched) {
 			w.Named = append(w.Named, rel)
 		}
 	}
-	w.Wholes, w.Hushed = wholes(tree, w.Named), p.Seen.Hushed
+	w.Wholes = wholes(tree, w.Named)
 	left := 2000 // entries
 	for _, f := range p.Seen.Files {
 		if f.Kind != beneath.Link {

@@ -3,7 +3,6 @@ package aftermath
 import (
 	"cmp"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -104,13 +103,6 @@ type hidden struct {
 	Root  identity.ID
 	Path  string   // of the project when it was last seen
 	Names []string // below it
-}
-
-// nameFor returns the name of the file with what is known of a subject: the identity of a git folder, or what a walk
-// depends on.
-func nameFor(kind, subject string) string {
-	sum := sha256.Sum256([]byte(subject))
-	return kind + hex.EncodeToString(sum[:8])
 }
 
 // recall reads a file of the memory; it returns nil if there is none. One that cannot be read stays as it is.
@@ -278,7 +270,7 @@ func keep(home string, s project.Scope, seen project.Seen) {
 
 // walkFile returns the file for a scope. Its name depends on everything that decides what is looked for.
 func walkFile(home string, s project.Scope) string {
-	return path.Join(home, walksFolder, nameFor("", s.Walked()))
+	return path.Join(home, walksFolder, state.ID(s.Walked()))
 }
 
 // Filled returns what earlier launches found in the folders of a project that tools fill; nothing if that is not known.

@@ -25,8 +25,8 @@ import (
 
 const (
 	sessions   = "sessions"
-	recordForm = "claudebox session 21\n" // before the record; another form, another number
-	formBefore = "claudebox session 20\n" // before a [recordBefore]
+	recordForm = "claudebox session 22\n" // before the record; another form, another number
+	formBefore = "claudebox session 21\n" // before a [recordBefore]
 	privateDir = 0o700
 )
 

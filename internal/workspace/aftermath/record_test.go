@@ -15,17 +15,7 @@ import (
 func TestAnotherFormHasAnotherNumber(t *testing.T) {
 	t.Parallel()
 	const file = "{Path string, Kind int, Stamp {Ino uint64, Size int64, Change int64, Sum uint64}, Rel string, Led bool}"
-	const before = "claudebox session 20\n" +
-		"{Noted {Began {Wall int64, Up int64}, " +
-		"Scope {Build string, Path string, Common string, Index string, Strip string, Hash int, Places []string, Hide []string, Protect []string, " +
-		"Relative []string, InEach []string, Unmade []string, Led []{To string, Link string}, Entered []string}, " +
-		"Inode uint64, ID string, Before {Folders []{Path string, Role int, Entries []{Name string, Kind int, Stamp {Ino uint64, Size int64, Change int64, Sum uint64}}, " +
-		"Closed []string, Rel string, In string}, Files []" + file + ", Named []" + file + "}, " +
-		"Tracked []string, Staged []string, Covered []string, Hidden []string, Inodes []uint64, Ignoring []{Rel string, Rules []string, Secret string}, Closed []string, Cut bool, " +
-		"Watched {Named []string, Behind []string, Wholes []{Rel string, Sum string, Means string, Once bool, To string}, Hushed []string}, " +
-		"Instance string, Conversations []string, Filled []{Rel string, Inode uint64}}, Places []string, Held string}"
-	wantForm(t, formBefore+form(reflect.TypeFor[recordBefore]()), before)
-	const want = "claudebox session 21\n" +
+	const before = "claudebox session 21\n" +
 		"{Noted {Began {Wall int64, Up int64}, " +
 		"Scope {Build string, Path string, Common string, Index string, Strip string, Hash int, Places []string, Hide []string, Protect []string, " +
 		"Relative []string, InEach []string, Unmade []string, Led []{To string, Link string}, Entered []string}, " +
@@ -33,6 +23,16 @@ func TestAnotherFormHasAnotherNumber(t *testing.T) {
 		"Closed []string, Rel string, In string}, Files []" + file + ", Named []" + file + "}, " +
 		"Tracked []string, Covered []string, Hidden []string, Inodes []uint64, Ignoring []{Rel string, Rules []string, Secret string}, Closed []string, Cut bool, " +
 		"Watched {Named []string, Behind []string, Wholes []{Rel string, Sum string, Means string, Once bool, To string}, Hushed []string}, " +
+		"Instance string, Conversations []string, Filled []{Rel string, Inode uint64}}, Places []string, Held string}"
+	wantForm(t, formBefore+form(reflect.TypeFor[recordBefore]()), before)
+	const want = "claudebox session 22\n" +
+		"{Noted {Began {Wall int64, Up int64}, " +
+		"Scope {Build string, Path string, Common string, Index string, Strip string, Hash int, Places []string, Hide []string, Protect []string, " +
+		"Relative []string, InEach []string, Unmade []string, Led []{To string, Link string}, Entered []string}, " +
+		"Inode uint64, ID string, Before {Folders []{Path string, Role int, Entries []{Name string, Kind int, Stamp {Ino uint64, Size int64, Change int64, Sum uint64}}, " +
+		"Closed []string, Rel string, In string}, Files []" + file + ", Named []" + file + "}, " +
+		"Tracked []string, Covered []string, Hidden []string, Inodes []uint64, Ignoring []{Rel string, Rules []string, Secret string}, Closed []string, Cut bool, " +
+		"Watched {Named []string, Behind []string, Wholes []{Rel string, Sum string, Means string, Once bool, To string}}, " +
 		"Instance string, Conversations []string, Filled []{Rel string, Inode uint64}}, Places []string, Held string}"
 	wantForm(t, recordForm+form(reflect.TypeFor[record]()), want)
 	const report = "claudebox report 2\n" +

@@ -48,7 +48,6 @@ func review(p place) ([]Change, []git.Repair) {
 	} else {
 		v.since()
 	}
-	v.hushed(later)
 	v.wholes(later)
 	return v.told, v.repairs
 }
@@ -269,16 +268,6 @@ func (v *place) repositories() {
 		_, was := slices.BinarySearch(v.before.Git, place)
 		if !was && v.before.Saw(path.Dir(place)) && !v.mentions(place) && !v.isUsersCheckout(path.Dir(place)) {
 			v.tell(place, New, "a repository that was made inside; git runs nothing that stands in it")
-		}
-	}
-}
-
-// hushed reports files whose changes git hides now.
-func (v *place) hushed(later string) {
-	const means = "git shows no change of it any more (skip-worktree or assume-unchanged in the index)"
-	for _, rel := range v.after.Hushed {
-		if _, was := slices.BinarySearch(v.was.Watched.Hushed, rel); !was {
-			v.tell(rel, Changed, means+later)
 		}
 	}
 }

@@ -18,7 +18,6 @@ func TestWhatGitRunsIsChangedByASessionThatIsKilled(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ user, agent, want string }{
 		"a tracked hook":    {hooked, "echo x >>.githooks/pre-commit", "changed .githooks"},
-		"a hushed file":     {hooked, "git update-index --assume-unchanged a", "changed a"},
 		"an environment":    {"mkdir -p .venv/bin; echo a >.venv/bin/activate", "echo x >>.venv/bin/activate", "changed .venv/bin"},
 		"programs":          {"mkdir -p node_modules/.bin", "echo x >node_modules/.bin/tsc", "changed node_modules/.bin"},
 		"new ones":          {"true", "mkdir -p venv/bin", "new venv/bin"},

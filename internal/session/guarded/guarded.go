@@ -3,8 +3,6 @@
 package guarded
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"os"
 	"path"
 	"path/filepath"
@@ -87,10 +85,7 @@ func WithOwnDirenv(opened project.Project) project.Project {
 }
 
 // DirenvFolder is the folder of the instance that is direnv's of a project; worktrees share an instance.
-func DirenvFolder(folder project.Project) string {
-	sum := sha256.Sum256([]byte(folder.Path))
-	return "direnv-" + hex.EncodeToString(sum[:8])
-}
+func DirenvFolder(folder project.Project) string { return "direnv-" + handover.Name(folder.Path) }
 
 // Objects mounts the objects of a folder's repositories, read-only.
 func Objects(folder project.Project) (list []launch.Mount) {

@@ -2,7 +2,6 @@ package branch
 
 import (
 	"cmp"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"path"
@@ -68,11 +67,9 @@ type Branch struct {
 // foldersName is the folder of all checkouts in claudebox's own.
 const foldersName = "branches"
 
-func short(text string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(text)))[:16] }
-
 // keyOf identifies a repository: also where it was moved, and not one that is at its path now.
 func keyOf(outer string) string {
-	return short(cmp.Or(string(identity.At(unix.AT_FDCWD, outer+"/objects")), outer))
+	return handover.Name(cmp.Or(string(identity.At(unix.AT_FDCWD, outer+"/objects")), outer))
 }
 
 // folderOf is the folder of a repository's branches.
@@ -115,7 +112,7 @@ func Look(r Request) (b Branch, err error) {
 		return b, diag.Errorf(op, "use letters, digits and - _ . / as in `fix-login`",
 			"a branch of this name does not cross: %s", why)
 	}
-	b.Dir = path.Join(folderOf(r.Home, r.Repo.Outer), short(r.Name))
+	b.Dir = path.Join(folderOf(r.Home, r.Repo.Outer), handover.Name(r.Name))
 	known, err := recall(b.Dir)
 	if err != nil {
 		return b, diag.Wrap(op, err, "`claudebox branch remove --force "+r.Name+"` takes it away; what has crossed is yours")

@@ -136,7 +136,7 @@ func (h *Held) Close() {
 }
 
 // entry is the folder in the user's git folder by which their git takes the branch for checked out elsewhere.
-func (h *Held) entry() string { return h.Repo.Outer + "/worktrees/claudebox-" + short(h.Name) }
+func (h *Held) entry() string { return h.Repo.Outer + "/worktrees/claudebox-" + handover.Name(h.Name) }
 
 // Take keeps the user's git from switching to the branch, and from removing it, until [Held.Close]: by a worktree of
 // which nothing is there.

@@ -7,6 +7,7 @@ import (
 
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/pathname"
+	"claudebox/internal/workspace/handover"
 )
 
 // Entry is a file or folder of the user's that git ignores as a whole.
@@ -136,7 +137,7 @@ type Layer struct{ Path, Above string } // from the project; the layer's folder 
 // Layers are the folders that are overlaid.
 func (b Branch) Layers() (list []Layer) {
 	for _, at := range of(b.Parts, Overlaid) {
-		list = append(list, Layer{at, b.Dir + "/closed/layers/" + short(at)})
+		list = append(list, Layer{at, b.Dir + "/closed/layers/" + handover.Name(at)})
 	}
 	return list
 }

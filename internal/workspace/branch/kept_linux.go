@@ -95,7 +95,7 @@ func List(r Request) (list []Kept, err error) {
 
 // At is a branch that is kept, by its record.
 func At(r Request) (b Branch, err error) {
-	b = Branch{Request: r, Dir: path.Join(folderOf(r.Home, r.Repo.Outer), short(r.Name))}
+	b = Branch{Request: r, Dir: path.Join(folderOf(r.Home, r.Repo.Outer), handover.Name(r.Name))}
 	known, err := recall(b.Dir)
 	if err != nil {
 		b.Damaged = true

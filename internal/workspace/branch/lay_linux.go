@@ -20,6 +20,7 @@ import (
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/identity"
 	"claudebox/internal/linux/pathname"
+	"claudebox/internal/workspace/handover"
 )
 
 // sessionsWorktrees are those of other sessions.
@@ -298,7 +299,7 @@ func (h *Held) layLayer(users *beneath.Folder, at string) (line string, ok bool)
 	if names, err := h.tree.Names(at, 1); err != nil || len(names) > 0 {
 		return "", false // the agent has one of its own
 	}
-	key, now := short(at), h.stateOf(users, at)
+	key, now := handover.Name(at), h.stateOf(users, at)
 	if was, known := h.record.Layers[at]; known && was != now {
 		if err := h.setAside(key); err != nil {
 			return about + " is left out: " + err.Error(), false

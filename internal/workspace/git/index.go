@@ -15,13 +15,11 @@ import (
 const (
 	headerSize   = 12 // "DIRC", version, number of entries
 	statSize     = 40 // the stat data before an object name
-	mtimeAt      = 8  // in the stat data, in seconds
 	modeAt       = 24 // in the stat data
 	flagsSize    = 2
 	flagExtended = 0x4000 // two more bytes of flags follow
 	flagLength   = 0x0fff // the length of the name, or this if it is as long or longer
 	flagAssumed  = 0x8000 // git-update-index(1), --assume-unchanged
-	flagStage    = 12     // where the two bits of the stage begin: 0, or a side of a conflict
 	flagSkipped  = 0x4000 // in the further flags: --skip-worktree
 	flagToAdd    = 0x2000 // in the further flags: git-add(1), --intent-to-add
 )
@@ -72,13 +70,10 @@ func HashSize(config []gitconfig.Entry) int {
 // scanner goes through the entries of an index in memory.
 type scanner struct {
 	IndexEntry
-	head    []byte // of the entry: all before its name
 	rest    []byte
 	names   int    // bytes that the further names may have together
 	version uint32 // zero: it is no index
 	stat    int    // bytes before the flags
-	whole   bool   // Name takes nothing from the name before it
-	stage   int    // 0, or a side of a conflict
 }
 
 // scan begins to go through an index, and returns how many entries it says that it has.
@@ -113,7 +108,6 @@ func (s *scanner) entry() bool {
 	}
 	flags := binary.BigEndian.Uint16(s.rest[s.stat:])
 	s.Hushed = flags&flagAssumed != 0
-	s.stage = int(flags >> flagStage & 3)
 	if flags&flagExtended != 0 {
 		further := binary.BigEndian.Uint16(s.rest[size:])
 		if further&^(flagSkipped|flagToAdd) != 0 {
@@ -122,7 +116,7 @@ func (s *scanner) entry() bool {
 		s.Hushed = s.Hushed || further&flagSkipped != 0
 		size += flagsSize
 	}
-	s.head, s.Mode, s.Sum = s.rest[:size], binary.BigEndian.Uint32(s.rest[modeAt:]), s.rest[statSize:s.stat]
+	s.Mode, s.Sum = binary.BigEndian.Uint32(s.rest[modeAt:]), s.rest[statSize:s.stat]
 	length := int(flags & flagLength)
 	if s.version == 4 {
 		return s.compressed(s.rest[size:]) && length == min(len(s.Name), flagLength)
@@ -131,7 +125,7 @@ func (s *scanner) entry() bool {
 	if end < 0 || length != min(end, flagLength) {
 		return false
 	}
-	s.Name, s.whole = s.rest[size:size+end], true
+	s.Name = s.rest[size : size+end]
 	size = (size + end + 8) &^ 7 // one to eight NULs
 	s.rest = s.rest[min(size, len(s.rest)):]
 	return true
@@ -147,7 +141,6 @@ func (s *scanner) compressed(rest []byte) bool {
 	if end < 0 {
 		return false
 	}
-	s.whole = drop == len(s.Name)
 	s.Name = append(s.Name[:len(s.Name)-drop], rest[length:length+end]...)
 	s.rest = rest[length+end+1:]
 	return true

@@ -199,7 +199,7 @@ func decide(p Place, base, inner, outer Side, known map[string]string, f facts) 
 	d.stash(base.Stash, inner.Stash, outer.Stash, f)
 	for _, t := range p.Trees {
 		d.tree(p, t, base, inner, outer, f)
-		d.detached(t, base, inner, outer, known, f)
+		d.detached(t, inner, outer, known, f)
 	}
 	return d
 }
@@ -500,7 +500,7 @@ func setFile(files *map[string]string, name, text string) {
 }
 
 // detached gives the agent's commits on no branch a name outside, where HEAD does not cross.
-func (d *decision) detached(t Tree, base, inner, outer Side, known map[string]string, f facts) {
+func (d *decision) detached(t Tree, inner, outer Side, known map[string]string, f facts) {
 	const name = "refs/heads/" + ours + "detached"
 	i, key := inner.Trees[t.Rel].Head, "HEAD of "+t.Rel
 	if !isObject(i) || d.next.Trees[t.Rel].Head == i || i == known[key] || f.kinds[i] != "commit" ||

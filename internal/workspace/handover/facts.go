@@ -21,7 +21,7 @@ func gather(outer side, base, in, out Side, f facts) (facts, error) {
 	maps.Copy(f.refused, broken)
 	tips = slices.DeleteFunc(tips, func(tip string) bool { return broken[tip] != "" })
 	pairs := pairsOf(outer.place, base, in, out, f.put)
-	script, stdin := question(outer.place, tips, have, pairs, f.knows(outer.place, in))
+	script, stdin := question(tips, have, pairs, f.knows(outer.place, in))
 	answer, err := outer.run(script, stdin, false)
 	if err != nil {
 		return f, err
@@ -83,7 +83,7 @@ func (f *facts) knows(p Place, in Side) bool {
 // question returns a script and its input. Its answer has five parts: what the new objects are; which of two commits
 // comes after the other; the new commits, each with its parents; all changes in these; and, unless nothing is new and
 // all repositories are known, the .gitmodules of the user's branches: what those name as submodules is the user's.
-func question(p Place, tips, have []string, pairs [][2]string, known bool) (script, input string) {
+func question(tips, have []string, pairs [][2]string, known bool) (script, input string) {
 	var b, stdin strings.Builder
 	b.WriteString(prelude + inCommon)
 	since := since(tips, have)

@@ -91,6 +91,20 @@ func TestAHostileRepositoryBesideGoodOnes(t *testing.T) {
 	}
 }
 
+// A quarter of the time is all that one has while others wait. It has all of it then.
+func TestARepositoryThatIsSlowIsAskedAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.wrap()
+	w.tools.Time = 20 * time.Second
+	all := w.made(2, `echo '[ -e "$C/slept" ] || { touch "$C/slept"; sleep 6; }' >.git/evil`)
+	for i, a := range Adopt(Request{Tools: w.tools}, all) {
+		if a.Err != nil || !w.isUsers(all[i]) {
+			t.Errorf("%s: %v", all[i].At, a.Err)
+		}
+	}
+}
+
 // A busy machine takes longer to make a box than it has: bwrap alone was ended then, and its child held the end for good.
 func TestABoxThatIsEndedWhileItIsMadeLeavesNothing(t *testing.T) {
 	t.Parallel()

@@ -105,6 +105,25 @@ func TestARepositoryThatIsSlowIsAskedAgain(t *testing.T) {
 	}
 }
 
+// An agent has git wait while it packs, as at a pipe in an object's place: each of its branches was waited for by itself.
+func TestAPackThatDoesNotComeIsAwaitedOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.wrap()
+	w.tools.Time = 5 * time.Second
+	w.begin()
+	w.agent("for i in $(seq 20); do git checkout -qb b$i; git commit -qm $i --allow-empty; done")
+	w.agent(`echo 'case " $* " in *" pack-objects "*) sleep 600;; esac' >.git/evil`)
+	began := time.Now()
+	w.sync()
+	if took := time.Since(began); took > time.Minute {
+		t.Errorf("it took %v", took)
+	}
+	if got := w.user("git branch --list 'b*'"); got != "" {
+		t.Errorf("there are %s", got)
+	}
+}
+
 // A busy machine takes longer to make a box than it has: bwrap alone was ended then, and its child held the end for good.
 func TestABoxThatIsEndedWhileItIsMadeLeavesNothing(t *testing.T) {
 	t.Parallel()

@@ -220,7 +220,8 @@ func bringTips(inner, outer side, tips []tip, users Side) (refused map[string]st
 		return nil, nil, err
 	}
 	have = slices.DeleteFunc(all, func(object string) bool { return slices.Contains(without, object) })
-	return sift(missing, func(some []string) error { return fetch(inner, outer, some, have) }), have, nil
+	refused, _ = bring(inner, outer, missing, have)
+	return refused, have, nil
 }
 
 // unreached returns those tips that no reference of the user's reaches, and no tip before.

@@ -521,14 +521,24 @@ func (l *live) judge(base, in, out Side, f facts) (facts, error) {
 			return f, err
 		}
 	}
-	f.refused = sift(missing, func(some []string) error {
-		err := fetch(l.inner(), l.outer(), some, have)
+	f.refused, l.silent = bring(l.inner(), l.outer(), missing, have)
+	return gather(l.outer(), base, in, out, f)
+}
+
+// bring fetches objects, and returns those that the user's git does not take, and why. Where some did not come in time
+// (silent), the others are not waited for.
+func bring(inner, outer side, objects, have []string) (refused map[string]string, silent error) {
+	refused = sift(objects, func(some []string) error {
+		if silent != nil {
+			return silent
+		}
+		err := fetch(inner, outer, some, have)
 		if errors.Is(err, errSilent) {
-			l.silent = err
+			silent = err
 		}
 		return err
 	})
-	return gather(l.outer(), base, in, out, f)
+	return refused, silent
 }
 
 // missing returns those of some objects that a side does not have.

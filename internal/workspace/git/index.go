@@ -19,7 +19,6 @@ const (
 	flagsSize    = 2
 	flagExtended = 0x4000 // two more bytes of flags follow
 	flagLength   = 0x0fff // the length of the name, or this if it is as long or longer
-	flagAssumed  = 0x8000 // git-update-index(1), --assume-unchanged
 	flagSkipped  = 0x4000 // in the further flags: --skip-worktree
 	flagToAdd    = 0x2000 // in the further flags: git-add(1), --intent-to-add
 )
@@ -40,9 +39,6 @@ type IndexEntry struct {
 	Name []byte
 	Mode uint32
 	Sum  []byte // the name of the object with its content
-	// Hushed says that git shows no change of the file: it is marked as one that
-	// does not change (assume-unchanged), or is not to be looked at (skip-worktree).
-	Hushed bool
 }
 
 // ScanIndex returns the entries of an index, in order, up to the first fault: an agent may have written it. Of a
@@ -107,13 +103,11 @@ func (s *scanner) entry() bool {
 		return false
 	}
 	flags := binary.BigEndian.Uint16(s.rest[s.stat:])
-	s.Hushed = flags&flagAssumed != 0
 	if flags&flagExtended != 0 {
 		further := binary.BigEndian.Uint16(s.rest[size:])
 		if further&^(flagSkipped|flagToAdd) != 0 {
 			return false
 		}
-		s.Hushed = s.Hushed || further&flagSkipped != 0
 		size += flagsSize
 	}
 	s.Mode, s.Sum = binary.BigEndian.Uint32(s.rest[modeAt:]), s.rest[statSize:s.stat]

@@ -29,10 +29,8 @@ type Tracked struct {
 	Small []string // those that matter only for a token that they may hold
 	Links []string // repositories in the working tree, whose configuration git obeys
 	Runs  []string // what the host's tools run
-	// Hushed are files of which git shows no change.
-	Hushed []string
-	Blobs  []Blob // those that may be secrets by their names
-	Held   []Blob // what the host executes or obeys, by the built-in lists or by what git's configuration names
+	Blobs []Blob   // those that may be secrets by their names
+	Held  []Blob   // what the host executes or obeys, by the built-in lists or by what git's configuration names
 }
 
 // Blob is a file of an index, and git's hash of its content there.
@@ -147,9 +145,6 @@ func (p indexPlace) read(t *Tracked, s Scope, named func(name string) bool) {
 		if e.Mode == git.Gitlink {
 			add(&t.Links)
 		}
-		if e.Hushed {
-			add(&t.Hushed)
-		}
 		if hostrun.Means(name) != "" {
 			add(&t.Runs)
 		}
@@ -218,7 +213,7 @@ func (s Scope) readIndexes(tree *beneath.Folder, seen, before *Seen) {
 	for _, place := range places {
 		place.read(&t, s, named)
 	}
-	for _, names := range [][]string{t.Names, t.Small, t.Links, t.Runs, t.Hushed} {
+	for _, names := range [][]string{t.Names, t.Small, t.Links, t.Runs} {
 		slices.Sort(names)
 	}
 	slices.SortFunc(t.Blobs, compareBlobs)

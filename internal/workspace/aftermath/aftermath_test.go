@@ -1106,3 +1106,17 @@ func TestEditsOfTrackedFilesAreOrdinary(t *testing.T) {
 		t.Errorf("got %v, want %v", ordinary, want)
 	}
 }
+
+// A git folder that was closed before is hidden inside, so no agent has changed it.
+func TestAGitFolderThatTheUserHasClosedStaysAsItIs(t *testing.T) {
+	w := newWorld(t)
+	w.sh("git init -q .; chmod 0 .git")
+	t.Cleanup(func() { _ = os.Chmod(w.path("p/.git"), 0o700) })
+	s := w.begin()
+	if r := s.End(); len(r.Changes)+len(r.Failures) > 0 {
+		t.Errorf("told: %+v", r)
+	}
+	if info, err := os.Stat(w.path("p/.git")); err != nil || info.Mode().Perm() != 0 {
+		t.Errorf("it is another: %v, %v", info, err)
+	}
+}

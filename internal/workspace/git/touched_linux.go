@@ -10,17 +10,19 @@ import (
 )
 
 // Deepen looks deep into the git folders of a snapshot: where git keeps its own it makes no link, no pipe and no
-// repository.
+// repository. One that could not be looked at before is left: it was hidden inside, so no agent came there.
 func (s Snapshot) Deepen(root *beneath.Folder, before Snapshot) {
 	for i := range s.Folders {
-		f := &s.Folders[i]
+		f, was := &s.Folders[i], before.Folder(s.Folders[i].Path)
+		if was != nil && slices.Contains(was.Closed, ".") && slices.Contains(f.Closed, ".") {
+			continue
+		}
 		const limit = 200_000
 		parts := []string{path.Join(f.Rel, "modules"), path.Join(f.Rel, "worktrees")}
 		seen := survey.Walk(root, survey.Question{
 			From: []string{f.Rel}, Limit: limit, LinksSince: 1,
 			Apart: slices.Concat(f.apart, parts),
 		}, nil)
-		was := before.Folder(f.Path)
 		isNew := func(rel string) bool { return was.Entry(strings.TrimPrefix(rel, f.Rel+"/")) == nil }
 		isPlace := func(rel string) bool { return rel != f.Rel && !before.Has(path.Join(root.Path(), rel)) }
 		f.odd = seen.Cut || slices.ContainsFunc(parts, reader{root, false}.isBare) ||

@@ -129,9 +129,9 @@ func (w *Watch) add(dir string) error {
 }
 
 // again watches all folders anew: events were lost, or a folder was removed or made. Those that are watched already
-// stay so.
+// stay so. A folder comes before those in it: what is made in it after the look at these is told then.
 func (w *Watch) again() {
-	list := w.Folders()
+	list := slices.Sorted(slices.Values(w.Folders()))
 	for _, dir := range list {
 		err := w.add(dir)
 		above := errors.Is(err, unix.ENOENT) && slices.Contains(list, path.Dir(dir))

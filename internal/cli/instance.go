@@ -221,6 +221,9 @@ func removeInstances(sys System, home string, chosen []state.Kept) error {
 			failed = append(failed, in.ID)
 			continue
 		}
+		if in.Gone {
+			kept.Forget(home, in.Root)
+		}
 		freed += in.Bytes
 	}
 	fmt.Fprintf(sys.Stdout, "removed %d of %d, %s\n", len(chosen)-len(failed), len(chosen), state.ShowSize(freed))

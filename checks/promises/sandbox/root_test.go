@@ -3,7 +3,6 @@
 package sandbox_test
 
 import (
-	"crypto/sha256"
 	"fmt"
 	"os"
 	"os/user"
@@ -33,8 +32,10 @@ func TestNothingIsInsideButWhatIsListed(t *testing.T) {
 // ofTheHost are mounts whose mode is the host's affair.
 var ofTheHost = regexp.MustCompile(`^\S+ other (/nix/\S+|/etc/ssl/certs/ca-certificates.crt|/usr/share/zoneinfo)`)
 
-// heldBack is where what is held back lies, named after the folder and the session.
-var heldBack = regexp.MustCompile(`/run/claudebox/held/[0-9a-f]{16}(/[A-Z2-7]{16}\b)?`)
+// heldBack is where what is held back lies: by the folder that it is held back of, and by the session.
+const heldBack = "/run/claudebox/held"
+
+var session = regexp.MustCompile(`/\.held/[A-Z2-7]{16}\b`)
 
 var loader = regexp.MustCompile(`/lib64?/ld-linux[a-z0-9_.-]*`)
 
@@ -50,13 +51,15 @@ func (w *world) normalListing(text string) string {
 		line = strings.Replace(line, fmt.Sprintf(" %d /", os.Getuid()), " USER /", 1)
 		line = ofTheHost.ReplaceAllString(strings.Replace(line, " 65534 /", " other /", 1), "HOST other $1")
 		line = strings.ReplaceAll(line, fmt.Sprintf("/run/user/%d", os.Getuid()), "/run/user/UID")
-		line = heldBack.ReplaceAllString(line, "/run/claudebox/held/FOLDER")
+		if held, is := strings.CutPrefix(path, heldBack+"/"); is && strings.HasPrefix(w.project, "/"+held+"/") {
+			continue
+		}
+		line = strings.Replace(line, heldBack+w.project, heldBack+"/FOLDER", 1)
+		line = session.ReplaceAllString(line, "/.held/SESSION")
 		b.WriteString(loader.ReplaceAllString(w.normal(line), "/LIB/LOADER"))
 	}
 	return b.String()
 }
-
-func heldName(project string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(project)))[:16] }
 
 // Outside of these an agent writes nothing. Where it may write but should not
 // keep anything, the folder is a tmpfs.
@@ -67,7 +70,7 @@ func TestOnlyTheListedPlacesCanBeWritten(t *testing.T) {
 		find / -xdev \( -path /proc -o -path /nix/store \) -prune -o -type d -print >/tmp/all
 		find "$HOME" /dev /run/user/* -type d >>/tmp/all || true
 		sort -u /tmp/all | while read -r d; do if touch "$d/.t"; then rm "$d/.t"; echo "$d"; fi; done 2>/dev/null
-		for d in /nix/store /run/claudebox/nix-upper /run/claudebox/held/*; do if touch "$d/.t"; then echo "$d"; fi; done 2>/dev/null`
+		for d in /nix/store /run/claudebox/nix-upper $(find /run/claudebox/held -type d); do if touch "$d/.t"; then echo "$d"; fi; done 2>/dev/null`
 	got := w.inside(t, script)
 	want := []string{
 		"/dev/shm", "HOME", "HOME/.cache", "HOME/.claude", "HOME/.local", "HOME/.local/share",
@@ -76,14 +79,14 @@ func TestOnlyTheListedPlacesCanBeWritten(t *testing.T) {
 	runtime := fmt.Sprintf("/run/user/%d", os.Getuid())
 	for line := range strings.Lines(got) {
 		line = strings.ReplaceAll(strings.TrimSuffix(w.normal(line), "\n"), runtime, "RUNTIME")
-		line = heldBack.ReplaceAllString(line, "HELD")
-		if !contains(want, line) && !strings.HasPrefix(line, "HOME/.cache/") {
+		line = strings.Replace(line, heldBack+"HOME/src/project", "HELD", 1)
+		if line = session.ReplaceAllString(line, ""); !contains(want, strings.TrimSuffix(line, "/.held")) && !strings.HasPrefix(line, "HOME/.cache/") {
 			t.Errorf("%s can be written", line)
 		}
 	}
 	for _, place := range want {
 		if place == "HELD" {
-			place = "/run/claudebox/held/" + heldName(w.project)
+			place = heldBack + w.project
 		}
 		place = strings.NewReplacer("HOME", w.home, "RUNTIME", runtime).Replace(place)
 		if !strings.Contains(got, place+"\n") {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"claudebox/internal/diag"
 	"claudebox/internal/linux/pathname"
 	"claudebox/internal/plan"
 	"claudebox/internal/sandbox/launch"
@@ -141,37 +142,62 @@ func Mount(m project.Mount, empty, inner string) launch.Mount {
 func HidesFolder(m project.Mount) bool { return m.Mode == project.Hidden && m.Dir }
 
 // Held is the folder for what the agent makes in a given folder and is held back there. It has to lie on the same
-// file system: in the instance, else in the folder's git folder.
+// file system: in claudebox's own folder, else in the folder's git folder.
 func (p Places) Held(folder project.Project) string {
-	name := handover.Name(folder.Path)
-	inGit := filepath.Join(folder.Path, ".git")
-	beside := p.Own
+	if inGit := filepath.Join(folder.Path, ".git"); p.heldInGit(folder) {
+		return filepath.Join(inGit, HeldInGit)
+	}
+	return guard.Held(p.Own, folder.Path)
+}
+
+// heldInGit reports whether that is the folder's git folder.
+func (p Places) heldInGit(folder project.Project) bool {
+	inGit, beside := filepath.Join(folder.Path, ".git"), p.Own
 	if !lending.IsFolder(beside) {
 		beside = filepath.Dir(beside) // it is made there
 	}
-	apart := !guard.Together(beside, folder.Path)
-	if apart && lending.IsFolder(inGit) && guard.Together(inGit, folder.Path) {
-		return filepath.Join(inGit, HeldInGit, name)
-	}
-	return filepath.Join(p.Instance, guard.Folder, name)
+	return !guard.Together(beside, folder.Path) && lending.IsFolder(inGit) && guard.Together(inGit, folder.Path)
 }
 
 // HeldInGit is the folder in a git folder of the user's for what is held back of its working tree, where that is on
 // another file system than claudebox's own folder.
 const HeldInGit = "claudebox-held"
 
+// MakeHeld makes that folder, and brings there what is held back of the given folder elsewhere: by a session in a
+// folder above it, or by a claudebox of before.
+func (p Places) MakeHeld(folder project.Project) error {
+	held, inGit := p.Held(folder), filepath.Join(folder.Path, ".git")
+	top, name := p.Own, handover.Name(folder.Path)
+	if p.heldInGit(folder) {
+		top = inGit
+	}
+	err := guard.Make(top, held)
+	from := []string{filepath.Join(p.Instance, guard.FolderBefore, name), filepath.Join(inGit, HeldInGit, name)}
+	for dir := folder.Path; dir != "/"; {
+		dir = filepath.Dir(dir)
+		from = append(from, guard.SessionsIn(guard.Held(p.Own, dir)))
+	}
+	if err == nil {
+		err = guard.Gather(folder.Path, held, from)
+	}
+	if err != nil {
+		return diag.Wrap("make "+held, err, "make "+filepath.Dir(held)+" writable for you")
+	}
+	return nil
+}
+
 // RemoveHeld removes what [Places.Held] needed in a git folder of the user's, unless another session does.
 func RemoveHeld(held string) {
-	if in := filepath.Dir(held); filepath.Base(in) == HeldInGit {
+	if filepath.Base(held) == HeldInGit {
+		_ = os.Remove(guard.SessionsIn(held))
 		_ = os.Remove(held)
-		_ = os.Remove(in)
 	}
 }
 
 // HeldMount mounts that folder where the links to what is held back lead.
 func (p Places) HeldMount(folder project.Project) launch.Mount {
 	return launch.Mount{
-		Kind: plan.Bind, Source: p.Held(folder), Destination: guard.Inside(handover.Name(folder.Path)),
-		Open: true, Why: launch.WhyHeld,
+		Kind: plan.Bind, Source: p.Held(folder), Destination: guard.Inside(folder.Path), Open: true,
+		Why: launch.WhyHeld,
 	}
 }

@@ -2,7 +2,6 @@ package kept
 
 import (
 	"errors"
-	"os"
 	"path/filepath"
 
 	"claudebox/internal/diag"
@@ -47,13 +46,10 @@ func heldBack(path, dir string, tools handover.Tools) (waits []handover.Wait) {
 		return nil // the project was there a moment ago
 	}
 	defer root.Close()
-	name := handover.Name(path)
-	for _, folder := range []string{
-		filepath.Join(dir, guard.Folder, name), filepath.Join(path, ".git", guarded.HeldInGit, name),
-	} {
-		sessions, _ := os.ReadDir(folder) // or nothing is held there
-		for _, session := range sessions {
-			for _, r := range guard.Repositories(root, filepath.Join(folder, session.Name())) {
+	home := filepath.Dir(filepath.Dir(dir))
+	for _, held := range []string{guard.Held(home, path), filepath.Join(path, ".git", guarded.HeldInGit)} {
+		for _, session := range guard.Sessions(held) {
+			for _, r := range guard.Repositories(root, session) {
 				text := "it becomes yours when a session here ends"
 				made := handover.Made{Outer: root.Join(r.Rel), At: r.At}
 				made.Folder = filepath.Join(dir, handover.Folder, handover.Name(made.Outer))
@@ -114,5 +110,8 @@ func settling(c planning.Caller, o planning.Options) (made handover.Request, pat
 
 // HasWaiting reports whether commits, repositories or the like wait in an instance, by its folder.
 func HasWaiting(instance string) bool {
-	return handover.HasWaiting(instance) || guard.HasWaiting(filepath.Join(instance, guard.Folder))
+	return handover.HasWaiting(instance) || guard.HasWaiting(filepath.Join(instance, guard.FolderBefore))
 }
+
+// Forget removes what is held back of a project that is gone. home is claudebox's own folder.
+func Forget(home, project string) { guard.Forget(home, project) }

@@ -1,6 +1,8 @@
 package writable
 
 import (
+	"path/filepath"
+
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/workspace/guard"
@@ -32,9 +34,6 @@ func (f *Folders) adoptRepositories() {
 	var list []handover.Made
 	var links []link
 	for i, review := range f.reviews { // fewer than folders if the launch failed
-		if !review.IsAlone() {
-			continue
-		}
 		root, err := beneath.Open(f.List[i].Path)
 		if err != nil {
 			continue // which the review tells
@@ -47,7 +46,7 @@ func (f *Folders) adoptRepositories() {
 		for _, held := range folders {
 			for _, repository := range guard.Repositories(root, held) {
 				made := f.made(root.Join(repository.Rel), repository.At)
-				if f.Git.IsRefused(made) {
+				if !review.IsAloneAt(filepath.Dir(made.Outer)) || f.Git.IsRefused(made) {
 					continue
 				}
 				if back, drop, err := repository.Unlink(root); err == nil {

@@ -33,7 +33,7 @@ func (f *Folders) guardRequest(folder guarded.Folder, session string) guard.Requ
 	}
 	at := func(rel string) string { return filepath.Join(folder.Path, rel) }
 	return guard.Request{
-		Path: folder.Path, Held: held, Inside: guard.Inside(filepath.Base(held)), Session: session, Folders: folders,
+		Path: folder.Path, Held: held, Session: session, Folders: folders,
 		Skipped: project.Filling(), Git: seen.Git,
 		Known: func(rel string) bool {
 			below := func(at string) bool { return pathname.Below(at, rel) }

@@ -50,9 +50,8 @@ func (f *Folders) Hold() error {
 			return err
 		}
 		f.holds = append(f.holds, hold)
-		held := f.Kept.Held(folder.Project)
-		if err := os.MkdirAll(held, 0o700); err != nil {
-			return diag.Wrap("make "+held, err, "make "+filepath.Dir(held)+" writable for you")
+		if err := f.Kept.MakeHeld(folder.Project); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -70,7 +69,7 @@ func (f *Folders) Release() {
 func (f *Folders) Begin(agent aftermath.Agent, mounts []launch.Mount) error {
 	for _, folder := range f.List {
 		session := rand.Text()[:16]
-		agent.Held = filepath.Join(f.Kept.Held(folder.Project), session)
+		agent.Held = guard.InSession(f.Kept.Held(folder.Project), session)
 		begun, err := aftermath.Begin(f.Kept.Own, folder.Project, agent)
 		if err != nil {
 			return err
@@ -91,7 +90,7 @@ func (f *Folders) Rehearse(mounts []launch.Mount) error {
 		if !pathname.Below(held, f.Kept.Own) {
 			continue // it would be made in a git folder of the user's
 		}
-		if err := os.MkdirAll(held, 0o700); err != nil {
+		if err := f.Kept.MakeHeld(folder.Project); err != nil {
 			return err
 		}
 		if err := f.guard(folder, "check"); err != nil {

@@ -17,6 +17,7 @@
 package aftermath
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,7 +55,7 @@ type Session struct {
 type Agent struct {
 	Instance      string   // its own folder
 	Conversations []string // the user's folders of them, see [state.Instance.Conversations]
-	// Held is the folder with what is held back from the given folder while the session runs, see [guard.BringOut].
+	// Held is the folder with what the session holds back from the given folder while it runs, see [guard.InSession].
 	Held string
 }
 
@@ -71,7 +72,7 @@ func Begin(home string, p project.Project, agent Agent) (begun *Session, err err
 	}()
 	live, dead, strange := others(home)
 	defer closeAll(dead)
-	if err := strange.refuse(); err != nil {
+	if err := cmp.Or(strange.refuse(), refuseApart(p.Path, agent.Held, live)); err != nil {
 		return nil, err
 	}
 	for _, r := range dead { // what Sweep could not settle
@@ -114,21 +115,37 @@ func Begin(home string, p project.Project, agent Agent) (begun *Session, err err
 		return nil, failed(folder, err)
 	}
 	keepFilled(home, p)
-	alone := strange.live == 0 && !r.overlapsAny(live)
-	return &Session{home: home, tree: tree, record: r, file: f, before: &seen{Seen: p.Seen}, alone: alone}, nil
+	r.beside, r.strange = live, strange.live > 0
+	return &Session{
+		home: home, tree: tree, record: r, file: f, before: &seen{Seen: p.Seen}, alone: r.isAloneAt(p.Path),
+	}, nil
 }
 
-// overlapsAny reports whether the session's project lies in that of another, or another's in it.
-func (was record) overlapsAny(others []record) bool {
-	return slices.ContainsFunc(others, func(r record) bool {
-		return pathname.Below(was.Scope.Path, r.Scope.Path) || pathname.Below(r.Scope.Path, was.Scope.Path)
-	})
+// refuseApart refuses a folder that a session which lives has, too, where one of both has not what the other holds
+// back.
+func refuseApart(folder, held string, live []record) error {
+	for _, r := range live {
+		if r.overlaps(folder) && !guard.Shares(r.Held, held) {
+			return diag.Errorf("give away "+diag.Name(folder), "end it first",
+				"a session in %s of another claudebox, or on another file system than ~/.claudebox, lives: what one "+
+					"holds back of new repositories would lead nowhere in the other", diag.Name(r.Scope.Path))
+		}
+	}
+	return nil
+}
+
+// overlaps reports whether a path lies in the session's project, or the project below it.
+func (was record) overlaps(at string) bool {
+	return pathname.Below(was.Scope.Path, at) || pathname.Below(at, was.Scope.Path)
 }
 
 // IsAlone reports whether no other session lives in the project, above it or below it, now.
-func (s *Session) IsAlone() bool {
+func (s *Session) IsAlone() bool { return s.IsAloneAt(s.record.Scope.Path) }
+
+// IsAloneAt reports whether no other session now has a path of the project, or lives in a folder below it.
+func (s *Session) IsAloneAt(at string) bool {
 	s.lookBeside()
-	return s.record.isAlone()
+	return s.record.isAloneAt(at)
 }
 
 // lookBeside notes which other sessions live.
@@ -141,8 +158,10 @@ func (s *Session) lookBeside() {
 	})
 }
 
-// isAlone reports whether no session that lives may be in the project.
-func (was record) isAlone() bool { return !was.strange && !was.overlapsAny(was.beside) }
+// isAloneAt reports whether no session that lives may have a path, or one below it.
+func (was record) isAloneAt(at string) bool {
+	return !was.strange && !slices.ContainsFunc(was.beside, func(r record) bool { return r.overlaps(at) })
+}
 
 // Overlaps reports whether another session lived in the project, above it or below it, when this one began; after
 // [Session.End], also whether one does now.
@@ -159,13 +178,15 @@ func (was record) held() (folders []string) {
 	if was.Held == "" {
 		return nil
 	}
-	all, _ := os.ReadDir(path.Dir(was.Held)) // or there are none
-	for _, e := range all {
-		at := path.Join(path.Dir(was.Held), e.Name())
-		lives := slices.ContainsFunc(was.beside, func(r record) bool { return r.Held == at }) ||
-			was.strange && at != was.Held
-		if e.IsDir() && !lives && e.Name() != guard.Kept {
-			_ = os.Chmod(at, privateDir) // an agent may have closed it
+	for _, at := range guard.Sessions(guard.HeldOf(was.Held)) {
+		lives := slices.ContainsFunc(was.beside, func(r record) bool { return path.Base(r.Held) == path.Base(at) }) ||
+			was.strange && path.Base(at) != path.Base(was.Held)
+		if lives {
+			continue
+		}
+		if in, err := beneath.Open(path.Dir(at)); err == nil {
+			_ = in.Chmod(path.Base(at), privateDir) // an agent may have closed it
+			in.Close()
 			folders = append(folders, at)
 		}
 	}
@@ -366,7 +387,7 @@ func (was record) disarmOwn(r *Report, home string, in *own) {
 	old := func(rel string) bool {
 		return !git.Touched(in.root, rel, was.since) && !in.cameTo(in.root, rel) ||
 			in.Scope.Path == was.Instance && (pathname.Below(rel, handover.Folder) || // only git in a box opens those
-				pathname.Below(rel, guard.Folder)) // which no tool looks for by its name
+				pathname.Below(rel, guard.FolderBefore)) // which no tool looks for by its name
 	}
 	in.look.Git, in.look.Bare = slices.DeleteFunc(in.look.Git, old), slices.DeleteFunc(in.look.Bare, old)
 	anywhere := func(string) bool { return true } // nobody fetches there
@@ -387,7 +408,7 @@ func (was record) strangers(root *beneath.Folder, look git.Look, fetches func(at
 func (was record) bringOut(r *Report, tree *beneath.Folder) {
 	compared := git.Comparison{Before: was.Before, Users: was.isUsers}
 	end := guard.Ending{
-		Alone: was.isAlone(),
+		Alone: func(rel string) bool { return was.isAloneAt(path.Join(tree.Path(), rel)) },
 		Leads: func(rel string, content []byte) bool { return compared.LeadsToPart(tree.Join(rel), string(content)) },
 		Left: func(rel, at string) {
 			means := "a repository that was made inside is not yours yet: the next session here goes on in it"

@@ -25,20 +25,11 @@ import (
 	"claudebox/internal/workspace/hostrun"
 )
 
-// Folder is the folder of an instance that holds what is held back.
-const Folder = "held"
-
-// Inside is where a folder like [Request.Held] is mounted inside; name tells the folders of one session apart.
-func Inside(name string) string { return inside + name }
-
-const inside = "/run/claudebox/held/"
-
 // Request is what a guard begins with.
 type Request struct {
 	Path    string   // the folder that the agent may change; canonical
-	Held    string   // a folder of claudebox's own on the same file system; it is mounted at Inside, read-write
-	Inside  string   // where Held is inside
-	Session string   // the name of a folder in Held that no other session has
+	Held    string   // a folder of claudebox's own on the same file system; mounted read-write at [Inside] of Path
+	Session string   // the name of the session, which no other one has
 	Folders []string // the folders below Path to watch, "." among them
 	Skipped []string // names of folders that are not watched
 	Git     []string // the names called .git that were there before; links to what was held back do not count
@@ -64,14 +55,15 @@ type Request struct {
 type Guard struct {
 	Request
 	root  *beneath.Folder
-	made  *beneath.Folder // the session's own in Held
+	held  *beneath.Folder // Held
 	known map[string]bool // the folders and git places that it began with
 
 	mu     sync.Mutex // around each look and the exchange after it
 	early  []early    // names that are no repositories
 	ended  bool
 	count  int
-	names  map[string]string // where the link to each place is, by the place's name
+	made   map[string]*made  // the session's own folders in Held, by the part of Path that they are for
+	places map[string]place  // where things are held back, by name
 	users  map[uint64]users  // repositories that the user has made since, by inode
 	doubts map[uint64]int    // how often one was looked at that may be the user's, by inode
 	theirs map[string]bool   // folders that appeared while a program of the user's was at work that makes repositories
@@ -88,8 +80,8 @@ type Guard struct {
 // [Guard.Serve], which then goes through all that has happened. The caller closes the guard.
 func Open(r Request) (*Guard, error) {
 	g := &Guard{
-		Request: r, names: map[string]string{}, known: map[string]bool{}, doubts: map[uint64]int{},
-		users: map[uint64]users{}, theirs: map[string]bool{}, unmade: map[string]uint64{},
+		Request: r, made: map[string]*made{}, places: map[string]place{}, known: map[string]bool{},
+		doubts: map[uint64]int{}, users: map[uint64]users{}, theirs: map[string]bool{}, unmade: map[string]uint64{},
 		wake: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	for _, dir := range r.Folders {
@@ -102,7 +94,7 @@ func Open(r Request) (*Guard, error) {
 	for _, rel := range r.Git {
 		g.known[rel] = !IsLink(g.root, rel)
 	}
-	if g.made, err = own(r.Held, r.Session); err != nil {
+	if g.held, err = beneath.Open(r.Held); err != nil {
 		g.root.Close()
 		return nil, err
 	}
@@ -110,33 +102,19 @@ func Open(r Request) (*Guard, error) {
 		g.watch, err = openWatch(g)
 	}
 	if err != nil {
-		g.root.Close()
-		g.made.Close()
+		g.close()
 		return nil, err
 	}
 	return g, nil
 }
 
-// own makes the session's own folder.
-func own(held, session string) (*beneath.Folder, error) {
-	at, err := beneath.Open(held)
-	if err != nil {
-		return nil, err
+// close closes the folders.
+func (g *Guard) close() {
+	for _, in := range g.made {
+		in.Close()
 	}
-	defer at.Close()
-	if err := mkdir(at, session); err != nil {
-		return nil, err
-	}
-	return at.Sub(session)
-}
-
-// mkdir makes a folder for its owner, whatever the umask of the caller is.
-func mkdir(in *beneath.Folder, rel string) error {
-	const owners = 0o700
-	if err := in.Mkdir(rel, owners); err != nil {
-		return err
-	}
-	return in.Chmod(rel, owners)
+	g.held.Close()
+	g.root.Close()
 }
 
 // These are the errors of a folder in which nothing can be held back.
@@ -160,19 +138,23 @@ func Together(a, b string) bool {
 
 // tryExchange fails where nothing can be held back.
 func (g *Guard) tryExchange() error {
-	if !Together(g.made.Path(), g.root.Path()) {
+	if !Together(g.held.Path(), g.root.Path()) {
 		return ErrApart
 	}
+	in, err := g.madeFor(".")
+	if err != nil {
+		return err
+	}
 	for _, name := range []string{"a", "b"} {
-		if err := g.made.Symlink(name, name); err != nil {
+		if err := in.Symlink(name, name); err != nil {
 			return err
 		}
 	}
-	err := unix.Renameat2(g.made.FD(), "a", g.made.FD(), "b", unix.RENAME_EXCHANGE)
+	err = unix.Renameat2(in.FD(), "a", in.FD(), "b", unix.RENAME_EXCHANGE)
 	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) {
 		err = ErrNoExchange
 	}
-	return errors.Join(err, g.made.Remove("a"), g.made.Remove("b"))
+	return errors.Join(err, in.Remove("a"), in.Remove("b"))
 }
 
 // Serve begins to hold back.
@@ -195,8 +177,7 @@ func (g *Guard) Close() (users []string) {
 	g.mu.Unlock()
 	g.copies.Wait()
 	users = g.listUsers()
-	g.root.Close()
-	g.made.Close()
+	g.close()
 	return users
 }
 
@@ -216,7 +197,7 @@ func (g *Guard) see(dir, name string) {
 	}
 	dir, name = path.Split(rel)
 	dir = path.Clean(dir)
-	_, ours := g.placeOf(dir, name)
+	_, _, ours := g.placeOf(dir, name)
 	switch {
 	case isDotGit(name), ours: // which is only noted
 		g.hold(dir, name)
@@ -328,8 +309,8 @@ func (g *Guard) isBare(dir string) bool {
 func (g *Guard) moved(dir, name string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if place, ours := g.placeOf(dir, name); ours {
-		g.noteAt(place, path.Join(dir, name))
+	if id, deep, ours := g.placeOf(dir, name); ours {
+		g.noteAt(id, deep, path.Join(dir, name))
 	}
 }
 
@@ -340,8 +321,8 @@ const tries = 1000
 func (g *Guard) hold(dir, name string) {
 	rel := path.Join(dir, name)
 	for range tries {
-		if place, ours := g.placeOf(dir, name); ours {
-			g.noteAt(place, rel)
+		if id, deep, ours := g.placeOf(dir, name); ours {
+			g.noteAt(id, deep, rel)
 			return
 		}
 		text, there := g.at(dir, name)
@@ -425,55 +406,53 @@ func (g *Guard) at(dir, name string) (text string, there bool) {
 	return text, true
 }
 
-// IsLink reports whether a name is a link to what some guard holds back.
-func IsLink(root *beneath.Folder, rel string) bool {
-	text, err := root.Readlink(rel)
-	return err == nil && strings.HasPrefix(text, inside)
-}
-
-// placeOf returns where in this guard's own folder the link at a name leads, if it is one of this guard's.
-func (g *Guard) placeOf(dir, name string) (place string, ours bool) {
+// placeOf returns where in this guard's own folders the link at a name leads, if it is one of this guard's: the name of
+// a place, and the way on from there.
+func (g *Guard) placeOf(dir, name string) (id, deep string, ours bool) {
 	text, _ := g.at(dir, name)
-	return strings.CutPrefix(text, g.Inside+"/"+g.Session+"/")
+	return placeOf(g.Session, text)
 }
 
 // noteAt notes that the link to a place is at rel now.
-func (g *Guard) noteAt(place, rel string) {
-	id, _, _ := strings.Cut(place, "/")
-	if old, known := g.names[id]; known && old != rel {
-		if there, _ := g.placeOf(path.Dir(old), path.Base(old)); !strings.HasPrefix(there, id+"/") {
-			g.names[id] = rel
-			_ = g.note(id, rel) // then it is found where it was, or not
-		} else if g.Copy != nil {
-			g.copies.Go(func() { _ = g.copyTo(place, rel) }) // else both links lead to one place
-		}
+func (g *Guard) noteAt(id, deep, rel string) {
+	old, known := g.places[id]
+	if !known || old.rel == rel {
+		return
+	}
+	if there, _, ours := g.placeOf(path.Dir(old.rel), path.Base(old.rel)); !ours || there != id {
+		g.places[id] = place{old.made, rel}
+		_ = g.note(id) // then it is found where it was, or not
+	} else if g.Copy != nil {
+		g.copies.Go(func() { _ = g.copyTo(id, deep, rel) }) // else both links lead to one place
 	}
 }
 
 // copyTo gives a copy of a link, as `cp -r` makes, a copy of what the link leads to.
-func (g *Guard) copyTo(was, rel string) error {
+func (g *Guard) copyTo(id, deep, rel string) error {
 	g.mu.Lock()
-	fresh, place, err := g.newPlace(rel, "link")
+	from := g.places[id].Join(path.Join(id, deep))
+	fresh, at, err := g.newPlace(rel, "link")
 	g.mu.Unlock()
 	if err != nil {
 		return err
 	}
-	defer place.Close()
-	if err := g.Copy(g.made.Join(was), place.Path()+"/"+thing); err != nil {
+	defer at.Close()
+	if err := g.Copy(from, at.Path()+"/"+thing); err != nil {
 		return err
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if there, _ := g.placeOf(path.Dir(rel), path.Base(rel)); there != was {
-		return os.RemoveAll(g.made.Join(fresh)) // it is another one by now
+	if there, _, ours := g.placeOf(path.Dir(rel), path.Base(rel)); !ours || there != id { // it is another one by now
+		of := g.places[fresh]
+		delete(g.places, fresh)
+		return os.RemoveAll(of.Join(fresh))
 	}
 	parent, err := g.root.Sub(path.Dir(rel))
 	if err != nil {
 		return err
 	}
 	defer parent.Close()
-	g.names[fresh] = rel
-	return unix.Renameat(place.FD(), "link", parent.FD(), path.Base(rel))
+	return unix.Renameat(at.FD(), "link", parent.FD(), path.Base(rel))
 }
 
 // exchange puts a link in the place of a name, and what is there into a place of its own.
@@ -483,64 +462,37 @@ func (g *Guard) exchange(dir, name string) error {
 		return errors.Unwrap(err)
 	}
 	defer parent.Close()
-	id, place, err := g.newPlace(path.Join(dir, name), thing)
+	_, at, err := g.newPlace(path.Join(dir, name), thing)
 	if err != nil {
 		return err
 	}
-	defer place.Close()
-	g.names[id] = path.Join(dir, name)
-	return unix.Renameat2(place.FD(), thing, parent.FD(), name, unix.RENAME_EXCHANGE)
+	defer at.Close()
+	return unix.Renameat2(at.FD(), thing, parent.FD(), name, unix.RENAME_EXCHANGE)
 }
 
 // newPlace makes a place for what is at rel. In the place's innermost folder, which the caller closes, it makes the
 // link to the thing, by a name.
-func (g *Guard) newPlace(rel, name string) (id string, place *beneath.Folder, err error) {
+func (g *Guard) newPlace(rel, name string) (id string, at *beneath.Folder, err error) {
+	in, err := g.madeFor(path.Dir(rel))
+	if err != nil {
+		return "", nil, err
+	}
 	g.count++
-	id, depth := fmt.Sprint(g.count), strings.Count(rel, "/")
-	if place, err = makePlace(g.made, id, depth, g.Path); err != nil {
+	id = fmt.Sprint(g.count)
+	depth := strings.Count(rel, "/")
+	if at, err = makePlace(in.Folder, id, depth, g.Path); err != nil {
 		return "", nil, err
 	}
-	link := path.Join(g.Inside, g.Session, id, below(depth), thing)
-	if err = errors.Join(place.Symlink(link, name), g.note(id, rel)); err != nil {
-		place.Close()
+	g.places[id] = place{in, rel}
+	if err = errors.Join(at.Symlink(path.Join(in.inside, id, below(depth), thing), name), g.note(id)); err != nil {
+		at.Close()
 		return "", nil, err
 	}
-	return id, place, nil
+	return id, at, nil
 }
 
-// note writes down where a thing was made, for [BringOut].
-func (g *Guard) note(id, rel string) error {
-	const owners = 0o600
-	at := id + "/" + whereFile
-	if err := g.made.Rewrite(at, []byte(rel), owners); err != nil {
-		return err
-	}
-	return g.made.Chmod(at, owners)
-}
-
-const (
-	thing     = "g" // what is held back, in its place: no name that git or another tool looks for
-	whereFile = "at"
-)
-
-// below is the path from a place's folder to the folder with the thing.
-func below(depth int) string { return strings.TrimSuffix(strings.Repeat("x/", depth), "/") }
-
-// makePlace makes the folder for one thing. It lies as deep below a link to the project's git folder as the thing lay
-// below the project: git follows the link in the thing's place before it reads the relative path in a .git file.
-func makePlace(made *beneath.Folder, id string, depth int, project string) (*beneath.Folder, error) {
-	if err := mkdir(made, id); err != nil {
-		return nil, err
-	}
-	if err := made.Symlink(project+"/.git", id+"/.git"); err != nil {
-		return nil, err
-	}
-	at := id
-	for range depth {
-		at += "/x"
-		if err := mkdir(made, at); err != nil {
-			return nil, err
-		}
-	}
-	return made.Sub(at)
+// note writes down where the link to a place is, for [BringOut].
+func (g *Guard) note(id string) error {
+	of := g.places[id]
+	return writeWhere(of.Folder, id, g.root.Join(of.rel))
 }

@@ -39,7 +39,7 @@ func newWorldOf(t *testing.T, known func(rel string) bool) *world {
 	w := &world{T: t, top: top, project: top + "/p", held: top + "/held", lost: make(chan error, 100), covered: make(chan string, 100)}
 	w.sh("mkdir -p p/d/deep held")
 	w.guard, err = guard.Open(guard.Request{
-		Path: w.project, Held: w.held, Inside: guard.Inside("x"), Session: "s", Folders: []string{".", "d", "d/deep"},
+		Path: w.project, Held: w.held, Session: "s", Folders: []string{".", "d", "d/deep"},
 		Skipped: []string{"node_modules"},
 		Known:   known,
 		Told:    func(string) {},
@@ -70,7 +70,7 @@ func (w *world) sh(script string) {
 func (w *world) isHeld(rel string) {
 	w.Helper()
 	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
-		if text, _ := os.Readlink(w.project + "/" + rel); strings.HasPrefix(text, "/run/claudebox/held/x/s/") {
+		if text, _ := os.Readlink(w.project + "/" + rel); strings.HasPrefix(text, guard.InSession(guard.Inside(w.project), "s")+"/") {
 			return
 		}
 	}
@@ -85,8 +85,8 @@ func (w *world) out() []string {
 	must.Do(w, err)
 	defer root.Close()
 	left := map[string]string{}
-	names, err := guard.BringOut(root, w.held+"/s", guard.Ending{
-		Alone: true, Leads: func(string, []byte) bool { return true }, Changed: func(git.Change) {},
+	names, err := guard.BringOut(root, guard.InSession(w.held, "s"), guard.Ending{
+		Alone: func(string) bool { return true }, Leads: func(string, []byte) bool { return true }, Changed: func(git.Change) {},
 		Left: func(rel, at string) { left[rel] = at },
 	})
 	for rel, at := range left { // as the report says
@@ -96,7 +96,7 @@ func (w *world) out() []string {
 	if err != nil {
 		w.Error(err)
 	}
-	if stays, err := os.ReadDir(w.held); len(left) == 0 && (err != nil || len(stays) > 0 && stays[0].Name() != "kept") {
+	if stays, err := os.ReadDir(guard.SessionsIn(w.held)); len(left) == 0 && (err != nil || len(stays) > 0 && stays[0].Name() != "kept") {
 		w.Errorf("there is left: %v, %v", stays, err)
 	}
 	select {
@@ -194,7 +194,7 @@ func TestWhatIsHeldBackIsFoundWhereverItsLinkIs(t *testing.T) {
 	w.isHeld("d/.tool-versions")
 	w.sh("rm d/.tool-versions")
 	w.out()
-	w.sh("[ $(cat ../held/kept/*/x/g) = kept ]")
+	w.sh("[ $(cat ../held/.held/kept/*/x/g) = kept ]")
 }
 
 // The agent writes in the folder from which the link comes, and puts a repository in the link's place.
@@ -209,7 +209,7 @@ func TestAnAgentThatRacesForTheLinkGainsNothing(t *testing.T) {
 				return
 			default:
 			}
-			places, _ := filepath.Glob(w.held + "/s/*/x")
+			places, _ := filepath.Glob(guard.InSession(w.held, "s") + "/*/x")
 			for _, place := range places {
 				if text, err := os.Readlink(place + "/g"); err == nil && text != "" {
 					forged, _ := os.MkdirTemp(w.top, "forged-")
@@ -261,15 +261,15 @@ func TestOnlyTheRepositoryOfANewCheckoutIsHeldBack(t *testing.T) {
 // The agent writes in the folder of what is held back: it brings out nothing where it could not write.
 func TestForgedPlacesComeOutNowhere(t *testing.T) {
 	w := newWorld(t)
-	w.sh(`mkdir ../out ../held/s/7 ../held/s/8 ../held/s/8/closed; echo forged >../held/s/7/g; printf ../out/f >../held/s/7/at
-		ln -s /run/claudebox/held/x/s/7/g ../out/f; printf d/f >../held/s/8/at; echo forged >../held/s/8/g; ln -s ../d d/f
-		mkdir -m 0 ../held/s/8/closed/x; ln -s /etc/passwd ../held/s/9; mkdir -p ../held/s/10; ln -s /etc/passwd ../held/s/10/at`)
+	w.sh(`mkdir ../out ../held/.held/s/7 ../held/.held/s/8 ../held/.held/s/8/closed; echo forged >../held/.held/s/7/g; printf ../out/f >../held/.held/s/7/at
+		ln -s /run/claudebox/held/x/s/7/g ../out/f; printf d/f >../held/.held/s/8/at; echo forged >../held/.held/s/8/g; ln -s ../d d/f
+		mkdir -m 0 ../held/.held/s/8/closed/x; ln -s /etc/passwd ../held/.held/s/9; mkdir -p ../held/.held/s/10; ln -s /etc/passwd ../held/.held/s/10/at`)
 	w.guard.Close()
 	root, err := beneath.Open(w.project)
 	must.Do(t, err)
 	defer root.Close()
-	if names, err := guard.BringOut(root, w.held+"/s", guard.Ending{
-		Alone: true, Leads: func(string, []byte) bool { return true }, Changed: func(git.Change) {},
+	if names, err := guard.BringOut(root, guard.InSession(w.held, "s"), guard.Ending{
+		Alone: func(string) bool { return true }, Leads: func(string, []byte) bool { return true }, Changed: func(git.Change) {},
 		Left: func(rel, _ string) { t.Errorf("%s is left", rel) },
 	}); err != nil || len(names) > 0 {
 		t.Errorf("came out: %q, %v", names, err)
@@ -320,17 +320,18 @@ func TestAnEndIsCutShortAndTheRepositoryIsFoundByTheNextOnes(t *testing.T) {
 	root, err := beneath.Open(w.project)
 	must.Do(t, err)
 	defer root.Close()
-	if _, _, err := guard.Repositories(root, w.held+"/s")[0].Unlink(root); err != nil {
+	if _, _, err := guard.Repositories(root, guard.InSession(w.held, "s"))[0].Unlink(root); err != nil {
 		t.Fatal(err)
 	}
 	w.sh("mkdir n/.git n/.git/refs n/.git/objects") // the user's, just begun
 	for range 3 {
 		var left []string
-		_, err := guard.BringOut(root, w.held+"/s", guard.Ending{
-			Alone: true, Leads: func(string, []byte) bool { return true }, Changed: func(git.Change) {},
-			Left: func(rel, _ string) { left = append(left, rel) },
+		_, err := guard.BringOut(root, guard.InSession(w.held, "s"), guard.Ending{
+			Alone: func(string) bool { return true }, Leads: func(string, []byte) bool { return true },
+			Changed: func(git.Change) {},
+			Left:    func(rel, _ string) { left = append(left, rel) },
 		})
-		if err != nil || len(left) != 1 || left[0] != "n/.git" || len(guard.Repositories(root, w.held+"/s")) != 1 {
+		if err != nil || len(left) != 1 || left[0] != "n/.git" || len(guard.Repositories(root, guard.InSession(w.held, "s"))) != 1 {
 			t.Fatalf("left: %q, %v", left, err)
 		}
 	}

@@ -19,9 +19,9 @@ import (
 
 // Ending is how [BringOut] brings things out.
 type Ending struct {
-	// Alone says that no session lives below root. Else a folder that is a repository by what is in it is left to the
-	// end of the last one: the agent of another could write in it.
-	Alone bool
+	// Alone reports whether no session that lives has a path below root. Else a folder there that is a repository by
+	// what is in it is left to the end of the last one: the agent of another could write in it.
+	Alone func(rel string) bool
 	// Left is called with each repository that stays held back: it did not become the user's yet. It lies at a path.
 	Left func(rel, at string)
 	// Leads reports whether a file called .git may stand at a path below root.
@@ -33,7 +33,8 @@ type Ending struct {
 // BringOut puts what a session held back where its links are, below root. It returns what came out. A folder called
 // .git stays where it is, behind its link, and a later session goes on in it. What else is a repository comes out as
 // none, see [git.Disarm]. What has no link any more was removed, or somebody has put the link away: it is kept beside
-// the session's own folder, which is held, until a later session has something to keep.
+// the session's own folder, which is held, until a later session has something to keep. What was not held back below
+// root stays.
 func BringOut(root *beneath.Folder, held string, end Ending) (out []string, err error) {
 	made, err := beneath.Open(held)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -53,7 +54,7 @@ func BringOut(root *beneath.Folder, held string, end Ending) (out []string, err 
 	for _, id := range ids {
 		rel, fault := end.bringOut(root, made, id)
 		switch {
-		case errors.Is(fault, errLeft):
+		case errors.Is(fault, errLeft), errors.Is(fault, errElsewhere):
 			left = true
 		case errors.Is(fault, errNothing), errors.Is(fault, errRemoved) && !holds(made, id):
 			dropAside(root, made, id)
@@ -66,7 +67,7 @@ func BringOut(root *beneath.Folder, held string, end Ending) (out []string, err 
 			out = append(out, rel)
 		}
 	}
-	left = left || len(missing) > 0 && !end.Alone // a guard of another session may have its link
+	left = left || len(missing) > 0 && !end.Alone(".") // a guard of another session may have its link
 	if len(missing) > 0 {
 		found, stays := end.searchFor(root, made, missing)
 		out, left = append(out, found...), left || stays
@@ -79,11 +80,10 @@ func BringOut(root *beneath.Folder, held string, end Ending) (out []string, err 
 
 // dropAside removes the link that was put aside for a repository that has become the user's.
 func dropAside(root, made *beneath.Folder, id string) {
-	const limit = 1 << 20
-	where, err := made.Read(id+"/"+whereFile, limit)
-	aside := path.Join(path.Dir(string(where)), linkAside)
+	rel, err := readWhere(root, made, id)
+	aside := path.Join(path.Dir(rel), linkAside)
 	if text, none := root.Readlink(aside); err == nil && none == nil {
-		if of, _, is := placeOf(made, text); is && of == id {
+		if of, _, is := placeOf(path.Base(made.Path()), text); is && of == id {
 			_ = root.Remove(aside) // else it leads nowhere
 		}
 	}
@@ -117,18 +117,6 @@ func holds(made *beneath.Folder, id string) bool {
 	return err != nil || what.Kind != beneath.Absent && !IsLink(made, path.Join(at, thing))
 }
 
-// Kept is the folder beside those of sessions with what no link led to.
-const Kept = "kept"
-
-// HasWaiting reports whether something that a session held back is in a [Folder] still.
-func HasWaiting(folder string) bool {
-	places, _ := os.ReadDir(folder) // or there are none
-	return slices.ContainsFunc(places, func(place os.DirEntry) bool {
-		sessions, _ := os.ReadDir(path.Join(folder, place.Name()))
-		return len(sessions) > 0
-	})
-}
-
 // putAway removes a session's own folder, or keeps what is left in it, in the place of what was kept before.
 func putAway(held string) {
 	if os.Remove(held) == nil {
@@ -156,13 +144,13 @@ func (end Ending) searchFor(root, made *beneath.Folder, missing []string) (out [
 		if err != nil {
 			continue
 		}
-		id, _, is := placeOf(made, text)
+		id, _, is := placeOf(path.Base(made.Path()), text)
 		at := slices.Index(missing, id)
 		if !is || at < 0 {
 			continue
 		}
 		missing[at] = "" // it is found
-		if made.Rewrite(id+"/"+whereFile, []byte(rel), 0o600) != nil {
+		if writeWhere(made, id, root.Join(rel)) != nil {
 			continue
 		}
 		rel, err := end.bringOut(root, made, id)
@@ -172,14 +160,6 @@ func (end Ending) searchFor(root, made *beneath.Folder, missing []string) (out [
 		left = left || errors.Is(err, errLeft)
 	}
 	return out, left
-}
-
-// placeOf returns the place that a link leads to, and the rest of the way there, if that is one of a session's.
-func placeOf(made *beneath.Folder, text string) (id, below string, is bool) {
-	rest, is := strings.CutPrefix(text, inside)
-	_, rest, in := strings.Cut(rest, "/"+path.Base(made.Path())+"/")
-	id, below, deep := strings.Cut(rest, "/")
-	return id, below, is && in && deep
 }
 
 // Repository is a git folder that is held back.
@@ -266,12 +246,9 @@ var errNothing = errors.New("there is nothing in it")
 
 // find looks for a thing where its link is to be.
 func find(root, made *beneath.Folder, id string) (f found, err error) {
-	const limit = 1 << 20
-	where, err := made.Read(id+"/"+whereFile, limit)
-	if err != nil {
-		return f, errNothing // it was being made, or the agent made it
+	if f.rel, err = readWhere(root, made, id); err != nil {
+		return f, err
 	}
-	f.rel = string(where)
 	if path.Base(f.rel) == linkAside {
 		f.rel = putLinkBack(root, made, id, f.rel)
 	}
@@ -279,7 +256,7 @@ func find(root, made *beneath.Folder, id string) (f found, err error) {
 		return f, errRemoved
 	}
 	text, err := f.parent.Readlink(path.Base(f.rel))
-	of, deep, is := placeOf(made, text)
+	of, deep, is := placeOf(path.Base(made.Path()), text)
 	if err != nil || !is || of != id {
 		f.parent.Close()
 		return f, errRemoved
@@ -305,7 +282,7 @@ func putLinkBack(root, made *beneath.Folder, id, aside string) string {
 	if root.Rename(aside, git) != nil {
 		return aside
 	}
-	_ = made.Rewrite(id+"/"+whereFile, []byte(git), 0o600) // else it is seen that it has its name
+	_ = writeWhere(made, id, root.Join(git)) // else it is seen that it has its name
 	return git
 }
 
@@ -326,7 +303,7 @@ func (end Ending) bringOut(root, made *beneath.Folder, id string) (rel string, e
 			end.Left(f.rel, f.place.Join(thing))
 			return "", errLeft
 		}
-		if !end.Alone && isRepository(f.place, thing) {
+		if isRepository(f.place, thing) && !end.Alone(f.rel) {
 			return "", errLeft
 		}
 		if err := end.disarm(f); err != nil {

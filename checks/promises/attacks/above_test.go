@@ -1,0 +1,123 @@
+//go:build lab
+
+package attacks_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"claudebox/checks/kit/must"
+)
+
+// An agent makes repositories while another session has the folder above, or one below. What is held back of them is
+// a link: where it leads nowhere, git goes up, and commits in the user's repository above.
+func TestAnAgentsRepositoryIsLostToASessionInAFolderAbove(t *testing.T) {
+	for name, first := range map[string]string{"above first": "project", "below first": "project/sub"} {
+		for _, ends := range []string{"project", "project/sub"} {
+			t.Run(name+", "+ends+" ends first", func(t *testing.T) {
+				w := newWorld(t)
+				w.folder("project/sub")
+				w.git("project", "init", "-q")
+				w.git("project/sub", "init", "-q")
+				w.git("project/sub", "commit", "-qm", "mine", "--allow-empty")
+				s := map[string]*live{first: w.in(first).begin()}
+				early := s[first].makes(w, "project/sub/early")
+				other := map[string]string{"project": "project/sub", "project/sub": "project"}[first]
+				s[other] = w.in(other).begin()
+				made := []string{early}
+				for at, l := range s {
+					made = append(made, l.makes(w, "project/sub/of-"+strings.ReplaceAll(at, "/", "-")))
+				}
+				for _, at := range made {
+					for _, l := range s {
+						l.until("cd "+w.path(at)+" && git rev-parse --show-toplevel && git commit -qm more --allow-empty && cd / && echo y",
+							w.path(at)+"\ny\n")
+					}
+				}
+				s[ends].end()
+				left := map[string]string{"project": "project/sub", "project/sub": "project"}[ends]
+				for _, at := range made {
+					s[left].until("cd "+w.path(at)+" && git log --oneline | wc -l; cd /", "3\n")
+				}
+				said := s[left].end()
+				for _, at := range made {
+					if got := w.git(at, "log", "--oneline").stdout; strings.Count(got, "\n") != 3 {
+						t.Errorf("%s: %q\n%s", at, got, said)
+					}
+				}
+				if got := w.git("project/sub", "log", "--oneline", "--all").stdout; strings.Count(got, "\n") != 1 {
+					t.Errorf("the repository above has %q", got)
+				}
+				w.wantNotTaken()
+			})
+		}
+	}
+}
+
+// The same for a folder that another session mounts read-write, after a session there was killed.
+func TestAnAgentsRepositoryIsLostToASessionThatMountsItsFolder(t *testing.T) {
+	w := newWorld(t)
+	w.folder("project/sub")
+	w.git("project/sub", "init", "-q")
+	w.git("project/sub", "commit", "-qm", "mine", "--allow-empty")
+	killed := w.in("project/sub").begin()
+	early := killed.makes(w, "project/sub/early")
+	killed.kill()
+	other := w.in("other").begin("--mount-rw", w.path("project"))
+	own := w.in("project/sub").begin()
+	late := own.makes(w, "project/sub/late")
+	for _, at := range []string{early, late} {
+		for _, l := range []*live{other, own} {
+			l.until("cd "+w.path(at)+" && git rev-parse --show-toplevel && git commit -qm more --allow-empty && cd / && echo y",
+				w.path(at)+"\ny\n")
+		}
+	}
+	said := own.end() + other.end()
+	for _, at := range []string{early, late} {
+		if got := w.git(at, "log", "--oneline").stdout; strings.Count(got, "\n") != 3 {
+			t.Errorf("%s: %q\n%s", at, got, said)
+		}
+	}
+	if got := w.git("project/sub", "log", "--oneline", "--all").stdout; strings.Count(got, "\n") != 1 {
+		t.Errorf("the repository above has %q", got)
+	}
+	w.wantNotTaken()
+}
+
+// Where what is held back cannot lie at one path for both sessions, the second one is refused while the first one lives.
+func TestAnAgentsRepositoryIsLostToASessionAboveOnAnotherFileSystem(t *testing.T) {
+	w := newWorld(t)
+	memory, err := os.MkdirTemp("/dev/shm", "claudebox-")
+	must.Do(t, err)
+	t.Cleanup(func() { os.RemoveAll(memory) })
+	above, below := *w, *w
+	above.project, below.project = memory+"/p", memory+"/p/sub"
+	must.Do(t, os.MkdirAll(below.project, 0o700))
+	for _, repository := range []string{above.project, below.project} {
+		above.run(nil, "git", "-C", repository, "init", "-q")
+	}
+	first := above.begin()
+	below.wantRefused(below.attack("true"), "end it first")
+	first.end()
+	if got := below.attack("echo there"); got.stdout != "there\n" {
+		t.Error(got)
+	}
+}
+
+// makes makes a repository that gives orders, waits until it is held back, and returns where it is.
+func (l *live) makes(w *world, at string) string {
+	w.t.Helper()
+	l.sh("git init -q " + w.path(at) + "; cd " + w.path(at) + "; git config user.name a; git config user.email a@b; " +
+		"git commit -qm one --allow-empty; git config alias.x '!" + w.orders() + "'; cd /")
+	for range 400 {
+		if text, _ := os.Readlink(w.path(at + "/.git")); text != "" {
+			w.git(at, "x")
+			return at
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	w.t.Errorf("%s is not held back", at)
+	return at
+}

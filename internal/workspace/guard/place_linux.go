@@ -1,0 +1,346 @@
+package guard
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"claudebox/internal/linux/beneath"
+	"claudebox/internal/linux/pathname"
+)
+
+const (
+	inside   = "/run/claudebox/held/" // where what is held back lies inside
+	sessions = ".held"                // the folder with those of sessions
+	thing    = "g"                    // what is held back, in its place: no name that git or another tool looks for
+	// whereFile is the file in a place with the path of the link to it.
+	whereFile = "at"
+)
+
+// Held is claudebox's own folder, below its home, for what is held back of a folder of the user's. It lies there as the
+// user's folder lies on the host. So a session in a folder, and one in a folder above it, have the same things at the
+// same path, and neither has more than those of its own folder.
+func Held(home, folder string) string { return path.Join(home, "held") + mirrored(folder) }
+
+// Inside is where the sandbox has what is held back of a folder of the user's.
+func Inside(folder string) string { return path.Clean(inside) + mirrored(folder) }
+
+// SessionsIn is the folder in one like [Held] with those of sessions.
+func SessionsIn(held string) string { return path.Join(held, sessions) }
+
+// InSession is the folder for what one session holds back, in one like [Held].
+func InSession(held, session string) string { return path.Join(held, sessions, session) }
+
+// HeldOf is the folder like [Held] of one like that of [InSession].
+func HeldOf(session string) string { return path.Dir(path.Dir(session)) }
+
+// Shares reports whether two sessions, one of whose folders lies in the other's or is it, have what each of them holds
+// back there. a and b are their folders like that of [InSession]; empty: it holds nothing back.
+func Shares(a, b string) bool {
+	in, of := HeldOf(a), HeldOf(b)
+	alike := a == SessionsIn(in)+"/"+path.Base(a) && b == SessionsIn(of)+"/"+path.Base(b)
+	return a == "" || b == "" || alike && (pathname.Below(in, of) || pathname.Below(of, in))
+}
+
+// FolderBefore is the folder of an instance that held what is held back, before there was [Held].
+const FolderBefore = "held"
+
+// mirrored is a path in which no name is that of [sessions].
+func mirrored(at string) string {
+	names := strings.Split(at, "/")
+	for i, name := range names {
+		if strings.HasPrefix(name, ".") && strings.TrimLeft(name, ".") == sessions[1:] {
+			names[i] = "." + name
+		}
+	}
+	return strings.Join(names, "/")
+}
+
+// Make makes a folder like [Held] below an own one that is there. No link is followed on the way: the agent of a
+// session in a folder above may write there.
+func Make(own, held string) error {
+	root, err := beneath.Open(own)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	rel, _ := pathname.Cut(held, own)
+	if made, err := root.Sub(rel); err == nil {
+		made.Close()
+		return nil
+	}
+	at := ""
+	for name := range strings.SplitSeq(rel, "/") {
+		at = path.Join(at, name)
+		if err := root.Mkdir(at, owners); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	made, err := root.Sub(rel)
+	if err == nil {
+		made.Close()
+	}
+	return err
+}
+
+// owners is the mode of what only its owner may come to.
+const owners = 0o700
+
+// mkdir makes a folder for its owner, whatever the umask of the caller is.
+func mkdir(in *beneath.Folder, rel string) error {
+	if err := in.Mkdir(rel, owners); err != nil {
+		return err
+	}
+	return in.Chmod(rel, owners)
+}
+
+// made is a session's own folder for what is held back of one folder of the user's.
+type made struct {
+	*beneath.Folder
+	inside string // where it is inside
+}
+
+// openMade makes a session's own folder at a path below the folder for what is held back of at; or opens it.
+func openMade(held *beneath.Folder, rel, at, session string) (*made, error) {
+	for _, name := range []string{sessions, path.Join(sessions, session)} {
+		if err := mkdir(held, path.Join(rel, name)); err != nil && !errors.Is(err, fs.ErrExist) {
+			return nil, err
+		}
+	}
+	folder, err := held.Sub(path.Join(rel, sessions, session))
+	return &made{folder, InSession(Inside(at), session)}, err
+}
+
+// madeFor returns the session's own folder for what lies in a folder below Path. It is the one for the innermost folder
+// that a session was given: each that lives there has it.
+func (g *Guard) madeFor(dir string) (*made, error) {
+	at := "."
+	for name := range strings.SplitSeq(dir, "/") {
+		next := path.Join(at, name)
+		if what, err := g.held.Look(mirrored(next)); err != nil || what.Kind != beneath.Dir || name == "." {
+			break
+		}
+		at = next
+	}
+	if g.made[at] == nil {
+		fresh, err := openMade(g.held, mirrored(at), path.Join(g.Path, at), g.Session)
+		if err != nil {
+			return nil, err
+		}
+		g.made[at] = fresh
+	}
+	return g.made[at], nil
+}
+
+// place is where one thing is held back. Its name is one in made.
+type place struct {
+	*made
+	rel string // where the link to it is
+}
+
+// below is the path from a place's folder to the folder with the thing.
+func below(depth int) string { return strings.TrimSuffix(strings.Repeat("x/", depth), "/") }
+
+// makePlace makes the folder for one thing. It lies as deep below a link to the project's git folder as the thing lay
+// below the project: git follows the link in the thing's place before it reads the relative path in a .git file.
+func makePlace(in *beneath.Folder, id string, depth int, project string) (*beneath.Folder, error) {
+	if err := mkdir(in, id); err != nil {
+		return nil, err
+	}
+	if err := in.Symlink(project+"/.git", id+"/.git"); err != nil {
+		return nil, err
+	}
+	at := id
+	for range depth {
+		at += "/x"
+		if err := mkdir(in, at); err != nil {
+			return nil, err
+		}
+	}
+	return in.Sub(at)
+}
+
+// writeWhere notes the path of the link to a place.
+func writeWhere(in *beneath.Folder, id, at string) error {
+	const perm = 0o600
+	name := path.Join(id, whereFile)
+	if err := in.Rewrite(name, []byte(at), perm); err != nil {
+		return err
+	}
+	return in.Chmod(name, perm)
+}
+
+// errElsewhere is the error for what is not held back of a folder, but of another one.
+var errElsewhere = errors.New("it is another folder's")
+
+// readWhere returns where below root the link to a place is to be.
+func readWhere(root, in *beneath.Folder, id string) (rel string, err error) {
+	const limit = 1 << 20
+	where, err := in.Read(path.Join(id, whereFile), limit)
+	if err != nil {
+		return "", errNothing // it was being made, or the agent made it
+	}
+	at := string(where)
+	if !path.IsAbs(at) { // as it was written before
+		return at, nil
+	}
+	rel, below := pathname.Cut(at, root.Path())
+	if !below {
+		return "", errElsewhere
+	}
+	return rel, nil
+}
+
+// placeOf returns the place that a link leads to, and the rest of the way there, if that is one of a session's.
+func placeOf(session, text string) (id, deep string, is bool) {
+	rest, is := strings.CutPrefix(text, inside)
+	_, rest, in := strings.Cut(rest, "/"+session+"/")
+	id, deep, further := strings.Cut(rest, "/")
+	return id, deep, is && in && further
+}
+
+// IsLink reports whether a name is a link to what some guard holds back.
+func IsLink(root *beneath.Folder, rel string) bool {
+	text, err := root.Readlink(rel)
+	return err == nil && strings.HasPrefix(text, inside)
+}
+
+// Kept is the name of the folder among those of sessions with what no link led to.
+const Kept = "kept"
+
+// mostParts is how many folders below one are looked at for what is held back of them.
+const mostParts = 10_000
+
+// Sessions lists the folders like that of [InSession] for a folder of the user's and those below it. What no link led
+// to is not among them.
+func Sessions(held string) (list []string) {
+	for parts := []string{held}; len(parts) > 0 && len(parts) < mostParts; parts = parts[1:] {
+		entries, _ := os.ReadDir(parts[0]) // or it is gone
+		for _, e := range entries {
+			switch at := path.Join(parts[0], e.Name()); {
+			case !e.IsDir():
+			case e.Name() != sessions:
+				parts = append(parts, at)
+			default:
+				made, _ := os.ReadDir(at)
+				for _, e := range made {
+					if e.IsDir() && e.Name() != Kept {
+						list = append(list, path.Join(at, e.Name()))
+					}
+				}
+			}
+		}
+	}
+	return list
+}
+
+// HasWaiting reports whether something that a session held back is in a [FolderBefore]: nothing moved it since.
+func HasWaiting(folder string) bool {
+	things, _ := filepath.Glob(folder + "/*/*/*")
+	return slices.ContainsFunc(things, func(at string) bool {
+		info, err := os.Lstat(at)
+		return err == nil && info.IsDir()
+	})
+}
+
+// Forget removes what is held back of a folder of the user's that is gone. It leaves claudebox's home by no link.
+func Forget(home, folder string) {
+	if root, err := os.OpenRoot(Held(home, "/")); err == nil {
+		_ = root.RemoveAll(strings.TrimPrefix(mirrored(folder), "/")) // most have nothing there
+		root.Close()
+	}
+}
+
+// Gather brings what sessions hold back of a folder to where a session in it has it: to held. from are folders with
+// those of sessions, as those of folders above. Where a session lives, nothing changes for it: what is moved is seen at
+// its path of before, too.
+func Gather(folder, held string, from []string) error {
+	var faults []error
+	for _, in := range from {
+		entries, _ := os.ReadDir(in) // most are not there
+		for _, e := range entries {
+			if e.Name() != Kept {
+				faults = append(faults, gatherAll(folder, held, path.Join(in, e.Name())))
+			}
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// gatherAll brings what one session holds back.
+func gatherAll(folder, held, session string) error {
+	root, err := beneath.Open(folder)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	from, err := beneath.Open(session)
+	if err != nil {
+		return nil // it has ended, or an agent did that to itself
+	}
+	defer from.Close()
+	var faults []error
+	ids, _ := names(from)
+	for _, id := range ids {
+		faults = append(faults, gather(root, held, from, id))
+	}
+	return errors.Join(faults...)
+}
+
+// gather brings one thing.
+func gather(root *beneath.Folder, held string, from *beneath.Folder, id string) error {
+	rel, err := readWhere(root, from, id)
+	if err != nil {
+		return nil
+	}
+	session := path.Base(from.Path())
+	text, err := root.Readlink(rel)
+	of, deep, is := placeOf(session, text)
+	if err != nil || !is || of != id {
+		return nil // it is not there now
+	}
+	top, err := beneath.Open(held)
+	if err != nil {
+		return err
+	}
+	defer top.Close()
+	to, err := openMade(top, ".", root.Path(), session)
+	if err != nil {
+		return err
+	}
+	defer to.Close()
+	at := path.Join(to.inside, id)
+	if err := to.Symlink(at, id); err != nil {
+		return err
+	}
+	if err := unix.Renameat2(from.FD(), id, to.FD(), id, unix.RENAME_EXCHANGE); err != nil {
+		return errors.Join(err, to.Remove(id))
+	}
+	return relink(root, rel, text, path.Join(at, deep))
+}
+
+// relink gives a link another text, if it has still the one that it had.
+func relink(root *beneath.Folder, rel, was, text string) error {
+	parent, err := root.Sub(path.Dir(rel))
+	if err != nil {
+		return nil // it is gone
+	}
+	defer parent.Close()
+	if err := parent.Symlink(text, linkAside); err != nil {
+		return err
+	}
+	exchange := func() error {
+		return unix.Renameat2(parent.FD(), linkAside, parent.FD(), path.Base(rel), unix.RENAME_EXCHANGE)
+	}
+	err = exchange()
+	if now, _ := parent.Readlink(linkAside); err == nil && now != was {
+		err = exchange()
+	}
+	return errors.Join(err, parent.Remove(linkAside))
+}

@@ -36,7 +36,9 @@ func TestAnAgentsRepositoryIsLostToASessionInAFolderAbove(t *testing.T) {
 							w.path(at)+"\ny\n")
 					}
 				}
-				s[ends].end()
+				if said := s[ends].end(); strings.Contains(said, "become yours") {
+					t.Errorf("it was to be the user's while an agent can write there: %s", said)
+				}
 				left := map[string]string{"project": "project/sub", "project/sub": "project"}[ends]
 				for _, at := range made {
 					s[left].until("cd "+w.path(at)+" && git log --oneline | wc -l; cd /", "3\n")

@@ -126,6 +126,7 @@ var attacks = map[string]struct{ agent, host string }{
 	"hooks that the user's settings name": {`git init -q n; mkdir -p n/own/hooks; printf "#!/bin/sh\n$EVIL\n" >n/own/hooks/pre-commit; chmod +x n/own/hooks/*`, "git -C p/n -c core.hooksPath=own/hooks commit -m x --allow-empty"},
 	"a folder of references as a link":    {`mkdir $HOME/elsewhere; rm -rf old/.git/refs/tags; ln -s $HOME/elsewhere old/.git/refs/tags; rm -r old/.git/logs; ln -s $HOME/elsewhere old/.git/logs`, "git -C p/old commit -qm x --allow-empty; [ -z \"$(ls elsewhere)\" ] || touch taken"},
 	"one among the objects":               {`git init -q n; c=n/.git/config; ` + monitor + `mv n/.git old/.git/objects/info/; rm -r n`, "git -C p/old/.git/objects/info status"},
+	"one among closed objects":            {`git init -q n; git init -q m; c=m/.git/config; git config -f $c core.worktree .; ` + monitor + `mv m/.git n/.git/objects/pack/e; chmod 0 n/.git/objects/pack`, "chmod 755 p/n/.git/objects/pack; git -C p/n/.git/objects/pack/e status"},
 	"one among branches of a known name":  {`git init -q n; c=n/.git/config; ` + monitor + `mkdir -p old/.git/refs/heads/modules; mv n/.git old/.git/refs/heads/modules/; rm -r n`, "git -C p/old/.git/refs/heads/modules status"},
 	"a folder of references made one":     {`git init -q n; git -C n config core.worktree .; c=n/.git/config; ` + monitor + `mv n/.git/* old/.git/refs/; rm -r n`, "git -C p/old/.git/refs status"},
 	"a hook of a fixture": {`printf "#!/bin/sh

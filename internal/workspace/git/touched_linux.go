@@ -9,8 +9,9 @@ import (
 	"claudebox/internal/workspace/survey"
 )
 
-// Deepen looks deep into the git folders of a snapshot: where git keeps its own it makes no link, no pipe and no
-// repository. One that could not be looked at before is left: it was hidden inside, so no agent came there.
+// Deepen looks deep into the git folders of a snapshot: where git keeps its own it makes no link, no pipe, no
+// repository, and nothing that is closed. One that could not be looked at before is left: it was hidden inside, so no
+// agent came there.
 func (s Snapshot) Deepen(root *beneath.Folder, before Snapshot) {
 	for i := range s.Folders {
 		f, was := &s.Folders[i], before.Folder(s.Folders[i].Path)
@@ -25,7 +26,8 @@ func (s Snapshot) Deepen(root *beneath.Folder, before Snapshot) {
 		}, nil)
 		isNew := func(rel string) bool { return was.Entry(strings.TrimPrefix(rel, f.Rel+"/")) == nil }
 		isPlace := func(rel string) bool { return rel != f.Rel && !before.Has(path.Join(root.Path(), rel)) }
-		f.odd = seen.Cut || slices.ContainsFunc(parts, reader{root, false}.isBare) ||
+		f.odd = seen.Cut || was == nil && len(seen.Closed) > 0 ||
+			slices.ContainsFunc(parts, reader{root, false}.isBare) ||
 			slices.ContainsFunc(linksAndPipes(seen), isNew) ||
 			slices.ContainsFunc(slices.Concat(seen.Git, seen.Bare), isPlace)
 	}

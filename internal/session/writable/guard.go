@@ -32,9 +32,15 @@ func (f *Folders) guardRequest(folder guarded.Folder, session string) guard.Requ
 		folders = append(folders, f.Rel)
 	}
 	at := func(rel string) string { return filepath.Join(folder.Path, rel) }
+	unwritable := func(rel string) bool {
+		return slices.ContainsFunc(folder.Mounts, func(m project.Mount) bool {
+			return m.Path == at(rel) && (m.Mode == project.Inner || m.Mode == project.ReadOnly)
+		})
+	}
+	bare := slices.DeleteFunc(slices.Clone(seen.Bare), func(rel string) bool { return !unwritable(rel) })
 	return guard.Request{
 		Path: folder.Path, Held: held, Session: session, Folders: folders,
-		Skipped: project.Filling(), Git: seen.Git,
+		Skipped: project.Filling(), Git: seen.Git, Bare: bare,
 		Known: func(rel string) bool {
 			below := func(at string) bool { return pathname.Below(at, rel) }
 			return ownInside(folder, at(rel)) || slices.ContainsFunc(folder.Tracked, below) ||

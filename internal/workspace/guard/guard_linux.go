@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -33,6 +34,7 @@ type Request struct {
 	Folders []string // the folders below Path to watch, "." among them
 	Skipped []string // names of folders that are not watched
 	Git     []string // the names called .git that were there before; links to what was held back do not count
+	Bare    []string // folders that were repositories by what is in them, and that no agent can write to
 	// Known reports whether another name below Path was there before.
 	Known func(rel string) bool
 	// Ask returns the names that git has in commits of the user's, and may bring at any time. It may take its time:
@@ -189,10 +191,14 @@ func (g *Guard) see(dir, name string) {
 		return
 	}
 	rel := path.Join(dir, name)
-	bare := signs[name] && dir != "." && g.isBare(dir)
-	if bare {
+	bare := signs[name] && g.isBare(dir)
+	switch {
+	case bare && (g.known[dir] || dir == "."):
+		g.holdSign(dir, name)
+		return
+	case bare:
 		rel = dir
-	} else if !hostrun.Unasked(rel) {
+	case !hostrun.Unasked(rel):
 		return
 	}
 	dir, name = path.Split(rel)
@@ -210,6 +216,15 @@ func (g *Guard) see(dir, name string) {
 		default:
 		}
 	}
+}
+
+// holdSign holds back the name by which a folder that was there before has become a repository. The folder stays, as
+// things of the user's are in it.
+func (g *Guard) holdSign(dir, name string) {
+	if slices.Contains(g.Bare, dir) || dir != "." && g.isUsers(dir) && g.leave(dir) {
+		return
+	}
+	g.hold(dir, name)
 }
 
 // appeared notes a folder that was made: a small clone of the user's has ended before its repository is looked at.

@@ -33,8 +33,22 @@ func Request(tools map[string]string, folders ...project.Project) (made handover
 		for _, rel := range folder.ReadOnly {
 			made.Held = append(made.Held, filepath.Join(folder.Path, rel))
 		}
+		for _, m := range folder.Mounts {
+			isHeld := m.Mode == project.Inner && !hasCheckout(folder, m.Path)
+			if isHeld || m.Mode == project.ReadOnly && m.Dir {
+				made.Held = append(made.Held, m.Path)
+			}
+		}
 	}
 	return made, nil
+}
+
+// hasCheckout reports whether a checkout lies in a git folder, as people have them in a bare one.
+func hasCheckout(folder project.Project, outer string) bool {
+	below := func(at string) bool { return at != outer && pathname.Below(at, outer) }
+	return below(folder.Path) || slices.ContainsFunc(folder.Places, func(p handover.Place) bool {
+		return p.Outer == outer && slices.ContainsFunc(p.Trees, func(t handover.Tree) bool { return below(t.Path) })
+	})
 }
 
 // Tools are the programs of a hand-over, of the manifest's.
@@ -104,6 +118,11 @@ func Begin(r handover.Request, events *live.Events) (*Git, error) {
 	if err != nil { // a launch would say why, and does not come to it
 		env := filepath.Join(r.Tools.Path[len(r.Tools.Path)-1], "env")
 		err = launch.Diagnose(r.Tools.Bwrap, env, profile.TierNone, err)
+	}
+	for _, p := range r.Places { // git inside does not add what lies there as files
+		if isBare := !slices.Contains(strings.Split(p.Outer, "/"), ".git"); isBare && !p.Own {
+			session.Exclude(p.Outer)
+		}
 	}
 	return &Git{request: r, Session: session}, err
 }

@@ -85,7 +85,6 @@ func TestTheUsersConfigurationNamesAPathInAnyRepository(t *testing.T) {
 	for name, tc := range map[string]struct{ user, agent, host, gone string }{
 		"a bare one made inside":     {"", evil + "git init -q --bare d; " + fmt.Sprintf(push, "d"), "git push -q d HEAD:x", "d/.githooks"},
 		"that is called by the name": {"", evil + "git init -q --bare d.git; " + fmt.Sprintf(push, "d.git"), "git push -q d.git HEAD:x", "d.git/HEAD"},
-		"a bare one of the user's":   {"git init -q --bare d", evil + fmt.Sprintf(push, "d"), "git push -q d HEAD:x", "d/.githooks"},
 		"where tools fill": {
 			"git init -q node_modules/x; git -C node_modules/x commit -qm x --allow-empty; sleep 1.1",
 			evil + "e node_modules/x/.githooks/post-checkout", "git -C node_modules/x checkout -qb y", "node_modules/x/.githooks",

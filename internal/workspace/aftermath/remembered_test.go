@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"claudebox/checks/kit/must"
+	"claudebox/internal/linux/pathname"
 	"claudebox/internal/workspace/aftermath"
 	"claudebox/internal/workspace/project"
 )
@@ -17,8 +18,10 @@ func (w world) covered(folder, file string) bool {
 	w.t.Helper()
 	p, err := project.Open(project.Request{Dir: w.path(folder), Home: w.home, UID: os.Getuid(), Memory: aftermath.NewMemory(w.path(".claudebox"))})
 	must.Do(w.t, err)
+	at := w.path(filepath.Join(folder, file))
 	return slices.ContainsFunc(p.Mounts, func(m project.Mount) bool {
-		return m.Path == w.path(filepath.Join(folder, file)) && (m.Mode == project.Hidden || m.Mode == project.Made)
+		return m.Path == at && (m.Mode == project.Hidden || m.Mode == project.Made) ||
+			m.Mode == project.Inner && pathname.Below(at, m.Path)
 	})
 }
 
@@ -47,7 +50,10 @@ func TestASecretThatWasCoveredIsUncovered(t *testing.T) {
 		"by the end of a link to its folder": {"mkdir notes; ln -s notes secrets; echo x >notes/a.yml", "rm secrets", "", "p", "notes/a.yml"},
 		"by another end of such a link":      {"mkdir notes o; ln -s notes .aws; echo x >notes/credentials", "ln -sfn o .aws", "mv ../p ../q", "q", "notes/credentials"},
 		"by the configuration of its repository, tracked": {
-			"git init -q; git init -q --bare d; echo 'x of https://u:passw0rd@h/x' >d/FETCH_HEAD", "git add -f d/config", "", "p", "d/FETCH_HEAD",
+			"git init -q; d=target/d; git init -q --bare $d; echo 'x of https://u:passw0rd@h/x' >$d/FETCH_HEAD", "git add -f target/d/config", "", "p", "target/d/FETCH_HEAD",
+		},
+		"by the configuration of a bare repository, all in the index": {
+			"git init -q; git init -q --bare d; git -C d config http.extraHeader x; git add -f d/HEAD", index + "add . d/config", "", "p", "d/config",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -129,8 +135,8 @@ func TestATrackedFileBehindALinkToAFolderIsTheAgents(t *testing.T) {
 // TestASessionEndsWhileTheNextOneAsks: what the first one's agent has made was seen before it was taken out.
 func TestASessionEndsWhileTheNextOneAsks(t *testing.T) {
 	w := newWorld(t)
-	const plant = `c() { git config -f d/config "$@"; }; c core.fsmonitor "$EVIL"; c core.bare false; c core.worktree ..`
-	w.sh("git init -q; git init -q --bare d")
+	const plant = `c() { git config -f target/d/config "$@"; }; c core.fsmonitor "$EVIL"; c core.bare false; c core.worktree ..`
+	w.sh("git init -q; git init -q --bare target/d")
 	first := w.begin()
 	w.sh(plant)
 	seen := w.open()
@@ -141,7 +147,7 @@ func TestASessionEndsWhileTheNextOneAsks(t *testing.T) {
 	w.sh(plant)
 	os.Remove(w.path("taken"))
 	wantLines(t, second.End())
-	w.sh("git -C d status")
+	w.sh("git -C target/d status")
 	w.wantNotTaken()
 }
 

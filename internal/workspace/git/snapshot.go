@@ -210,6 +210,14 @@ func (s Snapshot) Astray(root *beneath.Folder, rel string) bool {
 	return at != f.Path
 }
 
+// Leads returns the folder that a .git file names; empty: it names none, or the kernel may go elsewhere.
+func (f File) Leads() string {
+	if to, ok := f.target(); ok {
+		return to
+	}
+	return ""
+}
+
 // target returns the folder that a .git file names; empty: it names none. It is not ok if the kernel may follow the
 // path to another one.
 func (f File) target() (to string, ok bool) {

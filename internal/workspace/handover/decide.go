@@ -604,7 +604,7 @@ func (d *decision) index(t Tree, base, inner, outer Side, f facts, together bool
 			shared = append(shared, Entry{at, was})
 		case was == "" && outside == "" && f.held(t.Path+"/"+at):
 			d.wait(t.Path+"/"+at,
-				"it was added inside, where it is read-only as your tools run it: your index does not take it")
+				"it was added inside, where it is read-only or the agent's own: your index does not take it")
 			shared = append(shared, Entry{at, was})
 		case inside != was && f.refuses((Entry{at, inside}).objects()):
 			d.wait(t.Path+"/"+at, "it was staged inside, and your git does not take its content")

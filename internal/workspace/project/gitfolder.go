@@ -26,6 +26,8 @@ const (
 	whyMoved     = "git finds its config by it"
 	whySubmodule = "a submodule that is not checked out"
 	whyOwn       = "the agent's own git folder"
+	whyTracked   = "a repository among the files that git has"
+	whyCheckout  = "a checkout that lies in its repository"
 	whySecrets   = "there are secrets in it"
 )
 
@@ -33,10 +35,10 @@ const (
 type gitFolder struct {
 	below
 	*git.Folder
-	v       *view
-	own     bool   // the project's own repository
-	guarded bool   // named .git, or in one: git runs what it names without being asked
-	tree    string // its working tree, where git starts programs
+	v    *view
+	own  bool   // the project's own repository
+	file bool   // it, or the one that it lies in, is among the files that git has, as those of tests are
+	tree string // its working tree, where git starts programs
 }
 
 // gitFolders returns the git folders below one root: the project's own first, the others in an order in which each
@@ -53,17 +55,29 @@ func (v *view) gitFolders(at below, seen git.Snapshot) (list []gitFolder) {
 		return g.Path
 	}
 	slices.SortFunc(list, func(a, b gitFolder) int { return strings.Compare(first(a), first(b)) })
-	guarded := map[string]bool{}
 	for i := range list {
-		g := &list[i]
-		g.guarded = g.own || strings.EqualFold(path.Base(g.Path), ".git") || guarded[g.In]
-		guarded[g.Rel], g.tree = g.guarded, g.checkout()
+		list[i].tree = list[i].checkout(seen.Files)
 	}
 	return list
 }
 
-// checkout returns the working tree of a git folder, as its files say.
-func (g *gitFolder) checkout() string {
+// markFiles notes which git folders are among the files that git has.
+func (v *view) markFiles() {
+	files := map[string]bool{}
+	for i := range v.folders {
+		g := &v.folders[i]
+		g.file = g.below == v.tree && (files[g.In] || g.isBare() && v.tracked.Has(g.rel("HEAD")))
+		files[g.Rel] = g.file
+	}
+}
+
+// isBare reports whether git takes the folder for a repository by what is in it alone.
+func (g *gitFolder) isBare() bool {
+	return !g.own && g.In == "" && !strings.EqualFold(path.Base(g.Path), ".git")
+}
+
+// checkout returns the working tree of a git folder, as its files say, or one called .git that leads to it.
+func (g *gitFolder) checkout(dotGits []git.File) string {
 	if g.Path == g.v.repo.Dir {
 		return g.v.repo.Worktree
 	}
@@ -71,9 +85,15 @@ func (g *gitFolder) checkout() string {
 	if text, _ := g.Entry("gitdir").Text(); text != "" && g.Role == git.Linked {
 		tree = path.Dir(strings.TrimRight(text, "\n"))
 	}
-	switch {
-	case tree == "" && !g.guarded:
+	if tree == "" && g.isBare() {
+		for _, f := range dotGits {
+			if f.Leads() == g.Path {
+				return path.Dir(f.Path)
+			}
+		}
 		return g.Path // it has none
+	}
+	switch {
 	case tree == "" || tree == ".":
 		return path.Dir(g.Path)
 	case !path.IsAbs(tree):
@@ -86,18 +106,25 @@ func (g *gitFolder) checkout() string {
 func (g *gitFolder) rel(name string) string { return path.Join(g.Rel, name) }
 
 // protect protects a git folder of a project, or of a folder mounted read-write beside it; one of too many as a whole.
-// A folder that is a repository by what is in it (bare) is protected nowhere: most are tracked files of a test. It is
-// looked at when the session has ended; only what is secret in its configuration stays out.
+// So is one among the files that git has: what git obeys in there has no name that could be held alone.
 func (g *gitFolder) protect(tooMany bool) error {
 	for _, name := range g.Closed {
 		g.closed(g.rel(name))
 	}
-	if !g.guarded {
-		g.secrets()
+	switch {
+	case !g.v.judged.Has(g.Path): // the agent of a session that lives may have made it
+		if g.isBare() {
+			g.secrets()
+		}
 		return nil
-	}
-	if !g.v.judged.Has(g.Path) {
-		return nil // the agent of a session that lives may have made it
+	case g.file && g.In != "":
+		return nil
+	case g.file:
+		g.secrets()
+		if !g.v.Lent {
+			g.cover(g.Rel, Mount{Mode: ReadOnly, Dir: true, Why: whyTracked})
+		}
+		return nil
 	}
 	g.pin(g.Rel)
 	odd := g.odd()
@@ -159,6 +186,15 @@ func (g *gitFolder) replace() {
 	if len(p.Trees) == 0 {
 		p.Trees = []handover.Tree{{Rel: ".", Path: g.tree}}
 	}
+	for _, t := range p.Trees { // what else lies in the folder is not inside
+		if rel, in := pathname.Cut(t.Path, g.Path); in && rel != "" && g.below == g.v.tree {
+			g.checkouts = append(g.checkouts, t.Path)
+			g.cover(g.rel(rel), Mount{Mode: Pin, Dir: true, Why: whyCheckout})
+		}
+	}
+	if g.below == g.v.tree {
+		g.searched = append(g.searched, g.Rel)
+	}
 	g.inner = append(g.inner, p)
 	g.cover(g.Rel, Mount{Mode: Inner, Dir: true, Why: whyOwn})
 }
@@ -196,8 +232,12 @@ func (g *gitFolder) odd() string {
 			return e.Name + " is a link, which the agent could replace"
 		}
 	}
-	if g.Role != git.Linked && g.isElsewhere() {
+	switch {
+	case g.Role != git.Linked && g.isElsewhere():
 		return "its commondir makes git take its configuration from elsewhere"
+	case g.isBare() && gitconfig.Last(g.Entry("config").Settings(), "core.worktree") != "" &&
+		pathname.Below(g.Path, g.tree) && pathname.Below(g.tree, g.Path):
+		return "it is its own working tree"
 	}
 	return ""
 }
@@ -221,7 +261,7 @@ func (g *gitFolder) secrets() {
 	for _, s := range g.Secrets() {
 		rel := g.rel(s.Name)
 		switch {
-		case g.v.shown(rel) || g.v.tracked.Has(rel):
+		case g.v.shown(rel) || g.v.tracked.Has(rel) && (s.Dir || g.v.indexed(rel)):
 			continue
 		case s.Copy == nil:
 			g.hide(rel, s.Dir, whyHidden)

@@ -177,9 +177,9 @@ func TestASecretHasANameThatIsNotFound(t *testing.T) {
 func TestASecretOfAGitFolderHasANameThatIsNotFound(t *testing.T) {
 	w := newWorld(t)
 	w.repo("p", "x")
-	w.git("p", "init", "-q", "--bare", "b.git")
-	w.git("p/b.git", "config", "http.extraHeader", "secret")
-	must.Do(t, os.Link(w.path("p/b.git/config"), w.path("elsewhere")))
+	w.git("p", "init", "-q", "--bare", "target/b.git")
+	w.git("p/target/b.git", "config", "http.extraHeader", "secret")
+	must.Do(t, os.Link(w.path("p/target/b.git/config"), w.path("elsewhere")))
 	if _, err := project.Open(w.request("p")); !errors.Is(err, project.ErrUnfound) {
 		t.Errorf("got %v", err)
 	}

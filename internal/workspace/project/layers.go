@@ -36,6 +36,7 @@ type layers struct {
 	searched     []string         // git folders whose secrets were looked for and covered, configurations included
 	committed    []string         // secrets that git has
 	inner        []handover.Place // see [Project.Places]
+	checkouts    []string         // that lie in a git folder which does not enter: their paths
 	instead      []Mount          // see [Project.Replaced]
 	away         []string         // see [Project.Away]
 }
@@ -94,8 +95,9 @@ func (l *layers) entering() []StandIn {
 // isOutside reports whether a path lies in a git folder that does not enter.
 func (l *layers) isOutside(at string) bool {
 	for dir := path.Dir(at); dir != "/"; dir = path.Dir(dir) {
+		enters := func(tree string) bool { return pathname.Below(at, tree) && pathname.Below(tree, dir) }
 		if l.mounts[dir].Mode == Inner {
-			return !(pathname.Below(at, l.project) && pathname.Below(l.project, dir)) // a project in a bare repository
+			return !enters(l.project) && !slices.ContainsFunc(l.checkouts, enters) // those of a bare repository
 		}
 	}
 	return false

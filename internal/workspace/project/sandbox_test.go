@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -274,16 +275,27 @@ func TestAFilledFolderIsFilledAnew(t *testing.T) {
 	}
 }
 
-// TestBareRepositoriesWithoutSecretsAreLeftAlone: most are files of a test,
-// which the agent may make anew.
-func TestBareRepositoriesWithoutSecretsAreLeftAlone(t *testing.T) {
+// TestTheAgentChangesABareRepository, where it lies, and those around it: none of the user's is its own to change, nor
+// one of the files that git has, as tests have them.
+func TestTheAgentChangesABareRepository(t *testing.T) {
 	w := newWorld(t)
 	w.repo("p", "x")
-	w.git("p", "init", "-q", "--bare", "plain.git")
-	w.git("p", "init", "-q", "--bare", "fixture.git")
-	w.git("p", "-C", "fixture.git", "config", "http.extraHeader", "of a test")
-	w.git("p", "add", "fixture.git")
+	w.git("p", "init", "-q", "--bare", "a/plain.git")
+	w.git("p", "init", "-q", "--bare", "t/fixture.git")
+	w.git("p", "-C", "t/fixture.git", "config", "http.extraHeader", "of a test")
+	w.git("p", "add", "t/fixture.git")
 	p := w.open("p")
 	w.hold(p)
-	w.box(p).works("rm -r plain.git; mv fixture.git f; mv f fixture.git; test -z \"$(git diff)\"")
+	want := []string{"inner ~/p/.git", "pin ~/p/a", "inner ~/p/a/plain.git", "pin ~/p/t", "ro ~/p/t/fixture.git"}
+	if got := w.mounts(p); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	for _, script := range []string{
+		"rm -r a/plain.git", "mv a b", "mv t u", "mv t/fixture.git t/f", "mkdir t/fixture.git/worktrees", "echo >t/fixture.git/HEAD",
+	} {
+		w.box(p).fails(script)
+	}
+	if got := notes(p); !strings.Contains(got, "t/fixture.git: read-only inside") {
+		t.Errorf("notes %q", got)
+	}
 }

@@ -78,6 +78,7 @@ func (loc location) look(tree, common *beneath.Folder) (v *view, err error) {
 	v.scope.readIndexes(tree, &v.seen, known)
 	v.stayHidden, v.wereHidden = loc.Memory.StillHidden(loc.path)
 	v.tracked = v.seen.Tracked.Without(v.uncounted())
+	v.markFiles()
 	v.hide = slices.Concat(asked, names.secret, v.secrets(led))
 	return v, nil
 }
@@ -172,18 +173,8 @@ func (v *view) indexed(rel string) bool {
 // protect decides what is laid over what was seen. It still looks at where things lead: behind links, at who listens to
 // a socket, for a file's other names, into included configurations and folders that tools fill.
 func (v *view) protect() (Project, error) {
-	wholly, one := 0, ""
-	for n, g := range v.folders {
-		if err := g.protect(n >= repoLimit); err != nil {
-			return Project{}, err
-		}
-		if n >= repoLimit && g.guarded {
-			wholly, one = wholly+1, g.Path
-		}
-	}
-	if wholly > 0 {
-		v.note(true, "there are more than %d git folders: %d of them are read-only inside as a whole, %s among them",
-			repoLimit, wholly, one)
+	if err := v.protectGit(); err != nil {
+		return Project{}, err
 	}
 	for _, f := range v.before.Files {
 		v.tree.makeReadOnly(f.Rel, f.Kind, whyMoved)
@@ -209,6 +200,35 @@ func (v *view) protect() (Project, error) {
 		Cut: v.seen.Cut, Tracked: v.tracked.All(), Scope: scope, Seen: v.seen, Filled: v.filled,
 		Before: v.judged.And(v.repos), Replaced: v.instead, Away: v.away, StandIns: v.entering(), show: v.Show,
 	}, nil
+}
+
+// protectGit protects the git folders.
+func (v *view) protectGit() error {
+	n, wholly, one := 0, 0, ""
+	var files []string
+	for _, g := range v.folders {
+		tooMany := n >= repoLimit && !g.file
+		if err := g.protect(tooMany); err != nil {
+			return err
+		}
+		switch {
+		case g.file && g.In == "" && v.mounts[g.Path].Mode == ReadOnly:
+			files = append(files, g.Rel)
+		case tooMany:
+			wholly, one = wholly+1, g.Path
+		}
+		if !g.file {
+			n++
+		}
+	}
+	if wholly > 0 {
+		v.note(true, "there are more than %d git folders: %d of them are read-only inside as a whole, %s among them",
+			repoLimit, wholly, one)
+	}
+	if len(files) > 0 {
+		v.note(false, "%s: read-only inside, as a repository that git has the files of", files)
+	}
+	return nil
 }
 
 // executed protects what the host executes. A tracked file stays writable and is reported: read-only it would stop

@@ -165,6 +165,9 @@ func readOnlyWords(h Host) string {
 	return words + git + held
 }
 
+// WhyTracked is the Why of a mount of a repository that is read-only, as git has its files.
+const WhyTracked = "a repository among the files that git has"
+
 // WhyOwnGit is the Why of a mount that has a git folder of the agent's own in the place of the user's.
 const WhyOwnGit = "the agent's own git folder"
 

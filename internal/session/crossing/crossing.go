@@ -87,6 +87,7 @@ func Places(branch *handover.Place, folders []guarded.Folder, kept guarded.Place
 		}
 	}
 	for i := range list {
+		list[i].PassOver(handover.Outers(list))
 		for _, m := range mounts {
 			if m.Destination != list[i].Outer && pathname.Below(m.Destination, list[i].Outer) {
 				list[i].Within = append(list[i].Within, m.Destination)
@@ -118,11 +119,6 @@ func Begin(r handover.Request, events *live.Events) (*Git, error) {
 	if err != nil { // a launch would say why, and does not come to it
 		env := filepath.Join(r.Tools.Path[len(r.Tools.Path)-1], "env")
 		err = launch.Diagnose(r.Tools.Bwrap, env, profile.TierNone, err)
-	}
-	for _, p := range r.Places { // git inside does not add what lies there as files
-		if isBare := !slices.Contains(strings.Split(p.Outer, "/"), ".git"); isBare && !p.Own {
-			session.Exclude(p.Outer)
-		}
 	}
 	return &Git{request: r, Session: session}, err
 }

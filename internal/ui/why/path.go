@@ -80,6 +80,8 @@ func visible(m launch.Mount, inside string, asked Asked) Answer {
 	switch {
 	case m.Kind == plan.ROBind && strings.HasPrefix(asked.Real, "/nix/store/"):
 		a.Change = "`nix: {store: closure}` in the profile mounts only what the launch needs"
+	case m.Why == launch.WhyTracked:
+		a.Change = "`--branch NAME`: there the files are the agent's own, until you merge"
 	case strings.HasPrefix(m.Why, "--mount-"):
 		a.Change = "leave " + m.Why + " out"
 	case strings.HasPrefix(m.Why, "profile "), profile.IsProjectRule(m.Why):

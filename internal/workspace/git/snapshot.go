@@ -129,6 +129,16 @@ func (e *Entry) Settings() []gitconfig.Entry {
 	return entries
 }
 
+// Foreign returns the names in the git folder that are not git's, but for those of checkouts.
+func (f *Folder) Foreign() (names []string) {
+	for _, e := range f.Entries {
+		if !strings.Contains(e.Name, "/") && !isGits(e.Name) && !slices.Contains(f.apart, path.Join(f.Rel, e.Name)) {
+			names = append(names, e.Name)
+		}
+	}
+	return names
+}
+
 // Entry returns the entry of a name in the git folder; nil: there is none.
 func (f *Folder) Entry(name string) *Entry {
 	if f == nil {

@@ -25,6 +25,7 @@ type memory struct {
 	Settings map[string][]string
 	Modules  map[string]carried `json:",omitempty"` // by [Module.Git]
 	Lost     bool               // the inner folder has lost what was in it
+	Passed   []string           `json:",omitempty"` // [Place.Passed] when they were written inside
 	Waiting  bool               // something did not cross
 	Told     []string           // what was said of settings of the agent's that do not cross
 	Ended    string             // Inner, when a session had ended with it, and all was adopted

@@ -91,7 +91,23 @@ func (p Place) create(hide func(at string) bool) error {
 			return err
 		}
 	}
+	if err := p.passOver(fresh + "/" + excludeFile); err != nil {
+		return err
+	}
 	return os.Rename(fresh, p.Inner())
+}
+
+// passOver adds [Place.Passed] to a file.
+func (p Place) passOver(file string) error {
+	if len(p.Passed) == 0 {
+		return nil
+	}
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString("\n" + ended(p.Passed))
+	return errors.Join(err, f.Close())
 }
 
 // splitFrom are the names of the files that the index of a checkout may be split from: without them it cannot be read.
@@ -230,6 +246,9 @@ func (p Place) hasPoints() bool {
 func (p Place) preparations() string {
 	var b strings.Builder
 	b.WriteString(sameScript(p) + unexclude)
+	for _, pattern := range p.Passed {
+		fmt.Fprintf(&b, passScript, diag.Quote(pattern), configLimit, excludeFile)
+	}
 	for _, rel := range p.points() {
 		fmt.Fprintf(&b, "mkdir -p \"$C\"/%s || exit 1\n", diag.Quote(rel))
 	}
@@ -245,6 +264,11 @@ if [ ! -e %[1]s/locked ]; then echo %[3]s >%[1]s/locked || exit 1; fi
 	}
 	return b.String()
 }
+
+// passScript adds a pattern to the file of those that git ignores, where it is not there.
+const passScript = `p=%[1]s t=; [ ! -f "$C/%[3]s" ] || t=$(head -c %[2]d "$C/%[3]s")
+case $'\n'$t$'\n' in *$'\n'"$p"$'\n'*) ;; *) mkdir -p "$C/info" && printf '\n%%s\n' "$p" >>"$C/%[3]s" || exit 1;; esac
+`
 
 // mostAlternates is how many folders of objects a repository may borrow from.
 const mostAlternates = 50

@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"path"
+	"slices"
+	"strings"
 
 	"claudebox/internal/linux/pathname"
 )
@@ -27,6 +29,9 @@ type Place struct {
 	Own bool
 	// Key is what the agent's own git folder knows the repository by; empty: its path.
 	Key string
+	// Passed are patterns of gitignore(5) by which git inside passes over bare repositories of the user's in a
+	// checkout: it would add the agent's own there as files.
+	Passed []string
 	// Secrets are names below Outer that are not copied: they hold what is secret.
 	Secrets []string
 }
@@ -35,6 +40,19 @@ type Place struct {
 type Tree struct {
 	Rel  string // its git folder, relative to the place's Outer: "." or "worktrees/NAME"
 	Path string // its working tree; canonical
+}
+
+// PassOver notes which of the user's git folders git inside passes over.
+func (p *Place) PassOver(outers []string) {
+	for _, outer := range outers {
+		for _, t := range p.Trees {
+			rel, in := pathname.Cut(outer, t.Path)
+			inGit := slices.Contains(strings.Split(rel, "/"), ".git")
+			if p.Branch == "" && in && rel != "" && outer != p.Outer && !inGit {
+				p.Passed = append(p.Passed, "/"+escape(rel))
+			}
+		}
+	}
 }
 
 // Folder is the folder of an instance that holds the folders of places.

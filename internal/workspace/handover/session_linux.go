@@ -207,7 +207,9 @@ func (l *live) prepare() (fresh *begun, err error) {
 		if err != nil {
 			return nil, err
 		}
-		m = memory{Identity: id, Common: outside, Settings: p.settings(), Named: map[string]string{}}
+		m = memory{
+			Identity: id, Common: outside, Settings: p.settings(), Named: map[string]string{}, Passed: p.Passed,
+		}
 		if inside, known := p.asMade(outside); isSame && known {
 			fresh = &begun{m, inside, outside}
 		}
@@ -218,6 +220,7 @@ func (l *live) prepare() (fresh *begun, err error) {
 		}
 	}
 	added := slices.ContainsFunc(p.Trees, func(t Tree) bool { _, had := m.Common.Trees[t.Rel]; return !had })
+	added = added || !slices.Equal(m.Passed, p.Passed)
 	if !added && m.Inner != "" && m.Inner == p.stamps(p.Inner()) && p.hasPoints() {
 		return nil, nil // as it was left
 	}
@@ -227,7 +230,8 @@ func (l *live) prepare() (fresh *begun, err error) {
 	if err == nil && !p.hasPoints() {
 		err = errors.New("a link is in its place, or on the way to what is mounted there")
 	}
-	if err == nil && isNew { // without a memory it is made anew
+	if err == nil && (isNew || added) { // without a memory it is made anew
+		m.Passed = p.Passed
 		err = p.remember(m)
 	}
 	return fresh, err

@@ -94,7 +94,7 @@ func (g *gitFolder) checkout(dotGits []git.File) string {
 		return g.Path // it has none
 	}
 	switch {
-	case tree == "" || tree == ".":
+	case tree == "" || tree == "." && !g.isBare():
 		return path.Dir(g.Path)
 	case !path.IsAbs(tree):
 		tree = g.Path + "/" + tree
@@ -186,7 +186,11 @@ func (g *gitFolder) replace() {
 	if len(p.Trees) == 0 {
 		p.Trees = []handover.Tree{{Rel: ".", Path: g.tree}}
 	}
-	for _, t := range p.Trees { // what else lies in the folder is not inside
+	if others := g.Foreign(); g.Role == git.Bare && len(others) > 0 {
+		g.note(false, "%s is a repository: what is none of git's in it, as %s, is not inside, but for checkouts",
+			g.Join(g.Rel), others[0])
+	}
+	for _, t := range p.Trees {
 		if rel, in := pathname.Cut(t.Path, g.Path); in && rel != "" && g.below == g.v.tree {
 			g.checkouts = append(g.checkouts, t.Path)
 			g.cover(g.rel(rel), Mount{Mode: Pin, Dir: true, Why: whyCheckout})
@@ -238,6 +242,8 @@ func (g *gitFolder) odd() string {
 	case g.isBare() && gitconfig.Last(g.Entry("config").Settings(), "core.worktree") != "" &&
 		pathname.Below(g.Path, g.tree) && pathname.Below(g.tree, g.Path):
 		return "it is its own working tree"
+	case g.isBare() && slices.Contains(strings.Split(g.Rel, "/"), ".jj"):
+		return "what jj keeps beside it would name commits that do not cross"
 	}
 	return ""
 }

@@ -275,6 +275,23 @@ func TestAFilledFolderIsFilledAnew(t *testing.T) {
 	}
 }
 
+// TestABareRepositoryThatIsReadOnlyAsAWhole: one of the agent's own in its place would not do.
+func TestABareRepositoryThatIsReadOnlyAsAWhole(t *testing.T) {
+	for at, settings := range map[string]string{"p/.jj/repo/store/git": "", "p/tree": "core.worktree ."} {
+		w := newWorld(t)
+		w.repo("p", "x")
+		w.git(".", "init", "-q", "--bare", at)
+		if settings != "" {
+			w.git(at, "config", "core.bare", "false")
+			w.git(at, append([]string{"config"}, strings.Fields(settings)...)...)
+		}
+		p := w.open("p")
+		if got := w.mounts(p); !slices.Contains(got, "ro ~/"+at) || len(p.Places) != 1 {
+			t.Errorf("%s: got %q", at, got)
+		}
+	}
+}
+
 // TestTheAgentChangesABareRepository, where it lies, and those around it: none of the user's is its own to change, nor
 // one of the files that git has, as tests have them.
 func TestTheAgentChangesABareRepository(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/workspace/git"
 	"claudebox/internal/workspace/hostrun"
@@ -226,7 +227,9 @@ func (v *view) protectGit() error {
 			repoLimit, wholly, one)
 	}
 	if len(files) > 0 {
-		v.note(false, "%s: read-only inside, as a repository that git has the files of", files)
+		const most = 3
+		v.note(false, "%s: read-only inside, as your git would obey what is written there",
+			said(diag.Some(files, most)))
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package handover
 
 import (
+	"cmp"
 	"errors"
 	"os"
 	"path"
@@ -146,17 +147,8 @@ func (l *live) adoptTree(rel, tree string) (err error) {
 			return err
 		}
 	}
-	if err := os.MkdirAll(p.Outer+"/worktrees", 0o755); err != nil {
+	if err := l.layTree(rel, head, tree); err != nil {
 		return err
-	}
-	at := p.Outer + "/" + rel
-	if err := os.Mkdir(at, 0o755); err != nil {
-		return err
-	}
-	for name, text := range map[string]string{"commondir": "../..\n", "gitdir": tree + "/.git\n", "HEAD": head + "\n"} {
-		if err := os.WriteFile(at+"/"+name, []byte(text), 0o644); err != nil {
-			return errors.Join(err, os.RemoveAll(at))
-		}
 	}
 	l.place.Trees = append(slices.Clone(l.place.Trees), p.Trees...)
 	m, err := l.place.recall()
@@ -175,6 +167,44 @@ func (l *live) adoptTree(rel, tree string) (err error) {
 	return l.settle(f)
 }
 
+// layTree makes the git folder of a worktree, and puts it in its place.
+func (l *live) layTree(rel, head, tree string) error {
+	parent, err := folderOf(l.place.Outer, rel)
+	if err != nil {
+		return err
+	}
+	defer parent.Close()
+	made := l.place.Folder + "/" + fresh
+	if err := cmp.Or(os.RemoveAll(made), os.MkdirAll(made, 0o700), os.Mkdir(made+"/tree", 0o755)); err != nil {
+		return err
+	}
+	defer os.RemoveAll(made)
+	for name, text := range map[string]string{"commondir": "../..\n", "gitdir": tree + "/.git\n", "HEAD": head + "\n"} {
+		if err := os.WriteFile(made+"/tree/"+name, []byte(text), 0o644); err != nil {
+			return err
+		}
+	}
+	_, err = moveIn(made+"/tree", parent, path.Base(rel))
+	return err
+}
+
+// folderOf opens the folder of the user's that a part of a git folder is to be in. It makes it if need be.
+func folderOf(outer, rel string) (*beneath.Folder, error) {
+	root, err := beneath.Open(outer)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	dir := path.Dir(rel)
+	for n := range len(dir) {
+		if dir[n] == '/' {
+			_ = root.Mkdir(dir[:n], 0o755) // most are there
+		}
+	}
+	_ = root.Mkdir(dir, 0o755)
+	return root.Sub(dir)
+}
+
 // adoptModule makes the user's git folder of a submodule.
 func (l *live) adoptModule(rel, tree string) error {
 	root, err := beneath.Open(l.place.Inner())
@@ -187,16 +217,20 @@ func (l *live) adoptModule(rel, tree string) error {
 		return err
 	}
 	part.Close()
-	outer := l.place.Outer + "/" + rel
-	m := Made{outer, root.Join(rel), path.Dir(l.place.Folder) + "/" + Name(outer)}
-	a := &adopting{live: m.live(Request{Tools: l.tools}, tree), made: m}
-	a.hidden, a.held = l.hidden, l.held
-	if err := a.lay(nil); err != nil {
+	parent, err := folderOf(l.place.Outer, rel)
+	if err != nil {
 		return err
 	}
-	if _, err := a.take(); err != nil {
-		return errors.Join(err, a.undo())
+	defer parent.Close()
+	outer := l.place.Outer + "/" + rel
+	m := Made{outer, root.Join(rel), path.Dir(l.place.Folder) + "/" + Name(outer)}
+	a := m.adopting(Request{Tools: l.tools}, parent, tree)
+	a.hidden, a.held = l.hidden, l.held
+	told, err := a.adopt(nil)
+	if err != nil {
+		return err
 	}
+	l.remarks = append(l.remarks, told...)
 	name := strings.TrimPrefix(rel, "modules/")
 	_, err = l.outer().run(prelude+`g config --file "$C/config" `+diag.Quote("submodule."+name+".active")+" true", "", true)
 	return err

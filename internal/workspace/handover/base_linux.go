@@ -31,6 +31,8 @@ type memory struct {
 	Ended    string             // Inner, when a session had ended with it, and all was adopted
 	Inner    string             // [Place.stamps] of the inner folder after the last hand-over
 	Outer    string             // likewise
+	// From is where the inner folder was while the repository became the user's: it may still have to be moved.
+	From string `json:",omitempty"`
 }
 
 // memoryVersion is the form of [memory]. The one before had the indexes in the JSON, as base64.

@@ -2,6 +2,7 @@ package handover
 
 import (
 	"cmp"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -17,6 +18,7 @@ import (
 
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
+	"claudebox/internal/linux/identity"
 )
 
 // Made is a repository that the agent has made in a working tree, and that was held back.
@@ -81,14 +83,6 @@ func Adopt(r Request, all []Made) []Adopted {
 	return done
 }
 
-// live is the place that a repository becomes. tree is its working tree.
-func (m Made) live(r Request, tree string) *live {
-	return &live{
-		place: Place{Outer: m.Outer, Folder: m.Folder, Trees: []Tree{{".", tree}}}, tools: r.Tools,
-		hidden: under(r.Hidden), held: under(r.Held),
-	}
-}
-
 // end is that of a session, in which repositories are adopted.
 type end struct {
 	Request
@@ -96,7 +90,7 @@ type end struct {
 	spent time.Duration // on those that did not become the user's
 }
 
-// adopt adopts one, or undoes what was begun.
+// adopt adopts one.
 func (e *end) adopt(m Made) (became Adopted) {
 	e.mu.Lock()
 	late := e.spent > patienceInAll
@@ -105,12 +99,12 @@ func (e *end) adopt(m Made) (became Adopted) {
 		return Adopted{Err: errLate}
 	}
 	began := time.Now()
-	a := &adopting{live: m.live(e.Request, path.Dir(m.Outer)), made: m}
-	if became.Err = a.lay(e.Places); became.Err == nil {
-		if became.Told, became.Err = a.adoptWhole(); became.Err != nil {
-			became.Err = errors.Join(became.Err, a.undo())
-		}
+	parent, err := beneath.Open(path.Dir(m.Outer))
+	if err != nil {
+		return Adopted{Err: err}
 	}
+	defer parent.Close()
+	became.Told, became.Err = m.adopting(e.Request, parent, path.Dir(m.Outer)).adopt(e.Places)
 	if became.Err != nil {
 		e.mu.Lock()
 		e.spent += time.Since(began)
@@ -119,70 +113,122 @@ func (e *end) adopt(m Made) (became Adopted) {
 	return became
 }
 
-// adopting is a repository of the agent's that is becoming one of the user's.
+// adopting is a repository of the agent's that is becoming one of the user's. Its place is one of claudebox's own until
+// the user's git folder is whole: that lies in [fresh], and the agent's where it was found.
 type adopting struct {
 	*live
 	made   Made
-	copied bool // it lies on another file system than its place
+	parent *beneath.Folder // in which the user's git folder is to be
 }
 
-// lay makes the user's git folder, which is empty, by the user's git.
-func (a *adopting) lay(places []Place) error {
-	p := a.place
-	if borrows(a.made.At) {
-		if err := a.dissociate(places); err != nil {
-			return fmt.Errorf("it borrows from another repository: %w", err)
-		}
+// fresh is the folder of a place in which the git folder of a repository that is being adopted is made.
+const fresh = "fresh"
+
+// adopting begins the adoption of one. tree is its working tree.
+func (m Made) adopting(r Request, parent *beneath.Folder, tree string) *adopting {
+	p := m.place(tree)
+	p.Outer, p.Key, p.inner = m.Folder+"/"+fresh+"/.git", Name(m.Outer), m.At
+	return &adopting{
+		live: &live{place: p, tools: r.Tools, hidden: under(r.Hidden), held: under(r.Held)}, made: m, parent: parent,
 	}
-	if err := os.MkdirAll(a.outer().workTree(), 0o700); err != nil {
-		return err
-	}
-	if strings.Contains(p.Outer, "\n") {
-		return unfit{errors.New("there is a line feed in its path, which git prints as it is: rename the folder")}
-	}
-	if err := os.MkdirAll(path.Dir(p.Outer), 0o755); err != nil { // of a submodule it may not be there
-		return err
-	}
-	if _, err := os.Lstat(p.Inner()); err == nil { // of a repository that was there once
-		if err := p.forget(); err != nil {
-			return err
-		}
-	}
-	script := prelude + "GIT_DIR=$C GIT_WORK_TREE=" + diag.Quote(p.Trees[0].Path) +
-		" g init -q --template= --initial-branch=main || exit 1\n"
-	if _, err := a.outer().run(script, "", true); err != nil {
-		return errors.Join(err, os.RemoveAll(p.Outer))
-	}
-	return nil
 }
 
-// adoptWhole adopts one that was laid, with what is in it.
-func (a *adopting) adoptWhole() (list []Remark, err error) {
+// place is the one that it becomes.
+func (m Made) place(tree string) Place {
+	return Place{Outer: m.Outer, Folder: m.Folder, Trees: []Tree{{".", tree}}}
+}
+
+// adopt makes the user's git folder, with all that crosses, and puts it in its place. The places are those that the
+// agent's may borrow from. Of what fails nothing is left.
+func (a *adopting) adopt(places []Place) (list []Remark, err error) {
+	defer os.RemoveAll(a.made.Folder + "/" + fresh)
+	if err := a.lay(places); err != nil {
+		return nil, err
+	}
 	unlock, err := a.place.lock()
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
 	c, err := a.take()
+	if err == nil {
+		err = a.takeListed(c.settings)
+	}
+	if err == nil {
+		err = a.moveIn()
+	}
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, a.undo())
 	}
 	a.remarks = append(a.remarks, a.adoptParts(c.parts)...)
-	if err := a.takeListed(c.settings); err != nil {
-		return nil, err
-	}
 	a.tellInside(c)
-	_ = os.RemoveAll(a.made.At) // if it was copied
 	return append(a.events, a.remarks...), nil
 }
 
-// take brings all to the user's git folder that crosses, and the agent's own to where it is the inner folder of a
-// place. If claudebox is killed before that, the user's is empty yet; else the next session goes on with it.
-// The place is locked.
+// lay makes the user's git folder, which is empty, by the user's git.
+func (a *adopting) lay(places []Place) error {
+	p, tree := a.place, a.place.Trees[0].Path
+	if err := os.RemoveAll(path.Dir(p.Outer)); err != nil { // of an end that was cut short
+		return err
+	}
+	for _, dir := range []string{a.outer().workTree(), path.Dir(p.Outer)} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return err
+		}
+	}
+	if strings.Contains(a.made.Outer, "\n") {
+		return unfit{errors.New("there is a line feed in its path, which git prints as it is: rename the folder")}
+	}
+	if what, err := a.parent.Look(path.Base(a.made.Outer)); err != nil || what.Kind != beneath.Absent {
+		return cmp.Or(err, errTaken)
+	}
+	if _, err := os.Lstat(a.made.place(tree).Inner()); err == nil { // of a repository that was there once
+		if err := p.forget(); err != nil {
+			return err
+		}
+	}
+	script := prelude + "GIT_DIR=$C GIT_WORK_TREE=${C%/.git} g init -q --template= --initial-branch=main || exit 1\n"
+	if a.made.Outer != tree+"/.git" {
+		script += "g config --file \"$C/config\" core.worktree " + diag.Quote(tree) + " || exit 1\n"
+	}
+	if _, err := a.outer().run(script, "", true); err != nil {
+		return err
+	}
+	if borrows(a.made.At) {
+		if err := a.dissociate(places); err != nil {
+			return fmt.Errorf("it borrows from another repository: %w", err)
+		}
+	}
+	return a.copy()
+}
+
+// errTaken is returned where something stands in the place of a repository that is to be the user's.
+var errTaken = errors.New("something else has come to its place meanwhile")
+
+// copy copies the agent's if it lies on another file system than its place.
+func (a *adopting) copy() error {
+	if device(a.made.At) == device(a.made.Folder) {
+		return nil
+	}
+	a.place.inner = path.Dir(a.place.Outer) + "/agents"
+	if err := a.tools.Copy(a.made.At, a.place.inner); err != nil {
+		return fmt.Errorf("%w%s", err, a.place.spaceRemedy(err.Error()))
+	}
+	return nil
+}
+
+// device is the file system on which something lies.
+func device(at string) uint64 {
+	var st unix.Stat_t
+	_ = unix.Lstat(at, &st) // what is not there is found so later
+	return st.Dev
+}
+
+// take brings all to the user's git folder that crosses.
 func (a *adopting) take() (c claim, err error) {
 	p := a.place
 	where := a.inner()
-	where.folder = a.made.At
+	where.folder = p.inner
 	answer, err := where.run(claiming(p), "", true)
 	if err != nil {
 		return c, err
@@ -200,18 +246,9 @@ func (a *adopting) take() (c claim, err error) {
 	}
 	empty := Side{Trees: map[string]State{".": {Head: "ref: refs/heads/main", NoIndex: true}}}
 	m := memory{
-		Identity: p.identity(), Common: empty, Settings: p.settings(), Named: map[string]string{},
+		Identity: p.identity(), Common: empty, Settings: p.settings(), Named: map[string]string{}, From: p.inner,
 	}
 	if err := p.remember(m); err != nil {
-		return c, err
-	}
-	if err = os.Rename(a.made.At, p.Inner()); errors.Is(err, unix.EXDEV) {
-		a.copied = true
-		if err = a.tools.Copy(a.made.At, p.Inner()); err != nil {
-			err = fmt.Errorf("%w%s", err, p.spaceRemedy(err.Error()))
-		}
-	}
-	if err != nil {
 		return c, err
 	}
 	f := a.facts()
@@ -223,6 +260,86 @@ func (a *adopting) take() (c claim, err error) {
 		err = cmp.Or(a.silent, a.lacks(c.side))
 	}
 	return c, err
+}
+
+// moveIn puts the user's git folder in its place, and then the agent's where it is the inner folder of that. If
+// claudebox is killed between, the next session does the second.
+func (a *adopting) moveIn() error {
+	made := a.place
+	id, err := moveIn(made.Outer, a.parent, path.Base(a.made.Outer))
+	if err != nil {
+		return err
+	}
+	a.place = a.made.place(made.Trees[0].Path)
+	for _, list := range [][]Remark{a.events, a.remarks} {
+		for i := range list {
+			if list[i].About == made.Outer {
+				list[i].About = a.made.Outer
+			}
+		}
+	}
+	m, err := a.place.recall()
+	if err == nil && id != "" {
+		m.Identity = string(id)
+		err = a.place.remember(m)
+	}
+	if err = cmp.Or(err, os.Rename(made.inner, a.place.Inner())); err != nil {
+		a.remarks = append(a.remarks, Remark{
+			About: path.Dir(a.made.Outer),
+			Text:  "the agent's own git folder for it stays in " + a.made.At + ": " + err.Error(),
+		})
+		return nil
+	}
+	_ = os.RemoveAll(a.made.At) // if it was copied
+	return nil
+}
+
+// moveIn moves a git folder of claudebox's own to a name in a folder of the user's, in one step: nothing that stands
+// there is followed or replaced. What is on another file system is copied beside the name before. It returns the
+// identity that the folder has there, see [Place.identity], if that is another one.
+func moveIn(from string, parent *beneath.Folder, name string) (identity.ID, error) {
+	err := move(from, parent, name)
+	if errors.Is(err, unix.EXDEV) {
+		return moveCopy(from, parent, name)
+	}
+	return "", err
+}
+
+// move is [moveIn] on one file system.
+func move(from string, parent *beneath.Folder, name string) error {
+	err := unix.Renameat2(unix.AT_FDCWD, from, parent.FD(), name, unix.RENAME_NOREPLACE)
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) { // then a folder replaces at most an empty one
+		err = unix.Renameat(unix.AT_FDCWD, from, parent.FD(), name)
+	}
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, fs.ErrExist), errors.Is(err, unix.ENOTDIR): // also ENOTEMPTY
+		return errTaken
+	}
+	return &os.LinkError{Op: "rename", Old: from, New: parent.Join(name), Err: err}
+}
+
+// moveCopy is [moveIn] to another file system. All goes by descriptors: who exchanges the folder in which it copies
+// has no say in where that is.
+func moveCopy(from string, parent *beneath.Folder, name string) (identity.ID, error) {
+	beside := ".claudebox-" + rand.Text()
+	if err := parent.Mkdir(beside, 0o700); err != nil {
+		return "", err
+	}
+	defer parent.Remove(beside) // if it is empty
+	folder, err := parent.Sub(beside)
+	if err != nil {
+		return "", err
+	}
+	defer folder.Close()
+	to := fmt.Sprintf("/proc/self/fd/%d/git", folder.FD())
+	defer os.RemoveAll(to) // nothing, if it was moved
+	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+		return "", err
+	}
+	id := identity.At(folder.FD(), "git/objects")
+	return id, move(to, parent, name)
 }
 
 // lacks returns an error if a branch that the agent has is not one of the user's.
@@ -242,23 +359,16 @@ func (l *live) lacks(in Side) error {
 	return err
 }
 
-// undo puts the agent's own back where it was, and leaves nothing where it was to be.
+// undo leaves nothing of what [adopting.take] has begun.
 func (a *adopting) undo() error {
-	p, err := a.place, error(nil)
-	switch _, moved := os.Lstat(p.Inner()); {
-	case a.copied:
-		err = os.RemoveAll(p.Inner())
-	case moved == nil:
-		err = os.Rename(p.Inner(), a.made.At)
-	}
 	if own, fault := beneath.Open(a.made.At); fault == nil {
-		_ = own.Remove(alternates) // which take has made
+		_ = own.Remove(alternates)
 		own.Close()
 	}
-	if fault := os.Remove(p.memoryFile()); !errors.Is(fault, fs.ErrNotExist) {
-		err = errors.Join(err, fault)
+	if err := os.Remove(a.place.memoryFile()); !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
-	return errors.Join(err, os.RemoveAll(p.Outer))
+	return nil
 }
 
 // alternates is the file of a git folder that names objects elsewhere.
@@ -284,10 +394,6 @@ func (a *adopting) dissociate(places []Place) error {
 	}
 	box := side{place: a.place, tools: a.tools, boxed: true, folder: a.made.At}
 	script := prelude + inCommon + "g repack -a -d -q && rm -f \"$C/" + alternates + "\"\n"
-	if err := os.MkdirAll(a.place.Outer+"/objects", 0o700); err != nil { // which a box has, too
-		return err
-	}
-	defer os.RemoveAll(a.place.Outer)
 	_, err := box.run(script, "", true, bind...)
 	return err
 }
@@ -332,7 +438,7 @@ func parseClaim(answer string, trees []Tree) (c claim, err error) {
 // crossed are the beginnings of settings that every repository has, or that cross.
 var crossed = []string{
 	"core.repositoryformatversion", "core.filemode", "core.bare", "core.logallrefupdates", "core.ignorecase",
-	"core.precomposeunicode", "core.symlinks", "extensions.", "remote.", "branch.", "submodule.",
+	"core.precomposeunicode", "core.symlinks", "core.worktree", "extensions.", "remote.", "branch.", "submodule.",
 }
 
 // tellInside tells which hooks and settings of a repository of the agent's the user's does not have.

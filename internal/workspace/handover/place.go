@@ -34,6 +34,8 @@ type Place struct {
 	Passed []string
 	// Secrets are names below Outer that are not copied: they hold what is secret.
 	Secrets []string
+
+	inner string // where the agent's own is; empty: in Folder
 }
 
 // Tree is one checkout of a repository.
@@ -62,7 +64,7 @@ const Folder = "git"
 func Name(outer string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(outer)))[:16] }
 
 // Inner is the agent's own git folder, on the host.
-func (p Place) Inner() string { return p.Folder + "/inner" }
+func (p Place) Inner() string { return cmp.Or(p.inner, p.Folder+"/inner") }
 
 // Shared is where the user's objects lie inside.
 func (p Place) Shared() string { return "/run/claudebox/git/" + cmp.Or(p.Key, Name(p.Outer)) }

@@ -188,6 +188,9 @@ func (l *live) prepare() (fresh *begun, err error) {
 	p, id, isNew := l.place, l.place.identity(), false
 	m, err := p.recall()
 	_, missing := os.Lstat(p.Inner())
+	if err == nil && missing != nil && m.From != "" && m.Identity == id { // an end was cut short
+		missing = os.Rename(m.From, p.Inner())
+	}
 	if err == nil && m.Lost && missing == nil {
 		if inner, unread := l.inner().read(); unread == nil && !lost(m.Common, inner, facts{}) {
 			m.Lost = false // it could not be read at that time
@@ -311,6 +314,9 @@ func (l *live) handOver(f facts) (changes bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	if m.Identity != p.identity() {
+		return false, errElsewhere
+	}
 	seen := stamped{p.stamps(p.Inner()), p.stamps(p.Outer), time.Now()}
 	if m.Inner == seen.inner && m.Outer == seen.outer && !f.final && !f.modules {
 		return false, nil
@@ -326,6 +332,9 @@ func (l *live) handOver(f facts) (changes bool, err error) {
 	}
 	return l.cross(m, in, out, f, seen)
 }
+
+// errElsewhere is returned where another git folder of the user's has come to the place since the session began.
+var errElsewhere = errors.New("another repository is in its place now")
 
 // stamped are the stamps of both sides when they were read.
 type stamped struct {

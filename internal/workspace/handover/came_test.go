@@ -1,0 +1,132 @@
+package handover
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"claudebox/checks/kit/must"
+)
+
+// first has the programs of claudebox's run a script of the user's before they do something for the first time: git
+// when it is called with a word, or bwrap (empty).
+func (w *world) first(word, script string) {
+	w.Helper()
+	dir := w.TempDir()
+	once := "[ -e " + dir + "/done ] || { touch " + dir + "/done; cd " + w.project + "; ( " + script + " ) </dev/null >&2; }"
+	if word == "" {
+		must.Do(w, os.WriteFile(dir+"/bwrap", []byte("#!/bin/bash\n"+once+"\nexec "+w.tools.Bwrap+" \"$@\"\n"), 0o755))
+		w.tools.Bwrap = dir + "/bwrap"
+		return
+	}
+	text := "#!/bin/bash\ncase \" $* \" in *\" " + word + " \"*) " + once + ";; esac\nexec " + w.tools.Git + " \"$@\"\n"
+	must.Do(w, os.WriteFile(dir+"/git", []byte(text), 0o755))
+	w.tools.Path = append([]string{dir}, w.tools.Path...)
+}
+
+// A process outside, or the agent of a session in a folder above, exchanges what stands where a repository of the
+// agent's becomes the user's: git followed a link there into another repository, and what had come was removed.
+func TestSomethingElseComesToThePlaceOfARepositoryThatBecomesTheUsers(t *testing.T) {
+	t.Parallel()
+	for name, come := range map[string]string{
+		"a link to another repository": `ln -s ../other/.git r0/.git`,
+		"a file that leads to one":     `echo "gitdir: ../other/.git" >r0/.git`,
+		"a repository":                 `cp -r other/.git r0/.git`,
+		"a folder":                     `mkdir r0/.git; echo mine >r0/.git/notes`,
+		"a link in the folder's place": `mv r0 gone; ln -s other r0`,
+	} {
+		for _, moment := range []string{"before", "init", "config", "update-ref", ""} {
+			t.Run(name+", "+moment, func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t)
+				w.user("mkdir other && cd other && git init -q && echo x >x && git add x && git commit -qm other")
+				all := w.made(1, "git config remote.o.url https://h/x")
+				if moment == "before" {
+					w.user(come)
+				} else {
+					w.first(moment, come)
+				}
+				const state = `(find other -type f -print0 | sort -z | xargs -0 sha256sum; find other -printf '%p %y %l\n' | sort) | sha256sum`
+				before := w.user(state)
+				got := Adopt(Request{Tools: w.tools}, all)[0]
+				if after := w.user(state); after != before {
+					t.Error("another repository was changed")
+				}
+				if strings.Contains(name, "folder's") {
+					if moment != "before" && (got.Err != nil || w.user("git -C gone log --format=%s") != "one") {
+						t.Errorf("it is not where its folder went: %v", got.Err)
+					}
+					return
+				}
+				if got.Err == nil || !strings.Contains(got.Err.Error(), errTaken.Error()) {
+					t.Errorf("got %v", got.Err)
+				}
+				w.user("rm -rf want; mkdir -p want/r0; cd want; cp -r ../other .; " + come)
+				w.user("diff -r --no-dereference want/r0/.git r0/.git; rm -r want")
+				if left := w.user("ls -A r0"); left != ".git\nf\ng" {
+					t.Errorf("there are %s", left)
+				}
+				w.user("rm -rf r0/.git")
+				if again := Adopt(Request{Tools: w.tools}, all)[0]; again.Err != nil || !w.isUsers(all[0]) {
+					t.Errorf("it does not become the user's once the place is free: %v", again.Err)
+				}
+			})
+		}
+	}
+}
+
+// Where claudebox is killed just after the user's git folder has come to its place, the next session has the agent's.
+func TestAKillBetweenTheTwoMovesOfARepositoryThatBecomesTheUsers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	all := w.made(1, "echo kept >.git/hooks/agents")
+	if got := Adopt(Request{Tools: w.tools}, all)[0]; got.Err != nil {
+		t.Fatal(got.Err)
+	}
+	p := Place{Outer: all[0].Outer, Folder: all[0].Folder, Trees: []Tree{{".", filepath.Dir(all[0].Outer)}}}
+	must.Do(t, os.Rename(p.Inner(), all[0].At))
+	w.places = append(w.places, p)
+	w.begin()
+	if got := w.agent("cat r0/.git/hooks/agents; cd r0; git commit -qm two; git log --format=%s"); got != "kept\ntwo\none" {
+		t.Errorf("inside there is %s", got)
+	}
+	w.end()
+	if got := w.user("git -C r0 log --format=%s"); got != "two\none" {
+		t.Errorf("outside there is %s", got)
+	}
+}
+
+// The instance, what was held back, and the project can lie on three file systems.
+func TestARepositoryBecomesTheUsersOnAnotherFileSystem(t *testing.T) {
+	t.Parallel()
+	memory, err := os.MkdirTemp("/dev/shm", "handover-")
+	if err != nil || device(memory) == device(t.TempDir()) {
+		t.Skip("there is no other file system")
+	}
+	t.Cleanup(func() { os.RemoveAll(memory) })
+	for name, lay := range map[string]func(m *Made){
+		"the agent's": func(m *Made) { m.At = memory + "/at" },
+		"the place":   func(m *Made) { m.Folder = memory + "/place" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			all := w.made(1, "true")
+			was := all[0].At
+			lay(&all[0])
+			w.user("[ " + was + " = " + all[0].At + " ] || mv " + was + " " + all[0].At)
+			if got := Adopt(Request{Tools: w.tools}, all)[0]; got.Err != nil || !w.isUsers(all[0]) {
+				t.Fatal(got.Err)
+			}
+			w.places = append(w.places, all[0].place(filepath.Dir(all[0].Outer)))
+			w.begin()
+			w.agent("cd r0; git commit -qm two")
+			if told := w.end(); len(told) > 0 || w.user("git -C r0 log --format=%s; ls -A r0") != "two\none\n.git\nf\ng" {
+				t.Errorf("%s", told)
+			}
+			if _, err := os.Lstat(all[0].At); err == nil {
+				t.Error("what was copied is there still")
+			}
+		})
+	}
+}

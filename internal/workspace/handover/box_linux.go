@@ -142,7 +142,10 @@ func (s side) laid(how string) []string {
 		how, cmp.Or(s.folder, s.place.Inner()), s.place.Outer,
 		"--ro-bind", s.place.Outer + "/objects", s.place.Shared() + "/objects",
 	}
-	for _, dir := range s.place.alternates() {
+	if s.place.inner != "" && s.folder != s.place.Outer {
+		words = append(words, "--ro-bind", s.place.borrowing(), s.place.Outer+"/"+alternates)
+	}
+	for _, dir := range s.place.Borrows() {
 		words = append(words, "--ro-bind-try", dir, dir)
 	}
 	return words

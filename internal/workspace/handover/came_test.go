@@ -97,6 +97,40 @@ func TestAKillBetweenTheTwoMovesOfARepositoryThatBecomesTheUsers(t *testing.T) {
 	}
 }
 
+// Where claudebox was killed amid it, git inside said of each such repository that it cannot find some objects.
+func TestARepositoryThatBecomesTheUsersNamesNoObjectsThatAreNotThere(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	all := w.made(1, "true")
+	failed := w.TempDir() + "/failed"
+	look := "#!/bin/bash\n[ ! -s " + all[0].At + "/" + alternates + " ] || touch " + failed + "\nexec " + w.tools.Bwrap + " \"$@\"\n"
+	w.tools.Bwrap = filepath.Dir(failed) + "/bwrap"
+	must.Do(t, os.WriteFile(w.tools.Bwrap, []byte(look), 0o755))
+	if got := Adopt(Request{Tools: w.tools}, all)[0]; got.Err != nil || !w.isUsers(all[0]) {
+		t.Fatal(got.Err)
+	}
+	if _, err := os.Lstat(failed); err == nil {
+		t.Error("it named objects before they were there")
+	}
+	if text := must.Read(t, all[0].Folder+"/inner/"+alternates); !strings.HasPrefix(text, "/run/claudebox/git/") {
+		t.Errorf("it has %q now", text)
+	}
+}
+
+func TestARepositoryBecomesTheUsersWhereOneWasBefore(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	folder := w.TempDir()
+	for range 2 {
+		all := w.made(1, "true")
+		all[0].Folder = folder
+		if got := Adopt(Request{Tools: w.tools}, all)[0]; got.Err != nil || !w.isUsers(all[0]) {
+			t.Fatal(got.Err)
+		}
+		w.user("rm -rf r0")
+	}
+}
+
 // The instance, what was held back, and the project can lie on three file systems.
 func TestARepositoryBecomesTheUsersOnAnotherFileSystem(t *testing.T) {
 	t.Parallel()

@@ -67,7 +67,7 @@ func (w *world) agent(script string) string {
 	}
 	args = append(args, "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp", "--bind", cmp.Or(w.mount, w.project), w.project)
 	for _, p := range w.places {
-		for _, dir := range p.alternates() {
+		for _, dir := range p.Borrows() {
 			args = append(args, "--ro-bind", dir, dir)
 		}
 		objects := p.Objects()

@@ -182,8 +182,9 @@ func (a *adopting) lay(places []Place) error {
 	if what, err := a.parent.Look(path.Base(a.made.Outer)); err != nil || what.Kind != beneath.Absent {
 		return cmp.Or(err, errTaken)
 	}
-	if _, err := os.Lstat(a.made.place(tree).Inner()); err == nil { // of a repository that was there once
-		if err := p.forget(); err != nil {
+	once := a.made.place(tree)
+	if _, err := os.Lstat(once.Inner()); err == nil { // of a repository that was there once
+		if err := once.forget(); err != nil {
 			return err
 		}
 	}
@@ -192,6 +193,9 @@ func (a *adopting) lay(places []Place) error {
 		script += "g config --file \"$C/config\" core.worktree " + diag.Quote(tree) + " || exit 1\n"
 	}
 	if _, err := a.outer().run(script, "", true); err != nil {
+		return err
+	}
+	if err := os.WriteFile(p.borrowing(), p.borrowed(), 0o600); err != nil {
 		return err
 	}
 	if borrows(a.made.At) {
@@ -283,7 +287,7 @@ func (a *adopting) moveIn() error {
 		m.Identity = string(id)
 		err = a.place.remember(m)
 	}
-	if err = cmp.Or(err, os.Rename(made.inner, a.place.Inner())); err != nil {
+	if err = cmp.Or(err, a.place.takeIn(made.inner)); err != nil {
 		a.remarks = append(a.remarks, Remark{
 			About: path.Dir(a.made.Outer),
 			Text:  "the agent's own git folder for it stays in " + a.made.At + ": " + err.Error(),
@@ -292,6 +296,20 @@ func (a *adopting) moveIn() error {
 	}
 	_ = os.RemoveAll(a.made.At) // if it was copied
 	return nil
+}
+
+// takeIn makes the agent's own git folder of a repository that has become the user's the inner one of the place.
+func (p Place) takeIn(from string) error {
+	own, err := beneath.Open(from)
+	if err != nil {
+		return err
+	}
+	defer own.Close()
+	_ = own.Remove(alternates) // an empty one
+	if err := own.Create(alternates, p.borrowed(), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(from, p.Inner())
 }
 
 // moveIn moves a git folder of claudebox's own to a name in a folder of the user's, in one step: nothing that stands
@@ -374,6 +392,13 @@ func (a *adopting) undo() error {
 // alternates is the file of a git folder that names objects elsewhere.
 const alternates = "objects/info/alternates"
 
+// borrowed is what an inner folder has in that file: the user's objects.
+func (p Place) borrowed() []byte { return []byte(p.Shared() + "/objects\n") }
+
+// borrowing is the file that a box has in that place while a repository becomes the user's: where claudebox is killed
+// then, the agent's does not name what is not there.
+func (p Place) borrowing() string { return path.Dir(p.Outer) + "/alternates" }
+
 // borrows reports whether a git folder of the agent's names objects elsewhere.
 func borrows(at string) bool {
 	folder, err := beneath.Open(at)
@@ -382,7 +407,7 @@ func borrows(at string) bool {
 	}
 	defer folder.Close()
 	what, err := folder.Look(alternates)
-	return err != nil || what.Kind != beneath.Absent
+	return err != nil || what.Kind != beneath.Absent && (what.Kind != beneath.Regular || what.Stamp.Size > 0)
 }
 
 // dissociate gives a repository of the agent's all that it borrows from places.
@@ -393,6 +418,7 @@ func (a *adopting) dissociate(places []Place) error {
 		bind = append(bind, p.Inner()+"/objects", p.Outer+"/objects")
 	}
 	box := side{place: a.place, tools: a.tools, boxed: true, folder: a.made.At}
+	box.place.inner = ""
 	script := prelude + inCommon + "g repack -a -d -q && rm -f \"$C/" + alternates + "\"\n"
 	_, err := box.run(script, "", true, bind...)
 	return err
@@ -410,12 +436,10 @@ type claim struct {
 // section stands between the parts of a claim; no text of git's has it.
 const section = "\x00\x02\x00"
 
-// claiming prints a claim of an inner folder, to which it gives the user's objects.
+// claiming prints a claim of an inner folder.
 func claiming(p Place) string {
 	const next = "printf '\\0\\2\\0'\n"
-	return prelude + fmt.Sprintf(`mkdir -p "$C/objects/info" && echo %s >"$C/%s" || exit 1
-if [ -f "$C/shallow" ]; then head -c %d "$C/shallow"; fi
-`, diag.Quote(p.Shared()+"/objects"), alternates, configLimit) +
+	return prelude + fmt.Sprintf("if [ -f \"$C/shallow\" ]; then head -c %d \"$C/shallow\"; fi\n", configLimit) +
 		next + reading(p, true) + next + listSettings + " || exit 1\n" + next + `set +f
 for h in "$C"/hooks/*; do case $h in *.sample) ;; *) [ -f "$h" ] && printf 'hooks/%s\0' "${h##*/}";; esac; done
 ` + next + listMade

@@ -55,7 +55,7 @@ func (p Place) create(hide func(at string) bool) error {
 			return err
 		}
 	}
-	if err := os.WriteFile(fresh+"/objects/info/alternates", []byte(p.Shared()+"/objects\n"), 0o600); err != nil {
+	if err := os.WriteFile(fresh+"/"+alternates, p.borrowed(), 0o600); err != nil {
 		return err
 	}
 	rels := p.rels()
@@ -273,8 +273,8 @@ case $'\n'$t$'\n' in *$'\n'"$p"$'\n'*) ;; *) mkdir -p "$C/info" && printf '\n%%s
 // mostAlternates is how many folders of objects a repository may borrow from.
 const mostAlternates = 50
 
-// alternates are the folders of objects of other repositories that the user's one borrows from, and those borrow from.
-func (p Place) alternates() (list []string) {
+// Borrows are the folders of objects of other repositories that the user's one borrows from, and those borrow from.
+func (p Place) Borrows() (list []string) {
 	all := []string{p.Outer + "/objects"}
 	for n := 0; n < len(all) && n <= mostAlternates; n++ {
 		content, _ := smallfile.Read(all[n]+"/info/alternates", configLimit) // most have none

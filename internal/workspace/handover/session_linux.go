@@ -189,7 +189,7 @@ func (l *live) prepare() (fresh *begun, err error) {
 	m, err := p.recall()
 	_, missing := os.Lstat(p.Inner())
 	if err == nil && missing != nil && m.From != "" && m.Identity == id { // an end was cut short
-		missing = os.Rename(m.From, p.Inner())
+		missing = p.takeIn(m.From)
 	}
 	if err == nil && m.Lost && missing == nil {
 		if inner, unread := l.inner().read(); unread == nil && !lost(m.Common, inner, facts{}) {

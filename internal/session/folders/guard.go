@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/pathname"
@@ -59,7 +60,38 @@ func (g Giving) Guard(mounts []launch.Mount) (made Part, err error) {
 			return made, err
 		}
 	}
+	made.warnOfBorrowed(g, mounts)
 	return made, made.judgeAway(g, mounts)
+}
+
+// warnOfBorrowed warns of repositories that borrow objects which are not inside: a file in the git folder names them,
+// which came with the repository, perhaps. So they enter only where the user says so.
+func (p *Part) warnOfBorrowed(g Giving, mounts []launch.Mount) {
+	places := g.Project.Places
+	for _, folder := range p.Given {
+		places = append(slices.Clone(places), folder.Places...)
+	}
+	var told []string
+	for _, place := range places {
+		var words []string
+		for _, dir := range place.Borrows() {
+			enters := func(m launch.Mount) bool {
+				return (m.Kind == plan.Bind || m.Kind == plan.ROBind) && m.Source == m.Destination &&
+					pathname.Below(dir, m.Source)
+			}
+			if lending.IsFolder(dir) && !slices.ContainsFunc(mounts, enters) {
+				words = append(words, "--mount-ro "+diag.Quote(dir))
+			}
+		}
+		if len(words) == 0 || slices.Contains(told, place.Outer) {
+			continue
+		}
+		told = append(told, place.Outer)
+		p.Warn(fmt.Sprintf("%s borrows objects of another repository, which are not inside: git will find commits "+
+			"missing there. `%s` lets it read them; or make them its own: `git -C %s repack -adq && rm %s`",
+			diag.Name(place.Outer), strings.Join(words, " "), diag.Quote(place.Outer),
+			diag.Quote(place.Outer+"/objects/info/alternates")))
+	}
 }
 
 // judgeAway returns an error if a link of a mounted folder that has the name of a secret leads into what the agent is

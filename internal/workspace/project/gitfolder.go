@@ -157,10 +157,6 @@ func (g *gitFolder) protect(tooMany bool) error {
 		return nil
 	}
 	g.replace()
-	if g.Entry("objects/info/alternates") != nil {
-		g.note(false, "some objects of %s are in another repository (objects/info/alternates), "+
-			"which is not inside; add --mount-ro for it", g.Path)
-	}
 	return nil
 }
 

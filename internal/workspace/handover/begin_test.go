@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"claudebox/checks/kit/must"
 )
@@ -58,5 +59,36 @@ func makeInnerWhile(t *testing.T, does, at, branch string) {
 			t.Errorf("the agent stashed once, and the user has the stashes %q, not %q", got, want)
 		}
 		w.same(w.end())
+	}
+}
+
+// git waits at a pipe for who writes into it, and reads as much as there is.
+func TestALaunchDoesNotWaitWhereGitWould(t *testing.T) {
+	t.Parallel()
+	for script, want := range map[string]string{
+		"rm .git/HEAD; mkfifo .git/HEAD":                                     "/.git/HEAD is a pipe, where git would wait",
+		"rm .git/config; mkfifo .git/config":                                 "/.git/config is a pipe, where git would wait",
+		"rm .git/index; mkfifo .git/index":                                   "/.git/index is a pipe, where git would wait",
+		"mkfifo .git/packed-refs":                                            "/.git/packed-refs is a pipe, where git would wait",
+		"truncate -s 3G .git/HEAD":                                           "/.git/HEAD has more than 1 MiB",
+		"truncate -s 3G .git/MERGE_HEAD":                                     "/.git/MERGE_HEAD has more than 1 MiB",
+		"truncate -s 3G .git/packed-refs":                                    "/.git/packed-refs has more than 1024 MiB",
+		"truncate -s 3G .git/info/large":                                     "/.git/info/large has more than 1024 MiB",
+		"mkfifo .git/pipe; printf '[include]\n path = pipe\n' >>.git/config": "git did not answer within 4s",
+	} {
+		t.Run(script, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.user(script)
+			w.places[0].Own, w.tools.Time = true, 4*time.Second
+			began := time.Now()
+			_, err := Begin(Request{Places: w.places, Tools: w.tools})
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("got %v, want %q", err, want)
+			}
+			if took := time.Since(began); took > 7*time.Second {
+				t.Errorf("it took %v", took)
+			}
+		})
 	}
 }

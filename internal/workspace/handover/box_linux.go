@@ -259,12 +259,12 @@ func (s side) ended(code int, said []byte) error {
 	return s.about(s.fault(fmt.Errorf("exit status %d", code), said))
 }
 
-// noPipes removes the pipes in the agent's own git folder, and returns an error if one lies in another one of its: git
-// would wait there for who writes into it, as in an object's place, or where a configuration includes it. An agent that
-// still runs can make one after this; then the script has a time.
+// noPipes removes the pipes in the agent's own git folder, and returns an error if one lies in another one of its, or
+// in the user's: git would wait there for who writes into it, as in an object's place, or where a configuration
+// includes it. An agent that still runs can make one after this; then the script has a time.
 func (s side) noPipes() error {
 	if !s.boxed || s.folder == s.place.Outer {
-		return nil
+		return s.place.isSound()
 	}
 	top, err := beneath.Open(cmp.Or(s.folder, s.place.Inner()))
 	if err != nil {

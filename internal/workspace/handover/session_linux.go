@@ -130,6 +130,9 @@ func (l *live) open() error {
 	}
 	defer unlock()
 	fresh, err := l.prepare()
+	if errors.Is(err, errSilent) && !errors.As(err, &unfit{}) {
+		return err // the user's, which does not answer another time either
+	}
 	if err != nil {
 		first := err
 		if fresh, err = l.prepare(); err != nil {

@@ -150,7 +150,6 @@ var layouts = map[string]struct {
 			w.git(".", "clone", "-q", "--shared", "m", "p")
 		},
 		want: []string{"inner ~/p/.git"},
-		note: "alternates",
 	},
 	"a rebase that waits": {
 		make: func(w world) {

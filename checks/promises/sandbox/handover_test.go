@@ -483,3 +483,18 @@ func TestASessionBeginsWhileAnotherOnesRepositoriesComeAndGo(t *testing.T) {
 	w.write(t, "project/stop", "")
 	_ = cmd.Wait()
 }
+
+// A clone of the project in a folder of the agent's own that outlives the session borrows the user's objects. It lost
+// its HEAD at the session's end, as one that borrows from anywhere does.
+func TestACloneOfTheProjectInTheAgentsOwnFolderStays(t *testing.T) {
+	w := newWorld(t)
+	w.repository(t)
+	w.write(t, ".gitconfig", identity)
+	w.inside(t, `p=$PWD; mkdir -p ~/.cache/cl; cd ~/.cache/cl; git clone -q $p c; git clone -qs $p s; git clone -q --bare $p b
+		git clone -q $p evil; git -C evil config core.fsmonitor "touch $p/TAKEN; false"
+		git clone -q $p other; mkdir /tmp/o; echo /tmp/o >>other/.git/objects/info/alternates; echo x >c/x; git -C c add x; git -C c commit -qm x`)
+	const look = `for i in c s b; do git -C $i log --format=%s; git -C $i fsck --strict 2>&1; done; ls -d */.git/HEAD b/HEAD`
+	const want = "x\nbegin\nbegin\nbegin\nb/HEAD\nc/.git/HEAD\ns/.git/HEAD"
+	wantEqual(t, w.inside(t, `cd ~/.cache/cl; `+look), want+"\n")
+	wantEqual(t, w.plain(t, `cd ~/.claudebox/instances/*/cache/cl; `+look), want)
+}

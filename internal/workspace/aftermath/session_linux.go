@@ -368,7 +368,7 @@ func (was record) lookOwn(home, dir string) (wait func() *own) {
 			return nil
 		}
 		inner := record{since: was.since}
-		inner.Began, inner.Scope = was.Began, project.Scope{Build: was.Scope.Build, Path: dir}
+		inner.Began, inner.Places, inner.Scope = was.Began, was.Places, project.Scope{Build: was.Scope.Build, Path: dir}
 		known := Memory{home: home}.Known(inner.Scope)
 		seen, look := inner.look(root, known)
 		if known == nil || !seen.Same {
@@ -390,6 +390,7 @@ func (was record) disarmOwn(r *Report, home string, in *own) {
 				pathname.Below(rel, guard.FolderBefore)) // which no tool looks for by its name
 	}
 	in.look.Git, in.look.Bare = slices.DeleteFunc(in.look.Git, old), slices.DeleteFunc(in.look.Bare, old)
+	in.mendAlternates(in.root, slices.Concat(in.look.Git, in.look.Bare))
 	anywhere := func(string) bool { return true } // nobody fetches there
 	if strangers := in.strangers(in.root, in.look, anywhere); len(strangers) > 0 {
 		was.mend(r, home, in.root, strangers)

@@ -2,9 +2,11 @@ package writable
 
 import (
 	"path/filepath"
+	"strings"
 
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
+	"claudebox/internal/linux/pathname"
 	"claudebox/internal/workspace/guard"
 	"claudebox/internal/workspace/handover"
 )
@@ -49,6 +51,8 @@ func (f *Folders) adoptRepositories() {
 				if !review.IsAloneAt(filepath.Dir(made.Outer)) || f.Git.IsRefused(made) {
 					continue
 				}
+				made.Inside, _ = root.Readlink(repository.Rel) // else it has no link
+				made.Held = heldWith(made, held)
 				if back, drop, err := repository.Unlink(root); err == nil {
 					list, links = append(list, made), append(links, link{back, drop})
 				}
@@ -62,6 +66,14 @@ func (f *Folders) adoptRepositories() {
 			f.Git.Say(list[i].Outer, "it is kept in "+diag.Name(list[i].At)+": "+diag.Cause(err).Error())
 		}
 	}
+}
+
+// heldWith is the folder of what was held back with a repository, and where it was inside, as that was there.
+func heldWith(made handover.Made, held string) (m handover.Mount) {
+	if rel, in := pathname.Cut(made.At, held); in {
+		m.Source, m.Destination = held, strings.TrimSuffix(made.Inside, "/"+rel)
+	}
+	return m
 }
 
 // link puts the link of a repository back, or drops it for good.

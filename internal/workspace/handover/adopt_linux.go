@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -57,8 +58,9 @@ func (l *live) adoptParts(made string) (remarks []Remark) {
 		if _, known := os.Lstat(at); known == nil || !partName.Matches(part) || path.Clean(part) != part {
 			continue
 		}
+		inside := cmp.Or(l.made.Inside, p.Outer) + "/" + part
 		if !path.IsAbs(where) {
-			where = at + "/" + where
+			where = inside + "/" + where
 		}
 		tree := path.Clean(where)
 		worktree := path.Dir(part) == "worktrees"
@@ -69,15 +71,19 @@ func (l *live) adoptParts(made string) (remarks []Remark) {
 			remarks = append(remarks, Remark{tree, "its worktree " + tree + " was inside only, and is gone with what " +
 				"was not committed; `worktrees` in a profile keeps such a folder", false})
 		}
-		if !p.gave(tree) || !pointsTo(tree, at) {
+		if !p.gave(tree) || !l.pointsTo(tree, inside) {
 			continue
 		}
 		adopt, what := l.adoptModule, "submodule"
 		if worktree {
 			adopt, what = l.adoptTree, "worktree"
 		}
-		if fault := adopt(part, tree); fault != nil {
-			setAside(tree)
+		fault := adopt(part, tree)
+		if fault == nil {
+			fault = l.point(tree, at)
+		}
+		if fault != nil {
+			l.setAside(tree)
 			remarks = append(remarks,
 				Remark{tree, "the " + what + " is the agent's alone: " + fault.Error(), false})
 			continue
@@ -92,31 +98,66 @@ func (p Place) gave(tree string) bool {
 	return slices.ContainsFunc(p.Trees, func(t Tree) bool { return tree != t.Path && pathname.Below(tree, t.Path) })
 }
 
-// setAside takes the .git file of a working tree out of git's way: it leads nowhere outside, where git would stop.
-func setAside(tree string) {
-	folder, err := beneath.Open(tree)
-	if err != nil {
-		return // then git cannot come there either
+// setAside takes the .git file of a working tree out of git's way: it leads nowhere outside, where git would stop. One
+// that is held back comes out so.
+func (l *live) setAside(tree string) {
+	if folder, name, err := l.dotGit(tree); err == nil { // else git cannot come there either
+		defer folder.Close()
+		if name == ".git" {
+			_ = folder.Rename(name, ".git.claudebox-aside") // else git says where it leads
+		}
 	}
-	defer folder.Close()
-	_ = folder.Rename(".git", ".git.claudebox-aside") // else git says where it leads
 }
 
-// pointsTo reports whether the .git file of a working tree leads to a git folder, and nowhere else. It follows no link.
-func pointsTo(tree, to string) bool {
-	folder, err := beneath.Open(tree)
+// dotGit opens the folder in which the .git file of a working tree is, and returns its name there. It follows no link,
+// but for one of claudebox's own: the file is held back.
+func (l *live) dotGit(tree string) (folder *beneath.Folder, name string, err error) {
+	if folder, err = beneath.Open(tree); err != nil {
+		return nil, "", err
+	}
+	text, none := folder.Readlink(".git")
+	rel, held := pathname.Cut(path.Clean(text), l.made.Held.Destination)
+	if none != nil || !held || l.made.Held.Destination == "" {
+		return folder, ".git", nil
+	}
+	folder.Close()
+	at := l.made.Held.Source + "/" + rel
+	folder, err = beneath.Open(path.Dir(at))
+	return folder, path.Base(at), err
+}
+
+// pointsTo reports whether the .git file of a working tree leads to a git folder, and nowhere else.
+func (l *live) pointsTo(tree, to string) bool {
+	folder, name, err := l.dotGit(tree)
 	if err != nil {
 		return false
 	}
 	defer folder.Close()
 	const limit = 5000
-	content, err := folder.Read(".git", limit)
+	content, err := folder.Read(name, limit)
 	text, is := strings.CutPrefix(string(content), "gitdir: ")
 	text = strings.TrimSuffix(text, "\n")
 	if !path.IsAbs(text) {
 		text = tree + "/" + text
 	}
 	return err == nil && is && path.Clean(text) == to
+}
+
+// point has the .git file of a working tree lead to a git folder, if it led to where that was while it was held back.
+func (l *live) point(tree, to string) error {
+	if l.made.Inside == "" {
+		return nil
+	}
+	folder, name, err := l.dotGit(tree)
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	rel, err := filepath.Rel(tree, to)
+	if err != nil {
+		return err
+	}
+	return folder.Replace(name, []byte("gitdir: "+rel+"\n"), 0o644)
 }
 
 // adoptTree makes the user's part of a worktree. Its HEAD is the agent's, whose branch has crossed; the rest crosses
@@ -223,7 +264,12 @@ func (l *live) adoptModule(rel, tree string) error {
 	}
 	defer parent.Close()
 	outer := l.place.Outer + "/" + rel
-	m := Made{outer, root.Join(rel), path.Dir(l.place.Folder) + "/" + Name(outer)}
+	m := Made{
+		Outer: outer, At: root.Join(rel), Folder: path.Dir(l.place.Folder) + "/" + Name(outer), Held: l.made.Held,
+	}
+	if l.made.Inside != "" {
+		m.Inside = l.made.Inside + "/" + rel
+	}
 	a := m.adopting(Request{Tools: l.tools}, parent, tree)
 	a.hidden, a.held = l.hidden, l.held
 	told, err := a.adopt(nil)
@@ -231,6 +277,12 @@ func (l *live) adoptModule(rel, tree string) error {
 		return err
 	}
 	l.remarks = append(l.remarks, told...)
+	if m.Inside != "" { // from which its settings lead to the working tree
+		script := prelude + "g config --file \"$C/config\" core.worktree " + diag.Quote(tree) + "\n"
+		if _, err := a.inner().run(script, "", true); err != nil {
+			return err
+		}
+	}
 	name := strings.TrimPrefix(rel, "modules/")
 	_, err = l.outer().run(prelude+`g config --file "$C/config" `+diag.Quote("submodule."+name+".active")+" true", "", true)
 	return err

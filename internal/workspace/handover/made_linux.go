@@ -26,6 +26,8 @@ type Made struct {
 	Outer  string // its git folder, as it is to be; nothing is there
 	At     string // where it is
 	Folder string // the folder of the place that it becomes
+	Inside string // where it was inside; empty: at Outer
+	Held   Mount  // the folder of what was held back with it, and where that was inside; empty: nothing was
 }
 
 // Adopted is what became of one: the user's, with remarks; or not, and why.
@@ -117,7 +119,6 @@ func (e *end) adopt(m Made) (became Adopted) {
 // the user's git folder is whole: that lies in [fresh], and the agent's where it was found.
 type adopting struct {
 	*live
-	made   Made
 	parent *beneath.Folder // in which the user's git folder is to be
 }
 
@@ -129,7 +130,7 @@ func (m Made) adopting(r Request, parent *beneath.Folder, tree string) *adopting
 	p := m.place(tree)
 	p.Outer, p.Key, p.inner = m.Folder+"/"+fresh+"/.git", Name(m.Outer), m.At
 	return &adopting{
-		live: &live{place: p, tools: r.Tools, hidden: under(r.Hidden), held: under(r.Held)}, made: m, parent: parent,
+		live: &live{place: p, tools: r.Tools, hidden: under(r.Hidden), held: under(r.Held), made: m}, parent: parent,
 	}
 }
 

@@ -36,7 +36,7 @@ func (w *world) made(number int, script string) (list []Made) {
 			w.user("cd " + name + "; " + script)
 		}
 		w.user("mv " + name + "/.git " + held + "/" + name)
-		list = append(list, Made{w.project + "/" + name + "/.git", held + "/" + name, filepath.Join(held, "place-"+name)})
+		list = append(list, Made{Outer: w.project + "/" + name + "/.git", At: held + "/" + name, Folder: filepath.Join(held, "place-"+name)})
 	}
 	return list
 }

@@ -41,6 +41,7 @@ type live struct {
 	was          map[string]State // the checkouts when the session began
 	tips         []string         // of the user's branches, then
 	put          put
+	made         Made // what became the place; empty: it was there
 	settingsLeft bool // some settings of the agent's are to cross at the next end
 
 	turn      sync.Mutex // for what follows, see [Session.Exclude]

@@ -76,6 +76,30 @@ func TestSomethingElseComesToThePlaceOfARepositoryThatBecomesTheUsers(t *testing
 	}
 }
 
+// A repository that came to the path of the one with which a session began lacked its branches: they counted as removed,
+// and what the agent committed came there.
+func TestNothingCrossesToARepositoryThatCameToThePlaceOfAnother(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.user("git branch spare; git init -q other; git -C other commit -q --allow-empty -m other")
+	w.begin()
+	w.agent("git commit -q --allow-empty -m two")
+	w.user("mv .git gone; mv other/.git .git")
+	told := strings.Join(w.end(), "\n")
+	if !strings.Contains(told, errElsewhere.Error()) {
+		t.Errorf("told %q", told)
+	}
+	if got := w.user("git log --all --format=%s"); got != "other" {
+		t.Errorf("the other one has %s", got)
+	}
+	w.user("mv .git other/; mv gone .git")
+	w.begin()
+	w.end()
+	if got := w.user("git log --format=%s; git branch --list spare"); got != "two\none\n  spare" {
+		t.Errorf("once it is back it has %s", got)
+	}
+}
+
 // Where claudebox is killed just after the user's git folder has come to its place, the next session has the agent's.
 func TestAKillBetweenTheTwoMovesOfARepositoryThatBecomesTheUsers(t *testing.T) {
 	t.Parallel()

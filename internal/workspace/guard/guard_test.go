@@ -190,7 +190,7 @@ func TestWhatIsHeldBackIsFoundWhereverItsLinkIs(t *testing.T) {
 	w = newWorld(t) // claudebox is killed when it has just begun to make a repository the user's
 	w.sh("mkdir ../n ../n/objects ../n/refs; echo x >../n/HEAD; echo agents >../n/config; mv -T ../n d/.git")
 	w.isHeld("d/.git")
-	w.sh("mv d/.git d/.claudebox-link; mkdir -p d/.git/objects/info d/.git/refs/heads; echo x >d/.git/HEAD")
+	w.sh("mv d/.git d/.claudebox-link")
 	w.out()
 	w.sh("[ $(cat d/.git/config) = agents ]; [ ! -e d/.claudebox-link ]")
 	w = newWorld(t)
@@ -327,7 +327,6 @@ func TestAnEndIsCutShortAndTheRepositoryIsFoundByTheNextOnes(t *testing.T) {
 	if _, _, err := guard.Repositories(root, guard.InSession(w.held, "s"))[0].Unlink(root); err != nil {
 		t.Fatal(err)
 	}
-	w.sh("mkdir n/.git n/.git/refs n/.git/objects") // the user's, just begun
 	for range 3 {
 		var left []string
 		_, err := guard.BringOut(root, guard.InSession(w.held, "s"), guard.Ending{
@@ -338,6 +337,36 @@ func TestAnEndIsCutShortAndTheRepositoryIsFoundByTheNextOnes(t *testing.T) {
 		if err != nil || len(left) != 1 || left[0] != "n/.git" || len(guard.Repositories(root, guard.InSession(w.held, "s"))) != 1 {
 			t.Fatalf("left: %q, %v", left, err)
 		}
+	}
+}
+
+// An end is cut short while a repository becomes the user's, who makes one of their own there before the next one.
+func TestAnEndIsCutShortAndTheUserMakesARepositoryThere(t *testing.T) {
+	for kind, script := range map[string]string{"a folder": "git init -q n", "a file": "echo gitdir: ../theirs >n/.git"} {
+		t.Run(kind, func(t *testing.T) {
+			w := newWorld(t)
+			w.sh("mkdir -p ../new/objects ../new/refs; echo ref: refs/heads/x >../new/HEAD; mkdir n; mv -T ../new n/.git")
+			w.isHeld("n/.git")
+			w.guard.Close()
+			root, err := beneath.Open(w.project)
+			must.Do(t, err)
+			defer root.Close()
+			held := guard.Repositories(root, guard.InSession(w.held, "s"))
+			back, _, err := held[0].Unlink(root)
+			must.Do(t, err)
+			w.sh(script)
+			if err := back(); err == nil {
+				t.Error("the link replaces it")
+			}
+			names, err := guard.BringOut(root, guard.InSession(w.held, "s"), guard.Ending{
+				Alone: func(string) bool { return true }, Leads: func(string, []byte) bool { return true },
+				Changed: func(git.Change) {}, Left: func(string, string) {},
+			})
+			if err != nil || len(names) != 1 {
+				t.Errorf("came out: %q, %v", names, err)
+			}
+			w.sh("[ -e n/.git/HEAD ] || grep theirs n/.git; ! git -C n/.claudebox-link rev-parse --git-dir 2>/dev/null | grep .claudebox-link; ls n/.claudebox-link/objects")
+		})
 	}
 }
 

@@ -89,21 +89,6 @@ func dropAside(root, made *beneath.Folder, id string) {
 	}
 }
 
-// isEmpty reports whether a repository has no objects and no branches.
-func isEmpty(root *beneath.Folder, git string) bool {
-	empty := true
-	for _, dir := range []string{"objects", "refs"} {
-		seen := survey.Walk(root, survey.Question{
-			From: []string{path.Join(git, dir)}, Wanted: survey.Everything, Limit: mostLinks,
-		}, nil)
-		for _, f := range seen.Files {
-			empty = empty && f.Kind == beneath.Dir
-		}
-	}
-	_, err := root.Look(git + "/packed-refs")
-	return empty && err == nil
-}
-
 // holds reports whether there is a thing in a place, and not the link that was to be exchanged with it.
 func holds(made *beneath.Folder, id string) bool {
 	at := id
@@ -197,9 +182,19 @@ func (r Repository) Unlink(root *beneath.Folder) (back, drop func() error, err e
 		return nil, nil, unix.ENOENT
 	}
 	aside := path.Join(path.Dir(r.Rel), linkAside)
-	back = func() error { return root.Rename(aside, r.Rel) }
+	back = func() error { return renameNew(root, aside, r.Rel) }
 	drop = func() error { return root.Remove(aside) }
 	return back, drop, root.Rename(r.Rel, aside)
+}
+
+// renameNew renames a name to another one in its folder, where nothing is.
+func renameNew(root *beneath.Folder, from, to string) error {
+	parent, err := root.Sub(path.Dir(from))
+	if err != nil {
+		return err
+	}
+	defer parent.Close()
+	return unix.Renameat2(parent.FD(), path.Base(from), parent.FD(), path.Base(to), unix.RENAME_NOREPLACE)
 }
 
 // linkAside is the name of a link while its repository becomes one of the user's.
@@ -269,17 +264,14 @@ func find(root, made *beneath.Folder, id string) (f found, err error) {
 	return f, nil
 }
 
-// putLinkBack gives the link of a repository its own name again, after an end that was cut short, and returns where the
-// link is.
+// putLinkBack gives the link of a repository its own name again, after an end that was cut short, unless the user has
+// made one there since. It returns where the link is.
 func putLinkBack(root, made *beneath.Folder, id, aside string) string {
 	git := path.Join(path.Dir(aside), ".git")
 	if !IsLink(root, aside) {
 		return git
 	}
-	if holds(made, id) && isEmpty(root, git) { // of the user's, and was just begun
-		_ = os.RemoveAll(root.Join(git))
-	}
-	if root.Rename(aside, git) != nil {
+	if renameNew(root, aside, git) != nil {
 		return aside
 	}
 	_ = writeWhere(made, id, root.Join(git)) // else it is seen that it has its name

@@ -87,10 +87,10 @@ func (p *Part) warnOfBorrowed(g Giving, mounts []launch.Mount) {
 			continue
 		}
 		told = append(told, place.Outer)
-		p.Warn(fmt.Sprintf("%s borrows objects of another repository, which are not inside: git will find commits "+
-			"missing there. `%s` lets it read them; or make them its own: `git -C %s repack -adq && rm %s`",
-			diag.Name(place.Outer), strings.Join(words, " "), diag.Quote(place.Outer),
-			diag.Quote(place.Outer+"/objects/info/alternates")))
+		remedy := fmt.Sprintf("`%s` lets it read them; or make them its own: `git -C %s repack -adq && rm %s`",
+			strings.Join(words, " "), diag.Quote(place.Outer), diag.Quote(place.Outer+"/objects/info/alternates"))
+		p.Warn(diag.Name(place.Outer) + " borrows objects of another repository, which are not inside: git will find " +
+			"commits missing there. " + remedy)
 	}
 }
 

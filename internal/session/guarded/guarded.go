@@ -144,14 +144,14 @@ func HidesFolder(m project.Mount) bool { return m.Mode == project.Hidden && m.Di
 // Held is the folder for what the agent makes in a given folder and is held back there. It has to lie on the same
 // file system: in claudebox's own folder, else in the folder's git folder.
 func (p Places) Held(folder project.Project) string {
-	if inGit := filepath.Join(folder.Path, ".git"); p.heldInGit(folder) {
+	if inGit := filepath.Join(folder.Path, ".git"); p.IsHeldInGit(folder) {
 		return filepath.Join(inGit, HeldInGit)
 	}
 	return guard.Held(p.Own, folder.Path)
 }
 
-// heldInGit reports whether that is the folder's git folder.
-func (p Places) heldInGit(folder project.Project) bool {
+// IsHeldInGit reports whether that is the folder's git folder.
+func (p Places) IsHeldInGit(folder project.Project) bool {
 	inGit, beside := filepath.Join(folder.Path, ".git"), p.Own
 	if !lending.IsFolder(beside) {
 		beside = filepath.Dir(beside) // it is made there
@@ -168,7 +168,7 @@ const HeldInGit = "claudebox-held"
 func (p Places) MakeHeld(folder project.Project) error {
 	held, inGit := p.Held(folder), filepath.Join(folder.Path, ".git")
 	top, name := p.Own, handover.Name(folder.Path)
-	if p.heldInGit(folder) {
+	if p.IsHeldInGit(folder) {
 		top = inGit
 	}
 	err := guard.Make(top, held)

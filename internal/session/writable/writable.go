@@ -13,7 +13,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"claudebox/internal/diag"
-	"claudebox/internal/linux/pathname"
 	"claudebox/internal/linux/within"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/session/alarm"
@@ -86,9 +85,8 @@ func (f *Folders) Begin(agent aftermath.Agent, mounts []launch.Mount) error {
 // Rehearse opens what watches over the folders, where that changes nothing outside claudebox's own folder.
 func (f *Folders) Rehearse(mounts []launch.Mount) error {
 	for _, folder := range f.List {
-		held := f.Kept.Held(folder.Project)
-		if !pathname.Below(held, f.Kept.Own) {
-			continue // it would be made in a git folder of the user's
+		if f.Kept.IsHeldInGit(folder.Project) {
+			continue // it would be made there
 		}
 		if err := f.Kept.MakeHeld(folder.Project); err != nil {
 			return err

@@ -26,7 +26,9 @@ const (
 // Held is claudebox's own folder, below its home, for what is held back of a folder of the user's. It lies there as the
 // user's folder lies on the host. So a session in a folder, and one in a folder above it, have the same things at the
 // same path, and neither has more than those of its own folder.
-func Held(home, folder string) string { return path.Join(home, "held") + mirrored(folder) }
+func Held(home, folder string) string {
+	return path.Join(beneath.LeadsOrClean(home), "held") + mirrored(folder)
+}
 
 // Inside is where the sandbox has what is held back of a folder of the user's.
 func Inside(folder string) string { return path.Clean(inside) + mirrored(folder) }
@@ -62,9 +64,10 @@ func mirrored(at string) string {
 	return strings.Join(names, "/")
 }
 
-// Make makes a folder like [Held] below an own one that is there. No link is followed on the way: the agent of a
-// session in a folder above may write there.
+// Make makes a folder like [Held] below an own one that is there. No link is followed on the way from there: the agent
+// of a session in a folder above may write there.
 func Make(own, held string) error {
+	own = beneath.LeadsOrClean(own)
 	root, err := beneath.Open(own)
 	if err != nil {
 		return err

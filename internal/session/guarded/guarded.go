@@ -172,7 +172,10 @@ func (p Places) MakeHeld(folder project.Project) error {
 		top = inGit
 	}
 	err := guard.Make(top, held)
-	from := []string{filepath.Join(p.Instance, guard.FolderBefore, name), filepath.Join(inGit, HeldInGit, name)}
+	from := []string{
+		guard.SessionsIn(held), // by a launch that was killed
+		filepath.Join(p.Instance, guard.FolderBefore, name), filepath.Join(inGit, HeldInGit, name),
+	}
 	for dir := folder.Path; dir != "/"; {
 		dir = filepath.Dir(dir)
 		from = append(from, guard.SessionsIn(guard.Held(p.Own, dir)))

@@ -379,3 +379,30 @@ func TestAGuardOnAnotherFileSystemIsRefused(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// A launch in a folder below brings what is held back there to its own place, and is killed on the way.
+func TestALaunchIsKilledWhileItBringsWhatIsHeldBack(t *testing.T) {
+	w := newWorld(t)
+	w.sh("mkdir -p ../new/objects ../new/refs; echo ref: refs/heads/x >../new/HEAD; mkdir d/n; mv -T ../new d/n/.git")
+	w.isHeld("d/n/.git")
+	below := w.held + "/d"
+	must.Do(t, os.Mkdir(below, 0o700))
+	bring := func() string {
+		t.Helper()
+		must.Do(t, guard.Gather(w.project+"/d", below, []string{guard.SessionsIn(w.held), guard.SessionsIn(below)}))
+		text, err := os.Readlink(w.project + "/d/n/.git")
+		must.Do(t, err)
+		return text
+	}
+	before, err := os.Readlink(w.project + "/d/n/.git")
+	must.Do(t, err)
+	want := bring()
+	if !strings.HasPrefix(want, guard.Inside(w.project+"/d")+"/") {
+		t.Errorf("it leads to %s", want)
+	}
+	w.sh("rm d/n/.git; ln -s " + before + " d/n/.git; ln -s " + want + " d/n/.claudebox-link") // before the link was exchanged
+	if got := bring(); got != want {
+		t.Errorf("it leads to %s, want %s", got, want)
+	}
+	w.sh("[ ! -e d/n/.claudebox-link ] && [ ! -L d/n/.claudebox-link ]; [ $(cat " + guard.InSession(below, "s") + "/1/x/x/g/HEAD | wc -l) = 1 ]")
+}

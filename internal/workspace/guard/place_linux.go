@@ -319,11 +319,16 @@ func gather(root *beneath.Folder, held string, from *beneath.Folder, id string) 
 	}
 	defer to.Close()
 	at := path.Join(to.inside, id)
-	if err := to.Symlink(at, id); err != nil {
-		return err
+	if to.Path() != from.Path() { // else that was done by a launch that was killed
+		if err := to.Symlink(at, id); err != nil {
+			return err
+		}
+		if err := unix.Renameat2(from.FD(), id, to.FD(), id, unix.RENAME_EXCHANGE); err != nil {
+			return errors.Join(err, to.Remove(id))
+		}
 	}
-	if err := unix.Renameat2(from.FD(), id, to.FD(), id, unix.RENAME_EXCHANGE); err != nil {
-		return errors.Join(err, to.Remove(id))
+	if text == path.Join(at, deep) {
+		return nil
 	}
 	return relink(root, rel, text, path.Join(at, deep))
 }
@@ -335,6 +340,9 @@ func relink(root *beneath.Folder, rel, was, text string) error {
 		return nil // it is gone
 	}
 	defer parent.Close()
+	if IsLink(parent, linkAside) { // of a launch that was killed
+		_ = parent.Remove(linkAside)
+	}
 	if err := parent.Symlink(text, linkAside); err != nil {
 		return err
 	}

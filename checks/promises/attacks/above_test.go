@@ -3,7 +3,9 @@
 package attacks_test
 
 import (
+	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -107,6 +109,39 @@ func TestAnAgentsRepositoryIsLostToASessionAboveOnAnotherFileSystem(t *testing.T
 		t.Error(got)
 	}
 }
+
+// Claudebox is killed when a repository of the agent's has just become the user's: the next launch took that for one
+// that the agent had made there.
+func TestClaudeboxIsKilledWhenARepositoryHasBecomeTheUsers(t *testing.T) {
+	w := newWorld(t)
+	w.git("project", "init", "-q")
+	l := w.begin()
+	l.sh(`for i in 1 2 3 4 5 6 7 8; do git init -q r$i; cd r$i; git config user.name a; git config user.email a@b; git commit -qm one --allow-empty; git worktree add -q wt; cd ..; done`)
+	l.in.Close()
+	yours := func(i int) bool {
+		text, _ := os.Readlink(w.path(fmt.Sprintf("project/r%d/.git", i)))
+		return text == "" && w.exists(fmt.Sprintf("project/r%d/.git/worktrees/wt/HEAD", i))
+	}
+	for end := time.Now().Add(time.Minute); !slices.ContainsFunc(eight, yours) && time.Now().Before(end); {
+		time.Sleep(time.Millisecond)
+	}
+	l.kill()
+	var there []int
+	for _, i := range eight {
+		if yours(i) {
+			there = append(there, i)
+		}
+	}
+	got := w.attack("true")
+	for _, i := range there {
+		at := fmt.Sprintf("project/r%d", i)
+		if log := w.git(at, "log", "--format=%s").stdout; log != "one\n" || w.exists(at+"/.git/HEAD.claudebox-aside") {
+			t.Errorf("%s: %q\n%s", at, log, got.stderr)
+		}
+	}
+}
+
+var eight = []int{1, 2, 3, 4, 5, 6, 7, 8}
 
 // makes makes a repository that gives orders, waits until it is held back, and returns where it is.
 func (l *live) makes(w *world, at string) string {

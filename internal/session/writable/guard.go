@@ -39,7 +39,7 @@ func (f *Folders) guardRequest(folder guarded.Folder, session string) guard.Requ
 	}
 	bare := slices.DeleteFunc(slices.Clone(seen.Bare), func(rel string) bool { return !unwritable(rel) })
 	return guard.Request{
-		Path: folder.Path, Held: held, Session: session, Folders: folders,
+		Path: folder.Path, Held: held, Session: session, Lock: f.Kept.Own, Folders: folders,
 		Skipped: project.Filling(), Git: seen.Git, Bare: bare,
 		Known: func(rel string) bool {
 			below := func(at string) bool { return pathname.Below(at, rel) }

@@ -318,6 +318,12 @@ func (was record) settle(home string, tree *beneath.Folder, of *Session) Report 
 	var look git.Look
 	p.after, look = was.look(tree, walked)
 	look.Git = slices.DeleteFunc(look.Git, func(rel string) bool { return guard.IsLink(tree, rel) }) // it leads nowhere
+	for _, rel := range look.Git {
+		if of == nil && was.Instance != "" && handover.Became(was.Instance, tree.Join(rel)) { // just before the kill
+			was.Places = append(slices.Clone(was.Places), tree.Join(rel))
+		}
+	}
+	p.was = was
 	p.after.wholes = was.Watched.again(tree)
 	if of != nil {
 		if of.held != nil {

@@ -31,6 +31,7 @@ type Request struct {
 	Path    string   // the folder that the agent may change; canonical
 	Held    string   // a folder of claudebox's own on the same file system; mounted read-write at [Inside] of Path
 	Session string   // the name of the session, which no other one has
+	Lock    string   // a folder that no sandbox has: guards that share a folder of the user's take turns by its lock
 	Folders []string // the folders below Path to watch, "." among them
 	Skipped []string // names of folders that are not watched
 	Git     []string // the names called .git that were there before; links to what was held back do not count
@@ -58,6 +59,7 @@ type Guard struct {
 	Request
 	root  *beneath.Folder
 	held  *beneath.Folder // Held
+	turns *os.File        // Lock
 	known map[string]bool // the folders and git places that it began with
 
 	mu     sync.Mutex // around each look and the exchange after it
@@ -100,7 +102,10 @@ func Open(r Request) (*Guard, error) {
 		g.root.Close()
 		return nil, err
 	}
-	if err = g.tryExchange(); err == nil {
+	if g.turns, err = os.Open(r.Lock); err == nil {
+		err = g.tryExchange()
+	}
+	if err == nil {
 		g.watch, err = openWatch(g)
 	}
 	if err != nil {
@@ -115,6 +120,7 @@ func (g *Guard) close() {
 	for _, in := range g.made {
 		in.Close()
 	}
+	g.turns.Close()
 	g.held.Close()
 	g.root.Close()
 }
@@ -470,18 +476,28 @@ func (g *Guard) copyTo(id, deep, rel string) error {
 	return unix.Renameat(at.FD(), "link", parent.FD(), path.Base(rel))
 }
 
-// exchange puts a link in the place of a name, and what is there into a place of its own.
+// exchange puts a link in the place of a name, and what is there into a place of its own. A link of another guard's it
+// leaves: of links that lead to each other, the session that ends first would take one away.
 func (g *Guard) exchange(dir, name string) error {
 	parent, err := g.root.Sub(dir)
 	if err != nil {
 		return errors.Unwrap(err)
 	}
 	defer parent.Close()
-	_, at, err := g.newPlace(path.Join(dir, name), thing)
+	id, at, err := g.newPlace(path.Join(dir, name), thing)
 	if err != nil {
 		return err
 	}
 	defer at.Close()
+	if err := unix.Flock(int(g.turns.Fd()), unix.LOCK_EX); err != nil {
+		return os.NewSyscallError("flock", err)
+	}
+	defer unix.Flock(int(g.turns.Fd()), unix.LOCK_UN)
+	if IsLink(parent, name) {
+		of := g.places[id]
+		delete(g.places, id)
+		return os.RemoveAll(of.Join(id))
+	}
 	return unix.Renameat2(at.FD(), thing, parent.FD(), name, unix.RENAME_EXCHANGE)
 }
 
@@ -495,7 +511,7 @@ func (g *Guard) newPlace(rel, name string) (id string, at *beneath.Folder, err e
 	g.count++
 	id = fmt.Sprint(g.count)
 	depth := strings.Count(rel, "/")
-	if at, err = makePlace(in.Folder, id, depth, g.Path); err != nil {
+	if at, err = makePlace(in.Folder, id, rel, g.Path); err != nil {
 		return "", nil, err
 	}
 	g.places[id] = place{in, rel}

@@ -39,7 +39,7 @@ func newWorldOf(t *testing.T, known func(rel string) bool) *world {
 	w := &world{T: t, top: top, project: top + "/p", held: top + "/held", lost: make(chan error, 100), covered: make(chan string, 100)}
 	w.sh("mkdir -p p/d/deep held")
 	w.guard, err = guard.Open(guard.Request{
-		Path: w.project, Held: w.held, Session: "s", Folders: []string{".", "d", "d/deep"},
+		Path: w.project, Held: w.held, Session: "s", Lock: w.top, Folders: []string{".", "d", "d/deep"},
 		Skipped: []string{"node_modules"},
 		Known:   known,
 		Told:    func(string) {},
@@ -137,7 +137,7 @@ func TestNothingThatToolsObeyUnaskedStandsThereWhileTheAgentWorks(t *testing.T) 
 		"one that is elsewhere":          {"mkdir d/b; echo ../c >d/b/commondir; echo planted >d/b/config; echo ref: refs/heads/x >d/b/HEAD", "d/b", "d/b/config"},
 		"a bare one, step by step":       {"mkdir d/b d/b/refs; echo planted >d/b/config; echo ref: refs/heads/x >d/b/HEAD; mkdir d/b/objects", "d/b", "d/b/config"},
 		"a folder that was there":        {"mkdir d/objects d/refs; echo planted >d/HEAD", "d/HEAD", "d/HEAD"},
-		"it, by its last folder":         {"echo x >d/HEAD; mkdir d/objects; sleep 0.1; mkdir d/refs; echo planted >d/refs/x", "d/refs", "d/refs/x"},
+		"it, by its last folder":         {"echo x >d/HEAD; mkdir d/objects; sleep 0.1; mkdir ../refs; echo planted >../refs/x; mv ../refs d/refs", "d/refs", "d/refs/x"},
 		"another in its place":           {"mkdir -p ../new/objects ../new/refs; echo planted >../new/HEAD; sleep 0.1; rm -r d; mv ../new d", "d/HEAD", "d/HEAD"},
 		"the project itself":             {"mkdir objects refs; echo planted >HEAD", "HEAD", "HEAD"},
 		"settings of an editor":          {"mkdir ../v; echo planted >../v/settings.json; mv -T ../v .vscode", ".vscode", ".vscode/settings.json"},
@@ -358,14 +358,15 @@ func TestAnEndIsCutShortAndTheUserMakesARepositoryThere(t *testing.T) {
 			if err := back(); err == nil {
 				t.Error("the link replaces it")
 			}
+			left := ""
 			names, err := guard.BringOut(root, guard.InSession(w.held, "s"), guard.Ending{
 				Alone: func(string) bool { return true }, Leads: func(string, []byte) bool { return true },
-				Changed: func(git.Change) {}, Left: func(string, string) {},
+				Changed: func(git.Change) {}, Left: func(_, at string) { left = at },
 			})
-			if err != nil || len(names) != 1 {
-				t.Errorf("came out: %q, %v", names, err)
+			if err != nil || len(names) > 0 || left != held[0].At {
+				t.Errorf("came out: %q, %v; left in %q", names, err, left)
 			}
-			w.sh("[ -e n/.git/HEAD ] || grep theirs n/.git; ! git -C n/.claudebox-link rev-parse --git-dir 2>/dev/null | grep .claudebox-link; ls n/.claudebox-link/objects")
+			w.sh("[ -e n/.git/HEAD ] || grep theirs n/.git; [ -L n/.claudebox-link ]; ls " + left + "/objects")
 		})
 	}
 }
@@ -374,7 +375,7 @@ func TestAGuardOnAnotherFileSystemIsRefused(t *testing.T) {
 	held, err := os.MkdirTemp("/dev/shm", "claudebox-guard-")
 	must.Do(t, err)
 	defer os.RemoveAll(held)
-	_, err = guard.Open(guard.Request{Path: t.TempDir(), Held: held, Session: "s"})
+	_, err = guard.Open(guard.Request{Path: t.TempDir(), Held: held, Session: "s", Lock: held})
 	if err == nil || !strings.Contains(err.Error(), guard.ErrApart.Error()) {
 		t.Errorf("got %v", err)
 	}
@@ -405,4 +406,70 @@ func TestALaunchIsKilledWhileItBringsWhatIsHeldBack(t *testing.T) {
 		t.Errorf("it leads to %s, want %s", got, want)
 	}
 	w.sh("[ ! -e d/n/.claudebox-link ] && [ ! -L d/n/.claudebox-link ]; [ $(cat " + guard.InSession(below, "s") + "/1/x/x/g/HEAD | wc -l) = 1 ]")
+}
+
+// Several sessions have one folder: each guard leaves what another one holds back, or the end of one session would cut
+// the chain of links to a repository of another.
+func TestGuardsOfOneFolderHoldEachThingOnce(t *testing.T) {
+	w := newWorld(t)
+	for _, session := range []string{"t", "u"} {
+		r := w.guard.Request
+		r.Session = session
+		other, err := guard.Open(r)
+		must.Do(t, err)
+		other.Serve()
+		t.Cleanup(func() { other.Close() })
+	}
+	const repositories = 60
+	w.sh(fmt.Sprintf("for i in $(seq %d); do mkdir -p r$i ../n/objects ../n/refs; echo x >../n/HEAD; mv -T ../n r$i/.git; done", repositories))
+	for i := range repositories {
+		text := ""
+		for end := time.Now().Add(20 * time.Second); text == "" && time.Now().Before(end); time.Sleep(time.Millisecond) {
+			text, _ = os.Readlink(fmt.Sprintf("%s/r%d/.git", w.project, i+1))
+		}
+		at := w.held + strings.TrimPrefix(text, guard.Inside(w.project))
+		if info, err := os.Lstat(at); err != nil || !info.IsDir() {
+			t.Errorf("r%d leads to %s: %v, %v", i+1, at, info, err)
+		}
+	}
+}
+
+// A .git file leads to the repository of another session that lives, and is left to the end of that.
+func TestAFileThatLeadsToAnotherSessionsRepositoryIsLeft(t *testing.T) {
+	w := newWorld(t)
+	w.sh("mkdir sub; echo gitdir: ../top/.git/modules/sub >../f; mv ../f sub/.git")
+	w.isHeld("sub/.git")
+	w.guard.Close()
+	root, err := beneath.Open(w.project)
+	must.Do(t, err)
+	defer root.Close()
+	names, err := guard.BringOut(root, guard.InSession(w.held, "s"), guard.Ending{
+		Alone: func(string) bool { return false }, Leads: func(string, []byte) bool { return false },
+		Changed: func(c git.Change) { t.Errorf("it is %s now", c.To) }, Left: func(string, string) {},
+	})
+	if text, none := os.Readlink(w.project + "/sub/.git"); err != nil || len(names) > 0 || none != nil {
+		t.Errorf("came out: %q, %v; the link is %q", names, err, text)
+	}
+}
+
+// The agent of a session in a folder above puts other things where a session below has what is held back.
+func TestAnAgentPlantsInThePlaceOfWhatIsHeldBackBelow(t *testing.T) {
+	for what, plant := range map[string]string{
+		"a link": "ln -s $OUT a", "a file": "touch a", "a pipe": "mkfifo a", "a closed folder": "mkdir -m 0 a",
+		"a link below": "mkdir a; ln -s $OUT a/b", "a closed one above": "mkdir -p a/b; chmod 0 a",
+	} {
+		t.Run(what, func(t *testing.T) {
+			top, err := filepath.EvalSymlinks(t.TempDir())
+			must.Do(t, err)
+			w := &world{T: t, top: top}
+			w.sh("mkdir home home/held out; chmod 755 out; cd home/held; OUT=../../out; " + plant)
+			held := guard.Held(top+"/home", "/a/b")
+			must.Do(t, guard.Make(top+"/home", held))
+			info, err := os.Lstat(held)
+			if err != nil || !info.IsDir() {
+				t.Errorf("it is %v, %v", info, err)
+			}
+			w.sh("touch home/held/a/b/x; [ -z \"$(ls out)\" ]; [ $(stat -c %a out) = 755 ]")
+		})
+	}
 }

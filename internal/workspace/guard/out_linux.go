@@ -291,7 +291,7 @@ func (end Ending) bringOut(root, made *beneath.Folder, id string) (rel string, e
 	name := path.Base(f.rel)
 	what, err := f.place.Look(thing)
 	if err == nil && what.Kind == beneath.Dir {
-		if isDotGit(name) {
+		if isDotGit(name) || name == linkAside {
 			end.Left(f.rel, f.place.Join(thing))
 			return "", errLeft
 		}
@@ -303,6 +303,9 @@ func (end Ending) bringOut(root, made *beneath.Folder, id string) (rel string, e
 		}
 	}
 	if err == nil && what.Kind == beneath.Regular && isDotGit(name) {
+		if !end.Alone(f.rel) { // what it leads to may be another session's
+			return "", errLeft
+		}
 		const limit = 1 << 20
 		if content, err := f.place.Read(thing, limit); err != nil || !end.Leads(f.rel, content) {
 			return f.rel, end.putBeside(f)

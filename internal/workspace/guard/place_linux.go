@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"os"
@@ -74,22 +75,32 @@ func Make(own, held string) error {
 	}
 	defer root.Close()
 	rel, _ := pathname.Cut(held, own)
-	if made, err := root.Sub(rel); err == nil {
-		made.Close()
-		return nil
+	if root.Chmod(rel, owners) == nil { // as most are
+		if made, err := root.Sub(rel); err == nil {
+			made.Close()
+			return nil
+		}
 	}
 	at := ""
 	for name := range strings.SplitSeq(rel, "/") {
 		at = path.Join(at, name)
-		if err := root.Mkdir(at, owners); err != nil && !errors.Is(err, fs.ErrExist) {
+		if err := ensure(root, at); err != nil {
 			return err
 		}
 	}
-	made, err := root.Sub(rel)
-	if err == nil {
-		made.Close()
+	return nil
+}
+
+// ensure makes a folder, or opens it for its owner if it is there. What an agent has put in its place is removed.
+func ensure(in *beneath.Folder, rel string) error {
+	err := mkdir(in, rel)
+	if !errors.Is(err, fs.ErrExist) {
+		return err
 	}
-	return err
+	if what, err := in.Look(rel); err != nil || what.Kind == beneath.Dir {
+		return cmp.Or(err, in.Chmod(rel, owners))
+	}
+	return cmp.Or(in.Remove(rel), mkdir(in, rel))
 }
 
 // owners is the mode of what only its owner may come to.
@@ -112,7 +123,7 @@ type made struct {
 // openMade makes a session's own folder at a path below the folder for what is held back of at; or opens it.
 func openMade(held *beneath.Folder, rel, at, session string) (*made, error) {
 	for _, name := range []string{sessions, path.Join(sessions, session)} {
-		if err := mkdir(held, path.Join(rel, name)); err != nil && !errors.Is(err, fs.ErrExist) {
+		if err := ensure(held, path.Join(rel, name)); err != nil {
 			return nil, err
 		}
 	}
@@ -150,18 +161,20 @@ type place struct {
 // below is the path from a place's folder to the folder with the thing.
 func below(depth int) string { return strings.TrimSuffix(strings.Repeat("x/", depth), "/") }
 
-// makePlace makes the folder for one thing. It lies as deep below a link to the project's git folder as the thing lay
-// below the project: git follows the link in the thing's place before it reads the relative path in a .git file.
-func makePlace(in *beneath.Folder, id string, depth int, project string) (*beneath.Folder, error) {
-	if err := mkdir(in, id); err != nil {
+// makePlace makes the place of one thing of the project, and opens the folder for it. There is a link to the git folder
+// of the project, and of each folder above the thing's, where they are seen from the thing: git follows the link in the
+// thing's place before it reads the relative path in a .git file.
+func makePlace(in *beneath.Folder, id, rel, project string) (*beneath.Folder, error) {
+	at, above := id, project
+	if err := mkdir(in, at); err != nil {
 		return nil, err
 	}
-	if err := in.Symlink(project+"/.git", id+"/.git"); err != nil {
-		return nil, err
-	}
-	at := id
-	for range depth {
-		at += "/x"
+	names := strings.Split(rel, "/")
+	for _, name := range names[:len(names)-1] {
+		if err := in.Symlink(above+"/.git", at+"/.git"); err != nil {
+			return nil, err
+		}
+		at, above = at+"/x", above+"/"+name
 		if err := mkdir(in, at); err != nil {
 			return nil, err
 		}

@@ -270,9 +270,9 @@ func (l *live) adoptModule(rel, tree string) error {
 	if l.made.Inside != "" {
 		m.Inside = l.made.Inside + "/" + rel
 	}
-	a := m.adopting(Request{Tools: l.tools}, parent, tree)
+	a := m.adopting(Request{Tools: l.tools, Places: l.others}, parent, tree)
 	a.hidden, a.held = l.hidden, l.held
-	told, err := a.adopt(nil)
+	told, err := a.adopt()
 	if err != nil {
 		return err
 	}

@@ -94,6 +94,14 @@ func (p Place) remember(m memory) error {
 	return os.Rename(fresh, p.memoryFile())
 }
 
+// Became reports whether a git folder that was not there has become one of the user's in an instance, by its folder: a
+// session's end has made it, and may have been cut short then.
+func Became(instance, outer string) bool {
+	p := Place{Outer: outer, Folder: path.Join(instance, Folder, Name(outer))}
+	m, err := p.recall()
+	return err == nil && m.Identity == p.identity()
+}
+
 // forget sets the inner folder of a repository aside that is not there any more: another one is at its path.
 func (p Place) forget() error {
 	for n := 1; ; n++ {

@@ -90,6 +90,10 @@ func (s side) workTree() string {
 	return s.place.Folder + "/tree"
 }
 
+// mostMemory is how much each program in a box may allocate, in bytes: git reads some files of the agent's whole, and
+// one of holes costs the agent nothing. What git maps, as packs, does not count (RLIMIT_DATA).
+const mostMemory = 4 << 30
+
 // command returns a script as a process: in the box with the inner folder, or for the user's side without one. bind are
 // further folders for the box, read-only: source, destination. The script comes by standard input, before the input,
 // as it may be longer than an argument.
@@ -98,7 +102,11 @@ func (s side) command(ctx context.Context, script string, input io.Reader, write
 	if len(script) < readable {
 		begin = `IFS= read -r -N %d s && eval "$s"`
 	}
-	cmd := s.process(ctx, fmt.Sprintf(begin, len(script)), writes, bind...)
+	begin = fmt.Sprintf(begin, len(script))
+	if s.boxed {
+		begin = fmt.Sprintf("ulimit -Sd %d && ", mostMemory>>10) + begin
+	}
+	cmd := s.process(ctx, begin, writes, bind...)
 	cmd.Stdin = io.MultiReader(strings.NewReader(script), input)
 	return cmd
 }

@@ -105,7 +105,9 @@ func TestAKillBetweenTheTwoMovesOfARepositoryThatBecomesTheUsers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	all := w.made(1, "echo kept >.git/hooks/agents")
-	if got := Adopt(Request{Tools: w.tools}, all)[0]; got.Err != nil {
+	instance := t.TempDir()
+	all[0].Folder = filepath.Join(instance, Folder, Name(all[0].Outer))
+	if got := Adopt(Request{Tools: w.tools}, all)[0]; got.Err != nil || !Became(instance, all[0].Outer) {
 		t.Fatal(got.Err)
 	}
 	p := Place{Outer: all[0].Outer, Folder: all[0].Folder, Trees: []Tree{{".", filepath.Dir(all[0].Outer)}}}
@@ -118,6 +120,10 @@ func TestAKillBetweenTheTwoMovesOfARepositoryThatBecomesTheUsers(t *testing.T) {
 	w.end()
 	if got := w.user("git -C r0 log --format=%s"); got != "two\none" {
 		t.Errorf("outside there is %s", got)
+	}
+	w.user("mv r0/.git gone; git init -q r0")
+	if Became(instance, all[0].Outer) {
+		t.Error("another repository there has become the user's")
 	}
 }
 

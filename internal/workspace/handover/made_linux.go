@@ -106,7 +106,7 @@ func (e *end) adopt(m Made) (became Adopted) {
 		return Adopted{Err: err}
 	}
 	defer parent.Close()
-	became.Told, became.Err = m.adopting(e.Request, parent, path.Dir(m.Outer)).adopt(e.Places)
+	became.Told, became.Err = m.adopting(e.Request, parent, path.Dir(m.Outer)).adopt()
 	if became.Err != nil {
 		e.mu.Lock()
 		e.spent += time.Since(began)
@@ -130,7 +130,10 @@ func (m Made) adopting(r Request, parent *beneath.Folder, tree string) *adopting
 	p := m.place(tree)
 	p.Outer, p.Key, p.inner = m.Folder+"/"+fresh+"/.git", Name(m.Outer), m.At
 	return &adopting{
-		live: &live{place: p, tools: r.Tools, hidden: under(r.Hidden), held: under(r.Held), made: m}, parent: parent,
+		live: &live{
+			place: p, tools: r.Tools, hidden: under(r.Hidden), held: under(r.Held), made: m, others: r.Places,
+		},
+		parent: parent,
 	}
 }
 
@@ -139,11 +142,10 @@ func (m Made) place(tree string) Place {
 	return Place{Outer: m.Outer, Folder: m.Folder, Trees: []Tree{{".", tree}}}
 }
 
-// adopt makes the user's git folder, with all that crosses, and puts it in its place. The places are those that the
-// agent's may borrow from. Of what fails nothing is left.
-func (a *adopting) adopt(places []Place) (list []Remark, err error) {
+// adopt makes the user's git folder, with all that crosses, and puts it in its place. Of what fails nothing is left.
+func (a *adopting) adopt() (list []Remark, err error) {
 	defer os.RemoveAll(a.made.Folder + "/" + fresh)
-	if err := a.lay(places); err != nil {
+	if err := a.lay(); err != nil {
 		return nil, err
 	}
 	unlock, err := a.place.lock()
@@ -167,7 +169,7 @@ func (a *adopting) adopt(places []Place) (list []Remark, err error) {
 }
 
 // lay makes the user's git folder, which is empty, by the user's git.
-func (a *adopting) lay(places []Place) error {
+func (a *adopting) lay() error {
 	p, tree := a.place, a.place.Trees[0].Path
 	if err := os.RemoveAll(path.Dir(p.Outer)); err != nil { // of an end that was cut short
 		return err
@@ -200,7 +202,7 @@ func (a *adopting) lay(places []Place) error {
 		return err
 	}
 	if borrows(a.made.At) {
-		if err := a.dissociate(places); err != nil {
+		if err := a.dissociate(); err != nil {
 			return fmt.Errorf("it borrows from another repository: %w", err)
 		}
 	}
@@ -411,10 +413,10 @@ func borrows(at string) bool {
 	return err != nil || what.Kind != beneath.Absent && (what.Kind != beneath.Regular || what.Stamp.Size > 0)
 }
 
-// dissociate gives a repository of the agent's all that it borrows from places.
-func (a *adopting) dissociate(places []Place) error {
+// dissociate gives a repository of the agent's all that it borrows from other places.
+func (a *adopting) dissociate() error {
 	var bind []string
-	for _, p := range places {
+	for _, p := range a.others {
 		bind = append(bind, p.Outer+"/objects", p.Shared()+"/objects")
 		bind = append(bind, p.Inner()+"/objects", p.Outer+"/objects")
 	}

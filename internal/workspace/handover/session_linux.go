@@ -41,8 +41,9 @@ type live struct {
 	was          map[string]State // the checkouts when the session began
 	tips         []string         // of the user's branches, then
 	put          put
-	made         Made // what became the place; empty: it was there
-	settingsLeft bool // some settings of the agent's are to cross at the next end
+	made         Made    // what became the place; empty: it was there
+	others       []Place // from which what is adopted may borrow
+	settingsLeft bool    // some settings of the agent's are to cross at the next end
 
 	turn      sync.Mutex // for what follows, see [Session.Exclude]
 	excluded  []string   // patterns
@@ -72,7 +73,10 @@ func Begin(r Request) (*Session, error) {
 	faults := make([]error, len(r.Places))
 	var all sync.WaitGroup
 	for n, p := range r.Places {
-		l := &live{place: p, tools: r.Tools, crossed: r.Crossed, hidden: under(r.Hidden), held: under(r.Held)}
+		l := &live{
+			place: p, others: r.Places, tools: r.Tools, crossed: r.Crossed,
+			hidden: under(r.Hidden), held: under(r.Held),
+		}
 		s.places = append(s.places, l)
 		all.Go(func() { faults[n] = l.begin() })
 	}

@@ -4,6 +4,7 @@ package attacks_test
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -32,12 +33,7 @@ func TestAnAgentsRepositoryIsLostToASessionInAFolderAbove(t *testing.T) {
 				for at, l := range s {
 					made = append(made, l.makes(w, "project/sub/of-"+strings.ReplaceAll(at, "/", "-")))
 				}
-				for _, at := range made {
-					for _, l := range s {
-						l.until("cd "+w.path(at)+" && git rev-parse --show-toplevel && git commit -qm more --allow-empty && cd / && echo y",
-							w.path(at)+"\ny\n")
-					}
-				}
+				commitInEach(made, slices.Collect(maps.Values(s))...)
 				if said := s[ends].end(); strings.Contains(said, "become yours") {
 					t.Errorf("it was to be the user's while an agent can write there: %s", said)
 				}
@@ -45,16 +41,7 @@ func TestAnAgentsRepositoryIsLostToASessionInAFolderAbove(t *testing.T) {
 				for _, at := range made {
 					s[left].until("cd "+w.path(at)+" && git log --oneline | wc -l; cd /", "3\n")
 				}
-				said := s[left].end()
-				for _, at := range made {
-					if got := w.git(at, "log", "--oneline").stdout; strings.Count(got, "\n") != 3 {
-						t.Errorf("%s: %q\n%s", at, got, said)
-					}
-				}
-				if got := w.git("project/sub", "log", "--oneline", "--all").stdout; strings.Count(got, "\n") != 1 {
-					t.Errorf("the repository above has %q", got)
-				}
-				w.wantNotTaken()
+				w.wantCommits(made, s[left].end())
 			})
 		}
 	}
@@ -72,22 +59,9 @@ func TestAnAgentsRepositoryIsLostToASessionThatMountsItsFolder(t *testing.T) {
 	other := w.in("other").begin("--mount-rw", w.path("project"))
 	own := w.in("project/sub").begin()
 	late := own.makes(w, "project/sub/late")
-	for _, at := range []string{early, late} {
-		for _, l := range []*live{other, own} {
-			l.until("cd "+w.path(at)+" && git rev-parse --show-toplevel && git commit -qm more --allow-empty && cd / && echo y",
-				w.path(at)+"\ny\n")
-		}
-	}
-	said := own.end() + other.end()
-	for _, at := range []string{early, late} {
-		if got := w.git(at, "log", "--oneline").stdout; strings.Count(got, "\n") != 3 {
-			t.Errorf("%s: %q\n%s", at, got, said)
-		}
-	}
-	if got := w.git("project/sub", "log", "--oneline", "--all").stdout; strings.Count(got, "\n") != 1 {
-		t.Errorf("the repository above has %q", got)
-	}
-	w.wantNotTaken()
+	made := []string{early, late}
+	commitInEach(made, other, own)
+	w.wantCommits(made, own.end()+other.end())
 }
 
 // Where what is held back cannot lie at one path for both sessions, the second one is refused while the first one lives.
@@ -142,6 +116,31 @@ func TestClaudeboxIsKilledWhenARepositoryHasBecomeTheUsers(t *testing.T) {
 }
 
 var eight = []int{1, 2, 3, 4, 5, 6, 7, 8}
+
+// commitInEach has each session commit in each repository of the agents'.
+func commitInEach(made []string, sessions ...*live) {
+	for _, at := range made {
+		for _, l := range sessions {
+			l.until("cd "+l.w.path(at)+" && git rev-parse --show-toplevel && git commit -qm more --allow-empty && cd / && echo y",
+				l.w.path(at)+"\ny\n")
+		}
+	}
+}
+
+// wantCommits wants the commits of [live.makes] and [commitInEach] of two sessions in each repository, and none in the
+// user's above. said is what claudebox said at the end.
+func (w *world) wantCommits(made []string, said string) {
+	w.t.Helper()
+	for _, at := range made {
+		if got := w.git(at, "log", "--oneline").stdout; strings.Count(got, "\n") != 3 {
+			w.t.Errorf("%s: %q\n%s", at, got, said)
+		}
+	}
+	if got := w.git("project/sub", "log", "--oneline", "--all").stdout; strings.Count(got, "\n") != 1 {
+		w.t.Errorf("the repository above has %q", got)
+	}
+	w.wantNotTaken()
+}
 
 // makes makes a repository that gives orders, waits until it is held back, and returns where it is.
 func (l *live) makes(w *world, at string) string {

@@ -67,9 +67,9 @@ func (g Giving) Guard(mounts []launch.Mount) (made Part, err error) {
 // warnOfBorrowed warns of repositories that borrow objects which are not inside: a file in the git folder names them,
 // which came with the repository, perhaps. So they enter only where the user says so.
 func (p *Part) warnOfBorrowed(g Giving, mounts []launch.Mount) {
-	places := g.Project.Places
+	places := slices.Clone(g.Project.Places)
 	for _, folder := range p.Given {
-		places = append(slices.Clone(places), folder.Places...)
+		places = append(places, folder.Places...)
 	}
 	var told []string
 	for _, place := range places {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/pathname"
 	"claudebox/internal/plan"
 	"claudebox/internal/sandbox/launch"
@@ -166,19 +167,17 @@ const HeldInGit = "claudebox-held"
 // MakeHeld makes that folder, and brings there what is held back of the given folder elsewhere: by a session in a
 // folder above it, or by a claudebox of before.
 func (p Places) MakeHeld(folder project.Project) error {
-	held, inGit := p.Held(folder), filepath.Join(folder.Path, ".git")
-	top, name := p.Own, handover.Name(folder.Path)
-	if p.IsHeldInGit(folder) {
+	held, top, name := p.Held(folder), beneath.LeadsOrClean(p.Own), handover.Name(folder.Path)
+	inGit := filepath.Join(folder.Path, ".git")
+	if filepath.Base(held) == HeldInGit {
 		top = inGit
 	}
 	err := guard.Make(top, held)
 	from := []string{
-		guard.SessionsIn(held), // by a launch that was killed
 		filepath.Join(p.Instance, guard.FolderBefore, name), filepath.Join(inGit, HeldInGit, name),
 	}
-	for dir := folder.Path; dir != "/"; {
-		dir = filepath.Dir(dir)
-		from = append(from, guard.SessionsIn(guard.Held(p.Own, dir)))
+	for at := held; at != top; at = filepath.Dir(at) { // its own, too: by a launch that was killed
+		from = append(from, guard.SessionsIn(at))
 	}
 	if err == nil {
 		err = guard.Gather(folder.Path, held, from)

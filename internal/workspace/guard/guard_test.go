@@ -77,13 +77,20 @@ func (w *world) isHeld(rel string) {
 	w.Errorf("%s is not held back", rel)
 }
 
-// out ends the session, and returns what came out.
-func (w *world) out() []string {
+// closed ends the guard, and opens the project.
+func (w *world) closed() *beneath.Folder {
 	w.Helper()
 	w.guard.Close()
 	root, err := beneath.Open(w.project)
 	must.Do(w, err)
-	defer root.Close()
+	w.Cleanup(root.Close)
+	return root
+}
+
+// out ends the session, and returns what came out.
+func (w *world) out() []string {
+	w.Helper()
+	root := w.closed()
 	left := map[string]string{}
 	names, err := guard.BringOut(root, guard.InSession(w.held, "s"), guard.Ending{
 		Alone: func(string) bool { return true }, Leads: func(string, []byte) bool { return true }, Changed: func(git.Change) {},
@@ -268,10 +275,7 @@ func TestForgedPlacesComeOutNowhere(t *testing.T) {
 	w.sh(`mkdir ../out ../held/.held/s/7 ../held/.held/s/8 ../held/.held/s/8/closed; echo forged >../held/.held/s/7/g; printf ../out/f >../held/.held/s/7/at
 		ln -s /run/claudebox/held/x/s/7/g ../out/f; printf d/f >../held/.held/s/8/at; echo forged >../held/.held/s/8/g; ln -s ../d d/f
 		mkdir -m 0 ../held/.held/s/8/closed/x; ln -s /etc/passwd ../held/.held/s/9; mkdir -p ../held/.held/s/10; ln -s /etc/passwd ../held/.held/s/10/at`)
-	w.guard.Close()
-	root, err := beneath.Open(w.project)
-	must.Do(t, err)
-	defer root.Close()
+	root := w.closed()
 	if names, err := guard.BringOut(root, guard.InSession(w.held, "s"), guard.Ending{
 		Alone: func(string) bool { return true }, Leads: func(string, []byte) bool { return true }, Changed: func(git.Change) {},
 		Left: func(rel, _ string) { t.Errorf("%s is left", rel) },
@@ -320,10 +324,7 @@ func TestAnEndIsCutShortAndTheRepositoryIsFoundByTheNextOnes(t *testing.T) {
 	w := newWorld(t)
 	w.sh("mkdir -p ../new/objects ../new/refs; echo ref: refs/heads/x >../new/HEAD; mkdir n; mv -T ../new n/.git")
 	w.isHeld("n/.git")
-	w.guard.Close()
-	root, err := beneath.Open(w.project)
-	must.Do(t, err)
-	defer root.Close()
+	root := w.closed()
 	if _, _, err := guard.Repositories(root, guard.InSession(w.held, "s"))[0].Unlink(root); err != nil {
 		t.Fatal(err)
 	}
@@ -347,10 +348,7 @@ func TestAnEndIsCutShortAndTheUserMakesARepositoryThere(t *testing.T) {
 			w := newWorld(t)
 			w.sh("mkdir -p ../new/objects ../new/refs; echo ref: refs/heads/x >../new/HEAD; mkdir n; mv -T ../new n/.git")
 			w.isHeld("n/.git")
-			w.guard.Close()
-			root, err := beneath.Open(w.project)
-			must.Do(t, err)
-			defer root.Close()
+			root := w.closed()
 			held := guard.Repositories(root, guard.InSession(w.held, "s"))
 			back, _, err := held[0].Unlink(root)
 			must.Do(t, err)
@@ -439,10 +437,7 @@ func TestAFileThatLeadsToAnotherSessionsRepositoryIsLeft(t *testing.T) {
 	w := newWorld(t)
 	w.sh("mkdir sub; echo gitdir: ../top/.git/modules/sub >../f; mv ../f sub/.git")
 	w.isHeld("sub/.git")
-	w.guard.Close()
-	root, err := beneath.Open(w.project)
-	must.Do(t, err)
-	defer root.Close()
+	root := w.closed()
 	names, err := guard.BringOut(root, guard.InSession(w.held, "s"), guard.Ending{
 		Alone: func(string) bool { return false }, Leads: func(string, []byte) bool { return false },
 		Changed: func(c git.Change) { t.Errorf("it is %s now", c.To) }, Left: func(string, string) {},

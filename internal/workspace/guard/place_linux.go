@@ -24,9 +24,9 @@ const (
 	whereFile = "at"
 )
 
-// Held is claudebox's own folder, below its home, for what is held back of a folder of the user's. It lies there as the
-// user's folder lies on the host. So a session in a folder, and one in a folder above it, have the same things at the
-// same path, and neither has more than those of its own folder.
+// Held returns the folder for what is held back of a folder of the user's: below claudebox's home, at the path that the
+// user's folder has on the host. Two sessions, one in a folder and one in a folder above it, so find the same thing at
+// the same path, and each finds only things of its own folder.
 func Held(home, folder string) string {
 	return path.Join(beneath.LeadsOrClean(home), "held") + mirrored(folder)
 }
@@ -38,7 +38,7 @@ func Inside(folder string) string { return path.Clean(inside) + mirrored(folder)
 func SessionsIn(held string) string { return path.Join(held, sessions) }
 
 // InSession is the folder for what one session holds back, in one like [Held].
-func InSession(held, session string) string { return path.Join(held, sessions, session) }
+func InSession(held, session string) string { return path.Join(SessionsIn(held), session) }
 
 // HeldOf is the folder like [Held] of one like that of [InSession].
 func HeldOf(session string) string { return path.Dir(path.Dir(session)) }
@@ -47,7 +47,7 @@ func HeldOf(session string) string { return path.Dir(path.Dir(session)) }
 // back there. a and b are their folders like that of [InSession]; empty: it holds nothing back.
 func Shares(a, b string) bool {
 	in, of := HeldOf(a), HeldOf(b)
-	alike := a == SessionsIn(in)+"/"+path.Base(a) && b == SessionsIn(of)+"/"+path.Base(b)
+	alike := a == InSession(in, path.Base(a)) && b == InSession(of, path.Base(b))
 	return a == "" || b == "" || alike && (pathname.Below(in, of) || pathname.Below(of, in))
 }
 
@@ -65,10 +65,9 @@ func mirrored(at string) string {
 	return strings.Join(names, "/")
 }
 
-// Make makes a folder like [Held] below an own one that is there. No link is followed on the way from there: the agent
-// of a session in a folder above may write there.
+// Make makes a folder like [Held] below an own one, which is there and whose path is canonical. No link is followed on
+// the way: the agent of a session in a folder above may write there.
 func Make(own, held string) error {
-	own = beneath.LeadsOrClean(own)
 	root, err := beneath.Open(own)
 	if err != nil {
 		return err

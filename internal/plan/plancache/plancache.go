@@ -6,30 +6,20 @@
 package plancache
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"claudebox/internal/linux/cachefile"
 	"claudebox/internal/plan"
-	"claudebox/internal/profile/profiledir"
 )
 
 // Cache is the cache of one plan. The zero Cache stores and finds nothing.
-type Cache struct {
-	file string
-	uid  int
-	now  func() time.Time
-}
+type Cache struct{ file string }
 
 // Kept is a cached plan.
 type Kept struct {
@@ -38,7 +28,7 @@ type Kept struct {
 	Inputs FileStates // the files that it was made from, and those that were looked for but did not exist
 }
 
-// FileState is the path of a file and its state, by [cachefile.State], when a plan was made.
+// FileState is the path of a file and its state, by [cachefile.SettledState], when a plan was made.
 type FileState struct{ Path, State string }
 
 // FileStates collects the states of files, each before the file is read.
@@ -47,7 +37,7 @@ type FileStates []FileState
 // Add adds the current state of a file. If the file's folder does not exist, it
 // adds the folder instead, once for all files that are looked for in it.
 func (s *FileStates) Add(file string) {
-	now := FileState{Path: file, State: cachefile.State(file)}
+	now := FileState{Path: file, State: cachefile.SettledState(file)}
 	if folder := filepath.Dir(file); now.State == cachefile.Absent && cachefile.State(folder) == cachefile.Absent {
 		now.Path = folder
 	}
@@ -57,75 +47,38 @@ func (s *FileStates) Add(file string) {
 }
 
 // For returns the cache of one plan. others are all that the plan depends on
-// besides the files in [Kept.Inputs]. folder is where cached plans are stored; its
-// files must belong to the user uid. build identifies this build of claudebox; if
-// it is empty, nothing is cached.
-func For(folder string, uid int, build string, others ...string) Cache {
+// besides the files in [Kept.Inputs]. folder is where cached plans are stored.
+// build identifies this build of claudebox; if it is empty, nothing is cached.
+func For(folder, build string, others ...string) Cache {
 	if build == "" {
 		return Cache{}
 	}
 	sum := sha256.Sum256([]byte(build + "\x00" + strings.Join(others, "\x00")))
-	return Cache{file: filepath.Join(folder, hex.EncodeToString(sum[:16])), uid: uid, now: time.Now}
+	return Cache{filepath.Join(folder, hex.EncodeToString(sum[:16]))}
 }
 
 // File returns the path of the plan's file, or "" for the zero Cache.
 func (c Cache) File() string { return c.file }
 
-// Find returns the cached plan if its file is undamaged and the plan is still valid.
-// If not, found is false and k must not be used.
+// Find returns the cached plan if its file is undamaged and the plan is still valid: every file that it was made from
+// has the noted state, and every store path exists. Store paths never change, so that is enough for them. If not, found
+// is false and k must not be used.
 func (c Cache) Find() (k Kept, found bool) {
-	if c.file == "" {
-		return Kept{}, false
-	}
-	// Not cachefile.Read: a plan decides what the agent sees, so the file must be the user's alone.
-	content, err := profiledir.Read(c.file, c.uid)
-	if err != nil || len(content) < sha256.Size {
-		return Kept{}, false
-	}
-	payload := content[sha256.Size:]
-	sum := sha256.Sum256(payload)
-	found = bytes.Equal(sum[:], content[:sha256.Size]) && cachefile.Decode(payload, &k) && c.holds(k)
+	var st unix.Stat_t
+	gone := func(path string) bool { return unix.Lstat(path, &st) != nil }
+	changed := func(f FileState) bool { return cachefile.State(f.Path) != f.State }
+	found = c.file != "" && cachefile.Find(c.file, &k) &&
+		len(k.Inputs) > 0 && // every plan depends on some file, be it one that is not there
+		!slices.ContainsFunc(k.Inputs, changed) && !slices.ContainsFunc(k.Plan.StorePaths(), gone)
 	return k, found
 }
 
-// holds reports whether the plan is still valid: every file has the noted state, and
-// every store path exists. Store paths never change, so that is enough for them.
-func (c Cache) holds(k Kept) bool {
-	for _, w := range k.Inputs {
-		if cachefile.State(w.Path) != w.State {
-			return false
-		}
-	}
-	var st unix.Stat_t
-	gone := func(path string) bool { return unix.Lstat(path, &st) != nil }
-	return len(k.Inputs) > 0 && // every plan depends on some file, be it one that is not there
-		!slices.ContainsFunc(k.Plan.StorePaths(), gone)
-}
-
-// Keep writes a plan to its cache file; failures are ignored. It does nothing if one
-// of the inputs changed less than a second ago: such a file could change
-// again without a new time stamp. It does not create claudebox's own folder.
+// Keep writes a plan to its cache file; failures are ignored.
 func (c Cache) Keep(p plan.Plan, roots []string, inputs FileStates) {
-	if c.file == "" || !c.settled(inputs) {
-		return
-	}
-	if err := os.Mkdir(filepath.Dir(c.file), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+	if c.file == "" {
 		return
 	}
 	const most = 200 // files: one for each folder that claudebox is called in, and all anew for each build of it
 	cachefile.Prune(filepath.Dir(c.file), most)
-	payload := cachefile.Encode(Kept{Plan: p, Roots: roots, Inputs: inputs})
-	sum := sha256.Sum256(payload)
-	cachefile.Write(c.file, append(sum[:], payload...))
-}
-
-func (c Cache) settled(inputs FileStates) bool {
-	for _, w := range inputs {
-		var st unix.Stat_t
-		if w.State != cachefile.Absent &&
-			(unix.Stat(w.Path, &st) != nil || c.now().Sub(time.Unix(st.Ctim.Unix())) < time.Second) {
-			return false
-		}
-	}
-	return true
+	cachefile.Keep(c.file, Kept{Plan: p, Roots: roots, Inputs: inputs})
 }

@@ -13,7 +13,7 @@ import (
 	"claudebox/internal/plan"
 )
 
-// aCache is a cache that is asked a minute after the files were written, with
+// aCache is a cache that is asked a moment after the files were written, with
 // a plan kept in it that was made of a profile and of an absent one.
 func aCache(t *testing.T) (Cache, plan.Plan, string) {
 	t.Helper()
@@ -26,10 +26,8 @@ func aCache(t *testing.T) (Cache, plan.Plan, string) {
 		Pins:   plan.Pins{Tools: []plan.Tool{{Name: "bwrap", Path: filepath.Join(dir, "store")}}},
 		Mounts: []plan.Mount{{Kind: plan.Tmpfs, Destination: "/", Size: 1 << 40, Optional: true}},
 	}
-	c := Cache{
-		file: filepath.Join(dir, "cache/plan"), uid: os.Getuid(),
-		now: func() time.Time { return time.Now().Add(time.Minute) },
-	}
+	c := Cache{filepath.Join(dir, "cache/plan")}
+	time.Sleep(30 * time.Millisecond) // or another change of them might not be seen
 	seen := &FileStates{}
 	seen.Add(filepath.Join(dir, "profile.yaml"))
 	seen.Add(filepath.Join(dir, "earlier.yaml"))
@@ -77,7 +75,7 @@ func TestAKeptPlanCountsOnlyWhileAllIsAsItWas(t *testing.T) {
 func TestNothingIsKeptOfFilesThatWereJustWritten(t *testing.T) {
 	c, p, dir := aCache(t)
 	must.Do(t, os.Remove(c.file))
-	c.now = time.Now
+	must.Write(t, dir+"/profile.yaml", "another")
 	seen := &FileStates{}
 	seen.Add(dir + "/profile.yaml")
 	c.Keep(p, []string{"/nix/store/r"}, *seen)

@@ -235,7 +235,7 @@ func (p Planner) cache(inputs ...string) plancache.Cache {
 	for _, name := range nixVariables {
 		inputs = append(inputs, f.Env.Value(name, ""))
 	}
-	return plancache.For(filepath.Join(p.Folders.Home, "plan-cache"), f.UID, p.Build, inputs...)
+	return plancache.For(filepath.Join(p.Folders.Home, "plan-cache"), p.Build, inputs...)
 }
 
 // ReadManifest reads the manifest, which Nix wrote when it built claudebox: the store paths of tools and packages.

@@ -1,8 +1,6 @@
 package leak
 
-//go:generate go run ./gen
-
-// rule recognises a kind of token by its beginning and an expression.
+// rule recognises a kind of token by its beginning and an expression. `go test ./gen -update` makes the table of them.
 type rule struct {
 	begin   string  // in lower case
 	what    string  // "a GitHub token"

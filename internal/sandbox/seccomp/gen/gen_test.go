@@ -1,24 +1,19 @@
-package main
+package gen
 
 import (
-	"bytes"
-	"os"
-	"path/filepath"
 	"testing"
 
+	"claudebox/checks/kit/golden"
 	"claudebox/checks/kit/must"
 )
 
-func TestTheCommittedFiltersAreWhatTheTableMakes(t *testing.T) {
+// TestTheFiltersAreFresh compares the files that package seccomp embeds with what the table makes.
+func TestTheFiltersAreFresh(t *testing.T) {
 	for _, goarch := range architectures {
 		t.Run(goarch, func(t *testing.T) {
-			want, err := assemble(goarch, rules)
+			filter, err := assemble(goarch, rules)
 			must.Do(t, err)
-			got, err := os.ReadFile(filepath.Join("..", fileName(goarch)))
-			must.Do(t, err)
-			if !bytes.Equal(got, want) {
-				t.Errorf("%s is stale: run go generate ./internal/seccomp", fileName(goarch))
-			}
+			golden.Compare(t, "../filter_"+goarch+".bpf", filter)
 		})
 	}
 }

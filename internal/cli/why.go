@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/linux/beneath"
 	"claudebox/internal/profile"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/session"
@@ -100,15 +101,15 @@ func linkAt(name string) string {
 func answer(s *session.Session, word string) (_ why.Answer, err error) {
 	host, isURL := why.HostOf(word)
 	if path, isPath := s.NamedPath(word); isPath && !isURL {
-		if real := realPath(path); s.IsLogin(real) {
+		if real := beneath.LeadsOrClean(path); s.IsLogin(real) {
 			l := s.Instance.Login
-			return why.Login(profile.Tilde(realPath(s.Facts.Home), real), l.Outside, l.Made, l.Why), nil
+			return why.Login(profile.Tilde(beneath.LeadsOrClean(s.Facts.Home), real), l.Outside, l.Made, l.Why), nil
 		}
 		_, err := os.Lstat(path)
 		asked := why.Asked{
-			Path: path, Real: realPath(path), Home: realPath(s.Facts.Home),
+			Path: path, Real: beneath.LeadsOrClean(path), Home: beneath.LeadsOrClean(s.Facts.Home),
 			Gone: errors.Is(err, fs.ErrNotExist), Link: linkAt(path),
-			Places: profile.PlacesOf(s.Facts.Home, s.Facts.Env.Value, realPath),
+			Places: profile.PlacesOf(s.Facts.Home, s.Facts.Env.Value, beneath.LeadsOrClean),
 		}
 		return why.Path(s.Launch, asked), nil
 	}
@@ -138,16 +139,4 @@ func answer(s *session.Session, word string) (_ why.Answer, err error) {
 // isVariable reports whether a word is in capitals.
 func isVariable(word string) bool {
 	return strings.ToUpper(word) == word && !strings.ContainsAny(word, ".:-") && (word[0] < '0' || word[0] > '9')
-}
-
-// realPath resolves links as far as a path exists.
-func realPath(path string) string {
-	real, err := filepath.EvalSymlinks(path)
-	if err == nil {
-		return real
-	}
-	if dir := filepath.Dir(path); dir != path && errors.Is(err, fs.ErrNotExist) {
-		return filepath.Join(realPath(dir), filepath.Base(path))
-	}
-	return path
 }

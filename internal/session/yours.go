@@ -9,6 +9,7 @@ import (
 
 	"claudebox/internal/agent"
 	"claudebox/internal/diag"
+	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/pathname"
 	"claudebox/internal/linux/smallfile"
 	"claudebox/internal/profile"
@@ -47,15 +48,7 @@ func managerOf(at string) string {
 	if dir := filepath.Dir(at); filepath.Base(dir) == "shims" {
 		return strings.TrimPrefix(filepath.Base(filepath.Dir(dir)), ".")
 	}
-	return agent.Manager(realPath(at))
-}
-
-// realPath is a path without links; as it is, where that is not known.
-func realPath(name string) string {
-	if real, err := filepath.EvalSymlinks(name); err == nil {
-		return real
-	}
-	return name
+	return agent.Manager(beneath.Real(at))
 }
 
 // folderOfProgram is what a program of the home needs beside itself: npm's are links to packages beside their folder,
@@ -66,8 +59,8 @@ func folderOfProgram(at, home string) string {
 	if filepath.Base(dir) == "bin" {
 		around = filepath.Dir(dir)
 	}
-	real := realPath(at)
-	isLink := real != at && pathname.Below(real, realPath(around))
+	real := beneath.Real(at)
+	isLink := real != at && pathname.Below(real, beneath.Real(around))
 	if around == home || filepath.Base(around) == ".local" || !isLink && !startsBeside(real) {
 		return at
 	}

@@ -1,9 +1,11 @@
-// Package accept serves the connections of a listener, so many at once.
+// Package accept serves the connections of a listener, so many at once, and joins two connections.
 package accept
 
 import (
 	"errors"
+	"io"
 	"net"
+	"sync"
 	"time"
 )
 
@@ -28,5 +30,31 @@ func Each(listener net.Listener, room chan struct{}, serve func(net.Conn)) error
 			defer func() { <-room }()
 			serve(conn)
 		}()
+	}
+}
+
+// Join copies between two connections until both have ended, and closes them. The end of one's data ends the data of
+// the other one; after an error both are reset, where they can be.
+func Join(a, b net.Conn) {
+	defer a.Close()
+	defer b.Close()
+	var both sync.WaitGroup
+	both.Go(func() { copyTo(a, b) })
+	both.Go(func() { copyTo(b, a) })
+	both.Wait()
+}
+
+// copyTo copies until the end of from, and then ends the data of to.
+func copyTo(to, from net.Conn) {
+	_, err := io.Copy(to, from)
+	half, ok := to.(interface{ CloseWrite() error })
+	if err == nil && ok && half.CloseWrite() == nil {
+		return
+	}
+	for _, c := range []net.Conn{to, from} {
+		if stream, ok := c.(interface{ SetLinger(seconds int) error }); ok && err != nil {
+			_ = stream.SetLinger(0)
+		}
+		c.Close()
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"syscall"
+
+	"claudebox/internal/linux/capture"
 )
 
 // reply is the program's answer, as sent.
@@ -28,8 +30,8 @@ func Ask(ctx context.Context, program, word string, question, answer any) error 
 	cmd := exec.CommandContext(ctx, program)
 	cmd.Args, cmd.Env, cmd.Dir = []string{word}, []string{}, "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	var stderr firstBytes
-	cmd.Stderr = &stderr
+	stderr := &capture.Head{Most: 4 << 10}
+	cmd.Stderr = stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return err
@@ -53,20 +55,11 @@ func Ask(ctx context.Context, program, word string, question, answer any) error 
 	case said.Error != "":
 		return errors.New(said.Error)
 	case err != nil && failed != nil:
-		return fmt.Errorf("%s: %w: %s", filepath.Base(program), failed, bytes.TrimSpace(stderr))
+		return fmt.Errorf("%s: %w: %s", filepath.Base(program), failed, bytes.TrimSpace(stderr.Bytes()))
 	case err != nil:
 		return err
 	}
 	return json.Unmarshal(said.Answer, answer)
-}
-
-// firstBytes keeps the first 4 KiB that a program writes.
-type firstBytes []byte
-
-func (b *firstBytes) Write(text []byte) (int, error) {
-	const most = 4 << 10
-	*b = append(*b, text[:min(len(text), most-len(*b))]...)
-	return len(text), nil
 }
 
 // Answer is called in the started program: it reads one question, and writes the answer of work. It ends the process

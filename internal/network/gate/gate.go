@@ -93,13 +93,11 @@ func (g *Gate) Client(ctx context.Context, client io.Reader, host io.Writer) err
 		return refusef("a client hello of SSL 2, which names no host")
 	}
 	c.from = bufio.NewReaderSize(c.from, longestLine)
-	http, err := c.speaksHTTP()
+	isHTTP := c.speaksHTTP()
 	switch {
-	case err != nil:
-		return err
 	case g.port == portHTTPS:
 		return refusef("what is no TLS")
-	case http:
+	case isHTTP:
 		c.gate.speaksHTTP = true
 		return c.http()
 	case g.port == portHTTP:
@@ -333,22 +331,22 @@ func (c *inspector) beginsTLS(first byte) bool {
 
 // speaksHTTP reports whether the first line is HTTP, or could be mistaken for it by some server. It
 // waits for the end of the line only while the line is text; [inspector.firstLine] judges any other.
-func (c *inspector) speaksHTTP() (bool, error) {
+func (c *inspector) speaksHTTP() bool {
 	for n := 1; n < longestLine; n++ {
 		text, err := c.from.Peek(n)
 		if err != nil {
-			return false, nil //nolint:nilerr // a client that sends so little and ends does not speak HTTP
+			return false // a client that sends so little and ends does not speak HTTP
 		}
 		switch last := text[n-1]; {
 		case n == 1 && (last == '\r' || last == '\n' || last == ' '):
-			return true, nil
+			return true
 		case last == '\n':
-			return hasVersion(text) || isSimple(text), nil
+			return hasVersion(text) || isSimple(text)
 		case n == 1 && !isTokenByte(last), last < ' ' && last != '\t' && last != '\r':
-			return false, nil
+			return false
 		}
 	}
-	return true, nil
+	return true
 }
 
 // firstLine passes on the first line of a connection that does not begin like HTTP, as its bytes

@@ -2,12 +2,10 @@ package serve
 
 import (
 	"errors"
-	"io"
 	"net"
 	"net/netip"
 	"os"
 	"strconv"
-	"sync"
 	"syscall"
 	"unsafe"
 
@@ -38,32 +36,14 @@ func (s *server) carry(g helper.Given) {
 // mostCarried is how many connections are carried at the same time. More wait in the listeners' queues.
 const mostCarried = 1024
 
-// relay copies between two TCP connections until both have ended, and closes them. failed is why there is no second
-// one: the first one is reset then.
+// relay is [accept.Join] for TCP connections. failed is why there is no second one: the first one is reset then.
 func relay(first, second net.Conn, failed error) {
-	defer first.Close()
 	if failed != nil {
 		_ = first.(*net.TCPConn).SetLinger(0)
+		first.Close()
 		return
 	}
-	defer second.Close()
-	var both sync.WaitGroup
-	both.Go(func() { copyOneWay(first.(*net.TCPConn), second.(*net.TCPConn)) })
-	both.Go(func() { copyOneWay(second.(*net.TCPConn), first.(*net.TCPConn)) })
-	both.Wait()
-}
-
-// copyOneWay copies until the end of the data, and then ends the data of the other connection. After an error it
-// resets both.
-func copyOneWay(to, from *net.TCPConn) {
-	if _, err := io.Copy(to, from); err != nil {
-		_ = to.SetLinger(0)
-		_ = from.SetLinger(0)
-		to.Close()
-		from.Close()
-		return
-	}
-	_ = to.CloseWrite()
+	accept.Join(first, second)
 }
 
 // inside6 is a pool of sockets for connections to the sandbox's [::1]. The stage made them in the sandbox's

@@ -17,6 +17,7 @@ import (
 	"claudebox/checks/kit/alone"
 	"claudebox/checks/kit/expect"
 	"claudebox/checks/kit/must"
+	"claudebox/internal/linux/accept"
 	"claudebox/internal/secret/broker"
 )
 
@@ -56,7 +57,7 @@ func (w *world) company() string {
 					return
 				}
 				fmt.Fprint(c, "HTTP/1.1 200 OK\r\n\r\n")
-				join(early{c, r}, server)
+				accept.Join(early{c, r}, server)
 			}()
 		}
 	}()

@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/net/http/httpproxy"
 
+	"claudebox/internal/linux/accept"
 	"claudebox/internal/linux/dial"
 	"claudebox/internal/secret/broker"
 )
@@ -166,7 +167,7 @@ func (p *Proxy) connect(w http.ResponseWriter, r *http.Request) {
 		server.Close()
 		return
 	}
-	join(client, server)
+	accept.Join(client, server)
 }
 
 // splitTarget reads the HOST:PORT of a CONNECT request. It leaves the host as the client wrote it: for a host that
@@ -250,29 +251,6 @@ func (c early) CloseWrite() error {
 		return errors.ErrUnsupported
 	}
 	return half.CloseWrite()
-}
-
-// join copies between a and b in both directions until both have ended, and closes them.
-func join(a, b net.Conn) {
-	defer a.Close()
-	defer b.Close()
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		copyTo(a, b)
-	}()
-	copyTo(b, a)
-	<-done
-}
-
-// copyTo copies until the end of from, and then shuts down writing on to. If that fails it closes both.
-func copyTo(to, from net.Conn) {
-	_, err := io.Copy(to, from)
-	half, ok := to.(interface{ CloseWrite() error })
-	if err != nil || !ok || half.CloseWrite() != nil {
-		to.Close()
-		from.Close()
-	}
 }
 
 // Outward connects to hosts as the sandbox's own environment would: through

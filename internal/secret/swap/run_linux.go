@@ -1,9 +1,7 @@
 package swap
 
 import (
-	"os"
 	"runtime/debug"
-	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -40,24 +38,12 @@ func Run() error {
 	return parent.Serve(b)
 }
 
-// readable are the paths that looking up a name reads (resolv.conf(5), hosts(5), and the targets of
-// these links on the usual systems).
-var readable = []string{"/etc", "/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager", "/nix/store"}
-
-// confineSelf confines this process to the network, and to the files that looking up a name reads ([readable]).
+// confineSelf confines this process to the network, and to the files that looking up a name reads.
 func confineSelf() error {
-	read := slices.DeleteFunc(slices.Clone(readable), func(path string) bool {
-		_, err := os.Stat(path)
-		return err != nil
-	})
+	calls, read := confine.Internet()
+	calls = append(calls, confine.Always(unix.SYS_LISTEN, unix.SYS_SENDFILE, unix.SYS_GETUID)...)
 	const files = 8192
 	return confine.Self(confine.Options{
-		Keep: []int{ondemand.Line, ondemand.Listener}, Read: read, Files: files, Network: true,
-		Calls: slices.Concat(confine.Sockets(), confine.Always(
-			unix.SYS_CONNECT, unix.SYS_BIND, unix.SYS_LISTEN, unix.SYS_SPLICE, unix.SYS_SENDFILE, unix.SYS_PIPE2,
-			unix.SYS_GETUID, unix.SYS_UNAME,
-		), []confine.Call{{Number: unix.SYS_SOCKET, When: []confine.Match{{
-			Arg: 0, OneOf: []uint32{unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK},
-		}}}}),
+		Keep: []int{ondemand.Line, ondemand.Listener}, Calls: calls, Read: read, Files: files, Network: true,
 	})
 }

@@ -53,7 +53,7 @@ func Leads(path string) (string, error) {
 	if err == nil || errors.Is(err, unix.ENOENT) && path == filepath.Clean(path) {
 		return filepath.Clean(path), nil
 	}
-	if real, err := Canonical(path); err == nil {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
 		return real, nil
 	} else if !errors.Is(err, unix.ENOENT) {
 		return "", err

@@ -39,6 +39,26 @@ func Listen(dir *os.File, name string) (*net.UnixListener, error) {
 	return l, nil
 }
 
+// ListenIn is [Listen] in a folder that it opens, for the folder's owner alone, whatever the umask. The sockets that
+// left chooses go first, see [RemoveLeft].
+func ListenIn(folder, name string, left func(name string) bool) (*net.UnixListener, error) {
+	dir, err := os.Open(folder)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	RemoveLeft(dir, left)
+	l, err := Listen(dir, name)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(At(dir, name), 0o600); err != nil {
+		l.Close()
+		return nil, errors.Join(err, unix.Unlinkat(int(dir.Fd()), name, 0))
+	}
+	return l, nil
+}
+
 // Dial connects to a socket in an open folder.
 func Dial(dir *os.File, name string) (net.Conn, error) {
 	return net.DialTimeout("unix", At(dir, name), patience)

@@ -62,7 +62,6 @@ type Filter struct {
 	line     *net.UnixConn // this process's end of the socket pair
 	theirs   *os.File      // the end of the filter's process
 	listener *os.File
-	dir      *os.File
 	begun    sync.Mutex // held by Begin
 	served   sync.WaitGroup
 	closing  atomic.Bool // set by Close: the end of the process is not an error
@@ -97,24 +96,20 @@ func Listen(r Request) (*Filter, error) {
 	return f, nil
 }
 
+// socket is the path of the socket.
+func (f *Filter) socket() string { return filepath.Join(f.request.Dir, Socket) }
+
 // listen makes the socket.
 func (f *Filter) listen() error {
-	dir := f.request.Dir
-	var err error
-	if f.dir, err = os.Open(dir); err != nil {
+	if err := os.Remove(f.socket()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	if err := os.Remove(filepath.Join(dir, Socket)); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	listener, err := sockets.Listen(f.dir, Socket)
+	none := func(string) bool { return false }
+	listener, err := sockets.ListenIn(f.request.Dir, Socket, none)
 	if err != nil {
 		return err
 	}
 	defer listener.Close()
-	if err := os.Chmod(sockets.At(f.dir, Socket), 0o600); err != nil { // whatever the caller's umask
-		return err
-	}
 	f.listener, err = listener.File()
 	return err
 }
@@ -339,10 +334,7 @@ func (f *Filter) Close() {
 	f.begun.Lock()
 	defer f.begun.Unlock()
 	f.served.Wait()
-	if f.dir != nil {
-		_ = unix.Unlinkat(int(f.dir.Fd()), Socket, 0)
-		f.dir.Close()
-	}
+	_ = os.Remove(f.socket())
 }
 
 // Run runs the filter's process if words, the program's arguments with argv[0], ask for it.

@@ -16,9 +16,10 @@ const Name = "claudebox-ssh-agent"
 
 // Request is what [Start] needs.
 type Request struct {
-	Program string // path of the program to run as the agent
-	Dir     string // folder in which the socket is made
-	Socket  string // name of the socket
+	Program string                 // path of the program to run as the agent
+	Dir     string                 // folder in which the socket is made
+	Socket  string                 // name of the socket
+	Left    func(name string) bool // chooses the sockets there that killed sessions have left
 	Rules   Rules
 	Key     []byte // a private key without a passphrase, in the format of a file; nil: the user's agent has the key
 	Agent   string // socket of the user's agent; empty: there is none
@@ -39,13 +40,18 @@ type Process struct {
 	socket string
 }
 
-// Start makes the socket, and starts a process that serves it when a client connects.
+// Start makes the socket, whose leftovers it removes, and starts a process that serves it when a client connects.
 // The caller must call Close.
 func Start(r Request) (*Process, error) {
 	socket := filepath.Join(r.Dir, r.Socket)
-	listener, err := listen(r.Dir, r.Socket)
+	l, err := sockets.ListenIn(r.Dir, r.Socket, r.Left)
 	if err != nil {
 		return nil, err
+	}
+	defer l.Close()
+	listener, err := l.File()
+	if err != nil {
+		return nil, errors.Join(err, os.Remove(socket))
 	}
 	speak := func(line *os.File) { speak(line, r) }
 	service := ondemand.Service{Program: r.Program, Name: Name, Failed: r.Failed, Serve: speak}
@@ -57,21 +63,6 @@ func Start(r Request) (*Process, error) {
 		return nil, errors.Join(err, os.Remove(socket))
 	}
 	return p, nil
-}
-
-// listen listens on a socket in a folder.
-func listen(folder, name string) (*os.File, error) {
-	dir, err := os.Open(folder)
-	if err != nil {
-		return nil, err
-	}
-	defer dir.Close()
-	l, err := sockets.Listen(dir, name)
-	if err != nil {
-		return nil, err
-	}
-	defer l.Close()
-	return l.File()
 }
 
 // Close ends the agent and removes its socket.

@@ -83,22 +83,11 @@ const (
 
 // Serve begins to answer questions. They are bounded in size, rate and time.
 func Serve(instance string, by Answers) (*Server, error) {
-	dir, err := os.Open(instance)
-	if err != nil {
-		return nil, err
-	}
-	defer dir.Close()
-	sockets.RemoveLeft(dir, sockets.OfEnded(whyPrefix))
-	l, err := sockets.Listen(dir, whyName(false))
+	l, err := sockets.ListenIn(instance, whyName(false), sockets.OfEnded(whyPrefix))
 	if err != nil {
 		return nil, diag.Wrap("answer questions from inside, in "+instance, err, "make "+instance+" writable for you")
 	}
 	s := &Server{Answers: by, listener: l, file: filepath.Join(instance, whyName(false))}
-	const owners = 0o600
-	if err := os.Chmod(sockets.At(dir, whyName(false)), owners); err != nil {
-		s.Close()
-		return nil, err
-	}
 	go accept.Each(l, make(chan struct{}, mostAsking), s.serve) //nolint:errcheck // it was closed
 	return s, nil
 }

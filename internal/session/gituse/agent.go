@@ -3,13 +3,11 @@ package gituse
 import (
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"sync"
 
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/aside"
-	"claudebox/internal/linux/sockets"
 	"claudebox/internal/secret/sshagent"
 	"claudebox/internal/session/live"
 )
@@ -22,15 +20,11 @@ type Agent struct {
 	Events  *live.Events // gets each use
 }
 
-// Start starts the agent, if r has a socket, and removes the sockets of sessions that were killed. An agent that
-// cannot be started later, when it is needed, is reported on tell.
+// Start starts the agent, if r has a socket. An agent that cannot be started later, when it is needed, is reported on
+// tell.
 func (k *Agent) Start(r sshagent.Request, tell io.Writer) (err error) {
 	if r.Socket == "" {
 		return nil
-	}
-	if dir, err := os.Open(r.Dir); err == nil { // else it cannot be listened there, which is told
-		sockets.RemoveLeft(dir, sockets.OfEnded(socketName))
-		dir.Close()
 	}
 	k.uses, r.Tell = map[sshagent.Use]int{}, k.note
 	r.Failed = func(err error) {

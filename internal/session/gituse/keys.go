@@ -14,6 +14,7 @@ import (
 	"claudebox/internal/host"
 	"claudebox/internal/linux/aside"
 	"claudebox/internal/linux/smallfile"
+	"claudebox/internal/linux/sockets"
 	"claudebox/internal/plan"
 	"claudebox/internal/profile"
 	"claudebox/internal/sandbox/launch"
@@ -58,7 +59,7 @@ func (made *Part) letKeys(q Request, id usergit.Identity) {
 	if len(found.Held) > 0 && (r.Key == nil || len(r.Rules.Hosts) > 0) {
 		r.Agent = q.Facts.Env.Value("SSH_AUTH_SOCK", "")
 	}
-	r.Dir, r.Socket = q.Instance, fmt.Sprint(socketName, os.Getpid())
+	r.Dir, r.Socket, r.Left = q.Instance, fmt.Sprint(socketName, os.Getpid()), sockets.OfEnded(socketName)
 	made.Mount(launch.Mount{
 		Kind: plan.ROBind, Source: filepath.Join(r.Dir, r.Socket), Destination: agentSocket, Why: plan.Base,
 	})

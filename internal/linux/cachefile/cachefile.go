@@ -39,7 +39,7 @@ func State(path string) string {
 
 // SettledState is [State] for what is read afterwards and kept. Of a file that was changed a moment ago another change
 // may not be seen in its state (kernels before 6.13, and some file systems, count the time of change in ticks of up to
-// ten milliseconds): what it returns of that file is no other state.
+// ten milliseconds, a few old ones in seconds): what it returns of that file is no other state.
 func SettledState(path string) string {
 	var st unix.Stat_t
 	if unix.Stat(path, &st) != nil {
@@ -49,7 +49,10 @@ func SettledState(path string) string {
 }
 
 func settled(st *unix.Stat_t, now time.Time) string {
-	const tick = 20 * time.Millisecond
+	tick := 20 * time.Millisecond
+	if st.Ctim.Nsec == 0 { // of a file system that counts whole seconds, or every other one
+		tick = 2 * time.Second
+	}
 	text := textOf(st)
 	if age := now.UnixNano() - st.Ctim.Nano(); age < tick.Nanoseconds() {
 		text = fmt.Sprint(text, " at ", now.UnixNano())

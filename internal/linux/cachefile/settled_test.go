@@ -23,4 +23,8 @@ func TestAnEditInTheSameTickIsNotMissed(t *testing.T) {
 			t.Errorf("%v after the change: the state is that of later", since)
 		}
 	}
+	st.Ctim.Nsec = 0
+	if whole := time.Unix(st.Ctim.Unix()); settled(&st, whole.Add(time.Second)) == textOf(&st) {
+		t.Error("a second after a change on a file system that counts seconds: the state is that of later")
+	}
 }

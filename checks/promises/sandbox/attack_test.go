@@ -161,6 +161,14 @@ func TestAHomeBehindALinkShowsNothingMore(t *testing.T) {
 	wantEqual(t, strings.ReplaceAll(w.inside(t, `echo "$HOME"; pwd; echo x >~/.claude/kept; touch here`), link, "LINK"), "LINK\n"+w.project+"\n")
 }
 
+// A home behind a link, as on machines with homes on a disk of their own: the first launch makes claudebox's folder.
+func TestAFirstLaunchInAHomeBehindALink(t *testing.T) {
+	w := newWorld(t)
+	w.env["HOME"] = w.link(t, w.home, top+"/link-"+filepath.Base(w.home))
+	w.inside(t, "echo x >~/.claude/kept")
+	wantEqual(t, w.inside(t, "cat ~/.claude/kept"), "x\n")
+}
+
 // CLAUDEBOX_HOME may lie anywhere; it is no less a secret there.
 func TestAMovedClaudeboxFolderIsNotInside(t *testing.T) {
 	w := newWorld(t)

@@ -134,7 +134,7 @@ var ErrLive = errors.New("a session uses it")
 // instance is renamed first, so that it disappears at once: a launch that was about to use it makes a new one, and
 // what a crash leaves of it is removed later (sweep). home is CLAUDEBOX_HOME, below which no link is followed.
 func Remove(home, id string) error {
-	home = canonical(home)
+	home = beneath.LeadsOrClean(home)
 	at := path.Join(home, instances, id)
 	failed := func(err error) error {
 		return diag.Wrap("remove "+at, err, "look at it, and remove what is left by hand")

@@ -36,7 +36,7 @@ func List(home string) (list []Kept, notes []string, err error) {
 		remedy := "make " + filepath.Join(home, instances) + " a folder that you can read"
 		return &diag.Error{Op: "list the instances", Err: err, Remedy: remedy}
 	}
-	parent, err := beneath.Open(filepath.Join(canonical(home), instances)) // follows no link below home
+	parent, err := beneath.Open(filepath.Join(beneath.LeadsOrClean(home), instances)) // follows no link below home
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil, nil

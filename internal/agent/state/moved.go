@@ -27,7 +27,7 @@ func folderOf(root string) identity.ID { return identity.At(unix.AT_FDCWD, root)
 // Moved returns the kept instance that was probably this project's before it was moved: that of the same folder, else
 // of one with the same name that is no longer there. It returns nothing if the project has an instance already.
 func Moved(home, root string) (id, from string) {
-	parent, err := beneath.Open(path.Join(canonical(home), instances))
+	parent, err := beneath.Open(path.Join(beneath.LeadsOrClean(home), instances))
 	if err != nil {
 		return "", ""
 	}
@@ -64,7 +64,7 @@ func Moved(home, root string) (id, from string) {
 // Move gives the instance called id to the project at root, with its conversations and history. One that the project
 // has already goes, but for its conversations. It returns where the project was.
 func Move(home, id, root string) (from string, err error) {
-	home = canonical(home)
+	home = beneath.LeadsOrClean(home)
 	op := "give " + root + " what was kept as " + id
 	at := place{dir: path.Join(home, instances, ID(root))}
 	at.req.Home = home

@@ -41,14 +41,6 @@ func (r Request) own(name string) (string, error) {
 	})
 }
 
-// canonical resolves all links of name; if that fails it returns name as it is.
-func canonical(name string) string {
-	if real, err := beneath.Canonical(name); err == nil {
-		return real
-	}
-	return name
-}
-
 // find is [Request.own] for a file that may be missing, or be reached by a link of somebody else's. In both cases
 // real is empty and err is nil; for a link, why says "NAME does not enter: …". The caller says what NAME is.
 func (r Request) find(name string) (real, why string, err error) {

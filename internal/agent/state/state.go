@@ -153,8 +153,8 @@ func Look(req Request) (Instance, error) {
 	if err != nil {
 		return Instance{}, err
 	}
-	req.realUserHome, req.Host = canonical(req.UserHome), req.Kind == Host
-	req.Home = canonical(req.Home) // the way to it is the user's own; below it no link is followed
+	req.realUserHome, req.Host = beneath.LeadsOrClean(req.UserHome), req.Kind == Host
+	req.Home = beneath.LeadsOrClean(req.Home) // the way to it is the user's own; below it no link is followed
 	at := place{req: req, rel: rel, dir: path.Join(req.Home, rel)}
 	in := Instance{ID: id, Dir: at.dir, held: &held{place: at}}
 	in.draft, err = look(at)

@@ -119,7 +119,13 @@ func TestWhatNamesADevShell(t *testing.T) {
 			tc.make(w)
 			cmd := w.session(none, "--profile", w.profile(t, tc.profile))
 			cmd.Dir = w.path("project/" + tc.dir)
-			wantEqual(t, succeed(t, cmd), tc.wants)
+			got := run(t, cmd)
+			wantEqual(t, got.stdout, tc.wants)
+			// Whoever has a flake or a line in .envrc misses its shell; a flake that has none has none outside either.
+			told := strings.HasPrefix(tc.wants, "none: ") && !strings.Contains(tc.wants, "the flake has no such")
+			if strings.HasPrefix(got.stderr, "claudebox: no dev shell: ") != told {
+				t.Errorf("it says %q", got.stderr)
+			}
 			if exists(w.path("canary")) {
 				t.Error(".envrc was run")
 			}

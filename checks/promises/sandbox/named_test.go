@@ -76,3 +76,18 @@ func TestAShellNixAloneIsNamed(t *testing.T) {
 	cmd.Dir = w.path("project/a/b")
 	expect.Contains(t, succeed(t, cmd), "`devshell: {file: a/shell.nix}` in a profile")
 }
+
+// What direnv, devenv and devbox give outside is named where it is not inside.
+func TestWhatEnvrcGivesAndNoDevShellDoesIsNamed(t *testing.T) {
+	w := newWorldHere(t)
+	w.plain(t, "git init -q .")
+	w.write(t, "project/devbox.json", "{}")
+	expect.Contains(t, oneLine(succeed(t, w.claudebox("plan"))), "devbox.json makes no dev shell here: in the profile `packages` brings programs")
+	w.write(t, "project/.envrc", "watch_file x\n# export NO=1\nuse flake . --impure\nuse devenv\nexport A_URL=postgres://u:word@h B=2\ndotenv_if_exists\n  PATH_add bin\ndotenv_if_exists\n")
+	got := oneLine(succeed(t, w.claudebox("plan")))
+	expect.Contains(t, got, "left out: 4 direnv lines ", "of .envrc only `use flake` and `use nix` count inside, and not: "+
+		"use devenv, export A_URL, dotenv_if_exists, PATH_add; in the profile `packages` brings programs, and `env` or `extra_env_passthrough` variables")
+	if strings.Contains(got, "word") {
+		t.Errorf("a value is shown: %s", got)
+	}
+}

@@ -3,6 +3,7 @@ package devshell
 import (
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"claudebox/internal/linux/smallfile"
@@ -20,6 +21,9 @@ type target struct {
 
 // noShell is why there is no dev shell, where nobody asked for one.
 type noShell string
+
+// noneNamed is that of a project which names none.
+const noneNamed = noShell("there is no flake.nix, and no `use flake` or `use nix` in .envrc")
 
 // Error returns the reason.
 func (n noShell) Error() string { return string(n) }
@@ -46,7 +50,7 @@ func choose(r Request) (target, error) {
 			return t, locked(dir)
 		}
 		if dir == r.Project || dir == "/" {
-			return target{}, noShell("there is no flake.nix, and no `use flake` or `use nix` in .envrc")
+			return target{}, noneNamed
 		}
 	}
 }
@@ -90,6 +94,31 @@ func ofEnvrc(dir, text string) (t target, found bool, err error) {
 		return t, true, locked(localFlake(dir, ref))
 	}
 	return t, false, nil
+}
+
+// direnvWords are those of direnv's own language that give an environment, but for `use flake` and `use nix`.
+var direnvWords = strings.Fields(`PATH_add dotenv dotenv_if_exists eval export layout load_prefix path_add source
+	source_env source_env_if_exists source_up source_up_if_exists use`)
+
+// NotRead lists, each once, what a .envrc gives outside by other lines than `use flake` and `use nix`: it is never run.
+func NotRead(envrc string) (list []string) {
+	for line := range strings.Lines(envrc) {
+		words := append(strings.Fields(line), "", "")
+		word := words[0]
+		switch {
+		case !slices.Contains(direnvWords, word), word == "use" && (words[1] == "flake" || words[1] == "nix"):
+			continue
+		case word == "use" || word == "layout":
+			word += " " + words[1]
+		case word == "export":
+			name, _, _ := strings.Cut(words[1], "=")
+			word += " " + name
+		}
+		if !slices.Contains(list, word) {
+			list = append(list, word)
+		}
+	}
+	return list
 }
 
 // ofFile is the target of `use nix`: the file that is named, shell.nix or default.nix.

@@ -222,10 +222,13 @@ func anew(folder string) error {
 // tell prints the one line of a dev shell that there is not, unless nobody would miss it.
 func tell(stderr io.Writer, r Request, record Record, err error) {
 	var none noShell
-	if errors.As(err, &none) {
-		if !r.Require {
-			return
-		}
+	switch is := errors.As(err, &none); {
+	case is && !r.Require && (none == noneNamed || none.Error() == errNoSuch.Error()):
+		return
+	case is && !r.Require:
+		diag.Note(stderr, "no dev shell: "+diag.Visible(none.Error()))
+		return
+	case is:
 		err = errors.New(none.Error())
 	}
 	if r.Require {

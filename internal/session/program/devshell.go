@@ -10,6 +10,7 @@ import (
 
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/aside"
+	"claudebox/internal/linux/smallfile"
 	"claudebox/internal/nix/devshell"
 	"claudebox/internal/nix/inside"
 	"claudebox/internal/plan"
@@ -41,9 +42,10 @@ func Devshell(r Request, nix nixuse.Part, runs Part) (made DevshellPart, err err
 	dir, name := r.Project.Dir, cmp.Or(want.File, want.Flake)
 	if want.Flake == profile.DevshellAuto {
 		if dir, name = nearest(r, ".envrc", "flake.nix"); name == "" {
-			made.noteNixFile(r)
+			made.noteFile(r)
 			return made, nil
 		}
+		made.noteEnvrc(r)
 	}
 	if nix.Store == "" {
 		const why = "it needs `nix: {daemon: own}`, and a store of the sandbox's own"
@@ -117,7 +119,7 @@ func (p *DevshellPart) addAgent(r Request, runs Part) {
 // launch, and in those above it in the project.
 func DevshellFiles(p project.Project) (list []string) {
 	for dir := p.Dir; ; dir = filepath.Dir(dir) {
-		for _, name := range []string{".envrc", "flake.nix", "shell.nix", "default.nix"} {
+		for _, name := range []string{".envrc", "flake.nix", "shell.nix", "default.nix", "devenv.nix", "devbox.json"} {
 			list = append(list, filepath.Join(dir, name))
 		}
 		if dir == p.Path || dir == "/" {
@@ -137,12 +139,30 @@ func nearest(r Request, names ...string) (folder, name string) {
 	return r.Project.Path, ""
 }
 
-// noteNixFile says how a dev shell comes inside that is no flake's, and that no .envrc names.
-func (p *DevshellPart) noteNixFile(r Request) {
-	dir, name := nearest(r, "shell.nix", "default.nix")
-	if file, err := filepath.Rel(r.Project.Path, filepath.Join(dir, name)); name != "" && err == nil {
+// noteFile says how a dev shell comes inside that is no flake's, and that no .envrc names.
+func (p *DevshellPart) noteFile(r Request) {
+	dir, name := nearest(r, "shell.nix", "default.nix", "devenv.nix", "devbox.json")
+	file, err := filepath.Rel(r.Project.Path, filepath.Join(dir, name))
+	switch {
+	case name == "" || err != nil:
+	case strings.HasPrefix(name, "dev"):
+		p.Note(file + " makes no dev shell here: " + otherwise)
+	default:
 		p.Note(file + " is not entered unasked; `devshell: {file: " + file +
 			"}` in a profile does it, or `use nix` in .envrc")
+	}
+}
+
+// otherwise is how programs and variables come inside without a dev shell.
+const otherwise = "in the profile `packages` brings programs, and `env` or `extra_env_passthrough` variables"
+
+// noteEnvrc says which lines of .envrc count for nothing inside. It is read in the user's folder, also for a branch.
+func (p *DevshellPart) noteEnvrc(r Request) {
+	const limit = 64 << 10
+	if dir, name := nearest(r, ".envrc"); name != "" {
+		content, _ := smallfile.Read(filepath.Join(dir, name), limit)
+		p.LeaveAll("direnv line", "of .envrc only `use flake` and `use nix` count inside, and not: ALL; "+otherwise,
+			devshell.NotRead(string(content)))
 	}
 }
 

@@ -351,6 +351,23 @@ func TestWhatGitSettingsNameEntersOrIsNamed(t *testing.T) {
 	wantEqual(t, w.inside(t, "cat $(git config diff.orderFile)", words[0], words[1]), "b*\na*\n")
 }
 
+// A filter that the repository itself configures, as `git-crypt init` does, was not named, and git's error has no remedy.
+func TestAFilterOfTheRepositoryThatIsNotInsideIsNamed(t *testing.T) {
+	w := newWorld(t)
+	w.repository(t)
+	w.write(t, ".gitconfig", me)
+	w.git(t, "project", "config", "filter.git-crypt.clean", `"git-crypt" clean`)
+	w.git(t, "project", "config", "filter.own.smudge", "cat")
+	w.git(t, "project", "config", "merge.npm.driver", "npx npm-merge-driver merge %A %O %B %P")
+	w.write(t, "project/.gitattributes", "*.key filter=git-crypt\n")
+	got := run(t, w.session("echo k >a.key; git add a.key"))
+	if got.status == 0 || !strings.Contains(got.stderr, "claudebox: git refuses what needs filter.git-crypt of the repository: git-crypt is not inside: add its package to the profile: `packages: [git-crypt]`\n") {
+		t.Errorf("%+v", got)
+	}
+	plan := oneLine(succeed(t, w.claudebox("plan")))
+	expect.Contains(t, plan, "left out: 2 git filters ", "merge.npm of the repository: npx is not inside: add its package to the profile: `packages: [nodejs]`; until then there is a conflict")
+}
+
 // What the repository's own settings name, and a user's credential helpers, were missing without a word.
 func TestWhatTheRepositorysSettingsNameIsNamed(t *testing.T) {
 	w := newWorld(t)

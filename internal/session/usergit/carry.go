@@ -64,11 +64,22 @@ func Carry(id Identity, local []gitconfig.Entry, missing func(command string) st
 			continue
 		case reason != "":
 			text := diag.Visible(e.Section + "." + e.Subsection + "." + e.Name)
-			own.refuse(e, reason)
+			own.refuse(e, "your git configuration", reason)
 			e.Value = guarded(e.Value, text, reason, command.refuses)
 		}
 		e.Value, e.Subsection = gitconfig.StripUserinfo(e.Value), gitconfig.StripUserinfo(e.Subsection)
 		own.Entries = append(own.Entries, e)
+	}
+	for _, e := range local { // which git inside has as they are
+		if commands[e.Section+"."+e.Name].refuses == "" {
+			continue
+		}
+		if reason := missing(e.Value); reason != "" {
+			if e.Section == "merge" {
+				reason += "; until then there is a conflict"
+			}
+			own.refuse(e, "the repository", reason)
+		}
 	}
 	own.Entries = append(own.Entries, required(slices.Concat(own.Entries, local))...)
 	own.Left = others(left, id.places())
@@ -76,11 +87,11 @@ func Carry(id Identity, local []gitconfig.Entry, missing func(command string) st
 }
 
 // refuse notes that git refuses what needs the filter or driver of a setting, each once.
-func (own *Own) refuse(e gitconfig.Entry, reason string) {
+func (own *Own) refuse(e gitconfig.Entry, whose, reason string) {
 	attribute := e.Section + "=" + e.Subsection
 	if !slices.ContainsFunc(own.Refuses, func(r Refusal) bool { return r.Attribute == attribute }) {
 		name := diag.Visible(e.Section + "." + e.Subsection)
-		own.Refuses = append(own.Refuses, Refusal{attribute, name + " of your git configuration: " + reason})
+		own.Refuses = append(own.Refuses, Refusal{attribute, name + " of " + whose + ": " + reason})
 	}
 }
 

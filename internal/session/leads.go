@@ -65,6 +65,7 @@ func (in leads) out() (made launch.Part) {
 				"the project's "+of.file+" leads out of it, where "+of.who+" writes (--mount-rw): ", at)
 		}
 	}
+	in.dependencies(leave)
 	made.Add(in.otherTools())
 	if in.agent != "claude" {
 		return made

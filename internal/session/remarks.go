@@ -20,7 +20,7 @@ import (
 // is not inside: another one would be found there.
 func environments(project string, env host.Environment, inside *view.View) (made launch.Part) {
 	activated := map[string]bool{}
-	folders := []string{filepath.Join(project, ".venv"), filepath.Join(project, "venv")}
+	folders := environmentsIn(project)
 	for _, name := range []string{"VIRTUAL_ENV", "CONDA_PREFIX"} {
 		if at := filepath.Clean(env.Value(name, "")); filepath.IsAbs(at) {
 			folders = append(folders, at)
@@ -29,10 +29,6 @@ func environments(project string, env host.Environment, inside *view.View) (made
 	}
 	slices.Sort(folders)
 	for _, folder := range slices.Compact(folders) {
-		_, err := os.Stat(filepath.Join(folder, "pyvenv.cfg"))
-		if err != nil && !activated[folder] {
-			continue
-		}
 		if reason := inside.Program(filepath.Join(folder, "bin/python")); reason != "" {
 			if activated[folder] {
 				reason = "activated here: " + reason
@@ -41,6 +37,23 @@ func environments(project string, env host.Environment, inside *view.View) (made
 		}
 	}
 	return made
+}
+
+// environmentsIn lists the virtual environments of a project: those at its top, and .venv and venv of the folders there.
+func environmentsIn(project string) (list []string) {
+	entries, _ := os.ReadDir(project)
+	for _, e := range entries[:min(len(entries), mostEntries)] {
+		if !e.IsDir() {
+			continue
+		}
+		for _, name := range []string{"", ".venv", "venv"} {
+			folder := filepath.Join(project, e.Name(), name)
+			if _, err := os.Lstat(filepath.Join(folder, "pyvenv.cfg")); err == nil {
+				list = append(list, folder)
+			}
+		}
+	}
+	return list
 }
 
 // remarksOf notes what a person should know before the start. overrides are for

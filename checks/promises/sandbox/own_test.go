@@ -204,6 +204,16 @@ func TestAVirtualEnvironmentOfUVRunsOnceItsPythonIsMounted(t *testing.T) {
 	wantEqual(t, w.inside(t, ".venv/bin/python", strings.Fields(remedy)...), "ran\n")
 }
 
+// Environments of other names, and those of a monorepo's folders, were not named.
+func TestEachVirtualEnvironmentIsNamed(t *testing.T) {
+	w := newWorld(t)
+	for _, at := range []string{"env", "backend/.venv"} {
+		w.write(t, "project/"+at+"/pyvenv.cfg", "home = /usr/bin\n")
+		w.link(t, "/usr/bin/true", "project/"+at+"/bin/python")
+	}
+	expect.Contains(t, oneLine(succeed(t, w.claudebox("plan"))), "left out: 2 virtual environments ", "/env/bin/python leads to ", "/backend/.venv/bin/python leads to ")
+}
+
 // What the user has activated is not what a program inside meets; that is said, and the mount that brings it works.
 func TestAnActivatedEnvironmentIsNamed(t *testing.T) {
 	w := newWorld(t)
@@ -327,6 +337,36 @@ func TestWhatTheProjectLeadsToIsNamed(t *testing.T) {
 	if got := said(flags...); strings.Contains(got, "is not inside: --mount-ro") {
 		t.Errorf("still named: %s", got)
 	}
+}
+
+// What the project is built of beside it is named: folders in its manifests, links of `npm link` and of pnpm's store.
+func TestWhatTheProjectIsBuiltOfElsewhereIsNamed(t *testing.T) {
+	w := newWorld(t)
+	w.write(t, "other/go.mod", "module other\n")
+	w.write(t, "project/go.work", "go 1.24\nuse (\n\t.\n\t../other\n\t./../gone\n)\n")
+	w.write(t, "project/go.mod", "module p\nreplace other => ../other\n")
+	w.write(t, "project/package.json", `{"dependencies": {"l": "link:../lib", "m": "file:./m"}, "workspaces": ["../*"]}`)
+	w.write(t, "lib/package.json", "{}")
+	const store = ".local/share/pnpm/store/v10/links/@"
+	w.write(t, store+"/a/1/node_modules/a/index.js", "a\n")
+	w.write(t, store+"/b/1/node_modules/b/index.js", "b\n")
+	w.write(t, "project/node_modules/.pnpm/c/index.js", "c\n")
+	w.link(t, ".pnpm/c", "project/node_modules/c")
+	w.link(t, "../../"+store+"/a/1/node_modules/a", "project/node_modules/a")
+	w.link(t, w.path(store+"/b/1/node_modules/b"), "project/node_modules/@s/b")
+	got := oneLine(succeed(t, w.claudebox("plan")))
+	expect.Contains(t, got, "left out: 3 dependencies ",
+		"the project's go.work names ../other: ~/other is not inside: --mount-ro "+w.path("other")+",",
+		"the project's package.json names ../lib: ~/lib is not inside: --mount-ro "+w.path("lib")+",",
+		"the project's node_modules/@s/b and 1 more lead out of it: ~/"+store+" is not inside: --mount-ro "+w.path(store)+",")
+	flags := []string{"--mount-ro", w.path("other"), "--mount-ro", w.path("lib"), "--mount-ro", w.path(store)}
+	wantEqual(t, w.inside(t, "cat node_modules/a/index.js node_modules/@s/b/index.js ../other/go.mod", flags...), "a\nb\nmodule other\n")
+	if got := succeed(t, w.claudebox(append([]string{"plan"}, flags...)...)); strings.Contains(got, "dependenc") {
+		t.Errorf("still named: %s", got)
+	}
+	w.link(t, "../../lib", "project/node_modules/lib") // with the store there is no one folder but the home
+	got = oneLine(succeed(t, w.claudebox("plan")))
+	expect.Contains(t, got, "the project's node_modules/@s/b and 2 more lead out of it: ~/"+store+"/b/1/node_modules/b is not inside: ")
 }
 
 // What the project and the user's plugins would run is named where it cannot run inside.

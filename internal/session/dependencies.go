@@ -19,12 +19,13 @@ var manifests = strings.Fields(`go.work go.mod Cargo.toml package.json pnpm-work
 
 // named lists what a manifest names above its own folder, as it is written there: "../lib", also behind "file:".
 func named(manifest []byte) (list []string) {
-	words := strings.FieldsFunc(string(manifest), func(r rune) bool { return strings.ContainsRune(" \t\r\n\"'`=,;()[]{}", r) })
-	for _, word := range words {
+	between := func(r rune) bool { return strings.ContainsRune(" \t\r\n\"'`=,;()[]{}", r) }
+	for _, word := range strings.FieldsFunc(string(manifest), between) {
 		if kind, rest, is := strings.Cut(word, ":"); is && !strings.Contains(kind, "/") {
 			word = rest
 		}
-		if (word == ".." || strings.HasPrefix(word, "../")) && !strings.ContainsAny(word, "*$") && !slices.Contains(list, word) {
+		above := word == ".." || strings.HasPrefix(word, "../")
+		if above && !strings.ContainsAny(word, "*$") && !slices.Contains(list, word) {
 			list = append(list, word)
 		}
 	}

@@ -1,7 +1,6 @@
 package session
 
 import (
-	"encoding/json"
 	"io/fs"
 	"maps"
 	"os"
@@ -27,6 +26,7 @@ type leads struct {
 	facts   host.Facts
 	inside  *view.View
 	sees    func(path string) (whyNot string)
+	reaches func(address string) (whyNot string)
 	lending lending.Host
 	agent   string   // its name
 	command []string // of the user's own, see [planning.Purpose]
@@ -126,40 +126,6 @@ func (in tree) linksOut() map[string]string {
 		maps.Copy(links, in.branch.Links)
 	}
 	return links
-}
-
-// cannotRun says which hooks, status line and MCP servers of the project, and of the user's plugins, cannot run inside.
-// Their files are as they are: Claude Code tries to run these.
-func (in leads) cannotRun() (made launch.Part) {
-	asks := agenthome.Request{Runs: in.inside.Program, Sees: in.sees}
-	look := func(whose string, content []byte, quiet bool) {
-		for _, of := range agenthome.Commands(content) {
-			if reason := asks.CannotRun(of); reason != "" {
-				text := "the " + diag.Visible(of.Of) + " of " + whose + " cannot run: " + diag.Visible(reason)
-				made.Left = append(made.Left, diag.Left{Kind: of.Kind, Text: text, Quiet: quiet})
-			}
-		}
-	}
-	for _, name := range configured {
-		look("the project", in.read(name), true)
-	}
-	var installed struct {
-		Plugins map[string][]struct{ InstallPath string }
-	}
-	ledger := filepath.Join(program.ConfigFolder(in.facts), "plugins/installed_plugins.json")
-	content, _ := smallfile.Read(ledger, fileLimit)
-	if json.Unmarshal(content, &installed) != nil {
-		return made // none
-	}
-	for _, plugin := range slices.Sorted(maps.Keys(installed.Plugins)) {
-		for _, at := range installed.Plugins[plugin] {
-			for _, name := range []string{"hooks/hooks.json", ".mcp.json"} {
-				content, _ := smallfile.Read(filepath.Join(at.InstallPath, name), fileLimit) // most have none
-				look("the plugin "+diag.Visible(plugin), content, false)
-			}
-		}
-	}
-	return made
 }
 
 // toolFiles are files of the home by which package managers know where packages come from, and how to build.

@@ -39,7 +39,7 @@ func environments(project string, env host.Environment, inside *view.View) (made
 	return made
 }
 
-// environmentsIn lists the virtual environments of a project: those at its top, and .venv and venv of the folders there.
+// environmentsIn lists the virtual environments of a project: those at its top, and .venv and venv in folders there.
 func environmentsIn(project string) (list []string) {
 	entries, _ := os.ReadDir(project)
 	for _, e := range entries[:min(len(entries), mostEntries)] {
@@ -77,7 +77,7 @@ func remarksOf(in *inputs, runs launch.Agent, inside *view.View) (made launch.Pa
 	made.Add(environments(in.project.Path, in.Facts.Env, inside))
 	made.Add(leads{
 		tree: in.tree, facts: in.Facts, inside: inside, sees: in.agentState().Sees(inside), lending: in.lending(),
-		agent: in.Plan.Agent.Name, command: in.Purpose.Command,
+		agent: in.Plan.Agent.Name, command: in.Purpose.Command, reaches: in.agentState().Reaches,
 	}.out())
 	folders.Note(&made, "", in.project)
 	if in.Plan.Network.Tier == profile.TierFull && !launch.ClosesAbstractSockets() {

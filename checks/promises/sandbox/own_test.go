@@ -388,6 +388,47 @@ func TestCommandsOfTheProjectAndOfPluginsThatCannotRunAreNamed(t *testing.T) {
 	)
 }
 
+// A plugin says in its manifest, in files that this names, or in its marketplace's list what it runs: language servers,
+// too. One that is switched off runs nothing. A server has words and an address.
+func TestWhatAPluginRunsIsFoundWhereverItSaysSo(t *testing.T) {
+	w := newWorld(t)
+	own := ".claude/plugins/"
+	var ledger []string
+	for _, name := range []string{"inline", "files", "listed", "off"} {
+		ledger = append(ledger, `"`+name+`@mk":[{"installPath":"`+w.path(own+"cache/mk/"+name)+`"}]`)
+	}
+	w.write(t, own+"installed_plugins.json", `{"version":2,"plugins":{`+strings.Join(ledger, ",")+`}}`)
+	w.write(t, own+"cache/mk/inline/.claude-plugin/plugin.json", `{"hooks":{"Stop":[{"hooks":[{"type":"command","command":"bun x"}]}]},
+		"mcpServers":{"q":{"command":"python3","args":["~/tools/q.py"]}},"lspServers":{"ra":{"command":"rust-analyzer"}}}`)
+	w.write(t, "tools/q.py", "")
+	w.write(t, own+"cache/mk/files/.claude-plugin/plugin.json", `{"mcpServers":"./servers.json"}`)
+	w.write(t, own+"cache/mk/files/servers.json", `{"mcpServers":{"u":{"command":"uvx"}}}`)
+	w.write(t, own+"cache/mk/files/.lsp.json", `{"go":{"command":"gopls"}}`)
+	w.write(t, own+"cache/mk/off/hooks/hooks.json", `{"hooks":{"Stop":[{"hooks":[{"type":"command","command":"deno run x"}]}]}}`)
+	w.write(t, own+"marketplaces/mk/.claude-plugin/marketplace.json", `{"plugins":[{"name":"listed","lspServers":{"ts":{"command":"typescript-language-server"}}}]}`)
+	w.write(t, ".claude/settings.json", `{"enabledPlugins":{"off@mk":false,"listed@mk":true}}`)
+	w.write(t, "project/.mcp.json", `{"mcpServers":{"web":{"type":"http","url":"http://localhost:3333/mcp"}}}`)
+	got := oneLine(succeed(t, w.claudebox("plan", "--network", "inet")))
+	expect.Contains(t, got, "left out: 3 MCP servers, 3 language servers, 1 hook ",
+		"the MCP server web of the project cannot run: localhost is the sandbox itself, not this machine: `ports: {out: [3333]}` in the profile",
+		"the hook of Stop of the plugin inline@mk cannot run: bun is not inside",
+		"the MCP server q of the plugin inline@mk cannot run: ~/tools/q.py is not inside: --mount-ro "+w.path("tools/q.py"),
+		"the language server ra of the plugin inline@mk cannot run: rust-analyzer is not inside: add its package",
+		"the MCP server u of the plugin files@mk cannot run: uvx is not inside",
+		"the language server go of the plugin files@mk cannot run: gopls is not inside",
+		"the language server ts of the plugin listed@mk cannot run: typescript-language-server is not inside")
+	if strings.Contains(got, "deno") {
+		t.Errorf("one that is off is named: %s", got)
+	}
+}
+
+// What is no program of the system's packages is mounted, and not looked for in nixpkgs.
+func TestAFileOfTheSystemIsMounted(t *testing.T) {
+	w := newWorld(t)
+	w.write(t, "project/CLAUDE.md", "@/etc/hostname\n")
+	expect.Contains(t, oneLine(succeed(t, w.claudebox("plan"))), "/etc/hostname is not inside: --mount-ro /etc/hostname, or")
+}
+
 // Claude Code looks for an MCP server by the PATH that its configuration sets: one that could not start was not named.
 func TestAnMCPServerIsLookedForByItsOwnPath(t *testing.T) {
 	w := newWorld(t)

@@ -1,7 +1,6 @@
 package agenthome
 
 import (
-	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -177,10 +176,7 @@ func (r Request) server(o object.Object) (kept object.Object, secrets []string, 
 	if reason := SecretIn("", object.Encode(kept)); reason != "" {
 		return nil, nil, reason + "; ${NAME} in its place takes it from the environment"
 	}
-	if command != "" {
-		reason = cmp.Or(ask(r.Runs, onPath(env["PATH"], command)), r.unseen(object.As[[]string](o["args"])))
-	}
-	return kept, secrets, cmp.Or(reason, r.unreached(o["url"]))
+	return kept, secrets, r.CannotRun(commandOf("", "", kept))
 }
 
 // serve puts servers among those inside, and removes those of an earlier launch (before) that no longer enter.

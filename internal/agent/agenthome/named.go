@@ -1,6 +1,7 @@
 package agenthome
 
 import (
+	"cmp"
 	"maps"
 	"path"
 	"slices"
@@ -24,18 +25,36 @@ func (r Request) Named(settings []byte) (files []string) {
 	return slices.Compact(files)
 }
 
-// Command is a command line that Claude Code runs by its settings. That of an MCP server is a program alone.
+// Command is a command line that Claude Code runs by its settings, that of an MCP or language server a program alone;
+// or an address that it asks.
 type Command struct {
 	Kind, Of, Line string
-	Path           string // that it is started with; empty: that of Claude Code
+	Path           string   // that it is started with; empty: that of Claude Code
+	Args           []string // that it is given as they are
+	Address        string
+}
+
+// commandOf is what a hook, a status line or a server has Claude Code run or ask.
+func commandOf(kind, of string, o object.Object) Command {
+	line := cmp.Or(object.As[string](o["command"]), object.As[string](o["headersHelper"]))
+	return Command{
+		kind, of, line, object.As[map[string]string](o["env"])["PATH"], object.As[[]string](o["args"]),
+		object.As[string](o["url"]),
+	}
 }
 
 // CannotRun says why a command cannot do inside what it does outside, as [Request.Missing].
 func (r Request) CannotRun(c Command) string {
+	reason := ""
 	if c.Path != "" {
-		return ask(r.Runs, onPath(c.Path, c.Line))
+		reason = ask(r.Runs, onPath(c.Path, c.Line))
+	} else {
+		reason = r.Missing(c.Line)
 	}
-	return r.Missing(c.Line)
+	if reason == "" && c.Address != "" {
+		reason = ask(r.Reaches, c.Address)
+	}
+	return cmp.Or(reason, r.unseen(c.Args))
 }
 
 // onPath names a program for [Request.Runs] that is started with a PATH of its own: Claude Code looks for an MCP server
@@ -47,14 +66,13 @@ func onPath(path, program string) string {
 	return "PATH=" + path + "\x00" + program
 }
 
-// Commands lists the commands of hooks, of the status line and of MCP servers that a file of settings has: one of
-// Claude Code's, of a plugin's hooks, or .mcp.json.
+// Commands lists what hooks, the status line, and MCP and language servers of a file of settings run or ask: one of
+// Claude Code's, of a plugin's, or .mcp.json.
 func Commands(settings []byte) (list []Command) {
 	o := object.Parse(settings)
 	add := func(kind, of string, from object.Object) {
-		if line := object.As[string](from["command"]); line != "" {
-			env := object.As[map[string]string](from["env"])
-			list = append(list, Command{kind, of, line, env["PATH"]})
+		if c := commandOf(kind, of, from); c.Line+c.Address != "" {
+			list = append(list, c)
 		}
 	}
 	add("status line", "status line", object.Parse(o["statusLine"]))
@@ -66,9 +84,13 @@ func Commands(settings []byte) (list []Command) {
 			}
 		}
 	}
-	servers := object.As[map[string]object.Object](o["mcpServers"])
-	for _, name := range slices.Sorted(maps.Keys(servers)) {
-		add("MCP server", "MCP server "+name, servers[name])
+	for _, of := range [...]struct{ key, kind string }{
+		{"mcpServers", "MCP server"}, {"lspServers", "language server"},
+	} {
+		servers := object.As[map[string]object.Object](o[of.key])
+		for _, name := range slices.Sorted(maps.Keys(servers)) {
+			add(of.kind, of.kind+" "+name, servers[name])
+		}
 	}
 	return list
 }

@@ -384,7 +384,7 @@ func (r Request) providersOf(raw json.RawMessage) (json.RawMessage, []diag.Left)
 		}
 		kept.Set(name, provider)
 		address := cmp.Or(object.As[string](provider["base_url"]), object.As[string](options["baseURL"]))
-		unreached := r.unreached(object.Encode(address))
+		unreached := r.CannotRun(Command{Address: address})
 		switch {
 		case noAddress: // without one another would be asked
 			delete(kept, name)

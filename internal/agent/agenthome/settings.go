@@ -341,8 +341,7 @@ func (r Request) refuse(o object.Object) string {
 	if reason := SecretIn("", object.Encode(o)); reason != "" {
 		return reason + "; write $NAME there"
 	}
-	command := object.As[string](o["command"]) // none: a hook that runs no program
-	return cmp.Or(r.Missing(command), r.unreached(o["url"]))
+	return r.CannotRun(commandOf("", "", o))
 }
 
 // Missing says why a command cannot do inside what it does outside: a program or a file that it names is not there;
@@ -354,14 +353,6 @@ func (r Request) Missing(command string) string {
 		}
 	}
 	return r.unseen(shellline.Words(command))
-}
-
-// unreached says why an address is not reached from inside; empty: it is, or there is none.
-func (r Request) unreached(address json.RawMessage) string {
-	if word := object.As[string](address); word != "" {
-		return ask(r.Reaches, word)
-	}
-	return ""
 }
 
 // unseen says which file among the words of a command is not inside; empty: none.

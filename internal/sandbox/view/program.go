@@ -180,7 +180,8 @@ func (v *View) dangling(name string) (text string) {
 
 // way says how a file of the host comes inside; empty if nothing is there.
 func (v *View) way(name string) string {
-	if _, err := os.Stat(name); err != nil {
+	info, err := os.Stat(name)
+	if err != nil {
 		return ""
 	}
 	if pathname.Below(name, path.Join(v.Home, ".claude")) {
@@ -190,16 +191,20 @@ func (v *View) way(name string) string {
 	if at := v.Find(path.Base(name)); at != "" && python == "" {
 		return ": `" + path.Base(name) + "` alone is found there"
 	}
-	for _, dir := range []string{"/bin", "/sbin", "/usr", "/opt", "/etc", "/lib"} {
-		if pathname.Below(name, dir) {
-			return ": " + Remedy(path.Base(name))
-		}
+	if info.Mode().IsRegular() && info.Mode()&0o111 != 0 && isOfPackages(name) {
+		return ": " + Remedy(path.Base(name))
 	}
 	flag, fault := v.Mountable(cmp.Or(python, name))
 	if fault != nil {
 		return ": " + diag.Cause(fault).Error()
 	}
 	return ": " + flag + ", or the profile's `mounts`, brings it"
+}
+
+// isOfPackages reports whether the system's packages bring a file, and not who looks after the machine.
+func isOfPackages(name string) bool {
+	return !pathname.Below(name, "/usr/local") && slices.ContainsFunc([]string{"/bin", "/sbin", "/usr", "/lib"},
+		func(dir string) bool { return pathname.Below(name, dir) })
 }
 
 // PythonFolder returns the folder that brings a Python of the host with its library: that which it is installed in or
@@ -303,24 +308,28 @@ func (v *View) File(word string) (reason string) {
 // packages maps programs to the attribute of nixpkgs that has them, where the names differ.
 var packages = map[string]string{
 	"aplay": "alsa-utils", "awk": "gawk", "aws": "awscli2", "bundle": "bundler", "bunx": "bun", "cc": "gcc",
-	"clang++": "clang", "clear": "ncurses", "code": "vscode", "column": "util-linux",
+	"clang++": "clang", "clangd": "clang-tools", "clear": "ncurses", "code": "vscode",
+	"column":   "util-linux",
 	"composer": "phpPackages.composer", "convert": "imagemagick", "corepack": "nodejs", "difft": "difftastic",
 	"dig": "dnsutils", "docker": "docker-client", "dotnet": "dotnet-sdk", "emacsclient": "emacs",
 	"espeak": "espeak-ng", "g++": "gcc", "gpg": "gnupg", "grep": "gnugrep", "gs": "ghostscript",
 	"helm": "kubernetes-helm", "hexdump": "util-linux", "hg": "mercurial", "ip": "iproute2", "java": "jdk",
-	"javac": "jdk", "jj": "jujutsu", "magick": "imagemagick", "make": "gnumake", "mvn": "maven",
+	"javac": "jdk", "jdtls": "jdt-language-server", "jj": "jujutsu",
+	"magick": "imagemagick", "make": "gnumake", "mvn": "maven",
 	"mysql": "mariadb", "nc": "netcat", "node": "nodejs", "notify-send": "libnotify", "npm": "nodejs",
 	"npx": "nodejs", "nvim": "neovim", "paplay": "pulseaudio", "pgrep": "procps", "ping": "iputils",
 	"pip": "python3Packages.pip", "pip3": "python3Packages.pip", "ps": "procps", "psql": "postgresql",
-	"python": "python3", "redis-cli": "redis", "rg": "ripgrep", "scp": "openssh", "sed": "gnused",
+	"pyright-langserver": "pyright", "python": "python3",
+	"redis-cli": "redis", "rg": "ripgrep", "scp": "openssh", "sed": "gnused",
 	"sqlite3": "sqlite", "ssh": "openssh", "ssh-keygen": "openssh", "svn": "subversion", "tar": "gnutar",
 	"tsc": "typescript", "uvx": "uv", "vi": "vim", "wl-copy": "wl-clipboard",
 }
 
 // sameName are programs whose packages are called as they are.
-var sameName = strings.Fields(`bc bun cargo delta deno diff-so-fancy emacs exiftool fish gh git-crypt git-lfs glab go jupyter
-	kubectl less man meld mergiraf nano nbstripout pandoc perl php pnpm python3 rsync ruby rustc
-	terraform tmux transcrypt uv vim xclip xxd yarn zsh`)
+var sameName = strings.Fields(`bc bun cargo delta deno diff-so-fancy emacs exiftool fish gh git-crypt git-lfs
+	glab go gopls jupyter kubectl lefthook less lua-language-server man meld mergiraf nano nbstripout pandoc
+	perl php pnpm pre-commit python3 rsync ruby rust-analyzer rustc terraform tmux transcrypt
+	typescript-language-server uv vim xclip xxd yarn zsh`)
 
 // Package returns the attribute of nixpkgs that has a program; empty if that is not known here.
 func Package(program string) string {

@@ -162,7 +162,7 @@ func (r Request) Furnish(found state.Instance, inside *view.View) (Furnished, er
 	if found.ID == "" { // it could not be found, as `claudebox check` tells
 		return Furnished{Instance: found}, nil
 	}
-	err := found.Furnish(inside.Program, r.Sees(inside), r.Secrets.NotSent, r.reaches)
+	err := found.Furnish(inside.Program, r.Sees(inside), r.Secrets.NotSent, r.Reaches)
 	var said launch.Part
 	said.Note(found.Notes...)
 	said.Left = found.Left
@@ -181,8 +181,8 @@ func (r Request) Furnish(found state.Instance, inside *view.View) (Furnished, er
 	return Furnished{found, said}, err
 }
 
-// reaches says why the host of an address is not reached from inside, and what would change that; empty: it is.
-func (r Request) reaches(word string) string {
+// Reaches says why the host of an address is not reached from inside, and what would change that; empty: it is.
+func (r Request) Reaches(word string) string {
 	name, isURL := ask.HostOf(word)
 	host, ok := why.ParseHost(name)
 	if !isURL || !ok {

@@ -1,0 +1,107 @@
+package session
+
+import (
+	"encoding/json"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"claudebox/internal/agent/agenthome"
+	"claudebox/internal/agent/object"
+	"claudebox/internal/diag"
+	"claudebox/internal/linux/smallfile"
+	"claudebox/internal/sandbox/launch"
+	"claudebox/internal/session/program"
+)
+
+// cannotRun says which hooks, status line and servers of the project, and of the user's plugins, cannot run inside.
+// Their files are as they are: Claude Code tries to run these.
+func (in leads) cannotRun() (made launch.Part) {
+	asks := agenthome.Request{Runs: in.inside.Program, Sees: in.sees, Reaches: in.reaches}
+	look := func(whose string, content []byte, quiet bool) {
+		for _, of := range agenthome.Commands(content) {
+			if reason := asks.CannotRun(of); reason != "" {
+				text := "the " + diag.Visible(of.Of) + " of " + whose + " cannot run: " + diag.Visible(reason)
+				made.Left = append(made.Left, diag.Left{Kind: of.Kind, Text: text, Quiet: quiet})
+			}
+		}
+	}
+	for _, name := range configured {
+		look("the project", in.read(name), true)
+	}
+	var installed struct {
+		Plugins map[string][]struct{ InstallPath string }
+	}
+	own := filepath.Join(program.ConfigFolder(in.facts), "plugins")
+	content, _ := smallfile.Read(filepath.Join(own, "installed_plugins.json"), fileLimit)
+	if json.Unmarshal(content, &installed) != nil {
+		return made // none
+	}
+	for _, plugin := range slices.Sorted(maps.Keys(installed.Plugins)) {
+		if in.isOff(plugin) {
+			continue
+		}
+		told := made.Left
+		for _, at := range installed.Plugins[plugin] {
+			for _, content := range append(pluginFiles(at.InstallPath), listed(own, plugin)) {
+				look("the plugin "+diag.Visible(plugin), content, false)
+			}
+		}
+		made.Left = slices.Compact(append(told, made.Left[len(told):]...))
+	}
+	return made
+}
+
+// pluginFiles are the contents of the files in which a plugin says what it runs.
+func pluginFiles(folder string) (contents [][]byte) {
+	read := func(name string) []byte {
+		content, _ := smallfile.Read(filepath.Join(folder, name), fileLimit) // most have few of them
+		return content
+	}
+	manifest := read(".claude-plugin/plugin.json")
+	contents = append(contents, manifest, read("hooks/hooks.json"), read(".mcp.json"), servers(read(".lsp.json")))
+	for key, value := range object.Parse(manifest) {
+		if file := object.As[string](value); strings.HasSuffix(file, ".json") && !strings.HasPrefix(file, "/") {
+			content := read(file)
+			if key == "lspServers" {
+				content = servers(content)
+			}
+			contents = append(contents, content)
+		}
+	}
+	return contents
+}
+
+// servers is a file of language servers alone as [agenthome.Commands] takes it.
+func servers(content []byte) []byte {
+	if content == nil {
+		return nil
+	}
+	return slices.Concat([]byte(`{"lspServers":`), content, []byte("}"))
+}
+
+// listed is what the list of a plugin's marketplace says of it: some plugins have no other file. own is the user's
+// folder of plugins.
+func listed(own, plugin string) []byte {
+	name, market, _ := strings.Cut(plugin, "@")
+	list := filepath.Join(own, "marketplaces", market, ".claude-plugin/marketplace.json")
+	content, _ := smallfile.Read(list, fileLimit)
+	for _, entry := range object.As[[]object.Object](object.Parse(content)["plugins"]) {
+		if object.As[string](entry["name"]) == name {
+			return object.Encode(entry)
+		}
+	}
+	return nil
+}
+
+// isOff reports whether a plugin is switched off: by the project's settings, or by the user's.
+func (in leads) isOff(plugin string) (off bool) {
+	users, _ := smallfile.Read(filepath.Join(program.ConfigFolder(in.facts), "settings.json"), fileLimit)
+	for _, settings := range [][]byte{users, in.read(".claude/settings.json"), in.read(".claude/settings.local.json")} {
+		if value := object.Parse(object.Parse(settings)["enabledPlugins"])[plugin]; value != nil {
+			off = string(value) == "false"
+		}
+	}
+	return off
+}

@@ -11,6 +11,7 @@
 package guard
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -36,6 +37,7 @@ type Request struct {
 	Skipped []string // names of folders that are not watched
 	Git     []string // the names called .git that were there before; links to what was held back do not count
 	Bare    []string // folders that were repositories by what is in them, and that no agent can write to
+	Users   []string // all repositories of that kind, which stay the user's wherever they are moved
 	// Known reports whether another name below Path was there before.
 	Known func(rel string) bool
 	// Ask returns the names that git has in commits of the user's, and may bring at any time. It may take its time:
@@ -102,6 +104,7 @@ func Open(r Request) (*Guard, error) {
 		g.root.Close()
 		return nil, err
 	}
+	g.noteUsers()
 	if g.turns, err = os.Open(r.Lock); err == nil {
 		err = g.tryExchange()
 	}
@@ -382,7 +385,7 @@ func (g *Guard) hold(dir, name string) {
 func (g *Guard) exchanged(dir, name string) bool {
 	rel := path.Join(dir, name)
 	switch err := g.exchange(dir, name); {
-	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ELOOP), errors.Is(err, unix.ENOTDIR):
+	case errors.Is(err, errHeld), errors.Is(err, unix.ENOENT), errors.Is(err, unix.ELOOP), errors.Is(err, unix.ENOTDIR):
 		return true // it went, or the agent has removed the link before it was there
 	case errors.Is(err, unix.EXDEV): // something is mounted there
 		g.Apart(rel)
@@ -476,6 +479,9 @@ func (g *Guard) copyTo(id, deep, rel string) error {
 	return unix.Renameat(at.FD(), "link", parent.FD(), path.Base(rel))
 }
 
+// errHeld is returned for what another guard holds back, and tells.
+var errHeld = errors.New("another session holds it back")
+
 // exchange puts a link in the place of a name, and what is there into a place of its own. A link of another guard's it
 // leaves: of links that lead to each other, the session that ends first would take one away.
 func (g *Guard) exchange(dir, name string) error {
@@ -496,7 +502,7 @@ func (g *Guard) exchange(dir, name string) error {
 	if IsLink(parent, name) {
 		of := g.places[id]
 		delete(g.places, id)
-		return os.RemoveAll(of.Join(id))
+		return cmp.Or(os.RemoveAll(of.Join(id)), errHeld)
 	}
 	return unix.Renameat2(at.FD(), thing, parent.FD(), name, unix.RENAME_EXCHANGE)
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -410,9 +411,15 @@ func TestALaunchIsKilledWhileItBringsWhatIsHeldBack(t *testing.T) {
 // the chain of links to a repository of another.
 func TestGuardsOfOneFolderHoldEachThingOnce(t *testing.T) {
 	w := newWorld(t)
+	var told sync.Map
 	for _, session := range []string{"t", "u"} {
 		r := w.guard.Request
 		r.Session = session
+		r.Told = func(rel string) {
+			if first, again := told.LoadOrStore(rel, session); again {
+				t.Errorf("%s is told by %v and %s", rel, first, session)
+			}
+		}
 		other, err := guard.Open(r)
 		must.Do(t, err)
 		other.Serve()

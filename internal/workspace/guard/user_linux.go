@@ -32,8 +32,19 @@ func (g *Guard) isTheirs(rel string) bool {
 
 // users is a repository that the user has made.
 type users struct {
-	rel string
-	fd  int // keeps its inode from becoming another one's
+	rel    string
+	fd     int  // keeps its inode from becoming another one's
+	before bool // before the session, which has one of its own in its place
+}
+
+// noteUsers notes the repositories of [Request.Users].
+func (g *Guard) noteUsers() {
+	for _, rel := range g.Users {
+		what, err := g.root.Look(rel)
+		if fd, fault := g.root.OpenFD(rel, unix.O_PATH|unix.O_NOFOLLOW); err == nil && fault == nil {
+			g.users[what.Stamp.Ino] = users{rel, fd, true}
+		}
+	}
 }
 
 // leave leaves a repository of the user's where it is, and hides it from the sandbox. It reports false for one in which
@@ -46,7 +57,7 @@ func (g *Guard) leave(rel string) bool {
 	}
 	what, err := g.root.Look(rel)
 	old, was := g.users[what.Stamp.Ino]
-	if err != nil || was && old.rel == rel {
+	if err != nil || was && (old.rel == rel || old.before) {
 		unix.Close(fd)
 		return true
 	}
@@ -62,7 +73,7 @@ func (g *Guard) leave(rel string) bool {
 	if was {
 		unix.Close(old.fd)
 	}
-	g.users[what.Stamp.Ino] = users{rel, fd}
+	g.users[what.Stamp.Ino] = users{rel, fd, false}
 	return true
 }
 
@@ -85,7 +96,7 @@ func (g *Guard) doubt(rel string, ino uint64) bool {
 // listUsers lists the repositories that the user has made and that are there.
 func (g *Guard) listUsers() (list []string) {
 	for ino, of := range g.users {
-		if what, err := g.root.Look(of.rel); err == nil && what.Stamp.Ino == ino {
+		if what, err := g.root.Look(of.rel); err == nil && what.Stamp.Ino == ino && !of.before {
 			list = append(list, of.rel)
 		}
 		unix.Close(of.fd)

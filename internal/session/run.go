@@ -16,6 +16,7 @@ import (
 	"claudebox/internal/linux/proctree"
 	"claudebox/internal/linux/within"
 	"claudebox/internal/network/helper"
+	"claudebox/internal/plan"
 	"claudebox/internal/profile"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/sandbox/modes"
@@ -220,6 +221,11 @@ func (r *running) handOver() error {
 	if r.Session.branch != nil {
 		place := r.Session.branch.Place()
 		own = &place
+	}
+	for _, m := range r.Launch.Mounts {
+		if m.Kind == plan.Bind {
+			request.Lasts = append(request.Lasts, m.Destination)
+		}
 	}
 	request.Places = crossing.Places(own, r.given, keptBy(r.Host, r.found), r.Launch.Mounts)
 	r.git, err = crossing.Begin(request, r.events)

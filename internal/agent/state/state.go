@@ -117,6 +117,11 @@ const (
 	privateFile = 0o600
 )
 
+// Folders are those with the folders of instances.
+func Folders(home string) []string {
+	return []string{path.Join(home, instances), path.Join(home, ephemeral)}
+}
+
 // Dir returns the folder of a kept instance below CLAUDEBOX_HOME, whether it exists or not. It fails for [Ephemeral],
 // which has another folder each time.
 func Dir(home string, kind Kind, root string) (string, error) {

@@ -27,6 +27,7 @@ func Request(tools map[string]string, folders ...project.Project) (made handover
 		return made, err
 	}
 	for _, folder := range folders {
+		made.Given = append(made.Given, folder.Path)
 		for _, rel := range folder.Hidden {
 			made.Hidden = append(made.Hidden, filepath.Join(folder.Path, rel))
 		}
@@ -139,8 +140,9 @@ func (g *Git) Copy(from, to string) error { return g.request.Tools.Copy(from, to
 func (g *Git) Say(at, text string) { g.Lines = append(g.Lines, "git, "+diag.Name(at)+": "+text) }
 
 // Adopt makes repositories of the agent's ones of the user's, and reports which are. If one is not, a line says why;
-// for many there is one.
-func (g *Git) Adopt(made []handover.Made) (yours []bool) {
+// for many there is one. alone reports whether no other session lives at a path.
+func (g *Git) Adopt(made []handover.Made, alone func(at string) bool) (yours []bool) {
+	g.request.Alone = alone
 	const most, named = 5, 3
 	var told []handover.Remark
 	var not, why []string

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -20,6 +21,8 @@ import (
 	"claudebox/internal/linux/identity"
 	"claudebox/internal/linux/pathname"
 	"claudebox/internal/workspace/git"
+	"claudebox/internal/workspace/guard"
+	"claudebox/internal/workspace/handover"
 	"claudebox/internal/workspace/project"
 )
 
@@ -43,7 +46,8 @@ type record struct {
 	strange bool
 	// replaced says that another folder lies at the project's path, which is none of this session's.
 	replaced bool
-	since    int64 // when it began, in nanoseconds since 1970: what changed later may be the agent's
+	known    func() handover.Known // of all sessions
+	since    int64                 // when it began, in nanoseconds since 1970: what changed later may be the agent's
 }
 
 // Noted is what was in the project before the session, and whose session it is.
@@ -75,6 +79,17 @@ type filled struct {
 // isUsers reports whether a path is in a git folder of the user's, which did not enter the sandbox.
 func (was record) isUsers(at string) bool {
 	return slices.ContainsFunc(was.Places, func(place string) bool { return pathname.Below(at, place) })
+}
+
+// leadsToUsers reports whether a path to which something leads is in a git folder of the user's, or nowhere outside:
+// something was held back there, or will be a part of a repository that has become the user's in another folder.
+func (was record) leadsToUsers(at string) bool {
+	if was.isUsers(at) || guard.Thing(at) != "" {
+		return true
+	}
+	outer, _, _ := strings.Cut(strings.ReplaceAll(at, "/modules/", "/worktrees/"), "/worktrees/")
+	_, err := os.Lstat(at)
+	return outer != at && errors.Is(err, fs.ErrNotExist) && was.known != nil && was.known().Has(outer)
 }
 
 // isUnseen reports whether a path of the project lies where the agent had a folder of its own.

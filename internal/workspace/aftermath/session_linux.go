@@ -310,6 +310,7 @@ func (was record) settle(home string, tree *beneath.Folder, of *Session) Report 
 	for _, dir := range append(slices.Clone(was.Conversations), was.Instance) {
 		owns = append(owns, was.lookOwn(home, dir))
 	}
+	was.known = sync.OnceValue(func() handover.Known { return handover.Recall(home) })
 	was.bringOut(&r, tree)
 	var walked *project.Seen
 	if of != nil {
@@ -318,11 +319,7 @@ func (was record) settle(home string, tree *beneath.Folder, of *Session) Report 
 	var look git.Look
 	p.after, look = was.look(tree, walked)
 	look.Git = slices.DeleteFunc(look.Git, func(rel string) bool { return guard.IsLink(tree, rel) }) // it leads nowhere
-	for _, rel := range look.Git {
-		if of == nil && was.Instance != "" && handover.Became(was.Instance, tree.Join(rel)) { // just before the kill
-			was.Places = append(slices.Clone(was.Places), tree.Join(rel))
-		}
-	}
+	was.learn(tree, look)
 	p.was = was
 	p.after.wholes = was.Watched.again(tree)
 	if of != nil {
@@ -356,6 +353,21 @@ func (was record) settle(home string, tree *beneath.Folder, of *Session) Report 
 		}
 	}
 	return r
+}
+
+// learn notes which git folders that were not there before are the user's all the same: an end has adopted them, which
+// may have been cut short then, or they were moved. Files called .git that lead to where one was while it was held back
+// lead to it then.
+func (was *record) learn(tree *beneath.Folder, look git.Look) {
+	for _, rel := range slices.Concat(look.Git, look.Bare) {
+		at := tree.Join(rel)
+		if !was.Before.Has(at) && !was.isUsers(at) && was.known().Has(at, was.Places...) {
+			was.Places = append(slices.Clip(was.Places), at)
+		}
+	}
+	for _, rel := range look.Git {
+		_, _ = handover.Lead(tree, rel, func() map[string]string { return was.known().Things }) // else it leads nowhere
+	}
 }
 
 // own is what lies in a folder of the agent's own.
@@ -408,16 +420,26 @@ func (was record) strangers(root *beneath.Folder, look git.Look, fetches func(at
 	look.Skip = was.isUsers
 	after := git.Gather(root, look)
 	after.Deepen(root, was.Before)
-	return git.Strangers(git.Comparison{Before: was.Before, After: after, Users: was.isUsers, Fetches: fetches})
+	return git.Strangers(git.Comparison{Before: was.Before, After: after, Users: was.leadsToUsers, Fetches: fetches})
 }
 
 // bringOut brings out what was held back.
 func (was record) bringOut(r *Report, tree *beneath.Folder) {
-	compared := git.Comparison{Before: was.Before, Users: was.isUsers}
+	compared := git.Comparison{Before: was.Before, Users: was.leadsToUsers}
 	end := guard.Ending{
 		Alone: func(rel string) bool { return was.isAloneAt(path.Join(tree.Path(), rel)) },
 		Leads: func(rel string, content []byte) bool { return compared.LeadsToPart(tree.Join(rel), string(content)) },
 		Left: func(rel, at string) {
+			outer := tree.Join(path.Join(path.Dir(rel), ".git"))
+			switch isAside := path.Base(rel) != ".git"; {
+			case isAside && was.known().Has(outer):
+				return // it is the agent's own of what is the user's
+			case isAside:
+				const means = "a repository that was made inside, in whose place another one is: it becomes yours, " +
+					"at the end of a session, once that is elsewhere"
+				r.Changes = append(r.Changes, Change{Path: rel, Change: HeldBack, Means: means})
+				return
+			}
 			means := "a repository that was made inside is not yours yet: the next session here goes on in it"
 			free, back := diag.Command("rm -f --", rel), wayBack(rel, at)
 			if back != "" {

@@ -228,6 +228,9 @@ func (f File) Leads() string {
 	return ""
 }
 
+// LeadsTo returns the folder that a .git file at a path names by its text, see [File.Leads].
+func LeadsTo(at, text string) string { return File{Path: at, text: text}.Leads() }
+
 // target returns the folder that a .git file names; empty: it names none. It is not ok if the kernel may follow the
 // path to another one.
 func (f File) target() (to string, ok bool) {

@@ -153,10 +153,15 @@ type Repository struct {
 	At  string // where it is
 }
 
-// Untangle puts back the links that a session held back: of two guards that saw one thing, the second took a link.
-func Untangle(root *beneath.Folder, held string) {
+// Untangle puts back the links that a session held back: of two guards that saw one thing, the second took a link. It
+// brings out, where no other session lives, files called .git that lead to what is held back, as those of its worktrees
+// and submodules do: they lead nowhere outside.
+func Untangle(root *beneath.Folder, held string, alone func(rel string) bool) {
 	each(root, held, func(f found, place string) {
-		if IsLink(f.place, thing) && f.exchange() == nil {
+		const limit = 1 << 20
+		text, err := f.place.Read(thing, limit)
+		leads := err == nil && isDotGit(path.Base(f.rel)) && Thing(git.LeadsTo(root.Join(f.rel), string(text))) != ""
+		if (IsLink(f.place, thing) || leads && alone(f.rel)) && f.exchange() == nil {
 			_ = os.RemoveAll(place)
 		}
 	})

@@ -220,6 +220,17 @@ func placeOf(session, text string) (id, deep string, is bool) {
 	return id, deep, is && in && further
 }
 
+// Thing returns what is held back at a path inside, by a name that it keeps when a session in a folder below has it
+// elsewhere, and the rest of the way. Empty: nothing can be held back there.
+func Thing(at string) string {
+	rest, is := strings.CutPrefix(at, inside)
+	_, name, in := strings.Cut("/"+rest, "/"+sessions+"/")
+	if !is || !in {
+		return ""
+	}
+	return name
+}
+
 // IsLink reports whether a name is a link to what some guard holds back.
 func IsLink(root *beneath.Folder, rel string) bool {
 	text, err := root.Readlink(rel)

@@ -3,6 +3,7 @@ package handover
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"os"
 	"path"
 	"path/filepath"
@@ -12,11 +13,12 @@ import (
 	"claudebox/internal/diag"
 	"claudebox/internal/diag/pattern"
 	"claudebox/internal/linux/beneath"
-	"claudebox/internal/linux/pathname"
+	"claudebox/internal/workspace/git"
+	"claudebox/internal/workspace/guard"
 )
 
-// Adopting makes a checkout or a submodule that the agent has added one of the user's: the user's git folder gets a
-// part for it, as git would make it, and what the agent has there crosses as everywhere.
+// A part is a checkout or a submodule that the agent has added to a repository. Adopting it makes it one of the user's:
+// the user's git folder gets a part for it, as git would make it, and what the agent has there crosses as everywhere.
 
 // partName is a name that git gives to a worktree, or a submodule has.
 const partName pattern.Expr = `^[A-Za-z0-9_][A-Za-z0-9_./+-]*$`
@@ -24,198 +26,199 @@ const partName pattern.Expr = `^[A-Za-z0-9_][A-Za-z0-9_./+-]*$`
 // mostMade is how many are adopted in one session.
 const mostMade = 200
 
-// listMade prints the worktrees and submodules of an inner folder: name, NUL, where its working tree is, NUL.
+// listMade prints the worktrees and submodules of an inner folder: name, NUL, where its working tree is, NUL. If the
+// folder was held back, it first writes that down anew where it is a way up to $top, and on from there: it begins where
+// the folder was.
 const listMade = `set +f; unset GIT_DIR
 shopt -s globstar nullglob
 cd "$C" || exit 1
+anew() {
+  [ "$top" ] && [ "$w" != "${w#../}" ] || return
+  while [ "$w" != "${w#../}" ]; do w=${w#../}; done
+  w=$top$w
+}
 for f in worktrees/*/gitdir; do
-  if [ -f "$f" ]; then n=${f%/gitdir}; printf '%s\0%s\0' "$n" "$(head -c 5000 "$f")"; fi
+  if [ -f "$f" ]; then
+    w=$(head -c 5000 "$f")
+    if anew; then printf '%s\n' "$w" >"$f" || exit 1; fi
+    printf '%s\0%s\0' "${f%/gitdir}" "$w"
+  fi
 done
 for f in modules/**/HEAD; do
   n=${f%/HEAD}
   case $n in */refs/*|*/logs|*/logs/*) continue;; esac
-  printf '%s\0%s\0' "$n" "$(g config --file "$n/config" core.worktree)"
+  w=$(g config --file "$n/config" core.worktree)
+  if anew; then g config --file "$n/config" core.worktree "$w" || exit 1; fi
+  printf '%s\0%s\0' "$n" "$w"
 done
 `
 
-// adopt adopts what the agent has made in a place, as far as it lies in a working tree that it was given. It returns
-// remarks on what was adopted, and what could not be.
-func (l *live) adopt() (remarks []Remark, err error) {
-	answer, err := l.inner().run(prelude+listMade, "", false)
-	if err != nil {
-		return nil, err
-	}
-	return l.adoptParts(string(answer)), nil
+// addition is one of them.
+type addition struct {
+	rel  string // its git folder, in that of the repository
+	tree string // its working tree
 }
 
-// adoptParts is [live.adopt] for what [listMade] printed.
-func (l *live) adoptParts(made string) (remarks []Remark) {
-	p := l.place
+func (a addition) isTree() bool { return path.Dir(a.rel) == "worktrees" }
+
+// additions are those of one repository, which is the user's and in its place.
+type additions struct {
+	Request
+	place   Place // with the checkouts that were adopted
+	list    []addition
+	remarks []Remark
+}
+
+// additionsTo reads what [listMade] printed, of parts that are to be adopted: they lie in a folder that the agent was
+// given, where no other session lives.
+func (r Request) additionsTo(p Place, made string) *additions {
+	a := &additions{Request: r, place: p}
 	fields := strings.Split(made, "\x00")
 	for n := 0; n+1 < len(fields) && n < 2*mostMade; n += 2 {
-		part, where := fields[n], fields[n+1]
-		at := p.Outer + "/" + part
-		if _, known := os.Lstat(at); known == nil || !partName.Matches(part) || path.Clean(part) != part {
+		one, where := addition{rel: fields[n]}, fields[n+1]
+		at := p.Outer + "/" + one.rel
+		if _, known := os.Lstat(at); known == nil || !partName.Matches(one.rel) || path.Clean(one.rel) != one.rel {
 			continue
 		}
-		inside := cmp.Or(l.made.Inside, p.Outer) + "/" + part
 		if !path.IsAbs(where) {
-			where = inside + "/" + where
+			where = at + "/" + where
 		}
-		tree := path.Clean(where)
-		worktree := path.Dir(part) == "worktrees"
-		if worktree {
-			tree = path.Dir(tree)
+		if one.tree = path.Clean(where); one.isTree() {
+			one.tree = path.Dir(one.tree)
 		}
-		if worktree && !p.gave(tree) {
-			remarks = append(remarks, Remark{tree, "its worktree " + tree + " was inside only, and is gone with what " +
-				"was not committed; `worktrees` in a profile keeps such a folder", false})
+		switch {
+		case under(r.Given)(one.tree):
+			if r.Alone == nil || r.Alone(one.tree) {
+				a.list = append(a.list, one)
+			}
+		case one.isTree() && !under(r.Lasts)(one.tree):
+			text := "its worktree " + one.tree + " was inside only, and is gone with what was not committed; " +
+				"`worktrees` in a profile keeps such a folder"
+			a.remarks = append(a.remarks, Remark{one.tree, text, false})
 		}
-		if !p.gave(tree) || !l.pointsTo(tree, inside) {
+	}
+	return a
+}
+
+// lead has the .git files of parts lead to the user's repository that lead to where it was while it was held back.
+func (a *additions) lead(thing string) {
+	for _, one := range a.list {
+		if tree, err := beneath.Open(one.tree); err == nil && thing != "" {
+			_, _ = Lead(tree, ".git", func() map[string]string { return map[string]string{thing: a.place.Outer} })
+			tree.Close()
+		}
+	}
+}
+
+// adopt adopts the worktrees, or the submodules, and returns how many. What is not adopted stays as it is: git outside
+// stops at its .git file, and goes into no repository above.
+func (a *additions) adopt(trees bool) (adopted int) {
+	for _, one := range a.list {
+		what, adopt := "submodule", a.module
+		if trees {
+			what, adopt = "worktree", a.tree
+		}
+		if one.isTree() != trees || !leadsTo(one.tree, a.place.Outer+"/"+one.rel) {
 			continue
 		}
-		adopt, what := l.adoptModule, "submodule"
-		if worktree {
-			adopt, what = l.adoptTree, "worktree"
+		text := "a " + what + " that was made inside; it is yours now"
+		if fault := adopt(one); fault != nil {
+			text = "the " + what + " is the agent's alone, and the next session goes on in it: " + fault.Error()
+		} else {
+			adopted++
 		}
-		fault := adopt(part, tree)
-		if fault == nil {
-			fault = l.point(tree, at)
-		}
-		if fault != nil {
-			l.setAside(tree)
-			remarks = append(remarks,
-				Remark{tree, "the " + what + " is the agent's alone: " + fault.Error(), false})
-			continue
-		}
-		remarks = append(remarks, Remark{tree, "a " + what + " that was made inside; it is yours now", false})
+		a.remarks = append(a.remarks, Remark{one.tree, text, false})
 	}
-	return remarks
+	return adopted
 }
 
-// gave reports whether a path lies in a working tree of the place.
-func (p Place) gave(tree string) bool {
-	return slices.ContainsFunc(p.Trees, func(t Tree) bool { return tree != t.Path && pathname.Below(tree, t.Path) })
-}
+// dotGitLimit is how long a .git file may be.
+const dotGitLimit = 5000
 
-// setAside takes the .git file of a working tree out of git's way: it leads nowhere outside, where git would stop. One
-// that is held back comes out so.
-func (l *live) setAside(tree string) {
-	if folder, name, err := l.dotGit(tree); err == nil { // else git cannot come there either
-		defer folder.Close()
-		if name == ".git" {
-			_ = folder.Rename(name, ".git.claudebox-aside") // else git says where it leads
-		}
-	}
-}
-
-// dotGit opens the folder in which the .git file of a working tree is, and returns its name there. It follows no link,
-// but for one of claudebox's own: the file is held back.
-func (l *live) dotGit(tree string) (folder *beneath.Folder, name string, err error) {
-	if folder, err = beneath.Open(tree); err != nil {
-		return nil, "", err
-	}
-	text, none := folder.Readlink(".git")
-	rel, held := pathname.Cut(path.Clean(text), l.made.Held.Destination)
-	if none != nil || !held || l.made.Held.Destination == "" {
-		return folder, ".git", nil
-	}
-	folder.Close()
-	at := l.made.Held.Source + "/" + rel
-	folder, err = beneath.Open(path.Dir(at))
-	return folder, path.Base(at), err
-}
-
-// pointsTo reports whether the .git file of a working tree leads to a git folder, and nowhere else.
-func (l *live) pointsTo(tree, to string) bool {
-	folder, name, err := l.dotGit(tree)
+// leadsTo reports whether the .git file of a working tree leads to a git folder, and nowhere else.
+func leadsTo(tree, to string) bool {
+	folder, err := beneath.Open(tree)
 	if err != nil {
 		return false
 	}
 	defer folder.Close()
-	const limit = 5000
-	content, err := folder.Read(name, limit)
-	text, is := strings.CutPrefix(string(content), "gitdir: ")
-	text = strings.TrimSuffix(text, "\n")
-	if !path.IsAbs(text) {
-		text = tree + "/" + text
-	}
-	return err == nil && is && path.Clean(text) == to
+	text, err := folder.Read(".git", dotGitLimit)
+	return err == nil && git.LeadsTo(tree+"/.git", string(text)) == to
 }
 
-// point has the .git file of a working tree lead to a git folder, if it led to where that was while it was held back.
-func (l *live) point(tree, to string) error {
-	if l.made.Inside == "" {
-		return nil
+// Lead has a .git file that leads to where a repository was while it was held back lead to where that is now. things
+// are the paths of repositories that are the user's now, by [guard.Thing]. It returns the path; empty: it leads
+// elsewhere.
+func Lead(root *beneath.Folder, rel string, things func() map[string]string) (outer string, err error) {
+	text, err := root.Read(rel, dotGitLimit)
+	name := guard.Thing(git.LeadsTo(root.Join(rel), string(text)))
+	if err != nil || name == "" {
+		return "", nil // it is no such file
 	}
-	folder, name, err := l.dotGit(tree)
-	if err != nil {
-		return err
+	for thing, outer := range things() {
+		if of, is := strings.CutPrefix(name, thing+"/"); is && partName.Matches(of) {
+			to, err := filepath.Rel(path.Dir(root.Join(rel)), outer+"/"+of)
+			if err != nil {
+				return "", err
+			}
+			return outer, root.Replace(rel, []byte("gitdir: "+to+"\n"), 0o644)
+		}
 	}
-	defer folder.Close()
-	rel, err := filepath.Rel(tree, to)
-	if err != nil {
-		return err
-	}
-	return folder.Replace(name, []byte("gitdir: "+rel+"\n"), 0o644)
+	return "", nil
 }
 
-// adoptTree makes the user's part of a worktree. Its HEAD is the agent's, whose branch has crossed; the rest crosses
-// then. The place is locked.
-func (l *live) adoptTree(rel, tree string) (err error) {
-	p := l.place
-	p.Trees = []Tree{{rel, tree}}
-	inner, outer := l.inner(), l.outer()
-	inner.place, outer.place = p, p
+// tree makes the user's part of a worktree. Its HEAD is the agent's, whose branch has crossed; the rest crosses with
+// the next hand-over. The place is locked.
+func (a *additions) tree(one addition) (err error) {
+	p := a.place
+	p.Trees = []Tree{{one.rel, one.tree}}
+	inner, outer := innerOf(p, a.Tools), outerOf(p, a.Tools)
 	in, ofIn := inner.read()
 	out, ofOut := outer.read()
 	if err := errors.Join(ofOut, ofIn); err != nil {
 		return err
 	}
-	head := in.Trees[rel].Head
+	head := in.Trees[one.rel].Head
 	commit := head
-	if ref, isBranch := strings.CutPrefix(head, "ref: "); isBranch {
+	ref, isBranch := strings.CutPrefix(head, "ref: ")
+	if isBranch {
 		commit = out.Refs[ref]
 	}
-	if commit == "" {
-		return errors.New("its commit did not cross")
-	}
-	if _, have := newTips(p, Side{}, in, out); !slices.Contains(have, commit) { // it is on no branch
-		if err := fetch(l.inner(), l.outer(), []string{commit}, have); err != nil {
+	if _, have := newTips(p, Side{}, in, out); commit != "" && !slices.Contains(have, commit) { // it is on no branch
+		if err := fetch(inner, outer, []string{commit}, have); err != nil {
 			return err
 		}
-		if err := l.outer().isWhole([]string{commit}, have); err != nil {
+		if err := outer.isWhole([]string{commit}, have); err != nil {
 			return err
 		}
+	} else if commit == "" && (!isBranch || in.Refs[ref] != "") {
+		return fmt.Errorf("its branch %s did not cross", strings.TrimPrefix(ref, "refs/heads/"))
 	}
-	if err := l.layTree(rel, head, tree); err != nil {
+	if err := p.layTree(one.rel, head, one.tree); err != nil {
 		return err
 	}
-	l.place.Trees = append(slices.Clone(l.place.Trees), p.Trees...)
-	m, err := l.place.recall()
+	p.Trees = append(slices.Clone(a.place.Trees), p.Trees...)
+	m, err := p.recall()
 	if err != nil {
 		return err
 	}
-	m.Common.Trees[rel] = State{Head: head}
-	if err := l.place.remember(m); err != nil {
+	m.Common.Trees[one.rel] = State{Head: head}
+	if err := p.remember(m); err != nil {
 		return err
 	}
-	if _, err := l.inner().run(prelude+l.place.preparations(), "", true); err != nil {
-		return err
-	}
-	f := l.facts()
-	f.final = true
-	return l.settle(f)
+	a.place = p
+	_, err = innerOf(p, a.Tools).run(prelude+p.preparations(), "", true)
+	return err
 }
 
 // layTree makes the git folder of a worktree, and puts it in its place.
-func (l *live) layTree(rel, head, tree string) error {
-	parent, err := folderOf(l.place.Outer, rel)
+func (p Place) layTree(rel, head, tree string) error {
+	parent, err := folderOf(p.Outer, rel)
 	if err != nil {
 		return err
 	}
 	defer parent.Close()
-	made := l.place.Folder + "/" + fresh
+	made := p.Folder + "/" + fresh
 	if err := cmp.Or(os.RemoveAll(made), os.MkdirAll(made, 0o700), os.Mkdir(made+"/tree", 0o755)); err != nil {
 		return err
 	}
@@ -246,44 +249,32 @@ func folderOf(outer, rel string) (*beneath.Folder, error) {
 	return root.Sub(dir)
 }
 
-// adoptModule makes the user's git folder of a submodule.
-func (l *live) adoptModule(rel, tree string) error {
-	root, err := beneath.Open(l.place.Inner())
+// module makes the user's git folder of a submodule.
+func (a *additions) module(one addition) error {
+	root, err := beneath.Open(a.place.Inner())
 	if err != nil {
 		return err
 	}
 	defer root.Close()
-	part, err := root.Sub(rel) // on the way there is no link, and nothing runs inside that could make one
+	own, err := root.Sub(one.rel) // on the way there is no link, and nothing runs inside that could make one
 	if err != nil {
 		return err
 	}
-	part.Close()
-	parent, err := folderOf(l.place.Outer, rel)
+	own.Close()
+	parent, err := folderOf(a.place.Outer, one.rel)
 	if err != nil {
 		return err
 	}
 	defer parent.Close()
-	outer := l.place.Outer + "/" + rel
-	m := Made{
-		Outer: outer, At: root.Join(rel), Folder: path.Dir(l.place.Folder) + "/" + Name(outer), Held: l.made.Held,
-	}
-	if l.made.Inside != "" {
-		m.Inside = l.made.Inside + "/" + rel
-	}
-	a := m.adopting(Request{Tools: l.tools, Places: l.others}, parent, tree)
-	a.hidden, a.held = l.hidden, l.held
-	told, err := a.adopt()
+	outer := a.place.Outer + "/" + one.rel
+	m := Made{Outer: outer, At: root.Join(one.rel), Folder: path.Dir(a.place.Folder) + "/" + Name(outer)}
+	told, err := m.adopting(a.Request, parent, one.tree).adopt()
 	if err != nil {
 		return err
 	}
-	l.remarks = append(l.remarks, told...)
-	if m.Inside != "" { // from which its settings lead to the working tree
-		script := prelude + "g config --file \"$C/config\" core.worktree " + diag.Quote(tree) + "\n"
-		if _, err := a.inner().run(script, "", true); err != nil {
-			return err
-		}
-	}
-	name := strings.TrimPrefix(rel, "modules/")
-	_, err = l.outer().run(prelude+`g config --file "$C/config" `+diag.Quote("submodule."+name+".active")+" true", "", true)
+	a.remarks = append(a.remarks, told...)
+	name := strings.TrimPrefix(one.rel, "modules/")
+	script := prelude + `g config --file "$C/config" ` + diag.Quote("submodule."+name+".active") + " true"
+	_, err = outerOf(a.place, a.Tools).run(script, "", true)
 	return err
 }

@@ -9,9 +9,12 @@ import (
 	"maps"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
+
+	"claudebox/internal/agent/state"
 )
 
 // memory is what is durable of a place: what both sides had in common last. It is written to a file and renamed: a line
@@ -33,6 +36,8 @@ type memory struct {
 	Outer    string             // likewise
 	// From is where the inner folder was while the repository became the user's: it may still have to be moved.
 	From string `json:",omitempty"`
+	// Thing is what the repository was called while it was held back, see [guard.Thing], and Path where it is.
+	Thing, Path string `json:",omitempty"`
 }
 
 // memoryVersion is the form of [memory]. The one before had the indexes in the JSON, as base64.
@@ -94,12 +99,38 @@ func (p Place) remember(m memory) error {
 	return os.Rename(fresh, p.memoryFile())
 }
 
-// Became reports whether a git folder that was not there has become one of the user's in an instance, by its folder: a
-// session's end has made it, and may have been cut short then.
-func Became(instance, outer string) bool {
-	p := Place{Outer: outer, Folder: path.Join(instance, Folder, Name(outer))}
-	m, err := p.recall()
-	return err == nil && m.Identity == p.identity()
+// Known are the git folders of the user's of which agents have had their own.
+type Known struct {
+	ids    map[[2]string]bool // [Name] and identity
+	Things map[string]string  // by [guard.Thing], the paths of those that were held back
+}
+
+// Recall returns all that instances know, by claudebox's own folder. What it cannot read it leaves out.
+func Recall(home string) Known {
+	k := Known{map[[2]string]bool{}, map[string]string{}}
+	for _, folder := range state.Folders(home) {
+		files, _ := filepath.Glob(quoteGlob(folder) + "/*/" + Folder + "/*/common.json")
+		for _, file := range files {
+			m, err := Place{Folder: path.Dir(file)}.recall()
+			if err != nil {
+				continue
+			}
+			k.ids[[2]string{path.Base(path.Dir(file)), m.Identity}] = true
+			if m.Thing != "" && (Place{Outer: m.Path}).identity() == m.Identity {
+				k.Things[m.Thing] = m.Path
+			}
+		}
+	}
+	return k
+}
+
+// Has reports whether a git folder that was not there has become the user's: a session's end has made it, and may have
+// been cut short then; or the user has moved it there from one of some places, which no agent could write to meanwhile.
+func (k Known) Has(outer string, places ...string) bool {
+	id := Place{Outer: outer}.identity()
+	return id != "" && slices.ContainsFunc(append(places, outer), func(at string) bool {
+		return k.ids[[2]string{Name(at), id}]
+	})
 }
 
 // forget sets the inner folder of a repository aside that is not there any more: another one is at its path.

@@ -36,7 +36,7 @@ func makeInnerWhile(t *testing.T, does, at, branch string) {
 	if p.Branch = branch; branch != "" {
 		p.Start = w.user("git rev-parse HEAD")
 	}
-	l := &live{place: *p, tools: w.tools, held: func(string) bool { return false }}
+	l := &live{place: *p, Request: Request{Tools: w.tools}, held: func(string) bool { return false }}
 	l.hidden = func(path string) bool {
 		if path == p.Outer+"/"+at && want == "" {
 			w.user(does)

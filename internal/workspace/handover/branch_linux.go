@@ -43,7 +43,7 @@ func (l *live) putOnBranch(outside Side) error {
 	}
 	script := fmt.Sprintf("export GIT_DIR=$C GIT_ALTERNATE_OBJECT_DIRECTORIES=%s\n"+
 		"g update-ref --stdin && g symbolic-ref HEAD %s\n", diag.Quote(escaped(p.Outer+"/objects")), diag.Quote(own))
-	alone := outerOf(Place{Outer: p.Inner(), Folder: p.Folder}, l.tools)
+	alone := outerOf(Place{Outer: p.Inner(), Folder: p.Folder}, l.Tools)
 	_, err := alone.run(prelude+script, changes, true)
 	return err
 }

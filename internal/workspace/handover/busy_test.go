@@ -166,7 +166,7 @@ fi
 exec ` + w.tools.Git + ` "$@"
 `
 	must.Do(t, os.WriteFile(bin+"/git", []byte(script), 0o755))
-	l.tools.Path = append([]string{bin}, l.tools.Path...)
+	l.Tools.Path = append([]string{bin}, l.Tools.Path...)
 	if _, err := l.handOver(l.facts()); err != nil {
 		t.Error(err)
 	}

@@ -105,9 +105,9 @@ func TestAKillBetweenTheTwoMovesOfARepositoryThatBecomesTheUsers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	all := w.made(1, "echo kept >.git/hooks/agents")
-	instance := t.TempDir()
-	all[0].Folder = filepath.Join(instance, Folder, Name(all[0].Outer))
-	if got := Adopt(Request{Tools: w.tools}, all)[0]; got.Err != nil || !Became(instance, all[0].Outer) {
+	home := t.TempDir()
+	all[0].Folder = filepath.Join(home, "instances", "i", Folder, Name(all[0].Outer))
+	if got := Adopt(Request{Tools: w.tools}, all)[0]; got.Err != nil || !Recall(home).Has(all[0].Outer) {
 		t.Fatal(got.Err)
 	}
 	p := Place{Outer: all[0].Outer, Folder: all[0].Folder, Trees: []Tree{{".", filepath.Dir(all[0].Outer)}}}
@@ -122,7 +122,7 @@ func TestAKillBetweenTheTwoMovesOfARepositoryThatBecomesTheUsers(t *testing.T) {
 		t.Errorf("outside there is %s", got)
 	}
 	w.user("mv r0/.git gone; git init -q r0")
-	if Became(instance, all[0].Outer) {
+	if k := Recall(home); k.Has(all[0].Outer) || !k.Has(w.project+"/gone") {
 		t.Error("another repository there has become the user's")
 	}
 }
@@ -195,33 +195,32 @@ func TestARepositoryBecomesTheUsersOnAnotherFileSystem(t *testing.T) {
 	}
 }
 
-// A repository that the agent makes is held back, and so is the .git file of a submodule that it adds there, which
-// leads to where that was inside. What was committed in the submodule alone was the user's nowhere, and nothing said so.
+// The .git file of a submodule that the agent adds to a repository of its own leads to where that was inside. What was
+// committed in the submodule alone was the user's nowhere, and nothing said so.
 func TestASubmoduleInARepositoryOfTheAgentsBecomesTheUsers(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		evil    string
 		crosses bool
 	}{
-		"as git makes it":      {"true", true},
-		"not held back":        {"rm .git; echo gitdir: $INSIDE/1/g/modules/sub >.git", true},
-		"a path of the host's": {"echo gitdir: $(realpath ../.git/modules/sub) >HELD/2/g", false},
-		"another one":          {"echo gitdir: $INSIDE/1/g/modules/other >HELD/2/g", false},
-		"a link out of it":     {"ln -sfT $INSIDE/../../2/g .git", false},
-		"a link in its place":  {"mv HELD/2/g HELD/2/h; ln -s h HELD/2/g", false},
+		"as git makes it":               {"true", true},
+		"held back elsewhere meanwhile": {"echo gitdir: /run/claudebox/held/other/.held/session/1/g/modules/sub >.git", true},
+		"a path of the host's":          {"echo gitdir: $(realpath ../.git/modules/sub) >.git", false},
+		"another one":                   {"echo gitdir: $INSIDE/1/g/modules/other >.git", false},
+		"another session's":             {"echo gitdir: ${INSIDE}s/1/g/modules/sub >.git", false},
+		"a link":                        {"mv .git dotgit; ln -s dotgit .git", false},
+		"a folder that was not given":   {"cd ..; mv sub ..; ln -s ../sub sub", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			const inside = "/run/claudebox/held/key/session"
+			const inside = "/run/claudebox/held/key/.held/session"
 			w := newWorld(t)
-			held := w.TempDir()
 			all := w.made(1, `git init -q ../lib; git -C ../lib commit -q --allow-empty -m lib
 				git -c protocol.file.allow=always submodule add -q ../lib sub; git commit -qm sub; cd sub; git commit -q --allow-empty -m inside`)
-			w.user("cd r0/sub; mkdir " + held + "/1 " + held + "/2; mv " + all[0].At + " " + held + "/1/g; rm .git; ln -s " + inside + "/2/g .git" +
-				"; echo gitdir: " + inside + "/1/g/modules/sub >" + held + "/2/g; git config -f " + held + "/1/g/modules/sub/config core.worktree $(realpath -m --relative-to " + inside + "/1/g/modules/sub .)")
-			w.user("cd r0/sub; INSIDE=" + inside + "; " + strings.ReplaceAll(tc.evil, "HELD", held))
-			all[0].At, all[0].Inside, all[0].Held = held+"/1/g", inside+"/1/g", Mount{held, inside}
-			got := Adopt(Request{Tools: w.tools}, all)[0]
+			w.user("cd r0/sub; rm .git; git config -f " + all[0].At + "/modules/sub/config core.worktree $(realpath -m --relative-to " + inside + "/1/g/modules/sub .); echo gitdir: " + inside + "/1/g/modules/sub >.git")
+			w.user("cd r0/sub; INSIDE=" + inside + "; " + tc.evil)
+			all[0].Inside = inside + "/1/g"
+			got := Adopt(Request{Tools: w.tools, Given: []string{w.project}}, all)[0]
 			if got.Err != nil {
 				t.Fatal(got.Err)
 			}
@@ -229,11 +228,7 @@ func TestASubmoduleInARepositoryOfTheAgentsBecomesTheUsers(t *testing.T) {
 			if tc.crosses != (log == "inside\nlib") {
 				t.Fatalf("the user's submodule has %s; %v", log, got.Told)
 			}
-			if !tc.crosses {
-				return
-			}
-			if w.user("cd r0/sub; [ ! -L .git ] || mv "+held+"/2/g .git; git status --porcelain; cat .git; git log --format=%s") !=
-				"gitdir: ../.git/modules/sub\ninside\nlib" {
+			if tc.crosses && w.user("cd r0/sub; git status --porcelain; cat .git; git log --format=%s") != "gitdir: ../.git/modules/sub\ninside\nlib" {
 				t.Error("its working tree does not lead there")
 			}
 		})

@@ -55,7 +55,7 @@ func (l *live) carryContents() error {
 		return err
 	}
 	script := fmt.Sprintf(carrying, mostContent, Name(p.Folder), mostContent>>30)
-	said, err := l.tools.in(contentTime, script, "--ro-bind", p.Inner(), "/from", "--bind", to, "/to")
+	said, err := l.Tools.in(contentTime, script, "--ro-bind", p.Inner(), "/from", "--bind", to, "/to")
 	if err != nil {
 		return errors.New("the content of files of Git LFS is inside only: " + l.inner().fault(err, said).Error())
 	}

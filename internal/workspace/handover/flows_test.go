@@ -86,7 +86,7 @@ func (w *world) agent(script string) string {
 func (w *world) begin() {
 	w.Helper()
 	var err error
-	if w.session, err = Begin(Request{Places: w.places, Tools: w.tools, Hidden: w.hidden}); err != nil {
+	if w.session, err = Begin(Request{Places: w.places, Tools: w.tools, Hidden: w.hidden, Given: []string{w.project}}); err != nil {
 		w.Fatal(err)
 	}
 }

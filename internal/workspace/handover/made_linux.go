@@ -19,6 +19,8 @@ import (
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/identity"
+	"claudebox/internal/linux/pathname"
+	"claudebox/internal/workspace/guard"
 )
 
 // Made is a repository that the agent has made in a working tree, and that was held back.
@@ -27,7 +29,6 @@ type Made struct {
 	At     string // where it is
 	Folder string // the folder of the place that it becomes
 	Inside string // where it was inside; empty: at Outer
-	Held   Mount  // the folder of what was held back with it, and where that was inside; empty: nothing was
 }
 
 // Adopted is what became of one: the user's, with remarks; or not, and why.
@@ -119,6 +120,7 @@ func (e *end) adopt(m Made) (became Adopted) {
 // the user's git folder is whole: that lies in [fresh], and the agent's where it was found.
 type adopting struct {
 	*live
+	made   Made
 	parent *beneath.Folder // in which the user's git folder is to be
 }
 
@@ -129,12 +131,7 @@ const fresh = "fresh"
 func (m Made) adopting(r Request, parent *beneath.Folder, tree string) *adopting {
 	p := m.place(tree)
 	p.Outer, p.Key, p.inner = m.Folder+"/"+fresh+"/.git", Name(m.Outer), m.At
-	return &adopting{
-		live: &live{
-			place: p, tools: r.Tools, hidden: under(r.Hidden), held: under(r.Held), made: m, others: r.Places,
-		},
-		parent: parent,
-	}
+	return &adopting{live: r.live(p), made: m, parent: parent}
 }
 
 // place is the one that it becomes.
@@ -163,9 +160,24 @@ func (a *adopting) adopt() (list []Remark, err error) {
 	if err != nil {
 		return nil, errors.Join(err, a.undo())
 	}
-	a.remarks = append(a.remarks, a.adoptParts(c.parts)...)
-	a.tellInside(c)
-	return append(a.events, a.remarks...), nil
+	added := a.additionsTo(a.place, c.parts)
+	added.lead(guard.Thing(a.made.Inside))
+	list = append(a.events, a.remarks...)
+	added.adopt(false)
+	if added.adopt(true) > 0 {
+		f := a.facts()
+		f.final = true
+		a.place = added.place
+		if err := a.settle(f); err != nil {
+			list = append(list, Remark{About: a.made.Outer, Text: err.Error()})
+		}
+		for _, r := range slices.Concat(a.events, a.remarks) {
+			if !slices.Contains(list, r) {
+				list = append(list, r)
+			}
+		}
+	}
+	return slices.Concat(list, added.remarks, c.inside(a.place)), nil
 }
 
 // lay makes the user's git folder, which is empty, by the user's git.
@@ -218,7 +230,7 @@ func (a *adopting) copy() error {
 		return nil
 	}
 	a.place.inner = path.Dir(a.place.Outer) + "/agents"
-	if err := a.tools.Copy(a.made.At, a.place.inner); err != nil {
+	if err := a.Tools.Copy(a.made.At, a.place.inner); err != nil {
 		return fmt.Errorf("%w%s", err, a.place.spaceRemedy(err.Error()))
 	}
 	return nil
@@ -236,7 +248,7 @@ func (a *adopting) take() (c claim, err error) {
 	p := a.place
 	where := a.inner()
 	where.folder = p.inner
-	answer, err := where.run(claiming(p), "", true)
+	answer, err := where.run(claiming(p, a.made.Inside), "", true)
 	if err != nil {
 		return c, err
 	}
@@ -254,6 +266,7 @@ func (a *adopting) take() (c claim, err error) {
 	empty := Side{Trees: map[string]State{".": {Head: "ref: refs/heads/main", NoIndex: true}}}
 	m := memory{
 		Identity: p.identity(), Common: empty, Settings: p.settings(), Named: map[string]string{}, From: p.inner,
+		Path: a.made.Outer, Thing: guard.Thing(a.made.Inside),
 	}
 	if err := p.remember(m); err != nil {
 		return c, err
@@ -264,7 +277,7 @@ func (a *adopting) take() (c claim, err error) {
 		err = a.settle(f)
 	}
 	if err == nil {
-		err = cmp.Or(a.silent, a.lacks(c.side))
+		err = cmp.Or(a.silent, c.side.lacking(p, a.remarks))
 	}
 	return c, err
 }
@@ -363,13 +376,13 @@ func moveCopy(from string, parent *beneath.Folder, name string) (identity.ID, er
 	return id, move(to, parent, name)
 }
 
-// lacks returns an error if a branch that the agent has is not one of the user's.
-func (l *live) lacks(in Side) error {
-	m, err := l.place.recall()
-	for _, name := range slices.Sorted(maps.Keys(in.Refs)) {
-		if strings.HasPrefix(name, "refs/heads/") && m.Common.Refs[name] != in.Refs[name] && err == nil {
+// lacking returns an error if a branch that the agent has is not one of the user's. told is what a hand-over said.
+func (s Side) lacking(p Place, told []Remark) error {
+	m, err := p.recall()
+	for _, name := range slices.Sorted(maps.Keys(s.Refs)) {
+		if strings.HasPrefix(name, "refs/heads/") && m.Common.Refs[name] != s.Refs[name] && err == nil {
 			why := "it did not cross"
-			for _, r := range l.remarks {
+			for _, r := range told {
 				if r.About == name {
 					why = r.Text
 				}
@@ -416,11 +429,11 @@ func borrows(at string) bool {
 // dissociate gives a repository of the agent's all that it borrows from other places.
 func (a *adopting) dissociate() error {
 	var bind []string
-	for _, p := range a.others {
+	for _, p := range a.Places {
 		bind = append(bind, p.Outer+"/objects", p.Shared()+"/objects")
 		bind = append(bind, p.Inner()+"/objects", p.Outer+"/objects")
 	}
-	box := side{place: a.place, tools: a.tools, boxed: true, folder: a.made.At}
+	box := side{place: a.place, tools: a.Tools, boxed: true, folder: a.made.At}
 	box.place.inner = ""
 	script := prelude + inCommon + "g repack -a -d -q && rm -f \"$C/" + alternates + "\"\n"
 	_, err := box.run(script, "", true, bind...)
@@ -439,10 +452,17 @@ type claim struct {
 // section stands between the parts of a claim; no text of git's has it.
 const section = "\x00\x02\x00"
 
-// claiming prints a claim of an inner folder.
-func claiming(p Place) string {
+// claiming prints a claim of an inner folder, which was held back at a path inside; empty: it was not.
+func claiming(p Place, inside string) string {
+	top := ""
+	for at := path.Dir(inside); at != "." && top == ""; at = path.Dir(at) {
+		if pathname.Below(p.Trees[0].Path, at) {
+			top = strings.TrimSuffix(at, "/") + "/"
+		}
+	}
 	const next = "printf '\\0\\2\\0'\n"
-	return prelude + fmt.Sprintf("if [ -f \"$C/shallow\" ]; then head -c %d \"$C/shallow\"; fi\n", configLimit) +
+	const shallow = "top=%s\nif [ -f \"$C/shallow\" ]; then head -c %d \"$C/shallow\"; fi\n"
+	return prelude + fmt.Sprintf(shallow, diag.Quote(top), configLimit) +
 		next + reading(p, true) + next + listSettings + " || exit 1\n" + next + `set +f
 for h in "$C"/hooks/*; do case $h in *.sample) ;; *) [ -f "$h" ] && printf 'hooks/%s\0' "${h##*/}";; esac; done
 ` + next + listMade
@@ -468,8 +488,8 @@ var crossed = []string{
 	"core.precomposeunicode", "core.symlinks", "core.worktree", "extensions.", "remote.", "branch.", "submodule.",
 }
 
-// tellInside tells which hooks and settings of a repository of the agent's the user's does not have.
-func (l *live) tellInside(c claim) {
+// inside tells which hooks and settings of a repository of the agent's the user's does not have.
+func (c claim) inside(p Place) (told []Remark) {
 	list := c.hooks[:len(c.hooks)-1]
 	for setting := range strings.SplitSeq(c.settings, "\x00") {
 		name, _, _ := strings.Cut(setting, "\n")
@@ -479,8 +499,7 @@ func (l *live) tellInside(c claim) {
 	}
 	if len(list) > 0 {
 		const most = 5
-		l.remarks = append(l.remarks, Remark{
-			About: path.Dir(l.place.Outer), Text: "it is yours now; inside only: " + diag.Some(list, most),
-		})
+		told = []Remark{{About: path.Dir(p.Outer), Text: "it is yours now; inside only: " + diag.Some(list, most)}}
 	}
+	return told
 }

@@ -150,7 +150,7 @@ func sameModules(p Place) string { return sameScript(p) + modulesScript(p.Module
 func (l *live) carryOne(mod Module, text string, named map[string]string) (d decision, err error) {
 	p := l.place
 	users := Place{Outer: mod.Git, Folder: p.Folder, Branch: p.Branch}
-	inner, outer := l.inner().at("modules/"+mod.Name), outerOf(users, l.tools)
+	inner, outer := l.inner().at("modules/"+mod.Name), outerOf(users, l.Tools)
 	tips, odd, err := p.tips(text)
 	if err != nil {
 		return d, err
@@ -196,8 +196,8 @@ func (l *live) carryOne(mod Module, text string, named map[string]string) (d dec
 	if err := makeWhole(inner, outer, crossed, have); err != nil {
 		return d, err
 	}
-	if l.crossed != nil && len(d.out.Refs) > 0 {
-		l.crossed(mod.Git, d.out.Refs)
+	if l.Crossed != nil && len(d.out.Refs) > 0 {
+		l.Crossed(mod.Git, d.out.Refs)
 	}
 	return d, nil
 }

@@ -28,9 +28,8 @@ type Session struct {
 
 // live is a place in a session.
 type live struct {
+	Request
 	place        Place
-	tools        Tools
-	crossed      func(outer string, changes []RefChange)
 	hidden, held func(at string) bool
 	closed       bool             // git cannot read the outer one: nothing crosses
 	remarks      []Remark         // of the last hand-over
@@ -41,9 +40,7 @@ type live struct {
 	was          map[string]State // the checkouts when the session began
 	tips         []string         // of the user's branches, then
 	put          put
-	made         Made    // what became the place; empty: it was there
-	others       []Place // from which what is adopted may borrow
-	settingsLeft bool    // some settings of the agent's are to cross at the next end
+	settingsLeft bool // some settings of the agent's are to cross at the next end
 
 	turn      sync.Mutex // for what follows, see [Session.Exclude]
 	excluded  []string   // patterns
@@ -59,6 +56,10 @@ type Request struct {
 	Tools  Tools
 	Hidden []string // paths on the host that the agent does not see; canonical
 	Held   []string // those that are read-only inside
+	Given  []string // folders that the agent may change; canonical
+	Lasts  []string // all folders inside that outlast the session
+	// Alone reports whether no other session lives at a path, or below it. nil: none does.
+	Alone func(at string) bool
 	// Crossed is called with what has crossed to a git folder of the user's; nil: nobody asks.
 	Crossed func(outer string, changes []RefChange)
 }
@@ -73,10 +74,7 @@ func Begin(r Request) (*Session, error) {
 	faults := make([]error, len(r.Places))
 	var all sync.WaitGroup
 	for n, p := range r.Places {
-		l := &live{
-			place: p, others: r.Places, tools: r.Tools, crossed: r.Crossed,
-			hidden: under(r.Hidden), held: under(r.Held),
-		}
+		l := r.live(p)
 		s.places = append(s.places, l)
 		all.Go(func() { faults[n] = l.begin() })
 	}
@@ -90,6 +88,10 @@ func Begin(r Request) (*Session, error) {
 	return s, nil
 }
 
+func (r Request) live(p Place) *live {
+	return &live{Request: r, place: p, hidden: under(r.Hidden), held: under(r.Held)}
+}
+
 // under returns a function that reports whether a path lies at or below one of a list.
 func under(list []string) func(at string) bool {
 	return func(at string) bool {
@@ -97,9 +99,9 @@ func under(list []string) func(at string) bool {
 	}
 }
 
-func (l *live) inner() side { return innerOf(l.place, l.tools) }
+func (l *live) inner() side { return innerOf(l.place, l.Tools) }
 
-func (l *live) outer() side { return outerOf(l.place, l.tools) }
+func (l *live) outer() side { return outerOf(l.place, l.Tools) }
 
 // facts begins what a decision depends on.
 func (l *live) facts() facts { return facts{hidden: l.hidden, held: l.held} }
@@ -390,8 +392,8 @@ func (l *live) cross(m memory, in, out Side, f facts, seen stamped) (changes boo
 	if err := l.whole(m.Common, in, out, f); err != nil {
 		return false, err
 	}
-	if l.crossed != nil && len(d.out.Refs) > 0 {
-		l.crossed(p.Outer, d.out.Refs)
+	if l.Crossed != nil && len(d.out.Refs) > 0 {
+		l.Crossed(p.Outer, d.out.Refs)
 	}
 	err = l.inner().apply(d.in, "claudebox: from outside")
 	if err == nil {
@@ -727,25 +729,33 @@ func (l *live) finish(final bool) error {
 		return err
 	}
 	defer unlock()
-	var adopted []Remark
 	f := l.facts()
 	f.modules = len(l.place.Modules) > 0
 	err = l.settle(f)
 	f.modules = false
-	if err == nil && final && l.place.Branch == "" {
-		adopted, err = l.adopt()
+	f.final = final && l.place.Branch == "" // where repositories of the agent's do not cross
+	added := &additions{}
+	if err == nil && f.final {
+		var made []byte
+		if made, err = l.inner().run(prelude+"top=\n"+listMade, "", false); err == nil {
+			added = l.additionsTo(l.place, string(made))
+			added.adopt(false) // before the commits cross that name them
+		}
 	}
 	if err == nil && len(l.excluded) > 0 {
 		_, err = l.inner().run(prelude+unexclude, "", true)
 	}
 	if err == nil {
-		f.final = final && l.place.Branch == "" // where repositories of the agent's do not cross
+		err = l.settle(f)
+	}
+	if err == nil && added.adopt(true) > 0 {
+		l.place = added.place
 		err = l.settle(f)
 	}
 	if err == nil {
 		err = l.takeSettings()
 	}
-	l.remarks = append(append(l.remarks, adopted...), l.begunInside()...)
+	l.remarks = slices.Concat(l.remarks, added.remarks, l.begunInside())
 	if err == nil && final && !l.settingsLeft {
 		err = l.noteEnd()
 	}

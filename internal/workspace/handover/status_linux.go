@@ -76,7 +76,7 @@ func settlePlace(r Request, p Place, chosen map[string]Choice) (s Status, err er
 		}
 	}
 	p.Trees = slices.DeleteFunc(slices.Clone(p.Trees), isNew)
-	l := &live{place: p, tools: r.Tools, hidden: under(r.Hidden), held: under(r.Held)}
+	l := r.live(p)
 	if err := os.MkdirAll(l.outer().workTree(), 0o700); err != nil {
 		return s, err
 	}

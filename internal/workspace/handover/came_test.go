@@ -122,8 +122,9 @@ func TestAKillBetweenTheTwoMovesOfARepositoryThatBecomesTheUsers(t *testing.T) {
 		t.Errorf("outside there is %s", got)
 	}
 	w.user("mv r0/.git gone; git init -q r0")
-	if k := Recall(home); k.Has(all[0].Outer) || !k.Has(w.project+"/gone") {
-		t.Error("another repository there has become the user's")
+	k, gone := Recall(home), w.project+"/gone"
+	if k.Has(all[0].Outer) || k.Has(gone) || !k.Has(gone, all[0].Outer) {
+		t.Error("another repository there has become the user's, or theirs is not known where they moved it")
 	}
 }
 

@@ -30,7 +30,7 @@ const (
 	trees = "r/wt r/m side"
 )
 
-// parts are the repository of [own] with its parts, in a folder.
+// parts makes the repository of [own] in a folder, with its parts.
 func (l *live) parts(at string) {
 	l.w.t.Helper()
 	l.sh(strings.ReplaceAll(own, "DIR", l.w.path(at)))
@@ -146,6 +146,24 @@ func TestAWorktreeOfAnotherSessionsRepositoryIsPutAside(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A second session begins in a folder below, in which the first one holds back a repository with its worktrees: what is
+// held back moves to where both have it.
+func TestAWorktreeIsLostToASessionThatBeginsInAFolderBelow(t *testing.T) {
+	w := partsWorld(t)
+	w.folder("project/sub")
+	first := w.begin()
+	first.parts("project/sub")
+	second := w.in("project/sub").begin()
+	for _, l := range []*live{first, second} {
+		for _, in := range []string{"r/wt", "side"} {
+			if got := l.sh(author + "cd " + w.path("project/sub/"+in) + " && git rev-parse --show-toplevel; cd /"); got != w.path("project/sub/"+in)+"\n" {
+				t.Errorf("of %s git says %q", in, got)
+			}
+		}
+	}
+	w.wantParts("project/sub", first.end()+second.end())
 }
 
 // A worktree's branch crosses at the end only, with a submodule that was made inside: the worktree was put aside, as its
@@ -265,4 +283,37 @@ func TestWhatIsHeldBackIsToldByEachSessionThatSeesIt(t *testing.T) {
 			t.Errorf("%s is told %d times\n%s", at, count[at], told.String())
 		}
 	}
+}
+
+// A repository that cannot become the user's has worktrees and a submodule. Git outside stops there, and goes into no
+// repository above. Each is named with a way back, which the user follows word for word.
+func TestWhatBelongsToARepositoryThatCannotBecomeTheUsersIsLost(t *testing.T) {
+	w := partsWorld(t)
+	l := w.begin("--report-json", w.path("report.json"))
+	l.sh("export GIT_DEFAULT_HASH=sha256")
+	l.parts("project")
+	said := l.end()
+	back := map[string]string{}
+	var report struct {
+		Changes []struct{ Path, Change, Back string }
+	}
+	must.Do(t, json.Unmarshal([]byte(w.read("report.json")), &report))
+	for _, c := range report.Changes {
+		if c.Change == "held back" {
+			back[c.Path] = c.Back
+		}
+	}
+	for in := range strings.FieldsSeq(trees) {
+		if got := w.git("project/"+in, "commit", "-qm", "up", "--allow-empty"); got.status == 0 {
+			t.Errorf("%s: a commit went somewhere\n%s", in, said)
+		}
+	}
+	w.git("project/r", "commit", "-qm", "up", "--allow-empty") // it is the project's, as long as the link is there
+	w.git("project", "reset", "-q", "--hard", "HEAD~1")
+	for _, at := range []string{"r/.git", "r/m/.git", "r/wt/.git", "side/.git"} {
+		if got := w.run(nil, "bash", "-ec", back[at]); back[at] == "" || got.status != 0 {
+			t.Errorf("%s: %q: %s\n%s", at, back[at], got, said)
+		}
+	}
+	w.wantParts("project", said)
 }

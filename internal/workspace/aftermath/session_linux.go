@@ -311,7 +311,7 @@ func (was record) settle(home string, tree *beneath.Folder, of *Session) Report 
 		owns = append(owns, was.lookOwn(home, dir))
 	}
 	was.known = sync.OnceValue(func() handover.Known { return handover.Recall(home) })
-	was.bringOut(&r, tree)
+	left := was.bringOut(&r, tree)
 	var walked *project.Seen
 	if of != nil {
 		p.before, walked = of.before, &of.before.Seen
@@ -320,6 +320,7 @@ func (was record) settle(home string, tree *beneath.Folder, of *Session) Report 
 	p.after, look = was.look(tree, walked)
 	look.Git = slices.DeleteFunc(look.Git, func(rel string) bool { return guard.IsLink(tree, rel) }) // it leads nowhere
 	was.learn(tree, look)
+	r.stuck(tree, look, left)
 	p.was = was
 	p.after.wholes = was.Watched.again(tree)
 	if of != nil {
@@ -366,7 +367,7 @@ func (was *record) learn(tree *beneath.Folder, look git.Look) {
 		}
 	}
 	for _, rel := range look.Git {
-		_, _ = handover.Lead(tree, rel, func() map[string]string { return was.known().Things }) // else it leads nowhere
+		handover.Lead(tree, rel, func() map[string]string { return was.known().Things })
 	}
 }
 
@@ -423,8 +424,9 @@ func (was record) strangers(root *beneath.Folder, look git.Look, fetches func(at
 	return git.Strangers(git.Comparison{Before: was.Before, After: after, Users: was.leadsToUsers, Fetches: fetches})
 }
 
-// bringOut brings out what was held back.
-func (was record) bringOut(r *Report, tree *beneath.Folder) {
+// bringOut brings out what was held back. It returns where the repositories are that stay so, by [guard.Thing].
+func (was record) bringOut(r *Report, tree *beneath.Folder) (left map[string]string) {
+	left = map[string]string{}
 	compared := git.Comparison{Before: was.Before, Users: was.leadsToUsers}
 	end := guard.Ending{
 		Alone: func(rel string) bool { return was.isAloneAt(path.Join(tree.Path(), rel)) },
@@ -440,6 +442,8 @@ func (was record) bringOut(r *Report, tree *beneath.Folder) {
 				r.Changes = append(r.Changes, Change{Path: rel, Change: HeldBack, Means: means})
 				return
 			}
+			link, _ := tree.Readlink(rel)
+			left[guard.Thing(link)] = path.Dir(rel)
 			means := "a repository that was made inside is not yours yet: the next session here goes on in it"
 			free, back := diag.Command("rm -f --", rel), wayBack(rel, at)
 			if back != "" {
@@ -459,6 +463,39 @@ func (was record) bringOut(r *Report, tree *beneath.Folder) {
 		_, err := guard.BringOut(tree, held, end)
 		r.fail("put back what was held back while the session ran", err)
 	}
+	return left
+}
+
+// stuck tells of .git files at which git stops, as they lead to where a repository is held back: with how they lead to
+// it once that was brought back, as it is told. left are those repositories.
+func (r *Report) stuck(tree *beneath.Folder, look git.Look, left map[string]string) {
+	for _, rel := range look.Git {
+		name := guard.ThingOf(tree, rel, tree.Join(rel))
+		if name == "" {
+			continue
+		}
+		c := Change{Path: rel, Change: HeldBack, Means: "git stops there, as what it leads to is gone"}
+		c.Back = diag.Command("rm -f --", rel)
+		for thing, dir := range left {
+			if part, is := strings.CutPrefix(name, thing+"/"); is {
+				c.Means = "git stops there until " + diag.Name(dir) + ", to which it belongs, is yours or brought back"
+				c.Back = leadAgain(dir, part, path.Dir(rel))
+			}
+		}
+		r.Changes = append(r.Changes, c)
+	}
+}
+
+// leadAgain returns the command by which a worktree or a submodule leads to its repository again.
+func leadAgain(repository, part, tree string) string {
+	if strings.HasPrefix(part, "worktrees/") {
+		return diag.Command("git -C", repository, "worktree", "repair")
+	}
+	of, in := diag.Word(path.Join(repository, ".git", part)), diag.Word(tree)
+	if of == "" || in == "" {
+		return ""
+	}
+	return fmt.Sprintf(`echo "gitdir: $PWD"/%s >%s/.git && git config -f %[1]s/config core.worktree "$PWD"/%[2]s`, of, in)
 }
 
 // staged returns what the session added to an index so that the user's next commit, or checkout, does what the user

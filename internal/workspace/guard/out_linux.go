@@ -158,9 +158,7 @@ type Repository struct {
 // and submodules do: they lead nowhere outside.
 func Untangle(root *beneath.Folder, held string, alone func(rel string) bool) {
 	each(root, held, func(f found, place string) {
-		const limit = 1 << 20
-		text, err := f.place.Read(thing, limit)
-		leads := err == nil && isDotGit(path.Base(f.rel)) && Thing(git.LeadsTo(root.Join(f.rel), string(text))) != ""
+		leads := isDotGit(path.Base(f.rel)) && ThingOf(f.place, thing, root.Join(f.rel)) != ""
 		if (IsLink(f.place, thing) || leads && alone(f.rel)) && f.exchange() == nil {
 			_ = os.RemoveAll(place)
 		}

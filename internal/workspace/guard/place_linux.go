@@ -14,6 +14,7 @@ import (
 
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/pathname"
+	"claudebox/internal/workspace/git"
 )
 
 const (
@@ -231,6 +232,16 @@ func Thing(at string) string {
 	return name
 }
 
+// ThingOf is [Thing] for where a file leads that is called .git at a path; empty: it is none, or leads elsewhere.
+func ThingOf(in *beneath.Folder, file, at string) string {
+	const limit = 1 << 20
+	text, err := in.Read(file, limit)
+	if err != nil {
+		return ""
+	}
+	return Thing(git.LeadsTo(at, string(text)))
+}
+
 // IsLink reports whether a name is a link to what some guard holds back.
 func IsLink(root *beneath.Folder, rel string) bool {
 	text, err := root.Readlink(rel)
@@ -316,7 +327,22 @@ func gatherAll(folder, held, session string) error {
 	for _, id := range ids {
 		faults = append(faults, gather(root, held, from, id))
 	}
+	if at := InSession(held, path.Base(session)); at != session {
+		leadThere(root, at)
+	}
 	return errors.Join(faults...)
+}
+
+// leadThere has the .git files that a session holds back lead to where it holds back what they belong to: a session in
+// a folder below has that alone.
+func leadThere(root *beneath.Folder, session string) {
+	each(root, session, func(f found, _ string) {
+		of, rest, _ := strings.Cut(ThingOf(f.place, thing, root.Join(f.rel)), "/")
+		if isDotGit(path.Base(f.rel)) && of == path.Base(session) {
+			to := path.Join(InSession(Inside(root.Path()), of), rest)
+			_ = f.place.Replace(thing, []byte("gitdir: "+to+"\n"), 0o644) // else it leads where it led
+		}
+	})
 }
 
 // gather brings one thing.

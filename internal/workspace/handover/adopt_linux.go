@@ -104,7 +104,7 @@ func (r Request) additionsTo(p Place, made string) *additions {
 func (a *additions) lead(thing string) {
 	for _, one := range a.list {
 		if tree, err := beneath.Open(one.tree); err == nil && thing != "" {
-			_, _ = Lead(tree, ".git", func() map[string]string { return map[string]string{thing: a.place.Outer} })
+			Lead(tree, ".git", func() map[string]string { return map[string]string{thing: a.place.Outer} })
 			tree.Close()
 		}
 	}
@@ -132,9 +132,6 @@ func (a *additions) adopt(trees bool) (adopted int) {
 	return adopted
 }
 
-// dotGitLimit is how long a .git file may be.
-const dotGitLimit = 5000
-
 // leadsTo reports whether the .git file of a working tree leads to a git folder, and nowhere else.
 func leadsTo(tree, to string) bool {
 	folder, err := beneath.Open(tree)
@@ -142,29 +139,25 @@ func leadsTo(tree, to string) bool {
 		return false
 	}
 	defer folder.Close()
-	text, err := folder.Read(".git", dotGitLimit)
+	const limit = 5000
+	text, err := folder.Read(".git", limit)
 	return err == nil && git.LeadsTo(tree+"/.git", string(text)) == to
 }
 
 // Lead has a .git file that leads to where a repository was while it was held back lead to where that is now. things
-// are the paths of repositories that are the user's now, by [guard.Thing]. It returns the path; empty: it leads
-// elsewhere.
-func Lead(root *beneath.Folder, rel string, things func() map[string]string) (outer string, err error) {
-	text, err := root.Read(rel, dotGitLimit)
-	name := guard.Thing(git.LeadsTo(root.Join(rel), string(text)))
-	if err != nil || name == "" {
-		return "", nil // it is no such file
+// are the paths of repositories that are the user's now, by [guard.Thing].
+func Lead(root *beneath.Folder, rel string, things func() map[string]string) {
+	name := guard.ThingOf(root, rel, root.Join(rel))
+	if name == "" {
+		return
 	}
 	for thing, outer := range things() {
-		if of, is := strings.CutPrefix(name, thing+"/"); is && partName.Matches(of) {
-			to, err := filepath.Rel(path.Dir(root.Join(rel)), outer+"/"+of)
-			if err != nil {
-				return "", err
-			}
-			return outer, root.Replace(rel, []byte("gitdir: "+to+"\n"), 0o644)
+		of, is := strings.CutPrefix(name, thing+"/")
+		to, err := filepath.Rel(path.Dir(root.Join(rel)), outer+"/"+of)
+		if is && err == nil && partName.Matches(of) {
+			_ = root.Replace(rel, []byte("gitdir: "+to+"\n"), 0o644) // else it leads nowhere
 		}
 	}
-	return "", nil
 }
 
 // tree makes the user's part of a worktree. Its HEAD is the agent's, whose branch has crossed; the rest crosses with

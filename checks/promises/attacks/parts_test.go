@@ -77,11 +77,22 @@ func (w *world) wantParts(at, said string, commits ...string) {
 // wantAbove wants that no commit came to a repository above by surprise.
 func (w *world) wantAbove(at string) {
 	w.t.Helper()
-	for above, want := range map[string]string{"project": "base\n", at + "/r": "m\none\n"} {
+	for above, want := range map[string]string{"project": "base\n", "project/sub": "base\n", at + "/r": "m\none\n"} {
+		if !w.exists(above) {
+			continue
+		}
 		if got := w.git(above, "log", "--format=%s").stdout; got != want {
 			w.t.Errorf("%s has %q, want %q", above, got, want)
 		}
 	}
+}
+
+// belowToo makes a repository of the user's in a folder of the project.
+func (w *world) belowToo() {
+	w.t.Helper()
+	w.folder("project/sub")
+	w.git("project/sub", "init", "-q")
+	w.git("project/sub", "commit", "-qm", "base", "--allow-empty")
 }
 
 func partsWorld(t *testing.T) *world {
@@ -131,7 +142,7 @@ func TestAWorktreeOfAnotherSessionsRepositoryIsPutAside(t *testing.T) {
 		for _, lasts := range []string{"first", "second"} {
 			t.Run(second+", the "+lasts+" one lasts", func(t *testing.T) {
 				w := partsWorld(t)
-				w.folder("project/sub")
+				w.belowToo()
 				first := w.begin()
 				first.sh(strings.ReplaceAll(own, "DIR", w.path("project/sub")))
 				other := w.in(second).begin()
@@ -152,7 +163,7 @@ func TestAWorktreeOfAnotherSessionsRepositoryIsPutAside(t *testing.T) {
 // held back moves to where both have it.
 func TestAWorktreeIsLostToASessionThatBeginsInAFolderBelow(t *testing.T) {
 	w := partsWorld(t)
-	w.folder("project/sub")
+	w.belowToo()
 	first := w.begin()
 	first.parts("project/sub")
 	second := w.in("project/sub").begin()

@@ -91,6 +91,7 @@ tip
 const modulesLeft = `n=0
 left() { # git folder, working tree, its path from the top, depth
   [[ -f $2/.gitmodules && $4 -lt 10 ]] || return 0
+  GIT_DIR=$1 GIT_WORK_TREE=$2 GIT_INDEX_FILE=$1/index g ls-files -s -z >"/tmp/left.$4"
   while IFS=$'\t' read -r -d '' what f; do
     [[ $what = 160000\ * && -e $2/$f/.git ]] || continue
     ((n++ < 100)) || return 0
@@ -103,7 +104,7 @@ left() { # git folder, working tree, its path from the top, depth
     esac
     [ -z "$commits$(s status --porcelain --ignore-submodules=all 2>&1 | head -c 1)" ] || printf '%s %s\0' $word "$3$f"
     left "$m" "$w" "$3$f/" $(($4+1))
-  done < <(GIT_DIR=$1 GIT_WORK_TREE=$2 GIT_INDEX_FILE=$1/index g ls-files -s -z)
+  done <"/tmp/left.$4"
 }
 top=$GIT_DIR; left "$GIT_DIR" "$PWD" "" 0
 `

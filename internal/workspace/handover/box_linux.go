@@ -21,10 +21,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"claudebox/internal/diag"
-	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/capture"
 	"claudebox/internal/linux/proctree"
-	"claudebox/internal/workspace/survey"
 )
 
 // Tools are the programs that a hand-over runs. They are claudebox's own, whatever the user's PATH says.
@@ -94,6 +92,10 @@ func (s side) workTree() string {
 // one of holes costs the agent nothing. What git maps, as packs, does not count (RLIMIT_DATA).
 const mostMemory = 4 << 30
 
+// devices are the words for bwrap by which a box has the two devices that git opens. Of the others some have no end, as
+// /dev/zero, and an agent can lead a file that git reads whole to one.
+var devices = []string{"--dev-bind", "/dev/null", "/dev/null", "--dev-bind", "/dev/urandom", "/dev/urandom"}
+
 // command returns a script as a process: in the box with the inner folder, or for the user's side without one. bind are
 // further folders for the box, read-only: source, destination. The script comes by standard input, before the input,
 // as it may be longer than an argument.
@@ -126,7 +128,8 @@ func (s side) process(ctx context.Context, script string, writes bool, bind ...s
 		how = "--bind"
 	}
 	args, files := s.tools.box()
-	args = append(args, "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp", "--dir", emptyTree)
+	args = append(args, devices...)
+	args = append(args, "--tmpfs", "/tmp", "--dir", emptyTree)
 	if s.work != nil {
 		args = append(args, "--bind-fd", strconv.Itoa(3+len(files)), s.work.At)
 		files = append(files, s.work.again())
@@ -227,7 +230,7 @@ func (s side) serve(within context.Context, script string, input io.Reader, outp
 	if s.work != nil {
 		limit = s.work.Time
 	}
-	if err := s.noPipes(); err != nil {
+	if err := s.isSound(); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(within, limit)
@@ -265,30 +268,6 @@ func (s side) ended(code int, said []byte) error {
 		return errLost
 	}
 	return s.about(s.fault(fmt.Errorf("exit status %d", code), said))
-}
-
-// noPipes removes the pipes in the agent's own git folder, and returns an error if one lies in another one of its, or
-// in the user's: git would wait there for who writes into it, as in an object's place, or where a configuration
-// includes it. An agent that still runs can make one after this; then the script has a time.
-func (s side) noPipes() error {
-	if !s.boxed || s.folder == s.place.Outer {
-		return s.place.isSound()
-	}
-	top, err := beneath.Open(cmp.Or(s.folder, s.place.Inner()))
-	if err != nil {
-		return nil // git says what is wrong
-	}
-	defer top.Close()
-	for from := []string{"."}; len(from) > 0; {
-		var pipes []string
-		pipes, from = survey.Pipes(top, from...)
-		for _, rel := range pipes {
-			if s.folder != "" || top.Remove(rel) != nil {
-				return fmt.Errorf("%s is a pipe, where git would wait", diag.Name(rel))
-			}
-		}
-	}
-	return nil
 }
 
 // begin returns a command in a session of its own, without a terminal, that ends with a context, and all that it has

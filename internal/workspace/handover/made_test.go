@@ -147,21 +147,31 @@ func TestABoxThatIsEndedWhileItIsMadeLeavesNothing(t *testing.T) {
 	}
 }
 
-// git waits for who would write into a pipe; no end of a session waits for git.
-func TestNoGitWaitsAtAPipeInARepositoryThatWasMade(t *testing.T) {
+// git waits for who would write into a pipe, and reads a link to a device without end; no end of a session waits for
+// git, and the file is named.
+func TestNoGitReadsWithoutEndInARepositoryThatWasMade(t *testing.T) {
 	t.Parallel()
-	for name, evil := range map[string]string{
-		"that is included": `mkfifo .git/pipe; printf '[include]\n path = pipe\n' >>.git/config`,
-		"as an object":     `h=$(git rev-parse HEAD); f=.git/objects/${h:0:2}/${h:2}; rm -f $f; mkfifo $f`,
-		"as alternates":    `mkfifo .git/objects/info/alternates`,
+	const pipe, link = "is a pipe, where git would wait", "is a link, which git does not make there"
+	for name, evil := range map[string][2]string{
+		"a pipe that is included": {`mkfifo .git/pipe; printf '[include]\n path = pipe\n' >>.git/config`, pipe},
+		"a pipe as an object":     {`h=$(git rev-parse HEAD); f=.git/objects/${h:0:2}/${h:2}; rm -f $f; mkfifo $f`, pipe},
+		"a pipe as alternates":    {`mkfifo .git/objects/info/alternates`, pipe},
+		"a pipe as a log":         {`rm -f .git/logs/HEAD; mkdir -p .git/logs; mkfifo .git/logs/HEAD`, pipe},
+		"a link as commondir":     {`ln -s /dev/urandom .git/commondir`, "commondir " + link},
+		"a link as alternates":    {`ln -s /dev/zero .git/objects/info/alternates`, "objects/info/alternates " + link},
+		"a link as a branch":      {`ln -s /dev/urandom .git/refs/heads/x`, "refs/heads/x " + link},
+		"a link of a worktree's":  {`mkdir -p .git/worktrees/w; ln -s /dev/zero .git/worktrees/w/gitdir`, "w/gitdir " + link},
+		"holes as commondir":      {`truncate -s 3G .git/commondir`, "commondir has more than 1 MiB"},
+		"holes as packed-refs":    {`truncate -s 3G .git/packed-refs`, "packed-refs has more than 1024 MiB"},
+		"holes as a branch":       {`truncate -s 3G .git/refs/heads/x`, "refs/heads/x has more than 1 MiB"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			all := w.made(1, evil)
+			all := w.made(1, evil[0])
 			got := Adopt(Request{Tools: w.tools}, all)
-			if err := got[0].Err; err == nil || !strings.Contains(err.Error(), "is a pipe, where git would wait") {
-				t.Errorf("got %v", err)
+			if err := got[0].Err; err == nil || !strings.Contains(err.Error(), evil[1]) {
+				t.Errorf("got %v, want %q", err, evil[1])
 			}
 		})
 	}

@@ -1,7 +1,6 @@
 package handover
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -216,8 +215,8 @@ func copyTree(from, to string, hidden func(at string) bool) error {
 	if err := os.MkdirAll(path.Dir(to), 0o700); err != nil {
 		return err
 	}
-	if info.Size() > mostCopied {
-		return tooLarge(from, mostCopied)
+	if err := endless(from, false, info.Size(), mostCopied); err != nil {
+		return fmt.Errorf("%w: move it away", err)
 	}
 	content, err := smallfile.Read(from, mostCopied)
 	if err == nil {
@@ -231,47 +230,6 @@ func copyTree(from, to string, hidden func(at string) bool) error {
 
 // mostCopied is how large a file of a git folder may be that is copied, in bytes.
 const mostCopied = 1 << 30
-
-func tooLarge(at string, most int64) error {
-	return fmt.Errorf("%s has more than %d MiB, which git does not write there: move it away", diag.Name(at), most>>20)
-}
-
-// wholes are the files of a git folder that git reads as a whole, and how large each may be, in bytes: these of a
-// checkout, and those of all.
-var wholes = map[bool]map[string]int64{
-	true: {
-		"HEAD": configLimit, "commondir": configLimit, "gitdir": configLimit, "ORIG_HEAD": configLimit,
-		"MERGE_HEAD": configLimit, "CHERRY_PICK_HEAD": configLimit, "REVERT_HEAD": configLimit,
-		"config.worktree": configLimit, "index": mostCopied,
-	},
-	false: {
-		"config": configLimit, alternates: configLimit, "packed-refs": mostCopied, "shallow": mostCopied,
-	},
-}
-
-// isSound returns an error if one of [wholes] is a pipe, where git would wait, or too large.
-func (p Place) isSound() error {
-	look := func(rel string, names map[string]int64) error {
-		for name, most := range names {
-			at := path.Join(p.Outer, rel, name)
-			switch info, err := os.Stat(at); {
-			case err != nil: // git says what is wrong
-			case info.Mode()&fs.ModeNamedPipe != 0:
-				return fmt.Errorf("%s is a pipe, where git would wait: move it away", diag.Name(at))
-			case info.Size() > most && info.Mode().IsRegular():
-				return tooLarge(at, most)
-			}
-		}
-		return nil
-	}
-	err := cmp.Or(look(".", wholes[false]), look(".", wholes[true]))
-	for _, t := range p.treesOf(true) {
-		if t.Rel != "." {
-			err = cmp.Or(err, look(t.Rel, wholes[true]))
-		}
-	}
-	return err
-}
 
 // hasPoints reports whether all mount points are there, and no link is on the way to one.
 func (p Place) hasPoints() bool {

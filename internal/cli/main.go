@@ -34,6 +34,7 @@ func Main(words []string, sys System) int {
 			return status
 		}
 	}
+	withoutCores()
 	err := secureDescriptors()
 	if err == nil {
 		err = run(words[1:], sys)
@@ -127,6 +128,13 @@ func FromOS() System {
 		sys.Manifest = filepath.Join(filepath.Dir(filepath.Dir(program)), "share/claudebox/manifest.json")
 	}
 	return sys
+}
+
+// withoutCores keeps the kernel from handing a crash of what claudebox starts to the host's handler of core files, such
+// as systemd-coredump, which runs as root outside of all namespaces: a limit of 1 byte is the sign for that
+// (fs/coredump.c). Where the user's own hard limit is 0 it stays.
+func withoutCores() {
+	_ = unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{Cur: 1, Max: 1})
 }
 
 // secureDescriptors marks every descriptor from 3 on close-on-exec. It returns an error if a standard one would give

@@ -58,7 +58,8 @@ type box struct {
 	ioctls  []uint32 // requests likewise
 	high    bool     // the filter compares all 64 bits
 	sockets []uint32 // families likewise
-	netlink []uint32 // protocols likewise
+
+	protocols, netlink []uint32 // protocols likewise
 }
 
 func share(b *box) { delete(b.words, "net") }
@@ -78,6 +79,7 @@ var holes = map[string]func(b *box, dir string){
 		b.words["proc"] = []string{"--ro-bind", "/proc", "/proc"}
 	},
 	"capabilities":  func(b *box, _ string) { b.words["hole"] = []string{"--cap-add", "CAP_SYS_CHROOT"} },
+	"crashes":       func(b *box, _ string) { b.allow = []uint32{unix.SYS_PRLIMIT64} },
 	"secret places": func(b *box, _ string) { b.words["hole"] = []string{"--dir", b.Home + "/.ssh"} },
 	"system secrets": func(b *box, dir string) {
 		b.words["etc"] = []string{"--tmpfs", "/etc", "--ro-bind", dir + "/file", "/etc/shadow", "--remount-ro", "/etc"}
@@ -116,6 +118,7 @@ var holes = map[string]func(b *box, dir string){
 	"keyrings: ask":            func(b *box, _ string) { b.allow = []uint32{unix.SYS_REQUEST_KEY} },
 	"keyrings: read":           func(b *box, _ string) { b.allow = []uint32{unix.SYS_KEYCTL} },
 	"AF_ALG":                   func(b *box, _ string) { b.sockets = []uint32{unix.AF_ALG} },
+	"rare protocols":           func(b *box, _ string) { b.protocols = []uint32{unix.IPPROTO_UDPLITE} },
 	"AF_VSOCK":                 func(b *box, _ string) { b.sockets = []uint32{unix.AF_VSOCK} },
 	"AF_RXRPC":                 func(b *box, _ string) { b.sockets = []uint32{unix.AF_RXRPC} },
 	"AF_BLUETOOTH":             func(b *box, _ string) { b.sockets = []uint32{unix.AF_BLUETOOTH} },
@@ -187,9 +190,8 @@ func TestThePlantedHolesAreFound(t *testing.T) {
 	t.Cleanup(made.Close)
 	dir := t.TempDir()
 	must.Do(t, os.WriteFile(dir+"/file", nil, 0o600), os.Chmod(dir, 0o755))
-	if err := unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil { // what the test itself was given
-		t.Fatal(err)
-	}
+	must.Do(t, unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC), // what the test itself was given
+		unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{Cur: 1, Max: 1})) // as claudebox does
 	if red := attackIn(t, newBox(made.Targets, dir)); len(red) > 0 {
 		t.Fatalf("without a hole these are red: %q", red)
 	}
@@ -278,7 +280,7 @@ func piped(t *testing.T, content []byte) *os.File {
 // denied are the calls that the filter of a box without a hole refuses.
 var denied = []uint32{
 	unix.SYS_UNSHARE, unix.SYS_SETNS, unix.SYS_OPEN_TREE, unix.SYS_IO_URING_SETUP, unix.SYS_USERFAULTFD, unix.SYS_PERF_EVENT_OPEN,
-	unix.SYS_BPF, unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY, unix.SYS_KEYCTL,
+	unix.SYS_BPF, unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY, unix.SYS_KEYCTL, unix.SYS_PRLIMIT64,
 }
 
 // filter is a seccomp filter: a program that looks at the call's number, and
@@ -324,7 +326,17 @@ func (b *box) filter() []byte {
 	op(equal, unix.SYS_SOCKET, 1, 0)
 	op(answer, allow, 0, 0)
 	op(load, argument(0), 0, 0)
-	for _, family := range slices.Concat([]uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6}, b.sockets) {
+	for _, family := range []uint32{unix.AF_INET, unix.AF_INET6} {
+		usual := append([]uint32{0, unix.IPPROTO_ICMP, unix.IPPROTO_TCP, unix.IPPROTO_UDP}, b.protocols...)
+		op(equal, family, 0, uint8(2+2*len(usual)))
+		op(load, argument(2), 0, 0)
+		for _, protocol := range usual {
+			op(equal, protocol, 0, 1)
+			op(answer, allow, 0, 0)
+		}
+		op(answer, refuse|uint32(unix.EPROTONOSUPPORT), 0, 0)
+	}
+	for _, family := range append([]uint32{unix.AF_UNIX}, b.sockets...) {
 		op(equal, family, 0, 1)
 		op(answer, allow, 0, 0)
 	}

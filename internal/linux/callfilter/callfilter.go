@@ -16,10 +16,11 @@ type Rule struct {
 	Then   uint32 // a verdict, such as unix.SECCOMP_RET_ALLOW
 }
 
-// Match tests the low 32 bits of an argument. It holds if the argument is one of OneOf (empty: any) and none of
-// NoneOf, has at least one bit of Has (0: not tested), and has no bit of Not.
+// Match tests 32 bits of an argument. It holds if they are one of OneOf (empty: any) and none of NoneOf, have at least
+// one bit of Has (0: not tested), and no bit of Not.
 type Match struct {
 	Arg           uint32 // 0 to 5
+	High          bool   // the high half is tested, instead of the low one
 	OneOf, NoneOf []uint32
 	Has, Not      uint32
 }
@@ -68,7 +69,11 @@ func decide(r Rule) (p []unix.SockFilter) {
 		return []unix.SockFilter{Return(r.Then)}
 	}
 	for _, m := range r.When {
-		p = append(p, load(offArguments+8*m.Arg))
+		at := offArguments + 8*m.Arg
+		if m.High {
+			at += 4
+		}
+		p = append(p, load(at))
 		for i, value := range m.OneOf {
 			left := len(m.OneOf) - 1 - i // values after this one, which a match skips
 			miss := uint8(0)

@@ -86,11 +86,25 @@ func family(domain, kind, protocol int) func(Targets) string {
 	}
 }
 
+// rareProtocol tries to make a socket of a protocol that few programs use.
+func rareProtocol(t Targets) string {
+	const smc = 256 // linux/in.h
+	for protocol, kind := range map[int]int{
+		unix.IPPROTO_UDPLITE: unix.SOCK_DGRAM, unix.IPPROTO_SCTP: unix.SOCK_STREAM, smc: unix.SOCK_STREAM,
+	} {
+		if got := family(unix.AF_INET, kind, protocol)(t); got != "" {
+			return "protocol " + strconv.Itoa(protocol)
+		}
+	}
+	return ""
+}
+
 var socketFamilyTries = []try{
 	{"AF_ALG", "the kernel's cryptography and its bugs", family(unix.AF_ALG, unix.SOCK_SEQPACKET, 0)},
 	{"AF_VSOCK", "the host of a virtual machine, past network namespaces", family(unix.AF_VSOCK, unix.SOCK_STREAM, 0)},
 	{"AF_RXRPC", "the kernel's AFS and its bugs", family(unix.AF_RXRPC, unix.SOCK_DGRAM, unix.AF_INET)},
 	{"AF_PACKET", "every packet of this machine", family(unix.AF_PACKET, unix.SOCK_RAW, 0)},
+	{"rare protocols", "modules that the kernel loads for them, and their bugs", rareProtocol},
 	{"raw sockets", "packets under another's name", family(unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_ICMP)},
 	{"AF_BLUETOOTH", "devices in the room", family(unix.AF_BLUETOOTH, unix.SOCK_RAW, 1)},
 	{"xfrm", "the kernel's IPsec and its bugs", family(unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_XFRM)},

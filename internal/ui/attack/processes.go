@@ -20,6 +20,7 @@ var processTries = []try{
 	{"standard streams", "a folder or device of the host behind standard input, output or error", standardStreams},
 	{"processes", "a look at other processes, and signals to them", processes},
 	{"capabilities", "rights over the kernel", capabilities},
+	{"crashes", "a program that runs as root outside, the host's handler of core files", crashes},
 	{"new rights", "root's rights by a setuid program", newRights},
 }
 
@@ -113,6 +114,30 @@ func capabilities(Targets) string {
 		}
 	}
 	return ""
+}
+
+// crashes tries to lift the limit by which the kernel starts no handler for a crash: 1 byte, see core(5) and
+// fs/coredump.c. Where the user's own hard limit is 0 that limit cannot be had.
+func crashes(Targets) string {
+	_, most := coreLimits()
+	_ = unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{})
+	now, _ := coreLimits()
+	handler, _ := os.ReadFile("/proc/sys/kernel/core_pattern")
+	isProgram := len(handler) > 0 && (handler[0] == '|' || handler[0] == '@')
+	if now == "1" || most == "0" && !isProgram {
+		return ""
+	}
+	return "a limit of " + now + " bytes for core files"
+}
+
+// coreLimits are the soft and the hard limit on core files.
+func coreLimits() (soft, hard string) {
+	content, _ := os.ReadFile("/proc/self/limits")
+	_, line, _ := strings.Cut(string(content), "Max core file size")
+	if words := strings.Fields(line); len(words) > 1 {
+		return words[0], words[1]
+	}
+	return "unknown", "unknown"
 }
 
 func newRights(Targets) string {

@@ -22,6 +22,9 @@ func judge(table map[string][]rule, goarch, name string, args [6]uint64) seccomp
 func holds(when []match, args [6]uint64) bool {
 	for _, m := range when {
 		arg := uint32(args[m.Arg])
+		if m.High {
+			arg = uint32(args[m.Arg] >> 32)
+		}
 		if m.OneOf != nil && !slices.Contains(m.OneOf, arg) || slices.Contains(m.NoneOf, arg) ||
 			m.Has != 0 && arg&m.Has == 0 || arg&m.Not != 0 {
 			return false

@@ -14,11 +14,13 @@ type rule struct {
 	calls string // names of the calls, separated by blanks
 	only  string // GOARCH, for calls that the other architecture never had
 	errno syscall.Errno
-	when  []match // all must hold; none: always
-	why   string
+	// pretends means that the caller is told that it worked, instead of an error.
+	pretends bool
+	when     []match // all must hold; none: always
+	why      string
 }
 
-// match is a condition on the low 32 bits of one argument. The kernel looks at no more:
+// match is a condition on the low 32 bits of one argument. The kernel looks at no more, unless it is an address:
 // it takes the argument as an int, or refuses high bits itself. To compare all 64 bits
 // was the fault of CVE-2019-10063.
 type match = callfilter.Match
@@ -26,6 +28,10 @@ type match = callfilter.Match
 func oneOf(arg uint32, values ...uint32) match  { return match{Arg: arg, OneOf: values} }
 func noneOf(arg uint32, values ...uint32) match { return match{Arg: arg, NoneOf: values} }
 func anyBit(arg, bits uint32) match             { return match{Arg: arg, Has: bits} }
+func highBit(arg uint32) match                  { return match{Arg: arg, High: true, Has: anyOf32} }
+
+// anyOf32 has all bits of one half of an argument.
+const anyOf32 = 1<<32 - 1
 
 // newNamespace has all flags of clone(2) that make a namespace. CLONE_NEWTIME is not
 // among them: its bit is part of clone's exit signal, so only unshare has it.
@@ -105,6 +111,21 @@ var rules = []rule{
 		why:  "the kernel turns AF_INET with SOCK_PACKET into AF_PACKET; not flatpak's",
 	},
 	{
+		calls: "socket", errno: unix.EPROTONOSUPPORT,
+		when: []match{
+			oneOf(0, unix.AF_INET, unix.AF_INET6),
+			noneOf(2, unix.IPPROTO_IP, unix.IPPROTO_ICMP, unix.IPPROTO_TCP, unix.IPPROTO_UDP, unix.IPPROTO_ICMPV6,
+				unix.IPPROTO_MPTCP),
+		},
+		why: "the kernel loads a module for SCTP, DCCP, SMC and other rare protocols when it is asked for one; not " +
+			"flatpak's",
+	},
+	{
+		calls: "setsockopt", errno: unix.ENOPROTOOPT, when: []match{oneOf(1, unix.IPPROTO_TCP), oneOf(2, unix.TCP_ULP)},
+		why: "the kernel loads a module for TLS and other layers above TCP; callers do that themselves then, as on " +
+			"kernels before 4.13; not flatpak's",
+	},
+	{
 		calls: "socket socketpair", errno: unix.EPROTONOSUPPORT,
 		when: []match{oneOf(0, unix.AF_NETLINK), noneOf(2, unix.NETLINK_ROUTE)},
 		why:  "interfaces and routes are all that resolvers and runtimes ask netlink for; not flatpak's",
@@ -162,6 +183,20 @@ var rules = []rule{
 	{
 		calls: "add_key keyctl request_key", errno: unix.EPERM,
 		why: "the kernel's keyring belongs to the user, not to a namespace: it may hold secrets of the host",
+	},
+	{
+		calls: "setrlimit", pretends: true, when: []match{oneOf(0, unix.RLIMIT_CORE)},
+		why: "the limit of 1 byte, which claudebox sets, keeps the kernel from starting the host's handler of core " +
+			"files for a crash inside, as root and with what the agent chose; ssh-agent and gpg end if they cannot " +
+			"set it; not flatpak's",
+	},
+	{
+		calls: "prlimit64", pretends: true, when: []match{oneOf(1, unix.RLIMIT_CORE), anyBit(2, anyOf32)},
+		why: "as setrlimit; a null address only asks",
+	},
+	{
+		calls: "prlimit64", pretends: true, when: []match{oneOf(1, unix.RLIMIT_CORE), highBit(2)},
+		why: "as setrlimit",
 	},
 	{calls: "syslog", errno: unix.EPERM, why: "reads the host's kernel log"},
 	{calls: "quotactl quotactl_fd", errno: unix.EPERM, why: "reads how much the host's users store"},

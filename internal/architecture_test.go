@@ -56,12 +56,13 @@ var modules = map[string][]string{
 		tcpip + "/transport/icmp", tcpip + "/transport/tcp", tcpip + "/transport/udp",
 		"gvisor.dev/gvisor/pkg/buffer", "gvisor.dev/gvisor/pkg/waiter",
 	},
-	"sandbox/systemd": {"github.com/godbus/dbus/v5"},
-	"sandbox/launch":  {"golang.org/x/term"},
-	"agent/shellline": {"mvdan.cc/sh/v3/syntax"},
-	"secret/swap":     {"golang.org/x/net/http/httpproxy"},
-	"secret/sign":     {"golang.org/x/crypto/ssh", "golang.org/x/crypto/ssh/agent", "golang.org/x/crypto/ssh/knownhosts"},
-	"cli":             {"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term"},
+	"sandbox/systemd":     {"github.com/godbus/dbus/v5"},
+	"sandbox/launch":      {"golang.org/x/term"},
+	"agent/shellline":     {"mvdan.cc/sh/v3/syntax"},
+	"secret/swap":         {"golang.org/x/net/http/httpproxy"},
+	"secret/sign":         {"golang.org/x/crypto/ssh", "golang.org/x/crypto/ssh/agent", "golang.org/x/crypto/ssh/knownhosts"},
+	"sandbox/seccomp/gen": {"github.com/elastic/go-seccomp-bpf/arch"},
+	"cli":                 {"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term"},
 }
 
 const (

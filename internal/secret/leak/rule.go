@@ -1,6 +1,8 @@
 package leak
 
-// rule recognises a kind of token by its beginning and an expression. `go test ./gen -update` makes the table of them.
+//go:generate go run ./gen
+
+// rule recognises a kind of token by its beginning and an expression.
 type rule struct {
 	begin   string  // in lower case
 	what    string  // "a GitHub token"

@@ -1,10 +1,13 @@
-// Package gen has the filters of package seccomp assembled by a test, from the table in rules_test.go, for every
-// architecture that claudebox is built for. Nothing of it is in the program.
-package gen
+// Command gen assembles the filters of package seccomp from the table in
+// rules.go, for every architecture that claudebox is built for. Run it by
+// go generate in package seccomp; a test fails when the files are stale.
+package main
 
 import (
 	"encoding/binary"
 	"fmt"
+	"log"
+	"os"
 	"slices"
 	"strings"
 	"syscall"
@@ -17,6 +20,21 @@ import (
 
 // architectures are the values of GOARCH that claudebox is built for.
 var architectures = []string{"amd64", "arm64"}
+
+func main() {
+	for _, goarch := range architectures {
+		filter, err := assemble(goarch, rules)
+		if err == nil {
+			err = os.WriteFile(fileName(goarch), filter, 0o644)
+		}
+		if err != nil {
+			log.Fatalf("gen: %s: %v", goarch, err)
+		}
+	}
+}
+
+// fileName returns the name of the file that package seccomp embeds for goarch.
+func fileName(goarch string) string { return "filter_" + goarch + ".bpf" }
 
 // x32 is the ABI of 64-bit code with 32-bit pointers. It has the same calls under other
 // numbers, which no rule would match. Kernels before 5.4 accept x32First to x32Last,

@@ -8,6 +8,9 @@ package plancache
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -73,9 +76,12 @@ func (c Cache) Find() (k Kept, found bool) {
 	return k, found
 }
 
-// Keep writes a plan to its cache file; failures are ignored.
+// Keep writes a plan to its cache file; failures are ignored. It does not make claudebox's own folder.
 func (c Cache) Keep(p plan.Plan, roots []string, inputs FileStates) {
 	if c.file == "" {
+		return
+	}
+	if err := os.Mkdir(filepath.Dir(c.file), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return
 	}
 	const most = 200 // files: one for each folder that claudebox is called in, and all anew for each build of it

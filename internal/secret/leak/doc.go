@@ -2,7 +2,7 @@
 // its name, and any text because it contains a token of a known shape or an
 // address with a password, or because it looks random.
 //
-// The shapes are gitleaks' (table.go, made by a test of gen). An
+// The shapes are gitleaks' (table.go, made by the program in gen). An
 // expression is compiled only when a text begins like its token, so that checking a
 // usual environment costs a few microseconds.
 //

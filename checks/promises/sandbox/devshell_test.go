@@ -106,7 +106,7 @@ func TestWhatNamesADevShell(t *testing.T) {
 			w.flake(t, "project", "")
 			w.write(t, "project/.envrc", "use flake $(touch ~/canary)\n")
 		}, "", "", "none: .envrc has use flake $(touch ~/canary), which is more than a reference\n"},
-		"a flake without a lock": {func(w *world) { w.flake(t, "project", ""); os.Remove(w.path("project/flake.lock")) }, "", "", "none: .#default flake.nix has no flake.lock; make it (`nix flake lock`), or write `devshell: .` into the profile\n"},
+		"a flake without a lock": {func(w *world) { w.flake(t, "project", ""); os.Remove(w.path("project/flake.lock")) }, "", "", "none: .#default flake.nix has no flake.lock; make it (`nix flake lock`), or, where it has no inputs, write `devshell: .` into the profile\n"},
 		"a flake without a dev shell": {func(w *world) {
 			w.write(t, "project/flake.nix", `{ outputs = { ... }: { packages.x86_64-linux.default = throw "built"; }; }`)
 			trial.Lock(t, w.path("project"))

@@ -153,7 +153,8 @@ func locked(flake string) error {
 	case !exists(filepath.Join(flake, "flake.nix")):
 		return noShell("there is no " + filepath.Join(flake, "flake.nix"))
 	case !exists(filepath.Join(flake, "flake.lock")):
-		return noShell("flake.nix has no flake.lock; make it (`nix flake lock`), or write `devshell: .` into the profile")
+		return noShell("flake.nix has no flake.lock; make it (`nix flake lock`), or, where it has no inputs, write " +
+			"`devshell: .` into the profile")
 	}
 	return nil
 }

@@ -54,7 +54,7 @@ var (
 type talk struct {
 	pace
 	search string // command that searches a sandbox until it is stopped
-	crash  string // command that leaves a core file
+	crash  string // command of a program that crashes
 	begun  time.Time
 
 	mu     sync.Mutex
@@ -138,14 +138,14 @@ func (c *talk) searching(canary string) {
 		c.search += " " + hex.EncodeToString([]byte(text))
 	}
 	c.search += " >/tmp/found 2>&1 </dev/null & nohup " + canary + " plant /tmp/stop " + text + " >/tmp/plant 2>&1 </dev/null & "
-	// The core file is of a program that has read what there is.
+	// It has read what there is, and would leave a core file, if one could be.
 	c.crash = "; (cd /tmp; ulimit -c unlimited; bash -c 'x=$(cat ~/.claude/.credentials.json; env; " + canary + " print " + text +
 		"); kill -SEGV $$') || true"
 }
 
 // kinds are the places that are searched: what is put there must be found.
 var kinds = map[string]string{
-	"a file": `/tmp/planted-\d+$`, "the name of a file": `the name /tmp/planted-`, "a core file": `/tmp/core`,
+	"a file": `/tmp/planted-\d+$`, "the name of a file": `the name /tmp/planted-`,
 	"variables": `/proc/\d+/environ$`, "words": `/proc/\d+/cmdline$`, "maps": `/proc/\d+/maps$`,
 	"a file that is open, and gone": `/proc/\d+/fd/\d+$`, "memory": `/proc/\d+/mem `,
 }
@@ -303,8 +303,7 @@ func (c *talk) judge(t *testing.T) {
 		t.Errorf("%d have spoken", len(c.agents))
 	}
 	for name, s := range c.agents {
-		t.Logf("%s: %d commands, core file: %t; %s", name, s.steps.Load(), strings.Contains(s.found, "in /tmp/core"),
-			s.found[max(0, strings.LastIndex(s.found, "searched ")):])
+		t.Logf("%s: %d commands; %s", name, s.steps.Load(), s.found[max(0, strings.LastIndex(s.found, "searched ")):])
 		if s.steps.Load() < fewest || !s.streamed {
 			t.Errorf("%s: %d commands, streamed: %t", name, s.steps.Load(), s.streamed)
 		}
@@ -313,6 +312,9 @@ func (c *talk) judge(t *testing.T) {
 		}
 		if strings.Contains(s.found, "FOUND 0") || strings.Contains(s.found, "FOUND 1") {
 			t.Errorf("%s: a true token is inside:\n%s", name, s.found)
+		}
+		if strings.Contains(s.found, "in /tmp/core") {
+			t.Errorf("%s: a crash left a core file:\n%s", name, s.found)
 		}
 		// What is there is found.
 		if !strings.Contains(s.found, "FOUND 2 in ") || !strings.Contains(s.found, userLogin) {

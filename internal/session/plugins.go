@@ -38,13 +38,14 @@ func (in leads) cannotRun() (made launch.Part) {
 	if json.Unmarshal(content, &installed) != nil {
 		return made // none
 	}
+	off, lists := in.switchedOff(), markets{}
 	for _, plugin := range slices.Sorted(maps.Keys(installed.Plugins)) {
-		if in.isOff(plugin) {
+		if off[plugin] {
 			continue
 		}
-		told := made.Left
+		told, entry := made.Left, lists.listed(own, plugin)
 		for _, at := range installed.Plugins[plugin] {
-			for _, content := range append(pluginFiles(at.InstallPath), listed(own, plugin)) {
+			for _, content := range append(pluginFiles(at.InstallPath), entry) {
 				look("the plugin "+diag.Visible(plugin), content, false)
 			}
 		}
@@ -81,13 +82,21 @@ func servers(content []byte) []byte {
 	return slices.Concat([]byte(`{"lspServers":`), content, []byte("}"))
 }
 
+// markets are the lists of plugins that were read, by the names of their marketplaces.
+type markets map[string][]object.Object
+
 // listed is what the list of a plugin's marketplace says of it: some plugins have no other file. own is the user's
 // folder of plugins.
-func listed(own, plugin string) []byte {
+func (m markets) listed(own, plugin string) []byte {
 	name, market, _ := strings.Cut(plugin, "@")
-	list := filepath.Join(own, "marketplaces", market, ".claude-plugin/marketplace.json")
-	content, _ := smallfile.Read(list, fileLimit)
-	for _, entry := range object.As[[]object.Object](object.Parse(content)["plugins"]) {
+	list, read := m[market]
+	if !read {
+		file := filepath.Join(own, "marketplaces", market, ".claude-plugin/marketplace.json")
+		content, _ := smallfile.Read(file, fileLimit)
+		list = object.As[[]object.Object](object.Parse(content)["plugins"])
+		m[market] = list
+	}
+	for _, entry := range list {
 		if object.As[string](entry["name"]) == name {
 			return object.Encode(entry)
 		}
@@ -95,12 +104,13 @@ func listed(own, plugin string) []byte {
 	return nil
 }
 
-// isOff reports whether a plugin is switched off: by the project's settings, or by the user's.
-func (in leads) isOff(plugin string) (off bool) {
+// switchedOff are the plugins that the project's settings, or else the user's, switch off.
+func (in leads) switchedOff() map[string]bool {
+	off := map[string]bool{}
 	users, _ := smallfile.Read(filepath.Join(program.ConfigFolder(in.facts), "settings.json"), fileLimit)
 	for _, settings := range [][]byte{users, in.read(".claude/settings.json"), in.read(".claude/settings.local.json")} {
-		if value := object.Parse(object.Parse(settings)["enabledPlugins"])[plugin]; value != nil {
-			off = string(value) == "false"
+		for plugin, value := range object.Parse(object.Parse(settings)["enabledPlugins"]) {
+			off[plugin] = string(value) == "false"
 		}
 	}
 	return off

@@ -308,8 +308,7 @@ func (v *View) File(word string) (reason string) {
 // packages maps programs to the attribute of nixpkgs that has them, where the names differ.
 var packages = map[string]string{
 	"aplay": "alsa-utils", "awk": "gawk", "aws": "awscli2", "bundle": "bundler", "bunx": "bun", "cc": "gcc",
-	"clang++": "clang", "clangd": "clang-tools", "clear": "ncurses", "code": "vscode",
-	"column":   "util-linux",
+	"clang++": "clang", "clangd": "clang-tools", "clear": "ncurses", "code": "vscode", "column": "util-linux",
 	"composer": "phpPackages.composer", "convert": "imagemagick", "corepack": "nodejs", "difft": "difftastic",
 	"dig": "dnsutils", "docker": "docker-client", "dotnet": "dotnet-sdk", "emacsclient": "emacs",
 	"espeak": "espeak-ng", "g++": "gcc", "gpg": "gnupg", "grep": "gnugrep", "gs": "ghostscript",

@@ -37,16 +37,16 @@ func (f *Folders) guardRequest(folder guarded.Folder, session string) guard.Requ
 			return m.Path == at(rel) && (m.Mode == project.Inner || m.Mode == project.ReadOnly)
 		})
 	}
-	all := func(list []string) []string {
+	only := func(list []string) []string { // those that no agent can write to
 		return slices.DeleteFunc(slices.Clone(list), func(rel string) bool { return !unwritable(rel) })
 	}
-	bare := all(seen.Bare)
+	bare := only(seen.Bare)
 	return guard.Request{
 		Path: folder.Path, Held: held, Session: session, Lock: f.Kept.Own, Folders: folders,
 		Skipped: project.Filling(), Git: seen.Git, Bare: bare,
-		Users: slices.Concat(bare, all(slices.DeleteFunc(slices.Clone(seen.Git), func(rel string) bool {
+		Users: slices.Concat(bare, slices.DeleteFunc(only(seen.Git), func(rel string) bool {
 			return !lending.IsFolder(at(rel)) // a file leads elsewhere when it is moved
-		}))),
+		})),
 		Known: func(rel string) bool {
 			below := func(at string) bool { return pathname.Below(at, rel) }
 			return ownInside(folder, at(rel)) || slices.ContainsFunc(folder.Tracked, below) ||

@@ -20,9 +20,9 @@ type rule struct {
 	why      string
 }
 
-// match is a condition on the low 32 bits of one argument. The kernel looks at no more, unless it is an address:
-// it takes the argument as an int, or refuses high bits itself. To compare all 64 bits
-// was the fault of CVE-2019-10063.
+// match is a condition on the low 32 bits of one argument. The kernel looks at no more
+// of a number: it takes the argument as an int, or refuses high bits itself. To compare
+// all 64 bits was the fault of CVE-2019-10063. An address has high bits, see [highBit].
 type match = callfilter.Match
 
 func oneOf(arg uint32, values ...uint32) match  { return match{Arg: arg, OneOf: values} }

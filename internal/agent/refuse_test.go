@@ -324,7 +324,7 @@ func TestRemediesForAgentsWork(t *testing.T) {
 			thenChanged: func(r *agent.Request) { r.Inside = []string{"/nix/store/a-nodejs/bin"} },
 		},
 		{
-			remedy: "name the program that it starts in the profile: `agent: {command: [/opt/claude/claude]}`",
+			remedy: "name the program that it starts in the profile: `agent: {command: [/opt/claude/claude]}`, with what the script adds behind it",
 			files:  merge(installed(static), map[string]string{link: "#!/bin/sh\nif test -e x; then\n  foo=$(date)\nfi\n/opt/claude/claude --a $foo \"$@\"\n", "/opt/claude/claude": static}),
 			then:   map[string]string{"/opt/claude/claude": static}, thenChanged: started("/opt/claude/claude"),
 		},

@@ -177,7 +177,7 @@ func (f *finder) starts(name, text string, calls pattern.Expr) error {
 	if missing != "" {
 		return cmp.Or(f.isShim(name, missing), notExecutable(name,
 			"add the package that has "+missing+" to the profile's packages, or name the agent's program itself: "+
-				"`agent: {command: [PATH]}`",
+				"`agent: {command: [PATH]}`, with what the script adds behind it",
 			"it is a script that starts %s, which is not inside", missing))
 	}
 	between := func(r rune) bool { return strings.ContainsRune(" \t\n\"'();|&=", r) }
@@ -204,7 +204,8 @@ func (f *finder) starts(name, text string, calls pattern.Expr) error {
 			}
 		}
 		return cmp.Or(f.isShim(name, word), notExecutable(name,
-			"name the program that it starts in the profile: `agent: {command: ["+word+"]}`",
+			"name the program that it starts in the profile: `agent: {command: ["+word+"]}`, with what "+
+				"the script adds behind it",
 			"it is a script that starts %s, which is not inside", word))
 	}
 	return nil

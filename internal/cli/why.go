@@ -116,7 +116,7 @@ func answer(s *session.Session, word string) (_ why.Answer, err error) {
 	value, set := s.Facts.Env.Get(word)
 	if isURL {
 		word = host
-	} else if set || isVariable(word) {
+	} else if set || why.IsVariable(word) {
 		return why.Variable(s.Launch, word, value, set), nil
 	}
 	if !isURL && !strings.ContainsAny(word, ".:") && !strings.EqualFold(word, "localhost") {
@@ -134,9 +134,4 @@ func answer(s *session.Session, word string) (_ why.Answer, err error) {
 	}
 	named.Add = s.AllowHost(named.String())
 	return why.Reach(s.Launch, named), nil
-}
-
-// isVariable reports whether a word is in capitals.
-func isVariable(word string) bool {
-	return strings.ToUpper(word) == word && !strings.ContainsAny(word, ".:-") && (word[0] < '0' || word[0] > '9')
 }

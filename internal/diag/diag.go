@@ -248,6 +248,14 @@ func Word(name string) string {
 // Quote makes any text one word for a shell.
 func Quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
+// IsVariable reports whether a shell can have a variable of this name. It must be checked before a name is put in a
+// script: the shell would run other text.
+func IsVariable(name string) bool {
+	return name != "" && (name[0] < '0' || name[0] > '9') && strings.IndexFunc(name, func(r rune) bool {
+		return r != '_' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
+	}) < 0
+}
+
 var quotes = strings.NewReplacer("'", `\x27`, "`", `\x60`)
 
 func isUnseen(r rune) bool { return r != '\t' && !unicode.IsPrint(r) }

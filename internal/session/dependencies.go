@@ -15,17 +15,19 @@ import (
 
 // manifests are the files by which builds find what they are made of. Some name folders beside the project.
 var manifests = strings.Fields(`go.work go.mod Cargo.toml package.json pnpm-workspace.yaml tsconfig.json pyproject.toml
-	requirements.txt Gemfile composer.json mix.exs pubspec.yaml settings.gradle settings.gradle.kts`)
+	requirements.txt Gemfile .bundle/config composer.json mix.exs pubspec.yaml settings.gradle settings.gradle.kts
+	.pdm-python`)
 
-// named lists what a manifest names above its own folder, as it is written there: "../lib", also behind "file:".
-func named(manifest []byte) (list []string) {
+// named lists what a manifest names above its own folder, or in the home, as it is written there: "../lib", also behind
+// "file:".
+func named(manifest []byte, home string) (list []string) {
 	between := func(r rune) bool { return strings.ContainsRune(" \t\r\n\"'`=,;()[]{}", r) }
 	for _, word := range strings.FieldsFunc(string(manifest), between) {
 		if kind, rest, is := strings.Cut(word, ":"); is && !strings.Contains(kind, "/") {
 			word = rest
 		}
-		above := word == ".." || strings.HasPrefix(word, "../")
-		if above && !strings.ContainsAny(word, "*$") && !slices.Contains(list, word) {
+		isNamed := word == ".." || strings.HasPrefix(word, "../") || pathname.Below(word, home) && word != home
+		if isNamed && !strings.ContainsAny(word, "*$") && !slices.Contains(list, word) {
 			list = append(list, word)
 		}
 	}
@@ -39,12 +41,20 @@ func (in leads) dependencies(leave func(kind, what, path string)) {
 	top := in.project.Path
 	told := map[string]bool{}
 	for _, name := range manifests {
-		for _, word := range named(in.read(name)) {
-			if at := filepath.Join(top, word); !told[at] {
+		for _, word := range named(in.read(name), in.facts.Home) {
+			at := word
+			if !filepath.IsAbs(at) {
+				at = filepath.Join(top, at)
+			}
+			if !told[at] {
 				leave(kind, "the project's "+name+" names "+diag.Visible(word)+": ", at)
 				told[at] = true
 			}
 		}
+	}
+	if has := func(rel string) bool { return in.has(filepath.Join(top, rel)) }; has(".pnp.cjs") && !has(".yarn/cache") {
+		leave(kind, "the project's .pnp.cjs names what lies in yarn's cache: ",
+			filepath.Join(in.facts.Home, ".yarn/berry/cache"))
 	}
 	if in.branch != nil && !in.branch.Brings("node_modules") {
 		return

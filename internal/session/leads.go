@@ -66,6 +66,7 @@ func (in leads) out() (made launch.Part) {
 		}
 	}
 	in.dependencies(leave)
+	made.Add(in.versions())
 	made.Add(in.otherTools())
 	if in.agent != "claude" {
 		return made

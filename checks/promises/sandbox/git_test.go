@@ -442,3 +442,77 @@ func TestAWorktreeBesideTheProjectIsGivenByTheProfile(t *testing.T) {
 	w.git(t, "src/wt-1", "rev-parse", "--verify", "wt-1:a")
 	w.git(t, "src/wt-1", "diff", "--exit-code", "HEAD")
 }
+
+// A hook whose program is not inside stops git: the user is told before, by which program.
+func TestAGitHookThatCannotRunIsNamed(t *testing.T) {
+	const fails, node = " fails inside: ", "add its package to the profile: `packages: [nodejs]`"
+	for name, tc := range map[string]struct{ place, script, config, want string }{
+		"an interpreter":   {"project/.git/hooks/pre-commit", "#!/usr/bin/env node\n", "", "the git hook pre-commit fails inside: node is not inside: " + node},
+		"one by env -S":    {"project/.git/hooks/pre-push", "#!/usr/bin/env -S node --test\n", "", "the git hook pre-push fails inside: node is not inside: " + node},
+		"a command":        {"project/.git/hooks/commit-msg", "#!/bin/sh\nset -e\nnpx lint \"$1\"\n", "", "the git hook commit-msg fails inside: npx is not inside: " + node},
+		"of husky":         {"project/.husky/_/pre-commit", "#!/usr/bin/env sh\n. \"${0%/*}/h\"\n", ".husky/_", "the git hook pre-commit fails inside: npx is not inside: " + node},
+		"of the user":      {"hooks/pre-commit", "#!/usr/bin/env node\n", "~/hooks", "the git hook pre-commit fails inside: node is not inside: " + node},
+		"one that asks":    {"project/.git/hooks/pre-commit", "#!/bin/sh\ncommand -v npx && npx lint\n", "", ""},
+		"one that can":     {"project/.git/hooks/pre-commit", "#!/usr/bin/env bash\njq . <a\n", "", ""},
+		"one that helps":   {"hooks/pre-commit", "#!/bin/sh\n. ~/hooks/lib\n", "~/hooks", ""},
+		"no hook of git's": {"project/.git/hooks/lint", "#!/usr/bin/env node\n", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.repository(t)
+			w.write(t, ".gitconfig", me)
+			w.write(t, "hooks/lib", "")
+			w.write(t, "project/.husky/pre-commit", "npx lint-staged\n")
+			w.script(t, tc.place, tc.script)
+			if tc.config != "" {
+				w.git(t, "project", "config", "core.hooksPath", tc.config)
+			}
+			for _, when := range []string{"at first", "with the agent's own"} {
+				got := oneLine(succeed(t, w.claudebox("plan", "--mount-ro", w.path("hooks"))))
+				if strings.Contains(got, fails) != (tc.want != "") || !strings.Contains(got, tc.want) {
+					t.Errorf("%s: %s", when, got)
+				}
+				run(t, w.session("true"))
+			}
+		})
+	}
+}
+
+// A remote in a folder of this machine looked like no repository.
+func TestARemoteOfThisMachineThatIsNotInsideIsNamed(t *testing.T) {
+	w := newWorld(t)
+	w.repository(t)
+	w.write(t, ".gitconfig", me)
+	w.git(t, ".", "init", "-q", "--bare", "srv/x y.git")
+	w.git(t, ".", "clone", "-q", "--bare", "project", "project/in.git")
+	for name, url := range map[string]string{
+		"path": w.path("srv/x y.git"), "url": "file://" + w.path("srv/x y.git"), "above": "../srv/x y.git", "gone": "/nowhere/x.git",
+		"in": "in.git", "ssh": "me@host.example:srv/x.git", "https": "https://host.example/srv/x.git",
+	} {
+		w.git(t, "project", "remote", "add", name, url)
+	}
+	got := oneLine(succeed(t, w.claudebox("plan")))
+	expect.Contains(t, got, "left out: 3 git remotes ")
+	for _, name := range []string{"path", "url", "above"} {
+		expect.Contains(t, got, "the remote "+name+" is not reached: "+w.path("srv/x y.git")+" is not inside: --mount-ro '"+w.path("srv/x y.git")+"', or")
+	}
+	const push = "git push -q path HEAD:refs/heads/made && git ls-remote path"
+	expect.Contains(t, w.inside(t, push, "--mount-rw", w.path("srv/x y.git")), "refs/heads/made")
+}
+
+// A repository that signs by its own settings went unsigned without a word.
+func TestARepositoryThatSignsIsToldThatItDoesNot(t *testing.T) {
+	w := newWorld(t)
+	w.repository(t)
+	w.write(t, ".gitconfig", me)
+	for _, tc := range []struct{ set, want string }{
+		{"commit.gpgsign=yes", "your key is not there"}, {"gpg.format=ssh", "signs them with your key"}, {"commit.gpgsign=off", ""},
+	} {
+		key, value, _ := strings.Cut(tc.set, "=")
+		w.git(t, "project", "config", key, value)
+		got := oneLine(succeed(t, w.claudebox("plan")))
+		if strings.Contains(got, "commits are not signed inside") != (tc.want != "") || !strings.Contains(got, tc.want) {
+			t.Errorf("%s: %s", tc.set, got)
+		}
+	}
+}

@@ -91,3 +91,48 @@ func TestWhatEnvrcGivesAndNoDevShellDoesIsNamed(t *testing.T) {
 		t.Errorf("a value is shown: %s", got)
 	}
 }
+
+// A project of a version manager got other versions, or none, and nobody said so.
+func TestVersionsOfAVersionManagerAreNamed(t *testing.T) {
+	w := newWorldHere(t)
+	w.plain(t, "git init -q .")
+	w.write(t, "project/.nvmrc", "v20.11.1\n")
+	w.write(t, "project/.python-version", "3\n")
+	w.write(t, "project/.tool-versions", "# ours\nnodejs 20.1.0 # old\npython 2.7\n")
+	w.write(t, "project/mise.toml", "[tools]\nruby = { version = \"3.3\" }\n\"npm:prettier\" = [\"3\", \"2\"]\n[env]\nA = \"b\"\n")
+	w.write(t, "project/rust-toolchain.toml", "[toolchain]\nchannel = \"1.80\"\n")
+	w.write(t, "project/sub/.ruby-version", "3.2\n")
+	cmd := w.claudebox("plan")
+	cmd.Dir = w.path("project/sub")
+	got := oneLine(succeed(t, cmd))
+	for _, want := range []string{
+		"left out: 7 tool versions ",
+		"the project asks for node v20.11.1 (.nvmrc), nodejs 20.1.0 (.tool-versions): node is not inside: add its package to the profile: `packages: [nodejs]`",
+		"the project asks for ruby 3.2 (sub/.ruby-version), ruby 3.3 (mise.toml): ruby is not inside",
+		"the project asks for rust 1.80 (rust-toolchain.toml): cargo is not inside",
+		"the project asks for python 2.7 (.tool-versions): inside it is python3-3.", "prettier 3 (mise.toml)",
+	} {
+		expect.Contains(t, got, want)
+	}
+}
+
+// What a project is built of elsewhere was named where a manifest says "../x", and not by its whole path.
+func TestWhatIsBuiltOfTheHomeIsNamed(t *testing.T) {
+	w := newWorldHere(t)
+	w.plain(t, "git init -q .")
+	for _, made := range []string{"gems/x", "lib/x", ".yarn/berry/cache/x"} {
+		w.write(t, made, "")
+	}
+	w.write(t, "project/.bundle/config", "---\nBUNDLE_PATH: \""+w.path("gems")+"\"\n")
+	w.write(t, "project/go.mod", "module m\nreplace x => "+w.path("lib")+"\n")
+	w.write(t, "project/.pnp.cjs", "")
+	got := oneLine(succeed(t, w.claudebox("plan")))
+	for _, want := range []string{"left out: 3 dependencies ", "the project's .bundle/config names " + w.path("gems"), "the project's go.mod names " + w.path("lib")} {
+		expect.Contains(t, got, want)
+	}
+	_, flag, _ := strings.Cut(got, "the project's .pnp.cjs names what lies in yarn's cache: ~/.yarn/berry/cache is not inside: ")
+	flag, _, _ = strings.Cut(flag, ",")
+	if got := succeed(t, w.claudebox(append([]string{"plan"}, strings.Fields(flag)...)...)); strings.Contains(got, "pnp.cjs") {
+		t.Errorf("it is named still: %s", got)
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"claudebox/checks/kit/must"
+	"claudebox/internal/diag"
 )
 
 // What leads the agent elsewhere does not come in, by whatever of its names; tools do.
@@ -22,12 +23,12 @@ func TestADevShellBringsToolsAndRedirectsNothing(t *testing.T) {
 		"GOFLAGS": false, "BASH_FUNC_git%%": false, "NIX_CONFIG": false, "XDG_CONFIG_HOME": false, "SSH_AUTH_SOCK": false,
 	} {
 		made, came, left := merge(r, launch, launch, environment{name: "theirs"})
-		if (made[name] == "theirs") != comes || slices.Contains(came, name) != comes || slices.Contains(left, name) == comes && isName(name) && name != "HOME" {
+		if (made[name] == "theirs") != comes || slices.Contains(came, name) != comes || slices.Contains(left, name) == comes && diag.IsVariable(name) && name != "HOME" {
 			t.Errorf("%s: %q, came %q, left %q", name, made[name], came, left)
 		}
 		r := r
 		r.Vars = []string{name}
-		if made, _, _ := merge(r, launch, launch, environment{name: "theirs"}); made[name] != "theirs" && isName(name) {
+		if made, _, _ := merge(r, launch, launch, environment{name: "theirs"}); made[name] != "theirs" && diag.IsVariable(name) {
 			t.Errorf("%s is not let in by vars", name)
 		}
 	}

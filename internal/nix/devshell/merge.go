@@ -5,6 +5,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"claudebox/internal/diag"
 )
 
 // refused are patterns of variables that a dev shell does not bring in: a strange repository may bring tools, and may
@@ -80,7 +82,7 @@ func merge(r Request, launch, so, shell environment) (made environment, came, le
 		was, set := so[name]
 		_, ours := launch[name]
 		switch {
-		case !isName(name) || name == "PATH" || set && was == value:
+		case !diag.IsVariable(name) || name == "PATH" || set && was == value:
 		case matches(r.Vars, name):
 			made[name] = value
 			came = append(came, name)
@@ -114,11 +116,4 @@ func searchPath(launch, shell string, packages int) string {
 
 func joined(lists ...string) string {
 	return strings.Join(slices.DeleteFunc(lists, func(list string) bool { return list == "" }), ":")
-}
-
-// isName reports whether bash can have a variable of this name.
-func isName(s string) bool {
-	return s != "" && (s[0] < '0' || s[0] > '9') && strings.IndexFunc(s, func(r rune) bool {
-		return r != '_' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
-	}) < 0
 }

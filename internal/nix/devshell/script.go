@@ -60,7 +60,7 @@ func (s shell) definitions(keep func(name string) bool) string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(s.Variables)) {
 		v := s.Variables[name]
-		if !isName(name) || keep(name) {
+		if !diag.IsVariable(name) || keep(name) {
 			continue
 		}
 		var text string

@@ -122,20 +122,12 @@ command_not_found_handle() {
 }
 `
 
-// IsName reports whether s is a valid name of a variable. It must be checked before s is
-// put in a script: the shell would run other text.
-func IsName(s string) bool {
-	return s != "" && (s[0] < '0' || s[0] > '9') && strings.IndexFunc(s, func(r rune) bool {
-		return r != '_' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
-	}) < 0
-}
-
 // extra returns the variables that the caller added for this launch by CLAUDEBOX_EXTRA_ENV.
 func extra(h Host) []Variable {
 	var list []Variable
 	for _, name := range h.ExtraEnv {
 		entry := plan.Env{Name: name, From: plan.FromHost, Why: "CLAUDEBOX_EXTRA_ENV"}
-		if v, ok := variable(entry, h, nil); ok && IsName(name) {
+		if v, ok := variable(entry, h, nil); ok && diag.IsVariable(name) {
 			list = append(list, v)
 		}
 	}

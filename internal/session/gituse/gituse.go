@@ -75,14 +75,18 @@ func Of(r Request) (made Part, err error) {
 		Hosts: r.Plan.Git.Hosts, SSHToHTTPS: r.Plan.Git.SSHToHTTPS, NoSSH: r.Inside.Find("ssh") == "",
 	}
 	made.noteHosts(r)
+	repository := repositorySettings(r.Project.Places)
+	identity.SignAs(ownSettings(r))
 	made.noteSigning(r, identity)
 	named, settings := namedOf(r, identity)
 	made.Add(named)
-	repository := repositorySettings(r.Project.Places)
 	made.noteRepository(r, repository)
-	if gitconfig.Last(slices.Concat(identity.Settings, repository), "core.hookspath") == "" {
+	hooks := gitconfig.Last(slices.Concat(identity.Settings, repository), "core.hookspath")
+	if hooks == "" {
 		made.noteHooks(r)
 	}
+	made.noteHookPrograms(r, hooks)
+	made.noteRemotes(r)
 	logsIn := func(e gitconfig.Entry) bool {
 		return e.Section == "credential" && e.Name == "helper" && e.Value != "" &&
 			slices.ContainsFunc(r.Project.Repo.Remotes, func(url string) bool {
@@ -115,12 +119,17 @@ func Of(r Request) (made Part, err error) {
 
 // noteIdentity says what a commit's author lacks, where the project's own repository does not say that either.
 func (made *Part) noteIdentity(r Request, id usergit.Identity) {
-	isOthers := func(place handover.Place) bool { return !place.Own }
-	own := repositorySettings(slices.DeleteFunc(slices.Clone(r.Project.Places), isOthers))
+	own := ownSettings(r)
 	missing := slices.DeleteFunc(id.Missing(), func(key string) bool { return gitconfig.Last(own, key) != "" })
 	if len(missing) > 0 {
 		made.Note("git commits nothing inside: " + notSet(missing))
 	}
+}
+
+// ownSettings are those of the project's own repository.
+func ownSettings(r Request) []gitconfig.Entry {
+	isOthers := func(place handover.Place) bool { return !place.Own }
+	return repositorySettings(slices.DeleteFunc(slices.Clone(r.Project.Places), isOthers))
 }
 
 // noteHosts says which hosts git has a token for and cannot log in to.
@@ -197,7 +206,7 @@ func repositorySettings(places []handover.Place) (all []gitconfig.Entry) {
 // noteSigning says that commits are not signed, of a user whose are.
 func (made *Part) noteSigning(r Request, id usergit.Identity) {
 	switch {
-	case id.Signs != "true" || r.Plan.Git.Sign != "":
+	case !gitconfig.IsTrue(id.Signs) || r.Plan.Git.Sign != "":
 	case id.SignsBy == "ssh":
 		made.LeaveRed("git setting", "commits are not signed inside: "+
 			"`git: {sign: ssh}` in the profile signs them with your key, which stays outside")

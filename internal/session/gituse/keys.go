@@ -22,6 +22,7 @@ import (
 	"claudebox/internal/secret/sshagent"
 	"claudebox/internal/session/networking"
 	"claudebox/internal/session/usergit"
+	"claudebox/internal/workspace/gitconfig"
 )
 
 const (
@@ -124,7 +125,7 @@ func (made *Part) sign(inside *view.View, id usergit.Identity, found sshagent.Fo
 		return
 	}
 	made.Keys.Rules.Git, made.Keys.Key = key.Blob, private
-	made.access.SigningKey, made.access.Signs = key.Line, id.Signs == "true"
+	made.access.SigningKey, made.access.Signs = key.Line, gitconfig.IsTrue(id.Signs)
 	made.ListOutside("your SSH key "+key.Fingerprint, []string{"signatures of git"}, signRule)
 	if inside.Find("ssh-keygen") == "" {
 		made.Warn("git cannot sign: there is no ssh-keygen inside; write `packages: [openssh]` in the profile")

@@ -96,9 +96,9 @@ func (h Host) Mountable(name string) (flag string, fault error) {
 		return "", refused.Err
 	}
 	if link != "" {
-		name = real + ":" + name
+		return flag + " " + diag.Name(real) + ":" + diag.Name(name), nil
 	}
-	return flag + " " + name, nil
+	return flag + " " + diag.Name(name), nil
 }
 
 // Worktrees mounts the folders beside the project that patterns of the profile name, read-write, where p has none of

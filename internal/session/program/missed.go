@@ -37,6 +37,9 @@ var builds = strings.Fields("CARGO_BUILD_ CARGO_NET_ CARGO_PROFILE_ CARGO_REGIST
 	"GOPROXY GOSUMDB GOTOOLCHAIN GRADLE_OPTS JAVA_TOOL_OPTIONS LDFLAGS MAKEFLAGS MAVEN_ARGS MAVEN_OPTS NODE_OPTIONS " +
 	"NPM_CONFIG_REGISTRY PIP_ POETRY_ RUSTFLAGS RUSTUP_TOOLCHAIN UV_ YARN_NPM_ YARN_REGISTRY npm_config_registry")
 
+// locales are the variables by which what programs print and sort differs from LANG.
+var locales = strings.Fields("LC_COLLATE LC_MESSAGES LC_MONETARY LC_NUMERIC LC_TIME")
+
 // begins reports whether a name begins as one of a list does.
 func begins(name string, list []string) bool {
 	return slices.ContainsFunc(list, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
@@ -45,8 +48,8 @@ func begins(name string, list []string) bool {
 // isNamedApart reports whether a variable that does not enter is named to the user.
 func isNamedApart(name string) bool { return begins(name, families) && !begins(name, ownNames) }
 
-// NotPassed lists the variables of families, builds and proxies that are set outside and not
-// inside; entering are the names of those inside.
+// NotPassed lists the variables of families, builds, proxies and locales that are set outside and not inside; entering
+// are the names of those inside.
 func NotPassed(env host.Environment, entering []string, tier string) []string {
 	var list []string
 	for _, entry := range env {
@@ -55,7 +58,8 @@ func NotPassed(env host.Environment, entering []string, tier string) []string {
 			continue
 		}
 		isProxy := slices.Contains(proxies, strings.ToUpper(name))
-		missed := isNamedApart(name) || begins(name, builds) || isProxy && tier != profile.TierAllow
+		differs := slices.Contains(locales, name) && env.Value("LC_ALL", "") == "" && value != env.Value("LANG", "")
+		missed := isNamedApart(name) || begins(name, builds) || differs || isProxy && tier != profile.TierAllow
 		if missed && !slices.Contains(entering, name) {
 			list = append(list, name)
 		}
@@ -82,7 +86,7 @@ const ExtraVariable = "CLAUDEBOX_EXTRA_ENV"
 // have an effect of their own: nothing that was asked for is left out in silence.
 func JudgeExtraEnv(env host.Environment) (made launch.Part, err error) {
 	for _, name := range ExtraEnv(env) {
-		if !launch.IsName(name) {
+		if !diag.IsVariable(name) {
 			return made, diag.Errorf("read "+ExtraVariable,
 				"write names with commas between: "+ExtraVariable+"=GH_TOKEN,AWS_PROFILE",
 				"%q is not the name of a variable", name)

@@ -22,3 +22,14 @@ func TestVariablesThatAreMissedInsideAreNamed(t *testing.T) {
 		t.Errorf("in tier allow got %q, want %q", got, want[:5])
 	}
 }
+
+// What is sorted and printed by another locale than the rest is so outside only. LC_ALL would overrule it.
+func TestALocaleOfItsOwnIsNamed(t *testing.T) {
+	env := host.Environment{"LANG=de_DE.UTF-8", "LC_COLLATE=C", "LC_TIME=de_DE.UTF-8", "LC_PAPER=x", "LC_NUMERIC="}
+	if got := NotPassed(env, nil, "full"); !slices.Equal(got, []string{"LC_COLLATE"}) {
+		t.Errorf("got %q", got)
+	}
+	if got := NotPassed(append(env, "LC_ALL=C"), nil, "full"); got != nil {
+		t.Errorf("with LC_ALL got %q", got)
+	}
+}

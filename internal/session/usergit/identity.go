@@ -2,6 +2,7 @@ package usergit
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -33,11 +34,7 @@ func Pick(src Sources, env func(string) (string, bool)) (Identity, error) {
 	}
 	var id Identity
 	places := id.places()
-	for _, e := range entries {
-		if place := places[e.Key()]; place != nil && !e.Bare {
-			*place = e.Value
-		}
-	}
+	set(places, entries)
 	id.Settings = entries
 	for _, v := range identityVariables {
 		if value, _ := env(v.name); value != "" && !(v.fallback && *places[v.key] != "") {
@@ -45,6 +42,28 @@ func Pick(src Sources, env func(string) (string, bool)) (Identity, error) {
 		}
 	}
 	return id, nil
+}
+
+// set takes over what settings say in places.
+func set(places map[string]*string, entries []gitconfig.Entry) {
+	for _, e := range entries {
+		switch place := places[e.Key()]; {
+		case place == nil:
+		case e.Bare && e.Key() == "commit.gpgsign":
+			*place = "true"
+		case !e.Bare:
+			*place = e.Value
+		}
+	}
+}
+
+// SignAs takes over what a repository's own settings say of signing: they count more.
+func (id *Identity) SignAs(repository []gitconfig.Entry) {
+	places := id.places()
+	maps.DeleteFunc(places, func(key string, _ *string) bool {
+		return !slices.Contains([]string{"commit.gpgsign", "gpg.format", "user.signingkey"}, key)
+	})
+	set(places, repository)
 }
 
 // Missing are the keys that git would ask for before it commits.

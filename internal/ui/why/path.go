@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"claudebox/internal/diag"
 	"claudebox/internal/linux/pathname"
 	"claudebox/internal/plan"
 	"claudebox/internal/profile"
@@ -36,6 +37,12 @@ func Path(l launch.Launch, asked Asked) Answer {
 		return Answer{
 			Open: true, Says: asked.shown(asked.Path) + " is not there; what is made there is inside",
 			Rule: a.Rule,
+		}
+	}
+	if asked.Gone {
+		a.Says = strings.Replace(a.Says, " is not inside", " is not there, and what is made there is not inside", 1)
+		if a.Change != "" { // a launch refuses the mount of what is not there
+			a.Change = "once it is there, " + a.Change
 		}
 	}
 	return a
@@ -114,7 +121,7 @@ func unseen(l launch.Launch, asked Asked) Answer {
 		}
 		a.Change = fmt.Sprintf(
 			"`mounts: [{host: %s%s, mode: ro, secret: true}]` in the profile, if the agent shall read it",
-			asked.shown(asked.Path), place)
+			diag.Name(asked.shown(asked.Path)), place)
 	case profile.Around:
 		a.Says += fmt.Sprintf(": it holds %s (%s)", secret.Path, secret.What)
 		a.Change = "mount the files and folders in it that are needed"
@@ -163,7 +170,7 @@ func mountable(m *launch.Mount, asked Asked) string {
 	if m != nil && m.Kind == plan.Closure {
 		return "`packages` in the profile, or `nix: {store: full}`"
 	}
-	shown := asked.shown(cmp.Or(view.PythonFolder(asked.Path), asked.Path))
+	shown := diag.Name(asked.shown(cmp.Or(view.PythonFolder(asked.Path), asked.Path)))
 	if strings.Contains(shown, ":") {
 		return "an entry in the profile's mounts: in a flag a colon begins the path inside"
 	}

@@ -61,6 +61,7 @@ func TestPaths(t *testing.T) {
 		"/home/u/data/x":         "yes:    ~/data/x is inside, read-only, at /mnt/data/x\nrule:   --mount-ro\nchange: leave --mount-ro out\n",
 		"/home/u/link/x":         "yes:    ~/link/x is inside, read-only\nrule:   profile work:5\nchange: change its entry in mounts there\n",
 		"/home/u/music":          "no:     ~/music is not inside\nchange: `--mount-ro ~/music`, or an entry in the profile's mounts\n",
+		"/home/u/my music":       "no:     ~/my music is not inside\nchange: `--mount-ro '~/my music'`, or an entry in the profile's mounts\n",
 		"/home/u/.ssh/id":        "no:     ~/.ssh/id is not inside: ~/.ssh holds secrets (SSH keys)\nchange: `mounts: [{host: ~/.ssh/id, mode: ro, secret: true}]` in the profile, if the agent shall read it\n",
 		"/home/u":                "no:     ~ is not inside: it holds ~/.ssh (SSH keys)\nchange: mount the files and folders in it that are needed\n",
 		"/home/u/.claude/x":      "no:     ~/.claude/x is not inside: there it is ~/.claudebox/instances/1/.claude/x\nrule:   base\nchange: `mounts: [{host: ~/.claude/x, sandbox: /mnt/x, mode: ro, secret: true}]` in the profile, if the agent shall read it\n",
@@ -112,7 +113,7 @@ func TestWhatCannotBeSaid(t *testing.T) {
 		t.Errorf("got %s\nwant %s", got, want)
 	}
 	asked.Path, asked.Real = "/home/u/music/x", "/home/u/music/x"
-	if got := why.Path(aLaunch("full"), asked); got.Open || got.Inside {
+	if got := why.Path(aLaunch("full"), asked); got.Open || got.Inside || !strings.HasPrefix(got.Change, "once it is there, `--mount-ro") {
 		t.Errorf("got %+v", got)
 	}
 	if got := why.Program("makefile", "", view.Remedy("makefile")); !got.Open {

@@ -221,10 +221,8 @@ func mayMount(asked Asked) bool {
 	return source+destination == "" && !strings.Contains(asked.Path, ":")
 }
 
-// capitals reports whether a word is written as variables are.
-func capitals(word string) bool {
-	return strings.Trim(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == "" && (word[0] < '0' || word[0] > '9')
-}
+// IsVariable reports whether a word is written as variables are, in capitals: another one is a program.
+func IsVariable(word string) bool { return diag.IsVariable(word) && strings.ToUpper(word) == word }
 
 // variable answers for a variable, by what enters. Whether the user has it outside, or with which value, is not told.
 // set: who asks says that it is set.
@@ -251,7 +249,7 @@ func (w Within) program(word string) Answer {
 	if a, known := missing(word); known {
 		return a
 	}
-	if capitals(word) {
+	if IsVariable(word) {
 		return w.variable(word, false)
 	}
 	return no(word+" is not installed inside", "packages", view.Remedy(word))

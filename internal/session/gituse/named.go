@@ -1,0 +1,106 @@
+package gituse
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"claudebox/internal/agent/agenthome"
+	"claudebox/internal/diag"
+	"claudebox/internal/linux/pathname"
+	"claudebox/internal/linux/smallfile"
+	"claudebox/internal/workspace/gitconfig"
+)
+
+// hookNames are the hooks that git runs for what an agent does. A commit is made, or not, by the first four.
+var hookNames = strings.Fields("pre-commit prepare-commit-msg commit-msg pre-merge-commit pre-push pre-rebase " +
+	"post-commit post-checkout post-merge post-rewrite")
+
+const makesCommit = 4
+
+// noteHookPrograms says which hooks fail inside. folder is what core.hooksPath says; empty: the repository's own. The
+// agent is not told, as it could write a hook that asks so for any file of this machine.
+func (made *Part) noteHookPrograms(r Request, folder string) {
+	asks := agenthome.Request{Runs: r.Inside.Program}
+	if r.Project.Repo.Common == "" {
+		return
+	}
+	if folder = gitconfig.Path(r.Project.Repo.Worktree, folder, r.Facts.Home); folder == r.Project.Repo.Worktree {
+		folder = filepath.Join(r.Project.Repo.Common, "hooks")
+	}
+	asks.Sees = func(word string) string {
+		if name, _ := r.Inside.Expand(word); pathname.Below(name, folder) {
+			return "" // it comes with the hook
+		}
+		return r.Sees(word)
+	}
+	var reasons []string
+	hooks := map[string][]string{} // by what they lack
+	for _, name := range hookNames {
+		reason := cannotRun(asks, r.Inside.OnHost, filepath.Join(folder, name))
+		if reason != "" && hooks[reason] == nil {
+			reasons = append(reasons, reason)
+		}
+		hooks[reason] = append(hooks[reason], name)
+	}
+	for _, reason := range reasons {
+		names := hooks[reason]
+		made.Left = append(made.Left, diag.Left{
+			Kind: "git hook", Also: len(names) - 1, Quiet: true, Red: slices.Index(hookNames, names[0]) < makesCommit,
+			Text: "the git hook " + strings.Join(names, ", ") + " fails inside: " + diag.Visible(reason),
+		})
+	}
+}
+
+// cannotRun says what a hook lacks inside; empty: nothing, there is none, or that is not known. onHost is the file that
+// is seen at a path: the agent's git folder has hooks of its own, once it is made.
+func cannotRun(asks agenthome.Request, onHost func(string) string, hook string) string {
+	if at := onHost(hook); at != "" && isFile(at) {
+		hook = at
+	}
+	info, err := os.Stat(hook)
+	if err != nil || !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {
+		return ""
+	}
+	content, _ := smallfile.Read(hook, hookLimit)
+	script := string(content)
+	line, isScript := strings.CutPrefix(script, "#!")
+	if !isScript {
+		return ""
+	}
+	line, _, _ = strings.Cut(line, "\n")
+	if reason := asks.Missing(strings.Replace(line, " -S ", " ", 1)); reason != "" {
+		return reason
+	}
+	if dir := filepath.Dir(hook); filepath.Base(dir) == "_" { // husky's, which run what lies above them
+		content, _ = smallfile.Read(filepath.Join(filepath.Dir(dir), filepath.Base(hook)), hookLimit)
+		script = string(content)
+	}
+	if words := strings.Fields(line); !strings.HasSuffix(words[len(words)-1], "sh") {
+		return ""
+	}
+	return asks.Missing(script)
+}
+
+func isFile(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// noteRemotes says which remotes are folders of this machine that are not inside.
+func (made *Part) noteRemotes(r Request) {
+	for _, e := range ownSettings(r) {
+		at, isFile := strings.CutPrefix(e.Value, "file://")
+		host, _, hasHost := strings.Cut(at, ":")
+		if e.Section != "remote" || e.Name != "url" && e.Name != "pushurl" || at == "" ||
+			!isFile && hasHost && !strings.Contains(host, "/") || strings.Contains(at, "://") {
+			continue // git's own rule for what is a path
+		}
+		at = gitconfig.Path(r.Project.Repo.Worktree, at, r.Facts.Home)
+		if reason := r.Inside.File(at); reason != "" {
+			made.Leave("git remote", "the remote "+diag.Visible(e.Subsection)+" is not reached: "+reason+
+				"; to push there, --mount-rw")
+		}
+	}
+}

@@ -118,6 +118,14 @@ func TestFindRefuses(t *testing.T) {
 			files: map[string]string{link: "#!/bin/bash\n. \"$NVM_DIR/nvm.sh\"\nexec \"$(command -v claude)\" \"$@\"\n"},
 			cause: agent.ErrNotExecutable, text: "it is a script that starts claude, which is not inside", remedy: "agent: {command: [PATH]}",
 		},
+		"a wrapper that calls the agent, and does not become it": {
+			files: map[string]string{link: "#!/bin/bash\nexport A=$(date)\nnice -n 5 claude --verbose \"$@\"\n"},
+			cause: agent.ErrNotExecutable, text: "it is a script that starts claude, which is not inside", remedy: "with what the script adds behind it",
+		},
+		"a version manager behind a variable": {
+			files: map[string]string{link: "#!/bin/sh\nA=1 exec mise exec node@22 -- claude \"$@\"\n"},
+			cause: agent.ErrNotExecutable, text: "it is a shim of mise", remedy: "`mise which claude`",
+		},
 		"nodenv's shim": {
 			files: map[string]string{link: "#!/usr/bin/env bash\nset -e\n[ -n \"$X\" ] && set -x\n\nprogram=\"${0##*/}\"\nexport NODENV_ROOT=\"/home/u/.nodenv\"\nexec \"/home/u/.nodenv/libexec/nodenv\" exec \"$program\" \"$@\"\n", "/home/u/.nodenv/libexec/nodenv": static},
 			cause: agent.ErrNotExecutable, text: "it is a shim of nodenv", remedy: "`nodenv which claude`",

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"claudebox/internal/agent/shellline"
 	"claudebox/internal/diag/pattern"
 	"claudebox/internal/linux/pathname"
 )
@@ -163,6 +164,17 @@ const (
 		`["']([A-Za-z0-9][\w.+-]*)["']`
 )
 
+// unfound is the program that a shell script starts by the agent's own name, or a version manager, and that will not be
+// inside; empty: none.
+func (f *finder) unfound(script string) string {
+	for _, program := range shellline.Programs(script) {
+		if _, is := f.search(f.Inside, program); !is && (program == f.Name || Manager(program) == program) {
+			return program
+		}
+	}
+	return ""
+}
+
 // starts is an error that says which program of the host a script names that will not be inside; nil: none. It is for
 // scripts that [startedBy] does not understand. calls finds what the script starts by a name.
 func (f *finder) starts(name, text string, calls pattern.Expr) error {
@@ -173,6 +185,9 @@ func (f *finder) starts(name, text string, calls pattern.Expr) error {
 			break
 		}
 		missing = cmp.Or(missing, found[1])
+	}
+	if calls == inPlace && missing == "" {
+		missing = f.unfound(text)
 	}
 	if missing != "" {
 		return cmp.Or(f.isShim(name, missing), notExecutable(name,

@@ -31,6 +31,11 @@ var BundleVariables = []string{"NIX_SSL_CERT_FILE", "SSL_CERT_FILE"}
 // MoreVariable names a file with authorities that Node, and so Claude Code, trusts beside the bundle.
 const MoreVariable = "NODE_EXTRA_CA_CERTS"
 
+// ToolsVariables are those by which single tools find a bundle. Inside, all have the same.
+var ToolsVariables = []string{
+	"AWS_CA_BUNDLE", "CARGO_HTTP_CAINFO", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "PIP_CERT", "REQUESTS_CA_BUNDLE",
+}
+
 // bundles are the places where distributions keep the certificate bundle.
 var bundles = []string{
 	"/etc/ssl/certs/ca-certificates.crt",

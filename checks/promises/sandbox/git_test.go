@@ -445,13 +445,13 @@ func TestAWorktreeBesideTheProjectIsGivenByTheProfile(t *testing.T) {
 
 // A hook whose program is not inside stops git: the user is told before, by which program.
 func TestAGitHookThatCannotRunIsNamed(t *testing.T) {
-	const fails, node = " fails inside: ", "add its package to the profile: `packages: [nodejs]`"
+	const cannot, node = " cannot run inside: ", "add its package to the profile: `packages: [nodejs]`"
 	for name, tc := range map[string]struct{ place, script, config, want string }{
-		"an interpreter":   {"project/.git/hooks/pre-commit", "#!/usr/bin/env node\n", "", "the git hook pre-commit fails inside: node is not inside: " + node},
-		"one by env -S":    {"project/.git/hooks/pre-push", "#!/usr/bin/env -S node --test\n", "", "the git hook pre-push fails inside: node is not inside: " + node},
-		"a command":        {"project/.git/hooks/commit-msg", "#!/bin/sh\nset -e\nnpx lint \"$1\"\n", "", "the git hook commit-msg fails inside: npx is not inside: " + node},
-		"of husky":         {"project/.husky/_/pre-commit", "#!/usr/bin/env sh\n. \"${0%/*}/h\"\n", ".husky/_", "the git hook pre-commit fails inside: npx is not inside: " + node},
-		"of the user":      {"hooks/pre-commit", "#!/usr/bin/env node\n", "~/hooks", "the git hook pre-commit fails inside: node is not inside: " + node},
+		"an interpreter":   {"project/.git/hooks/pre-commit", "#!/usr/bin/env node\n", "", "the git hook pre-commit cannot run inside: node is not inside: " + node},
+		"one by env -S":    {"project/.git/hooks/pre-push", "#!/usr/bin/env -S node --test\n", "", "the git hook pre-push cannot run inside: node is not inside: " + node},
+		"a command":        {"project/.git/hooks/commit-msg", "#!/bin/sh\nset -e\nnpx lint \"$1\"\n", "", "the git hook commit-msg cannot run inside: npx is not inside: " + node},
+		"of husky":         {"project/.husky/_/pre-commit", "#!/usr/bin/env sh\n. \"${0%/*}/h\"\n", ".husky/_", "the git hook pre-commit cannot run inside: npx is not inside: " + node},
+		"of the user":      {"hooks/pre-commit", "#!/usr/bin/env node\n", "~/hooks", "the git hook pre-commit cannot run inside: node is not inside: " + node},
 		"one that asks":    {"project/.git/hooks/pre-commit", "#!/bin/sh\ncommand -v npx && npx lint\n", "", ""},
 		"one that can":     {"project/.git/hooks/pre-commit", "#!/usr/bin/env bash\njq . <a\n", "", ""},
 		"one that helps":   {"hooks/pre-commit", "#!/bin/sh\n. ~/hooks/lib\n", "~/hooks", ""},
@@ -469,7 +469,7 @@ func TestAGitHookThatCannotRunIsNamed(t *testing.T) {
 			}
 			for _, when := range []string{"at first", "with the agent's own"} {
 				got := oneLine(succeed(t, w.claudebox("plan", "--mount-ro", w.path("hooks"))))
-				if strings.Contains(got, fails) != (tc.want != "") || !strings.Contains(got, tc.want) {
+				if strings.Contains(got, cannot) != (tc.want != "") || !strings.Contains(got, tc.want) {
 					t.Errorf("%s: %s", when, got)
 				}
 				run(t, w.session("true"))

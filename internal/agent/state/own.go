@@ -47,7 +47,12 @@ func (r Request) find(name string) (real, why string, err error) {
 	real, err = r.own(name)
 	switch {
 	case errors.Is(err, errForeign):
-		return "", name + " does not enter: " + err.Error(), nil
+		why = name + " does not enter: " + err.Error()
+		folder := r.UserHome + "/.claude"
+		if path.Dir(name) == folder && beneath.Real(folder) != r.realUserHome+"/.claude" {
+			why += "; where ~/.claude is a folder, and no link, links in it are followed"
+		}
+		return "", why, nil
 	case missing(err):
 		return "", "", nil
 	}

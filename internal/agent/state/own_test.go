@@ -51,6 +51,10 @@ func TestALinkThatAnAgentMadeLeadsToNothingOfTheUsers(t *testing.T) {
 			if !strings.Contains(said(in), "CLAUDE.md does not enter") {
 				t.Errorf("nothing is said: %q", said(in))
 			}
+			const way = "where ~/.claude is a folder, and no link, links in it are followed"
+			if strings.Contains(said(in), way) != strings.Contains(name, "the user's link leads to") {
+				t.Errorf("of the way in is said: %q", said(in))
+			}
 		})
 	}
 }

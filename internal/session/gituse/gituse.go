@@ -355,7 +355,7 @@ func habitFile(file, home, project string) (content []byte, reason string) {
 	case pathname.Below(real, project):
 		return nil, "it lies in the project"
 	case real != file && !pathname.Below(real, "/nix/store"):
-		return nil, "it is reached by a link: --mount-ro " + real + ":" + file
+		return nil, "it is reached by a link: --mount-ro " + diag.Name(real) + ":" + diag.Name(file)
 	case what != "":
 		return nil, "it holds what looks like " + what
 	}

@@ -19,8 +19,8 @@ var hookNames = strings.Fields("pre-commit prepare-commit-msg commit-msg pre-mer
 
 const makesCommit = 4
 
-// noteHookPrograms says which hooks fail inside. folder is what core.hooksPath says; empty: the repository's own. The
-// agent is not told, as it could write a hook that asks so for any file of this machine.
+// noteHookPrograms says which hooks cannot run inside. folder is what core.hooksPath says; empty: the repository's own.
+// The agent is not told, as it could write a hook that asks so for any file of this machine.
 func (made *Part) noteHookPrograms(r Request, folder string) {
 	asks := agenthome.Request{Runs: r.Inside.Program}
 	if r.Project.Repo.Common == "" {
@@ -48,7 +48,7 @@ func (made *Part) noteHookPrograms(r Request, folder string) {
 		names := hooks[reason]
 		made.Left = append(made.Left, diag.Left{
 			Kind: "git hook", Also: len(names) - 1, Quiet: true, Red: slices.Index(hookNames, names[0]) < makesCommit,
-			Text: "the git hook " + strings.Join(names, ", ") + " fails inside: " + diag.Visible(reason),
+			Text: "the git hook " + strings.Join(names, ", ") + " cannot run inside: " + diag.Visible(reason),
 		})
 	}
 }

@@ -43,7 +43,8 @@ func (h Host) Linked(links []Link, inside *view.View) (made launch.Part) {
 		reason, red := "it is a link to "+real, false
 		switch {
 		case !l.Ours:
-			reason += ", which an agent could have made, as its folder is reached by a link: --mount-ro " + real
+			reason += ", which an agent could have made, as its folder is reached by a link: --mount-ro " +
+				diag.Name(real)
 		case len(made.Mounts) >= mostLinked:
 			reason += ", and there are too many: put it there itself"
 		default:

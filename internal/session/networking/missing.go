@@ -1,6 +1,9 @@
 package networking
 
 import (
+	"slices"
+	"strings"
+
 	"claudebox/internal/host"
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/network/dns"
@@ -22,10 +25,17 @@ func Missing(tier string, env host.Environment, etc host.Etc, ownBundle string, 
 		made.Warn("no name can be looked up inside, unless a resolver listens on 127.0.0.1: " + dns.ResolvConf + ": " +
 			why + "; start what writes it (`sudo systemctl start systemd-resolved`), or name a nameserver in it")
 	}
-	file := env.Value(host.MoreVariable, "")
-	if file != "" && (etc.Authorities == nil || !broker) && beneath.Real(file) != etc.Certificates {
-		made.Warn(host.MoreVariable + " (" + file + ") does not count inside: SSL_CERT_FILE, set outside to a bundle " +
-			"with these certificates too, does")
+	var others []string
+	for _, name := range slices.Concat([]string{host.MoreVariable}, host.ToolsVariables) {
+		file := env.Value(name, "")
+		counts := name == host.MoreVariable && etc.Authorities != nil && broker
+		if file != "" && !counts && beneath.Real(file) != etc.Certificates {
+			others = append(others, name+" ("+file+")")
+		}
+	}
+	if others != nil {
+		made.Warn("certificates that do not count inside: " + strings.Join(others, ", ") +
+			"; SSL_CERT_FILE, set outside to a bundle with these certificates too, does")
 	}
 	for _, name := range host.BundleVariables {
 		switch file := env.Value(name, ""); {

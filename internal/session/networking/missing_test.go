@@ -43,9 +43,11 @@ func TestMoreCertificatesThatAreInsideAlreadyAreNoRemark(t *testing.T) {
 	certificates := filepath.Join(t.TempDir(), "bundle")
 	for file, want := range map[string]int{certificates: 0, certificates + "-of-a-firm": 1} {
 		etc := host.Etc{Certificates: certificates, Resolv: []byte("nameserver 10.0.0.1\n")}
-		made := Missing("full", host.Environment{host.MoreVariable + "=" + file}, etc, "/nix/store/own", false)
-		if got := len(made.Warnings); got != want {
-			t.Errorf("%s: %q", file, made.Warnings)
+		for _, name := range []string{host.MoreVariable, "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE"} {
+			made := Missing("full", host.Environment{name + "=" + file}, etc, "/nix/store/own", false)
+			if got := len(made.Warnings); got != want {
+				t.Errorf("%s=%s: %q", name, file, made.Warnings)
+			}
 		}
 	}
 }

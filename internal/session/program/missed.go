@@ -40,6 +40,12 @@ var builds = strings.Fields("CARGO_BUILD_ CARGO_NET_ CARGO_PROFILE_ CARGO_REGIST
 // locales are the variables by which what programs print and sort differs from LANG.
 var locales = strings.Fields("LC_COLLATE LC_MESSAGES LC_MONETARY LC_NUMERIC LC_TIME")
 
+// services are names and prefixes of variables by which a project's programs find databases, clouds, containers, and
+// what is installed in a place of its own.
+var services = strings.Fields("ANDROID_HOME AWS_PROFILE AWS_REGION DATABASE_URL DOCKER_CONTEXT DOCKER_HOST JAVA_HOME " +
+	"KUBECONFIG MYSQL_ NODE_PATH PERL5LIB PGDATABASE PGHOST PGPORT PGSERVICE PGUSER PKG_CONFIG_PATH PYTHONPATH " +
+	"REDIS_URL")
+
 // begins reports whether a name begins as one of a list does.
 func begins(name string, list []string) bool {
 	return slices.ContainsFunc(list, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
@@ -48,18 +54,18 @@ func begins(name string, list []string) bool {
 // isNamedApart reports whether a variable that does not enter is named to the user.
 func isNamedApart(name string) bool { return begins(name, families) && !begins(name, ownNames) }
 
-// NotPassed lists the variables of families, builds, proxies and locales that are set outside and not inside; entering
-// are the names of those inside.
+// NotPassed lists the variables of families, builds, services, proxies and locales that are set outside and not inside;
+// entering are the names of those inside.
 func NotPassed(env host.Environment, entering []string, tier string) []string {
 	var list []string
 	for _, entry := range env {
 		name, value, _ := strings.Cut(entry, "=")
-		if value == "" {
+		if value == "" || slices.Contains(host.ToolsVariables, name) { // of these tells [networking.Missing]
 			continue
 		}
-		isProxy := slices.Contains(proxies, strings.ToUpper(name))
+		isProxy := slices.Contains(proxies, strings.ToUpper(name)) && tier != profile.TierAllow
 		differs := slices.Contains(locales, name) && env.Value("LC_ALL", "") == "" && value != env.Value("LANG", "")
-		missed := isNamedApart(name) || begins(name, builds) || differs || isProxy && tier != profile.TierAllow
+		missed := isNamedApart(name) || begins(name, builds) || begins(name, services) || differs || isProxy
 		if missed && !slices.Contains(entering, name) {
 			list = append(list, name)
 		}

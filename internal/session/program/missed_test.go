@@ -23,6 +23,14 @@ func TestVariablesThatAreMissedInsideAreNamed(t *testing.T) {
 	}
 }
 
+// Where databases and containers are is known outside only.
+func TestVariablesOfServicesAreNamed(t *testing.T) {
+	env := host.Environment{"DATABASE_URL=postgres://u@h/x", "DOCKER_HOST=unix:///run/d", "PGHOST=/run/postgresql", "PGPASSWORD=x", "PIP_CERT=/x"}
+	if got := NotPassed(env, nil, "full"); !slices.Equal(got, []string{"DATABASE_URL", "DOCKER_HOST", "PGHOST"}) {
+		t.Errorf("got %q", got)
+	}
+}
+
 // What is sorted and printed by another locale than the rest is so outside only. LC_ALL would overrule it.
 func TestALocaleOfItsOwnIsNamed(t *testing.T) {
 	env := host.Environment{"LANG=de_DE.UTF-8", "LC_COLLATE=C", "LC_TIME=de_DE.UTF-8", "LC_PAPER=x", "LC_NUMERIC="}

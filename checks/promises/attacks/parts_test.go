@@ -24,8 +24,7 @@ const (
 	own     = author + `cd DIR && git init -q r && cd r && git commit -qm one --allow-empty; until [ -L .git ]; do sleep 0.01; done; cd /`
 	partsOf = author + `cd DIR/r && git worktree add -q wt && git worktree add -q ../side
 		git init -q ../src && git -C ../src commit -qm lib --allow-empty
-		git -c protocol.file.allow=always submodule -q add $PWD/../src m >/dev/null 2>&1 ||
-			{ echo "gitdir: $(readlink -f .git)/modules/m" >m/.git; git config -f .gitmodules submodule.m.path m; git config -f .gitmodules submodule.m.url $PWD/../src; git add .gitmodules m; }
+		git -c protocol.file.allow=always submodule -q add $PWD/../src m
 		git commit -qm m; for d in wt ../side m; do git -C $d commit -qm $d --allow-empty; done; cd /`
 	trees = "r/wt r/m side"
 )
@@ -133,6 +132,27 @@ func TestTheNextCommitAfterAKillLandsInTheRepositoryAbove(t *testing.T) {
 				w.wantParts(at, l.end(), "next")
 			})
 		}
+	}
+}
+
+// A submodule of the agent's has one itself, which becomes the user's with it. It was said to be the agent's alone, too.
+// A remark on one of several repositories says on which.
+func TestASubmoduleInAnAgentsSubmoduleIsSaidToBeTheAgents(t *testing.T) {
+	w := partsWorld(t)
+	l := w.begin()
+	l.parts("project")
+	l.sh(author + "cd " + w.path("project") + `/r/m && git -c protocol.file.allow=always submodule -q add $PWD/../../src deep && git commit -qm deep
+		cd .. && git commit -qam deep; cd /`)
+	said := l.end()
+	for in, want := range map[string]string{"r/m/deep": "lib\n", "r/m": "deep\nm\nlib\n", "r": "deep\nm\none\n"} {
+		got := w.git("project/"+in, "rev-parse", "--show-toplevel").stdout + w.git("project/"+in, "log", "--format=%s").stdout
+		if want = w.path("project/"+in) + "\n" + want; got != want {
+			t.Errorf("%s: the user has %q, want %q", in, got, want)
+		}
+	}
+	remote := "remote origin in " + w.path("project/r/m/deep") + ": it was added inside"
+	if strings.Contains(said, "the agent's alone") || !strings.Contains(said, remote) {
+		t.Errorf("it says %s", said)
 	}
 }
 

@@ -516,12 +516,12 @@ func (g *Guard) newPlace(rel, name string) (id string, at *beneath.Folder, err e
 	}
 	g.count++
 	id = fmt.Sprint(g.count)
-	depth := strings.Count(rel, "/")
-	if at, err = makePlace(in.Folder, id, rel, g.Path); err != nil {
+	way, at, err := makePlace(in.Folder, id, g.root.Join(rel), g.Path)
+	if err != nil {
 		return "", nil, err
 	}
 	g.places[id] = place{in, rel}
-	if err = errors.Join(at.Symlink(path.Join(in.inside, id, below(depth), thing), name), g.note(id)); err != nil {
+	if err = errors.Join(at.Symlink(path.Join(in.inside, way, thing), name), g.note(id)); err != nil {
 		at.Close()
 		return "", nil, err
 	}

@@ -158,28 +158,29 @@ type place struct {
 	rel string // where the link to it is
 }
 
-// below is the path from a place's folder to the folder with the thing.
-func below(depth int) string { return strings.TrimSuffix(strings.Repeat("x/", depth), "/") }
-
-// makePlace makes the place of one thing of the project, and opens the folder for it. There is a link to the git folder
-// of the project, and of each folder above the thing's, where they are seen from the thing: git follows the link in the
-// thing's place before it reads the relative path in a .git file.
-func makePlace(in *beneath.Folder, id, rel, project string) (*beneath.Folder, error) {
-	at, above := id, project
-	if err := mkdir(in, at); err != nil {
-		return nil, err
+// makePlace makes the place of one thing, whose path is at, and opens the folder for it. That lies as deep in the place
+// as the thing's folder on the host, and on the way are links to what a relative path in a .git file may lead to from
+// there: to what is held back, and to the git folders of the project and in it. git follows the link to the thing before
+// it reads such a path. It returns the way to the folder, too.
+func makePlace(in *beneath.Folder, id, at, project string) (way string, made *beneath.Folder, err error) {
+	way, host := id, "/"
+	if err := mkdir(in, way); err != nil {
+		return "", nil, err
 	}
-	names := strings.Split(rel, "/")
-	for _, name := range names[:len(names)-1] {
-		if err := in.Symlink(above+"/.git", at+"/.git"); err != nil {
-			return nil, err
+	for name := range strings.SplitSeq(strings.Trim(path.Dir(at), "/"), "/") {
+		if rest, leads := pathname.Cut(path.Clean(inside), host); leads {
+			next, _, _ := strings.Cut(rest, "/")
+			err = in.Symlink(path.Join(host, next), path.Join(way, next))
+		} else if pathname.Below(host, project) {
+			err = in.Symlink(host+"/.git", way+"/.git")
 		}
-		at, above = at+"/x", above+"/"+name
-		if err := mkdir(in, at); err != nil {
-			return nil, err
+		way, host = way+"/x", path.Join(host, name)
+		if err = cmp.Or(err, mkdir(in, way)); err != nil {
+			return "", nil, err
 		}
 	}
-	return in.Sub(at)
+	made, err = in.Sub(way)
+	return way, made, err
 }
 
 // writeWhere notes the path of the link to a place.

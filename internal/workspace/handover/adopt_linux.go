@@ -94,7 +94,7 @@ func (r Request) additionsTo(p Place, made string) *additions {
 		case one.isTree() && !under(r.Lasts)(one.tree):
 			text := "its worktree " + one.tree + " was inside only, and is gone with what was not committed; " +
 				"`worktrees` in a profile keeps such a folder"
-			a.remarks = append(a.remarks, Remark{one.tree, text, false})
+			a.remarks = append(a.remarks, Remark{About: one.tree, Text: text})
 		}
 	}
 	return a
@@ -118,7 +118,9 @@ func (a *additions) adopt(trees bool) (adopted int) {
 		if trees {
 			what, adopt = "worktree", a.tree
 		}
-		if one.isTree() != trees || !leadsTo(one.tree, a.place.Outer+"/"+one.rel) {
+		inOther := func(other addition) bool { return strings.HasPrefix(one.rel, other.rel+"/modules/") }
+		if one.isTree() != trees || !leadsTo(one.tree, a.place.Outer+"/"+one.rel) ||
+			slices.ContainsFunc(a.list, inOther) { // it is adopted with that
 			continue
 		}
 		text := "a " + what + " that was made inside; it is yours now"
@@ -127,7 +129,7 @@ func (a *additions) adopt(trees bool) (adopted int) {
 		} else {
 			adopted++
 		}
-		a.remarks = append(a.remarks, Remark{one.tree, text, false})
+		a.remarks = append(a.remarks, Remark{About: one.tree, Text: text})
 	}
 	return adopted
 }
@@ -265,7 +267,7 @@ func (a *additions) module(one addition) error {
 	if err != nil {
 		return err
 	}
-	a.remarks = append(a.remarks, told...)
+	a.remarks = append(a.remarks, in(one.tree, told)...)
 	name := strings.TrimPrefix(one.rel, "modules/")
 	script := prelude + `g config --file "$C/config" ` + diag.Quote("submodule."+name+".active") + " true"
 	_, err = outerOf(a.place, a.Tools).run(script, "", true)

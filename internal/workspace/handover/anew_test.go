@@ -18,7 +18,6 @@ func TestABoxThatCannotBeMadeTakesNothingFromTheAgent(t *testing.T) {
 		t.Run(fmt.Sprint(times), func(t *testing.T) {
 			t.Parallel()
 			w, tree := onBranch(t, "feat", "")
-			w.places[0].Own = true
 			w.agentIn(tree, "echo b >a; git stash push -q -m kept")
 			w.end()
 			w.user("git commit -q --allow-empty -m two") // else nothing is asked

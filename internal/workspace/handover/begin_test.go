@@ -81,7 +81,7 @@ func TestALaunchDoesNotWaitWhereGitWould(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			w.user(script)
-			w.places[0].Own, w.tools.Time = true, 4*time.Second
+			w.tools.Time = 4 * time.Second
 			_, err := Begin(Request{Places: w.places, Tools: w.tools})
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("got %v, want %q", err, want)

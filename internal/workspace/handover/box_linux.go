@@ -274,7 +274,8 @@ func (s side) ended(code int, said []byte) error {
 // begun with it.
 func begin(ctx context.Context, words []string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
-	cmd.SysProcAttr, cmd.WaitDelay = &syscall.SysProcAttr{Setsid: true}, time.Second
+	const closing = 10 * time.Second // what dies with a box may hold the pipes; a busy machine is slow to end it
+	cmd.SysProcAttr, cmd.WaitDelay = &syscall.SysProcAttr{Setsid: true}, closing
 	cmd.Cancel = func() error { endGroup(cmd); return nil }
 	return cmd
 }

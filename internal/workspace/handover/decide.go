@@ -97,7 +97,8 @@ func (c Changes) none() bool { return len(c.Refs)+len(c.Trees) == 0 && !c.Restow
 type Remark struct {
 	About string // what: a reference, a path, HEAD
 	Text  string
-	Once  bool // it has happened, and is told whatever comes after
+	Once  bool   // it has happened, and is told whatever comes after
+	In    string // the folder of the repository; empty: it is the project's own, or About is a path
 }
 
 // decision is what is to be done on both sides.

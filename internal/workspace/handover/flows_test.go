@@ -36,7 +36,8 @@ func newWorld(t *testing.T) *world {
 	w.tools = Tools{Bwrap: bwrap, Bash: bash, Git: git, Path: strings.Split(os.Getenv("PATH"), ":")}
 	w.user(`git init -q -b main . && echo a >a && git add a && git commit -qm one`)
 	w.places = []Place{{
-		Outer: w.project + "/.git", Folder: filepath.Join(t.TempDir(), "place"), Trees: []Tree{{".", w.project}},
+		Outer: w.project + "/.git", Folder: filepath.Join(t.TempDir(), "place"), Own: true,
+		Trees: []Tree{{".", w.project}},
 	}}
 	return w
 }

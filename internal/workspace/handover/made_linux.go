@@ -107,7 +107,8 @@ func (e *end) adopt(m Made) (became Adopted) {
 		return Adopted{Err: err}
 	}
 	defer parent.Close()
-	became.Told, became.Err = m.adopting(e.Request, parent, path.Dir(m.Outer)).adopt()
+	told, err := m.adopting(e.Request, parent, path.Dir(m.Outer)).adopt()
+	became = Adopted{Told: in(path.Dir(m.Outer), told), Err: err}
 	if became.Err != nil {
 		e.mu.Lock()
 		e.spent += time.Since(began)

@@ -683,17 +683,17 @@ func (s *Session) End(final bool) (list []Remark) {
 			l.fault = l.finish(final)
 		}
 		if l.unwatched != nil {
-			before = append(before, Remark{l.place.Outer, "nothing crossed before the end of the session: " +
-				l.unwatched.Error(), false})
+			before = append(before, Remark{About: l.place.Outer, Text: "nothing crossed before the end of the session: " +
+				l.unwatched.Error()})
 		}
 		if l.fault != nil {
 			l.remarks = append(before, Remark{
-				l.place.Outer, "what the agent did last in its own git folder did not cross: " +
+				About: l.place.Outer, Text: "what the agent did last in its own git folder did not cross: " +
 					l.fault.Error() + "; it is kept, and the next session tries again" +
-					l.place.spaceRemedy(l.fault.Error()), false,
+					l.place.spaceRemedy(l.fault.Error()),
 			})
 		}
-		list = append(append(list, l.events...), l.remarks...)
+		list = append(list, l.told(append(l.events, l.remarks...))...)
 	}
 	return list
 }
@@ -705,7 +705,7 @@ func (s *Session) Cancel() (list []Remark) {
 	}
 	s.stop()
 	for _, l := range s.places {
-		list = append(list, l.events...)
+		list = append(list, l.told(l.events)...)
 	}
 	return list
 }
@@ -792,7 +792,7 @@ func (l *live) begunInside() (remarks []Remark) {
 		} {
 			if m.Common.Trees[t.Rel].Files[of.file] != "" && l.was[t.Rel].Files[of.file] == "" {
 				text := "a " + of.what + " is under way since this session: `git status` shows it"
-				remarks = append(remarks, Remark{t.Path, text, false})
+				remarks = append(remarks, Remark{About: t.Path, Text: text})
 			}
 		}
 	}
@@ -802,7 +802,30 @@ func (l *live) begunInside() (remarks []Remark) {
 // line is a remark as a line for people; more says that it is one of several of the same text.
 func (r Remark) line(more string) string {
 	about := strings.TrimPrefix(strings.TrimPrefix(r.About, "refs/"), "heads/")
-	return fmt.Sprintf("git, %s%s: %s", diag.Visible(about), more, diag.Visible(r.Text))
+	if more != "" {
+		about += more
+	} else if r.In != "" {
+		about += " in " + r.In
+	}
+	return fmt.Sprintf("git, %s: %s", diag.Visible(about), diag.Visible(r.Text))
+}
+
+// in says in which repository something is, in remarks that do not.
+func in(folder string, list []Remark) []Remark {
+	for i, r := range list {
+		if r.In == "" && !strings.HasPrefix(r.About, "/") {
+			list[i].In = folder
+		}
+	}
+	return list
+}
+
+// told returns what is told of a place.
+func (l *live) told(list []Remark) []Remark {
+	if l.place.Own {
+		return list
+	}
+	return in(l.place.Trees[0].Path, list)
 }
 
 // Lines returns remarks as lines for people. Of many that say the same only the first are told, and counted: an agent

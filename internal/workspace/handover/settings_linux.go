@@ -175,8 +175,8 @@ func crossing(inner, outer map[string][]string) (take map[string]string, left in
 			continue
 		}
 		if !remoteName.Matches(remote) || !plainAddress(values[0]) {
-			remarks = append(remarks, Remark{"remote " + remote, "it was added inside, and its address is none that " +
-				"git fetches from without running a program: it stays inside", false})
+			remarks = append(remarks, Remark{About: "remote " + remote, Text: "it was added inside, and its address is " +
+				"none that git fetches from without running a program: it stays inside"})
 			continue
 		}
 		if len(take) >= mostSettings {
@@ -215,12 +215,12 @@ func addedInside(take map[string]string, added map[string][]string, left int) (r
 		if branches := added[remote]; len(branches) > 0 {
 			text += "; `git pull` and `git push` use it on " + diag.Some(branches, 3)
 		}
-		remarks = append(remarks, Remark{"remote " + remote, text, false})
+		remarks = append(remarks, Remark{About: "remote " + remote, Text: text})
 	}
 	if left > 0 {
 		text := fmt.Sprintf("%d more of them, and of branches that follow one, were added inside: they wait, as one "+
 			"session brings %d settings; the next one goes on", left, mostSettings)
-		remarks = append(remarks, Remark{"remotes", text, false})
+		remarks = append(remarks, Remark{About: "remotes", Text: text})
 	}
 	return remarks
 }

@@ -98,6 +98,25 @@ func TestAnAgentKillsClaudeboxByItsGroup(t *testing.T) {
 	}
 }
 
+// The kernel knows another way to signal a group that has no number inside: for a terminal with O_ASYNC it signals
+// whom the terminal belongs to. Halted by that, claudebox held nothing back, and the agent went on in a group of its own.
+func TestAnAgentHasTheTerminalsKeysKillClaudebox(t *testing.T) {
+	for way, answer := range map[string]string{"O_ASYNC": "operation not permitted", "FIOASYNC": "<nil>"} {
+		for _, signal := range []string{"KILL", "STOP"} {
+			t.Run(way+" "+signal, func(t *testing.T) {
+				w := newWorld(t)
+				shell := w.shell(t)
+				agent := shell.launch(t, w)
+				agent.ask(t, "keys "+way+" "+signal, "keys: "+answer)
+				shell.press(t, "x\n")
+				agent.ask(t, "read", `read: "x\n"`)
+				agent.say(t, "exit 0")
+				shell.status(t, "0")
+			})
+		}
+	}
+}
+
 // While claudebox is stopped nobody lays the cover of a file again that the
 // user replaces. So nothing inside may go on, whatever it does with signals.
 func TestASuspendedSessionReadsWhatItsUserWritesMeanwhile(t *testing.T) {

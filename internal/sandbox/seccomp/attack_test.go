@@ -32,12 +32,17 @@ var attacks = map[string]attack{
 	"TIOCLINUX with high bits set":                           {ioctl(unix.TIOCLINUX|high, newline()), eperm},
 	"TIOCSETD changes the terminal's driver (CVE-2017-2636)": {ioctl(unix.TIOCSETD, discipline(nullDiscipline)), eperm},
 	"kill ends claudebox by its group":                       {call(unix.SYS_KILL, 0, uintptr(unix.SIGKILL)), eperm},
+	"O_ASYNC has the terminal's keys kill claudebox":         {call(unix.SYS_FCNTL, 0, unix.F_SETFL, unix.O_ASYNC), eperm},
+	"O_ASYNC with high bits set":                             {call(unix.SYS_FCNTL, 0, unix.F_SETFL|high, unix.O_ASYNC|unix.O_NONBLOCK), eperm},
+	"FIOASYNC has the terminal's keys kill claudebox":        {ioctl(fioasync, 0), outcome{}},
 	"setpriority slows claudebox down":                       {call(unix.SYS_SETPRIORITY, unix.PRIO_PGRP, 0, 19), eperm},
 	"ioprio_set slows claudebox down":                        {call(unix.SYS_IOPRIO_SET, 2, 0, 3<<13), eperm},
 	"AF_VSOCK reaches past the network namespace":            {socket(unix.AF_VSOCK, unix.SOCK_STREAM, 0), eafnosupport},
 	"AF_PACKET listens to the wire":                          {socket(unix.AF_PACKET, unix.SOCK_RAW, 0), eafnosupport},
 	"AF_INET with SOCK_PACKET is AF_PACKET":                  {socket(unix.AF_INET, unix.SOCK_PACKET, 0), eafnosupport},
 	"AF_ALG opens the kernel's ciphers":                      {socket(unix.AF_ALG, unix.SOCK_SEQPACKET, 0), eafnosupport},
+	"a type without a protocol is SCTP where that is loaded": {socket(unix.AF_INET, unix.SOCK_SEQPACKET, 0), eafnosupport},
+	"a type without a protocol loads DCCP (CVE-2017-6074)":   {socket(unix.AF_INET6, unix.SOCK_DCCP|unix.SOCK_CLOEXEC, 0), eafnosupport},
 	"socket has the kernel load a rare protocol":             {socket(unix.AF_INET, unix.SOCK_DGRAM, unix.IPPROTO_UDPLITE), eprotonosupport},
 	"socket has it load one for IPv6":                        {socket(unix.AF_INET6, unix.SOCK_DGRAM, unix.IPPROTO_UDPLITE), eprotonosupport},
 	"setsockopt has it load a layer above TCP":               {call(unix.SYS_SETSOCKOPT, badDescriptor, unix.IPPROTO_TCP, unix.TCP_ULP, 0, 0), outcome{errno: unix.ENOPROTOOPT}},
@@ -92,6 +97,7 @@ const (
 	addrNoRandomize = 0x0040000
 	cloneArgsSize   = 64 // CLONE_ARGS_SIZE_VER0
 	nullDiscipline  = 27 // N_NULL
+	fioasync        = 0x5452
 )
 
 // Promise: nothing typed into your terminal.

@@ -64,6 +64,7 @@ var commands = map[string]func(string) string{
 	"exit":    func(code string) string { n, _ := strconv.Atoi(code); os.Exit(n); return "" },
 	"kill":    func(name string) string { return send(os.Getpid(), name) },
 	"killall": func(name string) string { return send(0, name) },
+	"keys":    keys,
 }
 
 // send signals this process, or with 0 its whole group. The answer comes once
@@ -73,6 +74,18 @@ func send(target int, name string) string {
 		return err.Error()
 	}
 	return "went on"
+}
+
+// keys asks the kernel to send a signal to the terminal's foreground group at each key: to claudebox's.
+func keys(way string) string {
+	way, name, _ := strings.Cut(way, " ")
+	ask := func() error { _, err := unix.FcntlInt(0, unix.F_SETFL, unix.O_RDWR|unix.O_ASYNC); return err }
+	if way == "FIOASYNC" {
+		const fioasync = 0x5452
+		ask = func() error { return unix.IoctlSetPointerInt(0, fioasync, 1) }
+	}
+	_, err := unix.FcntlInt(0, unix.F_SETSIG, int(unix.SignalNum("SIG"+name)))
+	return fmt.Sprint(errors.Join(ask(), err))
 }
 
 // hold stops the terminal's output, and keeps others from opening it.

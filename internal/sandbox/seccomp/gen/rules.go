@@ -47,9 +47,13 @@ const (
 	perQuery   = 0xffffffff
 )
 
-// sockPacket is a bit that SOCK_PACKET (10) has and the allowed socket types have not:
-// they are all below 8. SOCK_NONBLOCK and SOCK_CLOEXEC are higher bits.
-const sockPacket = 0x8
+// rareType has a bit of each socket type but SOCK_STREAM, SOCK_DGRAM and SOCK_RAW (1, 2, 3):
+// SOCK_RDM, SOCK_SEQPACKET, SOCK_DCCP and SOCK_PACKET (4, 5, 6, 10). SOCK_NONBLOCK and
+// SOCK_CLOEXEC are higher bits.
+const rareType = 0x4 | 0x8
+
+// fioasync is FIOASYNC (asm-generic/ioctls.h).
+const fioasync = 0x5452
 
 // own is the process or group id that stands for the caller's own. The agent is in the
 // process group of claudebox and of whoever started that (a script, make). That group
@@ -92,6 +96,15 @@ var rules = []rule{
 		why: "kills or halts claudebox, which then neither watches nor judges what the agent left; not flatpak's",
 	},
 	{
+		calls: "fcntl", errno: unix.EPERM, when: []match{oneOf(1, unix.F_SETFL), anyBit(2, unix.O_ASYNC)},
+		why: "as kill: the kernel signals the group that the terminal belongs to, be it claudebox's or that of your " +
+			"editor, at each key and by any signal (F_SETSIG); not flatpak's",
+	},
+	{
+		calls: "ioctl", pretends: true, when: []match{oneOf(1, fioasync)},
+		why:   "as fcntl; nginx ends if it cannot",
+	},
+	{
 		calls: "setpriority", errno: unix.EPERM, when: []match{oneOf(0, unix.PRIO_PGRP), oneOf(1, own)},
 		why: "slows claudebox down, and what else is in its group; not flatpak's",
 	},
@@ -107,8 +120,9 @@ var rules = []rule{
 	},
 	{
 		calls: "socket socketpair", errno: unix.EAFNOSUPPORT,
-		when: []match{oneOf(0, unix.AF_INET), anyBit(1, sockPacket)},
-		why:  "the kernel turns AF_INET with SOCK_PACKET into AF_PACKET; not flatpak's",
+		when: []match{oneOf(0, unix.AF_INET, unix.AF_INET6), anyBit(1, rareType)},
+		why: "the kernel turns AF_INET with SOCK_PACKET into AF_PACKET, and takes one of the other types, of which no " +
+			"protocol is said, for DCCP or SCTP; not flatpak's",
 	},
 	{
 		calls: "socket", errno: unix.EPROTONOSUPPORT,

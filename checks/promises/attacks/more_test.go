@@ -17,7 +17,7 @@ func TestAnAgentMakesWhatOtherToolsObey(t *testing.T) {
 	names := []string{
 		".jj/repo/config.toml", ".hg/hgrc", ".sl/config", ".pijul/config", ".bzr/branch/branch.conf", ".fslckout", "_FOSSIL_",
 		".envrc", "mise.toml", "mise.local.toml", ".config/mise/config.toml", ".tool-versions", "devbox.json", "shell.nix",
-		".lazygit.yml", ".lazy.lua", ".helix/languages.toml",
+		".lazygit.yml", ".lazy.lua", ".helix/languages.toml", ".claude/scheduled_tasks.json", ".ruby-version", "rust-toolchain",
 	}
 	for _, dir := range []string{".", "sub"} {
 		t.Run(dir, func(t *testing.T) {

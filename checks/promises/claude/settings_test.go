@@ -20,6 +20,7 @@ import (
 	"claudebox/internal/plan"
 	"claudebox/internal/secret/broker"
 	sessionprogram "claudebox/internal/session/program"
+	"claudebox/internal/workspace/hostrun"
 )
 
 // The installed Claude Code says which settings it has: of each it is decided whether it enters.
@@ -48,6 +49,28 @@ func TestEverySettingOfClaudeCodeIsKnown(t *testing.T) {
 	for _, key := range keys {
 		if !agenthome.KnowsSetting(key) {
 			t.Errorf("%s: decide in internal/agent/agenthome/settings.go what becomes of it", key)
+		}
+	}
+}
+
+// The installed Claude Code says what it looks for in folders called .claude: what it obeys in a project's is told. The
+// user's own ran the tasks that an agent had scheduled (scheduled_tasks.json): unasked, and nothing was said.
+func TestAnAgentSchedulesATaskForTheUsersOwnClaude(t *testing.T) {
+	content, err := os.ReadFile(program(t, "CLAUDEBOX_TEST_CLAUDE"))
+	must.Do(t, err)
+	// Those of the home's, what it keeps of its own work, and names that only stand beside .claude in a list.
+	others := strings.Fields("daemon hfi-auth.json ide local remote state scheduled_tasks.lock worktrees .claude-plugin .git .husky results")
+	var names []string
+	for _, match := range regexp.MustCompile(`"\.claude","([\w.-]+)"`).FindAllSubmatch(content, -1) {
+		names = append(names, string(match[1]))
+	}
+	if !slices.Contains(names, "scheduled_tasks.json") || !slices.Contains(names, "settings.json") {
+		t.Fatalf("its files are not named as they were: look for them in the program; found %q", names)
+	}
+	for _, name := range names {
+		at := ".claude/" + name
+		if hostrun.Means(at) == "" && hostrun.Means(at+"/x") == "" && !slices.Contains(others, name) {
+			t.Errorf("%s: decide in internal/workspace/hostrun whether a change of it is told", at)
 		}
 	}
 }

@@ -79,7 +79,8 @@ var unasked = []string{
 	".claude/settings.local.json", ".claude/hooks/x", ".tool-versions", "mise.toml", ".mise.toml", "mise.dev.toml", ".config/mise.toml",
 	".mise/config.toml", "mise/config.toml", ".envrc.local", ".direnv/bin/x", ".autoenv", ".rvmrc", ".lazy.lua", ".lvimrc", ".dir-locals.el",
 	".hg/hgrc", ".sl/config", ".jj/repo/config.toml", ".bzr/README", ".pijul/config", ".fslckout", "_FOSSIL_", "sub/.git/config",
-	"sub/mise.toml", "new/sub/.tool-versions", "bare/config",
+	"sub/mise.toml", "new/sub/.tool-versions", "bare/config", ".claude/scheduled_tasks.json", "rust-toolchain", "new/rust-toolchain.toml",
+	".helix/languages.toml", ".vim/coc-settings.json", ".vimrc", "sub/_vimrc", ".exrc",
 }
 
 // plantAll makes all of these, and waits until the host says that it has looked.

@@ -97,7 +97,7 @@ func TestATerminalIsPutBackWhenTheAgentIsKilled(t *testing.T) {
 		t.Errorf("the terminal was %+v and is %+v", before, after)
 	}
 	c.await(t, "\x1b[?25l") // the last that the agent wrote
-	for _, off := range []string{"\x1b[?1049l", "\x1b[?1000l", "\x1b[?2004l", "\x1b[?25h"} {
+	for _, off := range []string{"\x1b[?1049l", "\x1b[?1000l", "\x1b[?2004l", "\x1b[?25h", "\x1b]7;\x1b\\"} {
 		c.await(t, off)
 	}
 }
@@ -135,6 +135,19 @@ func TestTheModesOfTheWindowAreOffWhenTheAgentExits(t *testing.T) {
 	c.await(t, "\x1b[?1003h")
 	c.await(t, "\x1b[?1003l")
 	c.await(t, "\x1b[?2004l")
+}
+
+// An agent says where the terminal's next tab begins: in a repository of its own, whose orders a prompt there obeys.
+func TestTheNextTabBeginsWhereTheAgentSaid(t *testing.T) {
+	w := newWorld(t)
+	c := on(t, w.claudebox("-y"))
+	agent := w.agent(t)
+	agent.ask(t, "print \x1b]7;file:///agents\x1b\\", "print: done")
+	agent.say(t, "exit 0")
+	c.end(t)
+	if text := c.text(); strings.LastIndex(text, "\x1b]7;\x1b\\") < strings.Index(text, "\x1b]7;file:///agents") {
+		t.Errorf("%q", text)
+	}
 }
 
 // A5: what the window answers to an agent's question would be a command of the

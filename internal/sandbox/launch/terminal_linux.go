@@ -62,13 +62,14 @@ const tcoon = 1 // TCOON (asm-generic/termbits.h)
 // order in which Claude Code itself does it: synchronised output, kitty's
 // keyboard protocol (which has a stack for each screen, hence twice),
 // alternate screen, modifyOtherKeys, mouse, focus, colour scheme and paste
-// reports; then wrapping, cursor, character set, colours and scroll region.
+// reports; then wrapping, cursor, character set, colours and scroll region; and
+// the folder in which the next tab begins (OSC 7), which may be one of the agent's.
 // To leave the alternate screen moves the cursor to where it was when that screen was
 // entered, in tmux even if it was left long ago. So the sequence enters it first: that
 // does nothing if the terminal is in it, and otherwise saves the cursor.
 const resetModes = "\x1b[?2026l\x1b[<u\x1b[?1049h\x1b[?1049l\x1b[<u\x1b[>4m" +
 	"\x1b[?1016l\x1b[?1006l\x1b[?1003l\x1b[?1002l\x1b[?1000l\x1b[?1004l\x1b[?2031l\x1b[?2004l" +
-	"\x1b[?7h\x1b[?25h\x1b(B\x0f\x1b[0m\x1b7\x1b[r\x1b8"
+	"\x1b[?7h\x1b[?25h\x1b(B\x0f\x1b[0m\x1b7\x1b[r\x1b8\x1b]7;\x1b\\"
 
 // restoreAfter restores the terminal when the agent has ended with err: the kernel's
 // modes and those of the terminal's window. It also discards unread input, such as the

@@ -206,14 +206,15 @@ const (
 	onEnter = "your shell runs it when you enter the folder"
 	onHooks = "git runs it when you commit, once the hooks are installed"
 	onAgent = "your own agent obeys it outside the sandbox"
-	onNix   = "Nix evaluates it, and `nix develop` runs it"
+	onNix   = "Nix evaluates it, and `nix develop` and direnv's `use flake` run it"
 	onTool  = "your tools run what it names"
 
 	onCargo   = "cargo runs it when you build"
 	onPackage = "npm runs its scripts when you install or build"
 	onCompose = "docker runs what it names, with the mounts it names"
 
-	onToolchain = "cargo fetches and runs the toolchain that it names"
+	onToolchain = "cargo and rustc are those of the toolchain that it names, by its path, too"
+	onVersion   = "your version manager runs what it names; asdf by its path, too"
 	onPython    = "Python runs it when it starts in that folder"
 	onStart     = "its interpreter runs it when it starts in that folder"
 	onDotenv    = "direnv, Compose, and your programs load the variables in it"
@@ -232,17 +233,24 @@ var table = []struct{ means, held, told string }{
 			"mise/config.toml mise/config.*.toml mise/conf.d/** .rvmrc .autoenv .autoenv.zsh .zshenv .zprofile " +
 			".bash_profile .bash_login",
 	},
-	{onToolchain, "", "rust-toolchain rust-toolchain.toml"},
+	{onToolchain, "rust-toolchain rust-toolchain.toml", ""},
 	{
-		onOpen, ".vscode/** .idea/** .zed/** .cursor/** .devcontainer/** .vimrc .nvimrc .nvim.lua .exrc .lvimrc " +
-			".dir-locals.el",
-		".run/** .devcontainer.json .lazy.lua .helix/** .vim/coc-settings.json .dir-locals-2.el .luarc.json " +
-			".luarc.jsonc hie.yaml .yarn/sdks/**",
+		onVersion, "", ".ruby-version .node-version .nvmrc .python-version .java-version .go-version " +
+			".terraform-version .sdkmanrc .prototools",
+	},
+	{"dotnet runs the SDK that it names", "", "global.json"},
+	{"flox runs it when you activate its environment", "", ".flox/env/manifest.toml"},
+	{
+		onOpen, ".vscode/** .idea/** .zed/** .cursor/** .devcontainer/** .vimrc _vimrc .nvimrc .nvim.lua .exrc " +
+			".lvimrc .dir-locals.el .helix/** .vim/coc-settings.json",
+		".run/** .devcontainer.json .lazy.lua .dir-locals-2.el .luarc.json .luarc.jsonc hie.yaml .yarn/sdks/**",
 	},
 	{
 		onAgent, ".mcp.json CLAUDE.md AGENTS.md .claude/settings.json .claude/settings.local.json .claude/hooks/** " +
-			".claude/commands/** .claude/agents/** .claude/skills/**",
-		"CLAUDE.local.md GEMINI.md .claude/rules/** .claude/output-styles/** .gemini/** .codex/** opencode.json " +
+			".claude/commands/** .claude/agents/** .claude/skills/** .claude/workflows/** .claude/routines/** " +
+			".claude/scheduled_tasks.json",
+		"CLAUDE.local.md GEMINI.md .claude/rules/** .claude/output-styles/** .claude/loop.md .claude/launch.json " +
+			".claude/RESUME.md .claude/agent-memory/** .claude/agent-memory-local/** .gemini/** .codex/** opencode.json " +
 			"opencode.jsonc .opencode/opencode.json .opencode/opencode.jsonc .opencode/plugin/** " +
 			".opencode/plugins/** .opencode/tool/** .opencode/tools/** .opencode/agent/** .opencode/agents/** " +
 			".opencode/command/** .opencode/commands/** .opencode/skill/** .opencode/skills/** " +
@@ -332,9 +340,10 @@ var Units = []Rule{
 // or has it open in an editor, without asking. What asks first, or waits for a person who builds, installs or starts
 // something, is not in it.
 var unasked = strings.Fields(".git .hg .sl .jj .bzr .pijul .fslckout _FOSSIL_ " +
-	".vscode .cursor .idea .zed .lazy.lua .lvimrc .dir-locals.el .dir-locals-2.el " +
-	".claude/settings.json .claude/settings.local.json .claude/hooks " +
-	".envrc.local .direnv .autoenv .autoenv.zsh .rvmrc " +
+	".vscode .cursor .idea .zed .helix .vim/coc-settings.json .lazy.lua .lvimrc .vimrc _vimrc .exrc " +
+	".dir-locals.el .dir-locals-2.el " +
+	".claude/settings.json .claude/settings.local.json .claude/hooks .claude/scheduled_tasks.json " +
+	"rust-toolchain rust-toolchain.toml .envrc.local .direnv .autoenv .autoenv.zsh .rvmrc " +
 	".tool-versions mise.toml mise.*.toml .mise.toml .mise.*.toml .mise/config.toml .mise/config.*.toml " +
 	".config/mise.toml .config/mise.*.toml mise/config.toml mise/config.*.toml")
 
@@ -342,7 +351,7 @@ var unasked = strings.Fields(".git .hg .sl .jj .bzr .pijul .fslckout _FOSSIL_ " 
 func Unasked(rel string) bool {
 	folder, name := split(rel)
 	lower := strings.ToLower(name) // some folders take capitals for the same letters
-	if name == "" || !strings.ContainsAny(name[:1], "._mschMSCH") {
+	if name == "" || !strings.ContainsAny(name[:1], "._mschrMSCHR") {
 		return false
 	}
 	_, outer := split(folder)

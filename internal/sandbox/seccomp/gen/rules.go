@@ -102,7 +102,7 @@ var rules = []rule{
 	},
 	{
 		calls: "ioctl", pretends: true, when: []match{oneOf(1, fioasync)},
-		why:   "as fcntl; nginx ends if it cannot",
+		why: "as fcntl; nginx ends if it cannot",
 	},
 	{
 		calls: "setpriority", errno: unix.EPERM, when: []match{oneOf(0, unix.PRIO_PGRP), oneOf(1, own)},

@@ -42,7 +42,6 @@ type inputs struct {
 	secrets      brokering.Secrets
 	found        state.Instance // as it was found; [parts] has it furnished
 	walks        lending.Walks
-	agents       program.Known
 }
 
 // around is what a launch reads of this host by its call alone, and then its plan.
@@ -63,7 +62,7 @@ func lookAround(c planning.Call) (wait func() around) {
 
 // look finds the inputs of a launch by a plan. It changes nothing.
 func look(found around, planned planning.Planned, home homelink.Found, walks lending.Walks) (in inputs, err error) {
-	in = inputs{around: found, walks: walks, agents: program.Known{}}
+	in = inputs{around: found, walks: walks}
 	in.Planned, in.Links = planned, home
 	in.Facts.Env, in.settingsLeft = program.WithSettings(in.Facts, planned.Plan)
 	in.etc.Certificates = cmp.Or(in.etc.Certificates, in.Tools[resolve.ToolCacert])
@@ -92,7 +91,7 @@ func look(found around, planned planning.Planned, home homelink.Found, walks len
 func (in *inputs) program() program.Request {
 	return program.Request{
 		Call: in.Call, Plan: in.Plan, Project: in.project, Branch: in.branchName(),
-		Policy: in.policy.Files, Has: in.has, Known: in.agents,
+		Policy: in.policy.Files, Has: in.has,
 	}
 }
 

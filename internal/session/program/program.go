@@ -5,7 +5,6 @@ package program
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -37,15 +36,6 @@ type Request struct {
 	Branch  string                 // that the agent works on; empty: none
 	Policy  []string               // files of this machine's policy for Claude Code
 	Has     func(path string) bool // whether the project has a file where the agent works
-	Known   Known                  // of this launch; nil: what is looked up is not kept
-}
-
-// Known are the agents that were looked up for a launch, so that none is looked up twice. It is for one goroutine.
-type Known map[string]found
-
-type found struct {
-	program agent.Program
-	err     error
 }
 
 // Part is the program that runs inside, and what its loader needs.
@@ -153,19 +143,6 @@ func scriptOf(p plan.Plan, name string, words []string) launch.Mount {
 
 // Find looks an agent up, by the name or by the command of a profile.
 func (r Request) Find(name string, command []string) (agent.Program, error) {
-	key := fmt.Sprintf("%q %q", name, command)
-	of, is := r.Known[key]
-	if !is {
-		of.program, of.err = r.find(name, command)
-	}
-	if r.Known != nil {
-		r.Known[key] = of
-	}
-	return of.program, of.err
-}
-
-// find is [Request.Find] of an agent that is not known.
-func (r Request) find(name string, command []string) (agent.Program, error) {
 	p := r.Plan
 	return agent.Find(agent.Request{
 		Name: name, Command: command,

@@ -1,16 +1,12 @@
 package program
 
 import (
-	"errors"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"claudebox/checks/kit/must"
-	"claudebox/internal/agent"
 	"claudebox/internal/agent/editor"
-	"claudebox/internal/host"
 	"claudebox/internal/plan"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/sandbox/view"
@@ -86,24 +82,5 @@ func TestPathsAmongTheAgentsWordsAreNamedWhereTheyAreNotInside(t *testing.T) {
 		if want := strings.ReplaceAll(want, "DIR", dir); strings.Join(got, "; ") != want {
 			t.Errorf("%s: %q; want %q", words, got, want)
 		}
-	}
-}
-
-// Looking an agent up follows its whole path. A launch asks for its variables first, and for its mounts later.
-func TestAnAgentIsLookedUpOnceInALaunch(t *testing.T) {
-	dir := t.TempDir()
-	r := Request{
-		Call:  planning.Call{Facts: host.Facts{Home: dir, UID: os.Getuid(), GID: os.Getgid(), Env: host.Environment{"PATH=" + dir}}},
-		Known: Known{},
-	}
-	file := filepath.Join(dir, "claude")
-	must.Do(t, os.WriteFile(file, []byte("#!/no/such/interpreter\n"), 0o755))
-	_, first := r.Find("claude", nil)
-	must.Do(t, os.Remove(file))
-	if _, again := r.Find("claude", nil); again != first || first == nil {
-		t.Errorf("first: %v; again: %v", first, again)
-	}
-	if _, other := r.Find("codex", nil); !errors.Is(other, agent.ErrNotFound) {
-		t.Errorf("another agent: %v", other)
 	}
 }

@@ -47,7 +47,7 @@ func judgeACP(line []byte) verdict {
 	case !asks:
 		return verdict{why: outside(method)}
 	default:
-		return verdict{why: outside(method), reply: mustEncode(map[string]any{
+		return verdict{why: outside(method), reply: object.Encode(map[string]any{
 			"jsonrpc": "2.0", "id": id, "error": map[string]any{"code": methodNotFound, "message": outside(method)},
 		})}
 	}
@@ -119,11 +119,11 @@ func greet(line []byte, tell func(string)) []byte {
 			delete(offers, offer)
 		}
 		if offers != nil {
-			params["clientCapabilities"] = mustEncode(offers)
+			params["clientCapabilities"] = object.Encode(offers)
 		}
 	case !hasOffers(line):
 		return line
 	}
-	message["params"] = withoutSecrets("", mustEncode(params), tell)
-	return mustEncode(message)
+	message["params"] = withoutSecrets("", object.Encode(params), tell)
+	return object.Encode(message)
 }

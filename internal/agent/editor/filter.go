@@ -134,12 +134,3 @@ func readObject(text []byte) (map[string]json.RawMessage, error) {
 func outside(name string) string {
 	return "it asks for " + diag.Name(name) + ", which an editor does outside"
 }
-
-// mustEncode encodes a value of this package's own.
-func mustEncode(value any) []byte {
-	text, err := json.Marshal(value)
-	if err != nil {
-		panic("bug: " + err.Error())
-	}
-	return text
-}

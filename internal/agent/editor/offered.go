@@ -45,7 +45,7 @@ func withoutSecrets(name string, value json.RawMessage, tell func(string)) json.
 				of[name] = withoutSecrets(name, one, tell)
 			}
 		}
-		return mustEncode(of)
+		return object.Encode(of)
 	} else if json.Unmarshal(value, &list) != nil || list == nil {
 		return value
 	}
@@ -60,7 +60,7 @@ func withoutSecrets(name string, value json.RawMessage, tell func(string)) json.
 			kept = append(kept, withoutSecrets("", one, tell))
 		}
 	}
-	return mustEncode(kept)
+	return object.Encode(kept)
 }
 
 // refusesSetting reports whether a variable or a header is probably a secret. One that names a variable is not.

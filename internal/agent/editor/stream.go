@@ -39,10 +39,10 @@ func judgeStream(line []byte) verdict {
 		}
 	}
 	if what == "" || what != "mcp_message" && slices.Contains(asked, what) {
-		message["request"] = mustEncode(request)
+		message["request"] = object.Encode(request)
 		return remade(message)
 	}
-	return verdict{why: outside(what), reply: mustEncode(map[string]any{
+	return verdict{why: outside(what), reply: object.Encode(map[string]any{
 		"type": "control_response",
 		"response": map[string]any{
 			"subtype": "error", "request_id": message["request_id"], "error": outside(what),
@@ -62,7 +62,7 @@ func tool(request map[string]json.RawMessage) (name string, err error) {
 	if err != nil {
 		return "", err
 	}
-	request["message"] = mustEncode(message)
+	request["message"] = object.Encode(message)
 	if said, is := message["method"]; is {
 		if err := json.Unmarshal(said, &method); err != nil {
 			return "", err
@@ -75,8 +75,8 @@ func tool(request map[string]json.RawMessage) (name string, err error) {
 	if err != nil {
 		return "", err
 	}
-	message["params"] = mustEncode(params)
-	request["message"] = mustEncode(message)
+	message["params"] = object.Encode(params)
+	request["message"] = object.Encode(message)
 	if err := json.Unmarshal(params["name"], &name); err != nil || name == "getDiagnostics" {
 		return "", err
 	}
@@ -94,4 +94,6 @@ func greetStream(line []byte, tell func(string)) []byte {
 }
 
 // remade passes a message on.
-func remade(message map[string]json.RawMessage) verdict { return verdict{message: mustEncode(message)} }
+func remade(message map[string]json.RawMessage) verdict {
+	return verdict{message: object.Encode(message)}
+}

@@ -34,7 +34,7 @@ func (in *Instance) Close() error {
 		_ = in.restamp() // on failure the next launch reads more, and says what is wrong
 		return nil
 	}
-	if err := removeAll(in.Dir); err != nil {
+	if err := beneath.RemoveAll(in.Dir); err != nil {
 		return in.failed("remove "+in.Dir, err)
 	}
 	return nil
@@ -80,7 +80,7 @@ func sweep(parent string) {
 		left := strings.HasPrefix(e.Name(), unfinished) || filepath.Base(parent) == ephemeral
 		at := filepath.Join(parent, e.Name())
 		if left && e.IsDir() && !Live(at) {
-			_ = removeAll(at)
+			_ = beneath.RemoveAll(at)
 		}
 	}
 }
@@ -101,31 +101,6 @@ func claim(at string) (lock *os.File, free bool) {
 	}
 	return lock, unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil
 }
-
-// removeAll deletes an instance, even if the agent has taken away the rights to folders in it. No link is followed.
-func removeAll(at string) error {
-	if err := os.RemoveAll(at); err == nil {
-		return nil
-	}
-	dir, err := beneath.Open(at)
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	if err := dir.Chmod(".", privateDir); err != nil {
-		return err
-	}
-	_ = walk(dir, removeDepth, func(in *beneath.Folder, name string, what beneath.Entry) error {
-		if what.Kind == beneath.Dir {
-			return in.Chmod(name, privateDir)
-		}
-		return nil
-	})
-	return os.RemoveAll(at)
-}
-
-// removeDepth is how many levels deep removeAll gives itself the rights to folders again.
-const removeDepth = 100
 
 // ErrLive is returned for an instance that a session uses.
 var ErrLive = errors.New("a session uses it")
@@ -156,7 +131,7 @@ func Remove(home, id string) error {
 	if err := os.Rename(at, gone); err != nil {
 		return failed(err)
 	}
-	if err := removeAll(gone); err != nil {
+	if err := beneath.RemoveAll(gone); err != nil {
 		return failed(err)
 	}
 	return nil

@@ -179,5 +179,5 @@ func takeIn(parent *beneath.Folder, id string, to *beneath.Folder) error {
 	if err := parent.Rename(id, gone); err != nil {
 		return err
 	}
-	return removeAll(parent.Join(gone))
+	return beneath.RemoveAll(parent.Join(gone))
 }

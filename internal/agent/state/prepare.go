@@ -173,7 +173,7 @@ func (in *Instance) create() (err error) {
 		}
 		err = in.failed("make "+in.Dir, err)
 	}
-	return errors.Join(err, removeAll(temporary))
+	return errors.Join(err, beneath.RemoveAll(temporary))
 }
 
 // unfinished is the prefix of an instance's name while it is being made.

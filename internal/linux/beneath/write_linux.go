@@ -3,6 +3,7 @@ package beneath
 import (
 	"crypto/rand"
 	"errors"
+	"io/fs"
 	"os"
 	"path"
 	"strconv"
@@ -152,4 +153,32 @@ func (f *Folder) Chmod(rel string, perm uint32) error {
 		return f.fault("change the mode of", rel, err)
 	}
 	return nil
+}
+
+// RemoveAll is [os.RemoveAll], also of a folder that somebody has closed (chmod 0), or that has such folders in it. No
+// link leads it out, even if a process of a killed session still writes there.
+func RemoveAll(path string) error {
+	if os.RemoveAll(path) == nil {
+		return nil
+	}
+	top, err := Open(path)
+	if err != nil {
+		return err
+	}
+	defer top.Close()
+	if err := top.Chmod(".", 0o700); err != nil {
+		return err
+	}
+	root, err := os.OpenRoot("/proc/self/fd/" + strconv.Itoa(top.FD()))
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	_ = fs.WalkDir(root.FS(), ".", func(at string, entry fs.DirEntry, err error) error {
+		if entry != nil && entry.IsDir() {
+			_ = root.Chmod(at, 0o700)
+		}
+		return nil
+	})
+	return os.RemoveAll(path)
 }

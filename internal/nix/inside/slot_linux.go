@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/flock"
 	"claudebox/internal/nix/storepath"
 )
@@ -198,7 +199,7 @@ func (s *Slot) empty() error {
 	if err := s.fill(); err != nil {
 		return err
 	}
-	go removeTree(aside)
+	go beneath.RemoveAll(aside)
 	return nil
 }
 
@@ -231,7 +232,7 @@ func (s *Slot) lay() error {
 		}
 	}
 	if aside != "" {
-		go removeTree(aside)
+		go beneath.RemoveAll(aside)
 	}
 	return nil
 }
@@ -291,7 +292,7 @@ func (s *Slot) Lay(closure []string, make func(folder string, paths []string) er
 func (s *Slot) Close() {
 	closeFile(s.Known)
 	if s.lock != nil && s.extra {
-		removeTree(s.Dir)
+		_ = beneath.RemoveAll(s.Dir)
 	}
 	closeFile(s.lock)
 	s.lock, s.Known = nil, nil
@@ -328,26 +329,6 @@ func leftovers(parent string) (paths []string) {
 
 func removeAll(paths []string) {
 	for _, path := range paths {
-		removeTree(path)
+		_ = beneath.RemoveAll(path) // a later session tries again to remove the rest
 	}
-}
-
-// removeTree removes a folder whatever the modes of the folders in it. It follows no link out
-// of it, even if a process of a killed session still writes there.
-func removeTree(path string) {
-	if os.RemoveAll(path) == nil {
-		return
-	}
-	root, err := os.OpenRoot(path)
-	if err != nil {
-		return
-	}
-	defer root.Close()
-	_ = fs.WalkDir(root.FS(), ".", func(at string, entry fs.DirEntry, err error) error {
-		if entry != nil && entry.IsDir() {
-			_ = root.Chmod(at, 0o700)
-		}
-		return nil
-	})
-	_ = os.RemoveAll(path) // a later session tries again to remove the rest
 }

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/mountinfo"
 	"claudebox/internal/linux/proctree"
 )
@@ -25,7 +26,7 @@ import (
 func TryStore(bwrap, env, nix, folder string) error {
 	removeTrials(folder)
 	dir := filepath.Join(folder, fmt.Sprint(trialPrefix, os.Getpid()))
-	defer removeTrial(dir)
+	defer func() { _ = beneath.RemoveAll(dir) }() // overlayfs makes a closed folder in it
 	upper, work := filepath.Join(dir, "upper"), filepath.Join(dir, "work")
 	for _, name := range []string{dir, upper, work} {
 		if err := errors.Join(os.Mkdir(name, 0o700), os.Chmod(name, 0o700)); err != nil { // whatever the umask
@@ -39,12 +40,12 @@ func TryStore(bwrap, env, nix, folder string) error {
 	if err == nil {
 		return tryNix(bwrap, nix)
 	}
-	mounts, _ := mountinfo.Read()
 	said := strings.TrimSpace(string(out))
 	if strings.Contains(said, "overlay mount") { // whose options name descriptors
 		said = said[strings.LastIndex(said, ": ")+2:]
 	}
-	return explainStore(folder, mountsBelow(mounts, storeDir), errors.New(said))
+	mounts, _ := mountinfo.Read()
+	return explainStore(folder, mounts, errors.New(said))
 }
 
 // tryNix returns an error if a Nix does not know stores that lie over others: Nix before 2.22, and forks of it. It asks
@@ -81,26 +82,21 @@ func removeTrials(folder string) {
 	for _, dir := range left {
 		number := strings.TrimPrefix(filepath.Base(dir), trialPrefix)
 		if _, err := os.Stat("/proc/" + number); err != nil || number == strconv.Itoa(os.Getpid()) {
-			removeTrial(dir)
+			_ = beneath.RemoveAll(dir)
 		}
 	}
 }
 
-// removeTrial removes the folder of a trial. Overlayfs creates work/work in it with
-// mode 0, which must be changed first.
-func removeTrial(dir string) {
-	_ = os.Chmod(filepath.Join(dir, "work", "work"), 0o700)
-	_ = os.RemoveAll(dir)
-}
-
 // explainStore returns an error with the reason why the overlay failed, and a remedy.
-// below are the mount points in the host's store.
-func explainStore(folder string, below []string, err error) error {
+// mounts are those of this machine.
+func explainStore(folder string, mounts []mountinfo.Mount, err error) error {
 	const op = "lay a Nix store over the host's"
-	if len(below) > 0 {
-		return &diag.Error{
-			Op: op, Err: fmt.Errorf("%s is mounted in the host's store: %w", below[0], err),
-			Remedy: "unmount it (`sudo umount " + below[0] + "`), or write `nix: {daemon: off}`",
+	for _, m := range mounts {
+		if strings.HasPrefix(m.Point, storeDir+"/") {
+			return &diag.Error{
+				Op: op, Err: fmt.Errorf("%s is mounted in the host's store: %w", m.Point, err),
+				Remedy: "unmount it (`sudo umount " + m.Point + "`), or write `nix: {daemon: off}`",
+			}
 		}
 	}
 	return &diag.Error{
@@ -108,16 +104,6 @@ func explainStore(folder string, below []string, err error) error {
 		Remedy: "put CLAUDEBOX_HOME on ext4, xfs, btrfs or tmpfs, and use Linux 5.13 or newer; or write `nix: " +
 			"{daemon: off}`",
 	}
-}
-
-// mountsBelow returns the mount points strictly below a folder.
-func mountsBelow(all []mountinfo.Mount, folder string) (list []string) {
-	for _, m := range all {
-		if strings.HasPrefix(m.Point, folder+"/") {
-			list = append(list, m.Point)
-		}
-	}
-	return list
 }
 
 // holdOverlays opens the overlays of a sandbox, by bwrap's process. Who ends the last use of one waits until the kernel

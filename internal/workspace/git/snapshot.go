@@ -111,13 +111,13 @@ func (s Snapshot) And(other Snapshot) Snapshot {
 	}
 }
 
-// Text returns what a file holds, and whether it was read: configurations are, files that lead elsewhere, and the lock
-// of a worktree. An entry that does not exist was not read.
-func (e *Entry) Text() (text string, read bool) {
+// Text returns what a file holds, if it is read: configurations are, files that lead elsewhere, and the lock of a
+// worktree.
+func (e *Entry) Text() string {
 	if e == nil {
-		return "", false
+		return ""
 	}
-	return e.text, e.read
+	return e.text
 }
 
 // Settings returns the settings of a configuration, up to the first line that cannot be read.
@@ -215,7 +215,7 @@ func (s Snapshot) Astray(root *beneath.Folder, rel string) bool {
 	if err != nil || folder == nil {
 		return f.Led
 	}
-	back, _ := folder.Entry("gitdir").Text()
+	back := folder.Entry("gitdir").Text()
 	at, _ := dotGit(to, back)
 	return at != f.Path
 }

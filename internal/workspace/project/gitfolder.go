@@ -82,7 +82,7 @@ func (g *gitFolder) checkout(dotGits []git.File) string {
 		return g.v.repo.Worktree
 	}
 	tree := gitconfig.Last(g.Entry("config").Settings(), "core.worktree")
-	if text, _ := g.Entry("gitdir").Text(); text != "" && g.Role == git.Linked {
+	if text := g.Entry("gitdir").Text(); text != "" && g.Role == git.Linked {
 		tree = path.Dir(strings.TrimRight(text, "\n"))
 	}
 	if tree == "" && g.isBare() {
@@ -250,7 +250,7 @@ const samePlace = "./\n"
 // isElsewhere reports whether a commondir names another place than the folder itself.
 func (g *gitFolder) isElsewhere() bool {
 	e := g.Entry("commondir")
-	text, _ := e.Text()
+	text := e.Text()
 	return e != nil && (text != samePlace || e.Kind != beneath.Regular)
 }
 

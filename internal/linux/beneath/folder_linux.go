@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -129,6 +130,23 @@ type Stamp struct {
 	Size   int64
 	Change int64  // nanoseconds since 1970
 	Sum    uint64 // hash of the content, where files lie in memory; 0: it was not read
+}
+
+// Exists reports whether there is something at a path, be it a link that leads nowhere.
+func Exists(path string) bool {
+	var st unix.Stat_t
+	return unix.Lstat(path, &st) == nil
+}
+
+// IsSettled reports whether another change of a file would show in its time of change, at a time later. Both are in
+// nanoseconds since 1970. Kernels before 6.13, and some file systems, count in ticks of up to ten milliseconds; a few
+// old ones in whole seconds, or in every other one.
+func IsSettled(change, at int64) bool {
+	tick := 20 * time.Millisecond
+	if change%time.Second.Nanoseconds() == 0 {
+		tick = 2 * time.Second
+	}
+	return at-change > tick.Nanoseconds()
 }
 
 // sumLimit is how large a file in memory may be, in bytes, for its content to be hashed.

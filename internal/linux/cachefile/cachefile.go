@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/proctree"
 	"claudebox/internal/linux/smallfile"
 )
@@ -38,8 +39,7 @@ func State(path string) string {
 }
 
 // SettledState is [State] for what is read afterwards and kept. Of a file that was changed a moment ago another change
-// may not be seen in its state (kernels before 6.13, and some file systems, count the time of change in ticks of up to
-// ten milliseconds, a few old ones in seconds): what it returns of that file is no other state.
+// may not be seen in its state (see [beneath.IsSettled]): what it returns of that file is no other state.
 func SettledState(path string) string {
 	var st unix.Stat_t
 	if unix.Stat(path, &st) != nil {
@@ -49,12 +49,8 @@ func SettledState(path string) string {
 }
 
 func settled(st *unix.Stat_t, now time.Time) string {
-	tick := 20 * time.Millisecond
-	if st.Ctim.Nsec == 0 { // of a file system that counts whole seconds, or every other one
-		tick = 2 * time.Second
-	}
 	text := textOf(st)
-	if age := now.UnixNano() - st.Ctim.Nano(); age < tick.Nanoseconds() {
+	if !beneath.IsSettled(st.Ctim.Nano(), now.UnixNano()) {
 		text = fmt.Sprint(text, " at ", now.UnixNano())
 	}
 	return text

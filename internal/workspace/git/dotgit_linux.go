@@ -51,7 +51,7 @@ func Discover(start, home string) (worktree string, bare bool) {
 		switch {
 		case err != nil || st.Dev != first.Dev || dir == home && dir != start:
 			return "", false
-		case exists(dir + "/.git"):
+		case beneath.Exists(dir + "/.git"):
 			return dir, false
 		case IsFolder(dir):
 			return dir, true
@@ -63,12 +63,7 @@ func Discover(start, home string) (worktree string, bare bool) {
 
 // IsFolder reports whether a folder has what git takes for a git folder.
 func IsFolder(dir string) bool {
-	return exists(dir+"/HEAD") && exists(dir+"/objects") && exists(dir+"/refs")
-}
-
-func exists(path string) bool {
-	var st unix.Stat_t
-	return unix.Lstat(path, &st) == nil
+	return beneath.Exists(dir+"/HEAD") && beneath.Exists(dir+"/objects") && beneath.Exists(dir+"/refs")
 }
 
 // ReadDotGit reads the .git of a working tree, or a bare git folder. asked says of which common folders it has to be

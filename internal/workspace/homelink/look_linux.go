@@ -575,7 +575,6 @@ func (w *walk) count(dir string, here Inode, files []string) {
 // stateOf returns the state of a folder, what it is, and whether it is root's; links to it are followed. One that was
 // changed a moment ago has the zero state: another change may not be seen in its times.
 func stateOf(dir string) (now state, here Inode, ofRoot bool, err error) {
-	const tick = 20 * time.Millisecond
 	var st unix.Stat_t
 	if err := unix.Stat(dir, &st); err != nil {
 		return now, here, false, err
@@ -583,7 +582,7 @@ func stateOf(dir string) (now state, here Inode, ofRoot bool, err error) {
 	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
 		return now, here, false, unix.ENOTDIR
 	}
-	if since := time.Now().UnixNano() - st.Ctim.Nano(); since >= tick.Nanoseconds() {
+	if beneath.IsSettled(st.Ctim.Nano(), time.Now().UnixNano()) {
 		now = state{st.Dev, st.Ino, st.Mtim.Nano(), st.Ctim.Nano()}
 	}
 	return now, Inode{st.Dev, st.Ino}, st.Uid == 0, nil

@@ -174,7 +174,7 @@ func (g *gitFolder) replace() {
 	}
 	for _, other := range g.v.folders {
 		rel, in := pathname.Cut(other.Path, g.Path)
-		given := other.Path == g.v.repo.Dir || g.v.given(other.tree) && exists(other.tree+"/.git")
+		given := other.Path == g.v.repo.Dir || g.v.given(other.tree) && beneath.Exists(other.tree+"/.git")
 		if in && given && other.Role == git.Linked && path.Dir(rel) == "worktrees" {
 			p.Trees = append(p.Trees, handover.Tree{Rel: rel, Path: other.tree})
 		}

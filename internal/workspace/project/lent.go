@@ -337,9 +337,8 @@ func unopened(suspect bool, err error) (what string) {
 // isSettled reports whether an open file is the one that was seen, and was not changed since, also not while it was
 // searched: whatever came after the walk began has another time than what was seen.
 func (l *lender) isSettled(fd int, f survey.File) bool {
-	const tick = 20 * time.Millisecond // another change may not be seen in the time of the last one
 	var st unix.Stat_t
-	return l.began.UnixNano()-f.Stamp.Change > tick.Nanoseconds() && unix.Fstat(fd, &st) == nil &&
+	return beneath.IsSettled(f.Stamp.Change, l.began.UnixNano()) && unix.Fstat(fd, &st) == nil &&
 		l.at.StampOf(f.Rel, &st) == f.Stamp
 }
 

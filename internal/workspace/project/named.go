@@ -308,7 +308,7 @@ func (l *learner) learnFrom(c configuration) {
 func (l *learner) learnCommand(c configuration, e gitconfig.Entry) {
 	for n, w := range words(e.Value) {
 		places := []string{gitconfig.Path(c.tree, w.text, l.Home)}
-		if path.IsAbs(w.text) && !exists(w.text) { // "$(git rev-parse --show-toplevel)/x", or not made yet
+		if path.IsAbs(w.text) && !beneath.Exists(w.text) { // "$(git rev-parse --show-toplevel)/x", or not made yet
 			places = append(places, path.Join(c.tree, w.text))
 		}
 		for _, at := range places {

@@ -220,8 +220,7 @@ func (s Scope) LookFilled(tree *beneath.Folder, seen Seen) *survey.Survey {
 // filledState returns a text that changes when the folders are filled again: npm writes to node_modules itself, pip
 // checks out in src of an environment.
 func filledState(tree *beneath.Folder, folders []string) string {
-	const recent = 20 * time.Millisecond // see package survey
-	latest := time.Now().Add(-recent).UnixNano()
+	now := time.Now().UnixNano()
 	var stamps []beneath.Stamp
 	for _, dir := range folders {
 		places := []string{dir}
@@ -230,7 +229,7 @@ func filledState(tree *beneath.Folder, folders []string) string {
 		}
 		for _, place := range places {
 			what, err := tree.Look(place)
-			if err != nil || what.Stamp.Change > latest {
+			if err != nil || !beneath.IsSettled(what.Stamp.Change, now) {
 				return ""
 			}
 			stamps = append(stamps, what.Stamp)

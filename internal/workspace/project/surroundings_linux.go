@@ -66,17 +66,12 @@ func (s surroundings) outside(path string) bool { return !pathname.Below(path, s
 func otherRoot(start, home string) string {
 	for dir := start; dir != "/" && dir != home; dir = filepath.Dir(dir) {
 		for _, name := range []string{"/.jj", "/.hg", "/.sl", "/.svn"} {
-			if exists(dir + name) {
+			if beneath.Exists(dir + name) {
 				return dir
 			}
 		}
 	}
 	return start
-}
-
-func exists(path string) bool {
-	var st unix.Stat_t
-	return unix.Lstat(path, &st) == nil
 }
 
 // rulesOf returns the rules by which folders are judged: the fixed ones, those for claudebox's own places, and those

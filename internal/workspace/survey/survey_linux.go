@@ -353,10 +353,6 @@ func (w *walker) again(rel string) *Folder {
 	return &now
 }
 
-// recent is how far apart, in nanoseconds, a look at a folder and a change in it must be for the time of change to
-// tell. Kernels before 6.13 count it in ticks of up to ten milliseconds.
-const recent = 20_000_000
-
 func (w *walker) fileOf(rel string, st *unix.Stat_t) File {
 	return File{
 		Rel: rel, Kind: beneath.KindOf(st.Mode), Exec: st.Mode&0o111 != 0 && st.Mode&unix.S_IFMT == unix.S_IFREG,
@@ -381,7 +377,7 @@ func (w *walker) list(rel string) *Folder {
 		switch {
 		case st.Mode&unix.S_IXUSR == 0 && int(st.Uid) == unix.Getuid(): // a listing tells names only
 			f.Found.Closed = []string{rel}
-		case w.now-st.Ctim.Nano() > recent:
+		case beneath.IsSettled(st.Ctim.Nano(), w.now):
 			f.Dev, f.Stamp = st.Dev, w.root.StampOf(rel, &st)
 		}
 	}

@@ -29,11 +29,11 @@ func (w *world) branch(out io.Writer, rounds int) error {
 		if err := makeCommitted(repo, p.files, p.ignored); err != nil {
 			return err
 		}
-		many := rounds
-		if p.files > 1000 {
-			many = max(3, rounds/10)
+		many, few := rounds, max(3, rounds/5)
+		if p.files > 5_000 { // each takes its time and its room
+			many, few = max(3, rounds/10), 3
 		}
-		later, few := w.onBranch(repo, func() string { return "again" }), max(3, many/5)
+		later := w.onBranch(repo, func() string { return "again" })
 		if _, err := once(later, whole); err != nil { // the checkout
 			return err
 		}

@@ -455,6 +455,7 @@ func TestAGitHookThatCannotRunIsNamed(t *testing.T) {
 		"one that asks":    {"project/.git/hooks/pre-commit", "#!/bin/sh\ncommand -v npx && npx lint\n", "", ""},
 		"one that can":     {"project/.git/hooks/pre-commit", "#!/usr/bin/env bash\njq . <a\n", "", ""},
 		"one that helps":   {"hooks/pre-commit", "#!/bin/sh\n. ~/hooks/lib\n", "~/hooks", ""},
+		"one of no shell":  {"project/.git/hooks/pre-commit", "#!\n", "", ""},
 		"no hook of git's": {"project/.git/hooks/lint", "#!/usr/bin/env node\n", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

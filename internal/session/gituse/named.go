@@ -77,7 +77,7 @@ func cannotRun(asks agenthome.Request, onHost func(string) string, hook string) 
 		content, _ = smallfile.Read(filepath.Join(filepath.Dir(dir), filepath.Base(hook)), hookLimit)
 		script = string(content)
 	}
-	if words := strings.Fields(line); !strings.HasSuffix(words[len(words)-1], "sh") {
+	if !strings.HasSuffix(strings.TrimSpace(line), "sh") {
 		return ""
 	}
 	return asks.Missing(script)

@@ -206,7 +206,7 @@ func TestWhatIsHeldBackIsFoundWhereverItsLinkIs(t *testing.T) {
 	w.isHeld("d/.tool-versions")
 	w.sh("rm d/.tool-versions")
 	w.out()
-	w.sh("[ $(cat ../held/.held/kept/*/x/g) = kept ]")
+	w.sh("[ $(find ../held/.held/kept -name g -exec cat {} +) = kept ]")
 }
 
 // The agent writes in the folder from which the link comes, and puts a repository in the link's place.
@@ -221,7 +221,7 @@ func TestAnAgentThatRacesForTheLinkGainsNothing(t *testing.T) {
 				return
 			default:
 			}
-			places, _ := filepath.Glob(guard.InSession(w.held, "s") + "/*/x")
+			places, _ := filepath.Glob(guard.InSession(w.held, "s") + "/*" + strings.Repeat("/x", strings.Count(w.project+"/d", "/")))
 			for _, place := range places {
 				if text, err := os.Readlink(place + "/g"); err == nil && text != "" {
 					forged, _ := os.MkdirTemp(w.top, "forged-")
@@ -404,7 +404,7 @@ func TestALaunchIsKilledWhileItBringsWhatIsHeldBack(t *testing.T) {
 	if got := bring(); got != want {
 		t.Errorf("it leads to %s, want %s", got, want)
 	}
-	w.sh("[ ! -e d/n/.claudebox-link ] && [ ! -L d/n/.claudebox-link ]; [ $(cat " + guard.InSession(below, "s") + "/1/x/x/g/HEAD | wc -l) = 1 ]")
+	w.sh("[ ! -e d/n/.claudebox-link ] && [ ! -L d/n/.claudebox-link ]; [ $(find " + guard.InSession(below, "s") + "/1 -path '*/g/HEAD' -exec cat {} + | wc -l) = 1 ]")
 }
 
 // Several sessions have one folder: each guard leaves what another one holds back, or the end of one session would cut

@@ -158,10 +158,10 @@ type place struct {
 	rel string // where the link to it is
 }
 
-// makePlace makes the place of one thing, whose path is at, and opens the folder for it. That lies as deep in the place
-// as the thing's folder on the host, and on the way are links to what a relative path in a .git file may lead to from
-// there: to what is held back, and to the git folders of the project and in it. git follows the link to the thing before
-// it reads such a path. It returns the way to the folder, too.
+// makePlace makes the place of one thing, whose path is at. It opens the folder for it, and returns the way there. That
+// is as long as the path of the thing's folder on the host, and on it are links to what a relative path in a .git file
+// may lead to from there: to what is held back, to the git folder of the project, and to those in it. git follows the
+// link to the thing before it reads such a path.
 func makePlace(in *beneath.Folder, id, at, project string) (way string, made *beneath.Folder, err error) {
 	way, host := id, "/"
 	if err := mkdir(in, way); err != nil {

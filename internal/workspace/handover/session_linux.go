@@ -683,8 +683,9 @@ func (s *Session) End(final bool) (list []Remark) {
 			l.fault = l.finish(final)
 		}
 		if l.unwatched != nil {
-			before = append(before, Remark{About: l.place.Outer, Text: "nothing crossed before the end of the session: " +
-				l.unwatched.Error()})
+			before = append(before, Remark{
+				About: l.place.Outer, Text: "nothing crossed before the end of the session: " + l.unwatched.Error(),
+			})
 		}
 		if l.fault != nil {
 			l.remarks = append(before, Remark{

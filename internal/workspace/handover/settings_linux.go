@@ -175,8 +175,10 @@ func crossing(inner, outer map[string][]string) (take map[string]string, left in
 			continue
 		}
 		if !remoteName.Matches(remote) || !plainAddress(values[0]) {
-			remarks = append(remarks, Remark{About: "remote " + remote, Text: "it was added inside, and its address is " +
-				"none that git fetches from without running a program: it stays inside"})
+			remarks = append(remarks, Remark{
+				About: "remote " + remote, Text: "it was added inside, and its address is none that git fetches from " +
+					"without running a program: it stays inside",
+			})
 			continue
 		}
 		if len(take) >= mostSettings {

@@ -250,8 +250,8 @@ var table = []struct{ means, held, told string }{
 			".claude/commands/** .claude/agents/** .claude/skills/** .claude/workflows/** .claude/routines/** " +
 			".claude/scheduled_tasks.json",
 		"CLAUDE.local.md GEMINI.md .claude/rules/** .claude/output-styles/** .claude/loop.md .claude/launch.json " +
-			".claude/RESUME.md .claude/agent-memory/** .claude/agent-memory-local/** .gemini/** .codex/** opencode.json " +
-			"opencode.jsonc .opencode/opencode.json .opencode/opencode.jsonc .opencode/plugin/** " +
+			".claude/RESUME.md .claude/agent-memory/** .claude/agent-memory-local/** .gemini/** .codex/** " +
+			"opencode.json opencode.jsonc .opencode/opencode.json .opencode/opencode.jsonc .opencode/plugin/** " +
 			".opencode/plugins/** .opencode/tool/** .opencode/tools/** .opencode/agent/** .opencode/agents/** " +
 			".opencode/command/** .opencode/commands/** .opencode/skill/** .opencode/skills/** " +
 			".agents/skills/** .aider.conf.yml .cursorrules .qwen/** .crush.json crush.json .roo/** .kilocode/** " +

@@ -121,8 +121,8 @@ var rules = []rule{
 	{
 		calls: "socket socketpair", errno: unix.EAFNOSUPPORT,
 		when: []match{oneOf(0, unix.AF_INET, unix.AF_INET6), anyBit(1, rareType)},
-		why: "the kernel turns AF_INET with SOCK_PACKET into AF_PACKET, and takes one of the other types, of which no " +
-			"protocol is said, for DCCP or SCTP; not flatpak's",
+		why: "the kernel turns AF_INET with SOCK_PACKET into AF_PACKET, and takes one of the other types, of which " +
+			"no protocol is said, for DCCP or SCTP; not flatpak's",
 	},
 	{
 		calls: "socket", errno: unix.EPROTONOSUPPORT,

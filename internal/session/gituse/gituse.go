@@ -70,13 +70,13 @@ func Of(r Request) (made Part, err error) {
 	if err != nil {
 		return made, &diag.Error{Op: "read the git identity", Err: err, Remedy: diag.Remedy(err)}
 	}
-	made.noteIdentity(r, identity)
+	repository, own := repositorySettings(r.Project.Places)
+	made.noteIdentity(own, identity)
 	made.access = usergit.Access{
 		Hosts: r.Plan.Git.Hosts, SSHToHTTPS: r.Plan.Git.SSHToHTTPS, NoSSH: r.Inside.Find("ssh") == "",
 	}
 	made.noteHosts(r)
-	repository := repositorySettings(r.Project.Places)
-	identity.SignAs(ownSettings(r))
+	identity.SignAs(own)
 	made.noteSigning(r, identity)
 	named, settings := namedOf(r, identity)
 	made.Add(named)
@@ -86,7 +86,7 @@ func Of(r Request) (made Part, err error) {
 		made.noteHooks(r)
 	}
 	made.noteHookPrograms(r, hooks)
-	made.noteRemotes(r)
+	made.noteRemotes(r, own)
 	logsIn := func(e gitconfig.Entry) bool {
 		return e.Section == "credential" && e.Name == "helper" && e.Value != "" &&
 			slices.ContainsFunc(r.Project.Repo.Remotes, func(url string) bool {
@@ -97,10 +97,10 @@ func Of(r Request) (made Part, err error) {
 		made.Leave("git setting", "your credential helpers stay outside, and git logs in nowhere: "+
 			"`git: {hosts: {github.com: GH_TOKEN}}` in the profile logs in there, with the token in that variable")
 	}
-	own := usergit.Carry(identity, repository,
+	carried := usergit.Carry(identity, repository,
 		agenthome.Request{Runs: r.Inside.Program, Sees: r.Sees}.Missing)
-	made.LeaveAll("git setting", "set in your git configuration and not inside: ALL", own.Left)
-	for _, refused := range own.Refuses {
+	made.LeaveAll("git setting", "set in your git configuration and not inside: ALL", carried.Left)
+	for _, refused := range carried.Refuses {
 		text := "git refuses what needs " + refused.Why
 		if asksFor(r, identity, refused.Attribute) {
 			made.LeaveRed("git filter", text)
@@ -108,28 +108,21 @@ func Of(r Request) (made Part, err error) {
 			made.Leave("git filter", text)
 		}
 	}
-	own.Entries = append(own.Entries, settings...)
+	carried.Entries = append(carried.Entries, settings...)
 	made.letKeys(r, identity)
 	if r.Project.Repo.Worktree != "" { // between a mount and the repository around it lies another file system
 		made.Set("GIT_DISCOVERY_ACROSS_FILESYSTEM", "1", plan.Base)
 	}
-	made.Config = usergit.Make(identity, own, safeDirectories(r.Project), made.access)
+	made.Config = usergit.Make(identity, carried, safeDirectories(r.Project), made.access)
 	return made, nil
 }
 
 // noteIdentity says what a commit's author lacks, where the project's own repository does not say that either.
-func (made *Part) noteIdentity(r Request, id usergit.Identity) {
-	own := ownSettings(r)
+func (made *Part) noteIdentity(own []gitconfig.Entry, id usergit.Identity) {
 	missing := slices.DeleteFunc(id.Missing(), func(key string) bool { return gitconfig.Last(own, key) != "" })
 	if len(missing) > 0 {
 		made.Note("git commits nothing inside: " + notSet(missing))
 	}
-}
-
-// ownSettings are those of the project's own repository.
-func ownSettings(r Request) []gitconfig.Entry {
-	isOthers := func(place handover.Place) bool { return !place.Own }
-	return repositorySettings(slices.DeleteFunc(slices.Clone(r.Project.Places), isOthers))
 }
 
 // noteHosts says which hosts git has a token for and cannot log in to.
@@ -192,15 +185,18 @@ func asksFor(r Request, id usergit.Identity, attribute string) bool {
 	})
 }
 
-// repositorySettings are the settings of the project's repositories, which git inside has as well.
-func repositorySettings(places []handover.Place) (all []gitconfig.Entry) {
+// repositorySettings are the settings of the project's repositories, which git inside has as well; own are those of its
+// own one.
+func repositorySettings(places []handover.Place) (all, own []gitconfig.Entry) {
 	const limit = 1 << 20
 	for _, place := range places {
 		content, _ := smallfile.Read(place.Outer+"/config", limit) // most have one; without it there are none
 		entries, _ := gitconfig.Parse(content)
-		all = append(all, entries...)
+		if all = append(all, entries...); place.Own {
+			own = append(own, entries...)
+		}
 	}
-	return all
+	return all, own
 }
 
 // noteSigning says that commits are not signed, of a user whose are.

@@ -56,14 +56,16 @@ func (made *Part) noteHookPrograms(r Request, folder string) {
 // cannotRun says what a hook lacks inside; empty: nothing, there is none, or that is not known. onHost is the file that
 // is seen at a path: the agent's git folder has hooks of its own, once it is made.
 func cannotRun(asks agenthome.Request, onHost func(string) string, hook string) string {
-	if at := onHost(hook); at != "" && isFile(at) {
-		hook = at
+	at := onHost(hook)
+	info, err := os.Stat(at)
+	if err != nil || !info.Mode().IsRegular() {
+		at = hook
+		info, err = os.Stat(at)
 	}
-	info, err := os.Stat(hook)
 	if err != nil || !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {
 		return ""
 	}
-	content, _ := smallfile.Read(hook, hookLimit)
+	content, _ := smallfile.Read(at, hookLimit)
 	script := string(content)
 	line, isScript := strings.CutPrefix(script, "#!")
 	if !isScript {
@@ -73,8 +75,8 @@ func cannotRun(asks agenthome.Request, onHost func(string) string, hook string) 
 	if reason := asks.Missing(strings.Replace(line, " -S ", " ", 1)); reason != "" {
 		return reason
 	}
-	if dir := filepath.Dir(hook); filepath.Base(dir) == "_" { // husky's, which run what lies above them
-		content, _ = smallfile.Read(filepath.Join(filepath.Dir(dir), filepath.Base(hook)), hookLimit)
+	if dir := filepath.Dir(at); filepath.Base(dir) == "_" { // husky's, which run what lies above them
+		content, _ = smallfile.Read(filepath.Join(filepath.Dir(dir), filepath.Base(at)), hookLimit)
 		script = string(content)
 	}
 	if !strings.HasSuffix(strings.TrimSpace(line), "sh") {
@@ -83,14 +85,9 @@ func cannotRun(asks agenthome.Request, onHost func(string) string, hook string) 
 	return asks.Missing(script)
 }
 
-func isFile(name string) bool {
-	info, err := os.Stat(name)
-	return err == nil && info.Mode().IsRegular()
-}
-
 // noteRemotes says which remotes are folders of this machine that are not inside.
-func (made *Part) noteRemotes(r Request) {
-	for _, e := range ownSettings(r) {
+func (made *Part) noteRemotes(r Request, own []gitconfig.Entry) {
+	for _, e := range own {
 		at, isFile := strings.CutPrefix(e.Value, "file://")
 		host, _, hasHost := strings.Cut(at, ":")
 		if e.Section != "remote" || e.Name != "url" && e.Name != "pushurl" || at == "" ||

@@ -48,6 +48,23 @@ func (w *Window) Leave(t *testing.T) {
 	w.Ended(t, 0)
 }
 
+// Interrupt presses Ctrl-C until Claude Code ends. It asks for a second one, and waits
+// only a moment for it: on a busy machine that comes too late, and a person presses again.
+func (w *Window) Interrupt(t *testing.T) {
+	t.Helper()
+	w.Press(t, "\x03")
+	w.Await(t, "Press Ctrl-C again to exit")
+	for range 100 {
+		w.Press(t, "\x03")
+		select {
+		case <-w.closed:
+			return
+		case <-time.After(300 * time.Millisecond):
+		}
+	}
+	t.Fatalf("Ctrl-C is not heard:\n%s", indent(w.String()))
+}
+
 // stateInLink finds the OAuth state in the login link. The page behind the link shows
 // it after the code, as CODE#STATE.
 var stateInLink = regexp.MustCompile(`state=([A-Za-z0-9_-]+)`)

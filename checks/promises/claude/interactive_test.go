@@ -103,9 +103,7 @@ func TestInterruptStopsTheCommandAndKeepsTheSession(t *testing.T) {
 func TestInterruptTwiceEndsTheSession(t *testing.T) {
 	c := newWorld(t).interact(t)
 	c.Await(t, window.Ready)
-	c.Press(t, "\x03")
-	c.Await(t, "Press Ctrl-C again to exit")
-	c.Press(t, "\x03")
+	c.Interrupt(t)
 	c.Ended(t, 0)
 }
 

@@ -60,9 +60,9 @@ func runLaunch(sys System, o options, command []string) error {
 	// Each meets it anew: an agent that makes and removes a `.vscode` in a loop spoils one in six. Each lays a Landlock
 	// domain over the last one; the kernel takes 16.
 	const most = 10
-	var seen grant.Set
+	start := starting{sys: sys, o: o, command: command}
 	for tries := 0; ; {
-		approved, err := startSeen(sys, o, command, seen)
+		approved, err := start.try()
 		if errors.Is(err, launch.ErrAgain) && tries < most { // other sessions work here, or begin
 			tries++
 			continue
@@ -70,16 +70,26 @@ func runLaunch(sys System, o options, command []string) error {
 		if approved == nil || err != nil {
 			return err
 		}
-		seen = approved
+		start.seen = approved
 	}
 }
 
-// startSeen prepares a session. If what enters is what the user has seen, or need not be asked about, it runs the
-// session and returns nil. Else it asks, and returns what the user approved of, for the caller to pass as
-// seen the next time: while the user thought, files may have been made that have to be hidden. What was approved is
-// kept, so that the next question can say what changed.
-func startSeen(sys System, o options, command []string, seen grant.Set) (approved grant.Set, err error) {
-	why := planning.Purpose{Look: o.DryRun, Dry: o.DryRun, Command: command}
+// starting is a launch that is tried again after each answer of the user's, and where something changed meanwhile.
+type starting struct {
+	sys     System
+	o       options
+	command []string
+
+	seen grant.Set // what the user approved of at the last try
+	said string    // what announce printed last
+}
+
+// try prepares a session. If what enters is what the user has seen, or need not be asked about, it runs the session and
+// returns nil. Else it asks, and returns what the user approved of, for the next try: while the user thought, files may
+// have been made that have to be hidden. What was approved is kept, so that the next question can say what changed.
+func (a *starting) try() (approved grant.Set, err error) {
+	sys, o := a.sys, a.o
+	why := planning.Purpose{Look: o.DryRun, Dry: o.DryRun, Command: a.command}
 	s, err := session.Prepare(sys.Caller(), o.Options, why)
 	if err != nil {
 		return nil, err
@@ -91,14 +101,14 @@ func startSeen(sys System, o options, command []string, seen grant.Set) (approve
 	if err := launch.CheckBwrap(s.Launch.Bwrap); err != nil {
 		return nil, err
 	}
-	if approved, err = approve(sys, s, command, o, seen); err != nil || approved != nil {
+	if approved, err = a.approve(s); err != nil || approved != nil {
 		return approved, err
 	}
 	began := time.Now()
 	err = s.Run()
-	sys.sayMissing(s, command, err)
+	sys.sayMissing(s, a.command, err)
 	sys.askAboutLogin(s, o)
-	if command == nil && !o.NoReport && isTerminal(sys.Stderr) {
+	if a.command == nil && !o.NoReport && isTerminal(sys.Stderr) {
 		sys.sayResume(s, o, began)
 	}
 	return nil, err
@@ -205,20 +215,20 @@ func (a subject) grants(s *session.Session) bool {
 
 // approve lets a session start if what enters is what the user has just seen, or need not be asked about: then it
 // returns nil. Else it asks, and returns what was approved.
-func approve(sys System, s *session.Session, command []string, o options, seen grant.Set) (grant.Set, error) {
-	asksNobody := o.Yes || s.Confirm(s.Folders) == "never"
-	if asksNobody && len(seen)+len(s.Linked()) == 0 { // what was approved does not count
-		sys.announce(s)
+func (a *starting) approve(s *session.Session) (grant.Set, error) {
+	asksNobody := a.o.Yes || s.Confirm(s.Folders) == "never"
+	if asksNobody && len(a.seen)+len(s.Linked()) == 0 { // what was approved does not count
+		a.announce(s)
 		return nil, nil
 	}
-	about := subjectOf(s, command)
-	if slices.Equal(seen, about.now) {
-		s.Instance.Approve(about.name, audit.EncodeApproval(seen))
+	about := subjectOf(s, a.command)
+	if slices.Equal(a.seen, about.now) {
+		s.Instance.Approve(about.name, audit.EncodeApproval(a.seen))
 		return nil, nil
 	}
-	approved, err := about.approve(sys, s, o, asksNobody)
+	approved, err := about.approve(a.sys, s, a.o, asksNobody)
 	if approved == nil && err == nil {
-		sys.announce(s)
+		a.announce(s)
 	}
 	return approved, err
 }
@@ -286,13 +296,17 @@ func (sys System) question(s *session.Session, changes []grant.Change) error {
 }
 
 // announce says what starts, where nobody was asked about it: red remarks
-// always, the rest to a person at a terminal.
-func (sys System) announce(s *session.Session) {
-	view := viewOn(sys.Stderr, s.Facts)
-	fmt.Fprint(sys.Stderr, view.Warnings(s.Launch))
-	if isTerminal(sys.Stderr) {
-		fmt.Fprint(sys.Stderr, view.Line(s.Launch))
+// always, the rest to a person at a terminal. What the last try said it does not say again.
+func (a *starting) announce(s *session.Session) {
+	view := viewOn(a.sys.Stderr, s.Facts)
+	say := view.Warnings(s.Launch)
+	if isTerminal(a.sys.Stderr) {
+		say += view.Line(s.Launch)
 	}
+	if say != a.said {
+		fmt.Fprint(a.sys.Stderr, say)
+	}
+	a.said = say
 }
 
 // refuseLinked is for launches that ask nobody. It returns an error for a mount that was never approved and

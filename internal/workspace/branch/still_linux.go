@@ -20,12 +20,8 @@ import (
 // What git says of a repository and a working tree it says again as long as nothing in them has changed. A start and an
 // end at which that is so ask nobody: a box with git takes half as long as all the rest of a start.
 
-const (
-	// mostStill is how many files and folders are looked at. Of more, git is asked.
-	mostStill = 200_000
-	// settled is how long ago the last change must be: one of the same moment could not be told from it.
-	settled = 50 * time.Millisecond
-)
+// mostStill is how many files and folders are looked at. Of more, git is asked.
+const mostStill = 200_000
 
 // still is the state of folders, as it is collected.
 type still struct {
@@ -202,7 +198,7 @@ func find(file string) (k known) {
 // keep writes an answer that was asked for at a time, with the state after it. They belong together only if nothing had
 // changed for a while when it was asked, nor since.
 func keep(file string, asked time.Time, after *still, script string, k known) {
-	if k.Key = after.key(script); k.Key != "" && asked.UnixNano()-after.newest > settled.Nanoseconds() {
+	if k.Key = after.key(script); k.Key != "" && beneath.IsSettled(after.newest, asked.UnixNano()) {
 		cachefile.Keep(file, k)
 	}
 }

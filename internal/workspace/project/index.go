@@ -154,7 +154,7 @@ func (p indexPlace) read(t *Tracked, s Scope, named func(name string) bool) {
 			t.Blobs = append(t.Blobs, Blob{rel, string(e.Sum)})
 		}
 		held := named(name)
-		if held && e.Mode&unix.S_IFMT == unix.S_IFREG && !isGits(name) {
+		if held && e.Mode&unix.S_IFMT == unix.S_IFREG && !isOfRepository(name) {
 			t.Held = append(t.Held, Blob{rel, string(e.Sum)})
 		}
 		switch {
@@ -315,12 +315,15 @@ func (s Scope) named() func(name string) bool {
 		_, last := split(name)
 		first, _, _ := strings.Cut(name, "/")
 		within := func(place string) bool { return pathname.Below(name, place) }
-		return isGits(last) || slices.ContainsFunc(firsts[first], within)
+		return isOfRepository(last) || slices.ContainsFunc(firsts[first], within)
 	}
 }
 
-// isGits reports whether a file may be one of a repository that git has the files of, by its name.
-func isGits(name string) bool { _, last := split(name); return last == "config" || last == "HEAD" }
+// isOfRepository reports whether a file may be one of a repository that git has the files of, by its name.
+func isOfRepository(name string) bool {
+	_, last := split(name)
+	return last == "config" || last == "HEAD"
+}
 
 // leadsTo returns the git folder of an entry .git, relative to the project; empty if it lies outside of the project, or
 // behind a link.

@@ -93,14 +93,6 @@ type TreeChange struct {
 
 func (c Changes) none() bool { return len(c.Refs)+len(c.Trees) == 0 && !c.Restow }
 
-// Remark is something that did not cross as it stands, or only under another name.
-type Remark struct {
-	About string // what: a reference, a path, HEAD
-	Text  string
-	Once  bool   // it has happened, and is told whatever comes after
-	In    string // the folder of the repository; empty: it is the project's own, or About is a path
-}
-
 // decision is what is to be done on both sides.
 type decision struct {
 	out, in Changes

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/pathname"
@@ -25,38 +26,52 @@ func (s *Session) Exclude(at string) {
 			}
 		}
 	}
-	const most = 500 // an agent can make any number
-	if of == nil {
-		return
-	}
-	of.turn.Lock()
-	defer of.turn.Unlock()
-	if slices.Contains(of.excluded, pattern) || len(of.excluded) >= most {
-		return
-	}
-	of.excluded = append(of.excluded, pattern)
-	if !of.excluding {
-		of.excluding = true
-		s.ended.Go(of.exclude)
+	if of != nil && of.excluded.add(pattern) {
+		s.ended.Go(func() { of.excluded.write(of.inner()) })
 	}
 }
 
-// exclude writes what is not written yet, until there is no more. What fails shows as a link.
-func (l *live) exclude() {
+// exclusions are the patterns of what is held back below a place.
+type exclusions struct {
+	turn     sync.Mutex
+	patterns []string
+	written  int  // how many of them git inside has
+	writing  bool // the others are being written
+}
+
+// add adds a pattern, and reports whether the caller is to write it: else one is at it.
+func (x *exclusions) add(pattern string) (write bool) {
+	const most = 500 // an agent can make any number
+	x.turn.Lock()
+	defer x.turn.Unlock()
+	if slices.Contains(x.patterns, pattern) || len(x.patterns) >= most {
+		return false
+	}
+	x.patterns = append(x.patterns, pattern)
+	write = !x.writing
+	x.writing = true
+	return write
+}
+
+// any reports whether there are any. It is asked when nothing is written any more.
+func (x *exclusions) any() bool { return len(x.patterns) > 0 }
+
+// write writes what is not written yet, until there is no more. What fails shows as a link.
+func (x *exclusions) write(inner side) {
 	for {
-		l.turn.Lock()
+		x.turn.Lock()
 		var text []string
-		for _, pattern := range l.excluded[l.written:] {
+		for _, pattern := range x.patterns[x.written:] {
 			text = append(text, heldMark, pattern)
 		}
-		l.written = len(l.excluded)
-		l.excluding = len(text) > 0
-		l.turn.Unlock()
+		x.written = len(x.patterns)
+		x.writing = len(text) > 0
+		x.turn.Unlock()
 		if len(text) == 0 {
 			return
 		}
 		script := prelude + "mkdir -p \"$C/info\" && head -c 10000000 >>\"$C/" + excludeFile + "\"\n"
-		_, _ = l.inner().run(script, ended(text), true)
+		_, _ = inner.run(script, ended(text), true)
 	}
 }
 

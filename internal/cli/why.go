@@ -105,10 +105,10 @@ func answer(s *session.Session, word string) (_ why.Answer, err error) {
 			l := s.Instance.Login
 			return why.Login(profile.Tilde(beneath.LeadsOrClean(s.Facts.Home), real), l.Outside, l.Made, l.Why), nil
 		}
-		_, err := os.Lstat(path)
+		info, err := os.Stat(path)
 		asked := why.Asked{
 			Path: path, Real: beneath.LeadsOrClean(path), Home: beneath.LeadsOrClean(s.Facts.Home),
-			Gone: errors.Is(err, fs.ErrNotExist), Link: linkAt(path),
+			Gone: errors.Is(err, fs.ErrNotExist), File: err == nil && !info.IsDir(), Link: linkAt(path),
 			Places: profile.PlacesOf(s.Facts.Home, s.Facts.Env.Value, beneath.LeadsOrClean),
 		}
 		return why.Path(s.Launch, asked), nil

@@ -84,7 +84,8 @@ var caches = []string{
 // environment if they are set. They are about terminal, locale and
 // personal preferences, and none is secret. The keys of agents are in [agents].
 var hostVariables = []string{
-	"COLORTERM", "EDITOR", "FORCE_COLOR", "LANG", "LC_ALL", "LC_CTYPE", "NO_COLOR", "TERM", "TZ", "USER", "VISUAL",
+	"COLORTERM", "EDITOR", "FORCE_COLOR", "LANG", "LC_ALL", "LC_CTYPE", "LESS", "NO_COLOR", "PAGER", "TERM", "TZ",
+	"USER", "VISUAL",
 }
 
 // madeVariables are the variables that claudebox sets itself. PWD is

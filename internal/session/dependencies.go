@@ -34,17 +34,33 @@ func named(manifest []byte, home string) (list []string) {
 	return list
 }
 
+// mostManifests is how many manifests are read: a start waits for it.
+const mostManifests = 100
+
+// manifests lists the manifests of the project: at its top, and those deeper that the look at the project saw.
+func (in leads) manifests() []string {
+	list := slices.Clone(manifests)
+	for _, file := range in.project.Seen.Files {
+		folder, name := filepath.Split(file.Rel)
+		if folder != "" && len(list) < mostManifests && slices.Contains(manifests, name) {
+			list = append(list, file.Rel)
+		}
+	}
+	return list
+}
+
 // dependencies says what the project is built of that is not inside: what its manifests name beside it, and what links
 // of node_modules lead to, as `npm link` and pnpm's global store make them.
 func (in leads) dependencies(leave func(kind, what, path string)) {
 	const kind = "dependency"
 	top := in.project.Path
 	told := map[string]bool{}
-	for _, name := range manifests {
+	for _, name := range in.manifests() {
+		folder := strings.TrimSuffix(filepath.Dir(name), ".bundle")
 		for _, word := range named(in.read(name), in.facts.Home) {
 			at := word
 			if !filepath.IsAbs(at) {
-				at = filepath.Join(top, at)
+				at = filepath.Join(top, folder, at)
 			}
 			if !told[at] {
 				leave(kind, "the project's "+name+" names "+diag.Visible(word)+": ", at)

@@ -1,6 +1,9 @@
 package session
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,9 +21,9 @@ import (
 
 // environments says of the project's virtual environments, and of the one that the user has activated, why their Python
 // is not inside: another one would be found there.
-func environments(project string, env host.Environment, inside *view.View) (made launch.Part) {
+func environments(project, home string, env host.Environment, inside *view.View) (made launch.Part) {
 	activated := map[string]bool{}
-	folders := environmentsIn(project)
+	folders := append(environmentsIn(project), environmentsOf(project, home)...)
 	for _, name := range []string{"VIRTUAL_ENV", "CONDA_PREFIX"} {
 		if at := filepath.Clean(env.Value(name, "")); filepath.IsAbs(at) {
 			folders = append(folders, at)
@@ -56,6 +59,22 @@ func environmentsIn(project string) (list []string) {
 	return list
 }
 
+// environmentsOf lists the virtual environments that poetry and pipenv keep for a project in the home: their names have
+// a sum of its path.
+func environmentsOf(project, home string) (list []string) {
+	for _, of := range [...]struct{ in, file string }{
+		{".cache/pypoetry/virtualenvs", ""}, {".local/share/virtualenvs", "/Pipfile"},
+	} {
+		sum := sha256.Sum256([]byte(project + of.file))
+		pattern := "*-" + base64.URLEncoding.EncodeToString(sum[:6]) + "*"
+		found, _ := fs.Glob(os.DirFS(filepath.Join(home, of.in)), pattern) // most have none
+		for _, name := range found {
+			list = append(list, filepath.Join(home, of.in, name))
+		}
+	}
+	return list
+}
+
 // remarksOf notes what a person should know before the start. overrides are for
 // variables of the host that the sandbox cannot use as they are. runs is what runs inside, before the user's words.
 func remarksOf(in *inputs, runs launch.Agent, inside *view.View) (made launch.Part,
@@ -74,7 +93,7 @@ func remarksOf(in *inputs, runs launch.Agent, inside *view.View) (made launch.Pa
 		program.NotPassed(in.Facts.Env, entering, in.Plan.Network.Tier))
 	made.LeaveAll("variable", "of `env` in your settings.json these are not inside: ALL; `extra_env_passthrough: [FIRST]` "+
 		"lets one in", in.settingsLeft)
-	made.Add(environments(in.project.Path, in.Facts.Env, inside))
+	made.Add(environments(in.project.Path, in.Facts.Home, in.Facts.Env, inside))
 	made.Add(leads{
 		tree: in.tree, facts: in.Facts, inside: inside, sees: in.agentState().Sees(inside), lending: in.lending(),
 		agent: in.Plan.Agent.Name, command: in.Purpose.Command, reaches: in.agentState().Reaches,

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"claudebox/internal/agent/object"
 	"claudebox/internal/agent/toml"
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/pathname"
@@ -27,6 +28,9 @@ var versionFiles = [...]struct{ file, tool string }{
 	{"mise.toml", ""},
 	{".mise.toml", ""},
 	{".config/mise.toml", ""},
+	{".prototools", ""},
+	{".sdkmanrc", ""},
+	{"package.json", ""},
 }
 
 // programOf are the programs of tools that are called otherwise.
@@ -64,18 +68,27 @@ func (in leads) versions() (made launch.Part) {
 
 // versionsOf lists what a file asks for, each "TOOL VERSION".
 func versionsOf(file, tool string, content []byte) (list []string) {
-	if strings.HasSuffix(file, ".toml") || strings.Contains(string(content), "[toolchain]") {
+	if file == "package.json" {
+		return enginesOf(content)
+	}
+	if strings.HasSuffix(file, ".toml") || file == ".prototools" || strings.Contains(string(content), "[toolchain]") {
 		root, _ := toml.Parse(content) // what is none asks for nothing
 		if chain, is := root["toolchain"].(map[string]any); is {
 			return []string{fmt.Sprint(tool, " ", chain["channel"])}
 		}
 		tools, _ := root["tools"].(map[string]any)
+		if file == ".prototools" {
+			tools = root
+		}
 		for name, value := range tools {
 			if several, is := value.([]any); is && len(several) > 0 {
 				value = several[0]
 			}
 			if table, is := value.(map[string]any); is {
 				value = table["version"]
+			}
+			if value == nil { // a table of settings
+				continue
 			}
 			list = append(list, fmt.Sprint(name[strings.LastIndexByte(name, ':')+1:], " ", value))
 		}
@@ -84,12 +97,28 @@ func versionsOf(file, tool string, content []byte) (list []string) {
 	}
 	for line := range strings.Lines(string(content)) {
 		line, _, _ = strings.Cut(line, "#")
-		switch words := strings.Fields(line); {
+		switch words := strings.Fields(strings.Replace(line, "=", " ", 1)); {
 		case len(words) == 0:
 		case tool != "":
 			return []string{tool + " " + words[0]}
 		case len(words) > 1:
 			list = append(list, words[0]+" "+words[1])
+		}
+	}
+	return list
+}
+
+// enginesOf lists what a package.json asks to be run by. Its editors are none of it.
+func enginesOf(content []byte) (list []string) {
+	asks := object.Parse(content)
+	engines := object.As[map[string]string](asks["engines"])
+	manager, _, _ := strings.Cut(object.As[string](asks["packageManager"]), "+")
+	if manager != "" {
+		list = append(list, strings.Replace(manager, "@", " ", 1))
+	}
+	for _, name := range [...]string{"node", "bun", "deno", "npm", "pnpm", "yarn"} {
+		if engines[name] != "" && !strings.HasPrefix(manager, name+"@") {
+			list = append(list, name+" "+engines[name])
 		}
 	}
 	return list

@@ -105,7 +105,7 @@ var placeholder = regexp.MustCompile(`^(sk-ant-api03-)?x*cbx[a-z2-7]{30}$`)
 func (w *world) everyVariable() {
 	maps.Copy(w.env, map[string]string{
 		"TERM": "xterm-256color", "COLORTERM": "truecolor", "NO_COLOR": "1", "FORCE_COLOR": "0",
-		"LANG": "en_US.UTF-8", "LC_ALL": "C.UTF-8", "LC_CTYPE": "C", "TZ": "UTC", "USER": "someone", "EDITOR": "less", "VISUAL": "less",
+		"LANG": "en_US.UTF-8", "LC_ALL": "C.UTF-8", "LC_CTYPE": "C", "TZ": "UTC", "USER": "someone", "EDITOR": "less", "VISUAL": "less", "PAGER": "less", "LESS": "-R",
 		"ANTHROPIC_API_KEY": "sk-ant-api03-0123456789", "SSL_CERT_FILE": "/nowhere", "NIX_SSL_CERT_FILE": "/nowhere",
 		"SHELL": "/bin/zsh", "NIX_REMOTE": "unix:///evil", "NIX_PATH": "evil", "XDG_RUNTIME_DIR": "/evil", "TMPDIR": "/evil",
 		"CLAUDE_CONFIG_DIR": "/evil", "LD_LIBRARY_PATH": "/evil", "CLAUDEBOX": "0", "LOCALE_ARCHIVE": "/evil", "PROMPT_COMMAND": "evil",
@@ -138,7 +138,7 @@ func TestNoOtherVariableEntersThanThoseOfTheTable(t *testing.T) {
 	maps.DeleteFunc(env, func(name, _ string) bool { return brokers[name] != "" })
 	got := slices.Sorted(maps.Keys(env))
 	want := strings.Fields(`ANTHROPIC_API_KEY CLAUDEBOX CLAUDE_CONFIG_DIR COLORTERM DISABLE_AUTOUPDATER EDITOR FORCE_COLOR HOME LANG
-		LC_ALL LC_CTYPE LOCALE_ARCHIVE NIX_LD NIX_LD_LIBRARY_PATH NIX_PATH NIX_SSL_CERT_FILE NO_COLOR PATH PWD SHELL
+		LC_ALL LC_CTYPE LESS LOCALE_ARCHIVE NIX_LD NIX_LD_LIBRARY_PATH NIX_PATH NIX_SSL_CERT_FILE NO_COLOR PAGER PATH PWD SHELL
 		SSL_CERT_FILE TERM TERMINFO_DIRS TMPDIR TZ USER VISUAL XDG_RUNTIME_DIR`)
 	if !slices.Equal(got, want) {
 		t.Errorf("inside are\n%q\nwant\n%q", got, want)
@@ -153,6 +153,8 @@ func TestVariablesThatHaveToFitTheInside(t *testing.T) {
 		"a terminal's name does not climb":            {map[string]string{"TERM": "../x/xterm"}, map[string]string{"TERM": "xterm-256color"}},
 		"an editor that is not inside stays out":      {map[string]string{"EDITOR": "/usr/bin/vi", "VISUAL": "code --wait"}, map[string]string{"EDITOR": "-", "VISUAL": "-", "GIT_EDITOR": "true"}},
 		"an editor that is inside passes":             {map[string]string{"EDITOR": "less -R"}, map[string]string{"EDITOR": "less -R", "GIT_EDITOR": "-"}},
+		"a pager that is not inside stays out":        {map[string]string{"PAGER": "bat -p"}, map[string]string{"PAGER": "-"}},
+		"a pager that is inside passes":               {map[string]string{"PAGER": "less", "LESS": "-FRX"}, map[string]string{"PAGER": "less", "LESS": "-FRX"}},
 		"a language is made when there is none":       {map[string]string{"LANG": "-"}, map[string]string{"LANG": "C.UTF-8"}},
 		"no locale is inherited beyond the three":     {map[string]string{"LC_TIME": "de_DE.UTF-8", "LANGUAGE": "de"}, map[string]string{"LC_TIME": "-", "LANGUAGE": "-"}},
 		"a variable is added for one launch":          {map[string]string{"CLAUDEBOX_EXTRA_ENV": "A, B,MISSING", "A": "1", "B": "x=y z", "C": "3"}, map[string]string{"A": "1", "B": "x=y z", "C": "-", "MISSING": "-", "CLAUDEBOX_EXTRA_ENV": "-"}},

@@ -3,10 +3,12 @@
 package sandbox_test
 
 import (
+	"os"
 	"strings"
 	"testing"
 
 	"claudebox/checks/kit/expect"
+	"claudebox/checks/kit/must"
 	"claudebox/checks/kit/realgit"
 )
 
@@ -388,8 +390,21 @@ func TestWhatTheRepositorysSettingsNameIsNamed(t *testing.T) {
 	for _, remote := range []string{"git@mydomain.example:a/b.git", "https://mydomain.example/a/b.git"} {
 		w.git(t, "project", "config", "remote.origin.url", remote)
 		plan := succeed(t, w.claudebox("plan"))
-		if strings.Contains(plan, "your credential helpers stay outside") != strings.HasPrefix(remote, "https") {
+		if strings.Contains(oneLine(plan), "your credential helpers and ~/.netrc stay outside") != strings.HasPrefix(remote, "https") {
 			t.Errorf("%s: %s", remote, plan)
+		}
+	}
+	w.write(t, ".gitconfig", me)
+	for _, netrc := range []bool{false, true} {
+		if netrc {
+			w.write(t, ".netrc", "machine mydomain.example login me password x\n")
+		}
+		for _, remote := range []string{"git@mydomain.example:a/b.git", "https://mydomain.example/a/b.git"} {
+			w.git(t, "project", "config", "remote.origin.url", remote)
+			named := netrc && strings.HasPrefix(remote, "https")
+			if plan := oneLine(succeed(t, w.claudebox("plan"))); strings.Contains(plan, "git logs in nowhere") != named {
+				t.Errorf("netrc %v, %s: %s", netrc, remote, plan)
+			}
 		}
 	}
 }
@@ -455,8 +470,10 @@ func TestAGitHookThatCannotRunIsNamed(t *testing.T) {
 		"one that asks":    {"project/.git/hooks/pre-commit", "#!/bin/sh\ncommand -v npx && npx lint\n", "", ""},
 		"one that can":     {"project/.git/hooks/pre-commit", "#!/usr/bin/env bash\njq . <a\n", "", ""},
 		"one that helps":   {"hooks/pre-commit", "#!/bin/sh\n. ~/hooks/lib\n", "~/hooks", ""},
+		"one with its own": {"project/.git/hooks/pre-commit", "#!/bin/sh\n. .git/hooks/lint\n.git/hooks/lint\n", "", ""},
 		"one of no shell":  {"project/.git/hooks/pre-commit", "#!\n", "", ""},
 		"no hook of git's": {"project/.git/hooks/lint", "#!/usr/bin/env node\n", "", ""},
+		"one that is off":  {"project/.git/hooks/pre-commit", "#!/usr/bin/env node\n", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -464,7 +481,11 @@ func TestAGitHookThatCannotRunIsNamed(t *testing.T) {
 			w.write(t, ".gitconfig", me)
 			w.write(t, "hooks/lib", "")
 			w.write(t, "project/.husky/pre-commit", "npx lint-staged\n")
+			w.script(t, "project/.git/hooks/lint", "#!/bin/sh\n")
 			w.script(t, tc.place, tc.script)
+			if name == "one that is off" {
+				must.Do(t, os.Chmod(w.path(tc.place), 0o644))
+			}
 			if tc.config != "" {
 				w.git(t, "project", "config", "core.hooksPath", tc.config)
 			}
@@ -473,7 +494,13 @@ func TestAGitHookThatCannotRunIsNamed(t *testing.T) {
 				if strings.Contains(got, cannot) != (tc.want != "") || !strings.Contains(got, tc.want) {
 					t.Errorf("%s: %s", when, got)
 				}
-				run(t, w.session("true"))
+				told := run(t, w.session("true", "--mount-ro", w.path("hooks"))).stderr
+				if red := tc.want != "" && !strings.Contains(tc.want, "pre-push"); strings.Contains(told, cannot) != red {
+					t.Errorf("%s, with --yes: %s", when, told)
+				}
+				if strings.Contains(tc.place, "/.git/") { // the agent's git folder has a copy
+					must.Do(t, os.RemoveAll(w.path(tc.place)))
+				}
 			}
 		})
 	}
@@ -488,15 +515,17 @@ func TestARemoteOfThisMachineThatIsNotInsideIsNamed(t *testing.T) {
 	w.git(t, ".", "clone", "-q", "--bare", "project", "project/in.git")
 	for name, url := range map[string]string{
 		"path": w.path("srv/x y.git"), "url": "file://" + w.path("srv/x y.git"), "above": "../srv/x y.git", "gone": "/nowhere/x.git",
-		"in": "in.git", "ssh": "me@host.example:srv/x.git", "https": "https://host.example/srv/x.git",
+		"push": "in.git", "in": "in.git", "ssh": "me@host.example:srv/x.git", "https": "https://host.example/srv/x.git",
 	} {
 		w.git(t, "project", "remote", "add", name, url)
 	}
+	w.git(t, "project", "remote", "set-url", "--push", "push", w.path("srv/x y.git"))
 	got := oneLine(succeed(t, w.claudebox("plan")))
-	expect.Contains(t, got, "left out: 3 git remotes ")
-	for _, name := range []string{"path", "url", "above"} {
+	expect.Contains(t, got, "left out: 4 git remotes ")
+	for _, name := range []string{"path", "url", "above", "push"} {
 		expect.Contains(t, got, "the remote "+name+" is not reached: "+w.path("srv/x y.git")+" is not inside: --mount-ro '"+w.path("srv/x y.git")+"', or")
 	}
+	expect.Contains(t, got, "brings it; to push there, --mount-rw")
 	const push = "git push -q path HEAD:refs/heads/made && git ls-remote path"
 	expect.Contains(t, w.inside(t, push, "--mount-rw", w.path("srv/x y.git")), "refs/heads/made")
 }

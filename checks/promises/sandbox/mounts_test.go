@@ -262,6 +262,29 @@ func TestASecretPathIsMountedByAProfileThatDoesNotCallItSecret(t *testing.T) {
 	}
 }
 
+// What is below ~/.cache is the project's own inside, and `why` offers the user's: each such mount was refused.
+func TestAFolderOfTheUsersCacheIsMountedAsWhySays(t *testing.T) {
+	w := newWorld(t)
+	w.write(t, ".cache/ms-playwright/chrome", "a browser\n")
+	w.write(t, ".cache/models/hub/model", "a model\n")
+	at := w.path(".cache/ms-playwright")
+	_, flag, _ := strings.Cut(oneLine(run(t, w.claudebox("why", at)).stdout), "change: `")
+	flag, _, _ = strings.Cut(flag, "`")
+	kind, folder, _ := strings.Cut(strings.ReplaceAll(flag, "~", w.home), " ")
+	wantEqual(t, w.inside(t, "cat ~/.cache/ms-playwright/chrome", kind, folder), "a browser\n")
+	w.write(t, ".cache/file", "") // for which the cache inside would need a file of its own
+	w.link(t, "nowhere", "broken")
+	for name, want := range map[string]string{".cache/file": "`--mount-ro ~/.cache/file:INSIDE`", "broken": "once it is there, `--mount-ro ~/broken`"} {
+		expect.Contains(t, oneLine(run(t, w.claudebox("why", w.path(name))).stdout), want)
+	}
+	file := w.profile(t, "mounts: [{host: ~/.cache/models/hub, mode: rw}, {host: ~/.cache/none, mode: ro, optional: true}]")
+	w.inside(t, "echo more >>~/.cache/models/hub/model; echo own >~/.cache/own", "--profile", file)
+	wantEqual(t, w.read(t, ".cache/models/hub/model"), "a model\nmore\n")
+	if exists(w.path(".cache/own")) {
+		t.Error("the cache itself is the user's")
+	}
+}
+
 // CVE-2026-87766: bwrap before 0.12 made mount points through a link that an
 // earlier session left in the project, on the host.
 func TestAPlantedLinkAtAMountPointLeadsNowhere(t *testing.T) {
@@ -277,6 +300,7 @@ func TestAPlantedLinkAtAMountPointLeadsNowhere(t *testing.T) {
 		"the mount point became a file":          {`rmdir there; touch there`, "there"},
 		"the mount point became a named pipe":    {`rmdir there; mknod there p`, "there"},
 		"the folder above was moved out of view": {`mv deep other; mkdir deep`, "deep/there"},
+		"the link is in the project's cache":     {`ln -s "$HOME/.config" ~/.cache/evil`, "~/.cache/evil/x"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

@@ -98,19 +98,26 @@ func TestVersionsOfAVersionManagerAreNamed(t *testing.T) {
 	w.plain(t, "git init -q .")
 	w.write(t, "project/.nvmrc", "v20.11.1\n")
 	w.write(t, "project/.python-version", "3\n")
-	w.write(t, "project/.tool-versions", "# ours\nnodejs 20.1.0 # old\npython 2.7\n")
+	w.write(t, "project/.tool-versions", "# ours\nnodejs 20.1.0 # old\npython v2.7\n")
 	w.write(t, "project/mise.toml", "[tools]\nruby = { version = \"3.3\" }\n\"npm:prettier\" = [\"3\", \"2\"]\n[env]\nA = \"b\"\n")
 	w.write(t, "project/rust-toolchain.toml", "[toolchain]\nchannel = \"1.80\"\n")
 	w.write(t, "project/sub/.ruby-version", "3.2\n")
+	w.write(t, "project/.prototools", "gleam = \"1\"\npython = \">=2\"\n[settings]\nx = 1\n")
+	w.write(t, "project/.sdkmanrc", "java=21.0.2-tem\n")
+	w.write(t, "project/package.json", `{"engines": {"node": ">=20", "vscode": "^1", "pnpm": "9"}, "packageManager": "pnpm@9.1.0+sha512.ab"}`)
+	_, version, _ := strings.Cut(oneLine(succeed(t, w.claudebox("plan"))), " python3 ") // which differs in the last number only
+	version, _, _ = strings.Cut(version, ",")
+	w.write(t, "project/sub/.python-version", version+"9\n")
 	cmd := w.claudebox("plan")
 	cmd.Dir = w.path("project/sub")
 	got := oneLine(succeed(t, cmd))
 	for _, want := range []string{
-		"left out: 7 tool versions ",
-		"the project asks for node v20.11.1 (.nvmrc), nodejs 20.1.0 (.tool-versions): node is not inside: add its package to the profile: `packages: [nodejs]`",
+		"left out: 11 tool versions ",
+		"the project asks for node v20.11.1 (.nvmrc), nodejs 20.1.0 (.tool-versions), node >=20 (package.json): node is not inside: add its package to the profile: `packages: [nodejs]`",
 		"the project asks for ruby 3.2 (sub/.ruby-version), ruby 3.3 (mise.toml): ruby is not inside",
 		"the project asks for rust 1.80 (rust-toolchain.toml): cargo is not inside",
-		"the project asks for python 2.7 (.tool-versions): inside it is python3-3.", "prettier 3 (mise.toml)",
+		"the project asks for python v2.7 (.tool-versions): inside it is python3-3.", "prettier 3 (mise.toml)",
+		"gleam 1 (.prototools): gleam is not inside", "java 21.0.2-tem (.sdkmanrc): java is not inside", "pnpm 9.1.0 (package.json): pnpm is not inside",
 	} {
 		expect.Contains(t, got, want)
 	}
@@ -123,16 +130,20 @@ func TestWhatIsBuiltOfTheHomeIsNamed(t *testing.T) {
 	for _, made := range []string{"gems/x", "lib/x", ".yarn/berry/cache/x"} {
 		w.write(t, made, "")
 	}
-	w.write(t, "project/.bundle/config", "---\nBUNDLE_PATH: \""+w.path("gems")+"\"\n")
+	w.write(t, "project/.bundle/config", "---\nBUNDLE_PATH: \"../gems\"\n")
 	w.write(t, "project/go.mod", "module m\nreplace x => "+w.path("lib")+"\n")
 	w.write(t, "project/.pnp.cjs", "")
 	got := oneLine(succeed(t, w.claudebox("plan")))
-	for _, want := range []string{"left out: 3 dependencies ", "the project's .bundle/config names " + w.path("gems"), "the project's go.mod names " + w.path("lib")} {
+	for _, want := range []string{"left out: 3 dependencies ", "the project's .bundle/config names ../gems: ~/gems is not inside", "the project's go.mod names " + w.path("lib")} {
 		expect.Contains(t, got, want)
 	}
 	_, flag, _ := strings.Cut(got, "the project's .pnp.cjs names what lies in yarn's cache: ~/.yarn/berry/cache is not inside: ")
 	flag, _, _ = strings.Cut(flag, ",")
 	if got := succeed(t, w.claudebox(append([]string{"plan"}, strings.Fields(flag)...)...)); strings.Contains(got, "pnp.cjs") {
 		t.Errorf("it is named still: %s", got)
+	}
+	w.write(t, "project/.yarn/cache/x", "")
+	if got := succeed(t, w.claudebox("plan")); strings.Contains(got, "pnp.cjs") {
+		t.Errorf("it is named with a cache of its own: %s", got)
 	}
 }

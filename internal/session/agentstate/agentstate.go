@@ -57,6 +57,7 @@ func (r Request) Look() (state.Instance, error) {
 	for _, folder := range p.Agent.Home { // that is kept beside ~/.claude
 		req.Folders = append(req.Folders, plan.KeptFolder(folder))
 	}
+	req.Folders = append(req.Folders, r.points()...)
 	if of, is := agenthome.Others[p.Agent.Name]; is {
 		req.Other, req.Theirs = p.Agent.Name, theirsOf(r.Facts, of)
 	}
@@ -80,6 +81,26 @@ func (r Request) Look() (state.Instance, error) {
 		diag.Note(r.Caller.Stderr, line)
 	}
 	return found, err
+}
+
+// points are the folders of the instance over which folders of the user's are mounted, below ~/.cache.
+func (r Request) points() (list []string) {
+	home := r.Facts.Home
+	add := func(source, destination string) {
+		rel, below := pathname.Cut(r.Facts.Absolute(destination), home+"/.cache")
+		info, err := os.Stat(r.Facts.Absolute(source))
+		if below && rel != "" && err == nil && info.IsDir() {
+			list = append(list, "cache/"+rel)
+		}
+	}
+	for _, word := range slices.Concat(r.Options.MountRO, r.Options.MountRW) {
+		add(pathname.Sides(word))
+	}
+	for _, m := range r.Plan.Mounts {
+		late := strings.NewReplacer("${home}", home)
+		add(late.Replace(m.Source), late.Replace(m.Destination))
+	}
+	return list
 }
 
 // OwnFolders are those in which the user has what is theirs for Claude Code, and for all agents.

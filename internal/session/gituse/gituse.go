@@ -87,16 +87,7 @@ func Of(r Request) (made Part, err error) {
 	}
 	made.noteHookPrograms(r, hooks)
 	made.noteRemotes(r, own)
-	logsIn := func(e gitconfig.Entry) bool {
-		return e.Section == "credential" && e.Name == "helper" && e.Value != "" &&
-			slices.ContainsFunc(r.Project.Repo.Remotes, func(url string) bool {
-				return strings.HasPrefix(url, "http") && strings.HasPrefix(url, e.Subsection)
-			})
-	}
-	if len(r.Plan.Git.Hosts) == 0 && slices.ContainsFunc(identity.Settings, logsIn) {
-		made.Leave("git setting", "your credential helpers stay outside, and git logs in nowhere: "+
-			"`git: {hosts: {github.com: GH_TOKEN}}` in the profile logs in there, with the token in that variable")
-	}
+	made.noteLogins(r, identity)
 	carried := usergit.Carry(identity, repository,
 		agenthome.Request{Runs: r.Inside.Program, Sees: r.Sees}.Missing)
 	made.LeaveAll("git setting", "set in your git configuration and not inside: ALL", carried.Left)
@@ -115,6 +106,23 @@ func Of(r Request) (made Part, err error) {
 	}
 	made.Config = usergit.Make(identity, carried, safeDirectories(r.Project), made.access)
 	return made, nil
+}
+
+// noteLogins says that git logs in nowhere, of a user whose git does for a remote of the project.
+func (made *Part) noteLogins(r Request, id usergit.Identity) {
+	isFor := func(address string) bool {
+		return slices.ContainsFunc(r.Project.Repo.Remotes, func(url string) bool {
+			return strings.HasPrefix(url, "http") && strings.HasPrefix(url, address)
+		})
+	}
+	logsIn := func(e gitconfig.Entry) bool {
+		return e.Section == "credential" && e.Name == "helper" && e.Value != "" && isFor(e.Subsection)
+	}
+	_, noNetrc := os.Stat(r.Facts.Home + "/.netrc")
+	if len(r.Plan.Git.Hosts) == 0 && (slices.ContainsFunc(id.Settings, logsIn) || noNetrc == nil && isFor("")) {
+		made.Leave("git setting", "your credential helpers and ~/.netrc stay outside, and git logs in nowhere: "+
+			"`git: {hosts: {github.com: GH_TOKEN}}` in the profile logs in there, with the token in that variable")
+	}
 }
 
 // noteIdentity says what a commit's author lacks, where the project's own repository does not say that either.

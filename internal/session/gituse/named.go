@@ -22,19 +22,21 @@ const makesCommit = 4
 // noteHookPrograms says which hooks cannot run inside. folder is what core.hooksPath says; empty: the repository's own.
 // The agent is not told, as it could write a hook that asks so for any file of this machine.
 func (made *Part) noteHookPrograms(r Request, folder string) {
-	asks := agenthome.Request{Runs: r.Inside.Program}
 	if r.Project.Repo.Common == "" {
 		return
 	}
 	if folder = gitconfig.Path(r.Project.Repo.Worktree, folder, r.Facts.Home); folder == r.Project.Repo.Worktree {
 		folder = filepath.Join(r.Project.Repo.Common, "hooks")
 	}
-	asks.Sees = func(word string) string {
-		if name, _ := r.Inside.Expand(word); pathname.Below(name, folder) {
-			return "" // it comes with the hook
+	unlessHook := func(ask func(word string) string) func(string) string {
+		return func(word string) string {
+			if name, _ := r.Inside.Expand(word); pathname.Below(name, folder) {
+				return "" // it comes with the hook
+			}
+			return ask(word)
 		}
-		return r.Sees(word)
 	}
+	asks := agenthome.Request{Runs: unlessHook(r.Inside.Program), Sees: unlessHook(r.Sees)}
 	var reasons []string
 	hooks := map[string][]string{} // by what they lack
 	for _, name := range hookNames {
@@ -85,16 +87,13 @@ func cannotRun(asks agenthome.Request, onHost func(string) string, hook string) 
 	return asks.Missing(script)
 }
 
-// noteRemotes says which remotes are folders of this machine that are not inside.
+// noteRemotes says which remotes are folders of this machine that are not inside. An address names none.
 func (made *Part) noteRemotes(r Request, own []gitconfig.Entry) {
 	for _, e := range own {
-		at, isFile := strings.CutPrefix(e.Value, "file://")
-		host, _, hasHost := strings.Cut(at, ":")
-		if e.Section != "remote" || e.Name != "url" && e.Name != "pushurl" || at == "" ||
-			!isFile && hasHost && !strings.Contains(host, "/") || strings.Contains(at, "://") {
-			continue // git's own rule for what is a path
+		if e.Section != "remote" || e.Name != "url" && e.Name != "pushurl" {
+			continue
 		}
-		at = gitconfig.Path(r.Project.Repo.Worktree, at, r.Facts.Home)
+		at := gitconfig.Path(r.Project.Repo.Worktree, strings.TrimPrefix(e.Value, "file://"), r.Facts.Home)
 		if reason := r.Inside.File(at); reason != "" {
 			made.Leave("git remote", "the remote "+diag.Visible(e.Subsection)+" is not reached: "+reason+
 				"; to push there, --mount-rw")

@@ -64,7 +64,8 @@ func NotPassed(env host.Environment, entering []string, tier string) []string {
 			continue
 		}
 		isProxy := slices.Contains(proxies, strings.ToUpper(name)) && tier != profile.TierAllow
-		differs := slices.Contains(locales, name) && env.Value("LC_ALL", "") == "" && value != env.Value("LANG", "")
+		differs := slices.Contains(locales, name) && env.Value("LC_ALL", "") == "" && value != env.Value("LANG", "") &&
+			hasLocale(value)
 		missed := isNamedApart(name) || begins(name, builds) || begins(name, services) || differs || isProxy
 		if missed && !slices.Contains(entering, name) {
 			list = append(list, name)

@@ -31,9 +31,10 @@ func TestVariablesOfServicesAreNamed(t *testing.T) {
 	}
 }
 
-// What is sorted and printed by another locale than the rest is so outside only. LC_ALL would overrule it.
+// What is sorted and printed by another locale than the rest is so outside only. LC_ALL would overrule it, and one that is
+// not inside would spoil all.
 func TestALocaleOfItsOwnIsNamed(t *testing.T) {
-	env := host.Environment{"LANG=de_DE.UTF-8", "LC_COLLATE=C", "LC_TIME=de_DE.UTF-8", "LC_PAPER=x", "LC_NUMERIC="}
+	env := host.Environment{"LANG=de_DE.UTF-8", "LC_COLLATE=C", "LC_TIME=de_DE.UTF-8", "LC_PAPER=x", "LC_NUMERIC=", "LC_MONETARY=fr_FR.UTF-8"}
 	if got := NotPassed(env, nil, "full"); !slices.Equal(got, []string{"LC_COLLATE"}) {
 		t.Errorf("got %q", got)
 	}

@@ -26,16 +26,18 @@ func Overrides(p plan.Plan, env host.Environment, inside *view.View) (made launc
 		overrides["TERM"] = launch.Override{Value: commonTerminal, Why: name + " is not known inside"}
 		made.Note(fmt.Sprintf("TERM is %s inside: %s has no description there", commonTerminal, name))
 	}
-	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} { // inside are locales in UTF-8
-		of := env.Value(name, "")
-		_, encoding, _ := strings.Cut(strings.ToUpper(of), ".")
-		encoding, _, _ = strings.Cut(encoding, "@")
-		if !slices.Contains([]string{"", "C", "POSIX"}, of) && strings.ReplaceAll(encoding, "-", "") != "UTF8" {
-			overrides[name] = launch.Override{Value: "C.UTF-8", Why: "locales inside are in UTF-8"}
-			made.Note(fmt.Sprintf("%s is C.UTF-8 inside: %s is no locale in UTF-8, and others are not there", name, of))
+	var locales []string
+	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
+		if of := env.Value(name, ""); !hasLocale(of) {
+			overrides[name] = launch.Override{Value: "C.UTF-8", Why: "the locale is not inside"}
+			locales = append(locales, name+"="+of)
 		}
 	}
-	for _, name := range []string{"EDITOR", "VISUAL"} {
+	if locales != nil {
+		made.Note("in place of " + strings.Join(locales, ", ") +
+			" the locale is C.UTF-8 inside: that and en_US.UTF-8 are there")
+	}
+	for _, name := range []string{"EDITOR", "PAGER", "VISUAL"} {
 		editor := env.Value(name, "")
 		program, _, _ := strings.Cut(strings.TrimSpace(editor), " ")
 		if reason := inside.Program(program); reason != "" {
@@ -44,6 +46,12 @@ func Overrides(p plan.Plan, env host.Environment, inside *view.View) (made launc
 		}
 	}
 	return made, overrides
+}
+
+// hasLocale reports whether a locale is inside: with any other setlocale(3) fails, and programs take text for ASCII.
+func hasLocale(name string) bool {
+	name = strings.ReplaceAll(strings.ToLower(name), "-", "")
+	return slices.Contains([]string{"", "c", "posix", "c.utf8", "en_us.utf8"}, name)
 }
 
 // knowsTerminal looks a terminal type up where ncurses would: a folder per

@@ -21,6 +21,7 @@ type Asked struct {
 	Real string // with links resolved, as far as it exists
 	Home string // the user's, canonical
 	Gone bool   // nothing is there
+	File bool   // what is there is no folder
 	Link string // where the link leads that is there, by its text; empty: there is none
 	// Places are where secrets lie on this host.
 	Places []profile.SecretPath
@@ -175,7 +176,7 @@ func mountable(m *launch.Mount, asked Asked) string {
 		return "an entry in the profile's mounts: in a flag a colon begins the path inside"
 	}
 	fault, _ := profile.DestinationFault(profile.Tilde(asked.Home, asked.Path))
-	if fault != "" || m != nil && m.Destination == asked.Path {
+	if fault != "" || m != nil && (m.Destination == asked.Path || m.Kind == plan.Bind && asked.File) {
 		return "`--mount-ro " + shown + ":INSIDE` shows it at another path"
 	}
 	return "`--mount-ro " + shown + "`, or an entry in the profile's mounts"

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -30,6 +31,7 @@ type leads struct {
 	lending lending.Host
 	agent   string   // its name
 	command []string // of the user's own, see [planning.Purpose]
+	env     []string // names of variables of which is told elsewhere, or that enter
 }
 
 // out says what the project leads to that is not inside: by links, by imports of its memory, and what the agent
@@ -68,6 +70,7 @@ func (in leads) out() (made launch.Part) {
 	in.dependencies(leave)
 	made.Add(in.versions())
 	made.Add(in.otherTools())
+	made.Add(in.variables())
 	if in.agent != "claude" {
 		return made
 	}
@@ -134,6 +137,26 @@ var toolFiles = strings.Fields(`.npmrc .yarnrc .yarnrc.yml .config/pnpm/rc .bunf
 	.config/uv/uv.toml .config/pypoetry/config.toml .condarc .cargo/config.toml .cargo/config .m2/settings.xml
 	.gradle/gradle.properties .gradle/init.gradle .config/go/env .bundle/config .gemrc .config/composer/config.json
 	.nuget/NuGet/NuGet.Config .config/jj/config.toml .jjconfig.toml .hgrc .curlrc .wgetrc`)
+
+// inBraces are variables as files for tools have them.
+var inBraces = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)[:?}-]`)
+
+// variables says which variables that are set here, and not inside, files of the project use: as the token of a
+// registry.
+func (in leads) variables() (made launch.Part) {
+	for _, file := range slices.Concat(configured, []string{".npmrc", ".yarnrc.yml", "bunfig.toml"}) {
+		var names []string
+		for _, found := range inBraces.FindAllSubmatch(in.read(file), -1) {
+			name := string(found[1])
+			if in.facts.Env.Value(name, "") != "" && !slices.Contains(in.env, name) && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+		made.LeaveAll("variable", "the project's "+file+" uses ALL, set here and not inside; "+
+			"`secrets: [{env: FIRST, hosts: [HOST]}]` uses it from outside, `extra_env_passthrough: [FIRST]` lets it in", names)
+	}
+	return made
+}
 
 // shellFiles are those by which shells and their line editors are the user's.
 var shellFiles = strings.Fields(".bashrc .bash_aliases .bash_profile .zshrc .zshenv .config/fish/config.fish .inputrc")

@@ -89,14 +89,18 @@ func remarksOf(in *inputs, runs launch.Agent, inside *view.View) (made launch.Pa
 	for _, e := range in.Plan.Env {
 		entering = append(entering, e.Name)
 	}
-	made.LeaveAll("variable", "set here and not inside: ALL; `extra_env_passthrough: [FIRST]` lets one in",
-		program.NotPassed(in.Facts.Env, entering, in.Plan.Network.Tier))
+	for _, s := range in.Plan.Secrets {
+		entering = append(entering, s.Variable)
+	}
+	missed := program.NotPassed(in.Facts.Env, entering, in.Plan.Network.Tier)
+	made.LeaveAll("variable", "set here and not inside: ALL; `extra_env_passthrough: [FIRST]` lets one in", missed)
 	made.LeaveAll("variable", "of `env` in your settings.json these are not inside: ALL; `extra_env_passthrough: [FIRST]` "+
 		"lets one in", in.settingsLeft)
 	made.Add(environments(in.project.Path, in.Facts.Home, in.Facts.Env, inside))
 	made.Add(leads{
 		tree: in.tree, facts: in.Facts, inside: inside, sees: in.agentState().Sees(inside), lending: in.lending(),
 		agent: in.Plan.Agent.Name, command: in.Purpose.Command, reaches: in.agentState().Reaches,
+		env: slices.Concat(entering, missed, host.ToolsVariables, []string{host.MoreVariable}),
 	}.out())
 	folders.Note(&made, "", in.project)
 	if in.Plan.Network.Tier == profile.TierFull && !launch.ClosesAbstractSockets() {

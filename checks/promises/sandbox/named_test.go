@@ -147,3 +147,27 @@ func TestWhatIsBuiltOfTheHomeIsNamed(t *testing.T) {
 		t.Errorf("it is named with a cache of its own: %s", got)
 	}
 }
+
+// The token of a registry, or of a server, that a file of the project takes from a variable was missing without a word.
+func TestVariablesThatTheProjectsFilesUseAreNamed(t *testing.T) {
+	w := newWorldHere(t)
+	w.plain(t, "git init -q .")
+	w.write(t, "project/.npmrc", "//npm.example/:_authToken=${NPM_TOKEN}\nx=${HOME}/${UNSET}/${NPM_TOKEN}\ncafile=${NODE_EXTRA_CA_CERTS}\n")
+	w.write(t, "project/.mcp.json", `{"mcpServers": {"m": {"type": "http", "url": "https://m.example/${PATH}", "headers": {"k": "${SERVER_KEY:-x} ${MCP_KEY}"}}}}`)
+	for _, name := range []string{"NPM_TOKEN", "SERVER_KEY", "MCP_KEY"} {
+		w.env[name] = "value-of-" + name
+	}
+	w.env["NODE_EXTRA_CA_CERTS"] = "/nowhere.pem" // which has another value inside
+	plan := func(lines ...string) string {
+		return oneLine(succeed(t, w.claudebox("plan", "--profile", w.profile(t, lines...))))
+	}
+	got := plan()
+	expect.Contains(t, got, "left out: 3 variables ", "set here and not inside: MCP_KEY;", "the project's .mcp.json uses SERVER_KEY, set here and not inside; `secrets: [{env: SERVER_KEY,",
+		"the project's .npmrc uses NPM_TOKEN, set here and not inside; `secrets: [{env: NPM_TOKEN, hosts: [HOST]}]` uses it from outside, `extra_env_passthrough: [NPM_TOKEN]` lets it in")
+	if strings.Contains(got, "value-of") {
+		t.Errorf("a value is shown: %s", got)
+	}
+	if got := plan("secrets: [{env: NPM_TOKEN, hosts: [npm.example]}]", "extra_env_passthrough: [SERVER_KEY, MCP_KEY]"); strings.Contains(got, "not inside; `secrets") {
+		t.Errorf("still named: %s", got)
+	}
+}

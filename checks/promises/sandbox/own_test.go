@@ -539,8 +539,8 @@ func TestTheSystemAndTheMachineHaveAName(t *testing.T) {
 // D23, D28: the shell says how what is missing comes inside.
 func TestTheShellIsAPlaceToBeIn(t *testing.T) {
 	w := newWorld(t)
-	shown := typed(t, w.claudebox("shell", "--yes", "--no-report"), "nosuch\nssh x\nclear\nls -d /\nexit 0\n")
-	expect.Contains(t, shown, "[claudebox]", "claudebox: nosuch is not inside", "there is no ssh inside", "\x1b[H\x1b[2J", "\x1b[01;34m/")
+	shown := typed(t, w.claudebox("shell", "--yes", "--no-report"), "nosuch\nsudo x\nssh x\nclear\nls -d /\nexit 0\n")
+	expect.Contains(t, shown, "[claudebox]", "claudebox: nosuch is not inside", "claudebox: sudo is of no use inside", "there is no ssh inside", "\x1b[H\x1b[2J", "\x1b[01;34m/")
 }
 
 // D22: the remedy names what is wrong, and is followed here.

@@ -117,7 +117,10 @@ if [ -z "$EDITOR$VISUAL" ]; then
   unset editor
 fi
 command_not_found_handle() {
-  echo "claudebox: $1 is not inside; \", $1\" runs it once, and the profile's packages keep it" >&2
+  case $(command -v claudebox-why >/dev/null && claudebox-why "$1") in
+    *' of no use '*) echo "claudebox: $1 is of no use inside; it has to be run outside" >&2 ;;
+    *) echo "claudebox: $1 is not inside; \", $1\" runs it once, and the profile's packages keep it" >&2 ;;
+  esac
   return 127
 }
 `

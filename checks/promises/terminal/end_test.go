@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"claudebox/checks/kit/must"
 	"claudebox/checks/kit/trial"
 )
@@ -129,12 +131,13 @@ func TestTheModesOfTheWindowAreOffWhenTheAgentExits(t *testing.T) {
 	w := newWorld(t)
 	c := on(t, w.claudebox("-y"))
 	agent := w.agent(t)
-	agent.ask(t, "print \x1b[?1003h\x1b[?2004h", "print: done")
+	agent.ask(t, "print \x1b[?1003h\x1b[?2004h\x1b[4h\x1b[2h", "print: done")
 	agent.say(t, "exit 0")
 	c.end(t)
 	c.await(t, "\x1b[?1003h")
-	c.await(t, "\x1b[?1003l")
-	c.await(t, "\x1b[?2004l")
+	for _, off := range []string{"\x1b[?1003l", "\x1b[?2004l", "\x1b[4l", "\x1b[20l", "\x1b[2l"} {
+		c.await(t, off)
+	}
 }
 
 // An agent says where the terminal's next tab begins: in a repository of its own, whose orders a prompt there obeys.
@@ -164,6 +167,42 @@ func TestTheAnswerToAQuestionIsNoCommand(t *testing.T) {
 	if strings.Contains(shell.text(), "\nanswer") {
 		t.Errorf("it was run:\n%q", shell.text())
 	}
+}
+
+// Nor is what the window answers later than the agent ends: a slow one does, or one that is far away. An answer that the
+// agent left unread is not taken for the last one.
+func TestALateAnswerToAQuestionIsNoCommand(t *testing.T) {
+	w := newWorld(t)
+	shell := w.shell(t)
+	agent := shell.launch(t, w)
+	agent.ask(t, "print "+whoAreYou, "print: done")
+	shell.await(t, "^[[?62c") // as the terminal echoes it
+	shell.mu.Lock()
+	shell.late = "echo ans''wer\n"
+	shell.mu.Unlock()
+	agent.say(t, "exit 0")
+	shell.enter(t, "\necho e''nd") // on a line of its own
+	shell.await(t, "end\r\n")
+	if strings.Contains(shell.text(), "\nanswer") {
+		t.Errorf("it was run:\n%q", shell.text())
+	}
+}
+
+// The terminal is the same open file for the agent as for what runs after it.
+func TestAnAgentLeavesReadsThatFail(t *testing.T) {
+	w := newWorld(t)
+	c := on(t, w.claudebox("-y"))
+	agent := w.agent(t)
+	agent.ask(t, "nonblock", "nonblock: <nil>")
+	agent.say(t, "exit 0")
+	c.end(t)
+	raw, err := c.slave.SyscallConn() // Fd would change it
+	must.Do(t, err)
+	must.Do(t, raw.Control(func(fd uintptr) {
+		if flags, err := unix.FcntlInt(fd, unix.F_GETFL, 0); err != nil || flags&unix.O_NONBLOCK != 0 {
+			t.Errorf("flags %#x, %v", flags, err)
+		}
+	}))
 }
 
 // What people type ahead of the end of a command stays.

@@ -31,6 +31,7 @@ type tty struct {
 	output []byte
 	seen   int // up to here output was looked at
 	news   chan struct{}
+	late   string // what it answers the agent, once it is asked what it is
 }
 
 // on starts a program on a new terminal.
@@ -88,8 +89,16 @@ func (c *tty) read() {
 	for {
 		n, err := c.master.Read(buf)
 		c.mu.Lock()
+		asked := strings.Count(string(c.output), whoAreYou)
 		c.output = append(c.output, buf[:n]...)
+		asked, late := strings.Count(string(c.output), whoAreYou)-asked, c.late
 		c.mu.Unlock()
+		if late != "" {
+			time.Sleep(100 * time.Millisecond)
+		}
+		if asked > 0 { // as every terminal does
+			_, _ = io.WriteString(c.master, late+"\x1b[?62c")
+		}
 		select {
 		case c.news <- struct{}{}:
 		default:
@@ -99,6 +108,9 @@ func (c *tty) read() {
 		}
 	}
 }
+
+// whoAreYou is a question that every terminal answers.
+const whoAreYou = "\x1b[c"
 
 // await waits until text is shown, behind what was awaited before.
 func (c *tty) await(t *testing.T, text string) {

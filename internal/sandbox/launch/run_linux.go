@@ -49,7 +49,7 @@ func (r Runner) Run() error {
 	if err != nil {
 		return err
 	}
-	terminal := saveTerminal()
+	terminal, restoreFlags := saveTerminal(), saveFlags()
 	r.Signals.before = terminal.lend
 	if err := r.Signals.Interrupted(); err != nil {
 		fds.close()
@@ -74,6 +74,7 @@ func (r Runner) Run() error {
 		letgo.Close(of)
 	}
 	r.Ended(ran)
+	restoreFlags()
 	terminal.release()
 	terminal.restoreAfter(err, r.Agent.OwnsTerminal)
 	return err

@@ -4,11 +4,27 @@ import (
 	"errors"
 	"os"
 	"os/signal"
+	"regexp"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 )
+
+// saveFlags saves the flags of the standard streams, which the agent shares with claudebox's caller (fcntl(2), F_SETFL):
+// with O_NONBLOCK, that one's reads would fail.
+func saveFlags() (restore func()) {
+	var saved [3]int
+	for fd := range saved {
+		saved[fd], _ = unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
+	}
+	return func() {
+		for fd, flags := range saved {
+			_, _ = unix.FcntlInt(uintptr(fd), unix.F_SETFL, flags)
+		}
+	}
+}
 
 // terminal is the state that the terminal had before the agent started.
 type terminal struct {
@@ -62,14 +78,16 @@ const tcoon = 1 // TCOON (asm-generic/termbits.h)
 // order in which Claude Code itself does it: synchronised output, kitty's
 // keyboard protocol (which has a stack for each screen, hence twice),
 // alternate screen, modifyOtherKeys, mouse, focus, colour scheme and paste
-// reports; then wrapping, cursor, character set, colours and scroll region; and
+// reports; then wrapping, cursor, character set, colours and scroll region; inserting, line feeds that return,
+// a locked keyboard, echo, the keypad's modes, and inverse video; and
 // the folder in which the next tab begins (OSC 7), which may be one of the agent's.
 // To leave the alternate screen moves the cursor to where it was when that screen was
 // entered, in tmux even if it was left long ago. So the sequence enters it first: that
 // does nothing if the terminal is in it, and otherwise saves the cursor.
 const resetModes = "\x1b[?2026l\x1b[<u\x1b[?1049h\x1b[?1049l\x1b[<u\x1b[>4m" +
 	"\x1b[?1016l\x1b[?1006l\x1b[?1003l\x1b[?1002l\x1b[?1000l\x1b[?1004l\x1b[?2031l\x1b[?2004l" +
-	"\x1b[?7h\x1b[?25h\x1b(B\x0f\x1b[0m\x1b7\x1b[r\x1b8\x1b]7;\x1b\\"
+	"\x1b[?7h\x1b[?25h\x1b(B\x0f\x1b[0m\x1b7\x1b[?69l\x1b[r\x1b8" +
+	"\x1b[4l\x1b[20l\x1b[2l\x1b[12h\x1b[?1l\x1b>\x1b[?5l\x1b]7;\x1b\\"
 
 // restoreAfter restores the terminal when the agent has ended with err: the kernel's
 // modes and those of the terminal's window. It also discards unread input, such as the
@@ -93,10 +111,56 @@ func (t *terminal) restoreAfter(err error, owns bool) {
 	switch out, isTerminal := outputTerminal(); {
 	case !isTerminal || os.Getenv("TERM") == "dumb":
 	case torn, owns && out == os.Stdout:
-		out.WriteString(resetModes)
+		t.awaitAnswers(func() { out.WriteString(resetModes + lastQuestion) })
 	}
 	if torn || owns {
 		_ = unix.IoctlSetInt(t.fd, unix.TCFLSH, unix.TCIFLUSH)
+	}
+}
+
+// A terminal answers in the order in which it is asked. So once it has answered lastQuestion, which every one does (DA1),
+// none of its answers to the agent is still on its way.
+const lastQuestion = "\x1b[c"
+
+var lastAnswer = regexp.MustCompile(`\x1b\[\?[0-9;]*c`)
+
+// Bounds of [terminal.awaitAnswers]: for a terminal that does not answer; for what comes behind an answer that was to the
+// agent's own such question; and for one that goes on for ever.
+const (
+	answerTime = time.Second
+	quietTime  = 20 * time.Millisecond
+	longestEnd = 3 * time.Second
+)
+
+// awaitAnswers asks, and reads what the terminal answers.
+func (t *terminal) awaitAnswers(ask func()) {
+	modes, err := unix.IoctlGetTermios(t.fd, unix.TCGETS)
+	if err != nil {
+		return
+	}
+	unread := *modes
+	unread.Lflag &^= unix.ICANON | unix.ECHO
+	_ = unix.IoctlSetTermios(t.fd, unix.TCSETS, &unread)
+	defer unix.IoctlSetTermios(t.fd, unix.TCSETS, modes) //nolint:errcheck // it could be set before
+	signal.Ignore(syscall.SIGTTIN)
+	_ = unix.IoctlSetInt(t.fd, unix.TCFLSH, unix.TCIFLUSH) // an answer to the agent is not that to us
+	ask()
+	piece, got := make([]byte, 4<<10), []byte{}
+	for wait, until := answerTime, time.Now().Add(longestEnd); time.Now().Before(until); {
+		ready, err := unix.Poll([]unix.PollFd{{Fd: int32(t.fd), Events: unix.POLLIN}}, int(wait.Milliseconds()))
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if ready <= 0 {
+			return
+		}
+		n, err := unix.Read(t.fd, piece)
+		if n <= 0 || err != nil {
+			return
+		}
+		if got = append(got, piece[:n]...); lastAnswer.Match(got) {
+			wait = quietTime
+		}
 	}
 }
 

@@ -53,18 +53,19 @@ func main() {
 }
 
 var commands = map[string]func(string) string{
-	"ping":    func(string) string { return "pong" },
-	"size":    size,
-	"modes":   modes,
-	"raw":     raw,
-	"hold":    hold,
-	"print":   func(text string) string { fmt.Print(text); return "done" },
-	"read":    func(string) string { line, _ := bufio.NewReader(os.Stdin).ReadString('\n'); return strconv.Quote(line) },
-	"default": func(string) string { signal.Reset(caught...); return "done" },
-	"exit":    func(code string) string { n, _ := strconv.Atoi(code); os.Exit(n); return "" },
-	"kill":    func(name string) string { return send(os.Getpid(), name) },
-	"killall": func(name string) string { return send(0, name) },
-	"keys":    keys,
+	"ping":     func(string) string { return "pong" },
+	"size":     size,
+	"modes":    modes,
+	"raw":      raw,
+	"hold":     hold,
+	"print":    func(text string) string { fmt.Print(text); return "done" },
+	"read":     func(string) string { line, _ := bufio.NewReader(os.Stdin).ReadString('\n'); return strconv.Quote(line) },
+	"default":  func(string) string { signal.Reset(caught...); return "done" },
+	"exit":     func(code string) string { n, _ := strconv.Atoi(code); os.Exit(n); return "" },
+	"kill":     func(name string) string { return send(os.Getpid(), name) },
+	"killall":  func(name string) string { return send(0, name) },
+	"keys":     keys,
+	"nonblock": func(string) string { return fmt.Sprint(unix.SetNonblock(0, true)) },
 }
 
 // send signals this process, or with 0 its whole group. The answer comes once

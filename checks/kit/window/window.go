@@ -1,6 +1,7 @@
 package window
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"os"
@@ -63,6 +64,9 @@ func (w *Window) watch() {
 			return
 		}
 		w.show(output[:n])
+		if bytes.Contains(output[:n], []byte("\x1b[c")) { // DA1: every terminal says what it is
+			_, _ = w.file.WriteString("\x1b[?62c")
+		}
 	}
 }
 

@@ -127,9 +127,9 @@ var lastAnswer = regexp.MustCompile(`\x1b\[\?[0-9;]*c`)
 // Bounds of [terminal.awaitAnswers]: for a terminal that does not answer; for what comes behind an answer that was to the
 // agent's own such question; and for one that goes on for ever.
 const (
-	answerTime = time.Second
+	answerTime = 2 * time.Second
 	quietTime  = 20 * time.Millisecond
-	longestEnd = 3 * time.Second
+	longestEnd = 4 * time.Second
 )
 
 // awaitAnswers asks, and reads what the terminal answers.

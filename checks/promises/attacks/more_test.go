@@ -35,6 +35,29 @@ func TestAnAgentMakesWhatOtherToolsObey(t *testing.T) {
 	}
 }
 
+// What devbox, devenv and the like keep for a project, and take an environment from without asking, by direnv, too. git
+// ignores it.
+func TestAnAgentWritesTheEnvironmentThatAToolKeeps(t *testing.T) {
+	w := newWorld(t)
+	files := []string{
+		".devbox/.nix-print-dev-env-cache", ".devbox/nix/profile/default", ".devenv/nix-eval-cache.db",
+		".devenv/state/venv/bin/python", ".flox/run/x", ".pixi/envs/default/bin/python", ".bundle/config", "devenv.local.nix",
+	}
+	for _, file := range files {
+		w.write("project/"+file, "mine")
+	}
+	w.write("project/.gitignore", ".*/\ndevenv.local.nix\n")
+	got := w.claudebox("shell", "--yes", "--", "bash", "-ec", "for f in "+strings.Join(files, " ")+"; do rm $f; echo x >$f; done")
+	for _, told := range []string{
+		".devbox ", ".devbox/nix/profile ", ".devenv/nix-eval-cache.db ", ".devenv/state/venv/bin ", ".flox/run ",
+		".pixi/envs/default/bin ", ".bundle/config ", "devenv.local.nix ",
+	} {
+		if !strings.Contains(got.stderr, "changed  "+told) {
+			t.Errorf("%s is not told\n%s", told, got)
+		}
+	}
+}
+
 // The user's git shows the commits that there are, whatever the agent's own shows.
 func TestGitShowsOtherCommits(t *testing.T) {
 	for what, script := range map[string]string{

@@ -218,6 +218,8 @@ const (
 	onPython    = "Python runs it when it starts in that folder"
 	onStart     = "its interpreter runs it when it starts in that folder"
 	onDotenv    = "direnv, Compose, and your programs load the variables in it"
+	onFlox      = "flox runs it when you activate its environment"
+	onDevbox    = "devbox runs what is in it when you enter its shell, by direnv, too"
 	onFossil    = "a Fossil checkout: fossil obeys the repository that it names"
 )
 
@@ -239,7 +241,7 @@ var table = []struct{ means, held, told string }{
 			".terraform-version .sdkmanrc .prototools",
 	},
 	{"dotnet runs the SDK that it names", "", "global.json"},
-	{"flox runs it when you activate its environment", "", ".flox/env/manifest.toml"},
+	{onFlox, "", ".flox/env/manifest.toml .flox/env/manifest.lock"},
 	{
 		onOpen, ".vscode/** .idea/** .zed/** .cursor/** .devcontainer/** .vimrc _vimrc .nvimrc .nvim.lua .exrc " +
 			".lvimrc .dir-locals.el .helix/** .vim/coc-settings.json",
@@ -299,7 +301,7 @@ var table = []struct{ means, held, told string }{
 	{onPackage, "", "package.json"},
 	{
 		onInst, "", ".npmrc .yarnrc .yarnrc.yml .yarn/releases/** .yarn/plugins/** .pnpmfile.cjs bunfig.toml Gemfile " +
-			"setup.py setup.cfg pyproject.toml .pnp.cjs .pnp.loader.mjs pip.conf composer.json mix.exs",
+			"setup.py setup.cfg pyproject.toml .bundle/config .pnp.cjs .pnp.loader.mjs pip.conf composer.json mix.exs",
 	},
 	{
 		onBuild, "", "Makefile makefile GNUmakefile justfile .justfile Justfile Taskfile.yml Rakefile CMakeLists.txt " +
@@ -314,7 +316,7 @@ var table = []struct{ means, held, told string }{
 		onTool, "", "Procfile ansible.cfg eslint.config.* .eslintrc.* .prettierrc.* prettier.config.* .pylintrc " +
 			"pylintrc mypy.ini .mypy.ini .flake8",
 	},
-	{onNix, "devenv.nix .nix/**", "flake.nix shell.nix default.nix devenv.yaml"},
+	{onNix, "devenv.nix .nix/**", "flake.nix shell.nix default.nix devenv.yaml devenv.local.nix devenv.local.yaml"},
 	{"it says what your flake's inputs are", "", "flake.lock"},
 	{"devbox runs what it names when you enter its shell", "", "devbox.json"},
 	{"vagrant runs it", "", "Vagrantfile"},
@@ -334,6 +336,13 @@ var Units = []Rule{
 	{"venv/bin", "your shell runs what is in it when you activate the environment"},
 	{"venv/pyvenv.cfg", "Python of that environment obeys it"},
 	{".direnv", "direnv runs what is in it"},
+	{".devenv/nix-eval-cache.db", "devenv takes the environment from it when you enter its shell, by direnv, too"},
+	{".devenv/state/venv/bin", "devenv's shell runs what is in it"},
+	{".devbox", onDevbox},
+	{".devbox/nix/profile", onDevbox},
+	{".devbox/gen/scripts", onDevbox},
+	{".flox/run", onFlox},
+	{".pixi/envs/default/bin", "pixi's shell runs what is in it"},
 }
 
 // unasked are patterns, as in [Rule], of names at any depth that tools obey as soon as somebody stands in the folder,

@@ -64,7 +64,7 @@ const methodNotFound = -32601
 // encode writes an object of a message without what is barred, at any depth.
 func encode(object map[string]json.RawMessage, depth int) ([]byte, error) {
 	for name, value := range object {
-		if slices.Contains(barred, name) {
+		if slices.ContainsFunc(barred, func(b string) bool { return strings.EqualFold(b, name) }) { // as Go reads names
 			delete(object, name)
 			continue
 		}

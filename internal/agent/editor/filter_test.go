@@ -38,6 +38,7 @@ func TestOnlyWhatShowsSomethingGoesToTheEditor(t *testing.T) {
 		"the same in an error":      {`{"id":0,"error":{"data":{"authMethods":[]}}}`, `{"error":{"data":{}},"id":0}`, ""},
 		"the same in a list":        {`{"id":0,"result":[[{"terminal-auth":{}}]]}`, `{"id":0,"result":[[{}]]}`, ""},
 		"the same, twice":           {`{"id":0,"result":{"a":1,"a":{"authMethods":[]}}}`, "", "it is no message"},
+		"the same in other letters": {`{"id":0,"result":{"AuthMethods":[1]}}`, `{"id":0,"result":{}}`, ""},
 		"too deep":                  {`{"result":` + strings.Repeat("[", 200) + strings.Repeat("]", 200) + `}`, "", "it is no message"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -195,19 +195,6 @@ func TestALateAnswerToAQuestionIsNoCommand(t *testing.T) {
 	}
 }
 
-// The next question of claudebox would say "1 more" for want of room, where a folder's name is.
-func TestAnAgentMakesTheNextQuestionNarrow(t *testing.T) {
-	w := newWorld(t)
-	c := on(t, w.claudebox("-y"))
-	agent := w.agent(t)
-	agent.ask(t, "shrink", "shrink: <nil>")
-	agent.say(t, "exit 0")
-	c.end(t)
-	if size, err := unix.IoctlGetWinsize(int(c.slave.Fd()), unix.TIOCGWINSZ); err != nil || size.Row != 24 || size.Col != 80 {
-		t.Errorf("%+v, %v", size, err)
-	}
-}
-
 // The terminal is the same open file for the agent as for what runs after it.
 func TestAnAgentLeavesReadsThatFail(t *testing.T) {
 	w := newWorld(t)

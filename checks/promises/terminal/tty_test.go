@@ -97,7 +97,7 @@ func (c *tty) read() {
 			time.Sleep(100 * time.Millisecond)
 		}
 		if asked > 0 { // as every terminal does
-			_, _ = io.WriteString(c.master, late+"\x1b[8;24;80t\x1b[?62c")
+			_, _ = io.WriteString(c.master, late+"\x1b[?62c")
 		}
 		select {
 		case c.news <- struct{}{}:

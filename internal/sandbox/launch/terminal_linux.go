@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/signal"
 	"regexp"
-	"strconv"
 	"syscall"
 	"time"
 
@@ -13,8 +12,8 @@ import (
 	"golang.org/x/term"
 )
 
-// saveFlags saves the flags of the standard streams, which the agent shares with claudebox's caller (F_SETFL of
-// fcntl(2)): with O_NONBLOCK, that one's reads would fail.
+// saveFlags saves the flags of the standard streams, which the agent shares with claudebox's caller (fcntl(2), F_SETFL):
+// with O_NONBLOCK, that one's reads would fail.
 func saveFlags() (restore func()) {
 	var saved [3]int
 	for fd := range saved {
@@ -112,49 +111,28 @@ func (t *terminal) restoreAfter(err error, owns bool) {
 	switch out, isTerminal := outputTerminal(); {
 	case !isTerminal || os.Getenv("TERM") == "dumb":
 	case torn, owns && out == os.Stdout:
-		t.awaitAnswers(func() { out.WriteString(resetModes + askSize + lastQuestion) })
+		t.awaitAnswers(func() { out.WriteString(resetModes + lastQuestion) })
 	}
 	if torn || owns {
 		_ = unix.IoctlSetInt(t.fd, unix.TCFLSH, unix.TCIFLUSH)
 	}
 }
 
-// A terminal answers in the order in which it is asked. So once it has answered lastQuestion (DA1), which every one
-// does, none of its answers to the agent is still on its way.
+// A terminal answers in the order in which it is asked. So once it has answered lastQuestion, which every one does (DA1),
+// none of its answers to the agent is still on its way.
 const lastQuestion = "\x1b[c"
 
 var lastAnswer = regexp.MustCompile(`\x1b\[\?[0-9;]*c`)
 
-// askSize asks the window for its size, as an agent can have the kernel take it for another one, by which the next
-// question of claudebox would be laid out. Not every terminal answers that.
-const askSize = "\x1b[18t"
-
-var windowSize = regexp.MustCompile(`\x1b\[8;([0-9]{1,4});([0-9]{1,4})t`)
-
-// resize gives the kernel the size that is the last in what the terminal answered.
-func (t *terminal) resize(answers []byte) {
-	all := windowSize.FindAllSubmatch(answers, -1)
-	size, err := unix.IoctlGetWinsize(t.fd, unix.TIOCGWINSZ)
-	if len(all) == 0 || err != nil {
-		return
-	}
-	rows, _ := strconv.ParseUint(string(all[len(all)-1][1]), 10, 16)
-	columns, _ := strconv.ParseUint(string(all[len(all)-1][2]), 10, 16)
-	if size.Row != uint16(rows) || size.Col != uint16(columns) {
-		size.Row, size.Col = uint16(rows), uint16(columns)
-		_ = unix.IoctlSetWinsize(t.fd, unix.TIOCSWINSZ, size)
-	}
-}
-
-// Bounds of [terminal.awaitAnswers]: for a terminal that does not answer; for what comes behind an answer that was to
-// the agent's own such question; and for one that goes on for ever.
+// Bounds of [terminal.awaitAnswers]: for a terminal that does not answer; for what comes behind an answer that was to the
+// agent's own such question; and for one that goes on for ever.
 const (
 	answerTime = 2 * time.Second
 	quietTime  = 20 * time.Millisecond
 	longestEnd = 4 * time.Second
 )
 
-// awaitAnswers asks, reads what the terminal answers, and obeys it as to its size.
+// awaitAnswers asks, and reads what the terminal answers.
 func (t *terminal) awaitAnswers(ask func()) {
 	modes, err := unix.IoctlGetTermios(t.fd, unix.TCGETS)
 	if err != nil {
@@ -168,7 +146,6 @@ func (t *terminal) awaitAnswers(ask func()) {
 	_ = unix.IoctlSetInt(t.fd, unix.TCFLSH, unix.TCIFLUSH) // an answer to the agent is not that to us
 	ask()
 	piece, got := make([]byte, 4<<10), []byte{}
-	defer func() { t.resize(got) }()
 	for wait, until := answerTime, time.Now().Add(longestEnd); time.Now().Before(until); {
 		ready, err := unix.Poll([]unix.PollFd{{Fd: int32(t.fd), Events: unix.POLLIN}}, int(wait.Milliseconds()))
 		if errors.Is(err, unix.EINTR) {

@@ -65,7 +65,6 @@ var commands = map[string]func(string) string{
 	"kill":     func(name string) string { return send(os.Getpid(), name) },
 	"killall":  func(name string) string { return send(0, name) },
 	"keys":     keys,
-	"shrink":   shrink,
 	"nonblock": func(string) string { return fmt.Sprint(unix.SetNonblock(0, true)) },
 }
 
@@ -102,11 +101,6 @@ func size(string) string {
 		return err.Error()
 	}
 	return fmt.Sprintf("%dx%d", ws.Col, ws.Row)
-}
-
-// shrink has the kernel take the window for a narrow one.
-func shrink(string) string {
-	return fmt.Sprint(unix.IoctlSetWinsize(0, unix.TIOCSWINSZ, &unix.Winsize{Row: 9, Col: 9}))
 }
 
 func modes(string) string {

@@ -44,13 +44,20 @@ func viewOn(w io.Writer, facts host.Facts) audit.View {
 // isCapable reports whether the terminal can do more than print.
 func isCapable() bool { return !slices.Contains([]string{"", "dumb"}, os.Getenv("TERM")) }
 
+// narrowest is the least width that is believed, in columns: an agent can have the kernel say any other one of the
+// window (TIOCSWINSZ), for the next question to name less. What is wider than the window goes on in the next line.
+const narrowest = 60
+
 // columns returns the present width of a terminal; 0 if w is no terminal, or one that does not report its width.
 func columns(w io.Writer) int {
 	if !isTerminal(w) {
 		return 0
 	}
-	width, _, _ := term.GetSize(int(w.(*os.File).Fd())) // 0, where that fails
-	return width
+	width, _, err := term.GetSize(int(w.(*os.File).Fd()))
+	if err != nil || width == 0 {
+		return 0
+	}
+	return max(width, narrowest)
 }
 
 func isTerminal(w io.Writer) bool {

@@ -195,6 +195,16 @@ func TestALateAnswerToAQuestionIsNoCommand(t *testing.T) {
 	}
 }
 
+// An agent has the kernel say that the window is narrow. The next question would say "1 more" where a folder's name is.
+func TestAnAgentMakesTheNextQuestionNarrow(t *testing.T) {
+	w := newWorld(t)
+	shell := w.shell(t)
+	shell.enter(t, "stty cols 9; "+strings.Join(w.claudebox().Args, " "))
+	shell.await(t, "~/p; also ~/meet")
+	shell.press(t, "n\n")
+	shell.status(t, "125")
+}
+
 // The terminal is the same open file for the agent as for what runs after it.
 func TestAnAgentLeavesReadsThatFail(t *testing.T) {
 	w := newWorld(t)

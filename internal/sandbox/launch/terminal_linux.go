@@ -12,8 +12,8 @@ import (
 	"golang.org/x/term"
 )
 
-// saveFlags saves the flags of the standard streams, which the agent shares with claudebox's caller (fcntl(2), F_SETFL):
-// with O_NONBLOCK, that one's reads would fail.
+// saveFlags saves the flags of the standard streams, which the agent shares with claudebox's caller (F_SETFL of
+// fcntl(2)): with O_NONBLOCK, that one's reads would fail.
 func saveFlags() (restore func()) {
 	var saved [3]int
 	for fd := range saved {
@@ -118,14 +118,14 @@ func (t *terminal) restoreAfter(err error, owns bool) {
 	}
 }
 
-// A terminal answers in the order in which it is asked. So once it has answered lastQuestion, which every one does (DA1),
-// none of its answers to the agent is still on its way.
+// A terminal answers in the order in which it is asked. So once it has answered lastQuestion (DA1), which every one
+// does, none of its answers to the agent is still on its way.
 const lastQuestion = "\x1b[c"
 
 var lastAnswer = regexp.MustCompile(`\x1b\[\?[0-9;]*c`)
 
-// Bounds of [terminal.awaitAnswers]: for a terminal that does not answer; for what comes behind an answer that was to the
-// agent's own such question; and for one that goes on for ever.
+// Bounds of [terminal.awaitAnswers]: for a terminal that does not answer; for what comes behind an answer that was to
+// the agent's own such question; and for one that goes on for ever.
 const (
 	answerTime = 2 * time.Second
 	quietTime  = 20 * time.Millisecond

@@ -201,6 +201,7 @@ func TestAnAgentMakesTheNextQuestionNarrow(t *testing.T) {
 	shell := w.shell(t)
 	shell.enter(t, "stty cols 9; "+strings.Join(w.claudebox().Args, " "))
 	shell.await(t, "~/p; also ~/meet")
+	shell.await(t, "Enter [n]: ") // what is typed before is dropped
 	shell.press(t, "n\n")
 	shell.status(t, "125")
 }

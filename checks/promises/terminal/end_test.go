@@ -126,14 +126,21 @@ func TestATerminalIsPutBackWhenTheAgentExits(t *testing.T) {
 	}
 }
 
-// So can one that changes nothing but the modes of the window.
-func TestTheModesOfTheWindowAreOffWhenTheAgentExits(t *testing.T) {
+// afterAgent is a terminal in which an agent has done one thing, and has exited.
+func afterAgent(t *testing.T, do, done string) *tty {
+	t.Helper()
 	w := newWorld(t)
 	c := on(t, w.claudebox("-y"))
 	agent := w.agent(t)
-	agent.ask(t, "print \x1b[?1003h\x1b[?2004h\x1b[4h\x1b[2h", "print: done")
+	agent.ask(t, do, done)
 	agent.say(t, "exit 0")
 	c.end(t)
+	return c
+}
+
+// So can one that changes nothing but the modes of the window.
+func TestTheModesOfTheWindowAreOffWhenTheAgentExits(t *testing.T) {
+	c := afterAgent(t, "print \x1b[?1003h\x1b[?2004h\x1b[4h\x1b[2h", "print: done")
 	c.await(t, "\x1b[?1003h")
 	for _, off := range []string{"\x1b[?1003l", "\x1b[?2004l", "\x1b[4l", "\x1b[20l", "\x1b[2l"} {
 		c.await(t, off)
@@ -142,12 +149,7 @@ func TestTheModesOfTheWindowAreOffWhenTheAgentExits(t *testing.T) {
 
 // An agent says where the terminal's next tab begins: in a repository of its own, whose orders a prompt there obeys.
 func TestTheNextTabBeginsWhereTheAgentSaid(t *testing.T) {
-	w := newWorld(t)
-	c := on(t, w.claudebox("-y"))
-	agent := w.agent(t)
-	agent.ask(t, "print \x1b]7;file:///agents\x1b\\", "print: done")
-	agent.say(t, "exit 0")
-	c.end(t)
+	c := afterAgent(t, "print \x1b]7;file:///agents\x1b\\", "print: done")
 	if text := c.text(); strings.LastIndex(text, "\x1b]7;\x1b\\") < strings.Index(text, "\x1b]7;file:///agents") {
 		t.Errorf("%q", text)
 	}
@@ -170,8 +172,7 @@ func TestTheAnswerToAQuestionIsNoCommand(t *testing.T) {
 }
 
 // Nor is what the window answers later than the agent ends: a slow one does, or one that is far away. An answer that the
-// agent left unread is not taken for the last one.
-// On a busy machine it may be later than claudebox waits.
+// agent left unread is not taken for the last one. On a busy machine it may be later than claudebox waits.
 func TestALateAnswerToAQuestionIsNoCommand(t *testing.T) {
 	const tries = 5
 	for try := 1; ; try++ {
@@ -208,12 +209,7 @@ func TestAnAgentMakesTheNextQuestionNarrow(t *testing.T) {
 
 // The terminal is the same open file for the agent as for what runs after it.
 func TestAnAgentLeavesReadsThatFail(t *testing.T) {
-	w := newWorld(t)
-	c := on(t, w.claudebox("-y"))
-	agent := w.agent(t)
-	agent.ask(t, "nonblock", "nonblock: <nil>")
-	agent.say(t, "exit 0")
-	c.end(t)
+	c := afterAgent(t, "nonblock", "nonblock: <nil>")
 	raw, err := c.slave.SyscallConn() // Fd would change it
 	must.Do(t, err)
 	must.Do(t, raw.Control(func(fd uintptr) {

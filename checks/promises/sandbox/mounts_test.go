@@ -283,6 +283,9 @@ func TestAFolderOfTheUsersCacheIsMountedAsWhySays(t *testing.T) {
 	if exists(w.path(".cache/own")) {
 		t.Error("the cache itself is the user's")
 	}
+	file = w.profile(t, "mounts: [{host: ./weights, sandbox: ~/.cache/weights, mode: ro}]")
+	w.write(t, "project/weights/w", "heavy\n")
+	wantEqual(t, w.inside(t, "cat ~/.cache/weights/w", "--profile", file), "heavy\n")
 }
 
 // CVE-2026-87766: bwrap before 0.12 made mount points through a link that an

@@ -96,8 +96,8 @@ func (r Request) points() (list []string) {
 	for _, word := range slices.Concat(r.Options.MountRO, r.Options.MountRW) {
 		add(pathname.Sides(word))
 	}
+	late := strings.NewReplacer("${home}", home, "${project}", r.Project.Path)
 	for _, m := range r.Plan.Mounts {
-		late := strings.NewReplacer("${home}", home)
 		add(late.Replace(m.Source), late.Replace(m.Destination))
 	}
 	return list

@@ -41,6 +41,8 @@ func (w *world) branch(out io.Writer, rounds int) error {
 		first, tree := w.onBranch(repo, numbered("first-"), "date", "+%s%N"), w.worktree(repo)
 		rows := []row{
 			{"a later start on a branch", "a start there", many, whole, later, w.startIn(repo)},
+			// Who wants to know what is not committed there asks git.
+			{"a later start on a branch", "`git status`, and a start there", many, whole, later, w.lookAndStart(repo)},
 			{"the first start on a branch, until the agent runs", "`git worktree add`", few, toAgent, first, tree},
 			{"a first session of no work, with its end", "`git worktree add`", few, whole, first, tree},
 		}
@@ -94,6 +96,20 @@ func (w *world) onBranch(repo string, name func() string, program ...string) way
 		cmd, err := w.command(words...)()
 		if err == nil {
 			cmd.Dir = repo
+		}
+		return cmd, err
+	}
+}
+
+// lookAndStart is what git says of a repository, and then a launch in it.
+func (w *world) lookAndStart(repo string) way {
+	start := w.startIn(repo)
+	return func() (*exec.Cmd, error) {
+		cmd, err := start()
+		if err == nil {
+			words := slices.Concat([]string{"-euc", `git status >/dev/null; exec "$@"`, "bash"}, cmd.Args)
+			looking := exec.Command("bash", words...)
+			looking.Dir, looking.Env, cmd = cmd.Dir, cmd.Env, looking
 		}
 		return cmd, err
 	}

@@ -74,6 +74,7 @@ func newWorldHere(t *testing.T) *world {
 	t.Helper()
 	home, err := os.MkdirTemp(top, "home-")
 	must.Do(t, err)
+	t.Cleanup(func() { _ = trial.Remove(home) }) // what a program that still runs makes anew goes with the top
 	w := &world{home: home, project: filepath.Join(home, "project")}
 	w.folder(t, "project")
 	w.folder(t, ".local/share/claude")

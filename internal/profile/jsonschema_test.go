@@ -112,7 +112,7 @@ var onlyDecoder = []string{
 	"a tag that makes something else of a value",
 	"a wrong anchor is reported once, however often it is used",
 	"an anchor that holds itself",
-	"a port of the host without a network",
+	"a port of the host without a network", "a port that leads both ways",
 	"tier allow without a list",
 	"an allow list for another tier",
 	"a proxy for another tier", "a preset that is private",

@@ -111,6 +111,10 @@ work.yaml:1:68: in: expected a whole number, found the number 999999999999999999
 		"network: none\nports: {out: [8931]}",
 		`work.yaml:2:14: out: ports of the host need a network, and the tier is none -> write network: inet, or remove ports.out`,
 	},
+	"a port that leads both ways": {
+		"ports: {in: [3000, 8080], out: [8931, 8080]}",
+		`work.yaml:1:39: out: port 8080 leads inside too, by ports.in: what comes for it would be carried round and round -> keep one of them, or have one of the two programs take another port`,
+	},
 	"an empty allow list": {
 		"network: {tier: allow, allow: []}",
 		`work.yaml:1:31: allow: the list is empty; expected at least one entry`,

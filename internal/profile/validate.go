@@ -75,6 +75,14 @@ func (j *judge) network(v shape.Value) {
 		j.refuse(out.Place, `write network: inet, or remove ports.out`,
 			"out: ports of the host need a network, and the tier is none")
 	}
+	in := v.Get("ports.in").Texts()
+	for _, item := range v.Get("ports.out").Items {
+		if slices.Contains(in, item.Text) {
+			j.refuse(item.Place, "keep one of them, or have one of the two programs take another port",
+				"out: port %s leads inside too, by ports.in: what comes for it would be carried round and round",
+				item.Text)
+		}
+	}
 }
 
 // variables checks that no constant is also a host variable, and warns of names

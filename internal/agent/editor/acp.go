@@ -35,27 +35,41 @@ func judgeACP(line []byte) verdict {
 			delete(message, name)
 		}
 	}
-	var method string
+	var method, why string
 	id, asks := message["id"]
-	switch said, is := message["method"]; {
-	case !is: // it answers the editor
+	said, is := message["method"]
+	switch {
+	case !is: // it answers the editor, in vain perhaps: an error may have an address opened first
+		if why = ordered(object.As[any](message["error"])); why != "" {
+			failed := object.Parse(message["error"])
+			delete(failed, "data")
+			message["error"] = object.Encode(failed)
+		}
 	case json.Unmarshal(said, &method) != nil:
 		return noMessage
+	case strings.HasPrefix(method, "elicitation/"):
+		why = ordered(object.As[any](message["params"]))
 	case slices.Contains(shown, method):
 	case !asks && strings.HasPrefix(method, "_"): // adapters send such notes to any editor
 		return verdict{}
-	case !asks:
-		return verdict{why: outside(method)}
-	default:
-		return verdict{why: outside(method), reply: object.Encode(map[string]any{
-			"jsonrpc": "2.0", "id": id, "error": map[string]any{"code": methodNotFound, "message": outside(method)},
-		})}
+	}
+	if is && !slices.Contains(shown, method) {
+		why = outside(method)
+	}
+	if is && why != "" {
+		v := verdict{why: why}
+		if asks {
+			v.reply = object.Encode(map[string]any{
+				"jsonrpc": "2.0", "id": id, "error": map[string]any{"code": methodNotFound, "message": why},
+			})
+		}
+		return v
 	}
 	whole, err := encode(message, 0)
 	if err != nil {
 		return noMessage
 	}
-	return verdict{message: whole}
+	return verdict{message: whole, why: why}
 }
 
 // methodNotFound is the error of JSON-RPC for a method that is not there.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"unicode/utf8"
 
 	"claudebox/internal/diag"
@@ -133,4 +134,29 @@ func readObject(text []byte) (map[string]json.RawMessage, error) {
 // outside is why a message does not go on that asks for a thing by its name.
 func outside(name string) string {
 	return "it asks for " + diag.Name(name) + ", which an editor does outside"
+}
+
+// ordered is why a question in which the user is to open an address does not go on. One of the web is there to be
+// looked at; by others an agent's file is opened, or a program outside gets an order. Empty: there is none of these.
+func ordered(question any) (why string) {
+	switch q := question.(type) {
+	case map[string]any:
+		for name, value := range q {
+			at, is := value.(string)
+			scheme, _, _ := strings.Cut(strings.ToLower(at), "://")
+			if is && strings.EqualFold(name, "url") && scheme != "https" && scheme != "http" {
+				return "it has " + diag.Name(at) + " opened, which is no address of the web"
+			}
+			if why = ordered(value); why != "" {
+				return why
+			}
+		}
+	case []any:
+		for _, value := range q {
+			if why = ordered(value); why != "" {
+				return why
+			}
+		}
+	}
+	return ""
 }

@@ -39,6 +39,12 @@ func TestOnlyWhatShowsSomethingGoesToTheEditor(t *testing.T) {
 		"the same in a list":        {`{"id":0,"result":[[{"terminal-auth":{}}]]}`, `{"id":0,"result":[[{}]]}`, ""},
 		"the same, twice":           {`{"id":0,"result":{"a":1,"a":{"authMethods":[]}}}`, "", "it is no message"},
 		"the same in other letters": {`{"id":0,"result":{"AuthMethods":[1]}}`, `{"id":0,"result":{}}`, ""},
+		"a page to open":            {`{"id":1,"method":"elicitation/create","params":{"url":"https://example.org/x"}}`, `{"id":1,"method":"elicitation/create","params":{"url":"https://example.org/x"}}`, ""},
+		"a form with an address":    {`{"id":1,"method":"elicitation/create","params":{"requestedSchema":{"properties":{"url":{"type":"string"}}},"url":null}}`, `{"id":1,"method":"elicitation/create","params":{"requestedSchema":{"properties":{"url":{"type":"string"}}},"url":null}}`, ""},
+		"a file to open":            {`{"id":1,"method":"elicitation/create","params":{"url":"file:///home/u/p/x.html"}}`, "", "it has 'file:///home/u/p/x.html' opened, which is no address of the web"},
+		"an order to the editor":    {`{"id":1,"method":"elicitation/create","params":{"URL":"vscode://x/run"}}`, "", "it has 'vscode://x/run' opened, which is no address of the web"},
+		"a file to open first":      {`{"id":1,"error":{"code":-32042,"data":{"elicitations":[{"url":"file:///x"}]}}}`, `{"error":{"code":-32042},"id":1}`, "it has 'file:///x' opened, which is no address of the web"},
+		"a page that is shown":      {`{"method":"session/update","params":{"url":"file:///x"}}`, `{"method":"session/update","params":{"url":"file:///x"}}`, ""},
 		"too deep":                  {`{"result":` + strings.Repeat("[", 200) + strings.Repeat("]", 200) + `}`, "", "it is no message"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -48,7 +54,7 @@ func TestOnlyWhatShowsSomethingGoesToTheEditor(t *testing.T) {
 			if got := strings.TrimSuffix(out.String(), "\n"); err != nil || got != tc.want || strings.Join(refused, "") != tc.refused {
 				t.Errorf("%q, refused %q, %v; want %q, %q", got, refused, err, tc.want, tc.refused)
 			}
-			if asks := strings.Contains(tc.refused, "asks for"); asks != strings.Contains(back.String(), `"code":-32601`) {
+			if asks := strings.Contains(tc.refused, "asks for") || strings.Contains(tc.refused, "opened") && tc.want == ""; asks != strings.Contains(back.String(), `"code":-32601`) {
 				t.Errorf("answered is %q", back.String())
 			}
 		})
@@ -119,6 +125,9 @@ func TestOnlyWhatAsksTheUserGoesToTheExtension(t *testing.T) {
 		"an answer":                 {`{"type":"control_response","response":{"subtype":"success"}}`, ""},
 		"the login":                 {`{"type":"control_request","request_id":"1","request":{"subtype":"oauth_token_refresh"}}`, "oauth_token_refresh"},
 		"a host's login":            {`{"type":"control_request","request_id":"1","request":{"subtype":"host_auth_token_refresh"}}`, "host_auth_token_refresh"},
+		"a page to open":            {`{"type":"control_request","request_id":"1","request":{"subtype":"elicitation","url":"https://example.org"}}`, ""},
+		"a file to open":            {`{"type":"control_request","request_id":"1","request":{"subtype":"elicitation","url":"file:///x"}}`, "file:///x"},
+		"a tool for a file":         {`{"type":"control_request","request_id":"1","request":{"subtype":"can_use_tool","input":{"url":"file:///x"}}}`, ""},
 		"what is not known":         {`{"type":"control_request","request_id":"1","request":{"subtype":"x"}}`, "x"},
 		"two of them":               {`{"type":"control_request","request_id":"1","request":{"subtype":"can_use_tool","subtype":"oauth_token_refresh"}}`, "no message"},
 		"two types":                 {`{"type":"assistant","type":"control_request"}`, "no message"},

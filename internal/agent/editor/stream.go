@@ -38,14 +38,17 @@ func judgeStream(line []byte) verdict {
 			return noMessage
 		}
 	}
+	why := outside(what)
 	if what == "" || what != "mcp_message" && slices.Contains(asked, what) {
 		message["request"] = object.Encode(request)
-		return remade(message)
+		if why = ordered(object.As[any](message["request"])); why == "" || subtype != "elicitation" {
+			return remade(message)
+		}
 	}
-	return verdict{why: outside(what), reply: object.Encode(map[string]any{
+	return verdict{why: why, reply: object.Encode(map[string]any{
 		"type": "control_response",
 		"response": map[string]any{
-			"subtype": "error", "request_id": message["request_id"], "error": outside(what),
+			"subtype": "error", "request_id": message["request_id"], "error": why,
 		},
 	})}
 }

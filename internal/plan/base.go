@@ -82,10 +82,13 @@ var caches = []string{
 
 // hostVariables are the variables that every sandbox gets from the caller's
 // environment if they are set. They are about terminal, locale and
-// personal preferences, and none is secret. The keys of agents are in [agents].
+// personal preferences, and none is secret. Agents know by some of them, and not
+// by asking, which keys and links the terminal can do: without them a newline by
+// Shift+Enter sends what was typed. The keys of agents are in [agents].
 var hostVariables = []string{
-	"COLORTERM", "EDITOR", "FORCE_COLOR", "LANG", "LC_ALL", "LC_CTYPE", "LESS", "NO_COLOR", "PAGER", "TERM", "TZ",
-	"USER", "VISUAL",
+	"COLORTERM", "EDITOR", "FORCE_COLOR", "FORCE_HYPERLINK", "KITTY_WINDOW_ID", "KONSOLE_VERSION", "LANG", "LC_ALL",
+	"LC_CTYPE", "LC_TERMINAL", "LC_TERMINAL_VERSION", "LESS", "NO_COLOR", "PAGER", "TERM", "TERM_PROGRAM",
+	"TERM_PROGRAM_VERSION", "TZ", "USER", "VISUAL", "VTE_VERSION", "WT_SESSION",
 }
 
 // madeVariables are the variables that claudebox sets itself. PWD is

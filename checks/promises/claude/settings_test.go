@@ -118,7 +118,7 @@ var apart = []struct{ names, because string }{
 	},
 	{
 		"ALACRITTY_ BROWSER CURSOR_ DISPLAY GNOME_ INTELLIJ_ KITTY_ KONSOLE_ MSYSTEM SESSIONNAME STY " +
-			"TERM_PROGRAM TERMINAL_ TERMINATOR_ TILIX_ TMUX VSCODE_ VTE_ WAYLAND_ WSL_ WT_ XTERM_ ZELLIJ " +
+			"TERMINAL_ TERMINATOR_ TILIX_ TMUX VSCODE_ WAYLAND_ WSL_ WT_ XTERM_ ZELLIJ " +
 			"FORCE_CODE_ INK_",
 		"which terminal and windows there are: programs of the sandbox cannot reach them but by its own terminal",
 	},

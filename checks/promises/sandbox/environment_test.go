@@ -106,6 +106,8 @@ func (w *world) everyVariable() {
 	maps.Copy(w.env, map[string]string{
 		"TERM": "xterm-256color", "COLORTERM": "truecolor", "NO_COLOR": "1", "FORCE_COLOR": "0",
 		"LANG": "en_US.UTF-8", "LC_ALL": "C.UTF-8", "LC_CTYPE": "C", "TZ": "UTC", "USER": "someone", "EDITOR": "less", "VISUAL": "less", "PAGER": "less", "LESS": "-R",
+		"TERM_PROGRAM": "ghostty", "TERM_PROGRAM_VERSION": "1.3", "VTE_VERSION": "7600", "KONSOLE_VERSION": "250400", "KITTY_WINDOW_ID": "1",
+		"LC_TERMINAL": "iTerm2", "LC_TERMINAL_VERSION": "3.6", "WT_SESSION": "1b2e", "FORCE_HYPERLINK": "1", "TMUX": "/tmp/tmux-1000/default,1,0",
 		"ANTHROPIC_API_KEY": "sk-ant-api03-0123456789", "SSL_CERT_FILE": "/nowhere", "NIX_SSL_CERT_FILE": "/nowhere",
 		"SHELL": "/bin/zsh", "NIX_REMOTE": "unix:///evil", "NIX_PATH": "evil", "XDG_RUNTIME_DIR": "/evil", "TMPDIR": "/evil",
 		"CLAUDE_CONFIG_DIR": "/evil", "LD_LIBRARY_PATH": "/evil", "CLAUDEBOX": "0", "LOCALE_ARCHIVE": "/evil", "PROMPT_COMMAND": "evil",
@@ -137,9 +139,10 @@ func TestNoOtherVariableEntersThanThoseOfTheTable(t *testing.T) {
 	env := w.environ(t)
 	maps.DeleteFunc(env, func(name, _ string) bool { return brokers[name] != "" })
 	got := slices.Sorted(maps.Keys(env))
-	want := strings.Fields(`ANTHROPIC_API_KEY CLAUDEBOX CLAUDE_CONFIG_DIR COLORTERM DISABLE_AUTOUPDATER EDITOR FORCE_COLOR HOME LANG
-		LC_ALL LC_CTYPE LESS LOCALE_ARCHIVE NIX_LD NIX_LD_LIBRARY_PATH NIX_PATH NIX_SSL_CERT_FILE NO_COLOR PAGER PATH PWD SHELL
-		SSL_CERT_FILE TERM TERMINFO_DIRS TMPDIR TZ USER VISUAL XDG_RUNTIME_DIR`)
+	want := strings.Fields(`ANTHROPIC_API_KEY CLAUDEBOX CLAUDE_CONFIG_DIR COLORTERM DISABLE_AUTOUPDATER EDITOR FORCE_COLOR FORCE_HYPERLINK
+		HOME KITTY_WINDOW_ID KONSOLE_VERSION LANG LC_ALL LC_CTYPE LC_TERMINAL LC_TERMINAL_VERSION LESS LOCALE_ARCHIVE NIX_LD NIX_LD_LIBRARY_PATH
+		NIX_PATH NIX_SSL_CERT_FILE NO_COLOR PAGER PATH PWD SHELL SSL_CERT_FILE TERM TERMINFO_DIRS TERM_PROGRAM TERM_PROGRAM_VERSION TMPDIR TZ USER
+		VISUAL VTE_VERSION WT_SESSION XDG_RUNTIME_DIR`)
 	if !slices.Equal(got, want) {
 		t.Errorf("inside are\n%q\nwant\n%q", got, want)
 	}

@@ -158,6 +158,8 @@ func TestVariablesThatHaveToFitTheInside(t *testing.T) {
 		"an editor that is inside passes":             {map[string]string{"EDITOR": "less -R"}, map[string]string{"EDITOR": "less -R", "GIT_EDITOR": "-"}},
 		"a pager that is not inside stays out":        {map[string]string{"PAGER": "bat -p"}, map[string]string{"PAGER": "-"}},
 		"a pager that is inside passes":               {map[string]string{"PAGER": "less", "LESS": "-FRX"}, map[string]string{"PAGER": "less", "LESS": "-FRX"}},
+		"the terminal's own name passes":              {map[string]string{"TERM": "xterm-ghostty-x", "TERM_PROGRAM": "ghostty"}, map[string]string{"TERM": "xterm-256color", "TERM_PROGRAM": "ghostty"}},
+		"an editor's terminal stays out":              {map[string]string{"TERM_PROGRAM": "vscode"}, map[string]string{"TERM_PROGRAM": "-"}},
 		"a language is made when there is none":       {map[string]string{"LANG": "-"}, map[string]string{"LANG": "C.UTF-8"}},
 		"no locale is inherited beyond the three":     {map[string]string{"LC_TIME": "de_DE.UTF-8", "LANGUAGE": "de"}, map[string]string{"LC_TIME": "-", "LANGUAGE": "-"}},
 		"a variable is added for one launch":          {map[string]string{"CLAUDEBOX_EXTRA_ENV": "A, B,MISSING", "A": "1", "B": "x=y z", "C": "3"}, map[string]string{"A": "1", "B": "x=y z", "C": "-", "MISSING": "-", "CLAUDEBOX_EXTRA_ENV": "-"}},

@@ -37,6 +37,9 @@ func Overrides(p plan.Plan, env host.Environment, inside *view.View) (made launc
 		made.Note("in place of " + strings.Join(locales, ", ") +
 			" the locale is C.UTF-8 inside: that and en_US.UTF-8 are there")
 	}
+	if slices.Contains(editors, strings.ToLower(env.Value("TERM_PROGRAM", ""))) {
+		overrides["TERM_PROGRAM"] = launch.Override{Drop: true}
+	}
 	for _, name := range []string{"EDITOR", "PAGER", "VISUAL"} {
 		editor := env.Value(name, "")
 		program, _, _ := strings.Cut(strings.TrimSpace(editor), " ")
@@ -47,6 +50,10 @@ func Overrides(p plan.Plan, env host.Environment, inside *view.View) (made launc
 	}
 	return made, overrides
 }
+
+// editors are the names of terminals in an editor, in small letters. An agent that knows one installs its extension there
+// and connects to it, which cannot be from inside.
+var editors = []string{"cursor", "devin", "devin-desktop", "vscode", "windsurf"}
 
 // hasLocale reports whether a locale is inside: with any other setlocale(3) fails, and programs take text for ASCII.
 func hasLocale(name string) bool {

@@ -107,6 +107,19 @@ func TestInterruptTwiceEndsTheSession(t *testing.T) {
 	c.Ended(t, 0)
 }
 
+// Claude Code does not ask a terminal what it can: it knows some by their names. In others Shift+Enter sends what was typed.
+func TestShiftAndEnterIsAKeyOfItsOwnInATerminalThatSendsIt(t *testing.T) {
+	w := newWorld(t)
+	w.env["TERM"], w.env["TERM_PROGRAM"] = "xterm-256color", "WezTerm"
+	c := w.interact(t)
+	c.Until(t, "a question for keys of their own (>u)", func(string) bool { return slices.Contains(c.Modes(), ">u") })
+	c.Await(t, window.Ready)
+	c.Leave(t)
+	if modes := c.Modes(); len(modes) > 0 {
+		t.Errorf("it leaves %q", modes)
+	}
+}
+
 func TestTerminationReachesTheAgent(t *testing.T) {
 	for signal, want := range map[syscall.Signal]int{syscall.SIGTERM: 143, syscall.SIGHUP: 129} {
 		t.Run(signal.String(), func(t *testing.T) {

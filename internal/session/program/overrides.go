@@ -51,8 +51,8 @@ func Overrides(p plan.Plan, env host.Environment, inside *view.View) (made launc
 	return made, overrides
 }
 
-// editors are the names of terminals in an editor, in small letters. An agent that knows one installs its extension there
-// and connects to it, which cannot be from inside.
+// editors are the names of terminals in an editor, in small letters. An agent that knows one installs its extension
+// there and connects to it, which cannot be from inside.
 var editors = []string{"cursor", "devin", "devin-desktop", "vscode", "windsurf"}
 
 // hasLocale reports whether a locale is inside: with any other setlocale(3) fails, and programs take text for ASCII.

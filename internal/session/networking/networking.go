@@ -111,6 +111,11 @@ func publishedPorts(p plan.Plan, words []string) (list []helper.Published, err e
 		return nil, err
 	}
 	for _, inside := range p.Network.In {
+		if slices.Contains(p.Network.Out, inside) { // a profile that has both is refused
+			return nil, diag.Errorf(fmt.Sprintf("publish port %d", inside),
+				fmt.Sprintf("leave --publish out, or take %d out of `ports: {out}` in the profile", inside),
+				"inside, this port leads to the host: what comes for it would be carried round and round")
+		}
 		port := helper.Published{Outside: uint16(inside), Inside: uint16(inside)}
 		for _, m := range moved {
 			if m.Inside == port.Inside {

@@ -91,6 +91,11 @@ func TestPublishedPorts(t *testing.T) {
 	if want := "[{8080 3000} {5000 5000}]"; err != nil || fmt.Sprint(got) != want {
 		t.Errorf("got %v, %v; want %s", got, err, want)
 	}
+	p.Network.Out = []int{8931, 5000}
+	if got, err := publishedPorts(p, []string{"5000"}); err == nil {
+		t.Errorf("a port that leads both ways: %v", got)
+	}
+	p.Network.Out = nil
 	for _, word := range []string{"", "x", "0", "80:", ":80", "1:2:3", "65536", "080:80"} {
 		if _, err := publishedPorts(p, []string{word}); err == nil {
 			t.Errorf("%q was taken", word)

@@ -36,9 +36,7 @@ func judgeACP(line []byte) verdict {
 		}
 	}
 	var method, why string
-	id, asks := message["id"]
-	said, is := message["method"]
-	switch {
+	switch said, is := message["method"]; {
 	case !is: // it answers the editor, in vain perhaps: an error may have an address opened first
 		if why = ordered(object.As[any](message["error"])); why != "" {
 			failed := object.Parse(message["error"])
@@ -47,29 +45,32 @@ func judgeACP(line []byte) verdict {
 		}
 	case json.Unmarshal(said, &method) != nil:
 		return noMessage
-	case strings.HasPrefix(method, "elicitation/"):
-		why = ordered(object.As[any](message["params"]))
-	case slices.Contains(shown, method):
-	case !asks && strings.HasPrefix(method, "_"): // adapters send such notes to any editor
-		return verdict{}
-	}
-	if is && !slices.Contains(shown, method) {
-		why = outside(method)
-	}
-	if is && why != "" {
-		v := verdict{why: why}
-		if asks {
-			v.reply = object.Encode(map[string]any{
-				"jsonrpc": "2.0", "id": id, "error": map[string]any{"code": methodNotFound, "message": why},
-			})
+	case !slices.Contains(shown, method):
+		if _, asks := message["id"]; !asks && strings.HasPrefix(method, "_") { // adapters send such notes to any editor
+			return verdict{}
 		}
-		return v
+		return refused(message, outside(method))
+	case strings.HasPrefix(method, "elicitation/"):
+		if why := ordered(object.As[any](message["params"])); why != "" {
+			return refused(message, why)
+		}
 	}
 	whole, err := encode(message, 0)
 	if err != nil {
 		return noMessage
 	}
 	return verdict{message: whole, why: why}
+}
+
+// refused is what becomes of a request or a note that does not go on.
+func refused(message map[string]json.RawMessage, why string) verdict {
+	v := verdict{why: why}
+	if id, asks := message["id"]; asks {
+		v.reply = object.Encode(map[string]any{
+			"jsonrpc": "2.0", "id": id, "error": map[string]any{"code": methodNotFound, "message": why},
+		})
+	}
+	return v
 }
 
 // methodNotFound is the error of JSON-RPC for a method that is not there.

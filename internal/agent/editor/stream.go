@@ -38,12 +38,16 @@ func judgeStream(line []byte) verdict {
 			return noMessage
 		}
 	}
-	why := outside(what)
-	if what == "" || what != "mcp_message" && slices.Contains(asked, what) {
+	var why string
+	switch {
+	case what != "" && (what == "mcp_message" || !slices.Contains(asked, what)):
+		why = outside(what)
+	case subtype == "elicitation":
+		why = ordered(object.As[any](message["request"]))
+	}
+	if why == "" {
 		message["request"] = object.Encode(request)
-		if why = ordered(object.As[any](message["request"])); why == "" || subtype != "elicitation" {
-			return remade(message)
-		}
+		return remade(message)
 	}
 	return verdict{why: why, reply: object.Encode(map[string]any{
 		"type": "control_response",

@@ -42,7 +42,7 @@ type start struct {
 
 const (
 	repository = `git init -q -b main; printf 'node_modules/\n' >.gitignore; mkdir src; echo a >src/a; git add .; git commit -qm one; `
-	ignored    = `mkdir node_modules extra below; for i in $(seq 2100); do echo $i >node_modules/$i; cp node_modules/$i extra/$i; done
+	ignored    = `mkdir node_modules extra below; truncate -s 21000000 node_modules/large extra/large
 echo extra >>.gitignore; echo k >key.txt; echo k >src/key.txt; `
 	flake = `cat >flake.nix <<'END'
 { outputs = { self, nixpkgs }: let p = nixpkgs.legacyPackages.x86_64-linux; in {

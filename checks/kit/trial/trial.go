@@ -8,10 +8,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"syscall"
 	"testing"
@@ -27,6 +30,29 @@ const Patience = 4 * time.Minute
 // Short reports whether tests are to try a part of what they could:
 // checks/long sets CLAUDEBOX_LONG.
 func Short() bool { return os.Getenv("CLAUDEBOX_LONG") == "" }
+
+// Count is the first number, or the second in checks/long.
+func Count(short, long int) int {
+	if Short() {
+		return short
+	}
+	return long
+}
+
+// Some are the rows of a table in the order of their names: one of so many, or
+// all of them in checks/long.
+func Some[T any](of int, rows map[string]T) iter.Seq2[string, T] {
+	return func(yield func(string, T) bool) {
+		for n, name := range slices.Sorted(maps.Keys(rows)) {
+			if Short() && n%of != 0 {
+				continue
+			}
+			if !yield(name, rows[name]) {
+				return
+			}
+		}
+	}
+}
 
 // Binary is the claudebox under test.
 func Binary(t *testing.T) string {

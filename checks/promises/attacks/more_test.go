@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"claudebox/checks/kit/trial"
 )
 
 // What other tools obey in a folder, without being asked, is told by its name.
@@ -92,14 +94,15 @@ func TestTheReportOrdersTheTerminalAbout(t *testing.T) {
 
 // claudebox is killed amid its look at what the session left.
 func TestTheReviewIsKilled(t *testing.T) {
-	for n := range 6 {
+	rounds := trial.Count(2, 6)
+	for n := range rounds {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			w, s := newWorld(t), sites["the project"]
 			w.prepareSite(s)
 			l := w.begin()
 			l.sh("bash -c \"$(echo " + encoded(w.script(s, `for i in $(seq 12); do git init -q $W/r$i; git -C $W/r$i config core.fsmonitor "$EVIL"; evil $W/r$i/.git/hooks/post-index-change; done; mkdir -p $G/rebase-merge; echo '$(touch TAKEN)' >$G/rebase-merge/msgnum; echo 9 >$G/rebase-merge/end`)) + " | base64 -d)\"")
 			l.in.Close()
-			time.Sleep(time.Duration(n) * 15 * time.Millisecond) // anywhere in it, whatever the machine
+			time.Sleep(time.Duration(90*n/rounds) * time.Millisecond) // anywhere in it, whatever the machine
 			l.cmd.Process.Signal(syscall.SIGKILL)
 			l.cmd.Wait()
 			time.Sleep(200 * time.Millisecond)

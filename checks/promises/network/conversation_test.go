@@ -39,9 +39,9 @@ type pace struct {
 }
 
 var (
-	minute = pace{
-		whole: 55 * time.Second, step: 2 * time.Second, rest: "2",
-		first: 12 * time.Second, lifetime: 8 * time.Hour, refused: 30 * time.Second, renewals: 2,
+	short = pace{
+		whole: 25 * time.Second, step: 2 * time.Second, rest: "12",
+		first: 8 * time.Second, lifetime: 8 * time.Hour, refused: 15 * time.Second, renewals: 2,
 	}
 	hour = pace{
 		whole: time.Hour, step: 20 * time.Second, rest: "12",
@@ -174,9 +174,9 @@ func half(name string, number int) string {
 // them each time, and it is not there where they are.
 //
 // Promise: no login, no API key, no token of git's.
-func TestAConversationOfAMinuteWithTheLoginOutside(t *testing.T) {
+func TestAConversationWithTheLoginOutside(t *testing.T) {
 	t.Parallel()
-	speak(t, minute)
+	speak(t, short)
 }
 
 func TestAConversationOfAnHourWithTheLoginOutside(t *testing.T) {

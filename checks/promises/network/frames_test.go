@@ -27,10 +27,7 @@ import (
 // stays small, and the network goes on.
 func TestRawFramesOfEveryKind(t *testing.T) {
 	t.Parallel()
-	count := 20_000
-	if !trial.Short() {
-		count = 2_000_000
-	}
+	count := trial.Count(20_000, 2_000_000)
 	for name, layout := range map[string]world.Layout{"tun": world.Systemd, "veth": withoutTun()} {
 		for _, tier := range []string{"inet", "allow"} {
 			t.Run(name+", "+tier, func(t *testing.T) {

@@ -10,12 +10,13 @@ import (
 	"testing"
 
 	"claudebox/checks/kit/must"
+	"claudebox/checks/kit/trial"
 )
 
 // An agent makes its project look like a part of another repository, so that
 // the next session has that one mounted.
 func TestAPlantedRepositoryOpensNoOther(t *testing.T) {
-	for name, plant := range map[string]string{
+	for name, plant := range trial.Some(3, map[string]string{
 		"a .git file that names another repository":    `echo "gitdir: $OTHER/.git" >.git`,
 		"a .git file that names a worktree of another": `echo "gitdir: $OTHER/.git/worktrees/evil" >.git`,
 		"a worktree whose commondir is another's": `
@@ -31,7 +32,7 @@ func TestAPlantedRepositoryOpensNoOther(t *testing.T) {
 		"hooks elsewhere":                        `git init -q .; rm -r .git/hooks; ln -s "$OTHER" .git/hooks`,
 		"objects elsewhere":                      `git init -q .; rm -r .git/objects; ln -s "$OTHER/.git/objects" .git/objects`,
 		"a configuration that includes another":  `git init -q .; git config include.path "$OTHER/.git/config"`,
-	} {
+	}) {
 		for _, root := range []string{"cwd", "git-root"} {
 			t.Run(name+", project: "+root, func(t *testing.T) {
 				w := newWorld(t)

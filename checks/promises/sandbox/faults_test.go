@@ -32,10 +32,7 @@ var fault = os.Getenv("CLAUDEBOX_FAULT")
 // At any moment after the agent began, in claudebox and in each program of its, one call of a kind fails. Then nothing
 // of the agent's runs; and the next launch ends it: nothing of either side is lost.
 func TestACallFailsInEachProgramOfAnEnd(t *testing.T) {
-	some := 4
-	if !trial.Short() {
-		some = 300
-	}
+	some := trial.Count(4, 300)
 	for range some {
 		seed := rand.Uint64()
 		rnd := rand.New(rand.NewPCG(seed, 1))

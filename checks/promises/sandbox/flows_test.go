@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"claudebox/checks/kit/must"
+	"claudebox/checks/kit/trial"
 )
 
 // flow is a day's work with git: what the user has before a session, and what the agent and the user do in turn while it
@@ -126,7 +127,7 @@ var flows = map[string]flow{
 
 // Each is done in a session that runs, the user's side by plain git.
 func TestTheFlowOfADayWithGit(t *testing.T) {
-	for name, f := range flows {
+	for name, f := range trial.Some(3, flows) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.repository(t)

@@ -14,6 +14,7 @@ import (
 
 	"claudebox/checks/kit/expect"
 	"claudebox/checks/kit/must"
+	"claudebox/checks/kit/trial"
 )
 
 // plain runs the user's plain git and shell in the project, beside a session perhaps.
@@ -421,7 +422,7 @@ func TestBothSidesCommitAgainAndAgainAndGitNeverFails(t *testing.T) {
 
 // The work of a day in each layout of a repository, by the agent; then the user has it.
 func TestTheUserHasWhatTheAgentDidIn(t *testing.T) {
-	for name, tc := range map[string]struct{ user, dir, agent, then, want string }{
+	for name, tc := range trial.Some(2, map[string]struct{ user, dir, agent, then, want string }{
 		"a subfolder":         {"mkdir sub; touch sub/x; git add .; git commit -qm sub", "project/sub", "echo y >x; git commit -qam two", "git log --format=%s | head -1; git status --porcelain", "two"},
 		"a linked worktree":   {"git worktree add -q -b side ../side", "side", "echo y >y; git add y; git commit -qm two; git switch -qc other", "git log --format=%s other | head -1; git -C ../side branch --show-current; git -C ../side status --porcelain", "two\nother"},
 		"a nested repository": {"git init -q n; cd n; git commit -qm n --allow-empty", "project", "cd n; echo y >y; git add y; git commit -qm two; git config x.y z", "git -C n log --format=%s; git -C n config x.y || echo none", "two\nn\nnone"},
@@ -433,7 +434,7 @@ func TestTheUserHasWhatTheAgentDidIn(t *testing.T) {
 		"a remote to push to": {"git init -q --bare r.git; echo r.git >.git/info/exclude; git remote add origin $PWD/r.git", "project", "git push -q -u origin main; git switch -qc t; git commit -qm t --allow-empty; git push -q -u origin t", "git rev-parse --abbrev-ref main@{u} t@{u}; git -C r.git log --format=%s t | head -1", "origin/main\norigin/t\nt"},
 		"no repository":       {"rm -rf .git", "project", "git init -q -b main; git add .; git commit -qm first", "git log --format=%s", "first"},
 		"a worktree in it":    {"", "project", "git worktree add -q .claude/worktrees/w; cd .claude/worktrees/w; echo y >y; git add y; git commit -qm two", "git -C .claude/worktrees/w log --format=%s | head -1; git -C .claude/worktrees/w status --porcelain; git log --format=%s w | head -1", "two\ntwo"},
-	} {
+	}) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.repository(t)

@@ -138,7 +138,7 @@ const destruction = build + `
 	echo "$done"`
 
 // Whatever the agent does with Nix, as a user whom the daemon trusts, the host's
-// store is as it was: after five sessions, or after thirty with CLAUDEBOX_LONG=1,
+// store is as it was: after two sessions, or after thirty with CLAUDEBOX_LONG=1,
 // which are 510 operations.
 //
 // Promise: no rights through Nix.
@@ -146,10 +146,7 @@ func TestTheHostsStoreIsAsItWas(t *testing.T) {
 	h := newOwnHost(t)
 	h.daemon(t, "sid", true)
 	before := h.state(t)
-	sessions := 5
-	if !trial.Short() {
-		sessions = 30
-	}
+	sessions := trial.Count(2, 30)
 	for i := range sessions {
 		got := run(t, h.there(h.session("set -- "+strconv.Itoa(i)+destruction)))
 		if got.status != 0 || got.stdout != "17\n" {

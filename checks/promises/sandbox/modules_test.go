@@ -5,6 +5,8 @@ package sandbox_test
 import (
 	"strings"
 	"testing"
+
+	"claudebox/checks/kit/trial"
 )
 
 // withModules is a repository with a submodule, in which there is another one.
@@ -66,7 +68,7 @@ func TestWhatIsCommittedInASubmoduleOfABranchCrosses(t *testing.T) {
 // A submodule's git folder is the agent's: whatever it makes of that, nothing comes into the user's but commits that
 // their git takes, on the session's own branch; nothing of theirs moves, and no program of the agent's runs.
 func TestAHostileSubmoduleOfABranch(t *testing.T) {
-	for name, tc := range map[string]struct{ agent, says string }{
+	for name, tc := range trial.Some(3, map[string]struct{ agent, says string }{
 		"a link to the repository around":  {`mv .git/modules/my/sm /tmp/x; ln -s ../.. .git/modules/my/sm; git commit -qm x --allow-empty`, ""},
 		"a link to a folder of the user's": {`mv .git/modules/my /tmp/x; ln -s ` + "$HOME/../" + `$(basename "$HOME")/other/.git .git/modules/my; git commit -qm x --allow-empty`, ""},
 		"a link on the host":               {`rm -rf .git/modules/my/sm; ln -s "$OTHER" .git/modules/my/sm; git commit -qm x --allow-empty`, ""},
@@ -83,7 +85,7 @@ func TestAHostileSubmoduleOfABranch(t *testing.T) {
 			git update-ref HEAD $(git commit-tree -m evil $t)`, "your git does not take it"},
 		"no repository":               {`echo x >.git/modules/my/sm/HEAD; git commit -qm x --allow-empty`, "my/sm"},
 		"another path in .gitmodules": {`printf '[submodule "../../../x"]\n\tpath = ../other\n\turl = x\n[submodule "my/sm"]\n\tpath = ../../other\n\turl = --upload-pack=touch\n' >.gitmodules; git -C my/sm commit -qm x --allow-empty; git commit -qam x`, ""},
-	} {
+	}) {
 		t.Run(name, func(t *testing.T) {
 			w := withModules(t)
 			w.plain(t, `git init -q -b main ../other; cd ../other; echo secret >secret; git add .; git commit -qm secret; git config other.marked yes`)

@@ -28,10 +28,7 @@ const outside = `. /usr/lib/git-core/git-sh-prompt; export GIT_PS1_SHOWDIRTYSTAT
 //
 // Promise: nothing planted for your git.
 func TestPromptsAndAnEditorWorkWhileManySessionsPlant(t *testing.T) {
-	sessions := 2
-	if !trial.Short() {
-		sessions = 50
-	}
+	sessions := trial.Count(2, 50)
 	const plant = `evil() { git -C "$1" config core.fsmonitor "touch $2; false"; git -C "$1" config core.pager "touch $2"; git -C "$1" config core.sshCommand "touch $2"
 			git -C "$1" config filter.f.clean "touch $2; cat"; git -C "$1" config diff.external "touch $2"; mkdir -p "$1/.git/hooks" "$1/.git/info"
 			for h in post-index-change post-checkout reference-transaction pre-commit; do printf '#!/bin/sh\ntouch %s || :\n' "$2" >"$1/.git/hooks/$h"; chmod +x "$1/.git/hooks/$h"; done; }

@@ -7,26 +7,28 @@ import (
 	"fmt"
 	"maps"
 	"net/http/httptest"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 
+	"claudebox/checks/kit/must"
 	"claudebox/checks/kit/script"
 	"claudebox/checks/kit/trial"
 )
 
-// Ten agents work at once, each on a branch of its own, in a network of its own: they edit, run a test with the shared
-// node_modules, serve on one port and commit. Meanwhile the user commits, switches and installs with npm. Then the
-// branches are merged by plain git.
-func TestTenAgentsWorkOnTenBranchesAtOnce(t *testing.T) {
-	const agents = 10
+// Agents work at once, four or ten in checks/long, each on a branch of its own, in a network of its own: they edit, run a
+// test with the shared node_modules, serve on one port and commit. Meanwhile the user commits, switches and installs with
+// npm. Then the branches are merged by plain git.
+func TestAgentsWorkOnBranchesAtOnce(t *testing.T) {
+	agents := trial.Count(4, 10)
 	w := newWorld(t)
 	w.write(t, "project/.gitignore", "node_modules\n")
-	for n := range 2001 { // as many as become a layer
-		w.write(t, fmt.Sprintf("kind/%d.js", n), "module.exports = 7\n")
-	}
+	w.write(t, "kind/7.js", "module.exports = 7\n")
+	w.write(t, "kind/large", "")
+	must.Do(t, os.Truncate(filepath.Join(w.home, "kind/large"), 21_000_000)) // as large as what becomes a layer
 	w.write(t, "kind/package.json", `{"name": "kind", "version": "1.0.0"}`)
 	w.write(t, "extra/package.json", `{"name": "extra", "version": "1.0.0"}`)
 	w.write(t, "project/package.json", `{"name": "p", "dependencies": {"kind": "file:../kind"}}`)

@@ -141,7 +141,7 @@ func withoutCores() {
 // the agent a part of the host: a folder (all below it, by /proc/self/fd/0/), a disk, or an O_PATH descriptor.
 func secureDescriptors() error {
 	if err := unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil {
-		const remedy = "use Linux 5.11 or newer, outside of containers that filter system calls"
+		const remedy = "use Linux 5.14 or newer, outside of containers that filter system calls"
 		return &diag.Error{Op: "close inherited descriptors", Err: err, Remedy: remedy}
 	}
 	for fd, name := range []string{"standard input", "standard output", "standard error"} {

@@ -13,7 +13,7 @@ type Cover struct {
 	With     Kind
 	Content  []byte // of a [File]
 	Mode     uint32 // of a [File]; bits that the caller's umask forbids are not set
-	ReadOnly bool   // it and all that is mounted in it; this needs Linux 5.12
+	ReadOnly bool   // it and all that is mounted in it
 }
 
 // Kind is what a [Cover] is made of.

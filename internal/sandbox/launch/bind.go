@@ -25,7 +25,6 @@ type Host struct {
 	ExtraEnv  []string // host variables added for this launch
 	Bundle    []byte   // certificate bundle to use instead of the host's; nil: the host's is used
 	Overrides map[string]Override
-	CanLay    bool // claudebox can make mounts itself, see [CanLay]
 }
 
 // Nix says which daemon, store and configuration Nix uses inside.
@@ -66,7 +65,7 @@ func Bind(p plan.Plan, h Host) (Launch, error) {
 	if l.Mounts, err = place(mounts); err != nil {
 		return Launch{}, err
 	}
-	l.Lay = h.CanLay && worthLaying(l.Mounts)
+	l.Lay = worthLaying(l.Mounts)
 	l.ReadOnly = append(parents, "/")
 	if slices.ContainsFunc(l.Mounts, func(m Mount) bool { return m.Destination == sharedMemory }) {
 		l.ReadOnly = append(l.ReadOnly, "/dev") // bwrap's own tmpfs, which has no size limit

@@ -13,12 +13,6 @@ import (
 	"claudebox/internal/plan"
 )
 
-// CanLay reports whether this kernel has all system calls that [lay] needs. It tries the newest of them,
-// mount_setattr(2) of Linux 5.12, with invalid arguments.
-func CanLay() bool {
-	return !errors.Is(unix.MountSetattr(-1, "", unix.AT_EMPTY_PATH, &unix.MountAttr{}), unix.ENOSYS)
-}
-
 // laid is a mount that claudebox makes itself, and the file on the host that it must cover.
 type laid struct {
 	Mount

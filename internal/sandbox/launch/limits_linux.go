@@ -12,7 +12,6 @@ import (
 
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/proctree"
-	"claudebox/internal/linux/release"
 	"claudebox/internal/linux/smallfile"
 	"claudebox/internal/linux/within"
 )
@@ -22,16 +21,8 @@ import (
 // a machine down.
 const mostProcesses = 16384
 
-// CountsProcesses reports whether the kernel counts the processes of each user
-// namespace separately. Linux before 5.14 counts all processes of a user together, so
-// that a limit inside would depend on what runs outside.
-func CountsProcesses() bool { return release.IsAtLeast(5, 14) }
-
-// processLimit returns the limit on processes inside; 0: there is none.
+// processLimit returns the limit on processes inside. The kernel counts those of each user namespace apart.
 func (l Launch) processLimit() uint64 {
-	if !CountsProcesses() {
-		return 0
-	}
 	limit := uint64(mostProcesses)
 	if tasks := l.Plan.Limits.Tasks; tasks > 0 {
 		limit = uint64(tasks)

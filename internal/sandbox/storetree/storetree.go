@@ -290,7 +290,7 @@ func fillFolder(list int) error {
 			return unix.Mount("overlay", build, "overlay", safe, layers)
 		}},
 		{"mount", func() error { return bindAll(paths) }},
-		{"make the mounts read-only (this needs Linux 5.12)", func() error {
+		{"make the mounts read-only", func() error {
 			return unix.MountSetattr(-1, build, unix.AT_RECURSIVE, readOnly)
 		}},
 		{"make the store writable", func() error {

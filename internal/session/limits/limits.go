@@ -16,13 +16,9 @@ import (
 )
 
 // Of warns of the limits in the profile that cannot be enforced here. limited reports whether systemd enforces
-// those on memory and cpu; it is asked only if there are any. The limit on processes needs no systemd, if the kernel
-// counts the sandbox's processes apart.
+// those on memory and cpu; it is asked only if there are any. The limit on processes needs no systemd.
 func Of(limits plan.Limits, env host.Environment) (made launch.Part, limited bool) {
 	if limits.Memory <= 0 && limits.CPU <= 0 {
-		if limits.Tasks > 0 && !launch.CountsProcesses() {
-			made.Warn("limits: tasks does not hold: here the kernel does not count the sandbox's processes apart")
-		}
 		return made, false
 	}
 	err := askSystemd(env, scope.Request{})

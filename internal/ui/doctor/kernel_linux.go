@@ -27,6 +27,14 @@ var facilities = []facility{
 	{"close_range", "5.11", func() error { // of descriptors that cannot be open
 		return unix.CloseRange(math.MaxInt32, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC)
 	}},
+	{"mount_setattr", "5.12", func() error { // which a user may not use outside of a namespace
+		err := unix.MountSetattr(-1, "", unix.AT_EMPTY_PATH, &unix.MountAttr{})
+		if err == unix.ENOSYS {
+			return err
+		}
+		return nil
+	}},
+	{"limits for each user namespace", "5.14", countsByNamespace},
 }
 
 // kernel uses each facility once.
@@ -48,6 +56,14 @@ func judgeKernel(release string, needed []facility) Finding {
 	}
 	return failed("Linux "+release+" has no "+strings.Join(missing, ", ")+", or a container forbids it",
 		"use Linux "+newest+" or newer, outside of containers that filter system calls")
+}
+
+// countsByNamespace fails where the kernel counts all processes of a user together, in whichever namespace.
+func countsByNamespace() error {
+	if !release.IsAtLeast(5, 14) {
+		return unix.ENOSYS
+	}
+	return nil
 }
 
 func openWithoutLinks() error {

@@ -209,7 +209,7 @@ var inSessions = map[string]func(w *world, s site, script string){
 }
 
 // waits are plants that run nothing.
-var waits = []string{"a lock on a branch", "alternates by HTTP"}
+var waits = []string{"a lock on a branch", "alternates by HTTP", "a pipe for attributes"}
 
 // Promise: nothing planted for your git.
 func TestWhatGitObeysIsPlanted(t *testing.T) {

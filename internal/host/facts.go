@@ -35,6 +35,20 @@ func (f Facts) Absolute(path string) string {
 	return filepath.Join(f.Cwd, path)
 }
 
+// Sides are the paths of a word HOST[:INSIDE] of the command line, made absolute. The whole word is both where only that
+// is the path of something: it has a colon.
+func (f Facts) Sides(word string) (outside, inside string) {
+	there := func(name string) bool {
+		_, err := os.Lstat(f.Absolute(name))
+		return err == nil
+	}
+	outside, inside, split := strings.Cut(word, ":")
+	if !split || !there(outside) && there(word) {
+		outside, inside = word, word
+	}
+	return f.Absolute(outside), f.Absolute(inside)
+}
+
 // Environment is a process environment, "NAME=value" each, as execve(2)
 // takes it.
 type Environment []string

@@ -423,8 +423,11 @@ func TestBothSidesCommitAgainAndAgainAndGitNeverFails(t *testing.T) {
 // The work of a day in each layout of a repository, by the agent; then the user has it.
 func TestTheUserHasWhatTheAgentDidIn(t *testing.T) {
 	for name, tc := range trial.Some(2, map[string]struct{ user, dir, agent, then, want string }{
-		"a subfolder":         {"mkdir sub; touch sub/x; git add .; git commit -qm sub", "project/sub", "echo y >x; git commit -qam two", "git log --format=%s | head -1; git status --porcelain", "two"},
-		"a linked worktree":   {"git worktree add -q -b side ../side", "side", "echo y >y; git add y; git commit -qm two; git switch -qc other", "git log --format=%s other | head -1; git -C ../side branch --show-current; git -C ../side status --porcelain", "two\nother"},
+		"a subfolder":       {"mkdir sub; touch sub/x; git add .; git commit -qm sub", "project/sub", "echo y >x; git commit -qam two", "git log --format=%s | head -1; git status --porcelain", "two"},
+		"a linked worktree": {"git worktree add -q -b side ../side", "side", "echo y >y; git add y; git commit -qm two; git switch -qc other", "git log --format=%s other | head -1; git -C ../side branch --show-current; git -C ../side status --porcelain", "two\nother"},
+		"a path with a line break": {
+			"cp -r . $'../a\\nb:c'", "a\nb:c", "echo y >y; git add y; git commit -qm two", "cd $'../a\\nb:c'; git log --format=%s | head -1; git status --porcelain", "two",
+		},
 		"a nested repository": {"git init -q n; cd n; git commit -qm n --allow-empty", "project", "cd n; echo y >y; git add y; git commit -qm two; git config x.y z", "git -C n log --format=%s; git -C n config x.y || echo none", "two\nn\nnone"},
 		"a submodule":         {"git init -q ../lib; git -C ../lib commit -qm l --allow-empty; git -c protocol.file.allow=always submodule -q add ../lib sm; git commit -qm sm", "project", "cd sm; git switch -qc work; echo y >y; git add y; git commit -qm two; cd ..; git commit -qam bump", "git log --format=%s | head -1; git -C sm log --format=%s work | head -1; git status --porcelain", "bump\ntwo"},
 		"a submodule that was not checked out": {

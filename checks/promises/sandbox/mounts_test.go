@@ -46,6 +46,16 @@ func TestTheFlagsMounts(t *testing.T) {
 	wantEqual(t, w.normal(got), "ro\nro\nrw\nro\nHOME/rw/file\n")
 }
 
+func TestAPathWithAColonIsMountedByAFlag(t *testing.T) {
+	w := newWorld(t)
+	w.write(t, "a:b/file", "whole\n")
+	w.write(t, "a/file", "a\n")
+	w.folder(t, "project/b")
+	w.write(t, "c:d/file", "c\n")
+	got := w.inside(t, `cat ~/c:d/file b/file`, "--mount-ro", "~/a:b", "--mount-rw", "~/c:d")
+	wantEqual(t, got, "c\na\n") // a is there: it is what is mounted, at b
+}
+
 func TestAMountThatCannotBeIsRefused(t *testing.T) {
 	for name, tc := range map[string]struct {
 		mount, flag, reason string

@@ -23,12 +23,3 @@ func Cut(path, folder string) (rest string, below bool) {
 	}
 	return rest, true
 }
-
-// Sides splits a flag's word at its first colon; without one, both sides are the whole word.
-func Sides(word string) (outside, inside string) {
-	outside, inside, split := strings.Cut(word, ":")
-	if !split {
-		inside = outside
-	}
-	return outside, inside
-}

@@ -87,14 +87,14 @@ func (r Request) Look() (state.Instance, error) {
 func (r Request) points() (list []string) {
 	home := r.Facts.Home
 	add := func(source, destination string) {
-		rel, below := pathname.Cut(r.Facts.Absolute(destination), home+"/.cache")
-		info, err := os.Stat(r.Facts.Absolute(source))
+		rel, below := pathname.Cut(destination, home+"/.cache")
+		info, err := os.Stat(source)
 		if below && rel != "" && err == nil && info.IsDir() {
 			list = append(list, "cache/"+rel)
 		}
 	}
 	for _, word := range slices.Concat(r.Options.MountRO, r.Options.MountRW) {
-		add(pathname.Sides(word))
+		add(r.Facts.Sides(word))
 	}
 	late := strings.NewReplacer("${home}", home, "${project}", r.Project.Path)
 	for _, m := range r.Plan.Mounts {

@@ -48,9 +48,8 @@ func EmptyFolder(own string) string { return filepath.Join(own, "empty") }
 // FlagMount makes the mount of a flag's word, HOST[:INSIDE]. Both are relative to the current folder,
 // or absolute, or begin with "~/". link is what [Host.Follow] returns as foreign.
 func (h Host) FlagMount(word string, kind plan.MountKind, flag string) (m launch.Mount, link string, err error) {
-	source, inside := pathname.Sides(word)
 	op := "mount " + word + " (" + flag + ")"
-	if source == "" || inside == "" {
+	if strings.HasPrefix(word, ":") || strings.HasSuffix(word, ":") || word == "" {
 		return m, "", diag.Errorf(op, "write "+flag+" HOST or "+flag+" HOST:INSIDE", "a side of the colon is empty")
 	}
 	if bare, options := dockers(word); options != "" {
@@ -62,12 +61,13 @@ func (h Host) FlagMount(word string, kind plan.MountKind, flag string) (m launch
 		return m, "", diag.Errorf(op, "leave :"+options+" out: "+flag+" "+bare,
 			"%q is an option of Docker's; a place of that name is ./%[1]s", options)
 	}
-	real, link, err := h.Follow(h.Facts.Absolute(source))
+	source, inside := h.Facts.Sides(word)
+	real, link, err := h.Follow(source)
 	if err != nil {
 		const remedy = "name a file or folder that exists, by its own path"
 		return m, "", &diag.Error{Op: op, Err: err, Remedy: remedy}
 	}
-	m = launch.Mount{Kind: kind, Source: real, Destination: h.Facts.Absolute(inside), Open: true, Why: flag}
+	m = launch.Mount{Kind: kind, Source: real, Destination: inside, Open: true, Why: flag}
 	return m, link, h.judgeNamed(op, m)
 }
 

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"claudebox/internal/diag"
 	"claudebox/internal/host"
-	"claudebox/internal/linux/pathname"
 	"claudebox/internal/network/helper"
 	"claudebox/internal/network/hostpattern"
 	"claudebox/internal/network/upstream"
@@ -130,7 +130,10 @@ func publishedPorts(p plan.Plan, words []string) (list []helper.Published, err e
 // ParsePublish reads words of --publish, INSIDE or HOST:INSIDE.
 func ParsePublish(words []string) (list []helper.Published, err error) {
 	for _, word := range words {
-		outside, inside := pathname.Sides(word)
+		outside, inside, split := strings.Cut(word, ":")
+		if !split {
+			inside = outside
+		}
 		var port helper.Published
 		if port.Outside, err = parsePort(outside); err == nil {
 			port.Inside, err = parsePort(inside)

@@ -9,7 +9,6 @@ import (
 	"claudebox/internal/diag"
 	"claudebox/internal/diag/layout"
 	"claudebox/internal/host"
-	"claudebox/internal/linux/pathname"
 	"claudebox/internal/plan"
 	"claudebox/internal/profile"
 	"claudebox/internal/profile/grant"
@@ -47,8 +46,8 @@ func (p Planner) overlay(base Planned) (Planned, error) {
 func (p Planner) makeOver(under plan.Plan, file trust.File, verdict trust.Verdict) (Planned, error) {
 	ref, at := p.Ref(), Place(p.Facts, file)
 	for _, word := range slices.Concat(p.Options.MountRO, p.Options.MountRW) {
-		_, inside := pathname.Sides(word)
-		at.Mounted = append(at.Mounted, p.Facts.Absolute(inside))
+		_, inside := p.Facts.Sides(word)
+		at.Mounted = append(at.Mounted, inside)
 	}
 	var flags []string // that change what the project's profile is judged by
 	if p.Options.Network != "" {

@@ -9,7 +9,6 @@ import (
 
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
-	"claudebox/internal/linux/pathname"
 	"claudebox/internal/network/helper"
 	"claudebox/internal/session/planning"
 	"claudebox/internal/workspace/aftermath"
@@ -27,8 +26,8 @@ func Open(c planning.Call) (to To, err error) {
 	to.call = c
 	near := []string{c.Facts.Cwd}
 	for _, word := range c.Options.MountRW {
-		outside, _ := pathname.Sides(word)
-		if real, err := beneath.Canonical(c.Facts.Absolute(outside)); err == nil {
+		outside, _ := c.Facts.Sides(word)
+		if real, err := beneath.Canonical(outside); err == nil {
 			near = append(near, real)
 		}
 	}

@@ -55,7 +55,7 @@ func reading(p Place, inner bool) string {
 		fmt.Fprintf(&b, "GIT_DIR=%s; before+=(\"$(under_way)\")\n", diag.Quote(p.dir(t)))
 	}
 	b.WriteString(`export GIT_DIR=$C
-g for-each-ref --format='%(objectname) %(refname) %(symref) %(worktreepath)' || exit 1; mark
+g for-each-ref --format='%(objectname) %(refname) %(symref) %(worktreepath)%00' || exit 1; mark
 `)
 	switch {
 	case p.Branch == "":

@@ -133,6 +133,9 @@ func isTaken(name string) bool {
 // separator stands between the parts of an answer; no text of git's has it.
 const separator = "\x00\x01\x00"
 
+// endOfRef ends what is said of a reference: the path of a checkout may have line feeds.
+const endOfRef = "\x00\n"
+
 // errOdd is returned for an answer that git would not give.
 var errOdd = errors.New("its git folder does not answer as git does")
 
@@ -181,8 +184,10 @@ func parse(answer []byte, trees []Tree) (side Side, err error) {
 
 func (s *Side) parseRefs(text string) error {
 	s.Refs, s.Taken = map[string]string{}, map[string]string{}
-	for line := range strings.Lines(text) {
-		object, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+	for text != "" {
+		var ref string
+		ref, text, _ = strings.Cut(text, endOfRef)
+		object, rest, _ := strings.Cut(ref, " ")
 		name, rest, _ := strings.Cut(rest, " ")
 		symbolic, tree, _ := strings.Cut(rest, " ")
 		switch {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -30,6 +31,17 @@ func Read(t testing.TB, file string) string {
 func Write(t testing.TB, file, content string) {
 	t.Helper()
 	Do(t, os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(content), 0o600))
+}
+
+// Program writes a program that every user may start, with the folders that it lies in. Meanwhile no other test starts a child: that would have the
+// file open for writing until it has become a program itself, and execve(2) would fail with ETXTBSY.
+func Program(t testing.TB, file, content string) {
+	t.Helper()
+	Do(t, os.MkdirAll(filepath.Dir(file), 0o755))
+	syscall.ForkLock.RLock()
+	err := os.WriteFile(file, []byte(content), 0o755)
+	syscall.ForkLock.RUnlock()
+	Do(t, err)
 }
 
 // Folder is a new folder, gone when the test ends, by its path without links: what it lies in may be one.

@@ -153,8 +153,7 @@ echo '{"jsonrpc":"2.0","method":"session/update","params":{"last":true}}'
 read -r _
 exit 3
 `
-	w.write(t, ".local/bin/claude-agent-acp", hostile)
-	must.Do(t, os.Chmod(w.home+"/.local/bin/claude-agent-acp", 0o755))
+	must.Program(t, w.home+"/.local/bin/claude-agent-acp", hostile)
 	e := w.edit(t, w.command(t))
 	e.ask(t, 1, "initialize", map[string]any{
 		"clientCapabilities": map[string]any{"fs": map[string]bool{"readTextFile": true}, "terminal": true, "elicitation": map[string]any{}},
@@ -180,8 +179,7 @@ exit 3
 func TestASessionWhoseEditorsFilterIsLostEnds(t *testing.T) {
 	w := newWorld(t)
 	w.more = map[string]any{"agent": "claude-acp"}
-	w.write(t, ".local/bin/claude-agent-acp", "#!/bin/bash\ntrap '' PIPE\necho '{\"id\":1,\"result\":{}}'\nsleep 1000\n")
-	must.Do(t, os.Chmod(w.home+"/.local/bin/claude-agent-acp", 0o755))
+	must.Program(t, w.home+"/.local/bin/claude-agent-acp", "#!/bin/bash\ntrap '' PIPE\necho '{\"id\":1,\"result\":{}}'\nsleep 1000\n")
 	e := w.edit(t, w.command(t))
 	e.answer(t, 1)
 	pid := e.filter(t)[0]

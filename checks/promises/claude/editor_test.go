@@ -30,7 +30,7 @@ func (w *world) bundle(t *testing.T, name string) string {
 	t.Helper()
 	name = filepath.Join(w.home, name)
 	mark := "#!/bin/sh\ntouch " + w.home + "/ran\necho it ran\n"
-	must.Do(t, os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(mark), 0o755))
+	must.Program(t, name, mark)
 	t.Cleanup(func() {
 		if _, err := os.Lstat(w.home + "/ran"); err == nil {
 			t.Errorf("%s was run outside", name)
@@ -382,7 +382,8 @@ cat >answers
 exit 3
 `
 	own := w.home + "/.local/bin/claude"
-	must.Do(t, os.Remove(own), os.WriteFile(own, []byte(hostile), 0o755))
+	must.Do(t, os.Remove(own))
+	must.Program(t, own, hostile)
 	e := w.edit(t, w.command(t, streamed...))
 	asked := <-e.lines // the only one
 	status, stderr := e.leave(t)

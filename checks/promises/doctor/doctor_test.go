@@ -225,11 +225,7 @@ func TestAnOlderBwrapIsAWarning(t *testing.T) {
 // From inside, a check says why there is no second sandbox.
 func TestASandboxWithinASandboxIsExplained(t *testing.T) {
 	w := newWorld(t)
-	program, err := os.ReadFile(trial.Binary(t))
-	if err == nil {
-		err = os.WriteFile(filepath.Join(w.project, "claudebox"), program, 0o700)
-	}
-	must.Do(t, err)
+	must.Program(t, filepath.Join(w.project, "claudebox"), must.Read(t, trial.Binary(t)))
 	r := w.run(t, "-c", "./claudebox check --format json --profile default")
 	var found bool
 	for _, f := range of(r.findings(t), "failed") {

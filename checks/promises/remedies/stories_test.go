@@ -3,7 +3,6 @@
 package main
 
 import (
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -62,9 +61,7 @@ exec unshare --user --map-current-user --keep-caps --mount bash -c \
 `,
 		"project/README.md": "A project\n",
 	} {
-		file := filepath.Join(home, name)
-		must.Do(t, os.MkdirAll(filepath.Dir(file), 0o755))
-		must.Do(t, os.WriteFile(file, []byte(content), 0o755))
+		must.Program(t, filepath.Join(home, name), content)
 	}
 	shell := func(script string) (int, string) {
 		cmd := exec.CommandContext(t.Context(), "/bin/bash", "-c", "umask 022; "+script)

@@ -3,7 +3,6 @@
 package sandbox_test
 
 import (
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -87,8 +86,7 @@ func TestAProgramOfTheProjectIsNotRunOnTheHost(t *testing.T) {
 	w := newWorld(t)
 	w.repository(t)
 	for _, name := range []string{"bwrap", "git", "env", "bash", "nix", "nix-instantiate", "nix-store", "claudebox-network", "claudebox-stage", "claudebox-helper", "ls", "ldd", "claude", "node"} {
-		file := w.write(t, "project/bin/"+name, "#!/bin/sh\ntouch "+w.path("ran-"+name)+"\nexec /usr/bin/false\n")
-		must.Do(t, os.Chmod(file, 0o755))
+		w.script(t, "project/bin/"+name, "#!/bin/sh\ntouch "+w.path("ran-"+name)+"\nexec /usr/bin/false\n")
 	}
 	for key, value := range map[string]string{
 		"core.fsmonitor": "touch " + w.path("ran-fsmonitor"), "core.pager": "touch " + w.path("ran-pager"),

@@ -29,8 +29,8 @@ func (w *world) settings(t *testing.T, commands ...string) {
 
 func (w *world) script(t *testing.T, name, content string) string {
 	t.Helper()
-	name = w.write(t, name, content)
-	must.Do(t, os.Chmod(name, 0o755))
+	name = w.path(name)
+	must.Program(t, name, content)
 	return name
 }
 

@@ -192,8 +192,7 @@ func TestScriptsOfOtherSystemsRun(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			script := w.write(t, "project/script", first+"\necho it runs\n")
-			must.Do(t, os.Chmod(script, 0o755))
+			w.script(t, "project/script", first+"\necho it runs\n")
 			wantEqual(t, w.inside(t, "./script"), "it runs\n")
 		})
 	}

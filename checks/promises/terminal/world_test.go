@@ -78,8 +78,7 @@ func newWorld(t *testing.T) *world {
 
 func copyProgram(t *testing.T, from, to string) {
 	t.Helper()
-	content, err := os.ReadFile(from)
-	must.Do(t, err, os.WriteFile(to, content, 0o755))
+	must.Program(t, to, must.Read(t, from))
 }
 
 // profile writes a profile beside the project. The folder in which probes and

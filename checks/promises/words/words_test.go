@@ -43,9 +43,7 @@ func user(t *testing.T) (home string, env []string) {
 	for name, content := range map[string]string{
 		".local/bin/claude": "#!/bin/sh\necho agent \"$@\"\n", "project/README.md": "A project\n", "datasets/a": "1\n",
 	} {
-		file := filepath.Join(home, name)
-		must.Do(t, os.MkdirAll(filepath.Dir(file), 0o755))
-		must.Do(t, os.WriteFile(file, []byte(content), 0o755))
+		must.Program(t, filepath.Join(home, name), content)
 	}
 	for _, words := range []string{"init -q -b main", "add .", "commit -q --allow-empty -m first"} {
 		realgit.Do(t, filepath.Join(home, "project"), nil, strings.Fields(words)...)

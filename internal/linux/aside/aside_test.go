@@ -44,7 +44,7 @@ func TestAQuestionOfEveryLengthIsAnswered(t *testing.T) {
 
 func TestTheReasonOfAStageThatFailsIsTold(t *testing.T) {
 	p := filepath.Join(t.TempDir(), "p")
-	must.Do(t, os.WriteFile(p, []byte("#!/bin/sh\necho 'panic: the reason' >&2\nexit 2\n"), 0o755))
+	must.Program(t, p, "#!/bin/sh\necho 'panic: the reason' >&2\nexit 2\n")
 	var answer int
 	if err := aside.Ask(t.Context(), p, "x", "q", &answer); err == nil || !strings.Contains(err.Error(), "p: exit status 2: panic: the reason") {
 		t.Errorf("got %v", err)

@@ -48,7 +48,7 @@ func TestAConnectionEndsWhenTheProcessCannotBeStarted(t *testing.T) {
 func TestAProcessThatEndsAtOnceIsStartedOnce(t *testing.T) {
 	socket, listener := listen(t)
 	program := filepath.Join(t.TempDir(), "program")
-	must.Do(t, os.WriteFile(program, []byte("#!/bin/sh\necho the reason >&2; exit 1\n"), 0o755))
+	must.Program(t, program, "#!/bin/sh\necho the reason >&2; exit 1\n")
 	starts, told := 0, make(chan error, 100)
 	p, err := Start(listener, Service{
 		Program: program, Name: "program",

@@ -1,7 +1,6 @@
 package nixdaemon
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -13,7 +12,7 @@ import (
 func TestWhyALocalDaemonEndsIsTold(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "nix-daemon")
 	script := "#!/bin/sh\necho 'warning: hello' >&2\necho 'error: the database is broken' >&2\nexit 1\n"
-	must.Do(t, os.WriteFile(program, []byte(script), 0o755))
+	must.Program(t, program, script)
 	conn, said, err := startLocal(program)
 	must.Do(t, err)
 	defer said.Close()

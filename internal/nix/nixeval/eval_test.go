@@ -37,7 +37,7 @@ while [ $# -gt 0 ]; do
 done
 echo "$mode $wants" >>'` + log + `'
 `
-	must.Do(t, os.WriteFile(program, []byte(prelude+script), 0o700))
+	must.Program(t, program, prelude+script)
 	return nixeval.Evaluator{Program: program}, func() []string {
 		text, _ := os.ReadFile(log)
 		return strings.Split(strings.TrimSpace(string(text)), "\n")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -188,7 +187,7 @@ func TestAnOldBwrapIsAWarning(t *testing.T) {
 func program(t *testing.T, script string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "program")
-	must.Do(t, os.WriteFile(file, []byte(script), 0o700))
+	must.Program(t, file, script)
 	return file
 }
 

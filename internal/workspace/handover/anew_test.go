@@ -26,7 +26,7 @@ func TestABoxThatCannotBeMadeTakesNothingFromTheAgent(t *testing.T) {
 			w.tools.Bwrap = filepath.Join(filepath.Dir(count), "bwrap")
 			script := fmt.Sprintf("#!%s\necho x >>%s\n[ $(wc -l <%[2]s) -gt %d ] || { echo 'bwrap: Creating new namespace failed: Resource temporarily unavailable' >&2; exit 1; }\nexec %s \"$@\"\n",
 				w.tools.Bash, count, times, good)
-			must.Do(t, os.WriteFile(w.tools.Bwrap, []byte(script), 0o700))
+			must.Program(t, w.tools.Bwrap, script)
 			session, err := Begin(Request{Places: w.places, Tools: w.tools})
 			if starts != (err == nil) {
 				t.Errorf("begin: %v", err)

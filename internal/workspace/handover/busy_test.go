@@ -118,7 +118,7 @@ exit $s`
 			w.begin()
 			outer, bin := w.session.places[0].outer(), t.TempDir()
 			text := fmt.Sprintf(wrapper, w.tools.Bash, w.tools.Git, step, w.project, "PATH="+filepath.Dir(w.tools.Git)+":$PATH; "+then)
-			must.Do(t, os.WriteFile(filepath.Join(bin, "git"), []byte(text), 0o700))
+			must.Program(t, filepath.Join(bin, "git"), text)
 			outer.tools.Path = append([]string{bin}, outer.tools.Path...)
 			side, err := outer.read()
 			must.Do(t, err)
@@ -165,7 +165,7 @@ if [[ " $* " = *" update-index "* && ! -e ` + bin + `/done ]]; then
 fi
 exec ` + w.tools.Git + ` "$@"
 `
-	must.Do(t, os.WriteFile(bin+"/git", []byte(script), 0o755))
+	must.Program(t, bin+"/git", script)
 	l.Tools.Path = append([]string{bin}, l.Tools.Path...)
 	if _, err := l.handOver(l.facts()); err != nil {
 		t.Error(err)

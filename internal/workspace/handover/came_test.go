@@ -16,12 +16,12 @@ func (w *world) first(word, script string) {
 	dir := w.TempDir()
 	once := "[ -e " + dir + "/done ] || { touch " + dir + "/done; cd " + w.project + "; ( " + script + " ) </dev/null >&2; }"
 	if word == "" {
-		must.Do(w, os.WriteFile(dir+"/bwrap", []byte("#!/bin/bash\n"+once+"\nexec "+w.tools.Bwrap+" \"$@\"\n"), 0o755))
+		must.Program(w, dir+"/bwrap", "#!/bin/bash\n"+once+"\nexec "+w.tools.Bwrap+" \"$@\"\n")
 		w.tools.Bwrap = dir + "/bwrap"
 		return
 	}
 	text := "#!/bin/bash\ncase \" $* \" in *\" " + word + " \"*) " + once + ";; esac\nexec " + w.tools.Git + " \"$@\"\n"
-	must.Do(w, os.WriteFile(dir+"/git", []byte(text), 0o755))
+	must.Program(w, dir+"/git", text)
 	w.tools.Path = append([]string{dir}, w.tools.Path...)
 }
 
@@ -136,7 +136,7 @@ func TestARepositoryThatBecomesTheUsersNamesNoObjectsThatAreNotThere(t *testing.
 	failed := w.TempDir() + "/failed"
 	look := "#!/bin/bash\n[ ! -s " + all[0].At + "/" + alternates + " ] || touch " + failed + "\nexec " + w.tools.Bwrap + " \"$@\"\n"
 	w.tools.Bwrap = filepath.Dir(failed) + "/bwrap"
-	must.Do(t, os.WriteFile(w.tools.Bwrap, []byte(look), 0o755))
+	must.Program(t, w.tools.Bwrap, look)
 	if got := Adopt(Request{Tools: w.tools}, all)[0]; got.Err != nil || !w.isUsers(all[0]) {
 		t.Fatal(got.Err)
 	}

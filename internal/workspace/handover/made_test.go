@@ -20,7 +20,7 @@ func (w *world) wrap() {
 		"git":   "#!/bin/bash\n[ ! -e \"$C/evil\" ] || . \"$C/evil\"\nexec " + w.tools.Git + " \"$@\"\n",
 		"bwrap": "#!/bin/bash\nexec " + w.tools.Bwrap + " --ro-bind " + dir + " /wrapped \"$@\"\n",
 	} {
-		must.Do(w, os.WriteFile(dir+"/"+name, []byte(text), 0o755))
+		must.Program(w, dir+"/"+name, text)
 	}
 	w.tools.Bwrap, w.tools.Path = dir+"/bwrap", append([]string{"/wrapped"}, w.tools.Path...)
 }
@@ -130,7 +130,7 @@ func TestABoxThatIsEndedWhileItIsMadeLeavesNothing(t *testing.T) {
 	w := newWorld(t)
 	all, file := w.made(1, "true"), w.TempDir()+"/children"
 	slow := filepath.Dir(file) + "/bwrap"
-	must.Do(t, os.WriteFile(slow, []byte("#!/bin/bash\nsleep 600 &\necho $! >>"+file+"\nwait\n"), 0o755))
+	must.Program(t, slow, "#!/bin/bash\nsleep 600 &\necho $! >>"+file+"\nwait\n")
 	w.tools.Bwrap, w.tools.Time = slow, 4*time.Second
 	done := make(chan []Adopted)
 	go func() { done <- Adopt(Request{Tools: w.tools}, all) }()

@@ -169,7 +169,8 @@ func (r *run) instantiate(ctx context.Context, mode, wants string, answer any) e
 		// Every option that matters is given here, since nix.conf may have set it.
 		"--option", "restrict-eval", "true", "-I", "src=" + r.query.Nixpkgs,
 		"--option", "pure-eval", "false",
-		"--option", "allow-import-from-derivation", "false",
+		"--option", "allow-import-from-derivation", "false", "--option", "allowed-uris", "",
+		"--option", "allow-unsafe-native-code-during-evaluation", "false",
 		"--argstr", "src", r.query.Nixpkgs, "--argstr", "system", r.query.System,
 		"--argstr", "mode", mode, "--argstr", "wants", wants,
 	}
@@ -189,7 +190,7 @@ type Source struct {
 }
 
 // Fetch copies what a locked flake reference names ("github:NixOS/nixpkgs/REV")
-// into the store. Nix's cache of downloads is a temporary folder here, which Fetch
+// into the store, and evaluates nothing of it. Nix's cache of downloads is a temporary folder here, which Fetch
 // removes when it is done.
 func (e Evaluator) Fetch(ctx context.Context, ref string) (src Source, err error) {
 	cache, err := os.MkdirTemp("", "claudebox-fetch-")

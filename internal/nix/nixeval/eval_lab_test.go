@@ -33,10 +33,16 @@ var nixpkgsText []byte
 // labNixpkgs is testdata/nixpkgs in the store.
 func labNixpkgs(t *testing.T, e nixeval.Evaluator) string {
 	t.Helper()
+	return added(t, e, map[string]string{"default.nix": string(nixpkgsText), "flake.nix": "{ outputs = _: { }; }"})
+}
+
+// added is a folder of these files, copied to the store.
+func added(t *testing.T, e nixeval.Evaluator, files map[string]string) string {
+	t.Helper()
 	dir := filepath.Join(t.TempDir(), "nixpkgs")
 	must.Do(t, os.Mkdir(dir, 0o755))
-	for name, text := range map[string][]byte{"default.nix": nixpkgsText, "flake.nix": []byte("{ outputs = _: { }; }")} {
-		must.Do(t, os.WriteFile(filepath.Join(dir, name), text, 0o644))
+	for name, text := range files {
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 	}
 	cmd := exec.Command(filepath.Join(filepath.Dir(e.Program), "nix-store"), "--add", dir)
 	cmd.Env = append(os.Environ(), e.Env...)
@@ -124,5 +130,39 @@ func TestLabFetch(t *testing.T) {
 	}
 	if _, err := e.Fetch(t.Context(), "path:/nowhere"); err == nil {
 		t.Error("a reference to nothing was fetched")
+	}
+}
+
+// A nixpkgs that a project names is fetched before anybody has allowed it: `claudebox profile validate` does.
+func TestAFetchedNixpkgsReadsNoFile(t *testing.T) {
+	e := labEvaluator(t)
+	secret := filepath.Join(t.TempDir(), "secret")
+	must.Do(t, os.WriteFile(secret, []byte("the secret"), 0o600))
+	src := added(t, e, map[string]string{"flake.nix": "{ outputs = _: throw (builtins.readFile " + secret + "); }"})
+	if _, err := e.Fetch(t.Context(), "path:"+src); err != nil {
+		t.Errorf("the flake is evaluated: %v", err)
+	}
+}
+
+// Whatever nix.conf allows to the user's own files is not for a nixpkgs that somebody else wrote.
+func TestANixpkgsRunsNothing(t *testing.T) {
+	e := labEvaluator(t)
+	dir := t.TempDir()
+	settings := "allow-unsafe-native-code-during-evaluation = true\nallowed-uris = file:///\n"
+	must.Do(t, os.WriteFile(filepath.Join(dir, "nix.conf"), []byte(settings), 0o600))
+	must.Do(t, os.WriteFile(filepath.Join(dir, "secret"), []byte("the secret"), 0o600))
+	e.Env = append(e.Env, "NIX_CONF_DIR="+dir)
+	for name, attack := range map[string]string{
+		"a program": `builtins.exec [ "/bin/sh" "-c" "echo 1; : >` + dir + `/ran" ]`,
+		"a file":    `throw (builtins.readFile (builtins.fetchurl "file://` + dir + `/secret"))`,
+	} {
+		src := added(t, e, map[string]string{"default.nix": "_: { hello = " + attack + "; }"})
+		packages, err := e.Evaluate(t.Context(), nixeval.Query{Nixpkgs: src, System: "x86_64-linux", Attrs: []string{"hello"}})
+		if err != nil || packages[0].Failure == nil || strings.Contains(packages[0].Failure.Message, "the secret") {
+			t.Errorf("%s: %+v, %v", name, packages, err)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "ran")); err == nil {
+		t.Error("a program ran")
 	}
 }

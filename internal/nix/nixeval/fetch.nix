@@ -1,12 +1,12 @@
-# Fetches what a locked flake reference names. Needs the flakes feature; not
-# fetchTree, which Nix 2.8 does not give references in this form.
+# Fetches what a locked flake reference names. Needs the flakes feature. Not
+# getFlake: it runs what flake.nix says, which could read any file of the user.
 { ref }:
 let
-  flake = builtins.getFlake ref;
+  tree = builtins.fetchTree (builtins.parseFlakeRef ref);
 in
 {
-  path = flake.outPath;
-  narHash = flake.narHash or "";
-  rev = flake.rev or "";
-  lastModified = flake.lastModified or 0;
+  path = tree.outPath;
+  narHash = tree.narHash or "";
+  rev = tree.rev or "";
+  lastModified = tree.lastModified or 0;
 }

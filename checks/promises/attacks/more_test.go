@@ -44,15 +44,17 @@ func TestAnAgentWritesTheEnvironmentThatAToolKeeps(t *testing.T) {
 	files := []string{
 		".devbox/.nix-print-dev-env-cache", ".devbox/nix/profile/default", ".devenv/nix-eval-cache.db",
 		".devenv/state/venv/bin/python", ".flox/run/x", ".pixi/envs/default/bin/python", ".bundle/config", "devenv.local.nix",
+		"devenv.lock", "npins/sources.json",
 	}
 	for _, file := range files {
 		w.write("project/"+file, "mine")
 	}
-	w.write("project/.gitignore", ".*/\ndevenv.local.nix\n")
+	w.write("project/.gitignore", ".*/\ndevenv.*\nnpins/\n")
 	got := w.claudebox("shell", "--yes", "--", "bash", "-ec", "for f in "+strings.Join(files, " ")+"; do rm $f; echo x >$f; done")
 	for _, told := range []string{
 		".devbox ", ".devbox/nix/profile ", ".devenv/nix-eval-cache.db ", ".devenv/state/venv/bin ", ".flox/run ",
 		".pixi/envs/default/bin ", ".bundle/config ", "devenv.local.nix ",
+		"devenv.lock ", "npins/sources.json ",
 	} {
 		if !strings.Contains(got.stderr, "changed  "+told) {
 			t.Errorf("%s is not told\n%s", told, got)

@@ -316,8 +316,11 @@ var table = []struct{ means, held, told string }{
 		onTool, "", "Procfile ansible.cfg eslint.config.* .eslintrc.* .prettierrc.* prettier.config.* .pylintrc " +
 			"pylintrc mypy.ini .mypy.ini .flake8",
 	},
-	{onNix, "devenv.nix .nix/**", "flake.nix shell.nix default.nix devenv.yaml devenv.local.nix devenv.local.yaml"},
-	{"it says what your flake's inputs are", "", "flake.lock"},
+	{
+		onNix, "devenv.nix .nix/**",
+		"flake.nix shell.nix default.nix devshell.toml devenv.yaml devenv.local.nix devenv.local.yaml",
+	},
+	{"it says what Nix fetches and runs", "", "flake.lock devenv.lock npins/sources.json nix/sources.json lon.lock"},
 	{"devbox runs what it names when you enter its shell", "", "devbox.json"},
 	{"vagrant runs it", "", "Vagrantfile"},
 	{"tilt runs it", "", "Tiltfile"},

@@ -37,7 +37,7 @@ func TestNamesThatToolsObeyAndNobodyWasToldOf(t *testing.T) {
 		.env .env.local a/.env .claudebox.yml .claudebox/tools.txt .claudebox.toml .claudebox.json claudebox.yml venv/bin/activate _darcs/prefs/defaults .repo/repo/main.py tools/bazel .zshenv .bash_profile
 		.qwen/settings.json crush.json .roo/mcp.json .kiro/hooks/x .windsurf/workflows/x.md .clinerules a/.sops.yaml .gpg-id secrets.nix a/Directory.Build.props configure
 		.claude/scheduled_tasks.json a/.claude/scheduled_tasks.json .claude/workflows/x.js .claude/loop.md .claude/agent-memory/x/MEMORY.md
-		.nvmrc a/.ruby-version global.json .flox/env/manifest.toml`) {
+		.nvmrc a/.ruby-version global.json .flox/env/manifest.toml devenv.lock devshell.toml npins/sources.json a/nix/sources.json lon.lock`) {
 		if hostrun.Means(rel) == "" {
 			t.Errorf("%s means nothing", rel)
 		}

@@ -25,8 +25,8 @@ type room struct {
 var rooms = []room{
 	{"diag", nil},
 	{"linux", nil},
-	{"host", []string{"diag", "linux"}},
 	{"secret", []string{"diag", "linux"}},
+	{"host", []string{"diag", "linux", "secret"}},
 	{"nix", []string{"diag", "linux"}},
 	{"network", []string{"diag", "linux"}},
 	{"profile", []string{"diag", "linux", "host", "secret", "nix", "network"}},

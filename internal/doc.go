@@ -5,8 +5,8 @@
 //
 //	diag       what is said when something is wrong; text in columns; misspelt words
 //	linux      system calls with a contract: paths, processes, namespaces
-//	host       who runs claudebox, where, with which environment
 //	secret     what is probably a secret; the broker, by which an agent uses one without having it
+//	host       who runs claudebox, where, with which environment
 //	nix        everything that speaks Nix: the daemon, evaluation, roots
 //	network    what leaves a sandbox and what enters
 //	profile    documents to a valid Profile; where they lie; what a project's own may do

@@ -10,6 +10,7 @@ import (
 
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/smallfile"
+	"claudebox/internal/secret/leak"
 )
 
 // Etc is what the host's system configuration gives a sandbox: paths to
@@ -248,7 +249,7 @@ var cacheSettings = []string{
 
 func isPublicCache(address string) bool {
 	cache, err := url.Parse(address)
-	if err != nil || strings.Contains(address, "@") {
+	if err != nil || strings.Contains(address, "@") || leak.Token(address) != "" {
 		return false
 	}
 	settings, err := url.ParseQuery(cache.RawQuery)

@@ -59,9 +59,10 @@ func TestTokensOfNixConfStayOutside(t *testing.T) {
 		"secret-key-files = /etc/nix/canary",
 		"post-build-hook = /bin/canary",
 		"!include /etc/nix/canary",
+		"extra-substituters = https://cache.example.org/ghp_0123456789abcdefghijABCDEFGHIJ012345/ https://cache.example.org/?priority=ghp_0123456789abcdefghijABCDEFGHIJ012345",
 	}, "\n"))))
 	want := "substituters = https://cache.example.org\n" +
-		"trusted-substituters = s3://cache?region=eu-west-1&priority=30\nextra-trusted-public-keys = k:abc=\nextra-substituters = \n"
+		"trusted-substituters = s3://cache?region=eu-west-1&priority=30\nextra-trusted-public-keys = k:abc=\nextra-substituters = \nextra-substituters = \n"
 	if got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -55,6 +55,15 @@ func TestAnExceptionOpensOneHostOfTheLAN(t *testing.T) {
 	wantEqual(t, succeed(t, u.session(t, script, profile...)), "LAN\nno 192.168.77.1:80\nno 192.168.77.10:8080\nno 10.1.2.3:80\n")
 }
 
+// Whoever excepts a whole network of theirs gives away no credentials of a cloud's machine in it.
+func TestAnExceptionOpensNoMetadataService(t *testing.T) {
+	t.Parallel()
+	u := newUser(t, world.New(t))
+	script := `for at in fd00:77::5 fd00:ec2::254 fd00:c1::a9fe:a9fe; do curl -sS --max-time 5 http://[$at]/ 2>/dev/null || echo no $at; done`
+	wantEqual(t, succeed(t, u.session(t, script, u.profile(t, "network: {tier: inet, except: [\"fd00::/8\"]}")...)),
+		"ULA\nno fd00:ec2::254\nno fd00:c1::a9fe:a9fe\n")
+}
+
 // Many development servers listen on [::1] alone. More connections than there
 // are sockets for them come one after the other, a reset one harms no other, and
 // nothing else inside is reached.

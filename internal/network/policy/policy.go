@@ -188,12 +188,16 @@ var broadcast = netip.AddrFrom4([4]byte{255, 255, 255, 255})
 // metadata are the services that tell a cloud's machine who it is, beside
 // those of the link.
 var metadata = []netip.Addr{
-	netip.MustParseAddr("168.63.129.16"),   // Azure
-	netip.MustParseAddr("100.100.100.200"), // Alibaba
-	netip.MustParseAddr("192.0.0.192"),     // Oracle
-	netip.MustParseAddr("fd00:ec2::254"),   // AWS
-	netip.MustParseAddr("fd20:ce::254"),    // Google
-	netip.MustParseAddr("fd00:42::42"),     // Scaleway
+	netip.MustParseAddr("168.63.129.16"),      // Azure
+	netip.MustParseAddr("100.100.100.200"),    // Alibaba
+	netip.MustParseAddr("192.0.0.192"),        // Oracle
+	netip.MustParseAddr("fd00:ec2::254"),      // AWS
+	netip.MustParseAddr("fd00:ec2::23"),       // AWS, of a pod
+	netip.MustParseAddr("fd20:ce::254"),       // Google
+	netip.MustParseAddr("fd00:42::42"),        // Scaleway
+	netip.MustParseAddr("fd00:c1::a9fe:a9fe"), // Oracle
+	netip.MustParseAddr("fd00:a9fe:a9fe::1"),  // Akamai
+	netip.MustParseAddr("fd00:100::100:200"),  // Alibaba
 }
 
 // Refuses returns why tier inet does not reach an address; empty if it does.

@@ -92,7 +92,6 @@ func TestJudge(t *testing.T) {
 		{"a private host that is this machine", allow, flow.Flow{Proto: flow.TCP, To: to("192.168.77.10:443"), Name: "corp.test"}, flow.Refuse},
 		{"a private host that is the loopback", allow, flow.Flow{Proto: flow.TCP, To: to("127.0.0.1:443"), Name: "corp.test"}, flow.Refuse},
 		{"a private host that is metadata", allow, flow.Flow{Proto: flow.TCP, To: to("169.254.169.254:80"), Name: "corp.test"}, flow.Refuse},
-		{"a private host that is metadata by IPv6", allow, flow.Flow{Proto: flow.TCP, To: to("[fd00:ec2::254]:80"), Name: "corp.test"}, flow.Refuse},
 		{"a listed host that is brokered", allow, flow.Flow{Proto: flow.TCP, To: byName(443), Name: "api.test"}, flow.Answer},
 
 		{"the internet in tier none", none, flow.Flow{Proto: flow.TCP, To: to("203.0.113.10:443")}, flow.Refuse},
@@ -104,6 +103,28 @@ func TestJudge(t *testing.T) {
 				t.Errorf("Judge(%+v) = %+v; want %v", tc.flow, got, tc.want)
 			}
 		})
+	}
+}
+
+// They give the credentials of a cloud's machine to who asks: by a network that is excepted, and by a private host whose
+// name leads there.
+func TestNoRuleOpensAMetadataService(t *testing.T) {
+	for _, address := range []string{
+		"169.254.169.254", "168.63.129.16", "100.100.100.200", "192.0.0.192", "fd00:ec2::254", "fd00:ec2::23", "fd20:ce::254", "fd00:42::42",
+		"fd00:c1::a9fe:a9fe", "fd00:a9fe:a9fe::1", "fd00:100::100:200",
+	} {
+		at := netip.AddrPortFrom(netip.MustParseAddr(address), 80)
+		wide := policy.Rules{Tier: policy.TierInet, Except: exceptions(t, "100.0.0.0/8", "168.0.0.0/7", "192.0.0.0/8", "fc00::/7")}
+		if v := policy.Judge(wide, policy.Host{}, flow.Flow{Proto: flow.TCP, To: at}); v.Action != flow.Refuse {
+			t.Errorf("an exception opens %s", address)
+		}
+		private := policy.Rules{Tier: policy.TierAllow, Allow: entries(t, true, "corp.test")}
+		if v := policy.Judge(private, policy.Host{}, flow.Flow{Proto: flow.TCP, To: at, Name: "corp.test"}); v.Action != flow.Refuse {
+			t.Errorf("a private host opens %s", address)
+		}
+		if e, err := policy.ParseException(at.String()); err == nil {
+			t.Errorf("%s can be written", e)
+		}
 	}
 }
 

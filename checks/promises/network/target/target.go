@@ -106,6 +106,7 @@ var All = []Target{
 	outside("ULA", ULAPeer),
 	outside("tailnet 6", "fd7a:115c:a1e0::5"),
 	outside("metadata 6", "fd00:ec2::254"),
+	outside("metadata 6, Oracle", "fd00:c1::a9fe:a9fe"),
 	outside("link-local 6", Router6),
 	outside("site-local 6", "fec0::5"),
 	outside("NAT64 of LAN", "64:ff9b::c0a8:4d02"),

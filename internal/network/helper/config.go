@@ -112,6 +112,9 @@ type Report struct {
 	LogLost string    `json:"log_lost,omitempty"` // why lines are missing in the log; empty: none are
 }
 
+// LogFull is a [Report.LogLost]: an agent can fill the log, and what it does then is not in it.
+const LogFull = "it has reached 64 MiB: what came after is not in it"
+
 // Host is a host that was reached.
 type Host struct {
 	Name     string `json:"name"` // the host's name, or its address

@@ -172,13 +172,14 @@ func (j *Journal) Unknown(name string, second bool) {
 }
 
 // write adds a line to the log. The first line beyond the limit is replaced by one that says the log is full.
-// An error of writing, as on a full disk, is no reason to end the session: [Journal.Report] tells it.
+// That, and an error of writing, as on a full disk, are no reason to end the session: [Journal.Report] tells them.
 func (j *Journal) write(l line) {
 	if j.log == nil || j.full {
 		return
 	}
 	if j.written > mostWritten {
 		j.full, l = true, line{Event: "full", Why: "the log is full"}
+		j.lost = cmp.Or(j.lost, helper.LogFull)
 	}
 	l.Time = time.Now().UTC().Format("2006-01-02T15:04:05.000Z")
 	text, err := json.Marshal(l)

@@ -13,6 +13,7 @@ import (
 	"claudebox/checks/kit/expect"
 	"claudebox/checks/kit/must"
 	"claudebox/internal/network/flow"
+	"claudebox/internal/network/helper"
 )
 
 func to(port uint16, last byte) netip.AddrPort {
@@ -63,6 +64,22 @@ func TestALineThatCannotBeWrittenIsTold(t *testing.T) {
 	j.Opened(flow.Flow{Proto: flow.TCP, To: to(443, 9)})
 	if r := j.Report(); r.LogLost != "no space left on device" {
 		t.Errorf("the reason: %q", r.LogLost)
+	}
+}
+
+// An agent that fills the log hides what it does then from who reads it.
+func TestAFloodThatFillsTheLogIsTold(t *testing.T) {
+	var j Journal
+	var log bytes.Buffer
+	j.LogTo(&log)
+	j.written = mostWritten
+	j.Refused(flow.Flow{Proto: flow.TCP, To: to(443, 9)}, "private")
+	if r := j.Report(); r.LogLost != "" {
+		t.Errorf("by the last line: %q", r.LogLost)
+	}
+	j.Opened(flow.Flow{Proto: flow.TCP, To: to(443, 9), Name: "evil.test"})
+	if r := j.Report(); r.LogLost != helper.LogFull || strings.Contains(log.String(), "evil.test") {
+		t.Errorf("%q is told of the log\n%s", r.LogLost, &log)
 	}
 }
 

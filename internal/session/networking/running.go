@@ -160,7 +160,11 @@ func (n *Running) End(stderr io.Writer) {
 		const remedy = "start again: the agent went on without a network"
 		diag.Print(stderr, &diag.Error{Op: "keep the sandbox's network", Err: n.endedEarly, Remedy: remedy})
 	}
-	if lost := n.Summary.LogLost; lost != "" {
+	switch lost := n.Summary.LogLost; lost {
+	case "":
+	case helper.LogFull:
+		diag.Note(stderr, "the network log "+diag.Name(n.log)+" is not complete: "+lost)
+	default:
 		const remedy = "write it to a disk with room; this session's log is not complete"
 		diag.Print(stderr, &diag.Error{Op: "write the network log " + n.log, Err: errors.New(lost), Remedy: remedy})
 	}

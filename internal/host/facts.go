@@ -35,8 +35,8 @@ func (f Facts) Absolute(path string) string {
 	return filepath.Join(f.Cwd, path)
 }
 
-// Sides are the paths of a word HOST[:INSIDE] of the command line, made absolute. The whole word is both where only that
-// is the path of something: it has a colon.
+// Sides are the paths of a word HOST[:INSIDE] of the command line, made absolute. Where only the whole word is the path
+// of something, it is both: that path has a colon.
 func (f Facts) Sides(word string) (outside, inside string) {
 	there := func(name string) bool {
 		_, err := os.Lstat(f.Absolute(name))

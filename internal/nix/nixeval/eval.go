@@ -189,9 +189,8 @@ type Source struct {
 	LastModified int64 `json:"lastModified"` // seconds since 1970; 0: not known
 }
 
-// Fetch copies what a locked flake reference names ("github:NixOS/nixpkgs/REV")
-// into the store, and evaluates nothing of it. Nix's cache of downloads is a temporary folder here, which Fetch
-// removes when it is done.
+// Fetch copies what a locked flake reference names ("github:NixOS/nixpkgs/REV") into the store, and evaluates nothing
+// of it. Nix's cache of downloads is a temporary folder here, which Fetch removes when it is done.
 func (e Evaluator) Fetch(ctx context.Context, ref string) (src Source, err error) {
 	cache, err := os.MkdirTemp("", "claudebox-fetch-")
 	if err == nil {

@@ -2,7 +2,26 @@
 # getFlake: it runs what flake.nix says, which could read any file of the user.
 { ref }:
 let
-  tree = builtins.fetchTree (builtins.parseFlakeRef ref);
+  # Nix before 2.18 has no parseFlakeRef; its fetchTree takes addresses with "://" as they are.
+  forge = builtins.match "([a-z]+):([^/?]+)/([^/?]+)/([0-9a-f]+)" ref;
+  path = builtins.match "path:([^?]+)" ref;
+  part = builtins.elemAt forge;
+  parsed =
+    if forge != null then
+      {
+        type = part 0;
+        owner = part 1;
+        repo = part 2;
+        rev = part 3;
+      }
+    else if path != null then
+      {
+        type = "path";
+        path = builtins.head path;
+      }
+    else
+      ref;
+  tree = builtins.fetchTree (if builtins ? parseFlakeRef then builtins.parseFlakeRef ref else parsed);
 in
 {
   path = tree.outPath;

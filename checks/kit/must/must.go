@@ -33,8 +33,9 @@ func Write(t testing.TB, file, content string) {
 	Do(t, os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(content), 0o600))
 }
 
-// Program writes a program that every user may start, with the folders that it lies in. Meanwhile no other test starts a child: that would have the
-// file open for writing until it has become a program itself, and execve(2) would fail with ETXTBSY.
+// Program writes a program that every user may start, with the folders that it lies in. Meanwhile no other test starts
+// a child: that would have the file open for writing until it has become a program itself, and execve(2) would fail with
+// ETXTBSY.
 func Program(t testing.TB, file, content string) {
 	t.Helper()
 	Do(t, os.MkdirAll(filepath.Dir(file), 0o755))

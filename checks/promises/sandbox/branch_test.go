@@ -744,10 +744,10 @@ func TestWhatToolsRunOfABranchIsNamed(t *testing.T) {
 	}
 }
 
-// Agents on branches of their own at once, four or ten in checks/long: each edits, uses the shared node_modules, serves on port 3000, commits, and plants
-// what tools of the host would run, of every kind. Meanwhile the user works, a prompt asks git again and again in every
-// folder of the project, and something walks over all of the user's home as an indexer does. Nothing ran, no file
-// appeared, and the branches are merged by plain git.
+// Agents on branches of their own at once, four or ten in checks/long: each edits, uses the shared node_modules, serves
+// on port 3000, commits, and plants what tools of the host would run, of every kind. Meanwhile the user works, a prompt
+// asks git again and again in every folder of the project, and something walks over all of the user's home as an indexer
+// does. Nothing ran, no file appeared, and the branches are merged by plain git.
 func TestAgentsPlantOnBranchesAtOnce(t *testing.T) {
 	count := trial.Count(4, 10)
 	w := onBranch(t)

@@ -101,8 +101,7 @@ func explainStore(folder string, mounts []mountinfo.Mount, err error) error {
 	}
 	return &diag.Error{
 		Op: op, Err: fmt.Errorf("the kernel cannot do it, or the file system of %s cannot hold it: %w", folder, err),
-		Remedy: "put CLAUDEBOX_HOME on ext4, xfs, btrfs or tmpfs; or write `nix: " +
-			"{daemon: off}`",
+		Remedy: "put CLAUDEBOX_HOME on ext4, xfs, btrfs or tmpfs; or write `nix: {daemon: off}`",
 	}
 }
 

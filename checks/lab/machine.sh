@@ -171,3 +171,24 @@ wait_for() {
   done
   return 1
 }
+
+# mount_homes: homes of tests lie on a file system of their own where it can be mounted. They are thousands of small
+# files that are soon removed. A disk may throw each away at once (discard), and an ext4 without a journal looks past
+# all of the last five seconds for each new one: together a third of the time of all tests.
+mount_homes() {
+  local homes image=$cache/homes.img name pid
+  homes=$(getent passwd "$lab_user" | cut -d: -f6)/homes
+  ! mountpoint --quiet "$homes" || return 0
+  mkdir -p "$homes"
+  rm -f "$image"
+  if truncate --size 8G "$image" && mkfs.ext4 -q -F -m 0 "$image" && mount -o loop,nobarrier,data=writeback "$image" "$homes"; then
+    say "homes of tests are on a file system of their own, at $homes"
+    rmdir "$homes/lost+found"
+    chown "$lab_user:" "$homes"
+    # A daemon may have mounts of its own, without this one.
+    for name in daemon daemon-sandboxed; do ! pid=$(lab_daemon "$name") || kill "$pid"; done
+  else
+    rm -f "$image"
+    say "homes of tests are on this machine's own file system, which takes longer"
+  fi
+}

@@ -64,13 +64,22 @@ func Binary(t *testing.T) string {
 	return name
 }
 
-// Home makes a user's home, which is gone when the test ends. It lies below the
-// user's own: claudebox refuses projects in some other places.
+// Top is the folder that tests make homes in: CLAUDEBOX_TEST_HOMES, as
+// checks/as-user sets it, or else the user's own home (claudebox refuses
+// projects in some other places).
+func Top() (string, error) {
+	if homes := os.Getenv("CLAUDEBOX_TEST_HOMES"); homes != "" {
+		return homes, nil
+	}
+	return os.UserHomeDir()
+}
+
+// Home makes a user's home in [Top], which is gone when the test ends.
 func Home(t *testing.T, prefix string) string {
 	t.Helper()
-	own, err := os.UserHomeDir()
+	top, err := Top()
 	must.Do(t, err)
-	home, err := os.MkdirTemp(own, prefix)
+	home, err := os.MkdirTemp(top, prefix)
 	must.Do(t, err)
 	t.Cleanup(func() {
 		const patience = 20 * time.Second // for a session that a script has begun, and told to end

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"claudebox/checks/kit/must"
+	"claudebox/checks/kit/trial"
 )
 
 // top is a folder of the user's own, for what the tests make; lab is the
@@ -22,7 +23,7 @@ func TestMain(m *testing.M) { os.Exit(runAll(m)) }
 
 func runAll(m *testing.M) int {
 	lab, agents = os.Getenv("CLAUDEBOX_NIXPKGS"), filepath.Dir(os.Getenv("CLAUDEBOX_TEST_CLAUDE"))
-	home, err := os.UserHomeDir()
+	home, err := trial.Top()
 	if lab == "" || err != nil {
 		fmt.Fprintln(os.Stderr, "CLAUDEBOX_NIXPKGS is not set: run checks/test, or see checks/README.md")
 		return 1

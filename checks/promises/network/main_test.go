@@ -51,7 +51,7 @@ func prepare() error {
 	if os.Getenv("CLAUDEBOX_BIN") == "" {
 		return errors.New("CLAUDEBOX_BIN is not set: run checks/test, or see the package's documentation")
 	}
-	home, err := os.UserHomeDir()
+	home, err := trial.Top()
 	if err != nil {
 		return err
 	}

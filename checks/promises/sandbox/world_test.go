@@ -46,7 +46,7 @@ func runAll(m *testing.M) int {
 }
 
 func prepare() error {
-	home, err := os.UserHomeDir()
+	home, err := trial.Top()
 	if err != nil {
 		return err
 	}

@@ -53,6 +53,16 @@ func Folder(t testing.TB) string {
 	return folder
 }
 
+// Socket is the path of a socket that is to be made, gone when the test ends. It is short, as the kernel wants it
+// (sockaddr_un(7): 107 bytes), also where the test's name is long.
+func Socket(t testing.TB) string {
+	t.Helper()
+	folder, err := os.MkdirTemp("", "")
+	Do(t, err)
+	t.Cleanup(func() { os.RemoveAll(folder) })
+	return filepath.Join(folder, "socket")
+}
+
 // patience is how long [Await] waits. It only bounds a hang; no test measures time by it.
 const patience = 4 * time.Minute
 

@@ -83,7 +83,9 @@ func TestAProjectInTheFolderOfTemporaryFilesShowsNothingElseOfIt(t *testing.T) {
 	must.Do(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	w.project = dir
-	wantEqual(t, w.inside(t, "echo x >file; cat file; ls -A /tmp"), "x\n"+dir[len("/tmp/"):]+"\n")
+	// Where it is another file system than the home, nothing is held back in it, which is said.
+	got := run(t, w.claudebox("shell", "--yes", "--no-report", "--", "bash", "-euc", "echo x >file; cat file; ls -A /tmp"))
+	wantEqual(t, got.stdout, "x\n"+dir[len("/tmp/"):]+"\n")
 }
 
 // The caller came by a link: inside, both the place and the work are there.

@@ -122,7 +122,7 @@ func newColleague(t *testing.T, root, conf string, m maker, daemon daemon) colle
 		must.Do(t, os.MkdirAll(filepath.Join(state, dir), 0o755))
 	}
 	words := []string{
-		trial.Tool(t, "bwrap"), "--die-with-parent", "--dev", "/dev", "--bind", "/proc", "/proc", "--bind", "/tmp", "/tmp", "--bind", state, "/nix",
+		trial.Tool(t, "bwrap"), "--die-with-parent", "--dev", "/dev", "--bind", "/proc", "/proc", "--tmpfs", "/tmp", "--bind", os.TempDir(), os.TempDir(), "--bind", state, "/nix",
 		"--ro-bind", root + "/usr", "/usr", "--symlink", "usr/bin", "/bin", "--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64", "/lib64",
 		"--ro-bind", "/etc/passwd", "/etc/passwd", "--ro-bind", "/etc/group", "/etc/group",
 		"--ro-bind", os.Getenv("CLAUDEBOX_BIN"), "/claudebox",

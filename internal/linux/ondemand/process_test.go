@@ -95,7 +95,7 @@ func TestCtrlCDoesNotReachTheProcess(t *testing.T) {
 // listen makes a socket and the file that listens on it.
 func listen(t *testing.T) (socket string, listener *os.File) {
 	t.Helper()
-	socket = filepath.Join(t.TempDir(), "socket")
+	socket = must.Socket(t)
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: socket, Net: "unix"})
 	must.Do(t, err)
 	l.SetUnlinkOnClose(false)

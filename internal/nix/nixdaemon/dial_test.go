@@ -118,7 +118,7 @@ func TestDialWithoutDaemon(t *testing.T) {
 }
 
 func deadSocket(t *testing.T) string {
-	path := filepath.Join(t.TempDir(), "socket")
+	path := must.Socket(t)
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	must.Do(t, err)
 	l.SetUnlinkOnClose(false)
@@ -152,7 +152,7 @@ func TestDialGivesTheCallersReason(t *testing.T) {
 
 // A full backlog gives a non-blocking connect EAGAIN, which Go hands on.
 func TestDialWaitsForRoomInTheBacklog(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "socket")
+	path := must.Socket(t)
 	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	must.Do(t, err)
 	must.Do(t, syscall.Bind(fd, &syscall.SockaddrUnix{Name: path}), syscall.Listen(fd, 0))
@@ -223,7 +223,7 @@ func TestRemediesForTheDaemonWork(t *testing.T) {
 		"ask the administrator to let you reach the socket (on Debian: add you to the group nix-users), then log in again": nil,
 	} {
 		t.Run(remedy, func(t *testing.T) {
-			socket := filepath.Join(t.TempDir(), "socket")
+			socket := must.Socket(t)
 			var mend func()
 			switch {
 			case serve != nil:

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -130,7 +129,7 @@ func (p peer) trickle() {
 // listen serves each connection by serve, and waits for it at the end.
 func listen(t *testing.T, minor int, serve func(peer)) (socket string) {
 	t.Helper()
-	socket = filepath.Join(t.TempDir(), "socket")
+	socket = must.Socket(t)
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: socket, Net: "unix"})
 	must.Do(t, err)
 	served := make(chan struct{})

@@ -78,7 +78,7 @@ func TestLabACollectionDuringABuild(t *testing.T) {
 				}
 			}
 		}})
-		input, end := addPath(t, l), filepath.Join("/tmp", filepath.Base(t.TempDir())+fmt.Sprint(time.Now().UnixNano()))
+		input, end := addPath(t, l), filepath.Join(t.TempDir(), "end")
 		defer os.Remove(end)
 		drv := instantiate(t, l, "echo begun; while ! [ -e "+end+" ]; do :; done; read line <$input; echo $line >$out; echo >$dev", "input = builtins.storePath "+input+";")
 		done := make(chan bool)

@@ -70,7 +70,7 @@ func startDaemon(t *testing.T, root string, more ...string) lab {
 	conf := "build-users-group =\nsandbox = false\nsubstituters =\ntrusted-users = root\nmax-jobs = 2\n"
 	must.Write(t, filepath.Join(state, "etc/nix.conf"), conf)
 	words := []string{
-		trial.Tool(t, "bwrap"), "--die-with-parent", "--dev", "/dev", "--bind", "/proc", "/proc", "--bind", "/tmp", "/tmp", "--bind", state, "/nix",
+		trial.Tool(t, "bwrap"), "--die-with-parent", "--dev", "/dev", "--bind", "/proc", "/proc", "--tmpfs", "/tmp", "--bind", os.TempDir(), os.TempDir(), "--bind", state, "/nix",
 		"--ro-bind", root + "/usr", "/usr", "--symlink", "usr/bin", "/bin", "--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64", "/lib64",
 		"--ro-bind", "/etc/passwd", "/etc/passwd", "--ro-bind", "/etc/group", "/etc/group",
 		"--setenv", "NIX_CONF_DIR", "/nix/etc", "--setenv", "PATH", "/usr/bin",

@@ -83,12 +83,12 @@ func TestTheDaemonsTrustDecidesWhereASandboxReachesIt(t *testing.T) {
 }
 
 func TestAnAbsentDaemonIsAWarning(t *testing.T) {
-	findings := Examine(Machine{Socket: filepath.Join(t.TempDir(), "socket")})
+	findings := Examine(Machine{Socket: must.Socket(t)})
 	expect(t, named(t, findings, "nix daemon"), Warning, "no Nix daemon listens")
 }
 
 func TestADaemonThatSpeaksOtherwiseIsAWarning(t *testing.T) {
-	socket := filepath.Join(t.TempDir(), "socket")
+	socket := must.Socket(t)
 	listener, err := net.Listen("unix", socket)
 	must.Do(t, err)
 	t.Cleanup(func() { listener.Close() })

@@ -178,7 +178,10 @@ wait_for() {
 mount_homes() {
   local homes image=$cache/homes.img name pid
   homes=$(getent passwd "$lab_user" | cut -d: -f6)/homes
-  ! mountpoint --quiet "$homes" || return 0
+  if mountpoint --quiet "$homes"; then
+    find "$homes" -mindepth 1 -maxdepth 1 -mmin +1440 -exec rm -rf {} + # of tests that were killed
+    return
+  fi
   mkdir -p "$homes"
   rm -f "$image"
   if truncate --size 8G "$image" && mkfs.ext4 -q -F -m 0 "$image" && mount -o loop,nobarrier,data=writeback "$image" "$homes"; then

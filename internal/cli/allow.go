@@ -86,6 +86,9 @@ func showAsked(sys System, asked planning.Asked) {
 			fmt.Fprintf(sys.Stderr, "%s%s\n", mark, line)
 			mark = "    "
 		}
+		if w.Key() == "nixpkgs" {
+			fmt.Fprintln(sys.Stderr, "    what no cache has of its packages, this machine's Nix builds outside the sandbox")
+		}
 	}
 }
 

@@ -87,7 +87,8 @@ func showAsked(sys System, asked planning.Asked) {
 			mark = "    "
 		}
 		if w.Key() == "nixpkgs" {
-			fmt.Fprintln(sys.Stderr, "    what no cache has of its packages, this machine's Nix builds outside the sandbox")
+			fmt.Fprintln(sys.Stderr, "    what no cache has of its packages, "+
+				"this machine's Nix builds outside the sandbox")
 		}
 	}
 }

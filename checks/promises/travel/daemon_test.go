@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/debian"
 	"claudebox/checks/kit/expect"
 	"claudebox/internal/nix/nixdaemon"
 )
@@ -23,9 +24,9 @@ nix: {daemon: host}
 func TestWhatTheHostsDaemonBuildsIsToldToRunOutside(t *testing.T) {
 	m := newMaker(t, reaching)
 	cache := "substituters = file://" + m.path("cache") + "\ntrusted-public-keys = " + m.push(t, "cache", true) + "\n"
-	onEach(t, func(t *testing.T, root string, d daemon) {
-		c := newColleague(t, root, cache, m, d)
-		if c.trust == nixdaemon.TrustUnknown {
+	onEach(t, func(t *testing.T, root string, d debian.Options) {
+		c := newColleague(t, d, root, cache, m)
+		if c.trust(t) == nixdaemon.TrustUnknown {
 			refused(t, c, m)
 			return
 		}

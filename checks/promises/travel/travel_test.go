@@ -10,15 +10,16 @@ import (
 	"syscall"
 	"testing"
 
+	"claudebox/checks/kit/debian"
 	"claudebox/checks/kit/expect"
 	"claudebox/checks/kit/must"
 )
 
 // onEach runs a test with each daemon that the lab has.
-func onEach(t *testing.T, test func(t *testing.T, root string, d daemon)) {
-	roots := releases(t)
+func onEach(t *testing.T, test func(t *testing.T, root string, d debian.Options)) {
+	roots := debian.Roots(t)
 	for name, root := range roots {
-		t.Run("the daemon of "+name, func(t *testing.T) { test(t, root, debians) })
+		t.Run("the daemon of "+name, func(t *testing.T) { test(t, root, debian.Options{}) })
 	}
 	for _, root := range roots {
 		t.Run("this machine's daemon", func(t *testing.T) { test(t, root, thisMachines(t)) })
@@ -30,7 +31,7 @@ func onEach(t *testing.T, test func(t *testing.T, root string, d daemon)) {
 func TestALookAtAPlanFetchesNothing(t *testing.T) {
 	m := newMaker(t, profile)
 	conf := "substituters = file://" + m.path("cache") + "\ntrusted-public-keys = " + m.push(t, "cache", true) + "\n"
-	c := newColleague(t, anyRoot(t), conf, m, debians)
+	c := newColleague(t, debian.Options{}, anyRoot(t), conf, m)
 	text, status := outcome(t, c.claudebox("shell", "--plan", m.path("plan.json"), "--dry-run", "--", "hello"))
 	expect.Contains(t, text, "not in the store yet", "hello")
 	if names := c.has(t); status != 0 || len(names) > 0 {
@@ -40,7 +41,7 @@ func TestALookAtAPlanFetchesNothing(t *testing.T) {
 
 func anyRoot(t *testing.T) string {
 	t.Helper()
-	for _, root := range releases(t) {
+	for _, root := range debian.Roots(t) {
 		return root
 	}
 	t.Skip("no release of another Debian is here")
@@ -51,8 +52,8 @@ func anyRoot(t *testing.T) string {
 func TestACacheWithoutSignaturesIsRefused(t *testing.T) {
 	m := newMaker(t, profile)
 	m.push(t, "cache", false)
-	onEach(t, func(t *testing.T, root string, d daemon) {
-		c := newColleague(t, root, "substituters = file://"+m.path("cache")+"\n", m, d)
+	onEach(t, func(t *testing.T, root string, d debian.Options) {
+		c := newColleague(t, d, root, "substituters = file://"+m.path("cache")+"\n", m)
 		text, status := outcome(t, c.claudebox("shell", "--plan", m.path("plan.json"), "--yes", "--", "hello"))
 		if status != 125 {
 			t.Errorf("exit status %d", status)
@@ -67,8 +68,8 @@ func TestACacheWithoutSignaturesIsRefused(t *testing.T) {
 // All that cannot be had is told at once.
 func TestWhatNoCacheHasIsListed(t *testing.T) {
 	m := newMaker(t, profile)
-	onEach(t, func(t *testing.T, root string, d daemon) {
-		c := newColleague(t, root, "substituters =\n", m, d)
+	onEach(t, func(t *testing.T, root string, d debian.Options) {
+		c := newColleague(t, d, root, "substituters =\n", m)
 		text, status := outcome(t, c.claudebox("shell", "--plan", m.path("plan.json"), "--yes", "--", "hello"))
 		if status != 125 {
 			t.Errorf("exit status %d", status)
@@ -84,11 +85,11 @@ func TestWhatNoCacheHasIsListed(t *testing.T) {
 func TestAPlanIsLaunchedFromAStoreThatHasNoneOfIt(t *testing.T) {
 	m := newMaker(t, profile)
 	conf := "substituters = file://" + m.path("cache") + "\ntrusted-public-keys = " + m.push(t, "cache", true) + "\n"
-	onEach(t, func(t *testing.T, root string, d daemon) {
+	onEach(t, func(t *testing.T, root string, d debian.Options) {
 		archive := largest(t, m.path("cache/nar"))
 		must.Do(t, os.Rename(archive, archive+".kept"))
 		must.Do(t, syscall.Mkfifo(archive, 0o644))
-		c := newColleague(t, root, conf, m, d)
+		c := newColleague(t, d, root, conf, m)
 		if names := c.has(t); len(names) > 0 {
 			t.Fatalf("its store has %q", names)
 		}

@@ -13,8 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
+	"claudebox/checks/kit/debian"
 	"claudebox/checks/kit/must"
 	"claudebox/checks/kit/trial"
 	"claudebox/internal/nix/nixdaemon"
@@ -35,7 +35,7 @@ func newMaker(t *testing.T, profile string) maker {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "travel-")
 	must.Do(t, err)
-	t.Cleanup(func() { remove(dir) })
+	t.Cleanup(func() { must.Do(t, trial.Remove(dir)) })
 	m := maker{dir}
 	m.write(t, "work.yaml", profile)
 	must.Do(t, os.MkdirAll(filepath.Join(dir, "home/project"), 0o755))
@@ -86,70 +86,23 @@ func nix(words ...string) *exec.Cmd {
 
 // colleague has a machine of its own: another file system, with a Nix daemon
 // whose store is empty, and claudebox as a file.
-type colleague struct {
-	state  string
-	inside []string // words that lead a program there
-	trust  nixdaemon.Trust
-	stop   func() // ends it
-}
+type colleague struct{ debian.Daemon }
 
-// releases are the roots of unpacked Debians, by name, and this machine's Nix.
-func releases(t *testing.T) map[string]string {
+// newColleague starts a daemon with a configuration.
+func newColleague(t *testing.T, d debian.Options, root, conf string, m maker) colleague {
 	t.Helper()
-	folder := os.Getenv("CLAUDEBOX_LAB_RELEASES")
-	roots := map[string]string{}
-	found, err := os.ReadDir(folder)
-	if folder != "" && err != nil {
-		t.Fatal(err)
-	}
-	for _, r := range found {
-		root := filepath.Join(folder, r.Name())
-		if _, err := os.Stat(filepath.Join(root, "usr/bin/nix-daemon")); err == nil {
-			roots[r.Name()] = root
-		}
-	}
-	return roots
-}
-
-// newColleague starts the daemon of a release with a configuration. program
-// is empty, or this machine's own nix-daemon as one can start it there.
-func newColleague(t *testing.T, root, conf string, m maker, daemon daemon) colleague {
-	t.Helper()
-	state, err := os.MkdirTemp("", "nix-")
-	must.Do(t, err)
-	t.Cleanup(func() { remove(state) })
-	for _, dir := range []string{"store", "var/nix", "etc"} {
-		must.Do(t, os.MkdirAll(filepath.Join(state, dir), 0o755))
-	}
-	words := []string{
-		trial.Tool(t, "bwrap"), "--die-with-parent", "--dev", "/dev", "--bind", "/proc", "/proc", "--tmpfs", "/tmp", "--bind", os.TempDir(), os.TempDir(), "--bind", state, "/nix",
-		"--ro-bind", root + "/usr", "/usr", "--symlink", "usr/bin", "/bin", "--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64", "/lib64",
-		"--ro-bind", "/etc/passwd", "/etc/passwd", "--ro-bind", "/etc/group", "/etc/group",
+	d.Conf = conf
+	d.Mounts = slices.Concat(d.Mounts, []string{
 		"--ro-bind", os.Getenv("CLAUDEBOX_BIN"), "/claudebox",
-		"--ro-bind", os.Getenv("CLAUDEBOX_MANIFEST"), "/share/claudebox/manifest.json", "--chdir", m.path("home/project"),
-		"--setenv", "NIX_CONF_DIR", "/nix/etc", "--setenv", "PATH", "/usr/bin", "--setenv", "HOME", m.path("home"),
-	}
-	c := colleague{state: state, inside: append(append(words, daemon.mounts...), "--")}
-	c.configure(t, conf)
-	c.start(t, daemon)
-	return c
+		"--ro-bind", os.Getenv("CLAUDEBOX_MANIFEST"), "/share/claudebox/manifest.json",
+		"--chdir", m.path("home/project"), "--setenv", "HOME", m.path("home"),
+	})
+	return colleague{debian.Start(t, root, d)}
 }
-
-// configure writes what the daemon reads when it starts.
-func (c colleague) configure(t *testing.T, conf string) {
-	t.Helper()
-	conf = "build-users-group =\nsandbox = false\nsandbox-paths =\ntrusted-users = root\n" + conf
-	must.Write(t, filepath.Join(c.state, "etc/nix.conf"), conf)
-}
-
-// daemon is how a daemon is started.
-type daemon struct{ mounts, words []string }
-
-var debians = daemon{nil, []string{"nix-daemon"}}
 
 // thisMachines is the daemon of the lab's own Nix, started by its loader, as
 // the store it comes from is not where it looks.
-func thisMachines(t *testing.T) daemon {
+func thisMachines(t *testing.T) debian.Options {
 	t.Helper()
 	libs, program := "", trial.Tool(t, "nix")
 	for path := range strings.Lines(succeed(t, exec.Command("nix-store", "--query", "--references", program))) {
@@ -160,50 +113,24 @@ func thisMachines(t *testing.T) daemon {
 	if libs == "" {
 		t.Fatal("the lab's Nix has no folder of libraries")
 	}
-	return daemon{
-		[]string{"--ro-bind", libs, "/libs", "--ro-bind", filepath.Dir(filepath.Dir(program)), "/newer"},
-		[]string{"/libs/lib/ld-linux-x86-64.so.2", "--library-path", "/libs/lib:/newer/lib/x86_64-linux-gnu", "/newer/bin/nix-daemon"},
+	return debian.Options{
+		Mounts: []string{"--ro-bind", libs, "/libs", "--ro-bind", filepath.Dir(filepath.Dir(program)), "/newer"},
+		Words:  []string{"/libs/lib/ld-linux-x86-64.so.2", "--library-path", "/libs/lib:/newer/lib/x86_64-linux-gnu", "/newer/bin/nix-daemon"},
 	}
 }
 
-func (c colleague) socket() string { return filepath.Join(c.state, "var/nix/daemon-socket/socket") }
-
-// start runs the daemon until the test ends, and waits for a first answer.
-func (c *colleague) start(t *testing.T, d daemon) {
+// trust is what the daemon says of whom it serves.
+func (c colleague) trust(t *testing.T) nixdaemon.Trust {
 	t.Helper()
-	cmd := exec.Command(c.inside[0], append(slices.Clone(c.inside[1:]), d.words...)...)
-	cmd.Env = []string{}
-	var log bytes.Buffer
-	cmd.Stderr = &log
-	must.Do(t, cmd.Start())
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	c.stop = func() {
-		cmd.Process.Kill()
-		ended <- <-ended
-	}
-	t.Cleanup(c.stop)
-	for range 500 {
-		client, err := nixdaemon.Dial(t.Context(), c.socket(), nixdaemon.Options{})
-		if err == nil {
-			c.trust = client.Info().Trust
-			t.Logf("the daemon is of Nix %s", client.Info().Version)
-			client.Close()
-			return
-		}
-		select {
-		case err := <-ended:
-			ended <- err
-			t.Fatalf("the daemon ended: %v: %s", err, log.String())
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
-	t.Fatal("the daemon did not come up")
+	client, err := nixdaemon.Dial(t.Context(), c.Socket(), nixdaemon.Options{})
+	must.Do(t, err)
+	defer client.Close()
+	return client.Info().Trust
 }
 
 // claudebox runs claudebox there.
 func (c colleague) claudebox(words ...string) *exec.Cmd {
-	cmd := exec.Command(c.inside[0], append(append(slices.Clone(c.inside[1:]), "/claudebox"), words...)...)
+	cmd := c.Command(append([]string{"/claudebox"}, words...)...)
 	cmd.Env = []string{"TERM=dumb"}
 	return cmd
 }
@@ -211,7 +138,7 @@ func (c colleague) claudebox(words ...string) *exec.Cmd {
 // has gives the names in its store.
 func (c colleague) has(t *testing.T) []string {
 	t.Helper()
-	found, err := os.ReadDir(filepath.Join(c.state, "store"))
+	found, err := os.ReadDir(filepath.Join(c.State, "store"))
 	must.Do(t, err)
 	var names []string
 	for _, f := range found {
@@ -241,14 +168,6 @@ func outcome(t *testing.T, c *exec.Cmd) (text string, status int) {
 		t.Fatal(err)
 	}
 	return string(out), c.ProcessState.ExitCode()
-}
-
-// remove removes a folder that may hold a store.
-func remove(dir string) {
-	exec.Command("chmod", "-R", "u+w", dir).Run() // what is in a store is read-only
-	if err := os.RemoveAll(dir); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-	}
 }
 
 // children are the processes that a process has started.

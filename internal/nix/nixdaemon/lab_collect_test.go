@@ -144,9 +144,9 @@ func TestLabAKilledDaemonIsNoticed(t *testing.T) {
 // have its folder for their /nix.
 func killWorkers(t *testing.T, l lab) {
 	t.Helper()
-	own, err := os.Stat(strings.TrimSuffix(l.socket, "/var/nix/daemon-socket/socket"))
+	own, err := os.Stat(l.own.State)
 	must.Do(t, err)
-	l.kill()
+	l.own.Kill()
 	dirs, err := filepath.Glob("/proc/[0-9]*")
 	must.Do(t, err)
 	for _, dir := range dirs {

@@ -155,6 +155,17 @@ func (f *Folder) Chmod(rel string, perm uint32) error {
 	return nil
 }
 
+// RemoveAll deletes what lies at rel, with all in it. No link leads it out of the folder, also if somebody exchanges
+// names there meanwhile.
+func (f *Folder) RemoveAll(rel string) error {
+	root, err := os.OpenRoot("/proc/self/fd/" + strconv.Itoa(f.fd))
+	if err != nil {
+		return f.fault("remove", rel, errors.Unwrap(err))
+	}
+	defer root.Close()
+	return root.RemoveAll(rel)
+}
+
 // RemoveAll is [os.RemoveAll], also of a folder that somebody has closed (chmod 0), or that has such folders in it. No
 // link leads it out, even if a process of a killed session still writes there.
 func RemoveAll(path string) error {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/pathname"
 	"claudebox/internal/plan/resolve"
 	"claudebox/internal/profile"
@@ -142,8 +143,10 @@ func (g *Git) Exclude(at string) { g.session.Exclude(at) }
 // Listed are the files that git has of a name that is wanted, see [handover.Session.Listed].
 func (g *Git) Listed(wanted func(rel string) bool) []string { return g.session.Listed(wanted) }
 
-// Copy copies a file or folder of the agent's.
-func (g *Git) Copy(from, to string) error { return g.request.Tools.Copy(from, to) }
+// Copy copies a file or folder of the agent's, see [handover.Tools.Copy].
+func (g *Git) Copy(in *beneath.Folder, from string, to *beneath.Folder, name string) error {
+	return g.request.Tools.Copy(in, from, to, name)
+}
 
 // Say adds a line on what did not cross, about a path.
 func (g *Git) Say(at, text string) { g.Lines = append(g.Lines, "git, "+diag.Name(at)+": "+text) }

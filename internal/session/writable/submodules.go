@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/pathname"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/session/guarded"
@@ -55,22 +56,43 @@ func (f *Folders) bringSubmodules(list []Submodule) {
 			continue
 		}
 		if whole && !f.adopt(made)[0] {
-			_ = os.Rename(made.At, made.Outer) // git is to find none there, see [git.Strangers]; or it is kept
+			_ = moveTo(made.At, made.Outer) // git is to find none there, see [git.Strangers]; or it is kept
 		}
 	}
 }
 
 // move moves a folder to where an empty one is, also on another file system.
 func (f *Folders) move(from, to string) error {
-	err := unix.Rename(from, to) // os.Rename takes no folder's place
+	err := moveTo(from, to)
 	if !errors.Is(err, unix.EXDEV) {
 		return err
 	}
-	if there, err := os.ReadDir(to); err != nil || len(there) > 0 {
-		return cmp.Or(err, error(unix.ENOTEMPTY))
-	}
-	if err := f.Git.Copy(from, to); err != nil {
+	in, err := beneath.Open(filepath.Dir(from))
+	if err != nil {
 		return err
 	}
-	return os.RemoveAll(from)
+	defer in.Close()
+	into, err := beneath.Open(filepath.Dir(to))
+	if err != nil {
+		return err
+	}
+	defer into.Close()
+	if there, err := into.Names(filepath.Base(to), 1); err != nil || len(there) > 0 {
+		return cmp.Or(err, error(unix.ENOTEMPTY))
+	}
+	if err := f.Git.Copy(in, filepath.Base(from), into, filepath.Base(to)); err != nil {
+		return err
+	}
+	return in.RemoveAll(filepath.Base(from))
+}
+
+// moveTo renames a folder of claudebox's, over an empty one if that is there. No link is followed: the agent of another
+// session may have put one on the way to it.
+func moveTo(from, to string) error {
+	into, err := beneath.Open(filepath.Dir(to))
+	if err != nil {
+		return err
+	}
+	defer into.Close()
+	return unix.Renameat(unix.AT_FDCWD, from, into.FD(), filepath.Base(to))
 }

@@ -44,7 +44,7 @@ type Request struct {
 	// what is no repository waits for it. nil: there are none.
 	Ask func() map[string]bool
 	// Copy copies a thing that is held back; nil: copies of a link lead to one thing.
-	Copy func(from, to string) error
+	Copy func(in *beneath.Folder, from string, to *beneath.Folder, name string) error
 	// Told is called with each name that was held back, in the order of events. It must not wait.
 	Told func(rel string)
 	// Cover is called with each repository that a program of the user's makes: it hides that from the sandbox before it
@@ -454,14 +454,14 @@ func (g *Guard) noteAt(id, deep, rel string) {
 // copyTo gives a copy of a link, as `cp -r` makes, a copy of what the link leads to.
 func (g *Guard) copyTo(id, deep, rel string) error {
 	g.mu.Lock()
-	from := g.places[id].Join(path.Join(id, deep))
+	in := g.places[id].Folder
 	fresh, at, err := g.newPlace(rel, "link")
 	g.mu.Unlock()
 	if err != nil {
 		return err
 	}
 	defer at.Close()
-	if err := g.Copy(from, at.Path()+"/"+thing); err != nil {
+	if err := g.Copy(in, path.Join(id, deep), at, thing); err != nil {
 		return err
 	}
 	g.mu.Lock()
@@ -469,7 +469,7 @@ func (g *Guard) copyTo(id, deep, rel string) error {
 	if there, _, ours := g.placeOf(path.Dir(rel), path.Base(rel)); !ours || there != id { // it is another one by now
 		of := g.places[fresh]
 		delete(g.places, fresh)
-		return os.RemoveAll(of.Join(fresh))
+		return of.RemoveAll(fresh)
 	}
 	parent, err := g.root.Sub(path.Dir(rel))
 	if err != nil {
@@ -502,7 +502,7 @@ func (g *Guard) exchange(dir, name string) error {
 	if IsLink(parent, name) {
 		of := g.places[id]
 		delete(g.places, id)
-		return cmp.Or(os.RemoveAll(of.Join(id)), errHeld)
+		return cmp.Or(of.RemoveAll(id), errHeld)
 	}
 	return unix.Renameat2(at.FD(), thing, parent.FD(), name, unix.RENAME_EXCHANGE)
 }

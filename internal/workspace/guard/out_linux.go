@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path"
 	"slices"
 	"strings"
@@ -58,7 +57,7 @@ func BringOut(root *beneath.Folder, held string, end Ending) (out []string, err 
 			left = true
 		case errors.Is(fault, errNothing), errors.Is(fault, errRemoved) && !holds(made, id):
 			dropAside(root, made, id)
-			_ = os.RemoveAll(made.Join(id))
+			_ = made.RemoveAll(id)
 		case errors.Is(fault, errRemoved):
 			missing = append(missing, id)
 		case fault != nil:
@@ -104,12 +103,17 @@ func holds(made *beneath.Folder, id string) bool {
 
 // putAway removes a session's own folder, or keeps what is left in it, in the place of what was kept before.
 func putAway(held string) {
-	if os.Remove(held) == nil {
+	in, err := beneath.Open(path.Dir(held))
+	if err != nil {
+		return // an agent of another session did that to itself
+	}
+	defer in.Close()
+	own := path.Base(held)
+	if in.Remove(own) == nil {
 		return
 	}
-	kept := path.Join(path.Dir(held), Kept)
-	_ = os.RemoveAll(kept)
-	_ = os.Rename(held, kept) // or it stays as it is
+	_ = in.RemoveAll(Kept)
+	_ = in.Rename(own, Kept) // or it stays as it is
 }
 
 // mostLinks is how many entries of a folder are looked at for links that were moved.
@@ -157,10 +161,10 @@ type Repository struct {
 // brings out, where no other session lives, files called .git that lead to what is held back, as those of its worktrees
 // and submodules do: they lead nowhere outside.
 func Untangle(root *beneath.Folder, held string, alone func(rel string) bool) {
-	each(root, held, func(f found, place string) {
+	each(root, held, func(f found, drop func() error) {
 		leads := isDotGit(path.Base(f.rel)) && ThingOf(f.place, thing, root.Join(f.rel)) != ""
 		if (IsLink(f.place, thing) || leads && alone(f.rel)) && f.exchange() == nil {
-			_ = os.RemoveAll(place)
+			_ = drop()
 		}
 	})
 }
@@ -168,7 +172,7 @@ func Untangle(root *beneath.Folder, held string, alone func(rel string) bool) {
 // Repositories lists the folders called .git that a session holds back, one in another after that one. Nothing may run
 // inside any more.
 func Repositories(root *beneath.Folder, held string) (list []Repository) {
-	each(root, held, func(f found, _ string) {
+	each(root, held, func(f found, _ func() error) {
 		what, err := f.place.Look(thing)
 		if err == nil && what.Kind == beneath.Dir && path.Base(f.rel) == ".git" {
 			list = append(list, Repository{f.rel, f.place.Join(thing)})
@@ -219,9 +223,9 @@ func (f found) exchange() error {
 	return unix.Renameat2(f.place.FD(), thing, f.parent.FD(), path.Base(f.rel), unix.RENAME_EXCHANGE)
 }
 
-// each calls do with each thing that a session holds back and whose link is where it is to be, and with the path of the
-// thing's place.
-func each(root *beneath.Folder, held string, do func(f found, place string)) {
+// each calls do with each thing that a session holds back and whose link is where it is to be. drop removes the thing's
+// place.
+func each(root *beneath.Folder, held string, do func(f found, drop func() error)) {
 	made, err := beneath.Open(held)
 	if err != nil {
 		return
@@ -230,7 +234,7 @@ func each(root *beneath.Folder, held string, do func(f found, place string)) {
 	ids, _ := names(made) // what is not listed comes out as it is
 	for _, id := range ids {
 		if f, err := find(root, made, id); err == nil {
-			do(f, made.Join(id))
+			do(f, func() error { return made.RemoveAll(id) })
 			f.close()
 		}
 	}
@@ -321,7 +325,7 @@ func (end Ending) bringOut(root, made *beneath.Folder, id string) (rel string, e
 	if err != nil {
 		return "", err
 	}
-	_ = os.RemoveAll(made.Join(id)) // what the agent has closed there stays in the instance
+	_ = made.RemoveAll(id) // what the agent has closed there stays in the instance
 	return f.rel, nil
 }
 

@@ -337,7 +337,7 @@ func gatherAll(folder, held, session string) error {
 // leadThere has the .git files that a session holds back lead to where it holds back what they belong to: a session in
 // a folder below has that alone.
 func leadThere(root *beneath.Folder, session string) {
-	each(root, session, func(f found, _ string) {
+	each(root, session, func(f found, _ func() error) {
 		of, rest, _ := strings.Cut(ThingOf(f.place, thing, root.Join(f.rel)), "/")
 		if isDotGit(path.Base(f.rel)) && of == path.Base(session) {
 			to := path.Join(InSession(Inside(root.Path()), of), rest)

@@ -132,7 +132,7 @@ func (s side) process(ctx context.Context, script string, writes bool, bind ...s
 	args = append(args, "--tmpfs", "/tmp", "--dir", emptyTree)
 	if s.work != nil {
 		args = append(args, "--bind-fd", strconv.Itoa(3+len(files)), s.work.At)
-		files = append(files, s.work.again())
+		files = append(files, again(int(s.work.Tree.Fd())))
 	}
 	args = append(args, s.laid(how)...)
 	if s.work != nil && s.place.Outer != s.work.At+"/.git" { // where submodules expect it

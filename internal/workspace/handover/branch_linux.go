@@ -78,13 +78,13 @@ type Work struct {
 	Time  time.Duration // how long it may take
 }
 
-// again is the working tree, for a process of its own: bwrap does not start with one that cannot be had.
-func (w *Work) again() *os.File {
-	fd, err := unix.FcntlInt(w.Tree.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+// again is what a descriptor is open for, for a process of its own: bwrap does not start with one that cannot be had.
+func again(of int) *os.File {
+	fd, err := unix.FcntlInt(uintptr(of), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
 		fd = -1
 	}
-	return os.NewFile(uintptr(fd), "tree")
+	return os.NewFile(uintptr(fd), "bound")
 }
 
 // Run runs a script, in which g is git. Hooks do not run, and nothing leaves the box but what the script prints. bind

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"time"
+
+	"claudebox/internal/linux/beneath"
 )
 
 // contents is where git-lfs keeps the content of its files in a git folder, each named by its SHA-256 sum; git knows
@@ -54,8 +56,19 @@ func (l *live) carryContents() error {
 	if err := os.MkdirAll(to, 0o755); err != nil {
 		return err
 	}
+	inner, err := beneath.Open(p.Inner())
+	if err != nil {
+		return err
+	}
+	defer inner.Close()
+	users, err := os.Open(to)
+	if err != nil {
+		return err
+	}
+	defer users.Close()
 	script := fmt.Sprintf(carrying, mostContent, Name(p.Folder), mostContent>>30)
-	said, err := l.Tools.in(contentTime, script, "--ro-bind", p.Inner(), "/from", "--bind", to, "/to")
+	said, err := l.Tools.in(contentTime, script,
+		bound{"--ro-bind-fd", inner.FD(), "/from"}, bound{"--bind-fd", int(users.Fd()), "/to"})
 	if err != nil {
 		return errors.New("the content of files of Git LFS is inside only: " + l.inner().fault(err, said).Error())
 	}

@@ -3,30 +3,50 @@ package handover
 import (
 	"context"
 	"fmt"
-	"path"
+	"strconv"
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"claudebox/internal/diag"
+	"claudebox/internal/linux/beneath"
 )
 
-// Copy copies what an agent has made, in a box that has nothing else: it may still change it meanwhile. No link is
-// followed. to does not exist, but its folder does.
-func (t Tools) Copy(from, to string) error {
-	said, err := t.in(answerTime, "cp -RT --preserve=mode,timestamps,links /from /to/"+diag.Quote(path.Base(to)),
-		"--ro-bind", from, "/from", "--bind", path.Dir(to), "/to")
+// Copy copies what an agent has made at from, below in, to a name in another folder, where nothing is. That happens in
+// a box that has nothing else, as the agent may still change it. The box has what is opened here: no link leads it to
+// something else, also if the agent exchanges names meanwhile.
+func (t Tools) Copy(in *beneath.Folder, from string, to *beneath.Folder, name string) error {
+	source, err := in.OpenFD(from, unix.O_PATH)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(source)
+	said, err := t.in(answerTime, "cp -RT --preserve=mode,timestamps,links /from /to/"+diag.Quote(name),
+		bound{"--ro-bind-fd", source, "/from"}, bound{"--bind-fd", to.FD(), "/to"})
 	if err != nil {
 		return fmt.Errorf("%w: %s", err, said)
 	}
 	return nil
 }
 
-// in runs a script in a box that has the folders that words for bwrap name, and nothing else.
-func (t Tools) in(limit time.Duration, script string, folders ...string) (said []byte, err error) {
+// bound is what a box has of the host, by an open descriptor, and where.
+type bound struct {
+	how string // a word of bwrap's
+	fd  int
+	at  string
+}
+
+// in runs a script in a box that has what is bound, and nothing else.
+func (t Tools) in(limit time.Duration, script string, all ...bound) (said []byte, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	words, files := t.box()
-	words = append(append(words, folders...), "--", t.Bash, "--noprofile", "--norc", "-c", script)
+	for _, b := range all {
+		words = append(words, b.how, strconv.Itoa(3+len(files)), b.at)
+		files = append(files, again(b.fd))
+	}
+	words = append(words, "--", t.Bash, "--noprofile", "--norc", "-c", script)
 	box := begin(ctx, append([]string{t.Bwrap}, words...))
 	defer closeFiles(box)
 	box.ExtraFiles = files

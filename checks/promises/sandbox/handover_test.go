@@ -205,8 +205,8 @@ func TestASecondSessionEndsAndTheFirstKeepsItsRepositories(t *testing.T) {
 	}
 }
 
-// What the user clones or makes in the project while the agent works is the user's, hooks and settings with it. No agent
-// writes there, or reads a login in it, wherever it moves the folder; the next session has a git folder of its own.
+// What the user clones or makes in the project while the agent works is the user's. No agent writes there, or reads a
+// login in it, wherever it moves the folder; the next session has a git folder of its own.
 func TestTheAgentWritesInARepositoryThatTheUserMakesMeanwhile(t *testing.T) {
 	w := newWorld(t)
 	w.repository(t)

@@ -34,6 +34,7 @@ type Comparison struct {
 	// Fetches reports whether a remote may be at a path on this machine: what the user fetches from there, the agent
 	// reads the next time. nil: at none.
 	Fetches func(at string) bool
+	named   bool // settings of a section "user", which run nothing, may be there
 }
 
 // Reasons for repairs.
@@ -156,13 +157,20 @@ func (f *Folder) isPlain(c Comparison) bool {
 func isLock(e Entry) bool { return path.Ext(e.Name) == ".lock" }
 
 // IsPlain reports whether there is nothing in the git folder at a path, or in those in it, by which git runs or obeys
-// anything.
+// anything, nor a file that has another name, by which it could be written later.
 func IsPlain(root *beneath.Folder, rel string) bool {
 	seen := Gather(root, Look{Own: []string{rel}})
 	seen.Deepen(root, Snapshot{})
 	none := func(string) bool { return false }
-	c := Comparison{Users: none, Fetches: func(string) bool { return true }}
-	return len(seen.Folders) > 0 && !slices.ContainsFunc(seen.Folders, func(f Folder) bool { return !f.isPlain(c) })
+	c := Comparison{Users: none, Fetches: func(string) bool { return true }, named: true}
+	isNot := func(f Folder) bool {
+		hasOther := func(e Entry) bool {
+			what, err := root.Look(path.Join(f.Rel, e.Name))
+			return err != nil || what.Kind == beneath.Regular && what.Names > 1
+		}
+		return !f.isPlain(c) || slices.ContainsFunc(f.Entries, hasOther)
+	}
+	return len(seen.Folders) > 0 && !slices.ContainsFunc(seen.Folders, isNot)
 }
 
 // plain are the settings that git and package managers write in a clone.
@@ -178,6 +186,9 @@ func (c Comparison) isPlain(s gitconfig.Entry) bool {
 	// `git clone .` writes /p/. there; ".." behind a link leads elsewhere than it says.
 	isUp := slices.Contains(strings.Split(at, "/"), "..")
 	isHere := path.IsAbs(at) && !isUp && c.Fetches != nil && c.Fetches(path.Clean(at))
+	if c.named && s.Top() == "user" {
+		return true
+	}
 	return slices.Contains(plain, name) && (name != "remote.url" || isHere || elsewhere.Matches(s.Value)) &&
 		(name != "extensions.refstorage" || s.Value == "files" || s.Value == "reftable")
 }

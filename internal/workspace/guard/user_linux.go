@@ -93,10 +93,13 @@ func (g *Guard) doubt(rel string, ino uint64) bool {
 	return true
 }
 
-// listUsers lists the repositories that the user has made and that are there.
+// listUsers lists the repositories that the user has made and that are there. One in which git would run something by
+// now is not the user's: who had its folder open before it was covered could write there.
 func (g *Guard) listUsers() (list []string) {
 	for ino, of := range g.users {
-		if what, err := g.root.Look(of.rel); err == nil && what.Stamp.Ino == ino && !of.before {
+		what, err := g.root.Look(of.rel)
+		isThere := err == nil && what.Stamp.Ino == ino && !of.before
+		if isThere && (what.Kind != beneath.Dir || git.IsPlain(g.root, of.rel)) {
 			list = append(list, of.rel)
 		}
 		unix.Close(of.fd)
@@ -178,7 +181,7 @@ func (v *vcs) look(folder string, now time.Time) bool {
 		switch {
 		case err != nil:
 		case slices.Contains(programs, strings.TrimSuffix(string(comm), "\n")):
-			return worksIn("/proc/"+pid, folder, own, makesAny)
+			return worksIn("/proc/"+pid, folder, own, makesAny) && !isOwn("/proc/"+pid)
 		case slices.Contains(copiers, strings.TrimSuffix(string(comm), "\n")):
 			return worksIn("/proc/"+pid, folder, own, func([]string) bool { return true })
 		case !known:
@@ -189,6 +192,15 @@ func (v *vcs) look(folder string, now time.Time) bool {
 		return false
 	})
 }
+
+// isOwn reports whether a process is claudebox's git, by which commits cross: an agent chooses what it says of them.
+func isOwn(process string) bool {
+	environment, err := os.ReadFile(process + "/environ")
+	return err == nil && slices.Contains(strings.Split(string(environment), "\x00"), "GIT_COMMITTER_EMAIL="+OwnEmail)
+}
+
+// OwnEmail is the address of whom claudebox's git commits for.
+const OwnEmail = "claudebox@localhost"
 
 // makesAny reports whether a command line of a version control program makes repositories or files.
 func makesAny(words []string) bool {

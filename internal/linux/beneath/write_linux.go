@@ -158,13 +158,16 @@ func (f *Folder) Chmod(rel string, perm uint32) error {
 // RemoveAll deletes what lies at rel, with all in it. No link leads it out of the folder, also if somebody exchanges
 // names there meanwhile.
 func (f *Folder) RemoveAll(rel string) error {
-	root, err := os.OpenRoot("/proc/self/fd/" + strconv.Itoa(f.fd))
+	root, err := f.root()
 	if err != nil {
-		return f.fault("remove", rel, errors.Unwrap(err))
+		return err
 	}
 	defer root.Close()
 	return root.RemoveAll(rel)
 }
+
+// root opens the folder for calls of package os, which the caller closes.
+func (f *Folder) root() (*os.Root, error) { return os.OpenRoot("/proc/self/fd/" + strconv.Itoa(f.fd)) }
 
 // RemoveAll is [os.RemoveAll], also of a folder that somebody has closed (chmod 0), or that has such folders in it. No
 // link leads it out, even if a process of a killed session still writes there.
@@ -180,7 +183,7 @@ func RemoveAll(path string) error {
 	if err := top.Chmod(".", 0o700); err != nil {
 		return err
 	}
-	root, err := os.OpenRoot("/proc/self/fd/" + strconv.Itoa(top.FD()))
+	root, err := top.root()
 	if err != nil {
 		return err
 	}

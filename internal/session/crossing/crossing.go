@@ -148,6 +148,9 @@ func (g *Git) Copy(in *beneath.Folder, from string, to *beneath.Folder, name str
 	return g.request.Tools.Copy(in, from, to, name)
 }
 
+// CopyPath is [Git.Copy] by paths, see [handover.Tools.CopyPath].
+func (g *Git) CopyPath(from, to string) error { return g.request.Tools.CopyPath(from, to) }
+
 // Say adds a line on what did not cross, about a path.
 func (g *Git) Say(at, text string) { g.Lines = append(g.Lines, "git, "+diag.Name(at)+": "+text) }
 

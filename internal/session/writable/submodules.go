@@ -67,23 +67,13 @@ func (f *Folders) move(from, to string) error {
 	if !errors.Is(err, unix.EXDEV) {
 		return err
 	}
-	in, err := beneath.Open(filepath.Dir(from))
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	into, err := beneath.Open(filepath.Dir(to))
-	if err != nil {
-		return err
-	}
-	defer into.Close()
-	if there, err := into.Names(filepath.Base(to), 1); err != nil || len(there) > 0 {
+	if there, err := os.ReadDir(to); err != nil || len(there) > 0 {
 		return cmp.Or(err, error(unix.ENOTEMPTY))
 	}
-	if err := f.Git.Copy(in, filepath.Base(from), into, filepath.Base(to)); err != nil {
+	if err := f.Git.CopyPath(from, to); err != nil {
 		return err
 	}
-	return in.RemoveAll(filepath.Base(from))
+	return os.RemoveAll(from)
 }
 
 // moveTo renames a folder of claudebox's, over an empty one if that is there. No link is followed: the agent of another

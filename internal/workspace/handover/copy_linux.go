@@ -3,6 +3,7 @@ package handover
 import (
 	"context"
 	"fmt"
+	"path"
 	"strconv"
 	"strings"
 	"time"
@@ -28,6 +29,21 @@ func (t Tools) Copy(in *beneath.Folder, from string, to *beneath.Folder, name st
 		return fmt.Errorf("%w: %s", err, said)
 	}
 	return nil
+}
+
+// CopyPath is [Tools.Copy] by paths, on which no link may be.
+func (t Tools) CopyPath(from, to string) error {
+	in, err := beneath.Open(path.Dir(from))
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	into, err := beneath.Open(path.Dir(to))
+	if err != nil {
+		return err
+	}
+	defer into.Close()
+	return t.Copy(in, path.Base(from), into, path.Base(to))
 }
 
 // bound is what a box has of the host, by an open descriptor, and where.

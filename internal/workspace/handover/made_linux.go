@@ -231,25 +231,10 @@ func (a *adopting) copy() error {
 		return nil
 	}
 	a.place.inner = path.Dir(a.place.Outer) + "/agents"
-	if err := a.copyTo(a.place.inner); err != nil {
+	if err := a.Tools.CopyPath(a.made.At, a.place.inner); err != nil {
 		return fmt.Errorf("%w%s", err, a.place.spaceRemedy(err.Error()))
 	}
 	return nil
-}
-
-// copyTo copies the agent's to a path of claudebox's own.
-func (a *adopting) copyTo(to string) error {
-	in, err := beneath.Open(path.Dir(a.made.At))
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	into, err := beneath.Open(path.Dir(to))
-	if err != nil {
-		return err
-	}
-	defer into.Close()
-	return a.Tools.Copy(in, path.Base(a.made.At), into, path.Base(to))
 }
 
 // device is the file system on which something lies.

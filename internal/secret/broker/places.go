@@ -8,7 +8,8 @@ import (
 )
 
 // Path is a path at a host, with the methods that are allowed. In place of a part * stands for a name, % for one or
-// more names with encoded slashes between, @* for two of which the first begins with @, and ** for one or more parts.
+// more names with encoded slashes between, @* for two of which the first begins with @, and ** for one or more parts;
+// a|b is a or b, and *:a|b a name with :a or :b behind it.
 type Path struct {
 	Methods []string `json:"methods,omitempty"` // none: any
 	Path    string   `json:"path"`              // if it ends in "/", everything below is included
@@ -67,7 +68,11 @@ func isPart(want, part string) bool {
 	case "@*":
 		return strings.HasPrefix(part, "@") && areNames(part) && strings.Count(strings.ToUpper(part), "%2F") == 1
 	}
-	return part == want
+	if verbs, is := strings.CutPrefix(want, "*:"); is {
+		name, verb, _ := strings.Cut(part, ":")
+		return isName(name) && slices.Contains(strings.Split(verbs, "|"), verb)
+	}
+	return slices.Contains(strings.Split(want, "|"), part)
 }
 
 // areNames reports whether a part of a path is of names with encoded slashes between.
@@ -106,7 +111,7 @@ func isName(part string) bool {
 func Writing(host string) (list []Path, known bool) {
 	domain := domainOf(host)
 	for _, text := range writing[domain] {
-		list = append(list, Path{Path: text})
+		list = append(list, ParsePath(text))
 	}
 	if slices.Contains(ClaudeHosts, domain) {
 		list = ClaudePaths
@@ -132,33 +137,43 @@ func GraphQL(host, escapedPath string) (mutations []string, is bool) {
 	return mutations, is
 }
 
-// writing lists, by the end of a host's name, where an agent may write. The longest end counts.
+// writing lists, by the end of a host's name, where an agent may write. The longest end counts. Below a path that ends
+// in "/" a host has nothing that changes who may do what: where it has, the single paths are named. POST alone is never
+// asked for, because some hosts take another method from a form (_method).
 var writing = map[string][]string{
 	"anthropic.com": nil, "claude.com": nil, // but for ClaudeHosts
 	"api.anthropic.com": nil, "console.anthropic.com": nil, "mcp-proxy.anthropic.com": nil, "platform.claude.com": nil,
 	"github.com": gitPaths,
 	"api.github.com": {
-		"/graphql", "/markdown", "/markdown/raw", "/gists/", "/notifications/", "/user/repos", "/orgs/*/repos",
-		"/user/starred/", "/repos/*/*/issues/", "/repos/*/*/pulls/", "/repos/*/*/comments/", "/repos/*/*/contents/",
-		"/repos/*/*/git/", "/repos/*/*/merges", "/repos/*/*/merge-upstream", "/repos/*/*/releases/",
-		"/repos/*/*/labels/", "/repos/*/*/milestones/", "/repos/*/*/statuses/", "/repos/*/*/check-runs/",
-		"/repos/*/*/check-suites/", "/repos/*/*/commits/", "/repos/*/*/deployments/", "/repos/*/*/actions/runs/",
-		"/repos/*/*/actions/jobs/", "/repos/*/*/actions/workflows/", "/repos/*/*/actions/artifacts/",
-		"/repos/*/*/actions/caches/", "/repos/*/*/forks", "/repos/*/*/topics", "/repos/*/*/subscription",
-		"/repos/*/*/dispatches", "/repos/*/*/discussions/", "/repos/*/*/code-scanning/",
-		"/repos/*/*/dependabot/alerts/",
-		"/repos/*/*/generate", "/repos/*/*/dependency-graph/snapshots",
+		"/graphql", "/markdown", "/markdown/raw", "/gists|notifications/", "/user/repos", "/orgs/*/repos",
+		"/user/starred/",
+		"/repos/*/*/issues|comments|contents|git|releases|labels|milestones|statuses|commits|deployments|discussions/",
+		"/repos/*/*/merges|merge-upstream|forks|topics|subscription|dispatches|generate",
+		"/repos/*/*/pulls", "/repos/*/*/pulls/*", "/repos/*/*/pulls/comments/*/reactions/",
+		"/repos/*/*/pulls/*/comments|reviews|merge|update-branch|requested_reviewers/",
+		"/repos/*/*/check-runs", "/repos/*/*/check-suites", "PATCH /repos/*/*/check-runs/*",
+		"/repos/*/*/check-runs|check-suites/*/rerequest", "DELETE /repos/*/*/actions/runs/*",
+		"/repos/*/*/actions/runs/*/rerun|rerun-failed-jobs|cancel|force-cancel|logs",
+		"/repos/*/*/actions/jobs/*/rerun", "/repos/*/*/actions/workflows/*/dispatches",
+		"/repos/*/*/actions/artifacts|caches/", "/repos/*/*/code-scanning/alerts|analyses|sarifs/",
+		"/repos/*/*/dependabot/alerts/", "/repos/*/*/dependency-graph/snapshots",
 	},
 	"uploads.github.com": {"/repos/*/*/releases/*/assets"},
 	"gitlab.com": append([]string{
-		"/api/graphql", "/api/v4/markdown", "/api/v4/projects", "/api/v4/snippets/", "/api/v4/todos/",
-		"/api/v4/projects/%/issues/", "/api/v4/projects/%/merge_requests/", "/api/v4/projects/%/repository/",
-		"/api/v4/projects/%/labels/", "/api/v4/projects/%/milestones/", "/api/v4/projects/%/releases/",
-		"/api/v4/projects/%/pipeline", "/api/v4/projects/%/pipelines/", "/api/v4/projects/%/jobs/",
-		"/api/v4/projects/%/snippets/", "/api/v4/projects/%/wikis/", "/api/v4/projects/%/uploads",
-		"/api/v4/projects/%/statuses/", "/api/v4/projects/%/packages/", "/api/v4/projects/%/fork",
-		"/api/v4/projects/%/star", "/api/v4/projects/%/unstar", "/api/v4/projects/%/ci/lint", "/api/v4/ci/lint",
-		"/api/v4/groups/%/labels/", "/api/v4/groups/%/milestones/", "/api/v4/groups/%/epics/",
+		"/api/graphql", "/api/v4/markdown", "/api/v4/projects", "/api/v4/snippets|todos/",
+		"/api/v4/projects/%/issues|labels|milestones|releases|pipelines|jobs|snippets|wikis|statuses/",
+		"/api/v4/projects/%/pipeline|uploads|fork|star|unstar", "/api/v4/projects/%/ci/lint", "/api/v4/ci/lint",
+		"/api/v4/projects/%/merge_requests", "/api/v4/projects/%/merge_requests/*",
+		"/api/v4/projects/%/merge_requests/*/notes|discussions|draft_notes|award_emoji|context_commits|pipelines/",
+		"/api/v4/projects/%/merge_requests/*/merge|rebase|cancel_merge_when_pipeline_succeeds|approve|unapprove",
+		"/api/v4/projects/%/merge_requests/*/subscribe|unsubscribe|todo|time_estimate|reset_time_estimate",
+		"/api/v4/projects/%/merge_requests/*/add_spent_time|reset_spent_time",
+		"/api/v4/projects/%/repository/branches|tags|merged_branches|changelog", "/api/v4/projects/%/repository/commits/",
+		"/api/v4/projects/%/repository/files|tags|submodules/%", "DELETE /api/v4/projects/%/repository/branches/%",
+		"/api/v4/projects/%/packages/composer", "DELETE /api/v4/projects/%/packages/*",
+		"DELETE /api/v4/projects/%/packages/*/package_files/*", "/api/v4/projects/%/packages/npm/%",
+		"/api/v4/projects/%/packages/cargo|conan|debian|generic|go|helm|maven|ml_models|npm|nuget|pypi|rpm/",
+		"/api/v4/projects/%/packages/rubygems|terraform/", "/api/v4/groups/%/labels|milestones|epics/",
 	}, gitPaths...),
 	"openai.com": {
 		"/v1/responses/", "/v1/chat/completions/", "/v1/completions", "/v1/embeddings", "/v1/images/", "/v1/audio/",
@@ -172,18 +187,18 @@ var writing = map[string][]string{
 		"/*/openai/images/generations",
 	},
 	"aiplatform.googleapis.com": {
-		"/*/publishers/*/models/", "/*/projects/*/locations/*/publishers/*/models/",
-		"/*/projects/*/locations/*/cachedContents/", "/*/projects/*/locations/*/endpoints/",
+		"/*/publishers/*/models/" + asking, "/*/projects/*/locations/*/publishers/*/models/" + asking,
+		"/*/projects/*/locations/*/endpoints/" + asking, "/*/projects/*/locations/*/endpoints/*/chat/completions",
+		"/*/projects/*/locations/*/cachedContents/",
 	},
 	"huggingface.co": append([]string{
-		"/api/repos/create", "/api/validate-yaml", "/api/*/*/*/commit/", "/api/*/*/*/preupload/",
-		"/api/*/*/*/paths-info/", "/api/*/*/*/branch/", "/api/*/*/*/tag/", "/api/*/*/*/discussions/",
+		"/api/repos/create", "/api/validate-yaml",
+		"/api/models|datasets|spaces/*/*/commit|preupload|paths-info|branch|tag|discussions/",
 	}, gitPaths...),
 	"router.huggingface.co":        {"/v1/", "/*/v1/", "/hf-inference/models/"},
 	"api-inference.huggingface.co": {"/models/"},
 	"registry.npmjs.org": {
-		"/*", "/@*", "/*/-rev/*", "/@*/-rev/*", "/*/-/*/-rev/*", "/@*/-/*/-rev/*",
-		"/-/package/*/dist-tags/", "/-/package/@*/dist-tags/", "/-/npm/v1/security/",
+		"PUT /*", "PUT /@*", "/-/package/*/dist-tags/", "/-/package/@*/dist-tags/", "/-/npm/v1/security/",
 	},
 	"npmjs.org": nil, "npmjs.com": nil,
 	"pypi.org": nil, "upload.pypi.org": {"/legacy/"}, "test.pypi.org": {"/legacy/"},
@@ -192,6 +207,10 @@ var writing = map[string][]string{
 		"/api/v1/embeddings", "/api/v1/rerank", "/api/v1/audio/", "/api/v1/images/",
 	},
 }
+
+// asking are the verbs by which models are asked. Others change rights (setIamPolicy), or what runs.
+const asking = "*:generateContent|streamGenerateContent|countTokens|computeTokens|predict|predictLongRunning|" +
+	"fetchPredictOperation|rawPredict|streamRawPredict|serverStreamingPredict|embedContent|batchEmbedContents"
 
 // gitPaths are those by which git and git-lfs fetch and push.
 var gitPaths = []string{"/**/git-upload-pack", "/**/git-receive-pack", "/**/info/lfs/"}
@@ -209,16 +228,16 @@ var graphQL = map[string][]string{
 		"deleteIssueComment", "deleteLabel", "deleteLinkedBranch", "deleteProjectV2", "deleteProjectV2Field",
 		"deleteProjectV2Item", "deletePullRequestReview", "deletePullRequestReviewComment", "deleteRef",
 		"disablePullRequestAutoMerge", "dismissPullRequestReview", "enablePullRequestAutoMerge",
-		"linkProjectV2ToRepository", "linkProjectV2ToTeam", "lockLockable", "markDiscussionCommentAsAnswer",
+		"linkProjectV2ToRepository", "lockLockable", "markDiscussionCommentAsAnswer",
 		"markFileAsViewed", "markProjectV2AsTemplate", "markPullRequestReadyForReview", "mergeBranch",
 		"mergePullRequest", "enqueuePullRequest", "dequeuePullRequest", "minimizeComment", "pinIssue",
 		"removeAssigneesFromAssignable", "removeLabelsFromLabelable", "removeReaction", "removeStar", "removeSubIssue",
 		"reopenDiscussion", "reopenIssue", "reopenPullRequest", "replaceActorsForAssignable", "reprioritizeSubIssue",
 		"requestReviews", "requestReviewsByLogin", "resolveReviewThread", "revertPullRequest",
 		"submitPullRequestReview", "transferIssue", "unarchiveProjectV2Item", "unlinkProjectV2FromRepository",
-		"unlinkProjectV2FromTeam", "unlockLockable", "unmarkFileAsViewed", "unmarkProjectV2AsTemplate",
+		"unlockLockable", "unmarkFileAsViewed", "unmarkProjectV2AsTemplate",
 		"unminimizeComment", "unpinIssue", "unresolveReviewThread", "updateDiscussion", "updateDiscussionComment",
-		"updateIssue", "updateIssueComment", "updateLabel", "updateProjectV2", "updateProjectV2DraftIssue",
+		"updateIssue", "updateIssueComment", "updateLabel", "updateProjectV2DraftIssue",
 		"updateProjectV2Field", "updateProjectV2ItemFieldValue", "updateProjectV2ItemPosition", "updatePullRequest",
 		"updatePullRequestBranch", "updatePullRequestReview", "updatePullRequestReviewComment", "updateRef",
 		"updateRefs",

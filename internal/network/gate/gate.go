@@ -87,6 +87,9 @@ func (g *Gate) Client(ctx context.Context, client io.Reader, host io.Writer) err
 		return err
 	}
 	if c.beginsTLS(first[0]) {
+		if g.port == portHTTP { // a server there could find requests in it
+			return refusef("TLS at port %d", portHTTP)
+		}
 		return c.tls()
 	}
 	if c.beginsSSL2(first[0]) {

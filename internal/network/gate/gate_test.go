@@ -90,7 +90,7 @@ func say(t *testing.T, name string, port uint16, text string) (got string, err e
 }
 
 func TestRequestsInTheClear(t *testing.T) {
-	const ok = "GET / HTTP/1.1\r\nHost: good.test\r\n\r\n"
+	const ok, last = "GET / HTTP/1.1\r\nHost: good.test\r\n\r\n", "POST / HTTP/1.1\r\nHost: good.test\r\n"
 	for name, tc := range map[string]struct {
 		port uint16
 		text string
@@ -100,9 +100,13 @@ func TestRequestsInTheClear(t *testing.T) {
 		"a request":                     {80, ok, "=", ""},
 		"two requests":                  {80, ok + ok, "=", ""},
 		"a Host with a port":            {8080, "GET / HTTP/1.1\r\nHost: GOOD.test.:8080\r\n\r\n", "=", ""},
-		"of HTTP/1.0 without a Host":    {80, "GET / HTTP/1.0\r\n\r\n", "=", ""},
-		"with a body":                   {80, "POST / HTTP/1.1\r\nHost: good.test\r\nContent-Length: 5\r\n\r\nhello" + ok, "=", ""},
-		"in chunks":                     {80, "POST / HTTP/1.1\r\nHost: good.test\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n" + ok, "=", ""},
+		"of HTTP/1.0":                   {80, "GET / HTTP/1.0\r\nHost: good.test\r\n\r\n", "=", ""},
+		"of HTTP/1.0 without a Host":    {80, "GET / HTTP/1.0\r\n\r\n", "", "0 Host fields"},
+		"with a body":                   {80, last + "Content-Length: 5\r\nConnection: close\r\n\r\nhello" + ok, "=", ""},
+		"in chunks":                     {80, last + "Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n5\r\nhello\r\n0\r\n\r\n" + ok, "=", ""},
+		"content that a server leaves":  {80, last + "Content-Length: 37\r\n\r\nGET / HTTP/1.1\r\nHost: evil.test\r\n\r\n", last + "Content-Length: 37\r\nConnection: close\r\n\r\nGET / HTTP/1.1\r\nHost: evil.test\r\n\r\n", ""},
+		"content, the connection kept":  {80, last + "Connection: keep-alive\r\nContent-Length: 1\r\n\r\na", last + "Content-Length: 1\r\nConnection: close\r\n\r\na", ""},
+		"TLS at the port of HTTP":       {80, string(hello(t, "good.test")), "", "TLS at port 80"},
 		"another Host":                  {80, "GET / HTTP/1.1\r\nHost: evil.test\r\n\r\n", "", "another host"},
 		"another Host, later (F11)":     {8080, ok + "GET / HTTP/1.1\r\nHost: evil.test\r\n\r\n", ok, "another host"},
 		"a simple request, then one":    {8080, "GET /\r\nGET / HTTP/1.1\r\nHost: evil.test\r\n\r\n", "", "not one of HTTP/1"},
@@ -120,7 +124,7 @@ func TestRequestsInTheClear(t *testing.T) {
 		"two lengths":                   {80, "POST / HTTP/1.1\r\nHost: good.test\r\nContent-Length: 0\r\nTransfer-Encoding: chunked\r\n\r\n", "", "twice"},
 		"a length with a sign":          {80, "POST / HTTP/1.1\r\nHost: good.test\r\nContent-Length: +5\r\n\r\n", "", "no number"},
 		"a length that is dropped":      {80, "POST / HTTP/1.1\r\nHost: good.test\r\nConnection: Content-Length\r\nContent-Length: 5\r\n\r\n", "", "no option"},
-		"a chunk with an extension":     {80, "POST / HTTP/1.1\r\nHost: good.test\r\nTransfer-Encoding: chunked\r\n\r\n5;x=y\r\nhello\r\n0\r\n\r\n", "=^2", "plain size"},
+		"a chunk with an extension":     {80, last + "Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n5;x=y\r\nhello\r\n0\r\n\r\n", "=^2", "plain size"},
 		"a line break in front":         {8080, "\r\nGET / HTTP/1.1\r\nHost: evil.test\r\n\r\n", "", "request line"},
 		"a bare line feed":              {8080, "GET / HTTP/1.1\nHost: evil.test\n\n", "", "lines do not end"},
 		"a field that goes on":          {80, "GET / HTTP/1.1\r\nHost: good.test\r\n evil.test\r\n\r\n", "", "not one of HTTP/1"},

@@ -79,11 +79,8 @@ func (h head) judge(name string) error {
 		return refusef("a request with a whole URL, as a proxy gets it")
 	}
 	hosts := h.values("host")
-	if len(hosts) > 1 || len(hosts) == 0 && h.version != "HTTP/1.0" {
+	if len(hosts) != 1 {
 		return refusef("a request with %d Host fields", len(hosts))
-	}
-	if len(hosts) == 0 {
-		return nil
 	}
 	host := hosts[0]
 	if i := strings.LastIndexByte(host, ':'); i >= 0 {
@@ -171,16 +168,14 @@ func (h head) framing() (body, error) {
 }
 
 // allowContent refuses content where servers expect none: a server that leaves
-// it unread takes it for the next request (RFC 9110, 9.3.1). Where only some servers do so,
-// the request becomes the last of the connection.
+// it unread takes it for the next request (RFC 9110, 9.3.1). Elsewhere, too, some leave it unread, so the request
+// becomes the last of the connection.
 func (h *head) allowContent() error {
 	switch strings.ToUpper(h.method) {
 	case "GET", "HEAD", "OPTIONS", "TRACE":
 		return refusef("content in a request of method %s, which a server could take for another request", h.method)
-	case "POST", "PUT", "PATCH":
-	default:
-		h.last = true
 	}
+	h.last = true
 	return nil
 }
 

@@ -117,7 +117,7 @@ func (j *Journal) Refused(f flow.Flow, why string) {
 	why = quoted(why)
 	what, named := f.To.String(), f.Name != ""
 	if named {
-		what = shown(f.Name) + ":" + strconv.Itoa(int(f.To.Port()))
+		what = hostpattern.Shown(f.Name) + ":" + strconv.Itoa(int(f.To.Port()))
 	} else if f.Proto == flow.ICMP {
 		what = f.To.Addr().String()
 	}
@@ -148,7 +148,7 @@ func (j *Journal) Failed(f flow.Flow, why string) {
 // counts once. second says which kind of address this query is for.
 func (j *Journal) Unknown(name string, second bool) {
 	const why = policy.NotListed
-	name = shown(name)
+	name = hostpattern.Shown(name)
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.asked == nil {
@@ -219,14 +219,6 @@ func (j *Journal) Report() helper.Report {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.What, b.What), cmp.Compare(a.Why, b.Why))
 	})
 	return r
-}
-
-// shown returns what stands for a name and came from the sandbox, see [hostpattern.Shown].
-func shown(name string) string {
-	if whole := hostpattern.Shown(name); len(whole) <= longest {
-		return whole
-	}
-	return `"` + quoted(name) + `"`
 }
 
 // longest is how many bytes of a text from the sandbox are kept.

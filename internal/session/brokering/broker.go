@@ -16,6 +16,7 @@ import (
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/aside"
 	"claudebox/internal/network/helper"
+	"claudebox/internal/network/hostpattern"
 	"claudebox/internal/profile"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/secret/broker"
@@ -195,6 +196,9 @@ func (k secretKeeper) Used(u broker.Use) {
 
 // Report counts a refusal, and tells it.
 func (k secretKeeper) Report(r broker.Refusal) {
+	if _, err := broker.ParseTarget(r.Host); err != nil && r.Host != "" { // the agent's own words
+		r.Host = hostpattern.Shown(r.Host)
+	}
 	r.Host = k.events.InWords(r.Host)
 	k.Refusals.Report(r)
 	k.events.Add(live.Event{Kind: live.Stopped, What: cmp.Or(r.Secret, "a request"), Why: r.Host + ": " + r.Why})
@@ -235,6 +239,7 @@ type Refusals struct {
 type refusal struct {
 	broker.Refusal
 	times int
+	paths []string // different ones
 }
 
 // Report counts a refusal. It keeps at most 50 different ones.
@@ -244,9 +249,12 @@ func (n *Refusals) Report(r broker.Refusal) {
 	defer n.mu.Unlock()
 	same := func(o refusal) bool { return o.Secret == r.Secret && o.Host == r.Host && o.Why == r.Why }
 	if i := slices.IndexFunc(n.list, same); i >= 0 {
-		n.list[i].times++
+		known := &n.list[i]
+		if known.times++; len(known.paths) < broker.MostReported && !slices.Contains(known.paths, r.Path) {
+			known.paths = append(known.paths, r.Path)
+		}
 	} else if len(n.list) < most {
-		n.list = append(n.list, refusal{r, 1})
+		n.list = append(n.list, refusal{r, 1, []string{r.Path}})
 	} else {
 		n.more++
 	}
@@ -276,11 +284,16 @@ func (n *Refusals) Told() (lines []string) {
 		if r.Host == "" {
 			text = r.Why
 		}
-		switch {
-		case r.times >= broker.MostReported:
-			text += fmt.Sprintf(" (%d times or more)", r.times)
-		case r.times > 1:
-			text += fmt.Sprintf(" (%d times)", r.times)
+		more := ""
+		if r.times >= broker.MostReported {
+			more = " or more"
+		}
+		if r.times > 1 {
+			text += fmt.Sprintf(" (%d times%s", r.times, more)
+			if paths := len(r.paths); paths > 1 {
+				text += fmt.Sprintf(", at %d paths%s", paths, more)
+			}
+			text += ")"
 		}
 		lines = append(lines, text)
 	}

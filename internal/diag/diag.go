@@ -155,8 +155,8 @@ func printLine(w io.Writer, kind, text string) {
 }
 
 // Visible returns s with those characters escaped that a terminal would obey or hide, so that text from files and
-// other programs can be printed: control characters, those that change the direction of text, blanks of no or unusual
-// width, and bytes that are not UTF-8. A tab stays.
+// other programs can be printed: control characters, those that change the direction of text, what is shown as a blank
+// or not at all, and bytes that are not UTF-8. A tab and a plain blank stay.
 func Visible(s string) string {
 	if !strings.ContainsFunc(s, isUnseen) && utf8.ValidString(s) {
 		return s
@@ -194,7 +194,7 @@ func ASCII(text string) string {
 func Name(name string) string {
 	const plain = "@%+=./_-~#[]"
 	if name != "" && !strings.ContainsFunc(name, func(r rune) bool {
-		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune(plain, r)
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune(plain, r) || isUnseen(r)
 	}) && utf8.ValidString(name) {
 		return name
 	}
@@ -258,4 +258,10 @@ func IsVariable(name string) bool {
 
 var quotes = strings.NewReplacer("'", `\x27`, "`", `\x60`)
 
-func isUnseen(r rune) bool { return r != '\t' && !unicode.IsPrint(r) }
+// isUnseen reports whether a terminal obeys a character or shows nothing for it. Of letters, marks and signs some are
+// blank: fillers, selectors, a Braille pattern without dots, a note without a head.
+func isUnseen(r rune) bool {
+	const blanks = "\u2800\U00016fe4\U0001d159"
+	return r != '\t' && !unicode.IsPrint(r) || strings.ContainsRune(blanks, r) ||
+		unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
+}

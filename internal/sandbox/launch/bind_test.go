@@ -307,6 +307,7 @@ func TestQuoteMakesOneWord(t *testing.T) {
 		"a\nrm -rf ~":        `$'a\x0arm -rf ~'`,
 		"\x1b]0;x\a it's \\": `$'\x1b]0;x\x07 it\'s \\'`,
 		"abc\u202ecod.exe":   `$'abc\xe2\x80\xaecod.exe'`,
+		"a\u3164b\t":         `$'a\xe3\x85\xa4b\x09'`,
 		"Größe":              "'Größe'",
 		"\xff":               `$'\xff'`,
 	} {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"path"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"claudebox/internal/diag"
@@ -158,7 +157,7 @@ func quoteUnseen(s string) string {
 // isSeen reports whether text is valid UTF-8 of printable characters only: without
 // control characters, and without those that reverse or hide others.
 func isSeen(s string) bool {
-	return utf8.ValidString(s) && strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) < 0
+	return diag.Visible(s) == s && !strings.Contains(s, "\t")
 }
 
 func isShellSpecial(r rune) bool {

@@ -40,16 +40,24 @@ type request struct {
 
 // leads reports whether a header names another path, which some servers use instead of the request's.
 func (r request) leads() bool {
-	return slices.ContainsFunc([]string{"X-Original-Url", "X-Original-Uri", "X-Rewrite-Url", "X-Forwarded-Uri"},
-		func(name string) bool { return r.header[name] != nil })
+	return r.says("X-Original-Url", "X-Original-Uri", "X-Rewrite-Url", "X-Forwarded-Uri")
+}
+
+// says reports whether one of these headers is there, with _ for - too: for many programs both are one (CGI).
+func (r request) says(names ...string) bool {
+	for name := range r.header {
+		name = strings.ReplaceAll(name, "_", "-")
+		if slices.ContainsFunc(names, func(one string) bool { return strings.EqualFold(one, name) }) {
+			return true
+		}
+	}
+	return false
 }
 
 // does returns the method; empty means any, because a header that some servers obey may override it.
 func (r request) does() string {
-	for _, name := range []string{"X-Http-Method-Override", "X-Http-Method", "X-Method-Override"} {
-		if r.header[name] != nil {
-			return ""
-		}
+	if r.says("X-Http-Method-Override", "X-Http-Method", "X-Method-Override") {
+		return ""
 	}
 	return r.method
 }

@@ -10,6 +10,7 @@ import (
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/network/helper"
+	"claudebox/internal/session/live"
 	"claudebox/internal/session/planning"
 	"claudebox/internal/workspace/aftermath"
 )
@@ -85,7 +86,7 @@ func (to To) write(reports []aftermath.Report, network *helper.Summary) bool {
 		Network *helper.Summary    `json:"network,omitempty"`
 	}{reports[0], reports[1:], network}, "", "  ")
 	if err == nil {
-		err = to.folder.Replace(to.name, append(content, '\n'), 0o644)
+		err = to.folder.Replace(to.name, append(live.ASCII(content), '\n'), 0o644)
 	}
 	if err != nil {
 		diag.Print(to.call.Caller.Stderr, &diag.Error{Op: "write the report", Err: err})

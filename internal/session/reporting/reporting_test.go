@@ -151,13 +151,13 @@ func TestALostSummaryIsInTheReport(t *testing.T) {
 	defer folder.Close()
 	to := To{call: launching(dir, io.Discard), folder: folder, name: "report"}
 	to.call.Options.NoReport = true
-	to.Tell([]aftermath.Report{{}}, &helper.Summary{Lost: true, Restarted: 2})
+	to.Tell([]aftermath.Report{{Project: "/p\u202egpj"}}, &helper.Summary{Lost: true, Restarted: 2})
 	var told struct{ Network helper.Summary }
 	text, err := os.ReadFile(filepath.Join(dir, "report"))
 	if err == nil {
 		err = json.Unmarshal(text, &told)
 	}
-	if err != nil || !told.Network.Lost || told.Network.Restarted != 2 {
+	if err != nil || !told.Network.Lost || told.Network.Restarted != 2 || !bytes.Contains(text, []byte(`p\u202egpj`)) {
 		t.Errorf("%v: %s", err, text)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/pathname"
+	"claudebox/internal/linux/smallfile"
 )
 
 // found is a file at the end of all links.
@@ -123,4 +124,4 @@ type File interface {
 // hostFiles is the host's file system.
 type hostFiles struct{ beneath.OnDisk }
 
-func (hostFiles) Open(name string) (File, error) { return os.Open(name) }
+func (hostFiles) Open(name string) (File, error) { return os.OpenFile(name, smallfile.Flags, 0) }

@@ -165,7 +165,8 @@ func (s *Slot) fill() (err error) {
 
 // lost returns why the inner store cannot be used any longer; empty if it can be. The reasons:
 // a path of the host that its database may know no longer exists, or it knows more of them
-// than a session may hold. lost also cuts an unfinished last line off the list.
+// than a session may hold, or the agent put something else in the database's place. lost also cuts an unfinished last
+// line off the list.
 func (s *Slot) lost() (why string, err error) {
 	count, size := 0, int64(0)
 	for path, err := range Known(s.Known) {
@@ -182,7 +183,31 @@ func (s *Slot) lost() (why string, err error) {
 	if count > maxKnown-atOnce {
 		return fmt.Sprintf("it relied on %d store paths of the host, as many as a session may ask for", count), nil
 	}
+	if !s.isWhole() {
+		return "what lies in the place of its database is none", nil
+	}
 	return "", s.Known.Truncate(size)
+}
+
+// isWhole reports whether the database is of plain files, if there is one. Nix would wait for the other end of a pipe
+// for ever, and read a device without end.
+func (s *Slot) isWhole() bool {
+	const database, most = "nix/db", 100
+	state, err := beneath.Open(Var(s.Dir))
+	if err != nil {
+		return false
+	}
+	defer state.Close()
+	names, err := state.Names(database, most)
+	for _, name := range names {
+		if what, err := state.Look(database + "/" + name); err != nil || what.Kind != beneath.Regular {
+			return false
+		}
+	}
+	if slices.Contains(names, "schema") { // a number, which is read whole
+		_, err = state.Read(database+"/schema", most)
+	}
+	return err == nil || errors.Is(err, fs.ErrNotExist)
 }
 
 // empty moves everything the inner store contains aside, to be removed, and starts with new folders.

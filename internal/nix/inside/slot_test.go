@@ -229,3 +229,28 @@ func TestTheRegistryLetsNoPathOfThisMachineIntoALockFile(t *testing.T) {
 		}
 	}
 }
+
+// An agent put a pipe in the place of what Nix reads first: the host's Nix, as of `claudebox instance gc`, waited for ever.
+func TestWhatIsNoDatabaseIsNotRead(t *testing.T) {
+	for name, put := range map[string]func(t *testing.T, db string){
+		"a database": func(t *testing.T, db string) { must.Write(t, db+"/schema", "10") },
+		"a pipe":     func(t *testing.T, db string) { must.Do(t, os.MkdirAll(db, 0o755), unix.Mkfifo(db+"/schema", 0o644)) },
+		"a link": func(t *testing.T, db string) {
+			must.Do(t, os.MkdirAll(db, 0o755), os.Symlink("/dev/zero", db+"/schema"))
+		},
+		"a long one": func(t *testing.T, db string) { must.Write(t, db+"/schema", strings.Repeat("1", 1000)) },
+		"elsewhere": func(t *testing.T, db string) {
+			must.Do(t, os.MkdirAll(db, 0o755), os.Remove(db), os.Symlink(t.TempDir(), db))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, _ := inside.Choose(t.TempDir())
+			open(t, dir).Close()
+			put(t, filepath.Join(inside.Var(dir), "nix/db"))
+			said := strings.Join(open(t, dir).Notes, "\n")
+			if anew := strings.Contains(said, "begins anew: what lies in the place of its database is none"); anew != (name != "a database") {
+				t.Errorf("it says %q", said)
+			}
+		})
+	}
+}

@@ -15,8 +15,8 @@ import (
 )
 
 // Collect removes from the Nix store inside, of an instance, all paths that no root refers to; the roots are the links
-// in the folders of links, each from a folder of the host to its place inside. It returns the last line that Nix
-// printed. The agent could write the database, so Nix runs in a sandbox that has it, the layer of that store and
+// in the folders of links, each from a folder of the host to its place inside. It returns notes, and the last line that
+// Nix printed. The agent could write the database, so Nix runs in a sandbox that has it, the layer of that store and
 // nothing else, and no network.
 func Collect(tools map[string]string, instance string, links [][2]string) (said string, err error) {
 	const op = "collect the garbage of the Nix store inside"
@@ -45,7 +45,7 @@ func Collect(tools map[string]string, instance string, links [][2]string) (said 
 	if err != nil {
 		return "", &diag.Error{Op: op, Err: fmt.Errorf("%w: %s", err, diag.Visible(lastLine(out)))}
 	}
-	return diag.Visible(lastLine(out)), nil
+	return strings.Join(append(slot.Notes, diag.Visible(lastLine(out))), "\n"), nil
 }
 
 // filterFile returns a pipe from which bwrap reads the filter of system calls.

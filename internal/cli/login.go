@@ -8,8 +8,13 @@ import (
 	"claudebox/internal/session/planning"
 )
 
-const loginLong = `A login that was made inside, with /login, is kept outside of what the agent
-sees, for this project alone: it may be to somebody else's account.
+const loginLong = `Log in outside, with claude auth login: the agent has no part in that, and every
+project uses that login.
+
+A login that was made inside, with /login, is kept outside of what the agent
+sees, for this project alone: it may be to somebody else's account. But the code
+that you paste then passes through the agent's hands, and is worth a login: one
+that has turned bad can exchange it itself.
 
 login keep makes it yours: your own Claude Code outside and your other projects
 use it from then on, in the place of the login that they had.`

@@ -385,7 +385,7 @@ func (b *Broker) rewrite(pr *httputil.ProxyRequest) {
 		}
 	}
 	for name := range pr.Out.Header {
-		if unsearchable[name] || strings.HasSuffix(name, "Accept-Encoding") {
+		if is := hyphened(name); unsearchable[is] || strings.HasSuffix(is, "Accept-Encoding") {
 			pr.Out.Header.Del(name)
 		}
 	}

@@ -43,15 +43,19 @@ func (r request) leads() bool {
 	return r.says("X-Original-Url", "X-Original-Uri", "X-Rewrite-Url", "X-Forwarded-Uri")
 }
 
-// says reports whether one of these headers is there, with _ for - too: for many programs both are one (CGI).
+// says reports whether one of these headers is there.
 func (r request) says(names ...string) bool {
 	for name := range r.header {
-		name = strings.ReplaceAll(name, "_", "-")
-		if slices.ContainsFunc(names, func(one string) bool { return strings.EqualFold(one, name) }) {
+		if slices.Contains(names, hyphened(name)) {
 			return true
 		}
 	}
 	return false
+}
+
+// hyphened is a header's name with - for _: for many programs both are one (CGI).
+func hyphened(name string) string {
+	return textproto.CanonicalMIMEHeaderKey(strings.ReplaceAll(name, "_", "-"))
 }
 
 // does returns the method; empty means any, because a header that some servers obey may override it.

@@ -176,7 +176,7 @@ func (b *Part) noteOwn(n plan.Network, named plan.Secret) {
 }
 
 // brokerRule is shown as the rule by which the broker's variables and files enter.
-const brokerRule = "broker"
+const brokerRule = "broker: secrets stay outside, and are put in on the way"
 
 // placeholderWhy is shown as the rule by which a placeholder enters.
 func placeholderWhy(s broker.Secret) string {
@@ -204,8 +204,11 @@ func withMore(bundle, more []byte) []byte {
 
 // setProxy sets the variables by which programs find the broker's proxy.
 func (b *Part) setProxy(port int, names []string) {
-	user := url.UserPassword(broker.ProxyUser, b.hello.Password)
-	proxy := (&url.URL{Scheme: "http", User: user, Host: "127.0.0.1:" + strconv.Itoa(port)}).String()
+	user, at := url.UserPassword(broker.ProxyUser, b.hello.Password), strconv.Itoa(port)
+	if port == 0 { // it is taken when a session starts
+		at = "PORT"
+	}
+	proxy := (&url.URL{Scheme: "http", User: user, Host: "127.0.0.1:" + at}).String()
 	direct := exceptionsWithout("localhost,127.0.0.1,::1,"+launch.Hostname+","+b.hello.Proxies.No, names)
 	for name, value := range map[string]string{
 		"HTTPS_PROXY": proxy, "HTTP_PROXY": proxy, "NO_PROXY": strings.Join(direct, ","),

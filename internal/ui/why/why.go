@@ -102,14 +102,21 @@ func missing(word string) (a Answer, known bool) {
 
 // Variable answers for a variable. value is what it is on the host, if it is set.
 func Variable(l launch.Launch, name, value string, set bool) Answer {
-	for _, v := range l.Env {
-		if v.Name == name {
-			return entering(v)
+	for _, left := range l.Left {
+		for _, begins := range []string{" (", " does not enter, "} { // it cannot be used inside
+			if strings.HasPrefix(left.Text, name+begins) {
+				return no(left.Text, "", "")
+			}
 		}
 	}
-	for _, left := range l.Left {
-		if strings.HasPrefix(left.Text, name+" (") { // a variable that cannot be used inside
-			return no(left.Text, "", "")
+	for _, v := range l.Env {
+		if v.Name == name {
+			return entering(l, v)
+		}
+	}
+	for _, note := range l.Notes {
+		if strings.HasPrefix(note, name+" does not enter: ") {
+			return no(note, "", "")
 		}
 	}
 	for _, e := range l.Plan.Env {
@@ -147,9 +154,16 @@ var origins = map[plan.EnvFrom]string{
 	plan.FromMade: "with a value that claudebox makes",
 }
 
-func entering(v launch.Variable) Answer {
+func entering(l launch.Launch, v launch.Variable) Answer {
 	value := strconv.Quote(v.Masked())
-	if folders := strings.Split(v.Masked(), ":/"); v.From == plan.FromMade && len(folders) > 1 {
+	for _, out := range l.Outside {
+		if out.Name == v.Name {
+			return yes(v.Name+" enters as a placeholder, "+value+"; the true one stays outside, and goes to "+
+				strings.Join(out.Hosts, ", ")+" alone", out.Why, "")
+		}
+	}
+	folders := strings.Split(v.Masked(), ":/")
+	if v.From == plan.FromMade && len(folders) > 1 && strings.HasPrefix(folders[0], "/") {
 		for i := range folders { // a store path's hash says nothing to a person
 			folders[i] = layout.Path("", "/"+strings.TrimPrefix(folders[i], "/"))
 		}

@@ -154,6 +154,28 @@ func TestFoldersOfAVariableAreReadable(t *testing.T) {
 	}
 }
 
+// The address of a proxy was cut at its slashes, and of a key it said "a value that claudebox makes".
+func TestAVariableOfTheBrokersIsReadable(t *testing.T) {
+	l := aLaunch("full")
+	for _, name := range []string{"PROXY", "KEY", "IDLE"} {
+		l.Env = append(l.Env, launch.Variable{Env: plan.Env{Name: name, From: plan.FromMade, Why: "broker"}, Value: "http://a:b@127.0.0.1:PORT"})
+	}
+	l.Outside = []launch.Outside{{Name: "KEY", Hosts: []string{"api.test", "127.0.0.1:4000"}, Why: "base"}}
+	l.Left = append(l.Left, diag.Left{Kind: "key", Text: "IDLE does not enter, and nothing uses it: it would go in clear text"})
+	l.Notes = []string{"GONE does not enter: there is no network to use it"}
+	for name, want := range map[string]string{
+		"PROXY": "yes:    PROXY enters with a value that claudebox makes, \"http://a:b@127.0.0.1:PORT\"\nrule:   broker\n",
+		"KEY": "yes:    KEY enters as a placeholder, \"http://a:b@127.0.0.1:PORT\"; the true one stays outside, and goes to api.test, 127.0.0.1:4000 alone\n" +
+			"rule:   base\n",
+		"IDLE": "no:     IDLE does not enter, and nothing uses it: it would go in clear text\n",
+		"GONE": "no:     GONE does not enter: there is no network to use it\n",
+	} {
+		if got := why.Variable(l, name, "x", true).Text(1000); got != want {
+			t.Errorf("%s:\n%s\nwant\n%s", name, got, want)
+		}
+	}
+}
+
 func TestVariables(t *testing.T) {
 	for entry, want := range map[string]string{
 		"GH_TOKEN=x":          "yes:    GH_TOKEN enters with your value, \"ghp_••••ef\", a secret\nrule:   profile work:3\nchange: take it out of the profile\n",

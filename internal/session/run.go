@@ -82,7 +82,9 @@ func newRunning(s *Session) *running {
 func (s *Session) Run() error {
 	// Before this line a signal ends claudebox at once: nothing exists yet
 	// that would have to be undone.
-	return newRunning(s).run()
+	err := newRunning(s).run()
+	aftermath.Await(err, func(why string) { diag.Note(s.Caller.Stderr, why) })
+	return err
 }
 
 // run is [Session.Run].
@@ -301,12 +303,12 @@ func shrink() {
 
 // begin records what is in the folders that the agent may change, and begins to watch over what is covered there.
 func (r *running) begin() error {
-	agent := aftermath.Agent{Instance: r.Instance.Dir, Conversations: r.Instance.Conversations()}
+	agent := aftermath.Agent{Instance: r.Instance.Dir, Conversations: r.Instance.Conversations(), Ends: r.ends}
 	if err := r.beginBranch(agent); err != nil {
 		return err
 	}
 	if r.own != nil {
-		agent = aftermath.Agent{}
+		agent = aftermath.Agent{Ends: r.ends}
 	}
 	return r.folders.Begin(agent, r.runner.Mounts)
 }
@@ -325,6 +327,8 @@ func (r *running) lookAgain(bwrap int) error {
 
 // settle judges what the session left in the folders that the agent may change. A second call does nothing.
 func (r *running) settle() {
+	over := r.folders.BeginEnd()
+	defer over()
 	reports, alone := r.folders.Settle(r.submodules())
 	r.reports = append(r.reports, reports...)
 	onBranch := r.own != nil

@@ -25,6 +25,7 @@ import (
 	"claudebox/internal/session/planning"
 	"claudebox/internal/session/reporting"
 	"claudebox/internal/ui/audit"
+	"claudebox/internal/workspace/aftermath"
 )
 
 // Session is one launch with what it was made from, and what is open for it.
@@ -38,7 +39,8 @@ type Session struct {
 	listener *os.File // of the broker's proxy; nil: there is none, or the broker has taken it
 	report   reporting.To
 
-	conversation string // the last one on the branch
+	conversation string   // the last one on the branch
+	ends         []string // [aftermath.Ends] before any folder was looked at
 }
 
 // Prepare makes a session: from the facts of the host through plan and
@@ -53,7 +55,7 @@ func Prepare(c planning.Caller, o planning.Options, why planning.Purpose) (*Sess
 		return nil, diag.Errorf("start as root", "run claudebox as the user who owns the project",
 			"the agent would have root's own id, inside and outside")
 	}
-	s := &Session{keeper: &planning.Keeper{Call: asked}}
+	s := &Session{keeper: &planning.Keeper{Call: asked}, ends: aftermath.Ends(asked.Folders.Home)}
 	walks := lending.Walk(agentstate.OwnFolders(asked), lentCache(asked), asked.Build)
 	home, found := homelinks.Look(asked, walks), lookAround(asked)
 	planned, err := planning.Planner{Call: asked, Keeper: s.keeper}.Plan()

@@ -22,6 +22,7 @@ func (f *Folders) adopt(made ...handover.Made) (yours []bool) {
 	})
 	for i, m := range made {
 		if yours[i] {
+			f.ending.Yours = true
 			f.isUsers(m.Outer)
 		}
 	}
@@ -44,6 +45,9 @@ func (f *Folders) made(outer, at string) handover.Made {
 // user's. What cannot be is held back still, and comes out as none; it is not tried again before it changes. While
 // another session lives there nothing is adopted: its agent could write in what is the user's.
 func (f *Folders) adoptRepositories() {
+	if f.ending == nil {
+		return
+	}
 	var list []handover.Made
 	var links []link
 	roots := make([]*beneath.Folder, len(f.reviews)) // fewer than folders if the launch failed

@@ -37,7 +37,8 @@ type Folders struct {
 
 	holds   []*project.Hold // the stand-ins
 	reviews []*aftermath.Session
-	watches []*cover.Watch // of the covered files
+	ending  *aftermath.Ending // nil: it has not begun
+	watches []*cover.Watch    // of the covered files
 	guards  []*guard.Guard
 }
 
@@ -70,11 +71,14 @@ func (f *Folders) Begin(agent aftermath.Agent, mounts []launch.Mount) error {
 		session := rand.Text()[:16]
 		agent.Held = guard.InSession(f.Kept.Held(folder.Project), session)
 		begun, err := aftermath.Begin(f.Kept.Own, folder.Project, agent)
+		if ends := (*aftermath.EndsError)(nil); errors.As(err, &ends) {
+			return diag.Wrap("give away "+diag.Name(folder.Path), launch.Again(err), diag.StartAgain)
+		}
 		if err != nil {
 			return err
 		}
 		f.reviews = append(f.reviews, begun)
-		agent = aftermath.Agent{} // the first folder's record has the agent's own files; once is enough
+		agent = aftermath.Agent{Ends: agent.Ends} // the first record has the agent's own files; once is enough
 		if err := f.guard(folder, session); err != nil {
 			return err
 		}
@@ -211,10 +215,28 @@ func (f *Folders) Close() {
 	f.watches, f.guards = nil, nil
 }
 
+// BeginEnd keeps other sessions from beginning in the folders until the end is over, see [aftermath.Ending].
+func (f *Folders) BeginEnd() (over func()) {
+	if len(f.reviews) == 0 {
+		return func() {}
+	}
+	var at []string
+	for _, folder := range f.List {
+		at = append(at, folder.Path)
+	}
+	ending, err := aftermath.BeginEnd(f.Kept.Own, at)
+	if err != nil {
+		f.Git.Say(at[0], "what the agent made does not become yours before the next session ends: "+err.Error())
+		return func() {}
+	}
+	f.ending = ending
+	return ending.Over
+}
+
 // Settle makes repositories of the agent's ones of the user's, and judges what the session left. alone reports whether
 // no other session lived in the folders meanwhile. A second call does nothing.
 func (f *Folders) Settle(submodules []Submodule) (reports []aftermath.Report, alone bool) {
-	alone = true
+	alone = f.ending != nil || len(f.reviews) == 0
 	if len(f.reviews) > 0 {
 		f.adoptRepositories()
 		f.bringSubmodules(submodules)
@@ -232,5 +254,5 @@ func (f *Folders) Settle(submodules []Submodule) (reports []aftermath.Report, al
 
 // isAlone reports whether no other session lives in a folder: its agent could write in what is made there.
 func (f *Folders) isAlone() bool {
-	return !slices.ContainsFunc(f.reviews, func(s *aftermath.Session) bool { return !s.IsAlone() })
+	return f.ending != nil && !slices.ContainsFunc(f.reviews, func(s *aftermath.Session) bool { return !s.IsAlone() })
 }

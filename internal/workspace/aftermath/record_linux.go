@@ -161,6 +161,21 @@ func store(dir, form string, value any) (*os.File, error) {
 	return f, nil
 }
 
+// store writes the record of a session that begins, from which on an end sees it. ends are as [Agent.Ends].
+func (was record) store(home string, ends []string) (*os.File, error) {
+	folder := path.Join(home, sessions)
+	f, err := store(folder, recordForm, was)
+	if err != nil {
+		return nil, failed(folder, err)
+	}
+	if err := refuseEnding(home, was.Scope.Path, ends); err != nil {
+		os.Remove(f.Name())
+		release(f)
+		return nil, err
+	}
+	return f, nil
+}
+
 func encoded(form string, value any) []byte { return append([]byte(form), cachefile.Encode(value)...) }
 
 // load returns what [store] wrote into files of a folder. Of a file that is not in this form it returns what it holds.

@@ -8,6 +8,7 @@
 // the user was told of it: [Report.Told].
 //
 //	sessions/<random>   one session: what was there before it
+//	ends/<random>       one end under way, see [Ending]
 //	reports/<random>    one report that nobody was told yet
 //	memory/             what sessions added to indexes, and what stays hidden
 //	walks/<id>          what was last seen of a large project
@@ -57,6 +58,7 @@ type Agent struct {
 	Conversations []string // the user's folders of them, see [state.Instance.Conversations]
 	// Held is the folder with what the session holds back from the given folder while it runs, see [guard.InSession].
 	Held string
+	Ends []string // [Ends] before the folders were looked at
 }
 
 // Begin notes what is in a project, just before a session. home is CLAUDEBOX_HOME, which exists.
@@ -72,7 +74,8 @@ func Begin(home string, p project.Project, agent Agent) (begun *Session, err err
 	}()
 	live, dead, strange := others(home)
 	defer closeAll(dead)
-	if err := cmp.Or(strange.refuse(), refuseApart(p.Path, agent.Held, live)); err != nil {
+	if err := cmp.Or(strange.refuse(), refuseApart(p.Path, agent.Held, live),
+		refuseEnding(home, p.Path, agent.Ends)); err != nil {
 		return nil, err
 	}
 	for _, r := range dead { // what Sweep could not settle
@@ -109,10 +112,9 @@ func Begin(home string, p project.Project, agent Agent) (begun *Session, err err
 		rememberHidden(home, enteredFile, r.ID, tree, p.Scope.Entered)); err != nil {
 		return nil, failed(path.Join(home, memoryFolder), err)
 	}
-	folder := path.Join(home, sessions)
-	f, err := store(folder, recordForm, r)
+	f, err := r.store(home, agent.Ends)
 	if err != nil {
-		return nil, failed(folder, err)
+		return nil, err
 	}
 	keepFilled(home, p)
 	r.beside, r.strange = live, strange.live > 0

@@ -52,23 +52,19 @@ func (l *live) carryContents() error {
 	if _, err := os.Lstat(p.Inner() + "/" + contents); err != nil {
 		return nil //nolint:nilerr // the agent has none
 	}
-	to := p.Outer + "/" + contents
-	if err := os.MkdirAll(to, 0o755); err != nil {
-		return err
-	}
 	inner, err := beneath.Open(p.Inner())
 	if err != nil {
 		return err
 	}
 	defer inner.Close()
-	users, err := os.Open(to)
+	users, err := folderOf(p.Outer, contents+"/.")
 	if err != nil {
 		return err
 	}
 	defer users.Close()
 	script := fmt.Sprintf(carrying, mostContent, Name(p.Folder), mostContent>>30)
 	said, err := l.Tools.in(contentTime, script,
-		bound{"--ro-bind-fd", inner.FD(), "/from"}, bound{"--bind-fd", int(users.Fd()), "/to"})
+		bound{"--ro-bind-fd", inner.FD(), "/from"}, bound{"--bind-fd", users.FD(), "/to"})
 	if err != nil {
 		return errors.New("the content of files of Git LFS is inside only: " + l.inner().fault(err, said).Error())
 	}

@@ -97,6 +97,7 @@ func (r *running) run() (err error) {
 	}); err != nil {
 		return err
 	}
+	r.runner.Piped = streams.IsPiped()
 	giveBack, err := streams.Take()
 	if err != nil {
 		return err

@@ -155,6 +155,39 @@ func TestTheNextTabBeginsWhereTheAgentSaid(t *testing.T) {
 	}
 }
 
+// The agent opens the terminal wherever its standard streams lead. What would show is not put back while another program
+// may be showing something there.
+func TestAnAgentLeavesSomethingOnATerminalThatItsOutputDoesNotGoTo(t *testing.T) {
+	const leaves = "printf '\\033]7;file:///agents\\033\\134\\033[?1003h' >/dev/tty\n"
+	const folder, mouse = "\x1b]7;\x1b\\", "\x1b[?1003l"
+	for how, tc := range map[string]struct {
+		what, to string
+		want     []string
+	}{
+		"to a file":               {"-y", ">../out", []string{mouse, folder, whoAreYou}},
+		"nothing to the terminal": {"-y", "</dev/null >../out 2>&1", []string{mouse, folder, whoAreYou}},
+		"thrown away":             {"-y", ">/dev/null 2>&1", []string{mouse, folder, whoAreYou}},
+		"a command":               {"shell -y -- bash leaves", "", []string{mouse, folder}},
+		"to another program":      {"-y", "| cat >../out", []string{folder}},
+	} {
+		t.Run(how, func(t *testing.T) {
+			w := newWorld(t)
+			must.Write(t, filepath.Join(w.project, "leaves"), leaves)
+			w.profile(t, "probe", "agent: {command: [bash, leaves]}")
+			c := on(t, w.command("sh", "-c", strings.Join(w.claudebox().Args, " ")+" "+tc.what+" "+tc.to))
+			if got := c.end(t); got != 0 {
+				t.Fatalf("status %d: %q", got, c.text())
+			}
+			_, after, left := strings.Cut(c.text(), "\x1b[?1003h")
+			for _, off := range tc.want {
+				if !left || !strings.Contains(after, off) {
+					t.Errorf("%q is not there: %q", off, c.text())
+				}
+			}
+		})
+	}
+}
+
 // A5: what the window answers to an agent's question would be a command of the
 // user's shell.
 func TestTheAnswerToAQuestionIsNoCommand(t *testing.T) {

@@ -78,6 +78,7 @@ type Runner struct {
 	// ever.
 	Ended func(ran bool)
 	Open  func(path string) (fd int, err error) // opens what is mounted, no link followed; nil: by its path
+	Piped bool                                  // the caller's standard output goes to another program
 }
 
 // Outside is a secret that the agent uses but never sees.

@@ -76,7 +76,7 @@ func (r Runner) Run() error {
 	r.Ended(ran)
 	restoreFlags()
 	terminal.release()
-	terminal.restoreAfter(err, r.Agent.OwnsTerminal)
+	terminal.restoreAfter(err, r.Agent.OwnsTerminal, r.Piped)
 	return err
 }
 

@@ -28,19 +28,24 @@ func saveFlags() (restore func()) {
 
 // terminal is the state that the terminal had before the agent started.
 type terminal struct {
-	fd    int // the standard stream that is the terminal
-	state *term.State
+	fd     int // claudebox's own; it stays open, as a job is stopped at any time
+	state  *term.State
+	stream bool // a standard stream is one
 }
 
-// saveTerminal saves the state of the first standard stream that is a terminal. It
-// returns nil if none is; the methods of a nil terminal do nothing.
+// saveTerminal saves the state of the terminal: the agent can open it as /dev/tty, wherever the standard streams lead.
+// It returns nil if there is none; the methods of a nil terminal do nothing.
 func saveTerminal() *terminal {
-	for fd := range 3 {
-		if state, err := term.GetState(fd); err == nil {
-			return &terminal{fd: fd, state: state}
-		}
+	fd, err := unix.Open("/dev/tty", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil
 	}
-	return nil
+	state, err := term.GetState(fd)
+	if err != nil {
+		unix.Close(fd)
+		return nil
+	}
+	return &terminal{fd, state, term.IsTerminal(0) || term.IsTerminal(1) || term.IsTerminal(2)}
 }
 
 // release resumes the terminal's output and allows others to open it, if the agent has
@@ -87,7 +92,9 @@ const tcoon = 1 // TCOON (asm-generic/termbits.h)
 const resetModes = "\x1b[?2026l\x1b[<u\x1b[?1049h\x1b[?1049l\x1b[<u\x1b[>4m" +
 	"\x1b[?1016l\x1b[?1006l\x1b[?1003l\x1b[?1002l\x1b[?1000l\x1b[?1004l\x1b[?2031l\x1b[?2004l" +
 	"\x1b[?7h\x1b[?25h\x1b(B\x0f\x1b[0m\x1b7\x1b[?69l\x1b[r\x1b8" +
-	"\x1b[4l\x1b[20l\x1b[2l\x1b[12h\x1b[?1l\x1b>\x1b[?5l\x1b]7;\x1b\\"
+	"\x1b[4l\x1b[20l\x1b[2l\x1b[12h\x1b[?1l\x1b>\x1b[?5l" + resetFolder
+
+const resetFolder = "\x1b]7;\x1b\\"
 
 // restoreAfter restores the terminal when the agent has ended with err: the kernel's
 // modes and those of the terminal's window. It also discards unread input, such as the
@@ -95,27 +102,36 @@ const resetModes = "\x1b[?2026l\x1b[<u\x1b[?1049h\x1b[?1049l\x1b[<u\x1b[>4m" +
 // was killed by a signal had no chance to do all this; another may have failed to. owns
 // is [Agent.OwnsTerminal]: false for a command during which people type ahead for the shell.
 //
-// The window's modes cannot be read. They are reset if the agent was killed or left the
-// kernel's modes changed; otherwise only if it owns the terminal and standard output is
-// one: else another program may be showing something there (`claudebox -p x | less`).
-func (t *terminal) restoreAfter(err error, owns bool) {
+// The window's modes cannot be read. They are reset unless another program, to which standard output goes (piped), may
+// be showing something there (`claudebox -p x | less`); and in any case if the agent was killed, or left the kernel's
+// modes changed. Where no standard stream is the terminal, that other program may have changed them.
+func (t *terminal) restoreAfter(err error, owns, piped bool) {
 	if t == nil || t.isOthers() {
 		return
 	}
 	var exit *ExitError
 	now, failed := term.GetState(t.fd)
 	torn := errors.As(err, &exit) && exit.signaled() || failed != nil || *now != *t.state
+	torn = torn && (t.stream || !piped)
 	if torn && term.Restore(t.fd, t.state) != nil {
 		return
 	}
-	switch out, isTerminal := outputTerminal(); {
-	case !isTerminal || os.Getenv("TERM") == "dumb":
-	case torn, owns && out == os.Stdout:
-		t.awaitAnswers(func() { out.WriteString(resetModes + lastQuestion) })
+	switch {
+	case os.Getenv("TERM") == "dumb":
+	case piped && !torn:
+		t.print(resetFolder) // which shows nothing
+	case torn, owns:
+		t.awaitAnswers(func() { t.print(resetModes + lastQuestion) })
+	default:
+		t.print(resetModes)
 	}
-	if torn || owns {
+	if torn || owns && (t.stream || !piped) {
 		_ = unix.IoctlSetInt(t.fd, unix.TCFLSH, unix.TCIFLUSH)
 	}
+}
+
+func (t *terminal) print(text string) {
+	_, _ = unix.Write(t.fd, []byte(text)) // the window may be closed
 }
 
 // A terminal answers in the order in which it is asked. So once it has answered lastQuestion (DA1), which every one
@@ -162,16 +178,6 @@ func (t *terminal) awaitAnswers(ask func()) {
 			wait = quietTime
 		}
 	}
-}
-
-// outputTerminal returns the first of standard output and error that is a terminal; false if none is.
-func outputTerminal() (*os.File, bool) {
-	for _, stream := range []*os.File{os.Stdout, os.Stderr} {
-		if term.IsTerminal(int(stream.Fd())) {
-			return stream, true
-		}
-	}
-	return nil, false
 }
 
 // isOthers reports whether the terminal belongs to another process group that still

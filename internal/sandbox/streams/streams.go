@@ -31,6 +31,14 @@ func Take() (giveBack func() error, err error) {
 	}, nil
 }
 
+// IsPiped reports whether standard output goes to another program. It is asked before [Take].
+func IsPiped() bool {
+	var st unix.Stat_t
+	_ = unix.Fstat(1, &st) // one that is closed goes nowhere
+	kind := st.Mode & unix.S_IFMT
+	return kind == unix.S_IFIFO || kind == unix.S_IFSOCK
+}
+
 // isFile reports whether a descriptor is a regular file, and returns its status.
 func isFile(fd int) (st unix.Stat_t, is bool) {
 	return st, unix.Fstat(fd, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFREG

@@ -938,8 +938,12 @@ func TestAgentRemovesTheLinkToAHiddenFile(t *testing.T) {
 	}
 	w.begin().Kill()
 	w.sh("rm .env .env.test node_modules/b/HEAD")
+	const config = "node_modules/b/config"
 	for range 2 {
-		if got := w.open().Hidden; !slices.Equal(got, hidden) || !w.covered("p", "node_modules/b/config") {
+		got := slices.DeleteFunc(w.open().Hidden, func(rel string) bool {
+			return rel == config // as a whole, where node_modules was made a moment before the session
+		})
+		if !slices.Equal(got, hidden) || !w.covered("p", config) {
 			t.Errorf("hidden: %q, want %q", got, hidden)
 		}
 		w.session("true")

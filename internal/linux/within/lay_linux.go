@@ -10,6 +10,7 @@ import (
 // Cover is a mount to lay over a file or folder of a sandbox.
 type Cover struct {
 	Path     string // of the file or folder to cover; no link is followed
+	In       int    // an open folder, as the sandbox has it, below which Path lies; 0: Path is absolute
 	With     Kind
 	Content  []byte // of a [File]
 	Mode     uint32 // of a [File]; bits that the caller's umask forbids are not set
@@ -86,7 +87,7 @@ func (s *script) layAll(covers []Cover, seen []Seen) {
 	made := s.makeAll(covers, seen)
 	for i, c := range covers {
 		s.about = c.Path
-		at, mount := s.open(c.Path), made[i]
+		at, mount := s.open(c.In, c.Path), made[i]
 		if len(seen) > 0 {
 			s.stat(at, &seen[i].Under)
 			s.statFS(at, &seen[i].Before)
@@ -102,7 +103,7 @@ func (s *script) layAll(covers []Cover, seen []Seen) {
 	}
 	for i := range seen {
 		s.about = covers[i].Path
-		at := s.open(s.about)
+		at := s.open(covers[i].In, s.about)
 		s.stat(at, &seen[i].Path)
 		s.statFS(at, &seen[i].System)
 		s.close(at)

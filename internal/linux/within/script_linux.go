@@ -41,8 +41,12 @@ type call struct {
 
 const here = ^uintptr(99) // AT_FDCWD
 
-// open opens what lies at an absolute path with O_PATH. No link is followed.
-func (s *script) open(path string) file {
+// open opens what lies at a path with O_PATH: at an absolute one, or below an open folder. No link is followed.
+func (s *script) open(in int, path string) file {
+	from := here
+	if in > 0 {
+		from = uintptr(in)
+	}
 	how := &unix.OpenHow{
 		Flags:   unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC,
 		Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
@@ -50,7 +54,7 @@ func (s *script) open(path string) file {
 	s.keep(how)
 	return s.opening(call{
 		step: "find the file inside", number: unix.SYS_OPENAT2,
-		args: [6]uintptr{here, s.text(path), uintptr(unsafe.Pointer(how)), unsafe.Sizeof(*how)},
+		args: [6]uintptr{from, s.text(path), uintptr(unsafe.Pointer(how)), unsafe.Sizeof(*how)},
 	})
 }
 
@@ -131,7 +135,7 @@ func (s *script) mountRoom() {
 		step: "make room for a cover", number: unix.SYS_MOUNT,
 		args: [6]uintptr{s.text("tmpfs"), s.text(room), s.text("tmpfs"), unix.MS_NOSUID | unix.MS_NODEV},
 	})
-	s.roomMount, s.room, s.names = len(s.calls), s.open(room), map[file]uintptr{}
+	s.roomMount, s.room, s.names = len(s.calls), s.open(0, room), map[file]uintptr{}
 }
 
 // unmountRoom undoes mountRoom, even if a call in between failed. Files that are bound stay.

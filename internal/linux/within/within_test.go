@@ -148,7 +148,7 @@ func TestTheRoomIsGivenBackWhateverFails(t *testing.T) {
 	s.mountRoom()
 	s.about = "this"
 	s.bind(s.create(nil, 0o400))
-	s.open("/nowhere/at/all")
+	s.open(0, "/nowhere/at/all")
 	s.unmountRoom()
 	wantRoomGivenBack(t, &s)
 }
@@ -156,7 +156,7 @@ func TestTheRoomIsGivenBackWhateverFails(t *testing.T) {
 func TestNothingIsGivenBackThatWasNotTaken(t *testing.T) {
 	var s script
 	s.about = "this"
-	s.open("/nowhere/at/all")
+	s.open(0, "/nowhere/at/all")
 	s.mountRoom()
 	s.unmountRoom()
 	wantRoomGivenBack(t, &s)

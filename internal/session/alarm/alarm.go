@@ -27,6 +27,8 @@ type Alarm struct {
 	again     counts // were
 	apart     counts // could not be held back
 	unguarded counts
+	unrenewed counts
+	rewritten counts
 
 	lines sync.WaitGroup // of Say
 	turn  sync.Mutex     // of one line after the other
@@ -77,6 +79,22 @@ func (a *Alarm) Unguarded(err error) {
 func (a *Alarm) Apart(rel string) {
 	if a.count(&a.apart, rel, Most) {
 		a.Say(diag.Name(rel) + " cannot be held back, as it is on a file system of its own: your tools may obey it")
+	}
+}
+
+// Unrenewed tells of a repository of the user's that an agent may still write to.
+func (a *Alarm) Unrenewed(at string, err error) {
+	if a.count(&a.unrenewed, at, Most) {
+		a.Say(diag.Name(at) + ", which you have made: " + diag.Visible(err.Error()) +
+			"; until the session ends, an agent that was faster than claudebox can write there")
+	}
+}
+
+// Rewritten tells of a repository of the user's that got new files, whose first ones are kept.
+func (a *Alarm) Rewritten(at, kept string) {
+	if a.count(&a.rewritten, at, Most) {
+		a.Say(diag.Name(at) + ", which you have made, got new files, as the agent may have had the first ones open; " +
+			"those were written to meanwhile, and are kept in " + diag.Name(kept))
 	}
 }
 

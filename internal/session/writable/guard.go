@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"claudebox/internal/linux/pathname"
+	"claudebox/internal/linux/within"
 	"claudebox/internal/session/guarded"
 	"claudebox/internal/session/lending"
 	"claudebox/internal/session/live"
@@ -42,7 +43,7 @@ func (f *Folders) guardRequest(folder guarded.Folder, session string) guard.Requ
 	}
 	bare := only(seen.Bare)
 	return guard.Request{
-		Path: folder.Path, Held: held, Session: session, Lock: f.Kept.Own, Folders: folders,
+		Path: folder.Path, Inside: folder.At, Held: held, Session: session, Lock: f.Kept.Own, Folders: folders,
 		Skipped: project.Filling(), Git: seen.Git, Bare: bare,
 		Users: slices.Concat(bare, slices.DeleteFunc(only(seen.Git), func(rel string) bool {
 			return !lending.IsFolder(at(rel)) // a file leads elsewhere when it is moved
@@ -76,6 +77,16 @@ func (f *Folders) guardRequest(folder guarded.Folder, session string) guard.Requ
 			}
 			return cover.Now(f.Process, cover.File{Path: inside}) // it only says where the repository is
 		},
-		Apart: f.Alarm.Apart, Lost: f.Alarm.Unguarded,
+		IsAlone: func() bool { f.looks.Lock(); defer f.looks.Unlock(); return f.isAlone() },
+		CoverCopy: func(in int, name string, isFolder bool) error {
+			c := within.Cover{In: in, Path: name, ReadOnly: true}
+			if isFolder {
+				c.With = within.Folder
+			}
+			return within.Lay(f.Process, []within.Cover{c}, nil)
+		},
+		Unrenewed: func(rel string, err error) { f.Alarm.Unrenewed(at(rel), err) },
+		Kept:      func(rel, kept string) { f.Alarm.Rewritten(at(rel), kept) },
+		Apart:     f.Alarm.Apart, Lost: f.Alarm.Unguarded,
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -40,6 +41,7 @@ type Folders struct {
 	ending  *aftermath.Ending // nil: it has not begun
 	watches []*cover.Watch    // of the covered files
 	guards  []*guard.Guard
+	looks   sync.Mutex // at other sessions, while guards serve
 }
 
 // Hold makes the stand-ins: files and folders that are absent and that mounts have to lie on.
@@ -167,6 +169,12 @@ func (f *Folders) LookAgain(bwrap int) error {
 			came := errors.New("it came there while the sandbox was set up")
 			return diag.Wrap("hide "+diag.Name(folder.Path+"/"+rel), launch.Again(came),
 				diag.StartAgain)
+		}
+	}
+	for _, guarding := range f.guards {
+		if err := guarding.Prepare(f.Process); err != nil {
+			return diag.Wrap("make ready for repositories that you make in "+diag.Name(guarding.Path),
+				launch.Again(err), diag.StartAgain)
 		}
 	}
 	for _, watch := range f.watches {

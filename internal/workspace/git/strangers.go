@@ -7,6 +7,7 @@ import (
 
 	"claudebox/internal/diag/pattern"
 	"claudebox/internal/linux/beneath"
+	"claudebox/internal/linux/pathname"
 	"claudebox/internal/workspace/gitconfig"
 )
 
@@ -34,7 +35,7 @@ type Comparison struct {
 	// Fetches reports whether a remote may be at a path on this machine: what the user fetches from there, the agent
 	// reads the next time. nil: at none.
 	Fetches func(at string) bool
-	named   bool // settings of a section "user", which run nothing, may be there
+	users   bool // they are the user's own, who fetches from any place, and names submodules and himself
 }
 
 // Reasons for repairs.
@@ -142,7 +143,7 @@ func (f *Folder) isPlain(c Comparison) bool {
 			return false
 		case e.Name == "config" && e.Kind == beneath.Regular:
 			settings, err := gitconfig.Parse([]byte(e.text))
-			odd := func(s gitconfig.Entry) bool { return !c.isPlain(s) }
+			odd := func(s gitconfig.Entry) bool { return !c.isPlain(s) && !(c.users && f.isOwnTree(s)) }
 			return !e.read || err != nil || slices.ContainsFunc(settings, odd)
 		case e.Name == "objects/info/alternates" && e.Kind == beneath.Regular:
 			elsewhere := func(at string) bool { return at != "" && (path.Clean(at) != at || !c.Users(at)) }
@@ -162,7 +163,7 @@ func IsPlain(root *beneath.Folder, rel string) bool {
 	seen := Gather(root, Look{Own: []string{rel}})
 	seen.Deepen(root, Snapshot{})
 	none := func(string) bool { return false }
-	c := Comparison{Users: none, Fetches: func(string) bool { return true }, named: true}
+	c := Comparison{Users: none, users: true}
 	isNot := func(f Folder) bool {
 		hasOther := func(e Entry) bool {
 			what, err := root.Look(path.Join(f.Rel, e.Name))
@@ -175,22 +176,36 @@ func IsPlain(root *beneath.Folder, rel string) bool {
 
 // plain are the settings that git and package managers write in a clone.
 var plain = strings.Fields(`core.repositoryformatversion core.filemode core.bare core.logallrefupdates core.ignorecase
-	core.precomposeunicode core.symlinks extensions.objectformat extensions.partialclone extensions.refstorage
-	remote.url remote.fetch remote.tagopt remote.promisor remote.partialclonefilter branch.remote branch.merge`)
+	core.precomposeunicode core.symlinks extensions.objectformat extensions.partialclone
+	remote.fetch remote.tagopt remote.promisor remote.partialclonefilter remote.gh-resolved
+	branch.remote branch.merge branch.rebase`)
 
-// elsewhere matches the addresses of other machines.
-const elsewhere pattern.Expr = `^(?:https|http|ssh|git)://[A-Za-z0-9]`
+// elsewhere matches the addresses of other machines: URLs, and host:path for ssh. name::address and unknown schemes are
+// for programs of that name.
+const elsewhere pattern.Expr = `^(?:(?:https|http|ssh|git)://[A-Za-z0-9]|` +
+	`(?:[A-Za-z0-9][\w.-]*@)?[A-Za-z0-9][\w.-]*:/?[^:/])`
 
 func (c Comparison) isPlain(s gitconfig.Entry) bool {
 	name, at := s.Top()+"."+s.Name, strings.TrimPrefix(s.Value, "file://")
 	// `git clone .` writes /p/. there; ".." behind a link leads elsewhere than it says.
 	isUp := slices.Contains(strings.Split(at, "/"), "..")
-	isHere := path.IsAbs(at) && !isUp && c.Fetches != nil && c.Fetches(path.Clean(at))
-	if c.named && s.Top() == "user" {
-		return true
+	isHere := path.IsAbs(at) && (c.users || !isUp && c.Fetches != nil && c.Fetches(path.Clean(at)))
+	switch {
+	case name == "remote.url", name == "submodule.url" && c.users:
+		return isHere || elsewhere.Matches(s.Value)
+	case name == "extensions.refstorage":
+		return s.Value == "files" || s.Value == "reftable"
 	}
-	return slices.Contains(plain, name) && (name != "remote.url" || isHere || elsewhere.Matches(s.Value)) &&
-		(name != "extensions.refstorage" || s.Value == "files" || s.Value == "reftable")
+	return slices.Contains(plain, name) || c.users && (s.Top() == "user" || name == "submodule.active")
+}
+
+// isOwnTree reports whether a setting of a submodule's repository names a working tree of the repository that it lies
+// in.
+func (f *Folder) isOwnTree(s gitconfig.Entry) bool {
+	top, _, in := strings.Cut(f.Path, "/.git/modules/")
+	at := path.Join(f.Path, s.Value)
+	return in && s.Top() == "core" && s.Name == "worktree" && !path.IsAbs(s.Value) &&
+		pathname.Below(at, top) && at != top && !pathname.Below(at, top+"/.git")
 }
 
 // leads reports whether a .git file or link leads git elsewhere than it did. A part of a repository of the user's may

@@ -183,6 +183,35 @@ func TestOrdinaryWorkInARepositoryThatWasThereStays(t *testing.T) {
 }
 
 // A clone in which git obeys nothing is left, as package managers make it.
+// A repository that the user makes while a session runs is his, if git runs nothing by it: his clones are.
+func TestTheUsersOwnClonesArePlain(t *testing.T) {
+	const set = "git clone -q old n; git -C n config "
+	for script, want := range map[string]bool{
+		"git clone -q old n":                      true,
+		"mkdir d; cd d; git clone -q ../old ../n": true,
+		"git -c protocol.file.allow=always -C old submodule -q add $PWD/fixture s; git -C old commit -qm s; git -c protocol.file.allow=always clone -q --recursive old n": true,
+		set + "remote.origin.url git@github.com:owner/name.git":           true,
+		set + "remote.origin.url github.com:owner/name":                   true,
+		set + "remote.origin.url host:/srv/name.git":                      true,
+		set + "remote.origin.url ssh://git@github.com/owner/name.git":     true,
+		set + "remote.origin.url 'ext::sh -c evil'":                       false,
+		set + "remote.origin.url evil://host/name":                        false,
+		set + "remote.origin.url -oProxyCommand=evil:name":                false,
+		set + "submodule.s.url 'ext::sh -c evil'":                         false,
+		set + "submodule.s.update '!evil'":                                false,
+		set + "core.worktree ../../old":                                   false,
+		set + "core.fsmonitor evil":                                       false,
+		set + "branch.master.rebase true; git -C n config user.email a@x": true,
+		"git clone -q old n; echo evil >n/.git/hooks/post-checkout":       false,
+	} {
+		w := newWorld(t)
+		w.sh("cd p; " + script)
+		if got := git.IsPlain(w.open(), "n/.git"); got != want {
+			t.Errorf("%s: %v", script, got)
+		}
+	}
+}
+
 func TestAPlainCloneStays(t *testing.T) {
 	w := newWorld(t)
 	gone := w.session(`git clone -q --bare old fetched.git; git clone -q old n; for g in fetched.git/config n/.git/config; do git config -f $g remote.origin.url https://example.org/x.git; done; git -C n commit -qm x --allow-empty; git -C n gc -q; cd old; git clone -q . ../of-this`)

@@ -30,6 +30,7 @@ import (
 // Request is what a guard begins with.
 type Request struct {
 	Path    string   // the folder that the agent may change; canonical
+	Inside  string   // where the sandbox has it
 	Held    string   // a folder of claudebox's own on the same file system; mounted read-write at [Inside] of Path
 	Session string   // the name of the session, which no other one has
 	Lock    string   // a folder that no sandbox has: guards that share a folder of the user's take turns by its lock
@@ -50,6 +51,15 @@ type Request struct {
 	// Cover is called with each repository that a program of the user's makes: it hides that from the sandbox before it
 	// returns. What it cannot hide, [Request.Lost] is called with.
 	Cover func(rel string) error
+	// IsAlone reports whether no other session has the folder.
+	IsAlone func() bool
+	// CoverCopy covers what the sandbox has by a name in an open folder of its own, for [Guard.Prepare].
+	CoverCopy func(in int, name string, isFolder bool) error
+	// Unrenewed is called with a repository that a program of the user's has made, and that an agent which was faster
+	// than its cover can write to until the end.
+	Unrenewed func(rel string, err error)
+	// Kept is called with one that got new files, and whose first ones were written to meanwhile; they lie at a path.
+	Kept func(rel, at string)
 	// Apart is called with each name that is on another file system, and stays.
 	Apart func(rel string)
 	// Lost is called when something cannot be held back any more. It may be called more than once.
@@ -78,8 +88,10 @@ type Guard struct {
 	wake   chan struct{} // there are early ones
 	done   chan struct{} // closed by Close
 	// copies are those that are being made.
-	copies sync.WaitGroup
-	watch  *watch
+	copies  sync.WaitGroup
+	watch   *watch
+	renewal *renewal // nil: repositories of the user's keep their files
+	unready error    // why, if [Guard.Prepare] could not help it
 }
 
 // Open watches the folders from now on, and is called before the agent starts. Nothing is held back until
@@ -188,6 +200,9 @@ func (g *Guard) Close() (users []string) {
 	g.mu.Unlock()
 	g.copies.Wait()
 	users = g.listUsers()
+	if g.renewal != nil {
+		g.renewal.close(g.Session)
+	}
 	g.close()
 	return users
 }

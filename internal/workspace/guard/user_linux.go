@@ -32,9 +32,10 @@ func (g *Guard) isTheirs(rel string) bool {
 
 // users is a repository that the user has made.
 type users struct {
-	rel    string
-	fd     int  // keeps its inode from becoming another one's
-	before bool // before the session, which has one of its own in its place
+	rel     string
+	fd      int  // keeps its inode from becoming another one's
+	before  bool // before the session, which has one of its own in its place
+	renewed bool // no agent has it open
 }
 
 // noteUsers notes the repositories of [Request.Users].
@@ -42,7 +43,7 @@ func (g *Guard) noteUsers() {
 	for _, rel := range g.Users {
 		what, err := g.root.Look(rel)
 		if fd, fault := g.root.OpenFD(rel, unix.O_PATH|unix.O_NOFOLLOW); err == nil && fault == nil {
-			g.users[what.Stamp.Ino] = users{rel, fd, true}
+			g.users[what.Stamp.Ino] = users{rel: rel, fd: fd, before: true}
 		}
 	}
 }
@@ -70,11 +71,23 @@ func (g *Guard) leave(rel string) bool {
 		unix.Close(fd)
 		return g.doubt(rel, what.Stamp.Ino)
 	}
-	if was {
-		unix.Close(old.fd)
+	g.forgetUsers(what.Stamp.Ino)
+	g.users[what.Stamp.Ino] = users{rel: rel, fd: fd, renewed: old.renewed}
+	switch {
+	case g.unready != nil:
+		g.Unrenewed(rel, g.unready)
+	case g.renewal != nil && !old.renewed:
+		g.copies.Go(func() { g.renew(rel, what.Stamp.Ino) })
 	}
-	g.users[what.Stamp.Ino] = users{rel, fd, false}
 	return true
+}
+
+// forgetUsers forgets a repository that the user has made.
+func (g *Guard) forgetUsers(ino uint64) {
+	if of, was := g.users[ino]; was {
+		unix.Close(of.fd)
+		delete(g.users, ino)
+	}
 }
 
 const (
@@ -99,7 +112,7 @@ func (g *Guard) listUsers() (list []string) {
 	for ino, of := range g.users {
 		what, err := g.root.Look(of.rel)
 		isThere := err == nil && what.Stamp.Ino == ino && !of.before
-		if isThere && (what.Kind != beneath.Dir || git.IsPlain(g.root, of.rel)) {
+		if isThere && (of.renewed || what.Kind != beneath.Dir || git.IsPlain(g.root, of.rel)) {
 			list = append(list, of.rel)
 		}
 		unix.Close(of.fd)

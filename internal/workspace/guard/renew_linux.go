@@ -1,0 +1,325 @@
+package guard
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"claudebox/internal/linux/beneath"
+	"claudebox/internal/workspace/git"
+	"claudebox/internal/workspace/survey"
+)
+
+// An agent may open a repository that the user makes before that is covered, and so could write there by what it has
+// open, for as long as it runs. So when the program that made it has ended, the repository gets new files: a copy,
+// which is covered in the sandbox while it is still where no agent comes to, and is then exchanged with the first one.
+// A mount lies on a folder, and not on its name: it comes along.
+//
+// What is outside of the sandbox's mount of the user's folder cannot be covered in it. So the folder for copies is made
+// in the user's, opened as the sandbox has it, and moved away, before the agent runs.
+
+// renewal is what repositories of the user's are renewed by.
+type renewal struct {
+	*beneath.Folder                 // the folder for copies
+	top             *beneath.Folder // where it lies, by the session's name
+	lock            *os.File        // of it, while the session lives
+	inside          int             // it, as the sandbox has it
+	count           int
+}
+
+const (
+	renewals = "renewed" // the folder in [Request.Lock] with the folders for copies
+	kept     = "kept-"   // how the names begin of what is kept there
+)
+
+var (
+	errOther  = errors.New("another folder is in its place")
+	errShared = errors.New("another session has the folder, too")
+)
+
+// Prepare makes the folder for copies, in a sandbox that waits at its gate, by its process 1. Where another session
+// has the guarded folder, its agent could open the one for copies, and there is none.
+func (g *Guard) Prepare(process int) error {
+	if !g.IsAlone() {
+		g.unready = errShared
+		return nil
+	}
+	name := ".claudebox-" + g.Session
+	if g.unready = g.root.Mkdir(name, owners); g.unready != nil {
+		return nil // in most such folders the user cannot make a repository either
+	}
+	r := &renewal{inside: -1}
+	err := r.open(g, name, fmt.Sprintf("/proc/%d/root%s/%s", process, g.Inside, name))
+	if err != nil {
+		_ = g.root.Remove(name) // or it was moved already
+		r.close(g.Session)
+		return err
+	}
+	g.renewal = r
+	return nil
+}
+
+// open takes the folder for copies away from where it was made.
+func (r *renewal) open(g *Guard, name, inside string) (err error) {
+	if err := Make(g.Lock, path.Join(g.Lock, renewals)); err != nil {
+		return err
+	}
+	if r.top, err = beneath.Open(path.Join(g.Lock, renewals)); err != nil {
+		return err
+	}
+	removeOld(r.top)
+	if r.Folder, err = g.root.Sub(name); err != nil {
+		return err
+	}
+	if r.inside, err = unix.Open(inside, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0); err != nil {
+		return err
+	}
+	if err := unix.Renameat(g.root.FD(), name, r.top.FD(), g.Session); err != nil {
+		return err
+	}
+	r.As(r.top.Join(g.Session))
+	var made, seen unix.Stat_t
+	if err := errors.Join(unix.Fstat(r.FD(), &made), unix.Fstat(r.inside, &seen)); err != nil {
+		return err
+	}
+	if made.Dev != seen.Dev || made.Ino != seen.Ino {
+		return errOther
+	}
+	r.lock, err = lock(r.Folder)
+	return err
+}
+
+// close removes the folder for copies, if nothing is kept in it.
+func (r *renewal) close(session string) {
+	if r.lock != nil {
+		r.lock.Close()
+	}
+	if r.top != nil {
+		_ = r.top.Remove(session)
+		r.top.Close()
+	}
+	if r.Folder != nil {
+		r.Close()
+	}
+	unix.Close(r.inside)
+}
+
+// lock locks a folder for copies, and fails if somebody has it.
+func lock(folder *beneath.Folder) (*os.File, error) {
+	f, err := folder.OpenDir(".")
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		f.Close()
+		return nil, os.NewSyscallError("flock", err)
+	}
+	return f, nil
+}
+
+// removeOld removes the folders for copies of sessions that were killed, but for what is kept there.
+func removeOld(top *beneath.Folder) {
+	sessions, _ := top.Names(".", mostNames)
+	for _, session := range sessions {
+		in, err := top.Sub(session)
+		if err != nil {
+			continue
+		}
+		if held, err := lock(in); err == nil {
+			copies, _ := in.Names(".", mostNames)
+			for _, name := range copies {
+				if !strings.HasPrefix(name, kept) {
+					_ = in.RemoveAll(name)
+				}
+			}
+			_ = top.Remove(session)
+			held.Close()
+		}
+		in.Close()
+	}
+}
+
+const (
+	// quiet is how often in a row no program of the user's is found at work before a repository is renewed, every
+	// [renewAfter].
+	quiet      = 3
+	renewAfter = 20 * time.Millisecond
+	// mostRenewals is how often a repository is copied that is written to meanwhile. The last time what it was is kept.
+	mostRenewals = 5
+)
+
+// renew gives a repository that the user has made new files, when nothing of the user's is at work any more.
+func (g *Guard) renew(rel string, ino uint64) {
+	for calm, tries := 0, 0; ; {
+		select {
+		case <-g.done:
+			return
+		case <-time.After(renewAfter):
+		}
+		if !g.isStill(rel, ino) {
+			return
+		}
+		if calm++; g.isAtWork() {
+			calm = 0
+		}
+		if calm < quiet {
+			continue
+		}
+		if !g.IsAlone() {
+			g.Unrenewed(rel, errShared)
+			return
+		}
+		tries++
+		again, err := g.tryRenew(rel, ino, tries == mostRenewals)
+		if err != nil {
+			g.Unrenewed(rel, err)
+		}
+		if !again || err != nil {
+			return
+		}
+		calm = 0
+	}
+}
+
+// isAtWork reports whether a program of the user's is at work that may change a repository.
+func (g *Guard) isAtWork() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.vcs.works(g.Path)
+}
+
+// isStill reports whether a repository that the user has made is where it was.
+func (g *Guard) isStill(rel string, ino uint64) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.isThere(rel, ino)
+}
+
+func (g *Guard) isThere(rel string, ino uint64) bool {
+	what, err := g.root.Look(rel)
+	return !g.ended && err == nil && what.Stamp.Ino == ino && g.users[ino].rel == rel
+}
+
+// tryRenew makes the copy, and exchanges it. again says that the repository was written to meanwhile, and nothing was
+// changed. The last time it is exchanged all the same.
+func (g *Guard) tryRenew(rel string, ino uint64, last bool) (again bool, err error) {
+	g.renewal.count++
+	place := fmt.Sprint(g.renewal.count)
+	if err := g.renewal.Mkdir(place, owners); err != nil {
+		return false, err
+	}
+	in, err := g.renewal.Sub(place)
+	if err != nil {
+		return false, err
+	}
+	defer in.Close()
+	again, old, err := g.renewIn(in, rel, ino, last)
+	if old {
+		keep := kept + place
+		if err := g.renewal.Rename(place, keep); err != nil {
+			return false, err
+		}
+		g.Kept(rel, g.renewal.Join(keep))
+		return false, nil
+	}
+	return again, errors.Join(err, g.renewal.RemoveAll(place))
+}
+
+// renewIn is [Guard.tryRenew] in a folder for this copy, which has it by its own name: what it is depends on that. old
+// says that what it was is there, and was written to.
+func (g *Guard) renewIn(in *beneath.Folder, rel string, ino uint64, last bool) (again, old bool, err error) {
+	name, before := path.Base(rel), contentOf(g.root, rel)
+	if err := g.Copy(g.root, rel, in, name); err != nil {
+		return false, false, err
+	}
+	what, err := in.Look(name)
+	isFolder := what.Kind == beneath.Dir
+	switch {
+	case err != nil:
+		return false, false, err
+	case !last && !before.equals(contentOf(g.root, rel)):
+		return true, false, nil
+	case isFolder && !git.IsPlain(in, name):
+		g.holdUsers(rel, ino)
+		return false, false, nil
+	}
+	if err := g.CoverCopy(g.renewal.inside, path.Join(path.Base(in.Path()), name), isFolder); err != nil {
+		return false, false, err
+	}
+	if again, err = g.putCopy(in, rel, ino); again || err != nil {
+		return again, false, err
+	}
+	return false, !before.equals(contentOf(in, name)), nil
+}
+
+// holdUsers holds back a repository that passed for the user's, and in which git would run something by now.
+func (g *Guard) holdUsers(rel string, ino uint64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.isThere(rel, ino) {
+		g.forgetUsers(ino)
+		g.exchanged(path.Dir(rel), path.Base(rel))
+	}
+}
+
+// putCopy exchanges a repository with its copy.
+func (g *Guard) putCopy(in *beneath.Folder, rel string, ino uint64) (again bool, err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.vcs.asked = time.Time{} // an answer of before does not count
+	if g.vcs.works(g.Path) || !g.isThere(rel, ino) {
+		return true, nil
+	}
+	parent, err := g.root.Sub(path.Dir(rel))
+	if err != nil {
+		return false, err
+	}
+	defer parent.Close()
+	name := path.Base(rel)
+	what, err := in.Look(name)
+	if err != nil {
+		return false, err
+	}
+	fd, err := in.OpenFD(name, unix.O_PATH|unix.O_NOFOLLOW)
+	if err != nil {
+		return false, err
+	}
+	if err = unix.Renameat2(in.FD(), name, parent.FD(), name, unix.RENAME_EXCHANGE); err != nil {
+		unix.Close(fd)
+		return false, err
+	}
+	g.forgetUsers(ino)
+	g.users[what.Stamp.Ino] = users{rel: rel, fd: fd, renewed: true}
+	return false, nil
+}
+
+// content is what is compared of a repository: the text of a file, or what lies in a folder.
+type content struct {
+	text  string
+	files []survey.File
+}
+
+func (c content) equals(o content) bool { return c.text == o.text && slices.Equal(c.files, o.files) }
+
+func contentOf(in *beneath.Folder, rel string) (c content) {
+	folder, err := in.Sub(rel)
+	if err != nil {
+		const limit = 1 << 20
+		text, _ := in.Read(rel, limit)
+		return content{text: string(text)}
+	}
+	defer folder.Close()
+	c.files = survey.Walk(folder, survey.Question{Wanted: survey.Everything, Limit: mostNames}, nil).Files
+	for i, f := range c.files {
+		if f.Names > 1 { // `git clone` links objects, which other clones change by that
+			c.files[i] = survey.File{Rel: f.Rel, Kind: f.Kind}
+		}
+	}
+	return c
+}

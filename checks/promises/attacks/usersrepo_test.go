@@ -6,34 +6,98 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 
 	"claudebox/checks/kit/must"
 )
 
-// clones is how many times the user clones: an agent may come too late once.
-const clones = 3
-
-// keepOpen has the agent enter the git folder of each clone as soon as it is there. It tells when there is nothing in
-// it any more, and writes its orders into the settings there when it is told to.
-func (l *live) keepOpen() {
-	l.w.t.Helper()
-	l.sh(fmt.Sprintf(`top=$PWD; for n in $(seq %d); do (
-	until cd "$top/clone-$n/.git" 2>/dev/null; do [ ! -e "$top/go" ] || exit; done
-	echo x >"$top/entered-$n"
-	until [ -e HEAD ]; do [ ! -e "$top/go" ] || exit; done
-	until [ -e "$top/go" ]; do [ -e HEAD ] || echo x >"$top/gone-$n"; sleep 0.05; done
-	printf '[core]\n\tfsmonitor = "%s"\n' >>config && echo "$n" >>"$top/written"
-) & done 2>/dev/null`, clones, l.w.orders()))
+// opened is what the agent has open of the user's, and was in time with.
+type opened struct {
+	at    string // below the project
+	first uint64 // its inode, as git made it
 }
 
-// clone has the user clone, so that it takes half a second: claudebox sees who does it.
-func (w *world) clone(to string) {
-	w.t.Helper()
-	slow := "--upload-pack=sleep 0.5; git-upload-pack"
-	if got := w.git("project", "clone", "-q", slow, "file://"+w.path("from"), to); got.status != 0 {
-		w.t.Fatalf("no clone: %s", got.stderr)
+// isAnother reports whether something else is there by now.
+func (o opened) isAnother(w *world) bool { return w.inode(o.at) != o.first }
+
+func (w *world) inode(at string) uint64 {
+	info, err := os.Lstat(w.path("project/" + at))
+	if err != nil {
+		return 0
 	}
+	return info.Sys().(*syscall.Stat_t).Ino
+}
+
+// keepOpen has the agent open what is called .git in each folder of a row as soon as it is there. When it is told to,
+// it writes its orders by what it has open.
+func (l *live) keepOpen(script string) {
+	l.w.t.Helper()
+	l.sh(fmt.Sprintf(`mkdir -p node_modules; git init -q node_modules/m; git -C node_modules/m config core.fsmonitor "%s"
+top=$PWD; write() { %s; }
+( for ((n = 1; ; n++)); do
+	until exec 7<"$top/new-$n/.git"; do [ ! -e go ] || break 2; done 2>/dev/null
+	stat -Lc %%i /dev/fd/7 >inode; mv inode "inode-$n"
+	( until [ -e go ]; do sleep 0.05; done; write; echo x >written ) 2>/dev/null &
+done; wait; echo x >done ) &`, l.w.orders(), script))
+}
+
+// make has the user's git make new-N, some times, until the agent was in time. words are those of git, of which the last
+// is the folder. git waits until the agent has opened what it makes, as in a large repository.
+func (w *world) make(words func(to string) []string) (list []opened) {
+	w.t.Helper()
+	const enough, most = 2, 30
+	for n := 1; len(list) < enough && n < most; n++ {
+		to := fmt.Sprint("new-", n)
+		ended := make(chan outcome)
+		go func() { ended <- w.git("project", words(to)...) }()
+		must.Await(w.t, to, func() bool { return w.inode(to+"/.git") != 0 })
+		o := opened{to + "/.git", w.inode(to + "/.git")}
+		inode := fmt.Sprint("project/inode-", n)
+		must.Appear(w.t, w.path(inode))
+		must.Write(w.t, w.path("ready-"+to), "")
+		if got := <-ended; got.status != 0 {
+			w.t.Fatalf("your git: %s", got.stderr)
+		}
+		if strings.TrimSpace(w.read(inode)) == fmt.Sprint(o.first) {
+			list = append(list, o)
+		}
+	}
+	if len(list) < enough {
+		w.t.Fatal("the agent was never in time")
+	}
+	return list
+}
+
+// clone is for [world.make].
+func (w *world) clone(to string) []string {
+	wait := fmt.Sprintf("--upload-pack=until [ -e %s ]; do sleep 0.01; done; git-upload-pack", w.path("ready-"+to))
+	return []string{"clone", "-q", wait, "file://" + w.path("from"), to}
+}
+
+const inSettings = `printf '[core]\n\tfsmonitor = "%s"\n' "$(git -C "$top/node_modules/m" config core.fsmonitor)" >>/dev/fd/7/config`
+
+// users is a user whose agent waits for what git makes.
+func users(t *testing.T, script string) (*world, *live) {
+	w := newWorld(t)
+	w.git("", "init", "-q", "from")
+	w.git("from", "commit", "-q", "--allow-empty", "-m", "x")
+	w.git("project", "init", "-q")
+	w.git("project", "commit", "-q", "--allow-empty", "-m", "x")
+	l := w.begin()
+	l.keepOpen(script)
+	return w, l
+}
+
+// statuses asks the user's git in each folder.
+func (w *world) statuses(list []opened) {
+	w.t.Helper()
+	for _, o := range list {
+		if got := w.git("project/"+strings.TrimSuffix(o.at, "/.git"), "status"); got.status != 0 {
+			w.t.Errorf("your git: %s", got.stderr)
+		}
+	}
+	w.wantNotTaken()
 }
 
 // The agent has the git folder of the user's clone open before that is covered, and writes there by what it has open,
@@ -41,35 +105,28 @@ func (w *world) clone(to string) {
 //
 // Promise: nothing planted for your git.
 func TestTheAgentKeepsTheGitFolderOfTheUsersCloneOpen(t *testing.T) {
-	w := newWorld(t)
-	w.git("", "init", "-q", "from")
-	w.git("from", "commit", "-q", "--allow-empty", "-m", "x")
-	l := w.begin()
-	l.keepOpen()
-	for n := range clones {
-		w.clone(fmt.Sprint("clone-", n+1))
+	w, l := users(t, inSettings)
+	list := w.make(w.clone)
+	for _, o := range list {
+		must.Await(t, "another git folder", func() bool { return o.isAnother(w) })
 	}
-	for n := range clones {
-		must.Await(t, "another git folder", func() bool { return w.exists(fmt.Sprint("project/gone-", n+1)) })
-	}
-	l.sh("touch go; wait; rm go")
-	for n := range clones {
-		clone := fmt.Sprint("project/clone-", n+1)
-		if got := w.git(clone, "status"); got.status != 0 {
-			t.Errorf("your git: %s", got.stderr)
+	for _, o := range list {
+		if got := l.sh("ls -A " + o.at); got != "" {
+			t.Errorf("the agent has %s: %s", o.at, got)
 		}
-		must.Program(t, w.path(clone+"/.git/hooks/pre-push"), "#!/bin/sh\n")
 	}
-	w.wantNotTaken()
+	l.sh("touch go; until [ -e done ]; do sleep 0.05; done")
+	w.statuses(list)
+	for _, o := range list {
+		must.Program(t, w.path("project/"+o.at+"/hooks/pre-push"), "#!/bin/sh\n")
+	}
 	said := strings.Join(strings.Fields(l.end()), " ")
-	for n := range clones {
-		clone := fmt.Sprint("project/clone-", n+1)
-		w.git(clone, "status")
-		if !w.exists(clone+"/.git/hooks/pre-push") || strings.Contains(said, fmt.Sprintf("taken out clone-%d", n+1)) {
-			t.Errorf("your own hook in %s did not stay: %s", clone, said)
+	for _, o := range list {
+		if !w.exists("project/"+o.at+"/hooks/pre-push") || strings.Contains(said, "taken out "+o.at) {
+			t.Errorf("your own hook in %s did not stay: %s", o.at, said)
 		}
 	}
-	w.wantNotTaken()
+	w.statuses(list)
 	if left, _ := os.ReadDir(w.path(".claudebox/renewed")); len(left) > 0 {
 		t.Errorf("there is left: %v", left)
 	}
@@ -79,29 +136,36 @@ func TestTheAgentKeepsTheGitFolderOfTheUsersCloneOpen(t *testing.T) {
 //
 // Promise: nothing planted for your git.
 func TestTheAgentKeepsTheGitFolderOfTheUsersCloneOpenBesideAnotherSession(t *testing.T) {
-	w := newWorld(t)
-	w.git("", "init", "-q", "from")
-	w.git("from", "commit", "-q", "--allow-empty", "-m", "x")
+	w, l := users(t, inSettings)
 	other := w.begin()
-	l := w.begin()
-	l.keepOpen()
-	for n := range clones {
-		w.clone(fmt.Sprint("clone-", n+1))
-	}
-	l.sh("touch go; wait; rm go")
+	list := w.make(w.clone)
+	l.sh("touch go; until [ -e done ]; do sleep 0.05; done")
 	said := strings.Join(strings.Fields(l.end()+other.end()), " ")
-	if !w.exists("project/written") {
-		t.Fatalf("the agent was never in time: %s", said)
-	}
 	if !strings.Contains(said, "until the session ends, an agent that was faster") {
 		t.Errorf("that is not told: %s", said)
 	}
-	for n := range strings.FieldsSeq(w.read("project/written")) {
-		w.git("project/clone-"+n, "status")
-		out, adopted := "taken out clone-"+n+"/.git/", "clone-"+n+": it is yours now; inside only: core.fsmonitor"
-		if !strings.Contains(said, out) && !strings.Contains(said, adopted) { // one that was held back in time is adopted
-			t.Errorf("clone-%s is not told: %s", n, said)
+	for _, o := range list {
+		w.git("project/"+strings.TrimSuffix(o.at, "/.git"), "status")
+		if !strings.Contains(said, "taken out "+o.at+"/") {
+			t.Errorf("%s is not told: %s", o.at, said)
 		}
 	}
 	w.wantNotTaken()
+}
+
+// The agent has the file open by which the user's worktree leads to its repository, and writes there when git has ended.
+//
+// Promise: nothing planted for your git.
+func TestTheAgentKeepsTheFileOfTheUsersWorktreeOpen(t *testing.T) {
+	w, l := users(t, "echo 'gitdir: ../node_modules/m/.git' >/dev/fd/7")
+	hook := fmt.Sprintf("#!/bin/sh\nuntil [ -e %s-$(basename $PWD) ]; do sleep 0.01; done\n", w.path("ready"))
+	must.Program(t, w.path("project/.git/hooks/post-checkout"), hook)
+	list := w.make(func(to string) []string { return []string{"worktree", "add", "-q", to} })
+	for _, o := range list {
+		must.Await(t, "another file", func() bool { return o.isAnother(w) })
+	}
+	l.sh("touch go; until [ -e done ]; do sleep 0.05; done")
+	w.statuses(list)
+	l.end()
+	w.statuses(list)
 }

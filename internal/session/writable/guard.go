@@ -1,9 +1,12 @@
 package writable
 
 import (
+	"fmt"
 	"path"
 	"path/filepath"
 	"slices"
+
+	"golang.org/x/sys/unix"
 
 	"claudebox/internal/linux/pathname"
 	"claudebox/internal/linux/within"
@@ -84,6 +87,11 @@ func (f *Folders) guardRequest(folder guarded.Folder, session string) guard.Requ
 				c.With = within.Folder
 			}
 			return within.Lay(f.Process, []within.Cover{c}, nil)
+		},
+		Sees: func(at string) bool {
+			var outside, inside unix.Stat_t
+			return unix.Stat(at, &outside) == nil && unix.Stat(fmt.Sprintf("/proc/%d/root%s", f.Process, at), &inside) == nil &&
+				outside.Dev == inside.Dev && outside.Ino == inside.Ino
 		},
 		Unrenewed: func(rel string, err error) { f.Alarm.Unrenewed(at(rel), err) },
 		Kept:      func(rel, kept string) { f.Alarm.Rewritten(at(rel), kept) },

@@ -55,6 +55,8 @@ type Request struct {
 	IsAlone func() bool
 	// CoverCopy covers what the sandbox has by a name in an open folder of its own, for [Guard.Prepare].
 	CoverCopy func(in int, name string, isFolder bool) error
+	// Sees reports whether the sandbox has what the host has at a path.
+	Sees func(at string) bool
 	// Unrenewed is called with a repository that a program of the user's has made, and that an agent which was faster
 	// than its cover can write to until the end.
 	Unrenewed func(rel string, err error)

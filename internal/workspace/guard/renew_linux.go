@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"claudebox/internal/linux/beneath"
+	"claudebox/internal/linux/pathname"
 	"claudebox/internal/workspace/git"
 	"claudebox/internal/workspace/survey"
 )
@@ -245,7 +246,7 @@ func (g *Guard) renewIn(in *beneath.Folder, rel string, ino uint64, last bool) (
 		return false, false, err
 	case !last && !before.equals(contentOf(g.root, rel)):
 		return true, false, nil
-	case isFolder && !git.IsPlain(in, name):
+	case isFolder && !git.IsPlain(in, name), !isFolder && !g.leadsOut(in, name, g.root.Join(rel)):
 		g.holdUsers(rel, ino)
 		return false, false, nil
 	}
@@ -256,6 +257,19 @@ func (g *Guard) renewIn(in *beneath.Folder, rel string, ino uint64, last bool) (
 		return again, false, err
 	}
 	return false, !before.equals(contentOf(in, name)), nil
+}
+
+// leadsOut reports whether a file that is to be called .git at a path leads git where no agent writes.
+func (g *Guard) leadsOut(in *beneath.Folder, file, at string) bool {
+	const limit = 1 << 20
+	text, err := in.Read(file, limit)
+	to := git.LeadsTo(at, string(text))
+	if err != nil || to == "" || g.Sees(to) {
+		return false
+	}
+	below, inside := pathname.Cut(to, g.Path)
+	what, err := g.root.Look(below)
+	return !inside || err == nil && what.Kind != beneath.Link
 }
 
 // holdUsers holds back a repository that passed for the user's, and in which git would run something by now.

@@ -127,8 +127,8 @@ func TestTheAgentKeepsTheGitFolderOfTheUsersCloneOpen(t *testing.T) {
 		}
 	}
 	w.statuses(list)
-	if left, _ := os.ReadDir(w.path(".claudebox/renewed")); len(left) > 0 {
-		t.Errorf("there is left: %v", left)
+	if w.exists(".claudebox/claudebox-renewed") {
+		t.Error("the folder for copies is left")
 	}
 }
 

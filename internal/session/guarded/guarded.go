@@ -151,6 +151,14 @@ func (p Places) Held(folder project.Project) string {
 	return guard.Held(p.Own, folder.Path)
 }
 
+// Beside is a folder on the file system of a given folder that no sandbox has: claudebox's own, else the git folder.
+func (p Places) Beside(folder project.Project) string {
+	if p.IsHeldInGit(folder) {
+		return filepath.Join(folder.Path, ".git")
+	}
+	return beneath.LeadsOrClean(p.Own)
+}
+
 // IsHeldInGit reports whether that is the folder's git folder.
 func (p Places) IsHeldInGit(folder project.Project) bool {
 	inGit, beside := filepath.Join(folder.Path, ".git"), p.Own
@@ -167,11 +175,8 @@ const HeldInGit = "claudebox-held"
 // MakeHeld makes that folder, and brings there what is held back of the given folder elsewhere: by a session in a
 // folder above it, or by a claudebox of before.
 func (p Places) MakeHeld(folder project.Project) error {
-	held, top, name := p.Held(folder), beneath.LeadsOrClean(p.Own), handover.Name(folder.Path)
+	held, top, name := p.Held(folder), p.Beside(folder), handover.Name(folder.Path)
 	inGit := filepath.Join(folder.Path, ".git")
-	if filepath.Base(held) == HeldInGit {
-		top = inGit
-	}
 	err := guard.Make(top, held)
 	from := []string{
 		filepath.Join(p.Instance, guard.FolderBefore, name), filepath.Join(inGit, HeldInGit, name),

@@ -34,6 +34,7 @@ type Request struct {
 	Held    string   // a folder of claudebox's own on the same file system; mounted read-write at [Inside] of Path
 	Session string   // the name of the session, which no other one has
 	Lock    string   // a folder that no sandbox has: guards that share a folder of the user's take turns by its lock
+	Copies  string   // one on the file system of Path, and that no sandbox has either; canonical
 	Folders []string // the folders below Path to watch, "." among them
 	Skipped []string // names of folders that are not watched
 	Git     []string // the names called .git that were there before; links to what was held back do not count
@@ -203,7 +204,7 @@ func (g *Guard) Close() (users []string) {
 	g.copies.Wait()
 	users = g.listUsers()
 	if g.renewal != nil {
-		g.renewal.close(g.Session)
+		g.renewal.close(g)
 	}
 	g.close()
 	return users

@@ -35,8 +35,8 @@ type renewal struct {
 }
 
 const (
-	renewals = "renewed" // the folder in [Request.Lock] with the folders for copies
-	kept     = "kept-"   // how the names begin of what is kept there
+	renewals = "claudebox-renewed" // the folder in [Request.Copies] with the folders for copies
+	kept     = "kept-"             // how the names begin of what is kept there
 )
 
 var (
@@ -59,7 +59,7 @@ func (g *Guard) Prepare(process int) error {
 	err := r.open(g, name, fmt.Sprintf("/proc/%d/root%s/%s", process, g.Inside, name))
 	if err != nil {
 		_ = g.root.Remove(name) // or it was moved already
-		r.close(g.Session)
+		r.close(g)
 		return err
 	}
 	g.renewal = r
@@ -68,10 +68,11 @@ func (g *Guard) Prepare(process int) error {
 
 // open takes the folder for copies away from where it was made.
 func (r *renewal) open(g *Guard, name, inside string) (err error) {
-	if err := Make(g.Lock, path.Join(g.Lock, renewals)); err != nil {
+	at := path.Join(g.Copies, renewals)
+	if err := Make(g.Copies, at); err != nil {
 		return err
 	}
-	if r.top, err = beneath.Open(path.Join(g.Lock, renewals)); err != nil {
+	if r.top, err = beneath.Open(at); err != nil {
 		return err
 	}
 	removeOld(r.top)
@@ -97,13 +98,17 @@ func (r *renewal) open(g *Guard, name, inside string) (err error) {
 }
 
 // close removes the folder for copies, if nothing is kept in it.
-func (r *renewal) close(session string) {
+func (r *renewal) close(g *Guard) {
 	if r.lock != nil {
 		r.lock.Close()
 	}
 	if r.top != nil {
-		_ = r.top.Remove(session)
+		_ = r.top.Remove(g.Session)
 		r.top.Close()
+		if in, err := beneath.Open(g.Copies); err == nil {
+			_ = in.Remove(renewals)
+			in.Close()
+		}
 	}
 	if r.Folder != nil {
 		r.Close()

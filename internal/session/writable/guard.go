@@ -90,7 +90,8 @@ func (f *Folders) guardRequest(folder guarded.Folder, session string) guard.Requ
 		},
 		Sees: func(at string) bool {
 			var outside, inside unix.Stat_t
-			return unix.Stat(at, &outside) == nil && unix.Stat(fmt.Sprintf("/proc/%d/root%s", f.Process, at), &inside) == nil &&
+			seen := fmt.Sprintf("/proc/%d/root%s", f.Process, at)
+			return unix.Stat(at, &outside) == nil && unix.Stat(seen, &inside) == nil &&
 				outside.Dev == inside.Dev && outside.Ino == inside.Ino
 		},
 		Unrenewed: func(rel string, err error) { f.Alarm.Unrenewed(at(rel), err) },

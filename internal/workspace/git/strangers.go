@@ -35,7 +35,7 @@ type Comparison struct {
 	// Fetches reports whether a remote may be at a path on this machine: what the user fetches from there, the agent
 	// reads the next time. nil: at none.
 	Fetches func(at string) bool
-	users   bool // they are the user's own, who fetches from any place, and names submodules and himself
+	users   bool // they are the user's own, which are fetched from any place, and name submodules and a committer
 }
 
 // Reasons for repairs.

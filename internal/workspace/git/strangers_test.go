@@ -183,7 +183,7 @@ func TestOrdinaryWorkInARepositoryThatWasThereStays(t *testing.T) {
 }
 
 // A clone in which git obeys nothing is left, as package managers make it.
-// A repository that the user makes while a session runs is his, if git runs nothing by it: his clones are.
+// A repository that the user makes while a session runs stays the user's, if git runs nothing by it: clones are.
 func TestTheUsersOwnClonesArePlain(t *testing.T) {
 	const set = "git clone -q old n; git -C n config "
 	for script, want := range map[string]bool{

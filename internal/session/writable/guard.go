@@ -45,8 +45,9 @@ func (f *Folders) guardRequest(folder guarded.Folder, session string) guard.Requ
 		return slices.DeleteFunc(slices.Clone(list), func(rel string) bool { return !unwritable(rel) })
 	}
 	bare := only(seen.Bare)
-	return guard.Request{
-		Path: folder.Path, Inside: folder.At, Held: held, Session: session, Lock: f.Kept.Own, Copies: f.Kept.Beside(folder.Project), Folders: folders,
+	return f.withUsers(folder, guard.Request{
+		Path: folder.Path, Inside: folder.At, Held: held, Session: session, Lock: f.Kept.Own,
+		Copies: f.Kept.Beside(folder.Project), Folders: folders,
 		Skipped: project.Filling(), Git: seen.Git, Bare: bare,
 		Users: slices.Concat(bare, slices.DeleteFunc(only(seen.Git), func(rel string) bool {
 			return !lending.IsFolder(at(rel)) // a file leads elsewhere when it is moved
@@ -73,29 +74,35 @@ func (f *Folders) guardRequest(folder guarded.Folder, session string) guard.Requ
 				f.Git.Exclude(at(rel))
 			}
 		},
-		Cover: func(rel string) error {
-			inside := folder.In(at(rel))
-			if lending.IsFolder(at(rel)) {
-				return cover.Now(f.Process, cover.File{Path: inside, Folder: true, Remake: remakes[project.Hidden]})
-			}
-			return cover.Now(f.Process, cover.File{Path: inside}) // it only says where the repository is
-		},
-		IsAlone: func() bool { f.looks.Lock(); defer f.looks.Unlock(); return f.isAlone() },
-		CoverCopy: func(in int, name string, isFolder bool) error {
-			c := within.Cover{In: in, Path: name, ReadOnly: true}
-			if isFolder {
-				c.With = within.Folder
-			}
-			return within.Lay(f.Process, []within.Cover{c}, nil)
-		},
-		Sees: func(at string) bool {
-			var outside, inside unix.Stat_t
-			seen := fmt.Sprintf("/proc/%d/root%s", f.Process, at)
-			return unix.Stat(at, &outside) == nil && unix.Stat(seen, &inside) == nil &&
-				outside.Dev == inside.Dev && outside.Ino == inside.Ino
-		},
-		Unrenewed: func(rel string, err error) { f.Alarm.Unrenewed(at(rel), err) },
-		Kept:      func(rel, kept string) { f.Alarm.Rewritten(at(rel), kept) },
-		Apart:     f.Alarm.Apart, Lost: f.Alarm.Unguarded,
+		Apart: f.Alarm.Apart, Lost: f.Alarm.Unguarded,
+	})
+}
+
+// withUsers adds what becomes of the repositories that the user makes in a folder.
+func (f *Folders) withUsers(folder guarded.Folder, r guard.Request) guard.Request {
+	at := func(rel string) string { return filepath.Join(folder.Path, rel) }
+	r.Cover = func(rel string) error {
+		inside := folder.In(at(rel))
+		if lending.IsFolder(at(rel)) {
+			return cover.Now(f.Process, cover.File{Path: inside, Folder: true, Remake: remakes[project.Hidden]})
+		}
+		return cover.Now(f.Process, cover.File{Path: inside}) // it only says where the repository is
 	}
+	r.IsAlone = func() bool { f.looks.Lock(); defer f.looks.Unlock(); return f.isAlone() }
+	r.CoverCopy = func(in int, name string, isFolder bool) error {
+		c := within.Cover{In: in, Path: name, ReadOnly: true}
+		if isFolder {
+			c.With = within.Folder
+		}
+		return within.Lay(f.Process, []within.Cover{c}, nil)
+	}
+	r.Sees = func(at string) bool {
+		var outside, inside unix.Stat_t
+		seen := fmt.Sprintf("/proc/%d/root%s", f.Process, at)
+		return unix.Stat(at, &outside) == nil && unix.Stat(seen, &inside) == nil &&
+			outside.Dev == inside.Dev && outside.Ino == inside.Ino
+	}
+	r.Unrenewed = func(rel string, err error) { f.Alarm.Unrenewed(at(rel), err) }
+	r.Kept = func(rel, kept string) { f.Alarm.Rewritten(at(rel), kept) }
+	return r
 }

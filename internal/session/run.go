@@ -13,6 +13,7 @@ import (
 
 	"claudebox/internal/agent/editor"
 	"claudebox/internal/diag"
+	"claudebox/internal/linux/peer"
 	"claudebox/internal/linux/proctree"
 	"claudebox/internal/linux/within"
 	"claudebox/internal/network/helper"
@@ -91,8 +92,8 @@ func (s *Session) Run() error {
 func (r *running) run() (err error) {
 	defer r.close()
 	if err := r.take([]func() error{
-		r.openRecord, r.openNetwork, r.Instance.Prepare, r.openNix, r.listen, r.answerInside, r.openBranch, r.handOver,
-		r.fillBranch, r.startBroker,
+		peer.Mark, r.openRecord, r.openNetwork, r.Instance.Prepare, r.openNix, r.listen, r.answerInside, r.openBranch,
+		r.handOver, r.fillBranch, r.startBroker,
 		func() error { return r.keys.Start(r.parts.git.Keys, r.Caller.Stderr) }, r.hold,
 	}); err != nil {
 		return err

@@ -3,17 +3,25 @@
 package sandbox_test
 
 import (
+	"encoding/base64"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"claudebox/checks/kit/expect"
+	"claudebox/checks/kit/must"
 )
 
 // keys notes which keys came to a gateway.
@@ -179,5 +187,126 @@ func TestAPasswordInAGatewaysAddressStaysOutside(t *testing.T) {
 		if told := strings.Contains(got.stderr, "in the address of ANTHROPIC_BASE_URL stays outside"); told != strings.Contains(set, canary) {
 			t.Errorf("%s: told %v\n%s", want, told, got.stderr)
 		}
+	}
+}
+
+// ear is an agent's program that listens at an address, on a port that it shares, says what it hears, and makes a file
+// when it is ready.
+const ear = `ear() { python3 -uc '
+import socket, sys
+s = socket.socket(socket.AF_INET6 if ":" in sys.argv[1] else socket.AF_INET)
+s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+s.bind((sys.argv[1], int(sys.argv[2]))); s.listen(50); open("ready", "w")
+while True:
+    c, _ = s.accept()
+    print("HEARD", c.recv(65536))
+    c.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"); c.close()
+' "$@" & until [ -e ready ]; do sleep 0.05; done; }; ear `
+
+const aSandboxAnswers = "a sandbox answers there (process "
+
+const askGateway = `curl -sS --max-time 20 -H "x-api-key: $ANTHROPIC_API_KEY" "$ANTHROPIC_BASE_URL/v1/messages"; `
+
+// listenShared listens on a port of loopback that others may share.
+func listenShared(t *testing.T) (l net.Listener, port string) {
+	t.Helper()
+	shared := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) (err error) {
+		_ = raw.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT, 1) })
+		return err
+	}}
+	l, err := shared.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	must.Do(t, err)
+	t.Cleanup(func() { l.Close() })
+	_, port, _ = net.SplitHostPort(l.Addr().String())
+	return l, port
+}
+
+// told is a session of a script that ends with a report.
+func (w *world) told(script string, flags ...string) *exec.Cmd {
+	return w.claudebox(slices.Concat([]string{"shell", "--yes"}, flags, []string{"--", "bash", "-euc", script})...)
+}
+
+// wantStopped checks that nothing of the user's came into a sandbox, and that both sides are told where it stopped.
+func wantStopped(t *testing.T, got outcome, port, why string) {
+	t.Helper()
+	expect.Contains(t, got.stdout, why)
+	expect.Contains(t, got.stderr, ":"+port+", "+why)
+	for _, form := range []string{canary, base64.StdEncoding.EncodeToString([]byte("u:" + canary))} {
+		if strings.Contains(got.stdout+got.stderr, form) {
+			t.Errorf("the sandbox got it: %s", got.stdout)
+		}
+	}
+}
+
+// The key of a gateway went to an agent in tier full that listened in its place, while it did not run, or on a port that
+// both share.
+//
+// Promise: no login, no API key, no token of git's.
+func TestAnAgentInTheGatewaysPlaceGetsNoKey(t *testing.T) {
+	for name, tc := range map[string]struct {
+		runs bool
+	}{
+		"it does not run":            {false},
+		"a port that both listen on": {true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, seen := newWorldHere(t), &keys{}
+			l, port := listenShared(t)
+			if tc.runs {
+				server := &http.Server{Handler: seen}
+				server.SetKeepAlivesEnabled(false) // so that each request is led to one of the two
+				go server.Serve(l)                 //nolint:errcheck // until l is closed
+			} else {
+				l.Close()
+			}
+			w.env["ANTHROPIC_API_KEY"], w.env["ANTHROPIC_BASE_URL"] = "sk-"+canary, "http://127.0.0.1:"+port
+			got := run(t, w.told(ear+"127.0.0.1 "+port+"; for i in {1..12}; do "+askGateway+"done"))
+			wantStopped(t, outcome{got.status, strings.ReplaceAll(got.stdout, "saw sk-"+canary, ""), got.stderr}, port, aSandboxAnswers)
+		})
+	}
+}
+
+// Another session took the gateway's place: one in the host's network, or one with a published port.
+//
+// Promise: no login, no API key, no token of git's.
+func TestAnotherSessionInTheGatewaysPlaceGetsNoKey(t *testing.T) {
+	for name, tc := range map[string]struct{ network, why string }{
+		"full": {"full", aSandboxAnswers}, "published": {"none", "it cannot be seen which program answers there"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			other, w := newWorldHere(t), newWorldHere(t)
+			l, port := listenShared(t)
+			l.Close()
+			flags := []string{"--network", tc.network}
+			if tc.network == "none" {
+				flags = append(flags, "--publish", port)
+			}
+			ended := beside(t, other.session(ear+"127.0.0.1 "+port+"; until [ -e end ]; do sleep 0.05; done", flags...))
+			for !exists(filepath.Join(other.project, "ready")) {
+				time.Sleep(10 * time.Millisecond)
+			}
+			w.env["ANTHROPIC_API_KEY"], w.env["ANTHROPIC_BASE_URL"] = "sk-"+canary, "http://127.0.0.1:"+port
+			got := run(t, w.told(askGateway, "--profile", w.profile(t, "network: inet\nports: {out: ["+port+"]}")))
+			other.write(t, "project/end", "")
+			heard := <-ended
+			got.stdout += heard.stdout
+			wantStopped(t, got, port, tc.why)
+		})
+	}
+}
+
+// The password of a proxy of this machine went to an agent that listened in its place.
+//
+// Promise: no variable of yours inside, unless named.
+func TestAnAgentInAProxysPlaceGetsNoPassword(t *testing.T) {
+	w := newWorldHere(t)
+	l, port := listenShared(t)
+	l.Close()
+	w.env["HTTPS_PROXY"] = "http://u:" + canary + "@127.0.0.1:" + port
+	w.env["HTTP_PROXY"] = w.env["HTTPS_PROXY"]
+	got := run(t, w.told(ear+"127.0.0.1 "+port+`; curl -sS -i --max-time 20 http://any.test/ 2>&1; curl -sSv --max-time 20 https://any.test/ 2>&1 || :`))
+	wantStopped(t, got, port, aSandboxAnswers)
+	if strings.Count(got.stdout, "answers there") < 2 {
+		t.Errorf("it says %s", got.stdout)
 	}
 }

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"net/netip"
 	"strings"
 	"time"
 )
@@ -91,6 +92,14 @@ type Keeper interface {
 	Report(Refusal)
 	// Used reports that a host was sent a secret.
 	Used(Use)
+	// Judge says why nothing may be sent on a connection to this machine; see package peer.
+	Judge(context.Context, Connection) error
+}
+
+// Connection is a TCP connection of the broker's.
+type Connection struct {
+	Local  netip.AddrPort `json:"local"`
+	Remote netip.AddrPort `json:"remote"`
 }
 
 // Use is the use of a secret at a host.

@@ -16,11 +16,12 @@ type slowKeeper struct {
 	asked   *atomic.Int64
 }
 
-func (k slowKeeper) Renew(context.Context, string) error { k.asked.Add(1); <-k.release; return nil }
-func (k slowKeeper) Keep(Grant) error                    { return nil }
-func (k slowKeeper) Forget()                             {}
-func (k slowKeeper) Report(Refusal)                      {}
-func (k slowKeeper) Used(Use)                            {}
+func (k slowKeeper) Renew(context.Context, string) error     { k.asked.Add(1); <-k.release; return nil }
+func (k slowKeeper) Keep(Grant) error                        { return nil }
+func (k slowKeeper) Forget()                                 {}
+func (k slowKeeper) Report(Refusal)                          {}
+func (k slowKeeper) Used(Use)                                {}
+func (k slowKeeper) Judge(context.Context, Connection) error { return nil }
 
 // Each request of an agent can ask for a renewal: they do not add up in claudebox.
 func TestRenewalsAreNotAskedForWithoutBound(t *testing.T) {

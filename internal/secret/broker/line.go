@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -25,18 +26,20 @@ type loginWord struct {
 
 // doneWord is the answer to a question of the broker.
 type doneWord struct {
-	ID     int  `json:"id"`
-	Failed bool `json:"failed,omitempty"`
+	ID     int    `json:"id"`
+	Failed bool   `json:"failed,omitempty"`
+	Why    string `json:"why,omitempty"` // of [Keeper.Judge] alone: nothing else of the parent's is for the broker
 }
 
 // event is a message from the broker.
 type event struct {
-	Refusal *Refusal `json:"refusal,omitempty"`
-	Used    *Use     `json:"used,omitempty"`
-	Forget  bool     `json:"forget,omitempty"`
-	ID      int      `json:"id,omitempty"` // set for a question: the broker waits for the doneWord with this id
-	Renew   string   `json:"renew,omitempty"`
-	Keep    *Grant   `json:"keep,omitempty"`
+	Refusal *Refusal    `json:"refusal,omitempty"`
+	Used    *Use        `json:"used,omitempty"`
+	Forget  bool        `json:"forget,omitempty"`
+	ID      int         `json:"id,omitempty"` // set for a question: the broker waits for the doneWord with this id
+	Renew   string      `json:"renew,omitempty"`
+	Keep    *Grant      `json:"keep,omitempty"`
+	Judge   *Connection `json:"judge,omitempty"`
 }
 
 // Line is the parent's end of the socket.
@@ -116,8 +119,14 @@ func (l *Line) answer(keeper Keeper, e event) {
 		err = keeper.Renew(context.Background(), e.Renew)
 	case e.Keep != nil:
 		err = keeper.Keep(*e.Keep)
+	case e.Judge != nil:
+		err = keeper.Judge(context.Background(), *e.Judge)
 	}
-	l.say(word{Done: &doneWord{ID: e.ID, Failed: err != nil}})
+	done := doneWord{ID: e.ID, Failed: err != nil}
+	if e.Judge != nil && err != nil {
+		done.Why = err.Error()
+	}
+	l.say(word{Done: &done})
 }
 
 // Parent is the broker's end of the socket: a [Keeper] that passes each call on to the parent.
@@ -127,7 +136,7 @@ type Parent struct {
 	mu      sync.Mutex
 	out     *json.Encoder
 	last    int
-	waiting map[int]chan bool
+	waiting map[int]chan error
 	told    map[Refusal]int // how often each refusal was reported, regardless of its path
 	used    map[Use]bool    // the uses that were reported
 }
@@ -135,7 +144,7 @@ type Parent struct {
 // NewParent returns the broker's end of a connection to its parent.
 func NewParent(conn io.ReadWriter) *Parent {
 	return &Parent{
-		in: json.NewDecoder(conn), out: json.NewEncoder(conn), waiting: map[int]chan bool{}, told: map[Refusal]int{},
+		in: json.NewDecoder(conn), out: json.NewEncoder(conn), waiting: map[int]chan error{}, told: map[Refusal]int{},
 		used: map[Use]bool{},
 	}
 }
@@ -165,17 +174,19 @@ func (p *Parent) Serve(b interface{ SetLogin(access, scope string) }) error {
 		case w.Done != nil:
 			p.mu.Lock()
 			if done := p.waiting[w.Done.ID]; done != nil {
-				done <- !w.Done.Failed
+				var err error
+				if w.Done.Failed {
+					err = errors.New(cmp.Or(w.Done.Why, "claudebox could not do it"))
+				}
+				done <- err
 			}
 			p.mu.Unlock()
 		}
 	}
 }
 
-var errFailed = errors.New("claudebox could not do it")
-
 func (p *Parent) ask(ctx context.Context, e event) error {
-	done := make(chan bool, 1)
+	done := make(chan error, 1)
 	p.mu.Lock()
 	p.last++
 	e.ID = p.last
@@ -191,11 +202,8 @@ func (p *Parent) ask(ctx context.Context, e event) error {
 		return err
 	}
 	select {
-	case ok := <-done:
-		if !ok {
-			return errFailed
-		}
-		return nil
+	case err := <-done:
+		return err
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -208,6 +216,9 @@ func (p *Parent) Renew(ctx context.Context, refused string) error {
 
 // Keep asks the parent to keep a login.
 func (p *Parent) Keep(g Grant) error { return p.ask(context.Background(), event{Keep: &g}) }
+
+// Judge asks the parent, which sees the processes of this machine.
+func (p *Parent) Judge(ctx context.Context, c Connection) error { return p.ask(ctx, event{Judge: &c}) }
 
 // Forget tells the parent to drop such a login.
 func (p *Parent) Forget() { p.tell(event{Forget: true}) }

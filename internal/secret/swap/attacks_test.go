@@ -703,7 +703,7 @@ func through(t *testing.T, w *world) (address string, dialled *[]string) {
 	t.Cleanup(func() { l.Close() })
 	dialled = new([]string)
 	var mu sync.Mutex // both families are asked for at once
-	outward := NewOutward(broker.Proxies{})
+	outward := NewOutward(broker.Proxies{}, nil)
 	outward.dialer.Resolver = &net.Resolver{PreferGo: true, Dial: func(_ context.Context, _, address string) (net.Conn, error) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -843,7 +843,7 @@ func TestTheProxysPasswordIsInNoAnswer(t *testing.T) {
 		must.Do(t, err)
 		defer l.Close()
 		by := strings.Replace(upstream.URL, "http://", "http://"+user, 1)
-		go NewProxy(w.broker, "password", NewOutward(broker.Proxies{HTTP: by, HTTPS: by})).Serve(l) //nolint:errcheck // until l is closed
+		go NewProxy(w.broker, "password", NewOutward(broker.Proxies{HTTP: by, HTTPS: by}, byPeer)).Serve(l) //nolint:errcheck // until l is closed
 		c, err := net.Dial("tcp", l.Addr().String())
 		must.Do(t, err)
 		defer c.Close()
@@ -873,5 +873,32 @@ func TestTheProxysPasswordIsInNoAnswer(t *testing.T) {
 	}
 	if text := ask("", "GET", "http://any.example/missing"); !strings.Contains(text, "GET http://any.example/missing") {
 		t.Errorf("an answer by a proxy without a password: %s", text)
+	}
+}
+
+// A proxy with a password, and a gateway, that the judge takes for a stranger.
+func TestNothingIsSentToAStranger(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must.Do(t, err)
+	defer l.Close()
+	address := l.Addr().String()
+	objects := func(context.Context, broker.Connection) error { return errors.New("a stranger") }
+	_, err = NewOutward(broker.Proxies{HTTPS: "http://u:p@" + address}, objects).Dial(t.Context(), broker.Target{Host: "any.example", Port: 443})
+	if !errors.As(err, new(strangerError)) {
+		t.Errorf("the proxy: %v", err)
+	}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://gateway.example/", nil)
+	must.Do(t, err)
+	_, err = newTransport(nil, nil, map[string]string{"gateway.example": address}, objects).RoundTrip(r)
+	if !errors.As(err, new(strangerError)) {
+		t.Errorf("the gateway: %v", err)
+	}
+	for range 2 {
+		c, err := l.Accept()
+		must.Do(t, err)
+		if got, err := io.ReadAll(c); err != nil || len(got) > 0 {
+			t.Errorf("sent: %q, %v", got, err)
+		}
+		c.Close()
 	}
 }

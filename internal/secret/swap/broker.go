@@ -77,7 +77,7 @@ func New(c broker.Config, keeper broker.Keeper, dial Dial) (*Broker, error) {
 	}
 	b.close = sync.OnceFunc(func() { close(b.closed) })
 	b.gateways = c.Gateways
-	b.transport = newTransport(c.Roots, dial, c.Gateways)
+	b.transport = newTransport(c.Roots, dial, c.Gateways, judgedBy(keeper))
 	b.proxy = &httputil.ReverseProxy{
 		Transport: b.transport, FlushInterval: -1, Rewrite: b.rewrite, ModifyResponse: b.modify, ErrorHandler: b.failed,
 		ErrorLog: silent, BufferPool: &buffers{},
@@ -152,11 +152,13 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // NewTransport returns a transport that connects by dial and verifies hosts against roots, in PEM.
-func NewTransport(roots []byte, dial Dial) http.RoundTripper { return newTransport(roots, dial, nil) }
+func NewTransport(roots []byte, dial Dial) http.RoundTripper {
+	return newTransport(roots, dial, nil, nil)
+}
 
 // newTransport is [NewTransport] with services of this machine, by the names that stand for them: to these it connects
-// itself, without TLS.
-func newTransport(roots []byte, dial Dial, gateways map[string]string) http.RoundTripper {
+// itself, without TLS, if judge does not object.
+func newTransport(roots []byte, dial Dial, gateways map[string]string, judge Judge) http.RoundTripper {
 	trust := sync.OnceValue(func() *x509.CertPool {
 		pool := x509.NewCertPool()
 		pool.AppendCertsFromPEM(roots)
@@ -172,7 +174,11 @@ func newTransport(roots []byte, dial Dial, gateways map[string]string) http.Roun
 					return nil, err
 				}
 				if at := gateways[target.Host]; at != "" {
-					return (&net.Dialer{Timeout: patience}).DialContext(ctx, "tcp", at)
+					c, err := (&net.Dialer{Timeout: patience}).DialContext(ctx, "tcp", at)
+					if err != nil {
+						return nil, err
+					}
+					return judge.before(ctx, c)
 				}
 				return dialTLS(ctx, target, dial, &tls.Config{
 					ServerName: target.Host, RootCAs: trust(), MinVersion: tls.VersionTLS12, NextProtos: protocols,
@@ -452,7 +458,10 @@ func (b *Broker) failed(w http.ResponseWriter, r *http.Request, err error) {
 func (b *Broker) unreachable(w http.ResponseWriter, t broker.Target, err error) {
 	why := "it cannot be reached"
 	var unverified *tls.CertificateVerificationError
+	var stranger strangerError
 	switch {
+	case errors.As(err, &stranger):
+		why = stranger.Error()
 	case errors.Is(err, context.Canceled):
 		return // the client has gone
 	case errors.As(err, &unverified):

@@ -2,6 +2,7 @@ package swap
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/subtle"
 	"encoding/base64"
@@ -12,6 +13,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -199,10 +201,13 @@ func reason(host string, err error) string {
 		}
 		return c
 	}, host)
+	var stranger strangerError
 	var lookup *net.DNSError
 	var by *net.OpError
 	var late net.Error
 	switch {
+	case errors.As(err, &stranger):
+		return "your proxy: " + stranger.Error()
 	case errors.As(err, &by) && by.Op == byProxy:
 		return host + " cannot be reached by the proxy of this machine"
 	case errors.As(err, &lookup):
@@ -258,12 +263,29 @@ func (c early) CloseWrite() error {
 type Outward struct {
 	proxy  func(*url.URL) (*url.URL, error)
 	dialer *net.Dialer
+	known  []string // HOST:PORT of the proxies that are sent a password
+	judge  Judge    // of connections to these
 }
 
-// NewOutward returns an Outward that uses the given proxies.
-func NewOutward(p broker.Proxies) Outward {
+// NewOutward returns an Outward that uses the given proxies. A password is sent on connections to which judge does not
+// object.
+func NewOutward(p broker.Proxies, judge Judge) Outward {
 	settings := httpproxy.Config{HTTPSProxy: p.HTTPS, HTTPProxy: p.HTTP, NoProxy: p.No}
-	return Outward{proxy: settings.ProxyFunc(), dialer: &net.Dialer{Timeout: patience}}
+	o := Outward{proxy: settings.ProxyFunc(), dialer: &net.Dialer{Timeout: patience}, judge: judge}
+	for _, text := range []string{p.HTTPS, p.HTTP} {
+		one := httpproxy.Config{HTTPSProxy: text}
+		by, err := one.ProxyFunc()(&url.URL{Scheme: "https", Host: "any.invalid"})
+		if err == nil && by != nil && by.User != nil {
+			o.known = append(o.known, proxyAddress(by))
+		}
+	}
+	return o
+}
+
+// proxyAddress is the HOST:PORT of a proxy, as [http.Transport] dials it.
+func proxyAddress(by *url.URL) string {
+	usual := map[string]string{"https": "443", "socks5": "1080", "socks5h": "1080"}
+	return net.JoinHostPort(by.Hostname(), cmp.Or(by.Port(), usual[by.Scheme], "80"))
 }
 
 func (o Outward) proxyOf(r *http.Request) (*url.URL, error) { return o.proxy(r.URL) }
@@ -285,10 +307,13 @@ func (o Outward) Dial(ctx context.Context, target broker.Target) (net.Conn, erro
 	return c, nil
 }
 
-// dial connects to HOST:PORT directly.
+// dial connects to HOST:PORT directly, which may be that of a proxy.
 func (o Outward) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	c, _, err := dial.Dial(ctx, o.dialer, network, address, dial.Any)
-	return c, err
+	if err != nil || !slices.Contains(o.known, address) {
+		return c, err
+	}
+	return o.judge.before(ctx, c)
 }
 
 // through connects to address through an HTTP proxy (CONNECT).
@@ -296,11 +321,7 @@ func (o Outward) through(ctx context.Context, by *url.URL, address string) (net.
 	if by.Scheme != "http" {
 		return nil, fmt.Errorf("a proxy of kind %q is not known", by.Scheme)
 	}
-	host := by.Host
-	if by.Port() == "" {
-		host = net.JoinHostPort(by.Hostname(), "80")
-	}
-	c, err := o.dial(ctx, "tcp", host)
+	c, err := o.dial(ctx, "tcp", proxyAddress(by))
 	if err != nil {
 		return nil, err
 	}

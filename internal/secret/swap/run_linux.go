@@ -29,7 +29,7 @@ func Run() error {
 	if err != nil {
 		return err
 	}
-	outward := NewOutward(hello.Proxies)
+	outward := NewOutward(hello.Proxies, judgedBy(parent))
 	b, err := New(hello.Config, parent, outward.Dial)
 	if err != nil {
 		return err

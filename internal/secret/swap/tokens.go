@@ -18,7 +18,7 @@ func RequestTokens(p broker.TokenRequest) (broker.TokenAnswer, error) {
 	}
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("User-Agent", p.Agent)
-	in, err := NewTransport(p.Roots, NewOutward(p.Proxies).Dial).RoundTrip(r)
+	in, err := NewTransport(p.Roots, NewOutward(p.Proxies, byPeer).Dial).RoundTrip(r)
 	if err != nil {
 		return broker.TokenAnswer{}, err
 	}

@@ -342,6 +342,8 @@ func (k *keeper) Forget() {
 	k.forgot++
 }
 
+func (k *keeper) Judge(ctx context.Context, c broker.Connection) error { return byPeer(ctx, c) }
+
 func (k *keeper) Used(u broker.Use) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

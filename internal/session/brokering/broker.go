@@ -15,6 +15,7 @@ import (
 	"claudebox/internal/agent/state"
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/aside"
+	"claudebox/internal/linux/peer"
 	"claudebox/internal/network/helper"
 	"claudebox/internal/network/hostpattern"
 	"claudebox/internal/profile"
@@ -202,6 +203,11 @@ func (k secretKeeper) Report(r broker.Refusal) {
 	r.Host = k.events.InWords(r.Host)
 	k.Refusals.Report(r)
 	k.events.Add(live.Event{Kind: live.Stopped, What: cmp.Or(r.Secret, "a request"), Why: r.Host + ": " + r.Why})
+}
+
+// Judge judges a connection by the processes of this machine, which the broker does not see.
+func (k secretKeeper) Judge(_ context.Context, c broker.Connection) error {
+	return peer.Judge(c.Local, c.Remote)
 }
 
 var errNoLogin = errors.New("no login is kept here")

@@ -122,6 +122,11 @@ func publishedPorts(p plan.Plan, words []string) (list []helper.Published, err e
 				port = m
 			}
 		}
+		if slices.Contains(p.Network.Out, int(port.Outside)) {
+			return nil, diag.Errorf(fmt.Sprintf("publish port %d", port.Outside),
+				fmt.Sprintf("leave --publish out, or take %d out of `ports: {out}` in the profile", port.Outside),
+				"the agent reaches this port of the host, where a program of yours is to answer, and not the agent")
+		}
 		list = append(list, port)
 	}
 	return list, nil

@@ -95,6 +95,10 @@ func TestPublishedPorts(t *testing.T) {
 	if got, err := publishedPorts(p, []string{"5000"}); err == nil {
 		t.Errorf("a port that leads both ways: %v", got)
 	}
+	p.Network.Out = []int{8080}
+	if got, err := publishedPorts(p, []string{"8080:3000"}); err == nil {
+		t.Errorf("a sandbox in the place of what it reaches: %v", got)
+	}
 	p.Network.Out = nil
 	for _, word := range []string{"", "x", "0", "80:", ":80", "1:2:3", "65536", "080:80"} {
 		if _, err := publishedPorts(p, []string{word}); err == nil {

@@ -166,19 +166,3 @@ func TestAnotherMachineIsAPeer(t *testing.T) {
 		t.Errorf("loopback: %v", err)
 	}
 }
-
-// BenchmarkJudge is the cost of each new connection.
-func BenchmarkJudge(b *testing.B) {
-	l := listening("127.0.0.1:0")
-	defer l.Close()
-	c, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		b.Fatal(err)
-	}
-	local, remote := netip.MustParseAddrPort(c.LocalAddr().String()), netip.MustParseAddrPort(c.RemoteAddr().String())
-	for b.Loop() {
-		if err := Judge(local, remote); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

@@ -74,11 +74,14 @@ func isLabel(label string) bool {
 	return true
 }
 
-// Shown is a text that stands for a host name, for a person to read, of about a hundred bytes at most. What could be no
-// name, as it is longer or has a blank or a colon in it, comes in quotation marks: the sandbox chose it, and it could
-// be read as another host, or as a part of the sentence.
+// Shown is a text that stands for a host name, for a person to read, of about a hundred bytes at most. What could be
+// neither a name nor an address with a port, as it is longer or has a blank in it, comes in quotation marks: the
+// sandbox chose it, and it could be read as another host, or as a part of the sentence.
 func Shown(text string) string {
 	const longest = 100
+	if address, err := netip.ParseAddrPort(text); err == nil && address.Addr().Zone() == "" {
+		return text
+	}
 	name := strings.TrimPrefix(text, "*.")
 	if len(text) <= longest && name != "" && strings.IndexFunc(name, func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-_.", r)

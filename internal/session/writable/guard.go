@@ -88,7 +88,7 @@ func (f *Folders) withUsers(folder guarded.Folder, r guard.Request) guard.Reques
 		}
 		return cover.Now(f.Process, cover.File{Path: inside}) // it only says where the repository is
 	}
-	r.IsAlone = func() bool { f.looks.Lock(); defer f.looks.Unlock(); return f.isAlone() }
+	r.IsAlone = f.livesAlone
 	r.CoverCopy = func(in int, name string, isFolder bool) error {
 		c := within.Cover{In: in, Path: name, ReadOnly: true}
 		if isFolder {

@@ -260,7 +260,12 @@ func (f *Folders) Settle(submodules []Submodule) (reports []aftermath.Report, al
 	return reports, alone
 }
 
-// isAlone reports whether no other session lives in a folder: its agent could write in what is made there.
-func (f *Folders) isAlone() bool {
-	return f.ending != nil && !slices.ContainsFunc(f.reviews, func(s *aftermath.Session) bool { return !s.IsAlone() })
+// livesAlone reports whether no other session lives in a folder: its agent could write in what is made there.
+func (f *Folders) livesAlone() bool {
+	f.looks.Lock()
+	defer f.looks.Unlock()
+	return !slices.ContainsFunc(f.reviews, func(s *aftermath.Session) bool { return !s.IsAlone() })
 }
+
+// isAlone is [Folders.livesAlone] at the end, for as long as that lasts: no session begins meanwhile.
+func (f *Folders) isAlone() bool { return f.ending != nil && f.livesAlone() }

@@ -29,17 +29,17 @@ func (w *world) inode(at string) uint64 {
 	return info.Sys().(*syscall.Stat_t).Ino
 }
 
-// keepOpen has the agent open what is called .git in each folder of a row as soon as it is there. When it is told to,
-// it writes its orders by what it has open.
-func (l *live) keepOpen(script string) {
+// keepOpen has the agent open what is called .git in each folder of a row as soon as it is there, and run a script at
+// once. When it is told to, it writes its orders by what it has open.
+func (l *live) keepOpen(atOnce, script string) {
 	l.w.t.Helper()
 	l.sh(fmt.Sprintf(`mkdir -p node_modules; git init -q node_modules/m; git -C node_modules/m config core.fsmonitor "%s"
-top=$PWD; write() { %s; }
+top=$PWD; first() { %s; }; write() { %s; }
 ( for ((n = 1; ; n++)); do
 	until exec 7<"$top/new-$n/.git"; do [ ! -e go ] || break 2; done 2>/dev/null
-	stat -Lc %%i /dev/fd/7 >inode; mv inode "inode-$n"
+	first; stat -Lc %%i /dev/fd/7 >inode; mv inode "inode-$n"
 	( until [ -e go ]; do sleep 0.05; done; write; echo x >written ) 2>/dev/null &
-done; wait; echo x >done ) &`, l.w.orders(), script))
+done; wait; echo x >done ) &`, l.w.orders(), atOnce, script))
 }
 
 // make has the user's git make new-N, some times, until the agent was in time. words are those of git, of which the last
@@ -78,14 +78,14 @@ func (w *world) clone(to string) []string {
 const inSettings = `printf '[core]\n\tfsmonitor = "%s"\n' "$(git -C "$top/node_modules/m" config core.fsmonitor)" >>/dev/fd/7/config`
 
 // users is a user whose agent waits for what git makes.
-func users(t *testing.T, script string) (*world, *live) {
+func users(t *testing.T, atOnce, script string) (*world, *live) {
 	w := newWorld(t)
 	w.git("", "init", "-q", "from")
 	w.git("from", "commit", "-q", "--allow-empty", "-m", "x")
 	w.git("project", "init", "-q")
 	w.git("project", "commit", "-q", "--allow-empty", "-m", "x")
 	l := w.begin()
-	l.keepOpen(script)
+	l.keepOpen(atOnce, script)
 	return w, l
 }
 
@@ -105,7 +105,7 @@ func (w *world) statuses(list []opened) {
 //
 // Promise: nothing planted for your git.
 func TestTheAgentKeepsTheGitFolderOfTheUsersCloneOpen(t *testing.T) {
-	w, l := users(t, inSettings)
+	w, l := users(t, "true", inSettings)
 	list := w.make(w.clone)
 	for _, o := range list {
 		must.Await(t, "another git folder", func() bool { return o.isAnother(w) })
@@ -136,7 +136,7 @@ func TestTheAgentKeepsTheGitFolderOfTheUsersCloneOpen(t *testing.T) {
 //
 // Promise: nothing planted for your git.
 func TestTheAgentKeepsTheGitFolderOfTheUsersCloneOpenBesideAnotherSession(t *testing.T) {
-	w, l := users(t, inSettings)
+	w, l := users(t, "true", inSettings)
 	other := w.begin()
 	list := w.make(w.clone)
 	l.sh("touch go; until [ -e done ]; do sleep 0.05; done")
@@ -153,11 +153,44 @@ func TestTheAgentKeepsTheGitFolderOfTheUsersCloneOpenBesideAnotherSession(t *tes
 	w.wantNotTaken()
 }
 
+// The agent closes a file in the user's clone, which no copy can be made of then, and writes there later.
+//
+// Promise: nothing planted for your git.
+func TestTheAgentKeepsTheUsersCloneFromGettingNewFiles(t *testing.T) {
+	w, l := users(t, "echo x >/dev/fd/7/x; chmod 0 /dev/fd/7/x", inSettings)
+	list := w.make(w.clone)
+	for _, o := range list {
+		must.Await(t, "another git folder", func() bool { return o.isAnother(w) })
+	}
+	l.sh("touch go; until [ -e done ]; do sleep 0.05; done")
+	w.statuses(list)
+	l.end()
+	w.statuses(list)
+}
+
+// The user's git writes for long in a repository that it has just made.
+func TestTheUsersGitIsAtWorkInANewRepository(t *testing.T) {
+	w := newWorld(t)
+	w.git("project", "init", "-q")
+	w.git("project", "commit", "-q", "--allow-empty", "-m", "x")
+	l := w.begin()
+	must.Write(t, w.path("project/new/a"), "x")
+	must.Write(t, w.path("project/new/.gitattributes"), "a filter=slow")
+	w.git("project", "init", "-q", "new")
+	first := opened{"new/.git", w.inode("new/.git")}
+	w.git("project/new", "-c", "filter.slow.clean=sleep 1; cat", "add", ".")
+	must.Await(t, "another git folder", func() bool { return first.isAnother(w) })
+	if got := w.git("project/new", "ls-files").stdout; got != ".gitattributes\na\n" {
+		t.Errorf("the index has %q", got)
+	}
+	l.end()
+}
+
 // The agent has the file open by which the user's worktree leads to its repository, and writes there when git has ended.
 //
 // Promise: nothing planted for your git.
 func TestTheAgentKeepsTheFileOfTheUsersWorktreeOpen(t *testing.T) {
-	w, l := users(t, "echo 'gitdir: ../node_modules/m/.git' >/dev/fd/7")
+	w, l := users(t, "true", "echo 'gitdir: ../node_modules/m/.git' >/dev/fd/7")
 	hook := fmt.Sprintf("#!/bin/sh\nuntil [ -e %s-$(basename $PWD) ]; do sleep 0.01; done\n", w.path("ready"))
 	must.Program(t, w.path("project/.git/hooks/post-checkout"), hook)
 	list := w.make(func(to string) []string { return []string{"worktree", "add", "-q", to} })
@@ -168,4 +201,30 @@ func TestTheAgentKeepsTheFileOfTheUsersWorktreeOpen(t *testing.T) {
 	w.statuses(list)
 	l.end()
 	w.statuses(list)
+}
+
+// The agent has the user's worktree lead to where nothing is yet, or to what is held back of the agent's.
+//
+// Promise: nothing planted for your git.
+func TestTheUsersWorktreeLeadsToWhatTheAgentMakesLater(t *testing.T) {
+	for name, to := range map[string]string{
+		"where nothing is": "$top/node_modules/later", "what is held back": "$HOME/.claudebox/held/$(at=$(readlink held/.git); " +
+			"echo ${at#/run/claudebox/held/})",
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, l := users(t, `sleep 0.1; echo "gitdir: $(cat to)" >/dev/fd/7`, "cp -r node_modules/m/.git node_modules/later")
+			l.sh("git init -q held; until [ -L held/.git ]; do sleep 0.01; done; " +
+				`top=$PWD; git -C held config core.fsmonitor "$(git -C node_modules/m config core.fsmonitor)"; echo "` + to + `" >to`)
+			hook := fmt.Sprintf("#!/bin/sh\nuntil [ -e %s-$(basename $PWD) ]; do sleep 0.01; done\n", w.path("ready"))
+			must.Program(t, w.path("project/.git/hooks/post-checkout"), hook)
+			list := w.make(func(to string) []string { return []string{"worktree", "add", "-q", to} })
+			for _, o := range list {
+				must.Await(t, "another file", func() bool { return o.isAnother(w) })
+			}
+			l.sh("touch go; until [ -e done ]; do sleep 0.05; done")
+			w.statuses(list)
+			l.end()
+			w.statuses(list)
+		})
+	}
 }

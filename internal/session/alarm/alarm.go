@@ -94,7 +94,8 @@ func (a *Alarm) Unrenewed(at string, err error) {
 func (a *Alarm) Rewritten(at, kept string) {
 	if a.count(&a.rewritten, at, Most) {
 		a.Say(diag.Name(at) + ", which you have made, got new files, as the agent may have had the first ones open; " +
-			"those were written to meanwhile, and are kept in " + diag.Name(kept))
+			"those were written to meanwhile, and are kept in " + diag.Name(kept) +
+			", which is closed until the session ends")
 	}
 }
 

@@ -2,12 +2,12 @@ package writable
 
 import (
 	"fmt"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
 
-	"golang.org/x/sys/unix"
-
+	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/pathname"
 	"claudebox/internal/linux/within"
 	"claudebox/internal/session/guarded"
@@ -96,13 +96,28 @@ func (f *Folders) withUsers(folder guarded.Folder, r guard.Request) guard.Reques
 		}
 		return within.Lay(f.Process, []within.Cover{c}, nil)
 	}
-	r.Sees = func(at string) bool {
-		var outside, inside unix.Stat_t
-		seen := fmt.Sprintf("/proc/%d/root%s", f.Process, at)
-		return unix.Stat(at, &outside) == nil && unix.Stat(seen, &inside) == nil &&
-			outside.Dev == inside.Dev && outside.Ino == inside.Ino
-	}
+	r.Sees = f.sees
 	r.Unrenewed = func(rel string, err error) { f.Alarm.Unrenewed(at(rel), err) }
 	r.Kept = func(rel, kept string) { f.Alarm.Rewritten(at(rel), kept) }
 	return r
+}
+
+// sees reports whether an agent may have what is at a path, or make it there: also what claudebox keeps for it, which
+// the agent has elsewhere.
+func (f *Folders) sees(at string) bool {
+	outside, err := os.Stat(at)
+	if err != nil || beneath.LeadsOrClean(at) != at || pathname.Below(at, beneath.LeadsOrClean(f.Kept.Own)) {
+		return true
+	}
+	inside := at
+	for _, given := range f.List {
+		if pathname.Below(at, f.Kept.Held(given.Project)) {
+			return true
+		}
+		if pathname.Below(at, given.Path) {
+			inside = given.In(at)
+		}
+	}
+	seen, err := os.Stat(fmt.Sprintf("/proc/%d/root%s", f.Process, inside))
+	return err == nil && os.SameFile(outside, seen)
 }

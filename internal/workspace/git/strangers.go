@@ -143,7 +143,9 @@ func (f *Folder) isPlain(c Comparison) bool {
 			return false
 		case e.Name == "config" && e.Kind == beneath.Regular:
 			settings, err := gitconfig.Parse([]byte(e.text))
-			odd := func(s gitconfig.Entry) bool { return !c.isPlain(s) && !(c.users && f.isOwnTree(s)) }
+			odd := func(s gitconfig.Entry) bool {
+				return !c.isPlain(s) && !(c.users && f.isOwnTree(s)) || !isRemotes(s, settings)
+			}
 			return !e.read || err != nil || slices.ContainsFunc(settings, odd)
 		case e.Name == "objects/info/alternates" && e.Kind == beneath.Regular:
 			elsewhere := func(at string) bool { return at != "" && (path.Clean(at) != at || !c.Users(at)) }
@@ -158,12 +160,14 @@ func (f *Folder) isPlain(c Comparison) bool {
 func isLock(e Entry) bool { return path.Ext(e.Name) == ".lock" }
 
 // IsPlain reports whether there is nothing in the git folder at a path, or in those in it, by which git runs or obeys
-// anything, nor a file that has another name, by which it could be written later.
-func IsPlain(root *beneath.Folder, rel string) bool {
+// anything, nor a file that has another name, by which it could be written later. sees reports whether an agent may
+// write at a path: git runs what is there when the user pushes to it.
+func IsPlain(root *beneath.Folder, rel string, sees func(at string) bool) bool {
 	seen := Gather(root, Look{Own: []string{rel}})
 	seen.Deepen(root, Snapshot{})
 	none := func(string) bool { return false }
-	c := Comparison{Users: none, users: true}
+	fetches := func(at string) bool { return !sees(at) || !sees(at+"/.git") }
+	c := Comparison{Users: none, Fetches: fetches, users: true}
 	isNot := func(f Folder) bool {
 		hasOther := func(e Entry) bool {
 			what, err := root.Look(path.Join(f.Rel, e.Name))
@@ -189,7 +193,7 @@ func (c Comparison) isPlain(s gitconfig.Entry) bool {
 	name, at := s.Top()+"."+s.Name, strings.TrimPrefix(s.Value, "file://")
 	// `git clone .` writes /p/. there; ".." behind a link leads elsewhere than it says.
 	isUp := slices.Contains(strings.Split(at, "/"), "..")
-	isHere := path.IsAbs(at) && (c.users || !isUp && c.Fetches != nil && c.Fetches(path.Clean(at)))
+	isHere := path.IsAbs(at) && (c.users || !isUp) && c.Fetches != nil && c.Fetches(path.Clean(at))
 	switch {
 	case name == "remote.url", name == "submodule.url" && c.users:
 		return isHere || elsewhere.Matches(s.Value)
@@ -197,6 +201,14 @@ func (c Comparison) isPlain(s gitconfig.Entry) bool {
 		return s.Value == "files" || s.Value == "reftable"
 	}
 	return slices.Contains(plain, name) || c.users && (s.Top() == "user" || name == "submodule.active")
+}
+
+// isRemotes reports whether a setting, if it says what a branch follows, names a remote of the settings, or another
+// machine: git takes another name for a path.
+func isRemotes(s gitconfig.Entry, settings []gitconfig.Entry) bool {
+	isIts := func(o gitconfig.Entry) bool { return o.Key() == "remote."+s.Value+".url" }
+	return s.Top()+"."+s.Name != "branch.remote" || s.Value == "." || elsewhere.Matches(s.Value) ||
+		slices.ContainsFunc(settings, isIts)
 }
 
 // isOwnTree reports whether a setting of a submodule's repository names a working tree of the repository that it lies

@@ -203,10 +203,16 @@ func TestTheUsersOwnClonesArePlain(t *testing.T) {
 		set + "core.fsmonitor evil":                                       false,
 		set + "branch.master.rebase true; git -C n config user.email a@x": true,
 		"git clone -q old n; echo evil >n/.git/hooks/post-checkout":       false,
+		set + "remote.origin.url $PWD/seen":                               false,
+		set + "branch.master.remote $PWD/seen":                            false,
+		set + "branch.master.remote seen":                                 false,
+		set + "branch.master.remote .":                                    true,
+		set + "branch.master.remote https://github.com/owner/fork":        true,
 	} {
 		w := newWorld(t)
 		w.sh("cd p; " + script)
-		if got := git.IsPlain(w.open(), "n/.git"); got != want {
+		sees := func(at string) bool { return strings.HasPrefix(at, w.top+"/p/seen") }
+		if got := git.IsPlain(w.open(), "n/.git", sees); got != want {
 			t.Errorf("%s: %v", script, got)
 		}
 	}

@@ -56,7 +56,7 @@ type Request struct {
 	IsAlone func() bool
 	// CoverCopy covers what the sandbox has by a name in an open folder of its own, for [Guard.Prepare].
 	CoverCopy func(in int, name string, isFolder bool) error
-	// Sees reports whether the sandbox has what the host has at a path.
+	// Sees reports whether an agent may have what the host has at a path, or make it there.
 	Sees func(at string) bool
 	// Unrenewed is called with a repository that a program of the user's has made, and that an agent which was faster
 	// than its cover can write to until the end.
@@ -87,9 +87,10 @@ type Guard struct {
 	doubts map[uint64]int    // how often one was looked at that may be the user's, by inode
 	theirs map[string]bool   // folders that appeared while a program of the user's was at work that makes repositories
 	unmade map[string]uint64 // inodes of those called .git that are no repositories yet, and are looked at again
-	vcs    vcs
-	wake   chan struct{} // there are early ones
-	done   chan struct{} // closed by Close
+	vcs    vcs               // programs that make repositories
+	busy   vcs               // and those that write in them
+	wake   chan struct{}     // there are early ones
+	done   chan struct{}     // closed by Close
 	// copies are those that are being made.
 	copies  sync.WaitGroup
 	watch   *watch
@@ -103,7 +104,7 @@ func Open(r Request) (*Guard, error) {
 	g := &Guard{
 		Request: r, made: map[string]*made{}, places: map[string]place{}, known: map[string]bool{},
 		doubts: map[uint64]int{}, users: map[uint64]users{}, theirs: map[string]bool{}, unmade: map[string]uint64{},
-		wake: make(chan struct{}, 1), done: make(chan struct{}),
+		vcs: vcs{does: makesAny}, busy: vcs{does: mayWrite}, wake: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	for _, dir := range r.Folders {
 		g.known[dir] = true

@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -37,11 +38,15 @@ type renewal struct {
 const (
 	renewals = "claudebox-renewed" // the folder in [Request.Copies] with the folders for copies
 	kept     = "kept-"             // how the names begin of what is kept there
+	// keptThing is the name there of what was a repository. It is none that git looks for, and nobody comes in before
+	// the session ends: the agent, which may have it open, could have the user's git obey it.
+	keptThing = "first"
 )
 
 var (
 	errOther  = errors.New("another folder is in its place")
 	errShared = errors.New("another session has the folder, too")
+	errSlow   = errors.New("a copy of it takes too long")
 )
 
 // Prepare makes the folder for copies, in a sandbox that waits at its gate, by its process 1. Where another session
@@ -101,6 +106,15 @@ func (r *renewal) open(g *Guard, name, inside string) (err error) {
 func (r *renewal) close(g *Guard) {
 	if r.lock != nil {
 		r.lock.Close()
+	}
+	if r.Folder != nil {
+		names, _ := r.Names(".", mostNames)
+		for _, name := range names {
+			if strings.HasPrefix(name, kept) {
+				head := path.Join(name, keptThing, "HEAD")
+				_ = errors.Join(r.Chmod(name, owners), r.Rename(head, head+".claudebox-aside"))
+			}
+		}
 	}
 	if r.top != nil {
 		_ = r.top.Remove(g.Session)
@@ -182,7 +196,7 @@ func (g *Guard) renew(rel string, ino uint64) {
 			return
 		}
 		tries++
-		again, err := g.tryRenew(rel, ino, tries == mostRenewals)
+		again, err := g.tryRenew(rel, ino, tries >= mostRenewals)
 		if err != nil {
 			g.Unrenewed(rel, err)
 		}
@@ -197,7 +211,7 @@ func (g *Guard) renew(rel string, ino uint64) {
 func (g *Guard) isAtWork() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.vcs.works(g.Path)
+	return g.busy.works(g.Path)
 }
 
 // isStill reports whether a repository that the user has made is where it was.
@@ -228,7 +242,8 @@ func (g *Guard) tryRenew(rel string, ino uint64, last bool) (again bool, err err
 	again, old, err := g.renewIn(in, rel, ino, last)
 	if old {
 		keep := kept + place
-		if err := g.renewal.Rename(place, keep); err != nil {
+		err := errors.Join(in.Rename(path.Base(rel), keptThing), g.renewal.Rename(place, keep), g.renewal.Chmod(keep, 0))
+		if err != nil {
 			return false, err
 		}
 		g.Kept(rel, g.renewal.Join(keep))
@@ -241,8 +256,13 @@ func (g *Guard) tryRenew(rel string, ino uint64, last bool) (again bool, err err
 // says that what it was is there, and was written to.
 func (g *Guard) renewIn(in *beneath.Folder, rel string, ino uint64, last bool) (again, old bool, err error) {
 	name, before := path.Base(rel), contentOf(g.root, rel)
-	if err := g.Copy(g.root, rel, in, name); err != nil {
-		return false, false, err
+	if err := g.Copy(g.root, rel, in, name); errors.Is(err, context.DeadlineExceeded) {
+		return false, false, errSlow
+	} else if err != nil { // files went meanwhile, or the agent has closed some
+		if last {
+			g.holdUsers(rel, ino)
+		}
+		return !last, false, nil
 	}
 	what, err := in.Look(name)
 	isFolder := what.Kind == beneath.Dir
@@ -251,7 +271,7 @@ func (g *Guard) renewIn(in *beneath.Folder, rel string, ino uint64, last bool) (
 		return false, false, err
 	case !last && !before.equals(contentOf(g.root, rel)):
 		return true, false, nil
-	case isFolder && !git.IsPlain(in, name), !isFolder && !g.leadsOut(in, name, g.root.Join(rel)):
+	case isFolder && !git.IsPlain(in, name, g.sees), !isFolder && !g.leadsOut(in, name, g.root.Join(rel)):
 		g.holdUsers(rel, ino)
 		return false, false, nil
 	}
@@ -269,7 +289,7 @@ func (g *Guard) leadsOut(in *beneath.Folder, file, at string) bool {
 	const limit = 1 << 20
 	text, err := in.Read(file, limit)
 	to := git.LeadsTo(at, string(text))
-	if err != nil || to == "" || g.Sees(to) {
+	if err != nil || to == "" || g.sees(to) {
 		return false
 	}
 	below, inside := pathname.Cut(to, g.Path)
@@ -291,8 +311,8 @@ func (g *Guard) holdUsers(rel string, ino uint64) {
 func (g *Guard) putCopy(in *beneath.Folder, rel string, ino uint64) (again bool, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.vcs.asked = time.Time{} // an answer of before does not count
-	if g.vcs.works(g.Path) || !g.isThere(rel, ino) {
+	g.busy = vcs{does: mayWrite} // an answer of before does not count
+	if g.busy.works(g.Path) || !g.isThere(rel, ino) {
 		return true, nil
 	}
 	parent, err := g.root.Sub(path.Dir(rel))
@@ -309,9 +329,14 @@ func (g *Guard) putCopy(in *beneath.Folder, rel string, ino uint64) (again bool,
 	if err != nil {
 		return false, err
 	}
-	if err = unix.Renameat2(in.FD(), name, parent.FD(), name, unix.RENAME_EXCHANGE); err != nil {
+	exchange := func() error { return unix.Renameat2(in.FD(), name, parent.FD(), name, unix.RENAME_EXCHANGE) }
+	err = exchange()
+	if was, fault := in.Look(name); err == nil && (fault != nil || was.Stamp.Ino != ino) {
+		again, err = true, exchange() // the agent had moved another one to there
+	}
+	if again || err != nil {
 		unix.Close(fd)
-		return false, err
+		return again, err
 	}
 	g.forgetUsers(ino)
 	g.users[what.Stamp.Ino] = users{rel: rel, fd: fd, renewed: true}

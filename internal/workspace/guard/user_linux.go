@@ -67,7 +67,7 @@ func (g *Guard) leave(rel string) bool {
 		g.Lost(fmt.Errorf("%s, which you have made: %w", rel, err))
 		return true
 	}
-	if what.Kind == beneath.Dir && !was && !git.IsPlain(g.root, rel) {
+	if what.Kind == beneath.Dir && !was && !git.IsPlain(g.root, rel, g.sees) {
 		unix.Close(fd)
 		return g.doubt(rel, what.Stamp.Ino)
 	}
@@ -81,6 +81,9 @@ func (g *Guard) leave(rel string) bool {
 	}
 	return true
 }
+
+// sees is [Request.Sees], if there is one.
+func (g *Guard) sees(at string) bool { return g.Sees != nil && g.Sees(at) }
 
 // forgetUsers forgets a repository that the user has made.
 func (g *Guard) forgetUsers(ino uint64) {
@@ -112,7 +115,7 @@ func (g *Guard) listUsers() (list []string) {
 	for ino, of := range g.users {
 		what, err := g.root.Look(of.rel)
 		isThere := err == nil && what.Stamp.Ino == ino && !of.before
-		if isThere && (of.renewed || what.Kind != beneath.Dir || git.IsPlain(g.root, of.rel)) {
+		if isThere && (of.renewed || what.Kind != beneath.Dir || git.IsPlain(g.root, of.rel, g.sees)) {
 			list = append(list, of.rel)
 		}
 		unix.Close(of.fd)
@@ -125,6 +128,7 @@ func isDotGit(name string) bool { return strings.EqualFold(name, ".git") }
 
 // vcs asks whether a version control program of the user's is at work, that may make what appears.
 type vcs struct {
+	does   func(words []string) bool // whether its command line counts
 	asked  time.Time
 	answer bool
 	others map[string]time.Time // processes that are none, by their numbers, and since when; zero: for good
@@ -194,7 +198,7 @@ func (v *vcs) look(folder string, now time.Time) bool {
 		switch {
 		case err != nil:
 		case slices.Contains(programs, strings.TrimSuffix(string(comm), "\n")):
-			return worksIn("/proc/"+pid, folder, own, makesAny) && !isOwn("/proc/"+pid)
+			return worksIn("/proc/"+pid, folder, own, v.does) && !isOwn("/proc/"+pid)
 		case slices.Contains(copiers, strings.TrimSuffix(string(comm), "\n")):
 			return worksIn("/proc/"+pid, folder, own, func([]string) bool { return true })
 		case !known:
@@ -225,6 +229,14 @@ func makesAny(words []string) bool {
 		return slices.Contains(brings, word) || makes && (then == nil ||
 			slices.ContainsFunc(words, func(next string) bool { return slices.Contains(then, next) }))
 	})
+}
+
+// reads are the words of command lines by which git writes nothing, and that may go on for long.
+var reads = []string{"log", "diff", "show", "blame", "cat-file", "fsmonitor--daemon", "credential-cache--daemon"}
+
+// mayWrite reports whether a command line of a version control program may write in a repository: all but some do.
+func mayWrite(words []string) bool {
+	return makesAny(words) || !slices.ContainsFunc(words, func(word string) bool { return slices.Contains(reads, word) })
 }
 
 // worksIn reports whether a program whose words does accepts is at work in a folder, and in the same namespace of

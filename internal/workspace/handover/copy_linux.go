@@ -1,6 +1,7 @@
 package handover
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path"
@@ -67,5 +68,6 @@ func (t Tools) in(limit time.Duration, script string, all ...bound) (said []byte
 	defer closeFiles(box)
 	box.ExtraFiles = files
 	box.Env = []string{"PATH=" + strings.Join(t.Path, ":"), "LC_ALL=C"}
-	return box.CombinedOutput()
+	said, err = box.CombinedOutput()
+	return said, cmp.Or(ctx.Err(), err)
 }

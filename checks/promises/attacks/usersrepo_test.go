@@ -157,14 +157,17 @@ func TestTheAgentKeepsTheGitFolderOfTheUsersCloneOpenBesideAnotherSession(t *tes
 //
 // Promise: nothing planted for your git.
 func TestTheAgentKeepsTheUsersCloneFromGettingNewFiles(t *testing.T) {
-	w, l := users(t, "echo x >/dev/fd/7/x; chmod 0 /dev/fd/7/x", inSettings)
+	w, l := users(t, "for ((i = 0; i < 50; i++)); do echo x >/dev/fd/7/objects/x && break; sleep 0.01; done; "+
+		"chmod 0 /dev/fd/7/objects/x", inSettings)
 	list := w.make(w.clone)
 	for _, o := range list {
 		must.Await(t, "another git folder", func() bool { return o.isAnother(w) })
 	}
 	l.sh("touch go; until [ -e done ]; do sleep 0.05; done")
 	w.statuses(list)
-	l.end()
+	if said := strings.Join(strings.Fields(l.end()), " "); !strings.Contains(said, "is held back until the session ends") {
+		t.Errorf("that is not told: %s", said)
+	}
 	w.statuses(list)
 }
 

@@ -28,6 +28,7 @@ type Alarm struct {
 	apart     counts // could not be held back
 	unguarded counts
 	unrenewed counts
+	held      counts // repositories of the user's
 	rewritten counts
 
 	lines sync.WaitGroup // of Say
@@ -87,6 +88,14 @@ func (a *Alarm) Unrenewed(at string, err error) {
 	if a.count(&a.unrenewed, at, Most) {
 		a.Say(diag.Name(at) + ", which you have made: " + diag.Visible(err.Error()) +
 			"; until the session ends, an agent that was faster than claudebox can write there")
+	}
+}
+
+// HeldBack tells of a repository of the user's that is held back.
+func (a *Alarm) HeldBack(at string) {
+	if a.count(&a.held, at, Most) {
+		a.Say(diag.Name(at) + ", which you have made, is held back until the session ends, as an agent may have " +
+			"written there what your git would obey; until then git there goes to the repository above")
 	}
 }
 

@@ -165,9 +165,9 @@ func isLock(e Entry) bool { return path.Ext(e.Name) == ".lock" }
 func IsPlain(root *beneath.Folder, rel string, sees func(at string) bool) bool {
 	seen := Gather(root, Look{Own: []string{rel}})
 	seen.Deepen(root, Snapshot{})
-	none := func(string) bool { return false }
+	users := func(at string) bool { return !sees(at) } // as `git clone -s` borrows of
 	fetches := func(at string) bool { return !sees(at) || !sees(at+"/.git") }
-	c := Comparison{Users: none, Fetches: fetches, users: true}
+	c := Comparison{Users: users, Fetches: fetches, users: true}
 	isNot := func(f Folder) bool {
 		hasOther := func(e Entry) bool {
 			what, err := root.Look(path.Join(f.Rel, e.Name))

@@ -61,6 +61,8 @@ type Request struct {
 	// Unrenewed is called with a repository that a program of the user's has made, and that an agent which was faster
 	// than its cover can write to until the end.
 	Unrenewed func(rel string, err error)
+	// HeldUsers is called with one that is held back, as git would run something in it.
+	HeldUsers func(rel string)
 	// Kept is called with one that got new files, and whose first ones were written to meanwhile; they lie at a path.
 	Kept func(rel, at string)
 	// Apart is called with each name that is on another file system, and stays.

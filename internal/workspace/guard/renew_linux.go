@@ -242,7 +242,9 @@ func (g *Guard) tryRenew(rel string, ino uint64, last bool) (again bool, err err
 	again, old, err := g.renewIn(in, rel, ino, last)
 	if old {
 		keep := kept + place
-		err := errors.Join(in.Rename(path.Base(rel), keptThing), g.renewal.Rename(place, keep), g.renewal.Chmod(keep, 0))
+		err := errors.Join(
+			in.Rename(path.Base(rel), keptThing), g.renewal.Rename(place, keep), g.renewal.Chmod(keep, 0),
+		)
 		if err != nil {
 			return false, err
 		}
@@ -304,6 +306,7 @@ func (g *Guard) holdUsers(rel string, ino uint64) {
 	if g.isThere(rel, ino) {
 		g.forgetUsers(ino)
 		g.exchanged(path.Dir(rel), path.Base(rel))
+		g.HeldUsers(rel)
 	}
 }
 

@@ -236,7 +236,8 @@ var reads = []string{"log", "diff", "show", "blame", "cat-file", "fsmonitor--dae
 
 // mayWrite reports whether a command line of a version control program may write in a repository: all but some do.
 func mayWrite(words []string) bool {
-	return makesAny(words) || !slices.ContainsFunc(words, func(word string) bool { return slices.Contains(reads, word) })
+	isRead := func(word string) bool { return slices.Contains(reads, word) }
+	return makesAny(words) || !slices.ContainsFunc(words, isRead)
 }
 
 // worksIn reports whether a program whose words does accepts is at work in a folder, and in the same namespace of

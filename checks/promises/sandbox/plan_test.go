@@ -33,7 +33,7 @@ var (
 )
 
 // brokerProxy is the proxy of one launch.
-var brokerProxy = regexp.MustCompile(`http://claudebox:[A-Z0-9]+@127\.0\.0\.1:\d+`)
+var brokerProxy = regexp.MustCompile(`http://claudebox:[A-Z0-9]+@127\.0\.0\.1:(?:\d+|PORT)`) // a plan has no port yet
 
 // ofALaunch is what each launch makes anew: placeholders of secrets, folders for
 // what is held back, the socket for the agent's questions, and the certificates

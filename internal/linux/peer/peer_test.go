@@ -119,14 +119,13 @@ func judged(t *testing.T, address string) error {
 
 // What listens decides: a program of the user's, a container's, a sandbox's, or claudebox for a published port.
 func TestASandboxIsNoPeer(t *testing.T) {
-	var inside Inside
 	for words, want := range map[string]func(error) bool{
 		"listen ":                           func(err error) bool { return err == nil },
 		"sandbox listen ":                   func(err error) bool { return err == nil }, // as a container's forwarder
-		"claudebox sandbox listen ":         func(err error) bool { return errors.As(err, &inside) },
-		"claudebox sandbox sandbox listen ": func(err error) bool { return errors.As(err, &inside) },
-		"sandbox claudebox sandbox listen ": func(err error) bool { return errors.As(err, &inside) },
-		"claudebox listen ":                 func(err error) bool { return errors.As(err, &inside) },
+		"claudebox sandbox listen ":         func(err error) bool { return errors.As(err, new(Inside)) },
+		"claudebox sandbox sandbox listen ": func(err error) bool { return errors.As(err, new(Inside)) },
+		"sandbox claudebox sandbox listen ": func(err error) bool { return errors.As(err, new(Inside)) },
+		"claudebox listen ":                 func(err error) bool { return errors.As(err, new(Inside)) },
 		"claudebox sandbox hidden listen ":  func(err error) bool { return errors.Is(err, ErrUnseen) },
 	} {
 		for _, at := range []string{"127.0.0.1:0", "[::1]:0", "[::]:0"} {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path"
 	"slices"
@@ -46,6 +47,7 @@ const (
 var (
 	errOther  = errors.New("another folder is in its place")
 	errShared = errors.New("another session has the folder, too")
+	errNotIts = errors.New("the sandbox has another folder there")
 	errSlow   = errors.New("a copy of it takes too long")
 )
 
@@ -57,7 +59,7 @@ func (g *Guard) Prepare(process int) error {
 		return nil
 	}
 	name := ".claudebox-" + g.Session
-	if g.unready = g.root.Mkdir(name, owners); g.unready != nil {
+	if g.unready = mkdir(g.root, name); g.unready != nil {
 		return nil // in most such folders the user cannot make a repository either
 	}
 	r := &renewal{inside: -1}
@@ -65,6 +67,9 @@ func (g *Guard) Prepare(process int) error {
 	if err != nil {
 		_ = g.root.Remove(name) // or it was moved already
 		r.close(g)
+		if errors.Is(err, fs.ErrNotExist) { // as where a bare repository is given, of which the agent has its own
+			g.unready, err = errNotIts, nil
+		}
 		return err
 	}
 	g.renewal = r
@@ -231,7 +236,7 @@ func (g *Guard) isThere(rel string, ino uint64) bool {
 func (g *Guard) tryRenew(rel string, ino uint64, last bool) (again bool, err error) {
 	g.renewal.count++
 	place := fmt.Sprint(g.renewal.count)
-	if err := g.renewal.Mkdir(place, owners); err != nil {
+	if err := mkdir(g.renewal.Folder, place); err != nil {
 		return false, err
 	}
 	in, err := g.renewal.Sub(place)

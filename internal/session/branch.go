@@ -216,7 +216,7 @@ func (in tree) put(mounts []launch.Mount) error {
 		if m.Why == plan.Base && m.Destination == in.project.Path && m.Kind == plan.Bind {
 			mounts[i].Source = in.branch.Checkout()
 		}
-		meets := pathname.Below(m.Source, in.project.Path) || pathname.Below(in.project.Path, m.Source)
+		meets := pathname.Overlap(m.Source, in.project.Path)
 		if lending.UserNamed(m) && m.Kind == plan.Bind && meets {
 			return diag.Errorf("mount "+diag.Name(m.Source)+" ("+m.Why+")", "mount it read-only, or leave --branch out",
 				"it is in your project, of which a session on a branch changes nothing")

@@ -9,6 +9,9 @@ func Below(path, folder string) bool {
 	return below
 }
 
+// Overlap reports whether one of two paths is the other or lies in it. Both must be clean.
+func Overlap(a, b string) bool { return Below(a, b) || Below(b, a) }
+
 // Cut returns the part of path below folder, "" for folder itself; or path and false if it is not below.
 func Cut(path, folder string) (rest string, below bool) {
 	if path == folder {

@@ -73,8 +73,7 @@ func refuseEnding(home, folder string, known []string) (found error) {
 	for _, s := range list {
 		isOver := strings.HasSuffix(s.file.Name(), wasOver) || !s.live
 		for _, at := range s.value {
-			overlaps := pathname.Below(at, folder) || pathname.Below(folder, at)
-			if overlaps && !(isOver && slices.Contains(known, path.Base(s.file.Name()))) {
+			if pathname.Overlap(at, folder) && !(isOver && slices.Contains(known, path.Base(s.file.Name()))) {
 				found = &EndsError{s.file.Name(), at}
 			}
 		}

@@ -138,7 +138,7 @@ func refuseApart(folder, held string, live []record) error {
 
 // overlaps reports whether a path lies in the session's project, or the project below it.
 func (was record) overlaps(at string) bool {
-	return pathname.Below(was.Scope.Path, at) || pathname.Below(at, was.Scope.Path)
+	return pathname.Overlap(was.Scope.Path, at)
 }
 
 // IsAlone reports whether no other session lives in the project, above it or below it, now.

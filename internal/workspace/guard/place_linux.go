@@ -49,7 +49,7 @@ func HeldOf(session string) string { return path.Dir(path.Dir(session)) }
 func Shares(a, b string) bool {
 	in, of := HeldOf(a), HeldOf(b)
 	alike := a == InSession(in, path.Base(a)) && b == InSession(of, path.Base(b))
-	return a == "" || b == "" || alike && (pathname.Below(in, of) || pathname.Below(of, in))
+	return a == "" || b == "" || alike && pathname.Overlap(in, of)
 }
 
 // FolderBefore is the folder of an instance that held what is held back, before there was [Held].

@@ -75,6 +75,30 @@ func (w *world) clone(to string) []string {
 	return []string{"clone", "-q", wait, "file://" + w.path("from"), to}
 }
 
+// worktrees is [world.make] of worktrees, each of which has another file by then.
+func (w *world) worktrees() []opened {
+	w.t.Helper()
+	hook := fmt.Sprintf("#!/bin/sh\nuntil [ -e %s-$(basename $PWD) ]; do sleep 0.01; done\n", w.path("ready"))
+	must.Program(w.t, w.path("project/.git/hooks/post-checkout"), hook)
+	list := w.make(func(to string) []string { return []string{"worktree", "add", "-q", to} })
+	for _, o := range list {
+		must.Await(w.t, "another file", func() bool { return o.isAnother(w) })
+	}
+	return list
+}
+
+// obeysNothing has the agent write what it can, and asks the user's git then and after the session.
+func (l *live) obeysNothing(list []opened) {
+	l.w.t.Helper()
+	l.sh(writeAll)
+	l.w.statuses(list)
+	l.end()
+	l.w.statuses(list)
+}
+
+// writeAll has the agent of [live.keepOpen] write, and waits for that.
+const writeAll = "touch go; until [ -e done ]; do sleep 0.05; done"
+
 const inSettings = `printf '[core]\n\tfsmonitor = "%s"\n' "$(git -C "$top/node_modules/m" config core.fsmonitor)" >>/dev/fd/7/config`
 
 // users is a user whose agent waits for what git makes.
@@ -115,7 +139,7 @@ func TestTheAgentKeepsTheGitFolderOfTheUsersCloneOpen(t *testing.T) {
 			t.Errorf("the agent has %s: %s", o.at, got)
 		}
 	}
-	l.sh("touch go; until [ -e done ]; do sleep 0.05; done")
+	l.sh(writeAll)
 	w.statuses(list)
 	for _, o := range list {
 		must.Program(t, w.path("project/"+o.at+"/hooks/pre-push"), "#!/bin/sh\n")
@@ -139,7 +163,7 @@ func TestTheAgentKeepsTheGitFolderOfTheUsersCloneOpenBesideAnotherSession(t *tes
 	w, l := users(t, "true", inSettings)
 	other := w.begin()
 	list := w.make(w.clone)
-	l.sh("touch go; until [ -e done ]; do sleep 0.05; done")
+	l.sh(writeAll)
 	said := strings.Join(strings.Fields(l.end()+other.end()), " ")
 	if !strings.Contains(said, "until the session ends, an agent that was faster") {
 		t.Errorf("that is not told: %s", said)
@@ -163,7 +187,7 @@ func TestTheAgentKeepsTheUsersCloneFromGettingNewFiles(t *testing.T) {
 	for _, o := range list {
 		must.Await(t, "another git folder", func() bool { return o.isAnother(w) })
 	}
-	l.sh("touch go; until [ -e done ]; do sleep 0.05; done")
+	l.sh(writeAll)
 	w.statuses(list)
 	if said := strings.Join(strings.Fields(l.end()), " "); !strings.Contains(said, "is held back until the session ends") {
 		t.Errorf("that is not told: %s", said)
@@ -194,16 +218,7 @@ func TestTheUsersGitIsAtWorkInANewRepository(t *testing.T) {
 // Promise: nothing planted for your git.
 func TestTheAgentKeepsTheFileOfTheUsersWorktreeOpen(t *testing.T) {
 	w, l := users(t, "true", "echo 'gitdir: ../node_modules/m/.git' >/dev/fd/7")
-	hook := fmt.Sprintf("#!/bin/sh\nuntil [ -e %s-$(basename $PWD) ]; do sleep 0.01; done\n", w.path("ready"))
-	must.Program(t, w.path("project/.git/hooks/post-checkout"), hook)
-	list := w.make(func(to string) []string { return []string{"worktree", "add", "-q", to} })
-	for _, o := range list {
-		must.Await(t, "another file", func() bool { return o.isAnother(w) })
-	}
-	l.sh("touch go; until [ -e done ]; do sleep 0.05; done")
-	w.statuses(list)
-	l.end()
-	w.statuses(list)
+	l.obeysNothing(w.worktrees())
 }
 
 // The agent has the user's worktree lead to where nothing is yet, or to what is held back of the agent's.
@@ -218,16 +233,7 @@ func TestTheUsersWorktreeLeadsToWhatTheAgentMakesLater(t *testing.T) {
 			w, l := users(t, `sleep 0.1; echo "gitdir: $(cat to)" >/dev/fd/7`, "cp -r node_modules/m/.git node_modules/later")
 			l.sh("git init -q held; until [ -L held/.git ]; do sleep 0.01; done; " +
 				`top=$PWD; git -C held config core.fsmonitor "$(git -C node_modules/m config core.fsmonitor)"; echo "` + to + `" >to`)
-			hook := fmt.Sprintf("#!/bin/sh\nuntil [ -e %s-$(basename $PWD) ]; do sleep 0.01; done\n", w.path("ready"))
-			must.Program(t, w.path("project/.git/hooks/post-checkout"), hook)
-			list := w.make(func(to string) []string { return []string{"worktree", "add", "-q", to} })
-			for _, o := range list {
-				must.Await(t, "another file", func() bool { return o.isAnother(w) })
-			}
-			l.sh("touch go; until [ -e done ]; do sleep 0.05; done")
-			w.statuses(list)
-			l.end()
-			w.statuses(list)
+			l.obeysNothing(w.worktrees())
 		})
 	}
 }

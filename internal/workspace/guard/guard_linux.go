@@ -90,7 +90,6 @@ type Guard struct {
 	theirs map[string]bool   // folders that appeared while a program of the user's was at work that makes repositories
 	unmade map[string]uint64 // inodes of those called .git that are no repositories yet, and are looked at again
 	vcs    vcs               // programs that make repositories
-	busy   vcs               // and those that write in them
 	wake   chan struct{}     // there are early ones
 	done   chan struct{}     // closed by Close
 	// copies are those that are being made.
@@ -106,7 +105,7 @@ func Open(r Request) (*Guard, error) {
 	g := &Guard{
 		Request: r, made: map[string]*made{}, places: map[string]place{}, known: map[string]bool{},
 		doubts: map[uint64]int{}, users: map[uint64]users{}, theirs: map[string]bool{}, unmade: map[string]uint64{},
-		vcs: vcs{does: makesAny}, busy: vcs{does: mayWrite}, wake: make(chan struct{}, 1), done: make(chan struct{}),
+		vcs: vcs{does: makesAny}, wake: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	for _, dir := range r.Folders {
 		g.known[dir] = true
@@ -207,7 +206,7 @@ func (g *Guard) Close() (users []string) {
 	g.copies.Wait()
 	users = g.listUsers()
 	if g.renewal != nil {
-		g.renewal.close(g)
+		g.renewal.close()
 	}
 	g.close()
 	return users
@@ -516,16 +515,23 @@ func (g *Guard) exchange(dir, name string) error {
 		return err
 	}
 	defer at.Close()
+	return g.inTurn(func() error {
+		if IsLink(parent, name) {
+			of := g.places[id]
+			delete(g.places, id)
+			return cmp.Or(of.RemoveAll(id), errHeld)
+		}
+		return unix.Renameat2(at.FD(), thing, parent.FD(), name, unix.RENAME_EXCHANGE)
+	})
+}
+
+// inTurn does something while no other guard of the user's does.
+func (g *Guard) inTurn(do func() error) error {
 	if err := unix.Flock(int(g.turns.Fd()), unix.LOCK_EX); err != nil {
 		return os.NewSyscallError("flock", err)
 	}
 	defer unix.Flock(int(g.turns.Fd()), unix.LOCK_UN)
-	if IsLink(parent, name) {
-		of := g.places[id]
-		delete(g.places, id)
-		return cmp.Or(of.RemoveAll(id), errHeld)
-	}
-	return unix.Renameat2(at.FD(), thing, parent.FD(), name, unix.RENAME_EXCHANGE)
+	return do()
 }
 
 // newPlace makes a place for what is at rel. In the place's innermost folder, which the caller closes, it makes the

@@ -1,19 +1,21 @@
 package guard
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"claudebox/internal/linux/beneath"
+	"claudebox/internal/linux/flock"
 	"claudebox/internal/linux/pathname"
 	"claudebox/internal/workspace/git"
 	"claudebox/internal/workspace/survey"
@@ -27,13 +29,15 @@ import (
 // What is outside of the sandbox's mount of the user's folder cannot be covered in it. So the folder for copies is made
 // in the user's, opened as the sandbox has it, and moved away, before the agent runs.
 
-// renewal is what repositories of the user's are renewed by.
+// renewal renews repositories of the user's.
 type renewal struct {
 	*beneath.Folder                 // the folder for copies
-	top             *beneath.Folder // where it lies, by the session's name
-	lock            *os.File        // of it, while the session lives
+	guard           *Guard          // of the folder that the repositories are in
+	top             *beneath.Folder // where the one for copies lies, by the session's name
+	lock            *os.File        // of that, while the session lives
 	inside          int             // it, as the sandbox has it
-	count           int
+	count           atomic.Int64    // of copies
+	busy            vcs             // programs that write in repositories; guard.mu is held around it
 }
 
 const (
@@ -62,22 +66,43 @@ func (g *Guard) Prepare(process int) error {
 	if g.unready = mkdir(g.root, name); g.unready != nil {
 		return nil // in most such folders the user cannot make a repository either
 	}
-	r := &renewal{inside: -1}
-	err := r.open(g, name, fmt.Sprintf("/proc/%d/root%s/%s", process, g.Inside, name))
-	if err != nil {
-		_ = g.root.Remove(name) // or it was moved already
-		r.close(g)
-		if errors.Is(err, fs.ErrNotExist) { // as where a bare repository is given, of which the agent has its own
-			g.unready, err = errNotIts, nil
-		}
-		return err
+	r := &renewal{guard: g, inside: -1, busy: vcs{does: mayWrite}}
+	err := g.inTurn(func() error { return r.open(name, fmt.Sprintf("/proc/%d/root%s/%s", process, g.Inside, name)) })
+	if err == nil {
+		g.renewal = r
+		return nil
 	}
-	g.renewal = r
-	return nil
+	_ = g.root.Remove(name) // or it was moved already
+	r.close()
+	if errors.Is(err, errNotIts) {
+		g.unready, err = err, nil
+	}
+	return err
 }
 
 // open takes the folder for copies away from where it was made.
-func (r *renewal) open(g *Guard, name, inside string) (err error) {
+func (r *renewal) open(name, inside string) (err error) {
+	g := r.guard
+	if r.Folder, err = g.root.Sub(name); err != nil {
+		return err
+	}
+	if r.lock, err = lock(r.Folder); err != nil {
+		return err
+	}
+	r.inside, err = unix.Open(inside, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if errors.Is(err, unix.ENOENT) { // as where a bare repository is given, of which the agent has its own
+		return errNotIts
+	}
+	if err != nil {
+		return err
+	}
+	var made, seen unix.Stat_t
+	if err := errors.Join(unix.Fstat(r.FD(), &made), unix.Fstat(r.inside, &seen)); err != nil {
+		return err
+	}
+	if made.Dev != seen.Dev || made.Ino != seen.Ino {
+		return errOther
+	}
 	at := path.Join(g.Copies, renewals)
 	if err := Make(g.Copies, at); err != nil {
 		return err
@@ -86,66 +111,50 @@ func (r *renewal) open(g *Guard, name, inside string) (err error) {
 		return err
 	}
 	removeOld(r.top)
-	if r.Folder, err = g.root.Sub(name); err != nil {
-		return err
-	}
-	if r.inside, err = unix.Open(inside, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0); err != nil {
-		return err
-	}
-	if err := unix.Renameat(g.root.FD(), name, r.top.FD(), g.Session); err != nil {
-		return err
-	}
 	r.As(r.top.Join(g.Session))
-	var made, seen unix.Stat_t
-	if err := errors.Join(unix.Fstat(r.FD(), &made), unix.Fstat(r.inside, &seen)); err != nil {
-		return err
-	}
-	if made.Dev != seen.Dev || made.Ino != seen.Ino {
-		return errOther
-	}
-	r.lock, err = lock(r.Folder)
-	return err
+	return unix.Renameat(g.root.FD(), name, r.top.FD(), g.Session)
 }
 
 // close removes the folder for copies, if nothing is kept in it.
-func (r *renewal) close(g *Guard) {
+func (r *renewal) close() {
+	if r.Folder != nil {
+		r.openKept()
+		r.Close()
+	}
 	if r.lock != nil {
 		r.lock.Close()
 	}
-	if r.Folder != nil {
-		names, _ := r.Names(".", mostNames)
-		for _, name := range names {
-			if strings.HasPrefix(name, kept) {
-				head := path.Join(name, keptThing, "HEAD")
-				_ = errors.Join(r.Chmod(name, owners), r.Rename(head, head+".claudebox-aside"))
-			}
-		}
-	}
 	if r.top != nil {
-		_ = r.top.Remove(g.Session)
+		_ = r.guard.inTurn(r.remove) // or another session has it still
 		r.top.Close()
-		if in, err := beneath.Open(g.Copies); err == nil {
-			_ = in.Remove(renewals)
-			in.Close()
-		}
-	}
-	if r.Folder != nil {
-		r.Close()
 	}
 	unix.Close(r.inside)
 }
 
-// lock locks a folder for copies, and fails if somebody has it.
-func lock(folder *beneath.Folder) (*os.File, error) {
-	f, err := folder.OpenDir(".")
+// openKept opens what is kept for the user, and has git take it for no repository.
+func (r *renewal) openKept() {
+	names, _ := r.Names(".", mostNames)
+	for _, name := range names {
+		if strings.HasPrefix(name, kept) {
+			head := path.Join(name, keptThing, "HEAD")
+			_ = errors.Join(r.Chmod(name, owners), r.Rename(head, head+"."+git.Aside))
+		}
+	}
+}
+
+// remove removes the folder for copies, and what it lies in, if they are empty.
+func (r *renewal) remove() error {
+	in, err := beneath.Open(r.guard.Copies)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		f.Close()
-		return nil, os.NewSyscallError("flock", err)
-	}
-	return f, nil
+	defer in.Close()
+	return cmp.Or(r.top.Remove(r.guard.Session), in.Remove(renewals))
+}
+
+// lock locks a folder for copies, and fails if another session has it.
+func lock(folder *beneath.Folder) (*os.File, error) {
+	return flock.Folder(fmt.Sprintf("/proc/self/fd/%d", folder.FD()), errShared)
 }
 
 // removeOld removes the folders for copies of sessions that were killed, but for what is kept there.
@@ -180,17 +189,18 @@ const (
 )
 
 // renew gives a repository that the user has made new files, when nothing of the user's is at work any more.
-func (g *Guard) renew(rel string, ino uint64) {
+func (r *renewal) renew(rel string, ino uint64) {
+	g := r.guard
 	for calm, tries := 0, 0; ; {
 		select {
 		case <-g.done:
 			return
 		case <-time.After(renewAfter):
 		}
-		if !g.isStill(rel, ino) {
+		if !r.isStill(rel, ino) {
 			return
 		}
-		if calm++; g.isAtWork() {
+		if calm++; r.isAtWork() {
 			calm = 0
 		}
 		if calm < quiet {
@@ -201,7 +211,7 @@ func (g *Guard) renew(rel string, ino uint64) {
 			return
 		}
 		tries++
-		again, err := g.tryRenew(rel, ino, tries >= mostRenewals)
+		again, err := r.tryRenew(rel, ino, tries >= mostRenewals)
 		if err != nil {
 			g.Unrenewed(rel, err)
 		}
@@ -213,61 +223,65 @@ func (g *Guard) renew(rel string, ino uint64) {
 }
 
 // isAtWork reports whether a program of the user's is at work that may change a repository.
-func (g *Guard) isAtWork() bool {
+func (r *renewal) isAtWork() bool {
+	g := r.guard
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.busy.works(g.Path)
+	return r.busy.works(g.Path)
 }
 
 // isStill reports whether a repository that the user has made is where it was.
-func (g *Guard) isStill(rel string, ino uint64) bool {
+func (r *renewal) isStill(rel string, ino uint64) bool {
+	g := r.guard
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.isThere(rel, ino)
+	return r.isThere(rel, ino)
 }
 
-func (g *Guard) isThere(rel string, ino uint64) bool {
+func (r *renewal) isThere(rel string, ino uint64) bool {
+	g := r.guard
 	what, err := g.root.Look(rel)
 	return !g.ended && err == nil && what.Stamp.Ino == ino && g.users[ino].rel == rel
 }
 
 // tryRenew makes the copy, and exchanges it. again says that the repository was written to meanwhile, and nothing was
 // changed. The last time it is exchanged all the same.
-func (g *Guard) tryRenew(rel string, ino uint64, last bool) (again bool, err error) {
-	g.renewal.count++
-	place := fmt.Sprint(g.renewal.count)
-	if err := mkdir(g.renewal.Folder, place); err != nil {
+func (r *renewal) tryRenew(rel string, ino uint64, last bool) (again bool, err error) {
+	g := r.guard
+	place := fmt.Sprint(r.count.Add(1))
+	if err := mkdir(r.Folder, place); err != nil {
 		return false, err
 	}
-	in, err := g.renewal.Sub(place)
+	in, err := r.Sub(place)
 	if err != nil {
 		return false, err
 	}
 	defer in.Close()
-	again, old, err := g.renewIn(in, rel, ino, last)
+	again, old, err := r.renewIn(in, rel, ino, last)
 	if old {
 		keep := kept + place
 		err := errors.Join(
-			in.Rename(path.Base(rel), keptThing), g.renewal.Rename(place, keep), g.renewal.Chmod(keep, 0),
+			in.Rename(path.Base(rel), keptThing), r.Rename(place, keep), r.Chmod(keep, 0),
 		)
 		if err != nil {
 			return false, err
 		}
-		g.Kept(rel, g.renewal.Join(keep))
+		g.Kept(rel, r.Join(keep))
 		return false, nil
 	}
-	return again, errors.Join(err, g.renewal.RemoveAll(place))
+	return again, errors.Join(err, r.RemoveAll(place))
 }
 
-// renewIn is [Guard.tryRenew] in a folder for this copy, which has it by its own name: what it is depends on that. old
-// says that what it was is there, and was written to.
-func (g *Guard) renewIn(in *beneath.Folder, rel string, ino uint64, last bool) (again, old bool, err error) {
+// renewIn is [renewal.tryRenew] in a folder for this copy, which has it by its own name: what it is depends on that.
+// old says that what it was is there, and was written to.
+func (r *renewal) renewIn(in *beneath.Folder, rel string, ino uint64, last bool) (again, old bool, err error) {
+	g := r.guard
 	name, before := path.Base(rel), contentOf(g.root, rel)
 	if err := g.Copy(g.root, rel, in, name); errors.Is(err, context.DeadlineExceeded) {
 		return false, false, errSlow
 	} else if err != nil { // files went meanwhile, or the agent has closed some
 		if last {
-			g.holdUsers(rel, ino)
+			r.holdUsers(rel, ino)
 		}
 		return !last, false, nil
 	}
@@ -278,21 +292,22 @@ func (g *Guard) renewIn(in *beneath.Folder, rel string, ino uint64, last bool) (
 		return false, false, err
 	case !last && !before.equals(contentOf(g.root, rel)):
 		return true, false, nil
-	case isFolder && !git.IsPlain(in, name, g.sees), !isFolder && !g.leadsOut(in, name, g.root.Join(rel)):
-		g.holdUsers(rel, ino)
+	case isFolder && !git.IsPlain(in, name, g.sees), !isFolder && !r.leadsOut(in, name, g.root.Join(rel)):
+		r.holdUsers(rel, ino)
 		return false, false, nil
 	}
-	if err := g.CoverCopy(g.renewal.inside, path.Join(path.Base(in.Path()), name), isFolder); err != nil {
+	if err := g.CoverCopy(r.inside, path.Join(path.Base(in.Path()), name), isFolder); err != nil {
 		return false, false, err
 	}
-	if again, err = g.putCopy(in, rel, ino); again || err != nil {
+	if again, err = r.putCopy(in, rel, ino); again || err != nil {
 		return again, false, err
 	}
 	return false, !before.equals(contentOf(in, name)), nil
 }
 
 // leadsOut reports whether a file that is to be called .git at a path leads git where no agent writes.
-func (g *Guard) leadsOut(in *beneath.Folder, file, at string) bool {
+func (r *renewal) leadsOut(in *beneath.Folder, file, at string) bool {
+	g := r.guard
 	const limit = 1 << 20
 	text, err := in.Read(file, limit)
 	to := git.LeadsTo(at, string(text))
@@ -305,10 +320,11 @@ func (g *Guard) leadsOut(in *beneath.Folder, file, at string) bool {
 }
 
 // holdUsers holds back a repository that passed for the user's, and in which git would run something by now.
-func (g *Guard) holdUsers(rel string, ino uint64) {
+func (r *renewal) holdUsers(rel string, ino uint64) {
+	g := r.guard
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.isThere(rel, ino) {
+	if r.isThere(rel, ino) {
 		g.forgetUsers(ino)
 		g.exchanged(path.Dir(rel), path.Base(rel))
 		g.HeldUsers(rel)
@@ -316,11 +332,12 @@ func (g *Guard) holdUsers(rel string, ino uint64) {
 }
 
 // putCopy exchanges a repository with its copy.
-func (g *Guard) putCopy(in *beneath.Folder, rel string, ino uint64) (again bool, err error) {
+func (r *renewal) putCopy(in *beneath.Folder, rel string, ino uint64) (again bool, err error) {
+	g := r.guard
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.busy = vcs{does: mayWrite} // an answer of before does not count
-	if g.busy.works(g.Path) || !g.isThere(rel, ino) {
+	r.busy = vcs{does: mayWrite} // an answer of before does not count
+	if r.busy.works(g.Path) || !r.isThere(rel, ino) {
 		return true, nil
 	}
 	parent, err := g.root.Sub(path.Dir(rel))

@@ -77,7 +77,7 @@ func (g *Guard) leave(rel string) bool {
 	case g.unready != nil:
 		g.Unrenewed(rel, g.unready)
 	case g.renewal != nil && !old.renewed:
-		g.copies.Go(func() { g.renew(rel, what.Stamp.Ino) })
+		g.copies.Go(func() { g.renewal.renew(rel, what.Stamp.Ino) })
 	}
 	return true
 }

@@ -6,9 +6,11 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/workspace/git"
 )
 
 // Most is how many names are told of one kind while a session runs. An agent can make any number of files, and uncover
@@ -28,6 +30,7 @@ type Alarm struct {
 	apart     counts // could not be held back
 	unguarded counts
 	unrenewed counts
+	aside     counts
 	held      counts // repositories of the user's
 	rewritten counts
 
@@ -88,6 +91,15 @@ func (a *Alarm) Unrenewed(at string, err error) {
 	if a.count(&a.unrenewed, at, Most) {
 		a.Say(diag.Name(at) + ", which you have made: " + diag.Visible(err.Error()) +
 			"; until the session ends, an agent that was faster than claudebox can write there")
+	}
+}
+
+// PutAside tells of a repository of the user's in which names were put aside.
+func (a *Alarm) PutAside(at string, names []string) {
+	if a.count(&a.aside, at, Most) {
+		a.Say(diag.Name(at) + ", which you have made: what git would run by " + strings.Join(names, " and ") +
+			" was put aside, as an agent may have written it; if it is yours: `(cd -- " + diag.Quote(at) +
+			" && for f in " + strings.Join(names, " ") + "; do mv -fT -- $f." + git.Aside + " $f; done)`")
 	}
 }
 

@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
+
+	"claudebox/checks/kit/must"
 )
 
 // A1: an agent that uncovers files again and again filled the terminal.
@@ -65,5 +68,23 @@ func TestAnythingUnguardedIsToldOnce(t *testing.T) {
 	}
 	if rest := a.Rest(); len(rest) > 0 || strings.Count(said.String(), "cannot be held back any more: no room; the session ends") != 1 {
 		t.Errorf("%q, then %q", &said, rest)
+	}
+}
+
+// What was put aside is brought back by the command that is told.
+func TestWhatWasPutAsideIsBroughtBack(t *testing.T) {
+	var said bytes.Buffer
+	at := must.Folder(t) + "/a b/.git"
+	must.Write(t, at+"/hooks.claudebox-aside/pre-push", "x")
+	must.Write(t, at+"/config.claudebox-aside", "old")
+	must.Write(t, at+"/config", "new")
+	a := &Alarm{To: &said}
+	a.PutAside(at, []string{"hooks", "config"})
+	a.Rest()
+	_, command, _ := strings.Cut(said.String(), "`")
+	command, _, _ = strings.Cut(command, "`")
+	must.Do(t, exec.Command("bash", "-ec", command).Run())
+	if must.Read(t, at+"/hooks/pre-push") != "x" || must.Read(t, at+"/config") != "old" {
+		t.Error(said.String())
 	}
 }

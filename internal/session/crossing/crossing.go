@@ -144,8 +144,8 @@ func (g *Git) Exclude(at string) { g.session.Exclude(at) }
 func (g *Git) Listed(wanted func(rel string) bool) []string { return g.session.Listed(wanted) }
 
 // Copy copies a file or folder of the agent's, see [handover.Tools.Copy].
-func (g *Git) Copy(in *beneath.Folder, from string, to *beneath.Folder, name string) error {
-	return g.request.Tools.Copy(in, from, to, name)
+func (g *Git) Copy(in *beneath.Folder, from string, to *beneath.Folder, name, but string) error {
+	return g.request.Tools.Copy(in, from, to, name, but)
 }
 
 // CopyPath is [Git.Copy] by paths, see [handover.Tools.CopyPath].

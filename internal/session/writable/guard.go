@@ -98,6 +98,7 @@ func (f *Folders) withUsers(folder guarded.Folder, r guard.Request) guard.Reques
 	}
 	r.Sees = f.sees
 	r.Unrenewed = func(rel string, err error) { f.Alarm.Unrenewed(at(rel), err) }
+	r.PutAside = func(rel string, names []string) { f.Alarm.PutAside(at(rel), names) }
 	r.HeldUsers = func(rel string) { f.Alarm.HeldBack(at(rel)) }
 	r.Kept = func(rel, kept string) { f.Alarm.Rewritten(at(rel), kept) }
 	return r

@@ -1,6 +1,7 @@
 package git
 
 import (
+	"cmp"
 	"path"
 	"slices"
 	"strings"
@@ -143,10 +144,7 @@ func (f *Folder) isPlain(c Comparison) bool {
 			return false
 		case e.Name == "config" && e.Kind == beneath.Regular:
 			settings, err := gitconfig.Parse([]byte(e.text))
-			odd := func(s gitconfig.Entry) bool {
-				return !c.isPlain(s) && !(c.users && f.isOwnTree(s)) || !isRemotes(s, settings)
-			}
-			return !e.read || err != nil || slices.ContainsFunc(settings, odd)
+			return !e.read || err != nil || slices.ContainsFunc(settings, f.odds(c, settings))
 		case e.Name == "objects/info/alternates" && e.Kind == beneath.Regular:
 			elsewhere := func(at string) bool { return at != "" && (path.Clean(at) != at || !c.Users(at)) }
 			return !e.read || slices.ContainsFunc(strings.Split(e.text, "\n"), elsewhere)
@@ -157,17 +155,20 @@ func (f *Folder) isPlain(c Comparison) bool {
 	})
 }
 
+// odds reports of each of a folder's settings whether git runs or obeys something by it.
+func (f *Folder) odds(c Comparison, all []gitconfig.Entry) func(gitconfig.Entry) bool {
+	return func(s gitconfig.Entry) bool {
+		return !c.isPlain(s) && !(c.users && f.isOwnTree(s)) || !isRemotes(s, all)
+	}
+}
+
 func isLock(e Entry) bool { return path.Ext(e.Name) == ".lock" }
 
 // IsPlain reports whether there is nothing in the git folder at a path, or in those in it, by which git runs or obeys
 // anything, nor a file that has another name, by which it could be written later. sees reports whether an agent may
 // write at a path: git runs what is there when the user pushes to it.
 func IsPlain(root *beneath.Folder, rel string, sees func(at string) bool) bool {
-	seen := Gather(root, Look{Own: []string{rel}})
-	seen.Deepen(root, Snapshot{})
-	users := func(at string) bool { return !sees(at) } // as `git clone -s` borrows of
-	fetches := func(at string) bool { return !sees(at) || !sees(at+"/.git") }
-	c := Comparison{Users: users, Fetches: fetches, users: true}
+	seen, c := lookAtUsers(root, rel, sees)
 	isNot := func(f Folder) bool {
 		hasOther := func(e Entry) bool {
 			what, err := root.Look(path.Join(f.Rel, e.Name))
@@ -176,6 +177,40 @@ func IsPlain(root *beneath.Folder, rel string, sees func(at string) bool) bool {
 		return !f.isPlain(c) || slices.ContainsFunc(f.Entries, hasOther)
 	}
 	return len(seen.Folders) > 0 && !slices.ContainsFunc(seen.Folders, isNot)
+}
+
+// MakePlain takes the hooks out of a git folder, and a configuration by which git runs something: that gets one without
+// such settings. What it takes lies beside the folder then, by its name, which it returns. sees is as for [IsPlain].
+func MakePlain(root *beneath.Folder, rel string, sees func(at string) bool) (taken []string, err error) {
+	seen, c := lookAtUsers(root, rel, sees)
+	f := seen.Folder(root.Join(rel))
+	if f == nil {
+		return nil, nil
+	}
+	take := func(name string) error {
+		taken = append(taken, name)
+		return root.Rename(path.Join(rel, name), path.Join(path.Dir(rel), name))
+	}
+	if slices.ContainsFunc(f.Entries, func(e Entry) bool { return strings.HasPrefix(e.Name, "hooks/") }) {
+		err = take("hooks")
+	}
+	settings := f.Entry("config").Settings()
+	plain := slices.DeleteFunc(slices.Clone(settings), f.odds(c, settings))
+	if len(plain) < len(settings) {
+		const perm = 0o644
+		err = cmp.Or(err, take("config"))
+		err = cmp.Or(err, root.Create(path.Join(rel, "config"), gitconfig.Render(plain), perm))
+	}
+	return taken, err
+}
+
+// lookAtUsers looks at a repository that is to be the user's own.
+func lookAtUsers(root *beneath.Folder, rel string, sees func(at string) bool) (Snapshot, Comparison) {
+	seen := Gather(root, Look{Own: []string{rel}})
+	seen.Deepen(root, Snapshot{})
+	users := func(at string) bool { return !sees(at) } // as `git clone -s` borrows of
+	fetches := func(at string) bool { return !sees(at) || !sees(at+"/.git") }
+	return seen, Comparison{Users: users, Fetches: fetches, users: true}
 }
 
 // plain are the settings that git and package managers write in a clone.

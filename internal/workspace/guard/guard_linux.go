@@ -45,8 +45,8 @@ type Request struct {
 	// Ask returns the names that git has in commits of the user's, and may bring at any time. It may take its time:
 	// what is no repository waits for it. nil: there are none.
 	Ask func() map[string]bool
-	// Copy copies a thing that is held back; nil: copies of a link lead to one thing.
-	Copy func(in *beneath.Folder, from string, to *beneath.Folder, name string) error
+	// Copy copies a thing, but for one name in it. nil: copies of a link lead to one thing, and nothing is renewed.
+	Copy func(in *beneath.Folder, from string, to *beneath.Folder, name, but string) error
 	// Told is called with each name that was held back, in the order of events. It must not wait.
 	Told func(rel string)
 	// Cover is called with each repository that a program of the user's makes: it hides that from the sandbox before it
@@ -61,6 +61,9 @@ type Request struct {
 	// Unrenewed is called with a repository that a program of the user's has made, and that an agent which was faster
 	// than its cover can write to until the end.
 	Unrenewed func(rel string, err error)
+	// PutAside is called with one in which hooks or its configuration, by which git would run something, got names that
+	// end in [git.Aside]; names are those that they had.
+	PutAside func(rel string, names []string)
 	// HeldUsers is called with one that is held back, as git would run something in it.
 	HeldUsers func(rel string)
 	// Kept is called with one that got new files, and whose first ones were written to meanwhile; they lie at a path.
@@ -481,7 +484,7 @@ func (g *Guard) copyTo(id, deep, rel string) error {
 		return err
 	}
 	defer at.Close()
-	if err := g.Copy(in, path.Join(id, deep), at, thing); err != nil {
+	if err := g.Copy(in, path.Join(id, deep), at, thing, ""); err != nil {
 		return err
 	}
 	g.mu.Lock()

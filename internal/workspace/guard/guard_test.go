@@ -1,6 +1,7 @@
 package guard_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -33,13 +35,13 @@ func newWorld(t *testing.T, known ...string) *world {
 	return newWorldOf(t, func(rel string) bool { return slices.Contains(known, rel) })
 }
 
-func newWorldOf(t *testing.T, known func(rel string) bool) *world {
+func newWorldOf(t *testing.T, known func(rel string) bool, more ...func(*guard.Request)) *world {
 	t.Helper()
 	top, err := filepath.EvalSymlinks(t.TempDir())
 	must.Do(t, err)
 	w := &world{T: t, top: top, project: top + "/p", held: top + "/held", lost: make(chan error, 100), covered: make(chan string, 100)}
 	w.sh("mkdir -p p/d/deep held")
-	w.guard, err = guard.Open(guard.Request{
+	r := guard.Request{
 		Path: w.project, Held: w.held, Session: "s", Lock: w.top, Folders: []string{".", "d", "d/deep"},
 		Skipped: []string{"node_modules"},
 		Known:   known,
@@ -47,7 +49,11 @@ func newWorldOf(t *testing.T, known func(rel string) bool) *world {
 		Cover:   func(rel string) error { w.covered <- rel; return nil },
 		Apart:   func(rel string) { w.lost <- errors.New(rel) },
 		Lost:    func(err error) { w.lost <- err },
-	})
+	}
+	for _, add := range more {
+		add(&r)
+	}
+	w.guard, err = guard.Open(r)
 	must.Do(t, err)
 	w.guard.Serve()
 	return w
@@ -317,6 +323,78 @@ func TestAnAgentBringsARepositoryWhileTheUsersGitClones(t *testing.T) {
 	}
 	if first := <-w.covered; first != "n/.git" { // that of m before it was looked at, each time
 		t.Errorf("covered first: %s", first)
+	}
+}
+
+// renewing is for a guard that gives repositories of the user's new files, with copies by copy.
+func renewing(copy func(from, to, but string) error, more func(*guard.Request)) func(*guard.Request) {
+	return func(r *guard.Request) {
+		r.Inside, r.Copies, r.IsAlone = r.Path, r.Lock, func() bool { return true }
+		r.CoverCopy = func(int, string, bool) error { return nil }
+		r.Copy = func(in *beneath.Folder, from string, to *beneath.Folder, name, but string) error {
+			return copy(in.Join(from), to.Join(name), but)
+		}
+		more(r)
+	}
+}
+
+// Hooks and settings come while the user's git makes a repository, as `git lfs` makes some, or an agent.
+func TestWhatGitRunsInTheUsersNewRepositoryIsPutAside(t *testing.T) {
+	aside := make(chan string, 1)
+	cp := func(from, to, _ string) error { return exec.Command("cp", "-RT", from, to).Run() }
+	w := newWorldOf(t, func(string) bool { return false }, renewing(cp, func(r *guard.Request) {
+		r.PutAside = func(rel string, names []string) { aside <- fmt.Sprint(rel, names) }
+	}))
+	must.Do(t, w.guard.Prepare(os.Getpid()))
+	ended := w.usersGit()
+	w.sh("git init -q ../a; git init -q ../b; mkdir n m; mv ../a/.git n/.git; mv ../b/.git m/.git")
+	<-w.covered
+	<-w.covered // by then the first was looked at
+	w.sh("echo x >n/.git/hooks/pre-push; git -C n config core.fsmonitor evil; git -C n config user.name u")
+	ended()
+	if got := <-aside; got != "n/.git[hooks config]" {
+		t.Errorf("put aside: %s", got)
+	}
+	w.sh("cd n/.git; [ ! -e hooks ]; [ -e hooks.claudebox-aside/pre-push ]; grep -q evil config.claudebox-aside; " +
+		"[ \"$(git config core.fsmonitor)\" = '' ]; [ $(git config user.name) = u ]; git -C .. status")
+	w.sh("(cd -- n/.git && for f in hooks config; do mv -fT -- $f.claudebox-aside $f; done)")
+	if got := w.guard.Close(); !slices.Contains(got, "n/.git") { // with all that is set there since
+		t.Errorf("the user's: %q", got)
+	}
+}
+
+// A copy of the user's new repository takes too long, as an agent fills its objects: they are moved, and all else is
+// new.
+func TestTheObjectsOfALargeRepositoryAreMoved(t *testing.T) {
+	slow := func(from, to, but string) error {
+		if but == "" {
+			return context.DeadlineExceeded
+		}
+		return exec.Command("bash", "-ec", `cp -RT "$1" "$2"; rm -r "$2/$3"`, "", from, to, but).Run()
+	}
+	w := newWorldOf(t, func(string) bool { return false }, renewing(slow, func(*guard.Request) {}))
+	must.Do(t, w.guard.Prepare(os.Getpid()))
+	ended := w.usersGit()
+	w.sh("git init -q ../theirs; echo x >../theirs/.git/objects/large; mkdir n; mv ../theirs/.git n/.git")
+	if rel := <-w.covered; rel != "n/.git" {
+		t.Fatalf("covered: %s", rel)
+	}
+	inode := func(at string) uint64 {
+		info, err := os.Lstat(w.project + "/n/.git" + at)
+		if err != nil {
+			return 0
+		}
+		return info.Sys().(*syscall.Stat_t).Ino
+	}
+	first, large, config := inode(""), inode("/objects/large"), inode("/config")
+	ended()
+	must.Await(t, "another git folder", func() bool { return inode("") != first && inode("/objects/large") != 0 })
+	if inode("/objects/large") != large || inode("/config") == config {
+		t.Error("its objects are not moved, or all else is not new")
+	}
+	w.sh("git -C n status")
+	if got := w.guard.Close(); len(got) != 1 || got[0] != "n/.git" {
+		t.Errorf("the user's: %q", got)
 	}
 }
 

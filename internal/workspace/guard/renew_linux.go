@@ -46,13 +46,14 @@ const (
 	// keptThing is the name there of what was a repository. It is none that git looks for, and nobody comes in before
 	// the session ends: the agent, which may have it open, could have the user's git obey it.
 	keptThing = "first"
+	// objects is what is moved of a repository of which a copy takes too long: git runs nothing by it.
+	objects = "objects"
 )
 
 var (
 	errOther  = errors.New("another folder is in its place")
 	errShared = errors.New("another session has the folder, too")
 	errNotIts = errors.New("the sandbox has another folder there")
-	errSlow   = errors.New("a copy of it takes too long")
 )
 
 // Prepare makes the folder for copies, in a sandbox that waits at its gate, by its process 1. Where another session
@@ -276,10 +277,13 @@ func (r *renewal) tryRenew(rel string, ino uint64, last bool) (again bool, err e
 // old says that what it was is there, and was written to.
 func (r *renewal) renewIn(in *beneath.Folder, rel string, ino uint64, last bool) (again, old bool, err error) {
 	g := r.guard
-	name, before := path.Base(rel), contentOf(g.root, rel)
-	if err := g.Copy(g.root, rel, in, name); errors.Is(err, context.DeadlineExceeded) {
-		return false, false, errSlow
-	} else if err != nil { // files went meanwhile, or the agent has closed some
+	name, before, moved := path.Base(rel), contentOf(g.root, rel), ""
+	err = g.Copy(g.root, rel, in, name, "")
+	if errors.Is(err, context.DeadlineExceeded) {
+		moved = objects
+		err = cmp.Or(in.RemoveAll(name), g.Copy(g.root, rel, in, name, moved))
+	}
+	if err != nil { // files went meanwhile, or the agent has closed some
 		if last {
 			r.holdUsers(rel, ino)
 		}
@@ -290,19 +294,41 @@ func (r *renewal) renewIn(in *beneath.Folder, rel string, ino uint64, last bool)
 	switch {
 	case err != nil:
 		return false, false, err
-	case !last && !before.equals(contentOf(g.root, rel)):
+	case !last && !before.equals(contentOf(g.root, rel), moved):
 		return true, false, nil
-	case isFolder && !git.IsPlain(in, name, g.sees), !isFolder && !r.leadsOut(in, name, g.root.Join(rel)):
+	}
+	taken, isUsers := r.makeUsers(in, name, rel, isFolder)
+	if !isUsers {
 		r.holdUsers(rel, ino)
 		return false, false, nil
 	}
 	if err := g.CoverCopy(r.inside, path.Join(path.Base(in.Path()), name), isFolder); err != nil {
 		return false, false, err
 	}
-	if again, err = r.putCopy(in, rel, ino); again || err != nil {
+	if again, err = r.putCopy(in, rel, ino, moved); again || err != nil {
 		return again, false, err
 	}
-	return false, !before.equals(contentOf(in, name)), nil
+	if len(taken) > 0 {
+		g.PutAside(rel, taken)
+	}
+	return false, !before.equals(contentOf(in, name), moved), nil
+}
+
+// makeUsers puts aside in a copy what git would run something by, and returns the names of that. It reports whether the
+// copy can be the user's.
+func (r *renewal) makeUsers(in *beneath.Folder, name, rel string, isFolder bool) (taken []string, is bool) {
+	g := r.guard
+	if !isFolder {
+		return nil, r.leadsOut(in, name, g.root.Join(rel))
+	}
+	taken, err := git.MakePlain(in, name, g.sees)
+	if err != nil || !git.IsPlain(in, name, g.sees) {
+		return nil, false
+	}
+	for _, at := range taken {
+		err = cmp.Or(err, in.Rename(at, path.Join(name, at+"."+git.Aside)))
+	}
+	return taken, err == nil
 }
 
 // leadsOut reports whether a file that is to be called .git at a path leads git where no agent writes.
@@ -331,13 +357,13 @@ func (r *renewal) holdUsers(rel string, ino uint64) {
 	}
 }
 
-// putCopy exchanges a repository with its copy.
-func (r *renewal) putCopy(in *beneath.Folder, rel string, ino uint64) (again bool, err error) {
+// putCopy exchanges a repository with its copy. What is to be moved is not in that, and comes from the repository.
+func (r *renewal) putCopy(in *beneath.Folder, rel string, ino uint64, moved string) (again bool, err error) {
 	g := r.guard
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	r.busy = vcs{does: mayWrite} // an answer of before does not count
-	if r.busy.works(g.Path) || !r.isThere(rel, ino) {
+	if r.busy.works(g.Path) || !r.isThere(rel, ino) || !g.IsAlone() {
 		return true, nil
 	}
 	parent, err := g.root.Sub(path.Dir(rel))
@@ -359,6 +385,11 @@ func (r *renewal) putCopy(in *beneath.Folder, rel string, ino uint64) (again boo
 	if was, fault := in.Look(name); err == nil && (fault != nil || was.Stamp.Ino != ino) {
 		again, err = true, exchange() // the agent had moved another one to there
 	}
+	if !again && err == nil && moved != "" {
+		if err = moveTo(parent, name, in, name, moved); err != nil {
+			err = errors.Join(err, exchange())
+		}
+	}
 	if again || err != nil {
 		unix.Close(fd)
 		return again, err
@@ -368,13 +399,36 @@ func (r *renewal) putCopy(in *beneath.Folder, rel string, ino uint64) (again boo
 	return false, nil
 }
 
+// moveTo moves a name to a folder below one, from one below another.
+func moveTo(to *beneath.Folder, toRel string, from *beneath.Folder, fromRel, name string) error {
+	there, err := to.Sub(toRel)
+	if err != nil {
+		return err
+	}
+	defer there.Close()
+	here, err := from.Sub(fromRel)
+	if err != nil {
+		return err
+	}
+	defer here.Close()
+	return unix.Renameat2(here.FD(), name, there.FD(), name, unix.RENAME_NOREPLACE)
+}
+
 // content is what is compared of a repository: the text of a file, or what lies in a folder.
 type content struct {
 	text  string
 	files []survey.File
 }
 
-func (c content) equals(o content) bool { return c.text == o.text && slices.Equal(c.files, o.files) }
+// equals reports whether two contents are the same, but for what lies in a folder that is moved.
+func (c content) equals(o content, moved string) bool {
+	files := func(of content) []survey.File {
+		return slices.DeleteFunc(slices.Clone(of.files), func(f survey.File) bool {
+			return moved != "" && pathname.Below(f.Rel, moved)
+		})
+	}
+	return c.text == o.text && slices.Equal(files(c), files(o))
+}
 
 func contentOf(in *beneath.Folder, rel string) (c content) {
 	folder, err := in.Sub(rel)

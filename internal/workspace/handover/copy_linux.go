@@ -15,16 +15,24 @@ import (
 	"claudebox/internal/linux/beneath"
 )
 
-// Copy copies what an agent has made at from, below in, to a name in another folder, where nothing is. That happens in
-// a box that has nothing else, as the agent may still change it. The box has what is opened here: no link leads it to
-// something else, also if the agent exchanges names meanwhile.
-func (t Tools) Copy(in *beneath.Folder, from string, to *beneath.Folder, name string) error {
+// Copy copies what an agent may have made at from, below in, to a name in another folder, where nothing is; of a folder
+// all but one name in it, unless that is empty. That happens in a box that has nothing else, as the agent may still
+// change it. The box has what is opened here: no link leads it to something else, also if the agent exchanges names
+// meanwhile. It fails with [context.DeadlineExceeded] after 20 seconds.
+func (t Tools) Copy(in *beneath.Folder, from string, to *beneath.Folder, name, but string) error {
 	source, err := in.OpenFD(from, unix.O_PATH)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(source)
-	said, err := t.in(answerTime, "cp -RT --preserve=mode,timestamps,links /from /to/"+diag.Quote(name),
+	const cp = "cp -RT --preserve=mode,timestamps,links -- "
+	at := "/to/" + diag.Quote(name)
+	script := cp + "/from " + at
+	if but != "" {
+		script = "shopt -s dotglob; cd /from; mkdir " + at + "; for f in *; do " +
+			"[ \"$f\" = " + diag.Quote(but) + " ] || " + cp + "\"$f\" " + at + "/\"$f\" || exit; done"
+	}
+	said, err := t.in(answerTime, script,
 		bound{"--ro-bind-fd", source, "/from"}, bound{"--bind-fd", to.FD(), "/to"})
 	if err != nil {
 		return fmt.Errorf("%w: %s", err, said)
@@ -44,7 +52,7 @@ func (t Tools) CopyPath(from, to string) error {
 		return err
 	}
 	defer into.Close()
-	return t.Copy(in, path.Base(from), into, path.Base(to))
+	return t.Copy(in, path.Base(from), into, path.Base(to), "")
 }
 
 // bound is what a box has of the host, by an open descriptor, and where.

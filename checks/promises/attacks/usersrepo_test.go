@@ -195,6 +195,55 @@ func TestTheAgentKeepsTheUsersCloneFromGettingNewFiles(t *testing.T) {
 	w.statuses(list)
 }
 
+// The agent writes a hook and a setting into the user's clone before git has ended. The user's git obeys a setting while
+// it clones; so this one serves only later.
+//
+// Promise: nothing planted for your git.
+func TestTheAgentWritesAHookIntoTheUsersCloneBeforeGitHasEnded(t *testing.T) {
+	evil := "git -C \"$top/node_modules/m\" config core.fsmonitor"
+	w, l := users(t, "mkdir -p /dev/fd/7/hooks; echo \"$("+evil+")\" >/dev/fd/7/hooks/pre-commit; "+
+		"chmod +x /dev/fd/7/hooks/pre-commit; git config -f /dev/fd/7/config diff.external \"$("+evil+")\"", "true")
+	list := w.make(w.clone)
+	for _, o := range list {
+		must.Await(t, "another git folder", func() bool { return o.isAnother(w) })
+		to := "project/" + strings.TrimSuffix(o.at, "/.git")
+		must.Write(t, w.path(to+"/a"), "x\n")
+		w.git(to, "add", "a")
+		w.git(to, "commit", "-q", "-m", "a")
+		must.Write(t, w.path(to+"/a"), "y\n")
+		w.git(to, "diff")
+		if got := w.git(to, "log", "--format=%s").stdout; got != "a\nx\n" {
+			t.Errorf("your commits: %q", got)
+		}
+		for _, name := range []string{"hooks", "config"} {
+			if !w.exists("project/" + o.at + "/" + name + ".claudebox-aside") {
+				t.Errorf("%s of %s is lost", name, o.at)
+			}
+		}
+	}
+	w.wantNotTaken()
+	if said := strings.Join(strings.Fields(l.end()), " "); !strings.Contains(said, "was put aside, as an agent") {
+		t.Errorf("that is not told: %s", said)
+	}
+	w.wantNotTaken()
+}
+
+// A repository of the user's has a hook from its first moment, by the user's own template.
+func TestAHookOfTheUsersTemplateIsPutAside(t *testing.T) {
+	w := newWorld(t)
+	must.Program(t, w.path("template/hooks/pre-commit"), "#!/bin/sh\n")
+	l := w.begin()
+	w.git("project", "init", "-q", "--template", w.path("template"), "new")
+	first := opened{"new/.git", w.inode("new/.git")}
+	must.Await(t, "another git folder", func() bool { return first.isAnother(w) })
+	if !w.exists("project/new/.git/hooks.claudebox-aside/pre-commit") || w.exists("project/new/.git/hooks") {
+		t.Error("the hook is not put aside")
+	}
+	if said := strings.Join(strings.Fields(l.end()), " "); !strings.Contains(said, "was put aside, as an agent") {
+		t.Errorf("that is not told: %s", said)
+	}
+}
+
 // The user's git writes for long in a repository that it has just made.
 func TestTheUsersGitIsAtWorkInANewRepository(t *testing.T) {
 	w := newWorld(t)

@@ -158,7 +158,7 @@ func (f *Folder) isPlain(c Comparison) bool {
 // odds reports of each of a folder's settings whether git runs or obeys something by it.
 func (f *Folder) odds(c Comparison, all []gitconfig.Entry) func(gitconfig.Entry) bool {
 	return func(s gitconfig.Entry) bool {
-		return !c.isPlain(s) && !(c.users && f.isOwnTree(s)) || !isRemotes(s, all)
+		return !c.isPlain(s) && !(c.users && (f.isOwnTree(s) || isMirrors(s, all))) || !isRemotes(s, all)
 	}
 }
 
@@ -244,6 +244,13 @@ func isRemotes(s gitconfig.Entry, settings []gitconfig.Entry) bool {
 	isIts := func(o gitconfig.Entry) bool { return o.Key() == "remote."+s.Value+".url" }
 	return s.Top()+"."+s.Name != "branch.remote" || s.Value == "." || elsewhere.Matches(s.Value) ||
 		slices.ContainsFunc(settings, isIts)
+}
+
+// isMirrors reports whether a setting is that of a bare repository by `git clone --mirror`. In another one it would have
+// a push remove branches there.
+func isMirrors(s gitconfig.Entry, settings []gitconfig.Entry) bool {
+	return s.Top()+"."+s.Name == "remote.mirror" && gitconfig.Last(settings, "core.bare") == "true" &&
+		gitconfig.Last(settings, "remote."+s.Subsection+".fetch") == "+refs/*:refs/*"
 }
 
 // isOwnTree reports whether a setting of a submodule's repository names a working tree of the repository that it lies

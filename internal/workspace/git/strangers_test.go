@@ -187,10 +187,13 @@ func TestOrdinaryWorkInARepositoryThatWasThereStays(t *testing.T) {
 func TestTheUsersOwnClonesArePlain(t *testing.T) {
 	const set = "git clone -q old n; git -C n config "
 	for script, want := range map[string]bool{
-		"git clone -q old n":  true,
-		"git clone -qs old n": true,
-		"git clone -qs old n; echo $PWD/seen >>n/.git/objects/info/alternates": false,
-		"mkdir d; cd d; git clone -q ../old ../n":                              true,
+		"git clone -q old n":                        true,
+		"git clone -qs old n":                       true,
+		"mkdir n; git clone -q --mirror old n/.git": true,
+		"mkdir n; git clone -q --mirror old n/.git; git -C n/.git config core.bare false": false,
+		set + "remote.origin.mirror true":                                                 false,
+		"git clone -qs old n; echo $PWD/seen >>n/.git/objects/info/alternates":            false,
+		"mkdir d; cd d; git clone -q ../old ../n":                                         true,
 		"git -c protocol.file.allow=always -C old submodule -q add $PWD/fixture s; git -C old commit -qm s; git -c protocol.file.allow=always clone -q --recursive old n": true,
 		set + "remote.origin.url git@github.com:owner/name.git":           true,
 		set + "remote.origin.url github.com:owner/name":                   true,

@@ -352,6 +352,7 @@ func TestWhatGitRunsInTheUsersNewRepositoryIsPutAside(t *testing.T) {
 	<-w.covered // by then the first was looked at
 	w.sh("echo x >n/.git/hooks/pre-push; git -C n config core.fsmonitor evil; git -C n config user.name u")
 	ended()
+	must.Await(t, "something put aside", func() bool { return len(aside) > 0 })
 	if got := <-aside; got != "n/.git[hooks config]" {
 		t.Errorf("put aside: %s", got)
 	}

@@ -49,8 +49,8 @@ func (g *Guard) noteUsers() {
 }
 
 // leave leaves a repository of the user's where it is, and hides it from the sandbox. It reports false for one in which
-// git would run something already: an agent may have put it there while a program of the user's was at work. What comes
-// later is the user's, as no agent can write there.
+// git would run something already, and that may not stay until that is put aside: an agent may have put it there while
+// a program of the user's was at work. What comes later is the user's, as no agent can write there.
 func (g *Guard) leave(rel string) bool {
 	fd, err := g.root.OpenFD(rel, unix.O_PATH|unix.O_NOFOLLOW)
 	if err != nil {
@@ -67,7 +67,7 @@ func (g *Guard) leave(rel string) bool {
 		g.Lost(fmt.Errorf("%s, which you have made: %w", rel, err))
 		return true
 	}
-	if what.Kind == beneath.Dir && !was && !git.IsPlain(g.root, rel, g.sees) {
+	if what.Kind == beneath.Dir && !was && !git.IsPlain(g.root, rel, g.sees) && !g.mayRenew(rel, what.Stamp.Ino) {
 		unix.Close(fd)
 		return g.doubt(rel, what.Stamp.Ino)
 	}
@@ -80,6 +80,18 @@ func (g *Guard) leave(rel string) bool {
 		g.copies.Go(func() { g.renewal.renew(rel, what.Stamp.Ino) })
 	}
 	return true
+}
+
+// mayRenew reports whether a repository in which git would run something is left until it gets new files: one that a
+// program of the user's makes just now by its command line, and one that is there when no such program is at work any
+// more. That may have brought hooks of the user's own template.
+func (g *Guard) mayRenew(rel string, ino uint64) bool {
+	at := g.root.Join(rel)
+	if isDotGit(path.Base(rel)) {
+		at = path.Dir(at)
+	}
+	return g.renewal != nil && g.unready == nil &&
+		(g.vcs.clones(at) || g.doubts[ino] >= mostDoubts && !g.vcs.works(g.Path))
 }
 
 // sees is [Request.Sees], if there is one.
@@ -144,16 +156,38 @@ const (
 	reused = 10 * time.Second
 )
 
+// works reports whether one is at work in a folder, or names a path there.
 func (v *vcs) works(folder string) bool {
-	now := time.Now()
-	if now.Sub(v.since) > reused {
-		v.others, v.since = map[string]time.Time{}, now
-	}
-	if now.Sub(v.asked) > answerAge {
-		v.answer = v.look(folder, now)
+	if now := time.Now(); now.Sub(v.asked) > answerAge {
+		v.answer = v.any(now, func(program string, words []string, at string) bool {
+			there := func(word string) bool { return pathname.Below(from(at, word), folder) }
+			return (slices.Contains(copiers, program) || v.does(words)) &&
+				(pathname.Below(at, folder) || slices.ContainsFunc(words, there))
+		})
 		v.asked = time.Now()
 	}
 	return v.answer
+}
+
+// clones reports whether one makes a repository in a folder by its command line: without a name for that, git takes
+// the last part of the address (builtin/clone.c).
+func (v *vcs) clones(folder string) bool {
+	return v.any(time.Now(), func(program string, words []string, at string) bool {
+		names := func(word string) bool {
+			called := strings.TrimSuffix(path.Base(strings.ReplaceAll(word, ":", "/")), ".git")
+			return from(at, word) == folder || path.Join(at, called) == folder
+		}
+		isClone := !slices.Contains(copiers, program) && slices.Contains(words, "clone")
+		return isClone && slices.ContainsFunc(words, names)
+	})
+}
+
+// from is a path that a process in a folder names by a word.
+func from(folder, word string) string {
+	if path.IsAbs(word) {
+		return path.Clean(word)
+	}
+	return path.Join(folder, word)
 }
 
 var (
@@ -172,8 +206,12 @@ var (
 	copiers = []string{"cp", "tar", "bsdtar", "rsync", "unzip", "7z"}
 )
 
-// look looks at the processes outside of all sandboxes. One counts that is in the folder, or names a path there.
-func (v *vcs) look(folder string, now time.Time) bool {
+// any reports whether one of the processes outside of all sandboxes counts, by its name, its command line, and where it
+// is.
+func (v *vcs) any(now time.Time, counts func(program string, words []string, at string) bool) bool {
+	if now.Sub(v.since) > reused {
+		v.others, v.since = map[string]time.Time{}, now
+	}
 	own, err := os.Readlink("/proc/self/ns/pid")
 	if err != nil {
 		return false
@@ -195,12 +233,12 @@ func (v *vcs) look(folder string, now time.Time) bool {
 		}
 		const limit = 4096
 		comm, err := smallfile.Read("/proc/"+pid+"/comm", limit)
+		program := strings.TrimSuffix(string(comm), "\n")
 		switch {
 		case err != nil:
-		case slices.Contains(programs, strings.TrimSuffix(string(comm), "\n")):
-			return worksIn("/proc/"+pid, folder, own, v.does) && !isOwn("/proc/"+pid)
-		case slices.Contains(copiers, strings.TrimSuffix(string(comm), "\n")):
-			return worksIn("/proc/"+pid, folder, own, func([]string) bool { return true })
+		case slices.Contains(programs, program) || slices.Contains(copiers, program):
+			words, at := commandOf("/proc/"+pid, own)
+			return len(words) > 0 && counts(program, words, at) && !isOwn("/proc/"+pid)
 		case !known:
 			v.others[pid] = now
 		case now.Sub(first) > settled:
@@ -240,24 +278,13 @@ func mayWrite(words []string) bool {
 	return makesAny(words) || !slices.ContainsFunc(words, isRead)
 }
 
-// worksIn reports whether a program whose words does accepts is at work in a folder, and in the same namespace of
-// processes as this one.
-func worksIn(process, folder, own string, does func(words []string) bool) bool {
+// commandOf returns the command line of a process and the folder that it is in. One of another namespace of processes
+// than this one has none.
+func commandOf(process, own string) (words []string, at string) {
 	line, err := os.ReadFile(process + "/cmdline")
-	words := strings.Split(string(line), "\x00")
-	if err != nil || !does(words) {
-		return false
+	at, fault := os.Readlink(process + "/cwd")
+	if ns, _ := os.Readlink(process + "/ns/pid"); err != nil || fault != nil || ns != own {
+		return nil, ""
 	}
-	at, err := os.Readlink(process + "/cwd")
-	there := func(word string) bool {
-		if !path.IsAbs(word) {
-			word = path.Join(at, word)
-		}
-		return pathname.Below(path.Clean(word), folder)
-	}
-	if err != nil || !there("") && !slices.ContainsFunc(words, there) {
-		return false
-	}
-	ns, err := os.Readlink(process + "/ns/pid")
-	return err == nil && ns == own
+	return strings.Split(string(line), "\x00"), at
 }

@@ -27,8 +27,9 @@ import (
 	"claudebox/checks/promises/network/world"
 )
 
-// pace is how long a conversation goes on, and when its logins run out.
+// pace is how long a conversation goes on, who speaks, and when its logins run out.
 type pace struct {
+	inside   []string // in sandboxes, as TIER-print or TIER-typed
 	whole    time.Duration
 	step     time.Duration // what a command of the agent's takes
 	rest     string        // of a search between its rounds, as a multiple of a round
@@ -39,12 +40,15 @@ type pace struct {
 }
 
 var (
+	// Tier full is searched by TestNoTrueTokenIsInsideAtAnyTime of checks/promises/claude.
 	short = pace{
-		whole: 25 * time.Second, step: 2 * time.Second, rest: "12",
+		inside: []string{"inet-print", "allow-typed"},
+		whole:  25 * time.Second, step: 2 * time.Second, rest: "12",
 		first: 8 * time.Second, lifetime: 8 * time.Hour, refused: 15 * time.Second, renewals: 2,
 	}
 	hour = pace{
-		whole: time.Hour, step: 20 * time.Second, rest: "12",
+		inside: []string{"full-print", "full-typed", "inet-print", "inet-typed", "allow-print", "allow-typed"},
+		whole:  time.Hour, step: 20 * time.Second, rest: "12",
 		first: 5 * time.Minute, lifetime: 30 * time.Minute, refused: 35 * time.Minute, renewals: 4,
 	}
 )
@@ -169,9 +173,9 @@ func half(name string, number int) string {
 	return fmt.Sprintf("Half %d of an answer to %s.", number, name)
 }
 
-// A print and an interactive session in each tier, all at once, and one of the
-// user's own outside: what they use of the login is renewed twice, by one of
-// them each time, and it is not there where they are.
+// A print session in tier inet and an interactive one in tier allow, both in each tier in checks/long, all at once, and one
+// of the user's own outside: what they use of the login is renewed twice, by one of them each time, and it is not there
+// where they are.
 //
 // Promise: no login, no API key, no token of git's.
 func TestAConversationWithTheLoginOutside(t *testing.T) {
@@ -187,8 +191,6 @@ func TestAConversationOfAnHourWithTheLoginOutside(t *testing.T) {
 	speak(t, hour)
 }
 
-var tiersOfClaude = []string{"full", "inet", "allow"}
-
 func speak(t *testing.T, p pace) {
 	u := newUser(t, world.New(t))
 	canary := filepath.Join(u.home, "tools/canary")
@@ -201,9 +203,12 @@ func speak(t *testing.T, p pace) {
 	c.begun = time.Now()
 
 	var all sync.WaitGroup
-	for _, tier := range tiersOfClaude {
-		all.Go(func() { u.printed(t, c, tier+"-print", u.talking(t, tier, tier+"-print", canary, printing...)) })
-		all.Go(func() { u.typed(t, c, tier+"-typed", u.talking(t, tier, tier+"-typed", canary)) })
+	for _, name := range p.inside {
+		if tier, prints := strings.CutSuffix(name, "-print"); prints {
+			all.Go(func() { u.printed(t, c, name, u.talking(t, tier, name, canary, printing...)) })
+		} else {
+			all.Go(func() { u.typed(t, c, name, u.talking(t, strings.TrimSuffix(name, "-typed"), name, canary)) })
+		}
 	}
 	all.Go(func() { u.printed(t, c, "outside-print", u.outside(t)) })
 	time.Sleep(p.refused)
@@ -299,7 +304,7 @@ func (u *user) typed(t *testing.T, c *talk, name string, cmd *exec.Cmd) {
 // what may be there, and nothing else.
 func (c *talk) judge(t *testing.T) {
 	t.Helper()
-	if len(c.agents) != 2*len(tiersOfClaude)+1 {
+	if len(c.agents) != len(c.inside)+1 {
 		t.Errorf("%d have spoken", len(c.agents))
 	}
 	for name, s := range c.agents {

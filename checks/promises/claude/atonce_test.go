@@ -19,11 +19,11 @@ import (
 	"claudebox/checks/kit/trial"
 )
 
-// Agents work at once, four or ten in checks/long, each on a branch of its own, in a network of its own: they edit, run a
+// Agents work at once, two or ten in checks/long, each on a branch of its own, in a network of its own: they edit, run a
 // test with the shared node_modules, serve on one port and commit. Meanwhile the user commits, switches and installs with
 // npm. Then the branches are merged by plain git.
 func TestAgentsWorkOnBranchesAtOnce(t *testing.T) {
-	agents := trial.Count(4, 10)
+	agents := trial.Count(2, 10)
 	w := newWorld(t)
 	w.write(t, "project/.gitignore", "node_modules\n")
 	w.write(t, "kind/7.js", "module.exports = 7\n")
@@ -58,7 +58,7 @@ func TestAgentsWorkOnBranchesAtOnce(t *testing.T) {
 			}
 		})
 	}
-	for n := range 5 {
+	for n := range 3 {
 		w.write(t, "project/main.txt", fmt.Sprintf("%d\n", n))
 		if n%2 == 0 {
 			w.npm(t, "install", "../extra")

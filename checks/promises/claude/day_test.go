@@ -111,10 +111,9 @@ func (d *day) continued(t *testing.T, number int) {
 
 func TestAWholeDay(t *testing.T) {
 	d := newDay(t)
-	d.works(t, "git switch -qc work && echo one >one && git add one && git commit -qm one")
-	d.works(t, "git mv one two && git commit -qm two && echo later >>two && git stash -q", "--continue")
+	d.works(t, "git switch -qc work && echo one >one && git add one && git commit -qm one && git mv one two && git commit -qm two && echo later >>two && git stash -q")
+	d.works(t, "git stash pop -q && git commit -qam later && git push -q origin work", "--continue")
 	d.continued(t, 1)
-	d.works(t, "git stash pop -q && git commit -qam later && git push -q origin work")
 
 	// Two at once: one is open over noon, the other works in a worktree.
 	d.model.Add(script.Say("Good day."))
@@ -136,9 +135,8 @@ func TestAWholeDay(t *testing.T) {
 	d.model.Add(script.Bash("echo side >side && git add side && git commit -qm side"), script.Say("Done.").After(script.Succeeded()))
 	side.print(t).succeed(t, "Done.")
 
-	d.works(t, "git rebase -q main && git merge -q --no-edit fix && git branch -qd fix")
-	d.works(t, "git push -q origin work && git fetch -q origin && git gc -q", "--continue")
-	d.works(t, "touch build/made && mkdir -p ~/junk && touch /tmp/junk")
+	d.works(t, `git rebase -q main && git merge -q --no-edit fix && git branch -qd fix && git push -q origin work && git fetch -q origin &&
+		git gc -q && touch build/made && mkdir -p ~/junk && touch /tmp/junk`)
 	d.model.Add(script.Say("Good night."))
 	d.print(t, "--continue").succeed(t, "Good night.")
 	d.continued(t, d.done)

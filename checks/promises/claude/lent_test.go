@@ -17,6 +17,7 @@ import (
 	"claudebox/checks/kit/account"
 	"claudebox/checks/kit/must"
 	"claudebox/checks/kit/script"
+	"claudebox/checks/kit/trial"
 	"claudebox/checks/kit/window"
 )
 
@@ -172,15 +173,15 @@ func (w *world) holds(t *testing.T, pattern, text string) bool {
 	return err == nil && bytes.Contains(content, []byte(text))
 }
 
-// Five sandboxes and Claude Code outside need a new token at the same time. Who
-// is first holds up the others; they then have what it got.
+// Two sandboxes, five in checks/long, and Claude Code outside need a new token at the same time. Who is first holds up the
+// others; they then have what it got.
 func TestSeveralAtOnceRenewOnce(t *testing.T) {
-	const sandboxes = 5
+	sandboxes := trial.Count(2, 5)
 	w, a := expired(t)
 	open := a.Hold()
 	defer open()
 	var commands []*exec.Cmd
-	var stdout [sandboxes + 1]bytes.Buffer
+	stdout := make([]bytes.Buffer, sandboxes+1)
 	for i := range sandboxes {
 		other := *w
 		other.project = filepath.Join(w.home, fmt.Sprint("project", i))
@@ -264,26 +265,22 @@ func TestLoginMadeInsideIsTheProjectsAlone(t *testing.T) {
 	w.authorised(t, 1, 0, 1)
 }
 
-// Whether such a login is theirs, a user is asked when the session has ended.
-func TestTheUserIsAskedAboutALoginMadeInside(t *testing.T) {
-	for answer, want := range map[string]int{"y": 1, "n": 0} {
-		t.Run(answer, func(t *testing.T) {
-			w := newWorld(t)
-			w.more = map[string]any{"confirm": "never"}
-			a := w.openAccount(t, "code-from-the-browser", 8*time.Hour)
-			w.write(t, loginFile, a.Login(time.Now().Add(time.Hour)))
-			cmd := w.command(t)
-			cmd.Args = slices.DeleteFunc(cmd.Args, func(word string) bool { return word == "--yes" })
-			c := window.Open(t, cmd)
-			c.Login(t, "code-from-the-browser")
-			c.Enter(t, "/exit")
-			c.Await(t, "[y/N]")
-			c.Press(t, answer+"\r")
-			c.Ended(t, 0)
-			if !w.holds(t, loginFile, account.Access(want)) || w.found(t, ".claudebox/instances/*/made-login") != (want == 0) {
-				t.Errorf("the user's login is %s", w.read(t, loginFile))
-			}
-		})
+// Whether such a login is theirs, a user is asked when the session has ended. Who says yes is in [TestAFirstDay].
+func TestTheUserKeepsALoginMadeInsideInItsProject(t *testing.T) {
+	w := newWorld(t)
+	w.more = map[string]any{"confirm": "never"}
+	a := w.openAccount(t, "code-from-the-browser", 8*time.Hour)
+	w.write(t, loginFile, a.Login(time.Now().Add(time.Hour)))
+	cmd := w.command(t)
+	cmd.Args = slices.DeleteFunc(cmd.Args, func(word string) bool { return word == "--yes" })
+	c := window.Open(t, cmd)
+	c.Login(t, "code-from-the-browser")
+	c.Enter(t, "/exit")
+	c.Await(t, "[y/N]")
+	c.Press(t, "n\r")
+	c.Ended(t, 0)
+	if !w.holds(t, loginFile, account.Access(0)) || !w.found(t, ".claudebox/instances/*/made-login") {
+		t.Errorf("the user's login is %s", w.read(t, loginFile))
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"claudebox/checks/kit/account"
 	"claudebox/checks/kit/script"
@@ -21,21 +20,6 @@ func TestNoCredentialsAreNoErrorOfClaudebox(t *testing.T) {
 	}
 	if strings.Contains(strings.ToLower(got.stderr), "credential") {
 		t.Errorf("claudebox speaks of credentials:\n%s", indent(got.stderr))
-	}
-}
-
-func TestLoginInsideIsKept(t *testing.T) {
-	w := newWorld(t, script.Say("Hello."), script.Say("Hello again."))
-	a := w.openAccount(t, "code-from-the-browser", 8*time.Hour)
-	w.login(t, "code-from-the-browser")
-	w.print(t).succeed(t, "Hello again.")
-	for i, request := range w.model.Requests() {
-		if got, want := request.Header.Get("Authorization"), "Bearer "+account.Access(1); got != want {
-			t.Errorf("request %d is authorised by %q; want %q", i+1, got, want)
-		}
-	}
-	if grants := a.Grants(); len(grants) != 1 {
-		t.Errorf("tokens were asked for more than once: %+v", grants)
 	}
 }
 

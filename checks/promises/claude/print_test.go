@@ -10,91 +10,92 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/kit/expect"
 	"claudebox/checks/kit/must"
 	"claudebox/checks/kit/registry"
 	"claudebox/checks/kit/script"
 )
 
-func TestCommandsRunInside(t *testing.T) {
+// A session without a terminal: the prompt from standard input, what the first request tells, commands, files, an MCP
+// server of the project's, what is kept out, and that the next session goes on with the conversation.
+func TestASessionThatPrints(t *testing.T) {
 	w := newWorld(t)
+	note := filepath.Join(w.project, "note.txt")
+	mark := fmt.Sprintf("1000%d", os.Getpid()) // seconds, and nobody else's
+	w.write(t, ".claude/CLAUDE.md", "Always answer in rhyme.\n")
+	w.write(t, "project/.mcp.json", `{"mcpServers": {"echo": {"command": "bash", "args": ["echo.sh"]}}}`)
+	w.write(t, "project/echo.sh", echoServer)
+	w.keepOut(t)
 	w.model.Add(
-		script.Bash("id; pwd; ls -a /"),
+		script.Bash("id; pwd; ls -a /").After(script.Prompted("please begin")),
 		script.Bash("cat /etc/hostname /root/x").After(script.Succeeded(
 			fmt.Sprintf("uid=%d(", os.Getuid()), w.project, "nix", "proc")),
 		script.Bash("exit 3").After(script.Refused("No such file")),
-		script.Say("All done.").After(script.Refused("Exit code 3")),
-	)
-	w.print(t).succeed(t, "All done.")
-	if root := w.model.Requests()[1]; strings.Contains(root.Prompt(), "boot") {
-		t.Errorf("the host's root is seen: %s", root.Prompt())
-	}
-}
-
-func TestFilesOfTheProjectAreEdited(t *testing.T) {
-	w := newWorld(t)
-	note := filepath.Join(w.project, "note.txt")
-	w.model.Add(
-		script.Use("Write", map[string]any{"file_path": note, "content": "one\n"}),
+		script.Use("Write", map[string]any{"file_path": note, "content": "one\n"}).After(script.Refused("Exit code 3")),
 		script.Use("Edit", map[string]any{"file_path": note, "old_string": "one", "new_string": "two"}).After(script.Succeeded()),
 		script.Bash("echo three >>note.txt").After(script.Succeeded()),
-		script.Say("Edited.").After(script.Succeeded()),
+		script.Use("mcp__echo__say", nil).After(script.Succeeded()),
+		script.Bash("env; cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline | tr '\\0' '\\n'").
+			After(script.Succeeded("echo from "+w.project, "CLAUDEBOX=1")),
+		script.Bash("cat ~/.ssh/* ~/other-project/* ~/.claude/.claude.json; find / -xdev -name id_ed25519").
+			After(script.Succeeded("CLAUDEBOX=1", "ANTHROPIC_API_KEY=sk-ant-api03-")),
+		// The mark is put together inside, so that only the process itself shows it whole.
+		script.Bash(`n=1000; nohup sleep ${n}`+mark[4:]+` >/dev/null 2>&1 </dev/null &
+			until tr '\0' ' ' </proc/$!/cmdline | grep "^sleep"; do :; done`),
+		script.Say("All done.").After(script.Succeeded("sleep "+mark)),
+		script.Say("Second answer."),
 	)
-	w.print(t).succeed(t, "Edited.")
+	cmd := w.command(t, "-p")
+	cmd.Stdin = strings.NewReader("please begin")
+	if out, err := cmd.Output(); err != nil || string(out) != "All done.\n" {
+		t.Fatalf("%q, %v; want the answer", out, err)
+	}
 	if got, want := w.read(t, "project/note.txt"), "two\nthree\n"; got != want {
 		t.Errorf("note.txt holds %q; want %q", got, want)
 	}
-}
-
-func TestFirstRequestTellsOfTheSandbox(t *testing.T) {
-	w := newWorld(t, script.Say("I know."))
-	w.print(t).succeed(t, "I know.")
-	first := w.model.Requests()[0].Text()
-	for _, want := range []string{
-		"Contents of /etc/claude-code/CLAUDE.md (organization-managed policy instructions)",
-		"e2e", "full", "please begin",
-	} {
-		if !strings.Contains(first, want) {
-			t.Errorf("first request lacks %q:\n%s", want, indent(first))
-		}
+	isGone(t, mark)
+	requests := w.model.Requests()
+	first := requests[0].Text()
+	expect.Contains(t, first, "Contents of /etc/claude-code/CLAUDE.md (organization-managed policy instructions)", "e2e", "full",
+		"Always answer in rhyme.")
+	if root := requests[1]; strings.Contains(root.Prompt(), "boot") {
+		t.Errorf("the host's root is seen: %s", root.Prompt())
 	}
-}
-
-func TestCallersSecretsAreNotSeen(t *testing.T) {
-	const canary = "canary-7f3a9c"
-	w := newWorld(t)
-	w.env["MY_ORG_TOKEN"] = canary
-	w.env["SSH_AUTH_SOCK"] = "/run/" + canary
-	w.write(t, ".ssh/id_ed25519", canary)
-	w.write(t, ".claude/.claude.json", `{"mcpServers": {"x": {"env": {"T": "`+canary+`"}}}}`)
-	w.write(t, "other-project/secret", canary)
-	w.model.Add(
-		script.Bash("env; cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline | tr '\\0' '\\n'"),
-		script.Bash("cat ~/.ssh/* ~/other-project/* ~/.claude/.claude.json; find / -xdev -name id_ed25519").
-			After(script.Succeeded("CLAUDEBOX=1", "ANTHROPIC_API_KEY=sk-ant-api03-")),
-		script.Say("Nothing."),
-	)
-	w.print(t).succeed(t, "Nothing.")
-	for i, request := range w.model.Requests() {
-		if strings.Contains(request.Text(), canary) || strings.Contains(request.Text(), apiKey) {
+	for i, request := range requests {
+		if strings.Contains(request.Text(), canaryOfTheHome) || strings.Contains(request.Text(), apiKey) {
 			t.Errorf("request %d holds the canary:\n%s", i+1, indent(request.Prompt()))
 		}
 	}
+	w.print(t, "--continue").succeed(t, "Second answer.")
+	requests = w.model.Requests()
+	continues(t, requests[len(requests)-1])
 }
 
-func TestSessionIsKept(t *testing.T) {
-	w := newWorld(t, script.Say("First answer."), script.Say("Second answer."))
-	w.print(t).succeed(t, "First answer.")
-	w.print(t, "--continue").succeed(t, "Second answer.")
-	second := w.model.Requests()[1].Messages
-	var roles []string
-	for _, message := range second {
+const canaryOfTheHome = "canary-7f3a9c"
+
+// keepOut puts the canary where no session may see it.
+func (w *world) keepOut(t *testing.T) {
+	t.Helper()
+	w.env["MY_ORG_TOKEN"] = canaryOfTheHome
+	w.env["SSH_AUTH_SOCK"] = "/run/" + canaryOfTheHome
+	w.write(t, ".ssh/id_ed25519", canaryOfTheHome)
+	w.write(t, ".claude/.claude.json", `{"mcpServers": {"x": {"env": {"T": "`+canaryOfTheHome+`"}}}}`)
+	w.write(t, "other-project/secret", canaryOfTheHome)
+}
+
+// continues wants a request to go on with the conversation from its first prompt to its last answer.
+func continues(t *testing.T, request script.Request) {
+	t.Helper()
+	var said []string
+	for _, message := range request.Messages {
 		if message.Role != "system" {
-			roles = append(roles, message.Role+": "+lastLine(message.Content.Text()))
+			said = append(said, message.Role+": "+lastLine(message.Content.Text()))
 		}
 	}
-	want := "user: please begin, assistant: First answer., user: please begin"
-	if got := strings.Join(roles, ", "); got != want {
-		t.Errorf("second run continues %q; want %q", got, want)
+	got := strings.Join(said, ", ")
+	begins, ends := "user: please begin, assistant: ", ", assistant: All done., user: please begin"
+	if !strings.HasPrefix(got, begins) || !strings.HasSuffix(got, ends) {
+		t.Errorf("the second run continues %q; want %q … %q", got, begins, ends)
 	}
 }
 
@@ -103,11 +104,15 @@ func lastLine(text string) string {
 	return text[strings.LastIndexByte(text, '\n')+1:]
 }
 
-func TestStatusIsTheAgents(t *testing.T) {
-	w := newWorld(t, script.Turn{Fail: "refused on purpose"})
-	got := w.print(t)
-	if got.status != 1 || !strings.Contains(got.stdout, "refused on purpose") {
-		t.Errorf("status %d, stdout %q; want 1 and the refusal", got.status, got.stdout)
+// isGone wants no process to sleep for so many seconds.
+func isGone(t *testing.T, mark string) {
+	t.Helper()
+	commands, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	must.Do(t, err)
+	for _, name := range commands {
+		if command, _ := os.ReadFile(name); strings.Contains(string(command), "sleep\x00"+mark) {
+			t.Errorf("%s is still there: %q", name, command)
+		}
 	}
 }
 
@@ -115,43 +120,6 @@ func TestUnknownFlagsAreTheAgents(t *testing.T) {
 	got := newWorld(t).print(t, "--no-such-flag")
 	if got.status != 1 || !strings.Contains(got.stderr, "unknown option '--no-such-flag'") {
 		t.Errorf("status %d, stderr:\n%s\nwant Claude Code's own refusal", got.status, indent(got.stderr))
-	}
-}
-
-func TestStandardInputIsTheAgents(t *testing.T) {
-	w := newWorld(t, script.Say("Read.").After(script.Prompted("piped in")))
-	cmd := w.command(t, "-p")
-	cmd.Stdin = strings.NewReader("piped in")
-	if out, err := cmd.Output(); err != nil || string(out) != "Read.\n" {
-		t.Errorf("%q, %v; want the answer", out, err)
-	}
-}
-
-func TestUsersOwnMemoryIsSent(t *testing.T) {
-	w := newWorld(t, script.Say("Noted."))
-	w.write(t, ".claude/CLAUDE.md", "Always answer in rhyme.\n")
-	w.print(t).succeed(t, "Noted.")
-	if first := w.model.Requests()[0].Text(); !strings.Contains(first, "Always answer in rhyme.") {
-		t.Errorf("first request lacks the user's CLAUDE.md:\n%s", indent(first))
-	}
-}
-
-func TestNothingOutlivesTheSession(t *testing.T) {
-	mark := fmt.Sprintf("1000%d", os.Getpid()) // seconds, and nobody else's
-	w := newWorld(t)
-	w.model.Add(
-		// The mark is put together inside, so that only the process itself shows it whole.
-		script.Bash(`n=1000; nohup sleep ${n}`+mark[4:]+` >/dev/null 2>&1 </dev/null &
-			until tr '\0' ' ' </proc/$!/cmdline | grep "^sleep"; do :; done`),
-		script.Say("Left.").After(script.Succeeded("sleep "+mark)),
-	)
-	w.print(t).succeed(t, "Left.")
-	commands, err := filepath.Glob("/proc/[0-9]*/cmdline")
-	must.Do(t, err)
-	for _, name := range commands {
-		if command, _ := os.ReadFile(name); strings.Contains(string(command), "sleep\x00"+mark) {
-			t.Errorf("%s is still there: %q", name, command)
-		}
 	}
 }
 
@@ -181,17 +149,6 @@ const echoServer = `while read -r line; do
 done
 `
 
-func TestProjectsMCPServerRunsInside(t *testing.T) {
-	w := newWorld(t)
-	w.write(t, "project/.mcp.json", `{"mcpServers": {"echo": {"command": "bash", "args": ["echo.sh"]}}}`)
-	w.write(t, "project/echo.sh", echoServer)
-	w.model.Add(
-		script.Use("mcp__echo__say", nil),
-		script.Say("Heard.").After(script.Succeeded("echo from "+w.project, "CLAUDEBOX=1")),
-	)
-	w.print(t).succeed(t, "Heard.")
-}
-
 // sayServer is an MCP server of one tool, as a package of npm's has it.
 const sayServer = `#!/usr/bin/env node
 require('readline').createInterface({ input: process.stdin }).on('line', line => {
@@ -205,8 +162,7 @@ require('readline').createInterface({ input: process.stdin }).on('line', line =>
 })
 `
 
-// An MCP server whose command is npx comes from a registry on this machine in tier allow, and its tool is called. The
-// second session has it kept.
+// An MCP server whose command is npx comes from a registry on this machine in tier allow, and its tool is called.
 func TestAnMCPServerByNpxOfARegistry(t *testing.T) {
 	packages, err := registry.Start(registry.Package{
 		Name: "mcp-say", Version: "1.0.0", Bin: map[string]string{"mcp-say": "say.js"}, Files: map[string]string{"say.js": sayServer},
@@ -227,13 +183,11 @@ func TestAnMCPServerByNpxOfARegistry(t *testing.T) {
 		mount(filepath.Join(w.home, "bin"), "/opt/bin"), mount(program(t, "CLAUDEBOX_TEST_NODE"), "/opt/node/node"),
 		mount(filepath.Join(program(t, "CLAUDEBOX_LAB_RELEASES"), "npm"), "/opt/npm"),
 	}
-	for range 2 {
-		w.model.Add(
-			script.Use("mcp__say__say", nil),
-			script.Say("Heard.").After(script.Succeeded("npx runs in "+w.project, "CLAUDEBOX=1")),
-		)
-		inside.print(t).succeed(t, "Heard.")
-	}
+	w.model.Add(
+		script.Use("mcp__say__say", nil),
+		script.Say("Heard.").After(script.Succeeded("npx runs in "+w.project, "CLAUDEBOX=1")),
+	)
+	inside.print(t).succeed(t, "Heard.")
 	if n := packages.Fetched(); n != 1 {
 		t.Errorf("the package was fetched %d times", n)
 	}

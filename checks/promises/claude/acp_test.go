@@ -170,7 +170,7 @@ exit 3
 	}
 	expect.Contains(t, stderr, "terminal/create", "fs/read_text_file", "it is no message")
 	if offers := w.read(t, "project/greeting"); strings.Contains(offers, "terminal") || !strings.Contains(offers, "elicitation") {
-		t.Errorf("the agent is offered %s", offers)
+		t.Errorf("the agent is offered %q\n%s", offers, stderr)
 	}
 }
 

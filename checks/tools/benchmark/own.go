@@ -27,12 +27,17 @@ func (w *world) own(out io.Writer, rounds int) error {
 		ways = append(ways, start)
 	}
 	time.Sleep(settled)
-	times, err := takeTurns(rounds, ways...)
-	if err != nil {
-		return err
+	for _, part := range []struct {
+		what string
+		by   clock
+	}{{"a start, until the agent runs,", toAgent}, {"a start and end", whole}} {
+		times, err := takeTurnsBy(part.by, rounds, ways...)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(out, "| %s with 200 skills, 50 hooks, 30 MCP servers | %s | without %s | %+.1f ms |\n", part.what, times[0], times[1],
+			float64(times[0]-times[1])/float64(time.Millisecond))
 	}
-	fmt.Fprintf(out, "| a start with 200 skills, 50 hooks, 30 MCP servers | %s | without %s | %+.1f ms |\n", times[0], times[1],
-		float64(times[0]-times[1])/float64(time.Millisecond))
 	return nil
 }
 
@@ -46,7 +51,7 @@ func (w *world) startOf(home string) way {
 	}
 }
 
-// makeHome makes a home whose Claude Code ends at once.
+// makeHome makes a home whose Claude Code says the time, and ends.
 func makeHome(home string, skills, hooks, servers int) error {
 	files := map[string]string{"project/README.md": "A project\n"}
 	for n := range skills {
@@ -82,11 +87,6 @@ func makeHome(home string, skills, hooks, servers int) error {
 			return err
 		}
 	}
-	program, err := exec.LookPath("true")
-	if err != nil {
-		return err
-	}
-	content, err := os.ReadFile(program)
 	at := filepath.Join(home, ".local/bin/claude")
-	return errors.Join(err, os.MkdirAll(filepath.Dir(at), 0o700), os.WriteFile(at, content, 0o700))
+	return errors.Join(os.MkdirAll(filepath.Dir(at), 0o700), os.WriteFile(at, []byte("#!/bin/sh\ndate +%s%N\n"), 0o700))
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"slices"
 	"syscall"
 	"testing"
 
@@ -81,14 +82,15 @@ func TestALaunchThatBeginsAnewCatchesItsSignals(t *testing.T) {
 	if !alone.In(t, nil) {
 		return
 	}
-	first := Listen(Heeded())
+	heeded := Heeded() // without what is ignored, as nohup has it
+	first := Listen(heeded)
 	first.caughtAll.Wait()
 	first.forwardTo(0)
 	first.stop()
 	first.Release()
-	again := Listen(Heeded())
+	again := Listen(heeded)
 	again.caughtAll.Wait()
-	for _, s := range append(guarded, stopping...) {
+	for _, s := range slices.Concat(heeded, first.pauses) {
 		syscall.Kill(os.Getpid(), s)
 		if got := <-again.signals; got != s {
 			t.Errorf("%v came, not %v", got, s)

@@ -248,6 +248,49 @@ func TestASecretFileOfAMountedFolderIsNotInside(t *testing.T) {
 	wantEqual(t, told, "KEY="+canary+"\n")
 }
 
+// What package managers and shells read has logins of any shape, and claudebox itself offers to mount such files.
+//
+// Promise: no secret place.
+func TestALoginInAFileThatIsMountedByItselfIsNotInside(t *testing.T) {
+	w := newWorld(t)
+	const password = "hunter2x9"
+	for name, content := range map[string]string{
+		".config/pip/pip.conf": "[global]\nindex-url = https://me:" + password + "@pypi.corp/simple\n",
+		".config/uv/uv.toml":   "[[index]]\nurl = \"https://me:" + password + "@pypi.corp/simple\"\n",
+		".condarc":             "channels: [https://conda.corp/t/" + password + "/main]\n",
+		".m2/settings.xml":     "<server><password>" + password + "</password></server>\n",
+		".bundle/config":       "BUNDLE_GEMS__CORP__COM: \"me:" + password + "\"\n",
+		".bashrc":              "export CORP_TOKEN=" + password + "\n",
+		".curlrc":              "user = me:" + password + "\n",
+		"plain.txt":            "use " + canary + " there\n",
+	} {
+		w.write(t, name, content)
+		granted := w.profile(t, "mounts: [{host: ~/"+name+", mode: ro}]")
+		for _, flags := range [][]string{{"--mount-ro", "~/" + name}, {"--mount-rw", "~/" + name}, {"--profile", granted}} {
+			got := run(t, w.session("cat ~/"+name, flags...))
+			if strings.Contains(got.stdout+got.stderr, password) || !strings.Contains(got.stderr, "secret: true") {
+				t.Errorf("%s by %q: %s%s", name, flags, got.stdout, got.stderr)
+			}
+		}
+		granted = w.profile(t, "mounts: [{host: ~/"+name+", mode: ro, secret: true}]")
+		if got := run(t, w.session("cat ~/"+name, "--profile", granted)); got.stdout != content {
+			t.Errorf("%s was granted: %s%s", name, got.stdout, got.stderr)
+		}
+	}
+	offers := oneLine(succeed(t, w.claudebox("plan")))
+	expect.Contains(t, offers, "as logins lie there: ~/.config/pip/pip.conf, ~/.config/uv/uv.toml, ~/.condarc")
+	if strings.Contains(offers, "--mount-ro ~/") {
+		t.Errorf("a file with a login is offered: %s", offers)
+	}
+	for name, content := range map[string]string{
+		".config/pip/pip.conf": "[global]\nindex-url = https://pypi.corp/simple\n", ".bashrc": "export TOKEN=$(pass show x)\nalias k=kubectl\n",
+		".condarc": "channels: [https://conda.corp/main]\n", "manual.txt": "connect to postgres://app:secret@localhost/db\n",
+	} {
+		w.write(t, name, content)
+		wantEqual(t, w.inside(t, "cat ~/"+name, "--mount-ro", "~/"+name), content)
+	}
+}
+
 // Promise: no secret place.
 func TestASecretEntersWhenAProfileSaysSoOfExactlyIt(t *testing.T) {
 	w := newWorld(t)

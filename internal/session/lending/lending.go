@@ -22,6 +22,7 @@ import (
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/workspace/handover"
 	"claudebox/internal/workspace/project"
+	"claudebox/internal/workspace/secretfile"
 )
 
 // Host is this host as its folders and files are judged by.
@@ -209,21 +210,41 @@ func (h Host) judgeSource(m launch.Mount) error {
 		return nil
 	}
 	remedy, mode, shows := "mount the files and folders in it that are needed", "ro", "would show"
+	op := "mount " + diag.Name(m.Source) + " (" + m.Why + ")"
+	if m.Kind == plan.Bind {
+		mode = "rw"
+	}
+	whole := "leave it out, or have a profile of yours show it: `mounts: [{host: " + diag.Name(m.Source) +
+		", mode: " + mode + ", secret: true}]`"
 	switch {
 	case relation == profile.Apart:
+		if why := h.ofFile(m, source); why != "" {
+			return diag.Errorf(op, whole, "%s", why)
+		}
 		return nil
 	case relation == profile.Within:
-		if m.Kind == plan.Bind {
-			mode = "rw"
-		}
 		if strings.Count(source, "/") > strings.Count(secret.Path, "/") {
 			shows = "lies in"
 		}
-		remedy = "leave it out, or have a profile of yours show it: `mounts: [{host: " + diag.Name(m.Source) +
-			", mode: " + mode + ", secret: true}]`"
+		remedy = whole
 	}
-	return diag.Errorf("mount "+diag.Name(m.Source)+" ("+m.Why+")", remedy, "it %s %s (%s)", shows, secret.Path,
-		secret.What)
+	return diag.Errorf(op, remedy, "it %s %s (%s)", shows, secret.Path, secret.What)
+}
+
+// ofFile says why a file that the user gives by itself is secret; empty: it is not, or it is no such file. source is
+// its name from the home. The settings of programs there may hold a password of any shape: they are judged by the names
+// before it, too.
+func (h Host) ofFile(m launch.Mount, source string) (why string) {
+	info, err := os.Lstat(m.Source)
+	if err != nil || !info.Mode().IsRegular() || !UserNamed(m) || pathname.Below(m.Source, "/nix/store") {
+		return ""
+	}
+	q := h.question(m.Source, m.Destination)
+	q.All = info.Size() <= secretfile.Limit // larger ones are data, and are searched if their names ask for it
+	q.Settings = q.All && info.Mode()&0o111 == 0 && strings.HasPrefix(source, "~/.")
+	q.Cache = "" // it is small
+	why, _ = refusal(project.LookLent(m.Source, q))
+	return why
 }
 
 // judgeOverlap returns an error for a mount by which the agent would reach what is
@@ -344,17 +365,21 @@ func (h Host) told(source string, secrets []project.Lent, red bool) []diag.Left 
 	return []diag.Left{{Kind: "secret file", Red: red, Also: len(secrets) - 1, Text: text}}
 }
 
-// look looks for secrets in a folder or file that the agent can read, at destination.
-func (h Host) look(source, destination string, own bool) (project.LentFound, error) {
-	q := project.LentQuestion{
+// question asks for secrets in a folder or file that the agent can read, at destination.
+func (h Host) question(source, destination string) project.LentQuestion {
+	return project.LentQuestion{
 		Shown: func(rel string) bool {
 			return len(h.Show) > 0 && h.IsShown(filepath.Join(source, rel)) ||
 				h.Over != nil && h.Over(filepath.Join(destination, rel))
 		},
-		All:   own,
 		Named: h.secretOf(), Cache: h.Cache, Build: h.Build,
 	}
-	if own {
+}
+
+// look looks for secrets in a folder or file that the agent can read, at destination.
+func (h Host) look(source, destination string, own bool) (project.LentFound, error) {
+	q := h.question(source, destination)
+	if q.All = own; own {
 		q.Walked = h.Walks.of(source)
 	}
 	return project.LookLent(source, q)

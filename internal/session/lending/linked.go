@@ -15,6 +15,7 @@ import (
 	"claudebox/internal/plan"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/sandbox/view"
+	"claudebox/internal/workspace/project"
 )
 
 // WhyClaude is the rule behind a mount of what is the user's own of Claude Code.
@@ -116,7 +117,11 @@ func (h Host) lend(p *launch.Part, l Link, real string) (why string, secret bool
 // Refuse says why a file that the user has set up for agents does not enter; empty: it does. secret says that it looks
 // so.
 func (h Host) Refuse(file string) (why string, secret bool) {
-	found, err := h.look(file, file, true)
+	return refusal(h.look(file, file, true))
+}
+
+// refusal says why a file that was looked at does not enter, see [Host.Refuse].
+func refusal(found project.LentFound, err error) (why string, secret bool) {
 	switch {
 	case err != nil:
 		return diag.Cause(err).Error(), false

@@ -31,6 +31,8 @@ type LentQuestion struct {
 	// All has every file searched for tokens, a program as well: people write these into scripts of their own. Else
 	// only files are whose names ask for it, as in a project.
 	All bool
+	// Settings has a file judged as one whose name suggests a secret: it holds the settings of a program.
+	Settings bool
 	// Named returns of which secret of the user's an inode is, so that another name (hard link) of that is found;
 	// empty: of none.
 	Named func(homelink.Inode) string
@@ -178,7 +180,9 @@ func (w LentWalk) isOf(at *beneath.Folder) bool {
 }
 
 // text tells questions about folders apart, by what decides on what is searched in a file, and how.
-func (q LentQuestion) text(name string) string { return fmt.Sprintf("all %t %s", q.All, name) }
+func (q LentQuestion) text(name string) string {
+	return fmt.Sprintf("all %t %t %s", q.All, q.Settings, name)
+}
 
 // file is where what is found of a folder or file is kept; empty: nowhere.
 func (q LentQuestion) file(name string) string {
@@ -267,6 +271,9 @@ func (l *lender) known(f survey.File) (found lentFile, known bool) {
 // look judges a file by its name, and by what it holds. keep is false if the next look is to look again.
 func (l *lender) look(f survey.File) (found lentFile, keep bool) {
 	verdict := secretfile.Of(split(f.Rel))
+	if l.Settings {
+		verdict = max(verdict, secretfile.Suspect)
+	}
 	found, keep = lentFile{Rel: f.Rel, Secret: verdict == secretfile.Secret}, true
 	if !found.Secret && f.Stamp.Size >= leastToken {
 		found.What, keep = l.search(f, verdict)

@@ -70,6 +70,7 @@ var signs = []string{
 	"PRIVATE KEY", "AGE-SECRET-KEY-", "PuTTY-User-Key-File", "_authToken", ":_password", "_password=", "_auth=",
 	"_auth =", "npmAuthToken", "npmAuthIdent", `"private_key"`, `"client_secret"`, "<password>", "ClearTextPassword",
 	`"github-oauth"`, `"http-basic"`, `"gitlab-token"`, `"auth":`, "assword=", "Token=", "Secret=",
+	`assword "`, "assword '",
 }
 
 // Holds reports whether the content of a suspect file is secret: by one of the signs, a token of a known shape, an
@@ -81,6 +82,9 @@ func Holds(content []byte) bool {
 		if leak.Value(string(bytes.TrimSpace(line))) != "" {
 			return true
 		}
+		if _, rest, is := bytes.Cut(line, []byte("/t/")); is && isCondas(rest) {
+			return true
+		}
 		for _, sign := range signs {
 			if at := bytes.Index(line, []byte(sign)); at >= 0 && !namesVariable(line[at+len(sign):]) {
 				return true
@@ -88,11 +92,23 @@ func Holds(content []byte) bool {
 		}
 	}
 	for piece := range bytes.FieldsFuncSeq(content, func(r rune) bool { return strings.ContainsRune("\n,{}&", r) }) {
-		if name, value := setting(piece); isSecret(value) && leak.Name(name) != "" {
+		if name, value := setting(piece); isSecret(value) && (leak.Name(name) != "" || isBundlers(name, value)) {
 			return true
 		}
 	}
 	return isOneWord(content) || leak.Text(string(content)) != ""
+}
+
+// isCondas reports whether an address goes on behind "/t/" with a token, as those of private channels of conda do.
+func isCondas(rest []byte) bool {
+	word, _, is := strings.Cut(string(rest), "/")
+	return is && isSecret(word) && strings.ContainsAny(word, "0123456789")
+}
+
+// isBundlers reports whether a setting of Bundler is a login: its name is a host's.
+func isBundlers(name, value string) bool {
+	return strings.HasPrefix(name, "BUNDLE_") && strings.Contains(name, "__") &&
+		strings.Contains(value, ":") && !strings.Contains(value, "://")
 }
 
 // HoldsLogin reports whether a configuration or plain text of any name holds what tools keep of a login: a random value
@@ -216,7 +232,8 @@ func ofName(name string) Verdict {
 		".databrickscfg", "sftp.json", "sftp-config.json", ".ftpconfig", ".remote-sync.json", "wg0.conf", "wg1.conf",
 		".wgetrc", ".rsyncpass", ".pg_service.conf", "pg_service.conf", ".mbsyncrc", ".mise.local.toml",
 		"mise.local.toml", "env.local", "env.production", "env.prod", "env.staging", "env.development", "env.dev",
-		"env.test":
+		"env.test", ".condarc", ".gemrc", ".bunfig.toml", "bunfig.toml", "uv.toml", "init.gradle", "init.gradle.kts",
+		"nix.conf", "settings-security.xml":
 		return Suspect
 	}
 	if strings.HasPrefix(name, ".") && strings.HasSuffix(name, "_history") {
@@ -232,7 +249,9 @@ var ofPlace = map[string]Verdict{
 	"huggingface/token": Secret, ".gnupg/secring.gpg": Secret, "gh/hosts.yml": Secret,
 	".azure/accesstokens.json": Secret, ".oci/config": Secret,
 	".hg/hgrc": Suspect, ".bundle/config": Suspect, ".wrangler/config": Suspect, ".claude/settings.local.json": Suspect,
-	".claude/settings.json": Suspect,
+	".claude/settings.json": Suspect, ".cargo/config": Suspect, ".cargo/config.toml": Suspect,
+	"composer/config.json": Suspect, "go/env": Suspect, "hatch/config.toml": Suspect, "pnpm/rc": Suspect,
+	"pypoetry/config.toml": Suspect,
 }
 
 // Folders returns a function for the names in a folder. It reports whether files below a folder of that name may be

@@ -23,6 +23,7 @@ func TestNames(t *testing.T) {
 			deploy_key deploy_rsa firebase-adminsdk-x1.json service-account-prod.json serviceAccountKey.json token
 			token.txt api_key.txt .token .vault_pass ansible_vault_password credentials oauth.json .envrc .mcp.json
 			appsettings.Development.json keystore.properties trace.har my-secret.yaml token2.txt private.asc
+			.condarc uv.toml .cargo/config.toml .config/go/env .config/pnpm/rc
 			my.token db.password prod.credentials site.cookies vpn.auth admin.pass my.TOKEN my.token.bak ssl.privkey`,
 		secretfile.Ordinary: `environment .environment tfstate . x. package.json Makefile keyboard.json monkey.yaml tsconfig.json
 			config.json config README.md author.txt .ssh keymap.toml .env/lib/names.txt secret/sub/x.txt env docker-compose.yml example.env notes deploy.sh deploy.ps1 x.log app.log.1`,
@@ -102,6 +103,18 @@ func TestContents(t *testing.T) {
 		"\xff\xfeP\x00A\x00S\x00S\x00W\x00D\x00=\x00h\x00u\x00n\x00t\x00e\x00r\x002\x00x\x00": true, // UTF-16
 		"\xef\xbb\xbfhunter2horse9\n": true,
 		"":                            false,
+		// of package managers, as each writes a login
+		"channels:\n  - https://conda.corp/t/hunter2x9/private\n":                  true,
+		"# https://discuss.example.org/t/how-to-use-private-channels/123\n":        false,
+		"---\nBUNDLE_GEMS__CORP__COM: \"me:hunter2x9\"\n":                          true,
+		"---\nBUNDLE_BUILD__NOKOGIRI: \"--use-system-libraries\"\n":                false,
+		"---\nBUNDLE_MIRROR__HTTPS://RUBYGEMS__ORG/: \"https://gems.corp:8080\"\n": false,
+		"credentials { username \"me\"; password \"hunter2x9\" }\n":                true,
+		"[[index]]\nurl = \"https://me:hunter2x9@pypi.corp/simple\"\n":             true,
+		"[[index]]\nurl = \"https://pypi.corp/simple\"\n":                          false,
+		"GOPROXY=https://me:hunter2x9@proxy.corp\n":                                true,
+		"GOPROXY=https://proxy.corp\nGOPRIVATE=corp.example\n":                     false,
+		"access-tokens = github.com=hunter2x9abc\n":                                true,
 	} {
 		if got := secretfile.Holds([]byte(content)); got != want {
 			t.Errorf("%q: got %v, want %v", content, got, want)

@@ -194,53 +194,6 @@ func start(t *testing.T, home, project string, words []string, env ...string) (s
 	return trial.Run(t, cmd)
 }
 
-// Each answers by a server of the user's own, which its key is let in for.
-func TestOtherAgentsAnswerFromInside(t *testing.T) {
-	for name, agent := range agents {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			home := trial.Home(t, "cb-agent-")
-			project := filepath.Join(home, "p")
-			model := &api{}
-			server := httptest.NewServer(model)
-			t.Cleanup(server.Close)
-			constants := map[string]string{"HTTPS_PROXY": server.URL, "NO_PROXY": "127.0.0.1"}
-			if agent.env != nil {
-				for k, v := range agent.env(server.URL) {
-					constants[k] = v
-				}
-			}
-			profile, err := json.Marshal(map[string]any{
-				"name": "x", "extends": "default", "agent": name, "env": constants, "nix": map[string]string{"daemon": "off"},
-				"secrets": []map[string]any{{"env": agent.keyName, "hosts": []string{"api.example.org"}, "secret": "inside"}},
-			})
-			must.Do(t, err, os.Mkdir(project, 0o755), os.WriteFile(home+"/x.json", profile, 0o600))
-			run := func(words ...string) (status int, stdout, stderr string) {
-				return start(t, home, project, words, agent.keyName+"="+key)
-			}
-			if status, _, stderr := run("shell", "--", "bash", "-c", agent.before); status != 0 {
-				t.Fatal(stderr)
-			}
-			for range 2 { // the second time in the home that the first has left
-				status, stdout, stderr := run(append([]string{"--"}, agent.words(server.URL)...)...)
-				if status != 0 || !strings.Contains(stdout, answer) {
-					t.Fatalf("status %d, said %q\n%s\nasked: %q", status, stdout, stderr, model.asked)
-				}
-			}
-			if !model.keyed {
-				t.Errorf("the key did not come: %q", model.asked)
-			}
-			found, err := filepath.Glob(home + "/.claudebox/instances/*/home/" + agent.kept + "/*")
-			if err != nil || len(found) == 0 {
-				t.Errorf("nothing is kept in ~/%s: %v", agent.kept, err)
-			}
-			if _, err := os.Lstat(filepath.Join(home, agent.kept)); err == nil {
-				t.Errorf("~/%s was made outside", agent.kept)
-			}
-		})
-	}
-}
-
 // own is what the user of each agent has set up: a model, who is asked for it, what the agent is always told, and an
 // MCP server that makes a file.
 var own = map[string]struct{ settings, content, memory string }{
@@ -273,7 +226,8 @@ args = ["-c", "touch began; exec cat"]
 }
 
 // What the user has set up for another agent than Claude Code was not inside, without a word: the model, the gateway,
-// the instructions, the MCP servers.
+// the instructions, the MCP servers. It answers by that gateway, which its key is let in for, also in the home that it has
+// left; and keeps nothing outside.
 func TestWhatIsSetUpForOtherAgentsEnters(t *testing.T) {
 	for name, agent := range agents {
 		t.Run(name, func(t *testing.T) {
@@ -303,19 +257,35 @@ func TestWhatIsSetUpForOtherAgentsEnters(t *testing.T) {
 			words := map[string][]string{
 				"codex": {"exec", "--skip-git-repo-check", "please begin"}, "gemini": {"-p", "please begin"}, "opencode": {"run", "please begin"},
 			}[name]
-			status, stdout, stderr := start(t, home, home+"/p", append([]string{"--"}, words...), agent.keyName+"="+key)
-			if status != 0 || !strings.Contains(stdout, answer) || !model.keyed {
-				t.Fatalf("status %d, said %q\n%s\nasked: %q", status, stdout, stderr, model.asked)
+			outside := files(filepath.Join(home, agent.kept))
+			var stderr string
+			for range 2 { // the second time in the home that the first has left
+				status, stdout, said := start(t, home, home+"/p", append([]string{"--"}, words...), agent.keyName+"="+key)
+				if stderr = said; status != 0 || !strings.Contains(stdout, answer) || !model.keyed {
+					t.Fatalf("status %d, said %q\n%s\nasked: %q", status, stdout, stderr, model.asked)
+				}
+			}
+			if len(files(home+"/.claudebox/instances/*/home/"+agent.kept)) == 0 {
+				t.Errorf("nothing is kept in ~/%s", agent.kept)
+			}
+			if now := files(filepath.Join(home, agent.kept)); !slices.Equal(now, outside) {
+				t.Errorf("~/%s outside had %q, and has %q", agent.kept, outside, now)
 			}
 			sent := strings.Join(model.asked, " ") + strings.Join(model.bodies, "\n")
 			expect.Contains(t, sent, "own-model", "Always say zebra.", "/etc/claude-code/CLAUDE.md", "what a zebra can do")
 			if _, err := os.Lstat(home + "/p/began"); err != nil {
 				t.Errorf("the MCP server did not begin: %v\n%s", err, stderr)
 			}
-			_, stdout, stderr = start(t, home, home+"/p", []string{"plan"}, agent.keyName+"="+key)
+			_, stdout, stderr := start(t, home, home+"/p", []string{"plan"}, agent.keyName+"="+key)
 			if _, left, _ := strings.Cut(stdout, "left out: 1 setting\n"); !strings.Contains(left, "your setting ") {
 				t.Errorf("what is left out is not named: %s%s", stdout, stderr)
 			}
 		})
 	}
+}
+
+// files are what is in a folder.
+func files(folder string) []string {
+	found, _ := filepath.Glob(folder + "/*")
+	return found
 }

@@ -76,7 +76,7 @@ func TestTheFiltersMemoryStaysSmallUnderAttack(t *testing.T) {
 	}
 }
 
-// attackFilter has 50 clients at once, or 200 in checks/long, send one of these after the other, and read
+// attackFilter has 20 clients at once, or 200 in checks/long, send one of these after the other, and read
 // nothing.
 func (h *ownHost) attackFilter(t *testing.T, big string) {
 	t.Helper()
@@ -103,7 +103,7 @@ func (h *ownHost) attackFilter(t *testing.T, big string) {
 	defer folder.Close()
 	for _, attack := range attacks {
 		var group sync.WaitGroup
-		for range trial.Count(50, 200) {
+		for range trial.Count(20, 200) {
 			group.Go(func() {
 				conn, err := net.Dial("unix", fmt.Sprintf("/proc/self/fd/%d/%s", folder.Fd(), inside.Socket))
 				if err != nil {

@@ -3,6 +3,7 @@
 package sandbox_test
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -408,7 +409,7 @@ func TestBothSidesCommitAgainAndAgainAndGitNeverFails(t *testing.T) {
 	w.repository(t)
 	w.write(t, ".gitconfig", identity)
 	session := beside(t, w.session(`git commit -qm a0 --allow-empty; touch begun; until [ -e apart ]; do sleep 0.02; done
-		who=a; i=0; SECONDS=0; until [ $i = 150 ] || [ $SECONDS -gt 60 ]; do i=$((i+1)); `+loop+`; done; echo $i >stop`))
+		who=a; i=0; SECONDS=0; until [ $i = `+fmt.Sprint(trial.Count(50, 150))+` ] || [ $SECONDS -gt 60 ]; do i=$((i+1)); `+loop+`; done; echo $i >stop`))
 	must.Appear(t, w.path("project/begun"))
 	// The user's commit may meet the agent's: git refuses it then, see docs/workspace.md.
 	said := w.plain(t, `until git commit -qm u0 --allow-empty 2>/dev/null; do :; done; until [ -n "$(git branch --list claudebox/main)" ]; do sleep 0.02; done; touch apart
@@ -480,8 +481,7 @@ func TestASessionBeginsWhileAnotherOnesRepositoriesComeAndGo(t *testing.T) {
 	cmd := w.session(`touch begun; while [ ! -e stop ]; do git init -q d; git init -q e/f; mkdir -p .vscode; rm -rf d e .vscode; done || :`)
 	must.Do(t, cmd.Start())
 	must.Appear(t, w.path("project/begun"))
-	const launches = 30
-	for n := range launches {
+	for n := range trial.Count(10, 30) {
 		if got := run(t, w.session("true")); got.status != 0 {
 			t.Errorf("launch %d: %s", n, got.stderr)
 		}

@@ -263,7 +263,7 @@ func TestAProfileThatChangesWhileItIsReadIsNeverMoreThanOneOfItsFaces(t *testing
 		if next.status == 0 {
 			asked[strings.Contains(next.stderr, "~/.ssh")]++
 		} else {
-			pause.Add(1)
+			pause.Add(10)
 		}
 	}
 	if min(asked[true], asked[false]) == 0 {

@@ -2,6 +2,7 @@ package session
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -9,8 +10,10 @@ import (
 
 	"claudebox/internal/agent"
 	"claudebox/internal/agent/state"
+	"claudebox/internal/diag"
 	"claudebox/internal/host"
 	"claudebox/internal/linux/beneath"
+	"claudebox/internal/linux/pathname"
 	"claudebox/internal/plan"
 	"claudebox/internal/plan/resolve"
 	"claudebox/internal/profile"
@@ -237,7 +240,16 @@ func viewOf(in *inputs, p *parts) (*view.View, error) {
 	}
 	v := view.Of(launch.WithoutLinksAbove(in.Facts.Home, mounts), slices.Concat(in.Plan.Pins.Closure, p.agent.Closure))
 	v.Path, v.Home, v.Project, v.Dir = in.Plan.Path, in.Facts.Home, in.project.Path, in.project.Dir
-	v.Mountable = in.lending().Mountable
+	v.Mountable = func(name string) (flag string, fault error) {
+		switch over := v.Over(name); { // nothing can be mounted in it
+		case over != nil && over.Hides():
+			rel, _ := pathname.Cut(over.Destination, v.Project)
+			return "", fmt.Errorf("`show: [%q]` in the profile shows it", profile.ExactGlob(rel))
+		case over != nil && over.Source != over.Destination:
+			return "", errors.New("the agent has one of its own in the place of " + diag.Name(over.Destination))
+		}
+		return in.lending().Mountable(name)
+	}
 	v.Yours = func(program, search string) string {
 		return yours(program, cmp.Or(search, in.Facts.Env.Value("PATH", "")), v)
 	}

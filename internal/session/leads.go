@@ -1,6 +1,8 @@
 package session
 
 import (
+	"bytes"
+	"cmp"
 	"io/fs"
 	"maps"
 	"os"
@@ -180,10 +182,33 @@ func (in leads) otherTools() (made launch.Part) {
 			open = append(open, "~/"+name)
 		}
 	}
+	if in.agent == "claude" && len(in.command) == 0 {
+		made.Add(in.ofShell())
+	}
 	made.LeaveAll("settings file", "your tools read outside, and not inside: ALL; --mount-ro FIRST, or the "+
 		"profile's `mounts`, brings one", open)
 	made.LeaveAll("settings file", "your tools read outside, and not inside, as logins lie there: ALL; variables "+
 		"of the profile (`env: {NPM_CONFIG_REGISTRY: …}`) can say what else is in it", closed)
+	return made
+}
+
+// ofShell names the file by which Claude Code's commands have the user's own aliases, functions and PATH outside. One
+// that every user of this machine got is not the user's own.
+func (in leads) ofShell() (made launch.Part) {
+	shell, name := cmp.Or(in.facts.Env.Value("CLAUDE_CODE_SHELL", ""), in.facts.Env.Value("SHELL", "")), ".bashrc"
+	if strings.Contains(filepath.Base(shell), "zsh") {
+		name = ".zshrc"
+	}
+	content, _ := smallfile.Read(filepath.Join(in.facts.Home, name), fileLimit) // most other homes have none
+	given, _ := smallfile.Read("/etc/skel/"+name, fileLimit)
+	reason := in.inside.File("~/" + name)
+	if len(content) == 0 || bytes.Equal(content, given) || reason == "" {
+		return made
+	}
+	if name != ".bashrc" {
+		reason = "~/" + name + " is not read inside: the shell is bash there, and reads ~/.bashrc if a mount gives it"
+	}
+	made.Leave("settings file", "of the aliases, functions and PATH that Claude Code's commands have outside, "+reason)
 	return made
 }
 

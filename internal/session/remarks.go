@@ -92,6 +92,9 @@ func remarksOf(in *inputs, runs launch.Agent, inside *view.View) (made launch.Pa
 	for _, s := range in.Plan.Secrets {
 		entering = append(entering, s.Variable)
 	}
+	if in.Plan.Network.Tier == profile.TierFull && in.secrets.Used { // the broker goes by them
+		entering = append(entering, "HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "NO_PROXY", "no_proxy")
+	}
 	missed := program.NotPassed(in.Facts.Env, entering, in.Plan.Network.Tier)
 	made.LeaveAll("variable", "set here and not inside: ALL; `extra_env_passthrough: [FIRST]` lets one in", missed)
 	made.LeaveAll("variable", "of `env` in your settings.json these are not inside: ALL; `extra_env_passthrough: [FIRST]` "+

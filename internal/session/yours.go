@@ -33,7 +33,14 @@ func yours(name, search string, inside *view.View) string {
 			return fmt.Sprintf("yours is a shim of %s: `%[1]s which %s` prints the program itself, and `--mount-ro` of "+
 				"the folder of that version brings it, by its path", manager, name)
 		}
-		flag, fault := inside.Mountable(folderOfProgram(at, home))
+		folder := folderOfProgram(at, home)
+		if interpreter := inside.LacksInterpreter(at); interpreter != "" {
+			at, folder = beneath.Real(at), view.PythonFolder(interpreter) // as conda's has its own
+			if folder == "" || !pathname.Below(beneath.Real(interpreter), folder) || !pathname.Below(at, folder) {
+				return "yours cannot start there without " + diag.Name(interpreter) + ": " + view.Remedy(name)
+			}
+		}
+		flag, fault := inside.Mountable(folder)
 		if fault != nil {
 			return diag.Cause(fault).Error()
 		}

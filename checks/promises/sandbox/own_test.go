@@ -516,6 +516,55 @@ func TestFilesOfOtherToolsAreNamedAndCanBeGiven(t *testing.T) {
 	}
 }
 
+// Claude Code's commands have what the user's shell reads outside. What every user of a machine got is not theirs.
+func TestWhatTheUsersShellReadsIsNamed(t *testing.T) {
+	w := newWorld(t)
+	w.write(t, ".bashrc", "alias k=kubectl\n")
+	w.write(t, ".zshrc", "alias k=kubectl\n")
+	const begin = "the aliases, functions and PATH that Claude Code's commands have outside, "
+	for shell, want := range map[string]string{
+		"/bin/bash": "~/.bashrc is not inside: --mount-ro " + w.path(".bashrc"), "/usr/bin/fish": "~/.bashrc is not inside: --mount-ro " + w.path(".bashrc"),
+		"/usr/bin/zsh": "~/.zshrc is not read inside: the shell is bash there",
+	} {
+		w.env["SHELL"] = shell
+		expect.Contains(t, oneLine(succeed(t, w.claudebox("plan"))), begin+want)
+	}
+	w.env["CLAUDE_CODE_SHELL"] = "/bin/bash"
+	expect.Contains(t, oneLine(succeed(t, w.claudebox("plan"))), begin+"~/.bashrc")
+	wantEqual(t, w.inside(t, "shopt -s expand_aliases; . ~/.bashrc; alias k", "--mount-ro", "~/.bashrc"), "alias k='kubectl'\n")
+	w.write(t, ".bashrc", "export CORP_TOKEN=hunter2x9\n")
+	expect.Contains(t, oneLine(succeed(t, w.claudebox("plan"))), begin+"~/.bashrc is not inside: it is, or holds, a secret")
+	given, _ := os.ReadFile("/etc/skel/.bashrc")
+	w.write(t, ".bashrc", string(given))
+	if got := oneLine(succeed(t, w.claudebox("plan"))); strings.Contains(got, begin) {
+		t.Errorf("it is nobody's own: %s", got)
+	}
+}
+
+// In tier full the broker goes by the user's proxy: it was said to be missing, and how its password would come inside.
+func TestAProxyThatTheBrokerUsesIsNotMissed(t *testing.T) {
+	w := newWorld(t)
+	w.env["HTTPS_PROXY"], w.env["no_proxy"] = "http://me:hunter2x9@proxy.corp:3128", ".corp"
+	if got := oneLine(succeed(t, w.claudebox("plan"))); strings.Contains(got, "not inside: HTTPS_PROXY") {
+		t.Errorf("it is used: %s", got)
+	}
+	expect.Contains(t, oneLine(succeed(t, w.claudebox("plan", "--network", "inet"))), "set here and not inside: HTTPS_PROXY, no_proxy")
+}
+
+// The agent has a folder of its own in the place of direnv's, where `layout python` makes its environments: a mount in
+// that was offered, and `show`, and neither could be.
+func TestAnEnvironmentOfDirenvsIsNotOffered(t *testing.T) {
+	w := newWorld(t)
+	w.write(t, "project/.direnv/python-3.11/pyvenv.cfg", "home = /usr/bin\n")
+	w.script(t, "project/.direnv/python-3.11/bin/python", "#!/bin/sh\n")
+	w.env["VIRTUAL_ENV"] = w.path("project/.direnv/python-3.11")
+	got := oneLine(succeed(t, w.claudebox("plan")))
+	expect.Contains(t, got, "bin/python is not inside: the agent has one of its own in the place of "+w.path("project/.direnv")+";")
+	if said := run(t, w.claudebox("why", w.path("project/.direnv"))).stdout; strings.Contains(said, "show:") {
+		t.Errorf("why offers what cannot be: %s", said)
+	}
+}
+
 // Inside are two locales: setlocale(3) failed with any other, and programs took text for ASCII.
 func TestALocaleThatIsNotInsideIsReplaced(t *testing.T) {
 	w := newWorld(t)

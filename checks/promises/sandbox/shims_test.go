@@ -114,3 +114,17 @@ func TestAnAgentByAWrapperOfTheUsers(t *testing.T) {
 	expect.Contains(t, oneLine(got.stderr), "it is a script that starts "+w.path("tools/agent")+", which is not inside", "`"+line+"`")
 	wantEqual(t, succeed(t, w.claudebox("--yes", "--no-report", "--profile", w.profile(t, line, "env: {GREETING: hi}"), "--", "a")), "hi a\n")
 }
+
+// A script needs its interpreter. The script alone was offered, which then could not start.
+func TestAScriptIsOfferedWithItsInterpreter(t *testing.T) {
+	w := newWorld(t)
+	w.write(t, "conda/lib/python3.12/os.py", "")
+	w.script(t, "conda/bin/python", "#!/bin/sh\necho \"python runs $1\"\n")
+	w.script(t, "conda/bin/con", "#!"+w.path("conda/bin/python")+"\n")
+	w.script(t, ".local/bin/old", "#!/opt/gone/bin/python\n")
+	w.env["PATH"] += ":" + w.path("conda/bin") + ":" + w.path(".local/bin")
+	expect.Contains(t, oneLine(run(t, w.claudebox("why", "con")).stdout), "--mount-ro "+w.path("conda")+" brings yours, as ~/conda/bin/con")
+	wantEqual(t, w.normal(w.inside(t, "~/conda/bin/con", "--mount-ro", w.path("conda"))), "python runs HOME/conda/bin/con\n")
+	expect.Contains(t, oneLine(run(t, w.claudebox("why", "old")).stdout),
+		"yours cannot start there without /opt/gone/bin/python: add the package that has it to the profile's `packages`; inside, `, old` looks for one")
+}

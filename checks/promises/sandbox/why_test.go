@@ -25,7 +25,7 @@ func TestWhyTellsTheTruth(t *testing.T) {
 	}
 	w.link(t, "../data", "project/linked")
 	w.env["SECRET_TOKEN"], w.env["PLAIN"], w.env["LET_IN"] = canary, "x", "y"
-	flags := []string{"--profile", w.profile(t, "extra_env_passthrough: [LET_IN]", "mounts: [{host: ~/single, sandbox: /mnt/single}]"), "--mount-ro", "~/data"}
+	flags := []string{"--profile", w.profile(t, "extra_env_passthrough: [LET_IN]", "mounts: [{host: ~/single, sandbox: /mnt/single}]", "show: [single]"), "--mount-ro", "~/data"}
 	for _, name := range files {
 		path := w.path(name)
 		want := strings.TrimSpace(w.inside(t, fmt.Sprintf(`if grep -rqs -F %[1]q / --include=%[2]q --exclude-dir=proc --exclude-dir=nix --exclude-dir=sys; then echo yes; else echo no; fi`,

@@ -155,6 +155,16 @@ func (v *View) program(word, name string, depth int) string {
 	return ""
 }
 
+// LacksInterpreter returns the interpreter that a program of the host names by its path, and that cannot be run inside;
+// empty: there is none, or it can.
+func (v *View) LacksInterpreter(file string) string {
+	interpreter := interpreterOf(beneath.Real(file))
+	if !path.IsAbs(interpreter) || v.program(interpreter, interpreter, 1) == "" {
+		return ""
+	}
+	return interpreter
+}
+
 // hides says that nothing of a file or folder of the host is at a path without links, as that is hidden; empty: it is
 // not.
 func (v *View) hides(end string) string {

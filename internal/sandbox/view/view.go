@@ -110,6 +110,16 @@ func (v *View) follow(name string) (f followed) {
 	return f
 }
 
+// Over returns the mount over what the project has at a path; nil: there is none.
+func (v *View) Over(name string) *launch.Mount {
+	for ; name != v.Project && pathname.Below(name, v.Project); name = path.Dir(name) {
+		if v.mounts[name] != nil {
+			return v.mounts[name]
+		}
+	}
+	return nil
+}
+
 // Has reports whether something is at a path.
 func (v *View) Has(name string) bool {
 	_, _, err := v.Resolve(name)

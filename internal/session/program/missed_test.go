@@ -23,6 +23,15 @@ func TestVariablesThatAreMissedInsideAreNamed(t *testing.T) {
 	}
 }
 
+// A version manager's choice, a compiler, and the file that Claude Code runs before each command.
+func TestVariablesThatChooseWhatRunsAreNamed(t *testing.T) {
+	env := host.Environment{"CLAUDE_ENV_FILE=/x", "PYENV_VERSION=3.12", "CC=clang", "CCACHE_DIR=/x", "BASH_ENV=/x", "RIPGREP_CONFIG_PATH=/x", "CONDA_CHANNELS=corp", "CXXXX=1"}
+	want := []string{"BASH_ENV", "CC", "CLAUDE_ENV_FILE", "CONDA_CHANNELS", "PYENV_VERSION", "RIPGREP_CONFIG_PATH"}
+	if got := NotPassed(env, nil, "full"); !slices.Equal(got, want) {
+		t.Errorf("got %q", got)
+	}
+}
+
 // Where databases and containers are is known outside only.
 func TestVariablesOfServicesAreNamed(t *testing.T) {
 	env := host.Environment{"DATABASE_URL=postgres://u@h/x", "DOCKER_HOST=unix:///run/d", "PGHOST=/run/postgresql", "PGPASSWORD=x", "PIP_CERT=/x"}

@@ -143,7 +143,7 @@ func unseen(l launch.Launch, asked Asked) Answer {
 		if _, below := pathname.Cut(asked.Path, l.Project); below {
 			rel, _ := pathname.Cut(m.Destination, l.Project) // of a folder: all of it is covered
 			a.Change = ""
-			covers := m.Kind == plan.ROBind || len(m.Data) == 0 // and hides what the host has
+			covers := m.Hides() && (m.Kind == plan.ROBind || len(m.Data) == 0) // what the host has
 			if covers && !strings.HasSuffix(m.Why, launch.OtherName) {
 				a.Change = fmt.Sprintf("`show: [%q]` in the profile", profile.ExactGlob(rel))
 			}

@@ -248,6 +248,26 @@ func TestASecretFileOfAMountedFolderIsNotInside(t *testing.T) {
 	wantEqual(t, told, "KEY="+canary+"\n")
 }
 
+// The name of the mounted folder itself may be what tells: in ~/.bundle lies a file "config".
+func TestALoginInAMountedFolderOfAPackageManagerIsNotInside(t *testing.T) {
+	w := newWorld(t)
+	const password = "hunter2x9"
+	for name, content := range map[string]string{
+		".bundle/config": "BUNDLE_GEMS__CORP__COM: \"me:" + password + "\"\n", ".config/go/env": "GOPROXY=https://me:" + password + "@proxy.corp\n",
+		".gradle/init.d/mirror.gradle": "credentials { username \"me\"; password \"" + password + "\" }\n", ".config/pnpm/rc": "//npm.corp/:_authToken=" + password + "\n",
+		".sbt/1.0/credentials.sbt": "Credentials(\"r\", \"h\", \"me\", \"" + password + "\")\n", ".config/hatch/config.toml": "[publish.index]\nauth = \"" + password + "\"\n",
+		".lein/profiles.clj": "{:auth {:username \"me\" :password \"" + password + "\"}}\n", ".cabal/config": "url: https://me:" + password + "@hackage.corp/\n",
+	} {
+		w.write(t, name, content)
+		folder := filepath.Dir(name)
+		w.write(t, folder+"/plain.txt", "plain\n")
+		got := run(t, w.session("cat ~/"+folder+"/*", "--mount-ro", "~/"+folder))
+		if strings.Contains(got.stdout+got.stderr, password) || got.stdout != "plain\n" || !strings.Contains(oneLine(succeed(t, w.claudebox("plan", "--mount-ro", "~/"+folder))), "looks secret and does not enter") {
+			t.Errorf("%s: %s%s", name, got.stdout, got.stderr)
+		}
+	}
+}
+
 // What package managers and shells read has logins of any shape, and claudebox itself offers to mount such files.
 //
 // Promise: no secret place.

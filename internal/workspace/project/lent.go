@@ -105,6 +105,7 @@ type lender struct {
 	LentQuestion
 	LentFound
 	at          *beneath.Folder
+	around      string    // name of the folder, by which a file's name may tell more
 	began       time.Time // when the files' states were looked at
 	before, now lentKept
 	same        bool                   // nothing is in another state than at the last look
@@ -119,11 +120,12 @@ func LookLent(name string, q LentQuestion) (LentFound, error) {
 		LentQuestion: q, left: lentBytes, began: time.Now(), now: lentKept{Build: q.Build, Question: q.text(name)},
 	}
 	at, err := beneath.Open(name)
-	file := ""
+	file, folder := "", name
 	if errors.Is(err, unix.ENOTDIR) {
-		file = path.Base(name)
-		at, err = beneath.Open(path.Dir(name))
+		folder, file = path.Split(path.Clean(name))
+		at, err = beneath.Open(path.Clean(folder))
 	}
+	l.around = path.Base(folder)
 	if err != nil {
 		return LentFound{}, err
 	}
@@ -156,7 +158,9 @@ func WalkLent(name string, q LentQuestion) (w LentWalk) {
 
 // walk walks a folder, by what an earlier look has kept of it.
 func (q LentQuestion) walk(at *beneath.Folder, name string) LentWalk {
+	around := path.Base(name)
 	wanted := func(folder string) func(string, bool) bool {
+		folder = path.Join(around, folder)
 		return func(name string, dir bool) bool {
 			return !dir && (q.All || secretfile.Of(folder, name) != secretfile.Plain)
 		}
@@ -270,7 +274,8 @@ func (l *lender) known(f survey.File) (found lentFile, known bool) {
 
 // look judges a file by its name, and by what it holds. keep is false if the next look is to look again.
 func (l *lender) look(f survey.File) (found lentFile, keep bool) {
-	verdict := secretfile.Of(split(f.Rel))
+	dir, name := split(f.Rel)
+	verdict := secretfile.Of(path.Join(l.around, dir), name)
 	if l.Settings {
 		verdict = max(verdict, secretfile.Suspect)
 	}

@@ -222,6 +222,7 @@ func ofName(name string) Verdict {
 		"secret.yml", "secret.yaml", "secret.json", "secret.toml", "client_secret.json",
 		"application_default_credentials.json", "credentials.csv", "accesskeys.csv", "rootkey.csv", "cookies.txt",
 		"cookies.sqlite", "logins.json", "key3.db", "key4.db", "storage_state.json", "storagestate.json",
+		"credentials.sbt", "settings-security.xml",
 		"fish_history", ".histfile", ".zhistory", ".rhistory", ".viminfo", ".lesshst", ".dbshell", "pgpass.conf",
 		"htpasswd", ".curlrc", "_curlrc", ".smbcredentials", ".rbenv-vars", "access_tokens.db", "credentials.db":
 		return Secret
@@ -233,7 +234,7 @@ func ofName(name string) Verdict {
 		".wgetrc", ".rsyncpass", ".pg_service.conf", "pg_service.conf", ".mbsyncrc", ".mise.local.toml",
 		"mise.local.toml", "env.local", "env.production", "env.prod", "env.staging", "env.development", "env.dev",
 		"env.test", ".condarc", ".gemrc", ".bunfig.toml", "bunfig.toml", "uv.toml", "init.gradle", "init.gradle.kts",
-		"nix.conf", "settings-security.xml":
+		"nix.conf", "profiles.clj":
 		return Suspect
 	}
 	if strings.HasPrefix(name, ".") && strings.HasSuffix(name, "_history") {
@@ -249,9 +250,9 @@ var ofPlace = map[string]Verdict{
 	"huggingface/token": Secret, ".gnupg/secring.gpg": Secret, "gh/hosts.yml": Secret,
 	".azure/accesstokens.json": Secret, ".oci/config": Secret,
 	".hg/hgrc": Suspect, ".bundle/config": Suspect, ".wrangler/config": Suspect, ".claude/settings.local.json": Suspect,
-	".claude/settings.json": Suspect, ".cargo/config": Suspect, ".cargo/config.toml": Suspect,
+	".claude/settings.json": Suspect, ".cabal/config": Suspect, ".cargo/config": Suspect, ".cargo/config.toml": Suspect,
 	"composer/config.json": Suspect, "go/env": Suspect, "hatch/config.toml": Suspect, "pnpm/rc": Suspect,
-	"pypoetry/config.toml": Suspect,
+	"pdm/config.toml": Suspect, "pypoetry/config.toml": Suspect,
 }
 
 // Folders returns a function for the names in a folder. It reports whether files below a folder of that name may be
@@ -420,6 +421,9 @@ func Of(folder, name string) (found Verdict) {
 // variant of .env, else by its ending and other parts.
 func byRules(folder, name string) Verdict {
 	v := max(ofName(name), ofPlace[folder+"/"+name])
+	if folder == "init.d" && strings.Contains(name, ".gradle") {
+		v = max(v, Suspect)
+	}
 	rest, ok := strings.CutPrefix(name, ".env")
 	if v == Plain && ok && rest != "" && (rest[0] < 'a' || rest[0] > 'z') { // not ".envrc"
 		return ofVariant(rest[1:])

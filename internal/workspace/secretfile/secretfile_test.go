@@ -17,13 +17,13 @@ func TestNames(t *testing.T) {
 			.ssh/config .ssh/any .password-store/a.gpg secrets/db.txt secrets/db .docker/config.json .kube/config .aws/credentials .cargo/credentials.toml
 			secrets/prod/db.txt Secrets/db.yml SECRETS/db.yml .SSH/any .Docker/config.json gh/hosts.yml .ssh/sub/key .envs/.local/.postgres .env.d/web.conf .env2 .env.kate-swp .viminfo .node_repl_history
 			rsyncd.secrets krb5.keytab home.nmconnection .curlrc .id_rsa
-			.streamlit/secrets.toml id_rsa.private id_rsa_old id_ed25519_work kubeconfig.yaml terraform.tfstate.123.backup _env jwt.secret`,
+			credentials.sbt settings-security.xml .streamlit/secrets.toml id_rsa.private id_rsa_old id_ed25519_work kubeconfig.yaml terraform.tfstate.123.backup _env jwt.secret`,
 		secretfile.Suspect: `cacert.pem .npmrc .yarnrc.yml .env/production .ENV/web.yml secret/db.txt .secret/db credentials/key .hg/hgrc prod-kubeconfig.yaml
 			kubeconfig-prod env.local env.production application-local.properties .mise.local.toml pg_service.conf credentials.json keys.txt mykey.PEM.bak
 			deploy_key deploy_rsa firebase-adminsdk-x1.json service-account-prod.json serviceAccountKey.json token
 			token.txt api_key.txt .token .vault_pass ansible_vault_password credentials oauth.json .envrc .mcp.json
 			appsettings.Development.json keystore.properties trace.har my-secret.yaml token2.txt private.asc
-			.condarc uv.toml .cargo/config.toml .config/go/env .config/pnpm/rc
+			.condarc uv.toml init.d/mirror.gradle .cabal/config .cargo/config.toml .config/go/env .config/pnpm/rc
 			my.token db.password prod.credentials site.cookies vpn.auth admin.pass my.TOKEN my.token.bak ssl.privkey`,
 		secretfile.Ordinary: `environment .environment tfstate . x. package.json Makefile keyboard.json monkey.yaml tsconfig.json
 			config.json config README.md author.txt .ssh keymap.toml .env/lib/names.txt secret/sub/x.txt env docker-compose.yml example.env notes deploy.sh deploy.ps1 x.log app.log.1`,

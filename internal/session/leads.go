@@ -134,11 +134,21 @@ func (in tree) linksOut() map[string]string {
 	return links
 }
 
-// toolFiles are files of the home by which package managers know where packages come from, and how to build.
+// toolFiles are files of the home by which package managers know where packages come from, and tools how to build and
+// to search.
 var toolFiles = strings.Fields(`.npmrc .yarnrc .yarnrc.yml .config/pnpm/rc .bunfig.toml .pip/pip.conf .config/pip/pip.conf
-	.config/uv/uv.toml .config/pypoetry/config.toml .condarc .cargo/config.toml .cargo/config .m2/settings.xml
-	.gradle/gradle.properties .gradle/init.gradle .config/go/env .bundle/config .gemrc .config/composer/config.json
-	.nuget/NuGet/NuGet.Config .config/jj/config.toml .jjconfig.toml .hgrc .curlrc .wgetrc`)
+	.config/uv/uv.toml .config/pypoetry/config.toml .config/pdm/config.toml
+	.config/hatch/config.toml .condarc .conda/.condarc .conda/condarc .config/conda/.condarc .config/conda/condarc
+	.cargo/config.toml .cargo/config .m2/settings.xml .m2/toolchains.xml .mavenrc .gradle/gradle.properties
+	.gradle/init.gradle .gradle/init.gradle.kts .gradle/init.d .sbt/repositories .lein/profiles.clj .bazelrc
+	.config/go/env .bundle/config .gemrc .cabal/config .stack/config.yaml .Rprofile .config/composer/config.json
+	.nuget/NuGet/NuGet.Config .config/NuGet/NuGet.Config .config/fd/ignore .config/ruff/ruff.toml .config/black
+	.config/rustfmt/rustfmt.toml .config/jj/config.toml .jjconfig.toml .hgrc .curlrc .wgetrc`)
+
+// above are files by which formatters, linters and build tools work in all folders below theirs.
+var above = strings.Fields(`.editorconfig .clang-format .clang-tidy .prettierrc .prettierrc.json .prettierrc.yaml
+	.prettierrc.yml .eslintrc .eslintrc.json .eslintrc.yml .rubocop.yml rustfmt.toml .rustfmt.toml .yarnrc.yml go.work
+	.cargo/config.toml .envrc .tool-versions mise.toml .mise.toml .python-version .nvmrc`)
 
 // inBraces are variables as files for tools have them.
 var inBraces = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)[:?}-]`)
@@ -166,20 +176,27 @@ var shellFiles = strings.Fields(".bashrc .bash_aliases .bash_profile .zshrc .zsh
 // otherTools says which of the user's [toolFiles] are not inside: without them packages come from public registries.
 // For a shell it looks for [shellFiles], too.
 func (in leads) otherTools() (made launch.Part) {
-	var open, closed []string
+	var files, open, closed []string
 	names := toolFiles
 	if slices.Equal(in.command, launch.Shell) {
 		names = slices.Concat(shellFiles, toolFiles)
 	}
 	for _, name := range names {
-		file := filepath.Join(in.facts.Home, name)
+		files = append(files, filepath.Join(in.facts.Home, name))
+	}
+	for _, file := range in.filesAbove() {
+		if !slices.Contains(files, file) {
+			files = append(files, file)
+		}
+	}
+	for _, file := range files {
 		if in.inside.File(file) == "" {
 			continue
 		}
 		if _, fault := in.lending.Mountable(file); fault != nil {
-			closed = append(closed, "~/"+name)
+			closed = append(closed, profile.Tilde(in.facts.Home, file))
 		} else {
-			open = append(open, "~/"+name)
+			open = append(open, profile.Tilde(in.facts.Home, file))
 		}
 	}
 	if in.agent == "claude" && len(in.command) == 0 {
@@ -190,6 +207,18 @@ func (in leads) otherTools() (made launch.Part) {
 	made.LeaveAll("settings file", "your tools read outside, and not inside, as logins lie there: ALL; variables "+
 		"of the profile (`env: {NPM_CONFIG_REGISTRY: …}`) can say what else is in it", closed)
 	return made
+}
+
+// filesAbove lists those of [above] that lie in the folders above the project.
+func (in leads) filesAbove() (list []string) {
+	for dir := filepath.Dir(in.project.Path); len(dir) > 1; dir = filepath.Dir(dir) {
+		for _, name := range above {
+			if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+				list = append(list, filepath.Join(dir, name))
+			}
+		}
+	}
+	return list
 }
 
 // ofShell names the file by which Claude Code's commands have the user's own aliases, functions and PATH outside. One

@@ -516,6 +516,22 @@ func TestFilesOfOtherToolsAreNamedAndCanBeGiven(t *testing.T) {
 	}
 }
 
+// Formatters and build tools look in the folders above the project, too: without what is there they write other code.
+func TestFilesOfToolsAboveTheProjectAreNamedAndCanBeGiven(t *testing.T) {
+	w := newWorld(t)
+	w.folder(t, "src/project")
+	w.project = w.path("src/project")
+	w.write(t, ".editorconfig", "[*]\nindent_size = 3\n")
+	w.write(t, ".gradle/init.d/mirror.gradle", "allprojects {}\n")
+	w.write(t, ".conda/.condarc", "channels: [https://conda.corp/t/hunter2x9/main]\n")
+	w.write(t, "src/go.work", "go 1.25\n")
+	got := oneLine(succeed(t, w.claudebox("plan")))
+	expect.Contains(t, got, "your tools read outside, and not inside: ~/.gradle/init.d, ~/src/go.work, ~/.editorconfig; --mount-ro ~/.gradle/init.d, or",
+		"as logins lie there: ~/.conda/.condarc;")
+	wantEqual(t, w.inside(t, "cat ~/.editorconfig ~/.gradle/init.d/* ~/src/go.work", "--mount-ro", "~/.editorconfig", "--mount-ro", "~/.gradle/init.d", "--mount-ro", "~/src/go.work"),
+		"[*]\nindent_size = 3\nallprojects {}\ngo 1.25\n")
+}
+
 // Claude Code's commands have what the user's shell reads outside. What every user of a machine got is not theirs.
 func TestWhatTheUsersShellReadsIsNamed(t *testing.T) {
 	w := newWorld(t)

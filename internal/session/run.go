@@ -74,7 +74,9 @@ func newRunning(s *Session) *running {
 	}
 	r.network.Events = r.events
 	r.broker, r.keys = s.parts.brokered.For(&s.Instance, r.events), gituse.Agent{Events: r.events}
-	r.folders = writable.Folders{List: s.given, Kept: keptBy(s.Host, s.found), Alarm: r.alarm, Events: r.events}
+	r.folders = writable.Folders{
+		List: s.given, Kept: keptBy(s.Host, s.found), Template: s.parts.git.Template, Alarm: r.alarm, Events: r.events,
+	}
 	return r
 }
 

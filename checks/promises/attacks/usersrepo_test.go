@@ -228,19 +228,33 @@ func TestTheAgentWritesAHookIntoTheUsersCloneBeforeGitHasEnded(t *testing.T) {
 	w.wantNotTaken()
 }
 
-// A repository of the user's has a hook from its first moment, by the user's own template.
-func TestAHookOfTheUsersTemplateIsPutAside(t *testing.T) {
+// A repository of the user's has hooks from its first moment: of the user's own template, or of another one.
+func TestTheUsersRepositoryBeginsWithHooks(t *testing.T) {
 	w := newWorld(t)
-	must.Program(t, w.path("template/hooks/pre-commit"), "#!/bin/sh\n")
-	l := w.begin()
-	w.git("project", "init", "-q", "--template", w.path("template"), "new")
-	first := opened{"new/.git", w.inode("new/.git")}
-	must.Await(t, "another git folder", func() bool { return first.isAnother(w) })
-	if !w.exists("project/new/.git/hooks.claudebox-aside/pre-commit") || w.exists("project/new/.git/hooks") {
-		t.Error("the hook is not put aside")
+	for _, name := range []string{"own", "other"} {
+		must.Program(t, w.path(name+"/hooks/pre-commit"), "#!/bin/sh\n: "+name+"\n")
 	}
-	if said := strings.Join(strings.Fields(l.end()), " "); !strings.Contains(said, "was put aside, as an agent") {
-		t.Errorf("that is not told: %s", said)
+	w.git("", "config", "--global", "init.templateDir", w.path("own"))
+	l := w.begin()
+	var list []opened
+	for _, words := range [][]string{{"init", "-q", "own-hooks"}, {"init", "-q", "--template", w.path("other"), "other-hooks"}} {
+		w.git("project", words...)
+		at := words[len(words)-1] + "/.git"
+		list = append(list, opened{at, w.inode(at)})
+	}
+	for _, o := range list {
+		must.Await(t, "another git folder", func() bool { return o.isAnother(w) })
+	}
+	if !w.exists("project/own-hooks/.git/hooks/pre-commit") {
+		t.Error("the hook of the template is not there")
+	}
+	if !w.exists("project/other-hooks/.git/hooks.claudebox-aside/pre-commit") || w.exists("project/other-hooks/.git/hooks") {
+		t.Error("another hook is not put aside")
+	}
+	said := strings.Join(strings.Fields(l.end()), " ")
+	if _, told, _ := strings.Cut(said, "other-hooks/.git, which you have made: what git would run by hooks was put aside"); told == "" ||
+		strings.Contains(said, "own-hooks/.git, which") {
+		t.Errorf("that is not told, or more: %s", said)
 	}
 }
 

@@ -44,9 +44,10 @@ type Request struct {
 // Part is the sandbox's .gitconfig, and what it takes to sign and to log in.
 type Part struct {
 	launch.Part
-	Config []byte           // the file
-	Keys   sshagent.Request // Socket is empty if none are used
-	access usergit.Access   // what Config says of them
+	Config   []byte           // the file
+	Keys     sshagent.Request // Socket is empty if none are used
+	Template string           // what new repositories of the user's begin with, where no agent writes; empty: nothing
+	access   usergit.Access   // what Config says of them
 }
 
 // notSet says which keys are not set, and how to set them.
@@ -80,6 +81,7 @@ func Of(r Request) (made Part, err error) {
 	made.noteSigning(r, identity)
 	named, settings := namedOf(r, identity)
 	made.Add(named)
+	made.Template = lentAt(named, r.Facts.Absolute(identity.Value("init.templatedir")))
 	made.noteRepository(r, repository)
 	hooks := gitconfig.Last(slices.Concat(identity.Settings, repository), "core.hookspath")
 	if hooks == "" {
@@ -256,6 +258,16 @@ func namedOf(r Request, id usergit.Identity) (made launch.Part, settings []gitco
 		}
 	}
 	return made, settings
+}
+
+// lentAt returns what a part mounts read-only at a path; empty: nothing.
+func lentAt(p launch.Part, at string) string {
+	for _, m := range p.Mounts {
+		if m.Kind == plan.ROBind && m.Destination == at {
+			return m.Source
+		}
+	}
+	return ""
 }
 
 // noteRepository says what the settings of the project's repositories name for git to obey that is not inside. Git

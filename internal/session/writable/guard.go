@@ -96,7 +96,7 @@ func (f *Folders) withUsers(folder guarded.Folder, r guard.Request) guard.Reques
 		}
 		return within.Lay(f.Process, []within.Cover{c}, nil)
 	}
-	r.Sees = f.sees
+	r.Sees, r.Template = f.sees, f.Template
 	r.Unrenewed = func(rel string, err error) { f.Alarm.Unrenewed(at(rel), err) }
 	r.PutAside = func(rel string, names []string) { f.Alarm.PutAside(at(rel), names) }
 	r.HeldUsers = func(rel string) { f.Alarm.HeldBack(at(rel)) }

@@ -29,12 +29,13 @@ import (
 
 // Folders are the folders that an agent may change.
 type Folders struct {
-	List    []guarded.Folder
-	Kept    guarded.Places
-	Git     *crossing.Git
-	Alarm   *alarm.Alarm
-	Events  *live.Events
-	Process int // process 1 inside, once there is one
+	List     []guarded.Folder
+	Kept     guarded.Places
+	Template string // see [guard.Request]
+	Git      *crossing.Git
+	Alarm    *alarm.Alarm
+	Events   *live.Events
+	Process  int // process 1 inside, once there is one
 
 	holds   []*project.Hold // the stand-ins
 	reviews []*aftermath.Session

@@ -56,6 +56,8 @@ type Request struct {
 	IsAlone func() bool
 	// CoverCopy covers what the sandbox has by a name in an open folder of its own, for [Guard.Prepare].
 	CoverCopy func(in int, name string, isFolder bool) error
+	// Template is the folder that the user's git begins new repositories with, in which no agent writes; empty: none.
+	Template string
 	// Sees reports whether an agent may have what the host has at a path, or make it there.
 	Sees func(at string) bool
 	// Unrenewed is called with a repository that a program of the user's has made, and that an agent which was faster

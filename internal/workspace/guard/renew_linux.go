@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -17,6 +18,7 @@ import (
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/flock"
 	"claudebox/internal/linux/pathname"
+	"claudebox/internal/linux/smallfile"
 	"claudebox/internal/workspace/git"
 	"claudebox/internal/workspace/survey"
 )
@@ -48,6 +50,7 @@ const (
 	keptThing = "first"
 	// objects is what is moved of a repository of which a copy takes too long: git runs nothing by it.
 	objects = "objects"
+	hooks   = "hooks"
 )
 
 var (
@@ -325,10 +328,25 @@ func (r *renewal) makeUsers(in *beneath.Folder, name, rel string, isFolder bool)
 	if err != nil || !git.IsPlain(in, name, g.sees) {
 		return nil, false
 	}
+	if n := slices.Index(taken, hooks); n >= 0 && g.areTemplates(in, hooks) {
+		taken = slices.Delete(taken, n, n+1)
+		err = in.Rename(hooks, path.Join(name, hooks))
+	}
 	for _, at := range taken {
 		err = cmp.Or(err, in.Rename(at, path.Join(name, at+"."+git.Aside)))
 	}
 	return taken, err == nil
+}
+
+// areTemplates reports whether all hooks in a folder are those of the user's own template.
+func (g *Guard) areTemplates(in *beneath.Folder, at string) bool {
+	names, err := in.Names(at, mostNames)
+	return err == nil && g.Template != "" && !slices.ContainsFunc(names, func(name string) bool {
+		const limit = 1 << 20
+		made, err := in.Read(path.Join(at, name), limit)
+		own, fault := smallfile.Read(path.Join(g.Template, hooks, name), limit)
+		return err != nil || fault != nil || !bytes.Equal(made, own)
+	})
 }
 
 // leadsOut reports whether a file that is to be called .git at a path leads git where no agent writes.

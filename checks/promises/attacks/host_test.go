@@ -3,6 +3,7 @@
 package attacks_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -91,6 +92,24 @@ func TestTheHostsGitStatusRunsTheAgentsOrders(t *testing.T) {
 			w.wantNotTaken()
 		})
 	}
+}
+
+// What the agent makes where tools fill stays if git would run nothing in it. Its index may name what is elsewhere: a
+// repository in the agent's own git folder.
+//
+// Promise: nothing planted for your git.
+func TestTheIndexOfARepositoryLeadsElsewhere(t *testing.T) {
+	w := newWorld(t)
+	w.git("project", "init", "-q")
+	w.git("project", "commit", "-q", "--allow-empty", "-m", "x")
+	w.git("", "config", "--global", "user.email", "a@x")
+	w.git("", "config", "--global", "user.name", "a")
+	w.prepared(fmt.Sprintf(`git init -q .git/x; git -C .git/x config core.fsmonitor '%s'; git -C .git/x commit -q --allow-empty -m x
+own=$(grep " $PWD/.git " /proc/self/mountinfo | cut -d ' ' -f 4); to=../../../.claudebox/${own#*/.claudebox/}/x; z=${to//?/z}
+git init -q node_modules/left; c=$(git -C .git/x rev-parse HEAD); cd node_modules/left
+git update-index --add --cacheinfo "160000,$c,$z"; sed -i "s|$z|$to|" .git/index; rm -rf .git/hooks`, w.orders()))
+	w.git("project/node_modules/left", "status")
+	w.wantNotTaken()
 }
 
 func TestAFolderOfHooksThatIsNotThereYet(t *testing.T) {

@@ -235,15 +235,17 @@ func TestTheUsersRepositoryBeginsWithHooks(t *testing.T) {
 		must.Program(t, w.path(name+"/hooks/pre-commit"), "#!/bin/sh\n: "+name+"\n")
 	}
 	w.git("", "config", "--global", "init.templateDir", w.path("own"))
+	w.git("", "init", "-q", "from")
+	w.git("from", "commit", "-q", "--allow-empty", "-m", "x")
 	l := w.begin()
-	var list []opened
-	for _, words := range [][]string{{"init", "-q", "own-hooks"}, {"init", "-q", "--template", w.path("other"), "other-hooks"}} {
-		w.git("project", words...)
-		at := words[len(words)-1] + "/.git"
-		list = append(list, opened{at, w.inode(at)})
-	}
-	for _, o := range list {
-		must.Await(t, "another git folder", func() bool { return o.isAnother(w) })
+	for to, template := range map[string]string{"own-hooks": "own", "other-hooks": "other"} {
+		cloned := make(chan outcome)
+		go func() { cloned <- w.git("project", append(w.clone(to), "--template", w.path(template))...) }()
+		l.sh("until [ -d " + to + "/.git ] && [ -z \"$(ls -A " + to + "/.git)\" ]; do sleep 0.02; done") // it is covered
+		first := opened{to + "/.git", w.inode(to + "/.git")}
+		must.Write(t, w.path("ready-"+to), "")
+		<-cloned
+		must.Await(t, "another git folder", func() bool { return first.isAnother(w) })
 	}
 	if !w.exists("project/own-hooks/.git/hooks/pre-commit") {
 		t.Error("the hook of the template is not there")
@@ -256,6 +258,38 @@ func TestTheUsersRepositoryBeginsWithHooks(t *testing.T) {
 		strings.Contains(said, "own-hooks/.git, which") {
 		t.Errorf("that is not told, or more: %s", said)
 	}
+}
+
+// While a git of the user's brings files, the agent makes a file called .git that leads to the user's own repository. That
+// has hooks by a path of the working tree.
+//
+// Promise: nothing planted for your git.
+func TestTheAgentLeadsAFolderToTheUsersRepositoryWhileGitWorks(t *testing.T) {
+	w := newWorld(t)
+	w.git("project", "init", "-q")
+	w.write("project/src/a", "x\n")
+	w.git("project", "add", ".")
+	w.git("project", "commit", "-q", "-m", "x")
+	w.git("project", "config", "core.hooksPath", ".githooks")
+	w.git("", "init", "-q", "--bare", "up")
+	w.git("project", "push", "-q", w.path("up"), "HEAD:refs/heads/main")
+	l := w.begin()
+	pulled := make(chan outcome)
+	go func() {
+		wait := fmt.Sprintf("--upload-pack=touch %s; until [ -e %s ]; do sleep 0.01; done; git-upload-pack", w.path("works"), w.path("end"))
+		pulled <- w.git("project", "pull", "-q", wait, w.path("up"), "main")
+	}()
+	must.Appear(t, w.path("works"))
+	l.sh(fmt.Sprintf(`mkdir -p src/.githooks; h=src/.githooks/post-index-change; printf '#!/bin/sh\n%%s\n' "%s" >$h; chmod +x $h
+echo 'gitdir: ../.git' >n; mv -T n src/.git; ( until [ -L src/.git ]; do sleep 0.02; done; touch held ) &`, w.orders()))
+	must.Appear(t, w.path("project/held"))
+	must.Write(t, w.path("project/src/a"), "y\n")
+	w.git("project/src", "status")
+	must.Write(t, w.path("end"), "")
+	<-pulled
+	l.end()
+	w.git("project/src", "status")
+	w.wantNotTaken()
 }
 
 // The user's git writes for long in a repository that it has just made.

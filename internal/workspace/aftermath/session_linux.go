@@ -420,7 +420,7 @@ func (was record) disarmOwn(r *Report, home string, in *own) {
 
 // strangers returns the repairs of git places. fetches reports whether a remote may be at a path on this machine.
 func (was record) strangers(root *beneath.Folder, look git.Look, fetches func(at string) bool) []git.Repair {
-	look.Skip = was.isUsers
+	look.Skip, look.Filling = was.isUsers, project.Filling()
 	after := git.Gather(root, look)
 	after.Deepen(root, was.Before)
 	return git.Strangers(git.Comparison{Before: was.Before, After: after, Users: was.leadsToUsers, Fetches: fetches})

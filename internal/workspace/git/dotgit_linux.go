@@ -158,6 +158,21 @@ func commonOf(dir *beneath.Folder) (common string, err error) {
 	return common, err
 }
 
+// LedBy returns the .git file, or the working tree, that a git folder says leads to it; empty: it says none.
+func LedBy(dir string) string {
+	folder, err := beneath.Open(dir)
+	if err != nil {
+		return ""
+	}
+	defer folder.Close()
+	common, err := commonOf(folder)
+	if err != nil {
+		return ""
+	}
+	back, _ := backOf(folder, common)
+	return back
+}
+
 // backOf returns what a git folder names as its own: the .git of a linked worktree, by its gitdir file, or the working
 // tree of a submodule or separate git folder, by core.worktree. It is empty if that is not there.
 func backOf(dir *beneath.Folder, common string) (back string, err error) {

@@ -29,6 +29,8 @@ type Look struct {
 	Own  []string // git folders by their own right, whatever they are called
 	// Relative are paths that the user's own configuration makes git obey in the working tree of any repository.
 	Relative []string
+	// Filling are the names of folders that tools fill. If it is not nil, what is in indexes is judged, and HEAD.
+	Filling []string
 	// Skip reports whether a place is not looked at: no agent could write there. nil: all are.
 	Skip func(at string) bool
 }
@@ -109,7 +111,10 @@ func (g *gatherer) folder(rel, in string, role Role, depth int) {
 		return
 	}
 	g.seen[rel] = true
-	f := folderLook{g, &Folder{Path: g.abs(rel), Role: role, Rel: rel, In: in}}
+	isFilled := func(part string) bool { return slices.Contains(g.Filling, part) }
+	f := folderLook{g, &Folder{
+		Path: g.abs(rel), Role: role, Rel: rel, In: in, filled: slices.ContainsFunc(strings.Split(rel, "/"), isFilled),
+	}}
 	if role == Bare {
 		g.relative(rel)
 	}
@@ -182,6 +187,26 @@ func (f folderLook) note(name string, what beneath.Entry) {
 		e.text, e.read = f.read(path.Join(f.Rel, name), e.Kind)
 	}
 	f.Entries = append(f.Entries, e)
+	if f.Filling != nil && what.Kind == beneath.Regular {
+		f.odd = f.odd || !f.isOrdinary(name)
+	}
+}
+
+// isOrdinary reports whether git, and a prompt that shows a branch, would find in an index or a HEAD no more than in
+// those that git makes by itself.
+func (f folderLook) isOrdinary(name string) bool {
+	at := path.Join(f.Rel, name)
+	switch {
+	case name == "HEAD":
+		head, err := f.root.Read(at, pathLimit)
+		branch, _ := strings.CutPrefix(strings.TrimSpace(string(head)), "ref:")
+		return err == nil && !strings.ContainsFunc(strings.TrimSpace(branch), IsStrange)
+	case name == "index":
+		const limit = 64 << 20
+		index, err := f.root.Read(at, limit)
+		return err == nil && isOrdinaryIndex(index, HashSize(f.Entry("config").Settings()), f.Filling)
+	}
+	return !strings.HasPrefix(name, sharedIndex)
 }
 
 // files notes the files of a folder. Samples of hooks are noted apart, as git does not run them.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"iter"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -53,6 +54,38 @@ func ScanIndex(index []byte, hashSize int) iter.Seq[IndexEntry] {
 			}
 		}
 	}
+}
+
+// isOrdinaryIndex reports whether an index is whole, and names only what lies below its working tree, outside of git
+// folders, and no submodule in folders of some names. The names count that git reads: one that is split or sparse has
+// others elsewhere, and by offsets git would begin to read where they say (Documentation/gitformat-index.txt).
+func isOrdinaryIndex(index []byte, hashSize int, filling []string) bool {
+	s, count := scan(index, hashSize)
+	if s.version == 0 {
+		return false
+	}
+	for range count {
+		if !s.next() {
+			return false
+		}
+		for part := range strings.SplitSeq(string(s.Name), "/") {
+			switch {
+			case part == "", part == ".", part == "..", strings.EqualFold(part, ".git"),
+				s.Mode == Gitlink && slices.Contains(filling, part):
+				return false
+			}
+		}
+	}
+	rest := s.rest
+	for len(rest) > hashSize {
+		const head = 8 // four letters, and a size
+		known := len(rest) >= head && slices.Contains([]string{"TREE", "REUC", "UNTR", "FSMN"}, string(rest[:4]))
+		if !known || uint64(binary.BigEndian.Uint32(rest[4:])) > uint64(len(rest)-head) {
+			return false
+		}
+		rest = rest[head+binary.BigEndian.Uint32(rest[4:]):]
+	}
+	return len(rest) == hashSize
 }
 
 // HashSize returns how long object names are by a repository's configuration, in bytes.

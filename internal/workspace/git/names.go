@@ -4,6 +4,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // gits are the names that git itself makes in a git folder (git 2.55 and before; gitrepository-layout(5), setup.c,
@@ -26,6 +27,12 @@ const Aside = "claudebox-aside"
 func isGits(name string) bool {
 	return slices.Contains(gits, name) || strings.HasPrefix(name, sharedIndex) || strings.HasPrefix(name, Aside) ||
 		path.Ext(name) == ".lock"
+}
+
+// IsStrange reports whether a sign in the name of a branch is none of letters, digits and a few more of any script. A
+// prompt or an editor shows such names, and shells have run what stood in them.
+func IsStrange(r rune) bool {
+	return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r) && !strings.ContainsRune("._/+@=#,-", r)
 }
 
 // sharedIndex is how the name of the file begins that an index was split from.

@@ -158,7 +158,8 @@ func (f *Folder) isPlain(c Comparison) bool {
 // odds reports of each of a folder's settings whether git runs or obeys something by it.
 func (f *Folder) odds(c Comparison, all []gitconfig.Entry) func(gitconfig.Entry) bool {
 	return func(s gitconfig.Entry) bool {
-		return !c.isPlain(s) && !(c.users && (f.isOwnTree(s) || isMirrors(s, all))) || !isRemotes(s, all)
+		isPartial := (c.users || f.filled) && slices.Contains(partial, s.Top()+"."+s.Name)
+		return !c.isPlain(s) && !isPartial && !(c.users && (f.isOwnTree(s) || isMirrors(s, all))) || !isRemotes(s, all)
 	}
 }
 
@@ -166,9 +167,9 @@ func isLock(e Entry) bool { return path.Ext(e.Name) == ".lock" }
 
 // IsPlain reports whether there is nothing in the git folder at a path, or in those in it, by which git runs or obeys
 // anything, nor a file that has another name, by which it could be written later. sees reports whether an agent may
-// write at a path: git runs what is there when the user pushes to it.
-func IsPlain(root *beneath.Folder, rel string, sees func(at string) bool) bool {
-	seen, c := lookAtUsers(root, rel, sees)
+// write at a path: git runs what is there when the user pushes to it. filling is as in [Look].
+func IsPlain(root *beneath.Folder, rel string, sees func(at string) bool, filling []string) bool {
+	seen, c := lookAtUsers(root, rel, sees, filling)
 	isNot := func(f Folder) bool {
 		hasOther := func(e Entry) bool {
 			what, err := root.Look(path.Join(f.Rel, e.Name))
@@ -180,9 +181,12 @@ func IsPlain(root *beneath.Folder, rel string, sees func(at string) bool) bool {
 }
 
 // MakePlain takes the hooks out of a git folder, and a configuration by which git runs something: that gets one without
-// such settings. What it takes lies beside the folder then, by its name, which it returns. sees is as for [IsPlain].
-func MakePlain(root *beneath.Folder, rel string, sees func(at string) bool) (taken []string, err error) {
-	seen, c := lookAtUsers(root, rel, sees)
+// such settings. What it takes lies beside the folder then, by its name, which it returns. sees and filling are as for
+// [IsPlain].
+func MakePlain(root *beneath.Folder, rel string, sees func(at string) bool, filling []string) (
+	taken []string, err error,
+) {
+	seen, c := lookAtUsers(root, rel, sees, filling)
 	f := seen.Folder(root.Join(rel))
 	if f == nil {
 		return nil, nil
@@ -205,8 +209,8 @@ func MakePlain(root *beneath.Folder, rel string, sees func(at string) bool) (tak
 }
 
 // lookAtUsers looks at a repository that is to be the user's own.
-func lookAtUsers(root *beneath.Folder, rel string, sees func(at string) bool) (Snapshot, Comparison) {
-	seen := Gather(root, Look{Own: []string{rel}})
+func lookAtUsers(root *beneath.Folder, rel string, sees func(at string) bool, filling []string) (Snapshot, Comparison) {
+	seen := Gather(root, Look{Own: []string{rel}, Filling: filling})
 	seen.Deepen(root, Snapshot{})
 	users := func(at string) bool { return !sees(at) } // as `git clone -s` borrows of
 	fetches := func(at string) bool { return !sees(at) || !sees(at+"/.git") }
@@ -215,9 +219,12 @@ func lookAtUsers(root *beneath.Folder, rel string, sees func(at string) bool) (S
 
 // plain are the settings that git and package managers write in a clone.
 var plain = strings.Fields(`core.repositoryformatversion core.filemode core.bare core.logallrefupdates core.ignorecase
-	core.precomposeunicode core.symlinks extensions.objectformat extensions.partialclone
-	remote.fetch remote.tagopt remote.promisor remote.partialclonefilter remote.gh-resolved
+	core.precomposeunicode core.symlinks extensions.objectformat
+	remote.fetch remote.tagopt remote.gh-resolved
 	branch.remote branch.merge branch.rebase`)
+
+// partial are those of one without all objects. `git status` fetches what it misses: no repository may lead there.
+var partial = strings.Fields("extensions.partialclone remote.promisor remote.partialclonefilter")
 
 // elsewhere matches the addresses of other machines: URLs, and host:path for ssh. name::address and unknown schemes are
 // for programs of that name.

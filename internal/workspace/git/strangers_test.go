@@ -69,7 +69,7 @@ func look(root *beneath.Folder, open bool) git.Snapshot {
 	if walk(); open {
 		survey.OpenUntil(root, walk)
 	}
-	return git.Gather(root, git.Look{Git: seen.Git, Bare: seen.Bare, Relative: []string{"own/hooks"}})
+	return git.Gather(root, git.Look{Git: seen.Git, Bare: seen.Bare, Relative: []string{"own/hooks"}, Filling: []string{"node_modules"}})
 }
 
 // session runs a script for the agent, and mends what it left. It returns the names that git finds no more.
@@ -100,12 +100,17 @@ const monitor = `git config -f $c core.fsmonitor "$EVIL"; `
 
 // What an agent makes of repositories, and the command by which the host's git would obey.
 var attacks = map[string]struct{ agent, host string }{
-	"a new repository":                    {`git init -q n; c=n/.git/config; ` + monitor, "git -C p/n status"},
-	"what the next one will obey":         {`mkdir -p n/.git; c=n/.git/config; ` + monitor, "git init -q p/n; git -C p/n status"},
-	"hooks of the next one":               {`mkdir -p n/.git/hooks n/.git/refs; printf "#!/bin/sh\n$EVIL\n" >n/.git/hooks/pre-commit; chmod +x n/.git/hooks/*`, "git init -q p/n; git -C p/n commit -m x --allow-empty"},
-	"one whose HEAD is a folder":          {`mkdir -p n/.git/HEAD; c=n/.git/config; ` + monitor, "rmdir p/n/.git/HEAD; git init -q p/n; git -C p/n status"},
-	"the folder of its submodules":        {`git init -q --bare n/.git/modules; c=n/.git/modules/config; git config -f $c core.bare false; git config -f $c core.worktree .; ` + monitor, "git -C p/n/.git/modules status"},
-	"that of worktrees":                   {`git init -q --bare old/.git/worktrees; c=old/.git/worktrees/config; git config -f $c core.bare false; git config -f $c core.worktree .; ` + monitor, "git -C p/old/.git/worktrees status"},
+	"a new repository":             {`git init -q n; c=n/.git/config; ` + monitor, "git -C p/n status"},
+	"what the next one will obey":  {`mkdir -p n/.git; c=n/.git/config; ` + monitor, "git init -q p/n; git -C p/n status"},
+	"hooks of the next one":        {`mkdir -p n/.git/hooks n/.git/refs; printf "#!/bin/sh\n$EVIL\n" >n/.git/hooks/pre-commit; chmod +x n/.git/hooks/*`, "git init -q p/n; git -C p/n commit -m x --allow-empty"},
+	"one whose HEAD is a folder":   {`mkdir -p n/.git/HEAD; c=n/.git/config; ` + monitor, "rmdir p/n/.git/HEAD; git init -q p/n; git -C p/n status"},
+	"the folder of its submodules": {`git init -q --bare n/.git/modules; c=n/.git/modules/config; git config -f $c core.bare false; git config -f $c core.worktree .; ` + monitor, "git -C p/n/.git/modules status"},
+	"that of worktrees":            {`git init -q --bare old/.git/worktrees; c=old/.git/worktrees/config; git config -f $c core.bare false; git config -f $c core.worktree .; ` + monitor, "git -C p/old/.git/worktrees status"},
+	"an index that leads elsewhere": {`git init -q $HOME/e; c=$HOME/e/.git/config; ` + monitor + `git -C $HOME/e commit -q --allow-empty -m x; git init -q n
+to=$(realpath --relative-to=n $HOME/e); z=${to//?/z}; git -C n update-index --add --cacheinfo 160000,$(git -C $HOME/e rev-parse HEAD),$z; sed -i "s|$z|$to|" n/.git/index`, "git -C p/n status"},
+	"an index with a hook": {`git init -q n; cd n; h=$(printf "#!/bin/sh\n$EVIL\n" | git hash-object -w --stdin); to=.git/hooks/post-checkout; z=${to//?/z}
+git update-index --add --cacheinfo 100755,$h,$z; sed -i "s|$z|$to|" .git/index`, "git -C p/n restore .; git -C p/n checkout -q -b y"},
+	"a submodule where tools fill":        {`git init -q n; mkdir -p n/node_modules; git init -q n/node_modules/m; c=n/node_modules/m/.git/config; ` + monitor + `git -C n/node_modules/m commit -q --allow-empty -m x; git -C n update-index --add --cacheinfo 160000,$(git -C n/node_modules/m rev-parse HEAD),node_modules/m`, "git -C p/n status"},
 	"one in another":                      {`git init -q n/m; c=n/m/.git/config; ` + monitor + `git init -q n`, "git -C p/n/m status"},
 	"one in its git folder":               {`git init -q n; git init -q n/.git/modules/m; c=n/.git/modules/m/.git/config; ` + monitor, "git -C p/n/.git/modules/m status"},
 	"one without .git":                    {`git init -q --bare n; c=n/config; git config -f $c core.bare false; git config -f $c core.worktree .; ` + monitor, "git -C p/n status"},
@@ -191,6 +196,10 @@ func TestTheUsersOwnClonesArePlain(t *testing.T) {
 		"git clone -qs old n":                       true,
 		"mkdir n; git clone -q --mirror old n/.git": true,
 		"mkdir n; git clone -q --mirror old n/.git; git -C n/.git config core.bare false": false,
+		"git clone -q --no-local --filter=blob:none $PWD/old n":                           true,
+		"git clone -q old n; git -C n symbolic-ref HEAD 'refs/heads/$(x)'":                false,
+		"git clone -q old n; git -C n update-index --split-index":                         false,
+		"git clone -q old n; git -C n update-index --index-version 4":                     true,
 		set + "remote.origin.mirror true":                                                 false,
 		"git clone -qs old n; echo $PWD/seen >>n/.git/objects/info/alternates":            false,
 		"mkdir d; cd d; git clone -q ../old ../n":                                         true,
@@ -217,9 +226,17 @@ func TestTheUsersOwnClonesArePlain(t *testing.T) {
 		w := newWorld(t)
 		w.sh("cd p; " + script)
 		sees := func(at string) bool { return strings.HasPrefix(at, w.top+"/p/seen") }
-		if got := git.IsPlain(w.open(), "n/.git", sees); got != want {
+		if got := git.IsPlain(w.open(), "n/.git", sees, []string{"node_modules"}); got != want {
 			t.Errorf("%s: %v", script, got)
 		}
+	}
+}
+
+// `git status` would ask another machine for what the agent names.
+func TestARepositoryWithoutAllObjectsIsTakenOut(t *testing.T) {
+	w := newWorld(t)
+	if gone := w.session("git init -q n; git -C n config remote.o.url https://example.org; git -C n config remote.o.promisor true"); len(gone) == 0 {
+		t.Error("it stays")
 	}
 }
 

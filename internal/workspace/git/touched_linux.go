@@ -26,7 +26,7 @@ func (s Snapshot) Deepen(root *beneath.Folder, before Snapshot) {
 		}, nil)
 		isNew := func(rel string) bool { return was.Entry(strings.TrimPrefix(rel, f.Rel+"/")) == nil }
 		isPlace := func(rel string) bool { return rel != f.Rel && !before.Has(path.Join(root.Path(), rel)) }
-		f.odd = seen.Cut || was == nil && len(seen.Closed) > 0 ||
+		f.odd = f.odd || seen.Cut || was == nil && len(seen.Closed) > 0 ||
 			slices.ContainsFunc(parts, reader{root, false}.isBare) ||
 			slices.ContainsFunc(linksAndPipes(seen), isNew) ||
 			slices.ContainsFunc(slices.Concat(seen.Git, seen.Bare), isPlace)

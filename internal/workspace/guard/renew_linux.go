@@ -322,10 +322,10 @@ func (r *renewal) renewIn(in *beneath.Folder, rel string, ino uint64, last bool)
 func (r *renewal) makeUsers(in *beneath.Folder, name, rel string, isFolder bool) (taken []string, is bool) {
 	g := r.guard
 	if !isFolder {
-		return nil, r.leadsOut(in, name, g.root.Join(rel))
+		return nil, g.leadsOut(in, name, g.root.Join(rel))
 	}
-	taken, err := git.MakePlain(in, name, g.sees)
-	if err != nil || !git.IsPlain(in, name, g.sees) {
+	taken, err := git.MakePlain(in, name, g.sees, g.Skipped)
+	if err != nil || !git.IsPlain(in, name, g.sees, g.Skipped) {
 		return nil, false
 	}
 	if n := slices.Index(taken, hooks); n >= 0 && g.areTemplates(in, hooks) {
@@ -349,13 +349,13 @@ func (g *Guard) areTemplates(in *beneath.Folder, at string) bool {
 	})
 }
 
-// leadsOut reports whether a file that is to be called .git at a path leads git where no agent writes.
-func (r *renewal) leadsOut(in *beneath.Folder, file, at string) bool {
-	g := r.guard
+// leadsOut reports whether a file that is to be called .git at a path leads git where no agent writes, and to what says
+// that it is this one's.
+func (g *Guard) leadsOut(in *beneath.Folder, file, at string) bool {
 	const limit = 1 << 20
 	text, err := in.Read(file, limit)
 	to := git.LeadsTo(at, string(text))
-	if err != nil || to == "" || g.sees(to) {
+	if err != nil || to == "" || g.sees(to) || !slices.Contains([]string{at, path.Dir(at)}, git.LedBy(to)) {
 		return false
 	}
 	below, inside := pathname.Cut(to, g.Path)

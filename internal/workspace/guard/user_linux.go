@@ -62,14 +62,15 @@ func (g *Guard) leave(rel string) bool {
 		unix.Close(fd)
 		return true
 	}
-	if err := g.Cover(rel); err != nil {
+	if g.doubts[what.Stamp.Ino] > 0 { // it is covered
+	} else if err := g.Cover(rel); err != nil {
 		unix.Close(fd)
 		g.Lost(fmt.Errorf("%s, which you have made: %w", rel, err))
 		return true
 	}
-	if what.Kind == beneath.Dir && !was && !git.IsPlain(g.root, rel, g.sees) && !g.mayRenew(rel, what.Stamp.Ino) {
+	if !was && !g.isHarmless(rel, what.Kind) && !(what.Kind == beneath.Dir && g.mayRenew(rel, what.Stamp.Ino)) {
 		unix.Close(fd)
-		return g.doubt(rel, what.Stamp.Ino)
+		return !g.leadsToOther(rel) && g.doubt(rel, what.Stamp.Ino)
 	}
 	g.forgetUsers(what.Stamp.Ino)
 	g.users[what.Stamp.Ino] = users{rel: rel, fd: fd, renewed: old.renewed}
@@ -82,6 +83,23 @@ func (g *Guard) leave(rel string) bool {
 	return true
 }
 
+// isHarmless reports whether git would run nothing in a repository, and a file leads it where no agent writes.
+func (g *Guard) isHarmless(rel string, kind beneath.Kind) bool {
+	if kind == beneath.Dir {
+		return git.IsPlain(g.root, rel, g.sees, g.Skipped)
+	}
+	return g.leadsOut(g.root, rel, g.root.Join(rel))
+}
+
+// leadsToOther reports whether a .git file leads to what is no part that git may be making for it.
+func (g *Guard) leadsToOther(rel string) bool {
+	const limit = 1 << 20
+	text, _ := g.root.Read(rel, limit) // of a folder: nothing
+	to := git.LeadsTo(g.root.Join(rel), string(text))
+	isPart := strings.Contains(to, "/modules/") || strings.Contains(to, "/worktrees/")
+	return to != "" && !(isPart && !g.sees(to) && git.LedBy(to) == "")
+}
+
 // mayRenew reports whether a repository in which git would run something is left until it gets new files: one that a
 // program of the user's makes just now by its command line, and one that is there when no such program is at work any
 // more. That may have brought hooks of the user's own template.
@@ -90,8 +108,9 @@ func (g *Guard) mayRenew(rel string, ino uint64) bool {
 	if isDotGit(path.Base(rel)) {
 		at = path.Dir(at)
 	}
+	const seldom = 10 // it looks at all processes
 	return g.renewal != nil && g.unready == nil &&
-		(g.vcs.clones(at) || g.doubts[ino] >= mostDoubts && !g.vcs.works(g.Path))
+		(g.doubts[ino]%seldom == 0 && g.vcs.clones(at) || g.doubts[ino] >= mostDoubts && !g.vcs.works(g.Path))
 }
 
 // sees is [Request.Sees], if there is one.
@@ -127,7 +146,7 @@ func (g *Guard) listUsers() (list []string) {
 	for ino, of := range g.users {
 		what, err := g.root.Look(of.rel)
 		isThere := err == nil && what.Stamp.Ino == ino && !of.before
-		if isThere && (of.renewed || what.Kind != beneath.Dir || git.IsPlain(g.root, of.rel, g.sees)) {
+		if isThere && (of.renewed || g.isHarmless(of.rel, what.Kind)) {
 			list = append(list, of.rel)
 		}
 		unix.Close(of.fd)

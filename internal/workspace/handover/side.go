@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"claudebox/internal/workspace/git"
 )
 
 // Side is what one of the two repositories holds, as far as it can cross.
@@ -88,14 +90,9 @@ func isObject(text string) bool {
 // crosses reports whether a reference may cross.
 func crosses(name string) bool { return flaw(name) == "" }
 
-// flaw says what keeps a reference from crossing; empty: nothing. A prompt or an editor shows names of branches, and
-// shells have run what stood in them: letters, digits and a few signs of any script are enough.
+// flaw says what keeps a reference from crossing; empty: nothing.
 func flaw(name string) string {
 	kind, rest, _ := strings.Cut(strings.TrimPrefix(name, "refs/"), "/")
-	strange := func(r rune) bool {
-		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r) &&
-			!strings.ContainsRune("._/+@=#,-", r)
-	}
 	parts := strings.Split(rest, "/")
 	switch {
 	case !strings.HasPrefix(name, "refs/") || !slices.Contains([]string{"heads", "tags", "remotes", "notes"}, kind),
@@ -113,8 +110,8 @@ func flaw(name string) string {
 		return strings.HasSuffix(p, ".lock") || strings.HasSuffix(p, ".")
 	}):
 		return `a part of it ends with "." or ".lock"`
-	case strings.ContainsFunc(rest, strange):
-		return fmt.Sprintf("a prompt or a shell could obey %.1q in it", rest[strings.IndexFunc(rest, strange):])
+	case strings.ContainsFunc(rest, git.IsStrange):
+		return fmt.Sprintf("a prompt or a shell could obey %.1q in it", rest[strings.IndexFunc(rest, git.IsStrange):])
 	case isTaken(rest):
 		return "git could take it for something else, as for a commit"
 	}

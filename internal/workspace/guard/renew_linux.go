@@ -48,7 +48,7 @@ const (
 	// keptThing is the name there of what was a repository. It is none that git looks for, and nobody comes in before
 	// the session ends: the agent, which may have it open, could have the user's git obey it.
 	keptThing = "first"
-	// objects is what is moved of a repository of which a copy takes too long: git runs nothing by it.
+	// objects is what is moved of a repository of which a copy takes too long, or too much: git runs nothing by it.
 	objects = "objects"
 	hooks   = "hooks"
 )
@@ -281,8 +281,11 @@ func (r *renewal) tryRenew(rel string, ino uint64, last bool) (again bool, err e
 func (r *renewal) renewIn(in *beneath.Folder, rel string, ino uint64, last bool) (again, old bool, err error) {
 	g := r.guard
 	name, before, moved := path.Base(rel), contentOf(g.root, rel), ""
-	err = g.Copy(g.root, rel, in, name, "")
-	if errors.Is(err, context.DeadlineExceeded) {
+	if before.fills(in) {
+		moved = objects
+	}
+	err = g.Copy(g.root, rel, in, name, moved)
+	if errors.Is(err, context.DeadlineExceeded) && moved == "" {
 		moved = objects
 		err = cmp.Or(in.RemoveAll(name), g.Copy(g.root, rel, in, name, moved))
 	}
@@ -436,6 +439,13 @@ func moveTo(to *beneath.Folder, toRel string, from *beneath.Folder, fromRel, nam
 type content struct {
 	text  string
 	files []survey.File
+	size  int64 // of the files together, in bytes
+}
+
+// fills reports whether a copy in a folder would take more than half of what is free there.
+func (c content) fills(in *beneath.Folder) bool {
+	var there unix.Statfs_t
+	return unix.Fstatfs(in.FD(), &there) == nil && uint64(c.size) > there.Bavail*uint64(there.Bsize)/2
 }
 
 // equals reports whether two contents are the same, but for what lies in a folder that is moved.
@@ -458,6 +468,7 @@ func contentOf(in *beneath.Folder, rel string) (c content) {
 	defer folder.Close()
 	c.files = survey.Walk(folder, survey.Question{Wanted: survey.Everything, Limit: mostNames}, nil).Files
 	for i, f := range c.files {
+		c.size += f.Stamp.Size
 		if f.Names > 1 { // `git clone` links objects, which other clones change by that
 			c.files[i] = survey.File{Rel: f.Rel, Kind: f.Kind}
 		}

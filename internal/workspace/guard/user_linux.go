@@ -65,7 +65,9 @@ func (g *Guard) leave(rel string) bool {
 	if g.doubts[what.Stamp.Ino] > 0 { // it is covered
 	} else if err := g.Cover(rel); err != nil {
 		unix.Close(fd)
-		g.Lost(fmt.Errorf("%s, which you have made: %w", rel, err))
+		if now, fault := g.root.Look(rel); fault == nil && now.Stamp.Ino == what.Stamp.Ino { // else it went
+			g.Lost(fmt.Errorf("%s, which you have made: %w", rel, err))
+		}
 		return true
 	}
 	if !was && !g.isHarmless(rel, what.Kind) && !(what.Kind == beneath.Dir && g.mayRenew(rel, what.Stamp.Ino)) {

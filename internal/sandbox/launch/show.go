@@ -224,7 +224,7 @@ func standIns(list []StandIn, coreutils string) string {
 		if s.Dir {
 			make = path.Join(coreutils, "mkdir") + " " + Quote(s.Path)
 		}
-		fmt.Fprintf(&b, "[[ -e %s ]] || { %s && made+=(%s); }\n", Quote(s.Path), make, Quote(s.Path))
+		fmt.Fprintf(&b, "[[ -e %s ]] || { %s && made=(%s \"${made[@]}\"); }\n", Quote(s.Path), make, Quote(s.Path))
 	}
 	return b.String()
 }

@@ -48,7 +48,7 @@ func (f *Folders) guardRequest(folder guarded.Folder, session string) guard.Requ
 	return f.withUsers(folder, guard.Request{
 		Path: folder.Path, Inside: folder.At, Held: held, Session: session, Lock: f.Kept.Own,
 		Copies: f.Kept.Beside(folder.Project), Folders: folders,
-		Skipped: project.Filling(), Git: seen.Git, Bare: bare,
+		Skipped: hostrun.Filling(), Git: seen.Git, Bare: bare,
 		Users: slices.Concat(bare, slices.DeleteFunc(only(seen.Git), func(rel string) bool {
 			return !lending.IsFolder(at(rel)) // a file leads elsewhere when it is moved
 		})),

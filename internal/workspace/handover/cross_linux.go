@@ -198,9 +198,6 @@ func (l *live) readBoth() (in, out Side, err error) {
 // wanted lists the objects that are new inside and may cross, and what the user has of that history.
 func (l *live) wanted(base, in, out Side) (want, have []string) {
 	want, have = newTips(l.place, base, in, out)
-	if l.place.Branch != "" {
-		in.Stash = nil // it stays inside
-	}
 	for _, t := range l.place.treesOf(true) {
 		known := map[string]bool{}
 		was, is, own := base.Trees[t.Rel].Index, in.Trees[t.Rel].Index, out.Trees[t.Rel].Index
@@ -222,11 +219,6 @@ func (l *live) wanted(base, in, out Side) (want, have []string) {
 			if file.objects {
 				want = append(want, lines(in.Trees[t.Rel].Files[file.name])...)
 			}
-		}
-	}
-	for _, s := range in.Stash {
-		if !slices.Contains(base.Stash, s) && !slices.Contains(out.Stash, s) {
-			want = append(want, s.Object)
 		}
 	}
 	slices.Sort(want)

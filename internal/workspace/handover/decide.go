@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/workspace/hostrun"
 )
 
 // facts are what git says of what both sides hold. They are values, so that [decide] is a function of values.
@@ -356,7 +357,11 @@ func (d *decision) stash(base, inner, outer []Stashed, f facts) {
 	}
 	var want []Stashed
 	for _, s := range inner {
-		if !has(outer, s) && !has(base, s) && f.refused[s.Object] == "" {
+		switch why := f.refused[s.Object]; {
+		case has(outer, s) || has(base, s):
+		case why != "":
+			d.wait("stash", "your git does not take "+s.Message+": "+why)
+		default:
 			want = append(want, s)
 		}
 	}
@@ -586,21 +591,13 @@ func (d *decision) index(t Tree, base, inner, outer Side, f facts, together bool
 		} else if put, has := f.put.in[on]; has && !(inside == was && f.mayOverwrite(t, base, inner)) {
 			was = put
 		}
-		switch {
-		case inside == outside:
+		if inside == outside {
 			d.put.forget(t, at)
-		case (Entry{at, inside}).isLink() && !f.links[t.Path+"/"+at] && !f.final:
-			d.wait(t.Path+"/"+at, "it is a repository that the agent made: it waits until the session ends")
-			shared = append(shared, Entry{at, was})
-		case inside != was && f.hidden(t.Path+"/"+at):
-			d.wait(t.Path+"/"+at, "it was staged inside, and is hidden there: your index does not take it")
-			shared = append(shared, Entry{at, was})
-		case was == "" && outside == "" && f.held(t.Path+"/"+at):
-			d.wait(t.Path+"/"+at,
-				"it was added inside, where it is read-only or the agent's own: your index does not take it")
-			shared = append(shared, Entry{at, was})
-		case inside != was && f.refuses((Entry{at, inside}).objects()):
-			d.wait(t.Path+"/"+at, "it was staged inside, and your git does not take its content")
+			return
+		}
+		switch why := f.bars(Entry{at, inside}, on, was, outside); {
+		case why != "":
+			d.wait(on, why)
 			shared = append(shared, Entry{at, was})
 		case inside != was && !together:
 			shared = append(shared, Entry{at, was})
@@ -615,11 +612,30 @@ func (d *decision) index(t Tree, base, inner, outer Side, f facts, together bool
 			d.put.in[on] = outside
 			shared = append(shared, Entry{at, was})
 		default:
-			d.wait(t.Path+"/"+at, "it was staged on both sides; yours stays")
+			d.wait(on, "it was staged on both sides; yours stays")
 			shared = append(shared, Entry{at, was})
 		}
 	})
 	next.Index = o.with(shared)
+}
+
+// bars says why your index does not take an entry of the agent's at a path on the host; empty: it may.
+func (f facts) bars(inside Entry, on, was, outside string) string {
+	fresh := inside.Stages != was
+	isStrange := inside.isLink() && !f.links[on]
+	switch {
+	case isStrange && fresh && hostrun.IsFilled(inside.Path):
+		return filled + inside.Path + filledRemedy
+	case isStrange && !f.final:
+		return "it is a repository that the agent made: it waits until the session ends"
+	case fresh && f.hidden(on):
+		return "it was staged inside, and is hidden there: your index does not take it"
+	case was == "" && outside == "" && f.held(on):
+		return "it was added inside, where it is read-only or the agent's own: your index does not take it"
+	case fresh && f.refuses(inside.objects()):
+		return "it was staged inside, and your git does not take its content"
+	}
+	return ""
 }
 
 // overwrote reports whether a side has committed since both had the same: a `git commit` writes over what was put into

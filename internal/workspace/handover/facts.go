@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/workspace/hostrun"
 )
 
 // gather asks the user's git about all that a decision depends on, once the objects are there.
@@ -47,15 +48,27 @@ func gather(outer side, base, in, out Side, f facts) (facts, error) {
 	}
 	for _, t := range outer.place.Trees {
 		for _, at := range submodules(parts[4]) {
-			f.links[t.Path+"/"+at] = true
+			f.links[t.Path+"/"+at] = f.links[t.Path+"/"+at] || !hostrun.IsFilled(at) // an agent may have written it
 		}
 	}
 	f.foreign = inherited(parts[2], f.strangers(outer.place, parts[3]))
 	for tag, object := range peeled {
 		f.foreign[tag] = f.foreign[object]
 	}
+	for object, paths := range f.foreign {
+		if n := slices.IndexFunc(paths, hostrun.IsFilled); n >= 0 {
+			f.refused[object] = filled + diag.Visible(paths[n]) + filledRemedy
+		}
+	}
 	return f, nil
 }
+
+// filled is said of what brings a repository to where nothing is held back: the user's git would obey what an agent
+// makes there. It does not cross, at the end of a session either.
+const (
+	filled       = "it brings a submodule where tools fill a folder, "
+	filledRemedy = ", and nothing is held back there; take it out of the commits, or fetch them outside"
+)
 
 // ofUsers notes which branches the agent cannot see checked out, and which repositories are the user's.
 func (f *facts) ofUsers(p Place, out Side) {
@@ -200,6 +213,11 @@ func newTips(p Place, base, in, out Side) (tips, have []string) {
 	for name, object := range in.Refs {
 		if base.Refs[name] != object {
 			add(object)
+		}
+	}
+	for _, s := range in.Stash {
+		if p.Branch == "" && !slices.Contains(base.Stash, s) && !slices.Contains(out.Stash, s) {
+			add(s.Object)
 		}
 	}
 	for _, t := range p.Trees {

@@ -365,6 +365,35 @@ func TestARepositoryThatTheAgentMadeWaits(t *testing.T) {
 	}
 }
 
+// What brings a submodule to where tools fill a folder crosses once that is taken out of the commits, or was fetched
+// outside.
+func TestASubmoduleWhereToolsFillCrossesOnceItIsTakenOut(t *testing.T) {
+	t.Parallel()
+	const link = "git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),node_modules/x; git commit -qm sub"
+	for name, do := range map[string]func(w *world){
+		"taken out": func(w *world) {
+			w.agent("git rm -q --cached node_modules/x; git commit -q --amend --allow-empty -m sub")
+		},
+		"outside": func(w *world) { w.agent("git reset -q --hard HEAD~"); w.sync(); w.user(link) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.begin()
+			w.agent(link)
+			w.sync()
+			if got := w.user("git log --format=%s"); got != "one" {
+				t.Errorf("the user has %q", got)
+			}
+			do(w)
+			told := w.end()
+			if got := w.user("git log --format=%s") + "\n" + w.agent("git log --format=%s"); got != "sub\none\nsub\none" || len(told) > 0 {
+				t.Errorf("both have %q; told %q", got, told)
+			}
+		})
+	}
+}
+
 func TestWhichNamesCross(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]bool{

@@ -360,8 +360,8 @@ func (i Index) with(changes []Entry) Index {
 	return Index(b.String())
 }
 
-// isLink reports whether an entry is a repository of its own.
-func (e Entry) isLink() bool { return strings.HasPrefix(e.Stages, gitlink) }
+// isLink reports whether an entry is a repository of its own, in any stage.
+func (e Entry) isLink() bool { return strings.Contains("\n"+e.Stages, "\n"+gitlink) }
 
 // objects lists the objects of an entry.
 func (e Entry) objects() (list []string) {

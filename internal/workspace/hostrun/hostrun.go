@@ -348,6 +348,18 @@ var Units = []Rule{
 	{".pixi/envs/default/bin", "pixi's shell runs what is in it"},
 }
 
+// filling are folders that tools fill: what is in them is not the user's work, unless git has some of it.
+var filling = []string{"node_modules", "target", ".direnv", ".venv"}
+
+// Filling returns the names of folders that tools fill.
+func Filling() []string { return slices.Clone(filling) }
+
+// IsFilled reports whether a path is that of such a folder, or lies in one.
+func IsFilled(rel string) bool {
+	is := func(name string) bool { return slices.Contains(filling, name) }
+	return slices.ContainsFunc(strings.Split(rel, "/"), is)
+}
+
 // unasked are patterns, as in [Rule], of names at any depth that tools obey as soon as somebody stands in the folder,
 // or has it open in an editor, without asking. What asks first, or waits for a person who builds, installs or starts
 // something, is not in it.

@@ -11,6 +11,7 @@ import (
 	"claudebox/internal/workspace/git"
 	"claudebox/internal/workspace/gitconfig"
 	"claudebox/internal/workspace/handover"
+	"claudebox/internal/workspace/hostrun"
 )
 
 const (
@@ -207,7 +208,8 @@ func (v *view) ownSubmodules() {
 		dotGit, fault := v.tree.Look(path.Join(rel, ".git"))
 		switch {
 		case err != nil || v.mounts[v.tree.Join(rel)].Mode != "" && v.mounts[v.tree.Join(rel)].Mode != Pin:
-		case what.Kind == beneath.Absent && isFolder(v.tree, path.Dir(rel)):
+		case what.Kind == beneath.Absent &&
+			(isFolder(v.tree, path.Dir(rel)) || hostrun.IsFilled(rel) && v.standInAbove(rel)):
 			v.tree.standIn(StandIn{Rel: rel, Dir: true}, whySubmodule)
 			v.mounts[v.tree.Join(rel)] = Mount{
 				Path: v.tree.Join(rel), Root: v.tree.Path(), Mode: Own, Dir: true, Why: whySubmodule,
@@ -216,6 +218,18 @@ func (v *view) ownSubmodules() {
 			v.tree.cover(rel, Mount{Mode: Own, Dir: true, Why: whySubmodule})
 		}
 	}
+}
+
+// standInAbove has the folders stand in that are not there on the way to a path, the upper ones first. It reports
+// whether all are folders then.
+func (v *view) standInAbove(rel string) bool {
+	dir := path.Dir(rel)
+	what, err := v.tree.Look(dir)
+	if err != nil || what.Kind != beneath.Absent || !v.standInAbove(dir) {
+		return err == nil && what.Kind == beneath.Dir
+	}
+	v.tree.standIns = append(v.tree.standIns, StandIn{Root: v.tree.Path(), Rel: dir, Dir: true})
+	return true
 }
 
 func isFolder(at below, rel string) bool {

@@ -55,18 +55,12 @@ const (
 	walkLimitAfter = 2_000_000
 )
 
-// unwalked are folders that tools fill: what is in them is not the user's work, unless git has some of it.
-// [Scope.LookFilled] looks into them.
-var unwalked = []string{"node_modules", "target", ".direnv", ".venv"}
-
-// Filling returns the names of folders that tools fill.
-func Filling() []string { return slices.Clone(unwalked) }
+// unwalked are folders that only [Scope.LookFilled] looks into, unless git has some of what is in them.
+var unwalked = hostrun.Filling()
 
 // Searched reports whether secrets are looked for in a folder of a project: not in git's own, nor where tools fill.
 func Searched(rel string) bool {
-	return !slices.ContainsFunc(strings.Split(rel, "/"), func(name string) bool {
-		return name == ".git" || slices.Contains(unwalked, name)
-	})
+	return !hostrun.IsFilled(rel) && !slices.Contains(strings.Split(rel, "/"), ".git")
 }
 
 // Again looks at the project again, after a session, and also for links that were made since, in nanoseconds since

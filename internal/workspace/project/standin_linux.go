@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -108,7 +109,7 @@ func (h *Hold) Release() {
 	for dir, in := range h.parents {
 		alone[dir] = unix.Flock(int(in.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil
 	}
-	for _, p := range h.made {
+	for _, p := range slices.Backward(h.made) { // one may lie in another
 		in, name := h.parents[p.parent()], path.Base(p.Rel)
 		if !alone[p.parent()] {
 			continue

@@ -37,7 +37,6 @@ import (
 	"claudebox/internal/workspace/git"
 	"claudebox/internal/workspace/guard"
 	"claudebox/internal/workspace/handover"
-	"claudebox/internal/workspace/hostrun"
 	"claudebox/internal/workspace/project"
 )
 
@@ -421,7 +420,7 @@ func (was record) disarmOwn(r *Report, home string, in *own) {
 
 // strangers returns the repairs of git places. fetches reports whether a remote may be at a path on this machine.
 func (was record) strangers(root *beneath.Folder, look git.Look, fetches func(at string) bool) []git.Repair {
-	look.Skip, look.Filling = was.isUsers, hostrun.Filling()
+	look.Skip, look.Judge = was.isUsers, true
 	after := git.Gather(root, look)
 	after.Deepen(root, was.Before)
 	return git.Strangers(git.Comparison{Before: was.Before, After: after, Users: was.leadsToUsers, Fetches: fetches})

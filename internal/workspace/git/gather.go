@@ -29,8 +29,8 @@ type Look struct {
 	Own  []string // git folders by their own right, whatever they are called
 	// Relative are paths that the user's own configuration makes git obey in the working tree of any repository.
 	Relative []string
-	// Filling are the names of folders that tools fill. If it is not nil, what is in indexes is judged, and HEAD.
-	Filling []string
+	// Judge has what is in indexes judged, and HEAD.
+	Judge bool
 	// Skip reports whether a place is not looked at: no agent could write there. nil: all are.
 	Skip func(at string) bool
 }
@@ -111,10 +111,7 @@ func (g *gatherer) folder(rel, in string, role Role, depth int) {
 		return
 	}
 	g.seen[rel] = true
-	isFilled := func(part string) bool { return slices.Contains(g.Filling, part) }
-	f := folderLook{g, &Folder{
-		Path: g.abs(rel), Role: role, Rel: rel, In: in, filled: slices.ContainsFunc(strings.Split(rel, "/"), isFilled),
-	}}
+	f := folderLook{g, &Folder{Path: g.abs(rel), Role: role, Rel: rel, In: in}}
 	if role == Bare {
 		g.relative(rel)
 	}
@@ -187,7 +184,7 @@ func (f folderLook) note(name string, what beneath.Entry) {
 		e.text, e.read = f.read(path.Join(f.Rel, name), e.Kind)
 	}
 	f.Entries = append(f.Entries, e)
-	if f.Filling != nil && what.Kind == beneath.Regular {
+	if f.Judge && what.Kind == beneath.Regular {
 		f.odd = f.odd || !f.isOrdinary(name)
 	}
 }
@@ -204,7 +201,7 @@ func (f folderLook) isOrdinary(name string) bool {
 	case name == "index":
 		const limit = 64 << 20
 		index, err := f.root.Read(at, limit)
-		return err == nil && isOrdinaryIndex(index, HashSize(f.Entry("config").Settings()), f.Filling)
+		return err == nil && isOrdinaryIndex(index, HashSize(f.Entry("config").Settings()))
 	}
 	return !strings.HasPrefix(name, sharedIndex)
 }

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"claudebox/internal/workspace/gitconfig"
+	"claudebox/internal/workspace/hostrun"
 )
 
 // Layout of the index, from git's Documentation/gitformat-index.txt.
@@ -57,9 +58,9 @@ func ScanIndex(index []byte, hashSize int) iter.Seq[IndexEntry] {
 }
 
 // isOrdinaryIndex reports whether an index is whole, and names only what lies below its working tree, outside of git
-// folders, and no submodule in folders of some names. The names count that git reads: one that is split or sparse has
-// others elsewhere, and by offsets git would begin to read where they say (Documentation/gitformat-index.txt).
-func isOrdinaryIndex(index []byte, hashSize int, filling []string) bool {
+// folders, and no submodule in a folder that tools fill. The names count that git reads: one that is split or sparse
+// has others elsewhere, and by offsets git would begin to read where they say (Documentation/gitformat-index.txt).
+func isOrdinaryIndex(index []byte, hashSize int) bool {
 	s, count := scan(index, hashSize)
 	if s.version == 0 {
 		return false
@@ -68,10 +69,12 @@ func isOrdinaryIndex(index []byte, hashSize int, filling []string) bool {
 		if !s.next() {
 			return false
 		}
-		for part := range strings.SplitSeq(string(s.Name), "/") {
-			switch {
-			case part == "", part == ".", part == "..", strings.EqualFold(part, ".git"),
-				s.Mode == Gitlink && slices.Contains(filling, part):
+		name := string(s.Name)
+		if s.Mode == Gitlink && hostrun.IsFilled(name) {
+			return false
+		}
+		for part := range strings.SplitSeq(name, "/") {
+			if part == "" || part == "." || part == ".." || strings.EqualFold(part, ".git") {
 				return false
 			}
 		}

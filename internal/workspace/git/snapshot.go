@@ -45,7 +45,6 @@ type Folder struct {
 	samples []Entry  // of hooks
 	secrets []Secret // before a session
 	apart   []string // working trees that lie in it, below the root
-	filled  bool     // it lies in a folder that tools fill
 	odd     bool     // there is something in it where git makes nothing of the kind
 }
 

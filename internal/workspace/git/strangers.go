@@ -10,6 +10,7 @@ import (
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/pathname"
 	"claudebox/internal/workspace/gitconfig"
+	"claudebox/internal/workspace/hostrun"
 )
 
 // Action is what a repair does.
@@ -158,7 +159,7 @@ func (f *Folder) isPlain(c Comparison) bool {
 // odds reports of each of a folder's settings whether git runs or obeys something by it.
 func (f *Folder) odds(c Comparison, all []gitconfig.Entry) func(gitconfig.Entry) bool {
 	return func(s gitconfig.Entry) bool {
-		isPartial := (c.users || f.filled) && slices.Contains(partial, s.Top()+"."+s.Name)
+		isPartial := (c.users || hostrun.IsFilled(f.Rel)) && slices.Contains(partial, s.Top()+"."+s.Name)
 		return !c.isPlain(s) && !isPartial && !(c.users && (f.isOwnTree(s) || isMirrors(s, all))) || !isRemotes(s, all)
 	}
 }
@@ -167,9 +168,9 @@ func isLock(e Entry) bool { return path.Ext(e.Name) == ".lock" }
 
 // IsPlain reports whether there is nothing in the git folder at a path, or in those in it, by which git runs or obeys
 // anything, nor a file that has another name, by which it could be written later. sees reports whether an agent may
-// write at a path: git runs what is there when the user pushes to it. filling is as in [Look].
-func IsPlain(root *beneath.Folder, rel string, sees func(at string) bool, filling []string) bool {
-	seen, c := lookAtUsers(root, rel, sees, filling)
+// write at a path: git runs what is there when the user pushes to it.
+func IsPlain(root *beneath.Folder, rel string, sees func(at string) bool) bool {
+	seen, c := lookAtUsers(root, rel, sees)
 	isNot := func(f Folder) bool {
 		hasOther := func(e Entry) bool {
 			what, err := root.Look(path.Join(f.Rel, e.Name))
@@ -181,12 +182,9 @@ func IsPlain(root *beneath.Folder, rel string, sees func(at string) bool, fillin
 }
 
 // MakePlain takes the hooks out of a git folder, and a configuration by which git runs something: that gets one without
-// such settings. What it takes lies beside the folder then, by its name, which it returns. sees and filling are as for
-// [IsPlain].
-func MakePlain(root *beneath.Folder, rel string, sees func(at string) bool, filling []string) (
-	taken []string, err error,
-) {
-	seen, c := lookAtUsers(root, rel, sees, filling)
+// such settings. What it takes lies beside the folder then, by its name, which it returns. sees is as for [IsPlain].
+func MakePlain(root *beneath.Folder, rel string, sees func(at string) bool) (taken []string, err error) {
+	seen, c := lookAtUsers(root, rel, sees)
 	f := seen.Folder(root.Join(rel))
 	if f == nil {
 		return nil, nil
@@ -209,8 +207,8 @@ func MakePlain(root *beneath.Folder, rel string, sees func(at string) bool, fill
 }
 
 // lookAtUsers looks at a repository that is to be the user's own.
-func lookAtUsers(root *beneath.Folder, rel string, sees func(at string) bool, filling []string) (Snapshot, Comparison) {
-	seen := Gather(root, Look{Own: []string{rel}, Filling: filling})
+func lookAtUsers(root *beneath.Folder, rel string, sees func(at string) bool) (Snapshot, Comparison) {
+	seen := Gather(root, Look{Own: []string{rel}, Judge: true})
 	seen.Deepen(root, Snapshot{})
 	users := func(at string) bool { return !sees(at) } // as `git clone -s` borrows of
 	fetches := func(at string) bool { return !sees(at) || !sees(at+"/.git") }

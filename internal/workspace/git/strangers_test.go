@@ -69,7 +69,7 @@ func look(root *beneath.Folder, open bool) git.Snapshot {
 	if walk(); open {
 		survey.OpenUntil(root, walk)
 	}
-	return git.Gather(root, git.Look{Git: seen.Git, Bare: seen.Bare, Relative: []string{"own/hooks"}, Filling: []string{"node_modules"}})
+	return git.Gather(root, git.Look{Git: seen.Git, Bare: seen.Bare, Relative: []string{"own/hooks"}, Judge: true})
 }
 
 // session runs a script for the agent, and mends what it left. It returns the names that git finds no more.
@@ -226,7 +226,7 @@ func TestTheUsersOwnClonesArePlain(t *testing.T) {
 		w := newWorld(t)
 		w.sh("cd p; " + script)
 		sees := func(at string) bool { return strings.HasPrefix(at, w.top+"/p/seen") }
-		if got := git.IsPlain(w.open(), "n/.git", sees, []string{"node_modules"}); got != want {
+		if got := git.IsPlain(w.open(), "n/.git", sees); got != want {
 			t.Errorf("%s: %v", script, got)
 		}
 	}

@@ -327,8 +327,8 @@ func (r *renewal) makeUsers(in *beneath.Folder, name, rel string, isFolder bool)
 	if !isFolder {
 		return nil, g.leadsOut(in, name, g.root.Join(rel))
 	}
-	taken, err := git.MakePlain(in, name, g.sees, g.Skipped)
-	if err != nil || !git.IsPlain(in, name, g.sees, g.Skipped) {
+	taken, err := git.MakePlain(in, name, g.sees)
+	if err != nil || !git.IsPlain(in, name, g.sees) {
 		return nil, false
 	}
 	if n := slices.Index(taken, hooks); n >= 0 && g.areTemplates(in, hooks) {
@@ -355,15 +355,20 @@ func (g *Guard) areTemplates(in *beneath.Folder, at string) bool {
 // leadsOut reports whether a file that is to be called .git at a path leads git where no agent writes, and to what says
 // that it is this one's.
 func (g *Guard) leadsOut(in *beneath.Folder, file, at string) bool {
-	const limit = 1 << 20
-	text, err := in.Read(file, limit)
-	to := git.LeadsTo(at, string(text))
-	if err != nil || to == "" || g.sees(to) || !slices.Contains([]string{at, path.Dir(at)}, git.LedBy(to)) {
+	to := leadsTo(in, file, at)
+	if to == "" || g.sees(to) || !slices.Contains([]string{at, path.Dir(at)}, git.LedBy(to)) {
 		return false
 	}
 	below, inside := pathname.Cut(to, g.Path)
 	what, err := g.root.Look(below)
 	return !inside || err == nil && what.Kind != beneath.Link
+}
+
+// leadsTo returns where a file that is to be called .git at a path leads; empty: nowhere, as of what is no file.
+func leadsTo(in *beneath.Folder, file, at string) string {
+	const limit = 1 << 20
+	text, _ := in.Read(file, limit)
+	return git.LeadsTo(at, string(text))
 }
 
 // holdUsers holds back a repository that passed for the user's, and in which git would run something by now.

@@ -88,16 +88,14 @@ func (g *Guard) leave(rel string) bool {
 // isHarmless reports whether git would run nothing in a repository, and a file leads it where no agent writes.
 func (g *Guard) isHarmless(rel string, kind beneath.Kind) bool {
 	if kind == beneath.Dir {
-		return git.IsPlain(g.root, rel, g.sees, g.Skipped)
+		return git.IsPlain(g.root, rel, g.sees)
 	}
 	return g.leadsOut(g.root, rel, g.root.Join(rel))
 }
 
 // leadsToOther reports whether a .git file leads to what is no part that git may be making for it.
 func (g *Guard) leadsToOther(rel string) bool {
-	const limit = 1 << 20
-	text, _ := g.root.Read(rel, limit) // of a folder: nothing
-	to := git.LeadsTo(g.root.Join(rel), string(text))
+	to := leadsTo(g.root, rel, g.root.Join(rel))
 	isPart := strings.Contains(to, "/modules/") || strings.Contains(to, "/worktrees/")
 	return to != "" && !(isPart && !g.sees(to) && git.LedBy(to) == "")
 }

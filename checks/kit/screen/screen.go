@@ -12,6 +12,8 @@ type Screen struct {
 	cells       [][]rune // rows of columns; 0 is blank
 	row, col    int      // of the cursor; col may be one past the end of its row
 	saved       [2]int   // row and col, as kept by ESC 7
+	main        [][]rune // the cells while the alternate screen is shown
+	mainAt      [2]int   // row and col there
 	title       string
 	modes       map[string]bool
 	keyboard    map[bool]int // depth of the kitty keyboard stack, by "is the alternate screen"
@@ -29,11 +31,16 @@ func New(rows, cols int) *Screen {
 // Resize gives the screen a new size. What was shown is gone: the program is
 // expected to draw anew.
 func (s *Screen) Resize(rows, cols int) {
-	s.cells = make([][]rune, rows)
-	for i := range s.cells {
-		s.cells[i] = make([]rune, cols)
-	}
+	s.cells, s.main, s.mainAt = blank(rows, cols), blank(rows, cols), [2]int{}
 	s.row, s.col = min(s.row, rows-1), min(s.col, cols-1)
+}
+
+func blank(rows, cols int) [][]rune {
+	cells := make([][]rune, rows)
+	for i := range cells {
+		cells[i] = make([]rune, cols)
+	}
+	return cells
 }
 
 // Write shows what the program wrote. It never fails.

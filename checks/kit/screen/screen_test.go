@@ -29,7 +29,7 @@ func TestScreenShowsWhatATerminalWould(t *testing.T) {
 		"queries are not text":                   {"\x1b[>0q\x1b[?u\x1b[c\x1b[?2026$pok", "ok"},
 		"saved place":                            {"ab\x1b7cd\x1b8x", "abxd"},
 		"the alternate screen is empty":          {"old\x1b[?1049hnew", "   new"},
-		"and so is the main one after it":        {"\x1b[?1049hnew\x1b[?1049l\rold", "old"},
+		"the main one is as it was after it":     {"old\x1b[?1049hnew\x1b[?1049l.", "old."},
 		"letters beyond ASCII":                   {"❯ é", "❯ é"},
 	} {
 		t.Run(name, func(t *testing.T) {

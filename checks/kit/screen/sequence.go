@@ -83,11 +83,16 @@ func (s *Screen) control(mark, params string, final byte) {
 	}
 }
 
-// setMode keeps a private mode. Either way round, changing to or from the
-// alternate screen shows an empty one.
+// setMode keeps a private mode. The alternate screen is empty when it comes, and
+// the main one is as it was when it goes.
 func (s *Screen) setMode(name string, on bool) {
-	if name == alternate && s.modes[name] != on {
-		s.Resize(len(s.cells), len(s.cells[0]))
+	switch {
+	case name != alternate || s.modes[name] == on:
+	case on:
+		s.main, s.mainAt = s.cells, [2]int{s.row, s.col}
+		s.cells = blank(len(s.cells), len(s.cells[0]))
+	default:
+		s.cells, s.row, s.col = s.main, s.mainAt[0], s.mainAt[1]
 	}
 	s.modes[name] = on
 }

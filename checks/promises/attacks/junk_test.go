@@ -29,10 +29,11 @@ var leftovers = map[string]string{
 	"names that no text has":                       `mkdir $'a\nb' $'\xff\xfe' $'\x1b]0;x\a'; for d in */; do echo A=b >"$d/.env"; git init -q "$d" 2>/dev/null; done`,
 	"a list of worktrees with links in it":         `mkdir -p n/.git/worktrees; ln -s /etc n/.git/worktrees/e; ln -s . n/.git/worktrees/f; mkfifo n/.git/worktrees/g`,
 	"the agent's own folders closed, and links":    `chmod 000 ~/.cache; ln -s / ~/x; mkfifo ~/y`,
-	"folders 2,500 deep":                           `p=$(printf 'd/%.0s' $(seq 500)); for i in $(seq 5); do mkdir -p $p && cd -P $p || break; done 2>/dev/null; git init -q . ; echo A=b >.env`,
-	"a name of 255 bytes that repeats":             `n=$(printf 'n%.0s' $(seq 255)); for i in $(seq 30); do mkdir $n && cd -P $n || break; done 2>/dev/null; mkdir .git; echo A=b >.env; mkfifo .gitattributes`,
-	"a file where a folder is and the reverse":     `rm -rf n/.git/hooks n/.git/info n/.git/objects; touch n/.git/hooks n/.git/info n/.git/objects; mkdir n/.git/index n/.git/packed-refs`,
-	"reports of a git folder without end":          `mkdir -p n/.git/logs/refs; for i in $(seq 300); do echo "clone: from https://u:p@h/$i" >n/.git/logs/refs/$i; done; cp n/.git/logs/refs/1 n/.git/logs/HEAD`,
+	// More than a process may have open, with a path that is longer than one may be.
+	"folders 1,200 deep":                       `p=$(printf 'ddd/%.0s' $(seq 400)); for i in $(seq 3); do mkdir -p $p && cd -P $p || break; done 2>/dev/null; git init -q . ; echo A=b >.env`,
+	"a name of 255 bytes that repeats":         `n=$(printf 'n%.0s' $(seq 255)); for i in $(seq 30); do mkdir $n && cd -P $n || break; done 2>/dev/null; mkdir .git; echo A=b >.env; mkfifo .gitattributes`,
+	"a file where a folder is and the reverse": `rm -rf n/.git/hooks n/.git/info n/.git/objects; touch n/.git/hooks n/.git/info n/.git/objects; mkdir n/.git/index n/.git/packed-refs`,
+	"reports of a git folder without end":      `mkdir -p n/.git/logs/refs; for i in $(seq 300); do echo "clone: from https://u:p@h/$i" >n/.git/logs/refs/$i; done; cp n/.git/logs/refs/1 n/.git/logs/HEAD`,
 }
 
 func TestWhatAnAgentLeavesStopsTheNextLaunch(t *testing.T) {

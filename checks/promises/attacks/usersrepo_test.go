@@ -5,7 +5,9 @@ package attacks_test
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -165,7 +167,7 @@ func TestTheAgentKeepsTheGitFolderOfTheUsersCloneOpenBesideAnotherSession(t *tes
 	list := w.make(w.clone)
 	l.sh(writeAll)
 	said := strings.Join(strings.Fields(l.end()+other.end()), " ")
-	if !strings.Contains(said, "until the session ends, an agent that was faster") {
+	if !strings.Contains(said, "or the session ends, an agent that was faster") {
 		t.Errorf("that is not told: %s", said)
 	}
 	for _, o := range list {
@@ -241,7 +243,7 @@ func TestTheUsersRepositoryBeginsWithHooks(t *testing.T) {
 	for to, template := range map[string]string{"own-hooks": "own", "other-hooks": "other"} {
 		cloned := make(chan outcome)
 		go func() { cloned <- w.git("project", append(w.clone(to), "--template", w.path(template))...) }()
-		l.sh("until [ -d " + to + "/.git ] && [ -z \"$(ls -A " + to + "/.git)\" ]; do sleep 0.02; done") // it is covered
+		l.covered(to)
 		first := opened{to + "/.git", w.inode(to + "/.git")}
 		must.Write(t, w.path("ready-"+to), "")
 		<-cloned
@@ -307,6 +309,73 @@ func TestTheUsersGitIsAtWorkInANewRepository(t *testing.T) {
 	if got := w.git("project/new", "ls-files").stdout; got != ".gitattributes\na\n" {
 		t.Errorf("the index has %q", got)
 	}
+	l.end()
+}
+
+// covered waits until a repository that the user makes is covered.
+func (l *live) covered(to string) {
+	l.w.t.Helper()
+	l.sh("until [ -d " + to + "/.git ] && [ -z \"$(ls -A " + to + "/.git)\" ]; do sleep 0.02; done")
+}
+
+// waiting starts a git of the user's in a folder, where it waits until it is ended.
+func (w *world) waiting(in string) (pid int, end func()) {
+	w.t.Helper()
+	w.folder(in)
+	stdin, input, err := os.Pipe()
+	must.Do(w.t, err)
+	git := exec.Command("git", "-C", w.path(in), "hash-object", "--stdin")
+	git.Env, git.Stdin = w.env, stdin
+	must.Do(w.t, git.Start())
+	end = sync.OnceFunc(func() { input.Close(); git.Wait(); stdin.Close() })
+	w.t.Cleanup(end)
+	return git.Process.Pid, end
+}
+
+// The agent has a git of the user's wait in the project for as long as the session runs, as by a pipe for a .gitignore. A
+// clone of the user's gets new files all the same.
+//
+// Promise: nothing planted for your git.
+func TestTheAgentHasTheUsersGitWaitBesideAClone(t *testing.T) {
+	w, l := users(t, "true", inSettings)
+	l.sh("mkdir d; touch d/x; mkfifo d/.gitignore")
+	status := exec.Command("git", "status")
+	status.Dir, status.Env = w.path("project"), w.env
+	must.Do(t, status.Start())
+	t.Cleanup(func() { status.Process.Kill(); status.Wait() })
+	list := w.make(w.clone)
+	for _, o := range list {
+		must.Await(t, "another git folder", func() bool { return o.isAnother(w) })
+	}
+	must.Do(t, os.Remove(w.path("project/d/.gitignore"))) // the next git is to wait for nothing
+	l.obeysNothing(list)
+}
+
+// A git of the user's goes on in a repository of the user's, or the agent has moved that to where nothing is watched: it
+// keeps its files, and that is told.
+//
+// Promise: nothing planted for your tools, unsaid.
+func TestTheAgentKeepsTheUsersRepositoryFromGettingNewFilesForLong(t *testing.T) {
+	w, l := users(t, "true", inSettings)
+	pid, end := w.waiting("project/busy")
+	w.waiting("project/away")
+	for _, to := range []string{"busy", "away"} {
+		cloned := make(chan outcome)
+		go func() { cloned <- w.git("project", w.clone(to)...) }()
+		l.covered(to)
+		must.Write(t, w.path("ready-"+to), "")
+		<-cloned
+	}
+	first := opened{"busy/.git", w.inode("busy/.git")}
+	l.sh("mv away node_modules")
+	for _, what := range []string{
+		fmt.Sprintf("busy/.git, which you have made: it gets new files once process %d of yours ends", pid),
+		"away/.git, which you have made: it is moved, so it gets no new files",
+	} {
+		must.Await(t, what, func() bool { return strings.Contains(l.said.String(), what) })
+	}
+	end() // as that says
+	must.Await(t, "another git folder", func() bool { return first.isAnother(w) })
 	l.end()
 }
 

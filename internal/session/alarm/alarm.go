@@ -90,7 +90,7 @@ func (a *Alarm) Apart(rel string) {
 func (a *Alarm) Unrenewed(at string, err error) {
 	if a.count(&a.unrenewed, at, Most) {
 		a.Say(diag.Name(at) + ", which you have made: " + diag.Visible(err.Error()) +
-			"; until the session ends, an agent that was faster than claudebox can write there")
+			"; until it has new files, or the session ends, an agent that was faster than claudebox can write there")
 	}
 }
 

@@ -61,7 +61,7 @@ type Request struct {
 	// Sees reports whether an agent may have what the host has at a path, or make it there.
 	Sees func(at string) bool
 	// Unrenewed is called with a repository that a program of the user's has made, and that an agent which was faster
-	// than its cover can write to until the end.
+	// than its cover can write to until it is renewed, or the end.
 	Unrenewed func(rel string, err error)
 	// PutAside is called with one in which hooks or its configuration, by which git would run something, got names that
 	// end in [git.Aside]; names are those that they had.
@@ -110,7 +110,7 @@ func Open(r Request) (*Guard, error) {
 	g := &Guard{
 		Request: r, made: map[string]*made{}, places: map[string]place{}, known: map[string]bool{},
 		doubts: map[uint64]int{}, users: map[uint64]users{}, theirs: map[string]bool{}, unmade: map[string]uint64{},
-		vcs: vcs{does: makesAny}, wake: make(chan struct{}, 1), done: make(chan struct{}),
+		wake: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	for _, dir := range r.Folders {
 		g.known[dir] = true

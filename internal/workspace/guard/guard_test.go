@@ -364,6 +364,64 @@ func TestWhatGitRunsInTheUsersNewRepositoryIsPutAside(t *testing.T) {
 	}
 }
 
+// An agent moves the folder of the user's new repository to and fro, each time that it is copied: it would never get new
+// files.
+func TestAnAgentMovesTheUsersNewRepositoryToAndFro(t *testing.T) {
+	var w *world
+	copies, held := atomic.Int64{}, make(chan string, 1)
+	at, other := "n", "m"
+	move := func(from, to, _ string) error {
+		err := exec.Command("cp", "-RT", from, to).Run()
+		copies.Add(1)
+		must.Do(t, os.Rename(w.project+"/"+at, w.project+"/"+other))
+		at, other = other, at
+		return err
+	}
+	w = newWorldOf(t, func(string) bool { return false }, renewing(move, func(r *guard.Request) {
+		r.HeldUsers = func(rel string) { held <- rel }
+	}))
+	must.Do(t, w.guard.Prepare(os.Getpid()))
+	ended := w.usersGit()
+	w.sh("git init -q ../a; mkdir n; mv ../a/.git n/.git")
+	<-w.covered
+	ended()
+	const most = 100
+	must.Await(t, "it held back, or too many copies", func() bool { return len(held) > 0 || copies.Load() > most })
+	if len(held) == 0 {
+		t.Fatal("it is not held back")
+	}
+	w.isHeld(<-held)
+	if got := w.guard.Close(); len(got) > 0 {
+		t.Errorf("the user's: %q", got)
+	}
+}
+
+// An agent takes the folder of the user's new repository to where nothing is watched, for a moment.
+func TestAnAgentHidesTheUsersNewRepositoryForAMoment(t *testing.T) {
+	var w *world
+	hidden := make(chan bool, 1)
+	hide := sync.OnceFunc(func() {
+		must.Do(t, os.Rename(w.project+"/n", w.project+"/node_modules/n"))
+		hidden <- true
+	})
+	cp := func(from, to, _ string) error { hide(); return exec.Command("cp", "-RT", from, to).Run() }
+	w = newWorldOf(t, func(string) bool { return false }, renewing(cp, func(*guard.Request) {}))
+	must.Do(t, w.guard.Prepare(os.Getpid()))
+	ended := w.usersGit()
+	w.sh("git init -q ../a; mkdir n node_modules; mv ../a/.git n/.git; stat -c %i n/.git >../first")
+	<-w.covered
+	ended()
+	<-hidden
+	w.sh("sleep 0.2; mv node_modules/n n")
+	must.Await(t, "another git folder", func() bool {
+		info, err := os.Lstat(w.project + "/n/.git")
+		return err == nil && fmt.Sprintln(info.Sys().(*syscall.Stat_t).Ino) != must.Read(t, w.top+"/first")
+	})
+	if got := w.guard.Close(); len(got) != 1 {
+		t.Errorf("the user's: %q", got)
+	}
+}
+
 // A copy of the user's new repository takes too long, as an agent fills its objects: they are moved, and all else is
 // new.
 func TestTheObjectsOfALargeRepositoryAreMoved(t *testing.T) {

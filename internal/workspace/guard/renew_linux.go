@@ -39,7 +39,7 @@ type renewal struct {
 	lock            *os.File        // of that, while the session lives
 	inside          int             // it, as the sandbox has it
 	count           atomic.Int64    // of copies
-	busy            vcs             // programs that write in repositories; guard.mu is held around it
+	busy            vcs             // programs that change repositories; guard.mu is held around it
 }
 
 const (
@@ -57,6 +57,10 @@ var (
 	errOther  = errors.New("another folder is in its place")
 	errShared = errors.New("another session has the folder, too")
 	errNotIts = errors.New("the sandbox has another folder there")
+	errGone   = errors.New("it is gone, or not the user's any more")
+	// What keeps a repository from new files.
+	errMoved   = errors.New("it is moved, so it gets no new files: use no git there before the session has ended")
+	errWritten = errors.New("it is written to all the time, so it gets no new files yet")
 )
 
 // Prepare makes the folder for copies, in a sandbox that waits at its gate, by its process 1. Where another session
@@ -70,7 +74,7 @@ func (g *Guard) Prepare(process int) error {
 	if g.unready = mkdir(g.root, name); g.unready != nil {
 		return nil // in most such folders the user cannot make a repository either
 	}
-	r := &renewal{guard: g, inside: -1, busy: vcs{does: mayWrite}}
+	r := &renewal{guard: g, inside: -1}
 	err := g.inTurn(func() error { return r.open(name, fmt.Sprintf("/proc/%d/root%s/%s", process, g.Inside, name)) })
 	if err == nil {
 		g.renewal = r
@@ -190,22 +194,40 @@ const (
 	renewAfter = 20 * time.Millisecond
 	// mostRenewals is how often a repository is copied that is written to meanwhile. The last time what it was is kept.
 	mostRenewals = 5
+	// mostMoves is how often a repository may come and go before it is held back: an agent that moves the folder above
+	// keeps it from new files.
+	mostMoves = 10
+	// tellAfter is for how long a repository may wait for new files untold, as while a git of the user's works there.
+	tellAfter = 10 * time.Second
 )
 
-// renew gives a repository that the user has made new files, when nothing of the user's is at work any more.
-func (r *renewal) renew(rel string, ino uint64) {
-	g := r.guard
-	for calm, tries := 0, 0; ; {
+// renew gives a repository that the user has made new files, when nothing of the user's is at work there any more. It
+// goes on wherever the repository is moved. What keeps it from that is told after a while.
+func (r *renewal) renew(ino uint64) {
+	g, begun, told, last := r.guard, time.Now(), false, ""
+	for calm, tries, moves := 0, 0, 0; ; calm++ {
 		select {
 		case <-g.done:
 			return
 		case <-time.After(renewAfter):
 		}
-		if !r.isStill(rel, ino) {
+		rel, at, err := r.look(ino)
+		if errors.Is(err, errGone) {
 			return
 		}
-		if calm++; r.isAtWork() {
+		if at != last {
+			calm, last, moves = 0, at, moves+1
+		}
+		if err != nil {
 			calm = 0
+		}
+		if !told && (err != nil || tries > 0) && time.Since(begun) > tellAfter {
+			told = true
+			g.Unrenewed(rel, cmp.Or(err, errWritten))
+		}
+		if moves > mostMoves {
+			r.holdUsers(ino)
+			return
 		}
 		if calm < quiet {
 			continue
@@ -226,22 +248,40 @@ func (r *renewal) renew(rel string, ino uint64) {
 	}
 }
 
-// isAtWork reports whether a program of the user's is at work that may change a repository.
-func (r *renewal) isAtWork() bool {
+// look returns where a repository that the user has made was seen, and where it is; empty: elsewhere. err says what
+// keeps it from new files; [errGone]: it needs none.
+func (r *renewal) look(ino uint64) (rel, at string, err error) {
 	g := r.guard
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return r.busy.works(g.Path)
+	of, is := g.users[ino]
+	switch {
+	case g.ended || !is || of.refused || isRemoved(of.fd):
+		return of.rel, "", errGone
+	case !r.isThere(of.rel, ino):
+		return of.rel, "", errMoved
+	}
+	if pid := r.atWork(of.rel); pid != "" {
+		const why = "it gets new files once process %s of yours ends: close the editor that it waits for, or end it"
+		err = fmt.Errorf(why, pid)
+	}
+	return of.rel, of.rel, err
 }
 
-// isStill reports whether a repository that the user has made is where it was.
-func (r *renewal) isStill(rel string, ino uint64) bool {
-	g := r.guard
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return r.isThere(rel, ino)
+func isRemoved(fd int) bool {
+	var st unix.Stat_t
+	return unix.Fstat(fd, &st) == nil && st.Nlink == 0
 }
 
+// atWork is [vcs.changes] of a repository. guard.mu is held.
+func (r *renewal) atWork(rel string) (pid string) {
+	if isDotGit(path.Base(rel)) {
+		rel = path.Dir(rel)
+	}
+	return r.busy.changes(r.guard.root.Join(rel), r.guard.Path)
+}
+
+// isThere reports whether a repository that the user has made is at a path. guard.mu is held.
 func (r *renewal) isThere(rel string, ino uint64) bool {
 	g := r.guard
 	what, err := g.root.Look(rel)
@@ -291,7 +331,7 @@ func (r *renewal) renewIn(in *beneath.Folder, rel string, ino uint64, last bool)
 	}
 	if err != nil { // files went meanwhile, or the agent has closed some
 		if last {
-			r.holdUsers(rel, ino)
+			r.holdUsers(ino)
 		}
 		return !last, false, nil
 	}
@@ -305,7 +345,7 @@ func (r *renewal) renewIn(in *beneath.Folder, rel string, ino uint64, last bool)
 	}
 	taken, isUsers := r.makeUsers(in, name, rel, isFolder)
 	if !isUsers {
-		r.holdUsers(rel, ino)
+		r.holdUsers(ino)
 		return false, false, nil
 	}
 	if err := g.CoverCopy(r.inside, path.Join(path.Base(in.Path()), name), isFolder); err != nil {
@@ -371,15 +411,27 @@ func leadsTo(in *beneath.Folder, file, at string) string {
 	return git.LeadsTo(at, string(text))
 }
 
-// holdUsers holds back a repository that passed for the user's, and in which git would run something by now.
-func (r *renewal) holdUsers(rel string, ino uint64) {
+// holdUsers holds back a repository that passed for the user's: git would run something in it by now, or an agent keeps
+// it from new files.
+func (r *renewal) holdUsers(ino uint64) {
 	g := r.guard
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if r.isThere(rel, ino) {
-		g.forgetUsers(ino)
-		g.exchanged(path.Dir(rel), path.Base(rel))
-		g.HeldUsers(rel)
+	of, is := g.users[ino]
+	if g.ended || !is {
+		return
+	}
+	of.refused = true
+	g.users[ino] = of
+	dir, name := path.Split(of.rel)
+	dir = path.Clean(dir)
+	if r.isThere(of.rel, ino) {
+		g.exchanged(dir, name)
+	}
+	if _, _, ours := g.placeOf(dir, name); ours {
+		g.HeldUsers(of.rel)
+	} else if !isRemoved(of.fd) {
+		g.Unrenewed(of.rel, errMoved)
 	}
 }
 
@@ -388,8 +440,8 @@ func (r *renewal) putCopy(in *beneath.Folder, rel string, ino uint64, moved stri
 	g := r.guard
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	r.busy = vcs{does: mayWrite} // an answer of before does not count
-	if r.busy.works(g.Path) || !r.isThere(rel, ino) || !g.IsAlone() {
+	r.busy = vcs{} // what was no git before does not count
+	if r.atWork(rel) != "" || !r.isThere(rel, ino) || !g.IsAlone() {
 		return true, nil
 	}
 	parent, err := g.root.Sub(path.Dir(rel))

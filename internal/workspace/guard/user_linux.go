@@ -20,8 +20,8 @@ import (
 // it. A repository that was the user's stays so.
 func (g *Guard) isUsers(rel string) bool {
 	what, err := g.root.Look(rel)
-	_, was := g.users[what.Stamp.Ino]
-	return err == nil && what.Kind != beneath.Link && (was || g.isTheirs(rel) || g.vcs.works(g.Path))
+	of, was := g.users[what.Stamp.Ino]
+	return err == nil && what.Kind != beneath.Link && !of.refused && (was || g.isTheirs(rel) || g.vcs.works(g.Path))
 }
 
 // isTheirs reports whether a repository lies in a folder that a program of the user's may have made.
@@ -36,6 +36,7 @@ type users struct {
 	fd      int  // keeps its inode from becoming another one's
 	before  bool // before the session, which has one of its own in its place
 	renewed bool // no agent has it open
+	refused bool // it is held back wherever it is
 }
 
 // noteUsers notes the repositories of [Request.Users].
@@ -79,8 +80,8 @@ func (g *Guard) leave(rel string) bool {
 	switch {
 	case g.unready != nil:
 		g.Unrenewed(rel, g.unready)
-	case g.renewal != nil && !old.renewed:
-		g.copies.Go(func() { g.renewal.renew(rel, what.Stamp.Ino) })
+	case g.renewal != nil && !was:
+		g.copies.Go(func() { g.renewal.renew(what.Stamp.Ino) })
 	}
 	return true
 }
@@ -145,7 +146,7 @@ func (g *Guard) doubt(rel string, ino uint64) bool {
 func (g *Guard) listUsers() (list []string) {
 	for ino, of := range g.users {
 		what, err := g.root.Look(of.rel)
-		isThere := err == nil && what.Stamp.Ino == ino && !of.before
+		isThere := err == nil && what.Stamp.Ino == ino && !of.before && !of.refused
 		if isThere && (of.renewed || g.isHarmless(of.rel, what.Kind)) {
 			list = append(list, of.rel)
 		}
@@ -159,7 +160,6 @@ func isDotGit(name string) bool { return strings.EqualFold(name, ".git") }
 
 // vcs asks whether a version control program of the user's is at work, that may make what appears.
 type vcs struct {
-	does   func(words []string) bool // whether its command line counts
 	asked  time.Time
 	answer bool
 	others map[string]time.Time // processes that are none, by their numbers, and since when; zero: for good
@@ -179,10 +179,8 @@ const (
 func (v *vcs) works(folder string) bool {
 	if now := time.Now(); now.Sub(v.asked) > answerAge {
 		v.answer = v.any(now, func(program string, words []string, at string) bool {
-			there := func(word string) bool { return pathname.Below(from(at, word), folder) }
-			return (slices.Contains(copiers, program) || v.does(words)) &&
-				(pathname.Below(at, folder) || slices.ContainsFunc(words, there))
-		})
+			return (slices.Contains(copiers, program) || makesAny(words)) && comesTo(folder, words, at)
+		}) != ""
 		v.asked = time.Now()
 	}
 	return v.answer
@@ -198,6 +196,27 @@ func (v *vcs) clones(folder string) bool {
 		}
 		isClone := !slices.Contains(copiers, program) && slices.Contains(words, "clone")
 		return isClone && slices.ContainsFunc(words, names)
+	}) != ""
+}
+
+// changes returns the number of a process that may change a repository in a folder; empty: there is none. What makes
+// repositories, or brings whole folders, counts anywhere in the project. All else counts there alone: an agent can have
+// the `git status` of an editor wait elsewhere, by a pipe in the place of a file that it reads.
+func (v *vcs) changes(folder, project string) (pid string) {
+	return v.any(time.Now(), func(program string, words []string, at string) bool {
+		if slices.Contains(copiers, program) || makesRepository(words) {
+			return comesTo(project, words, at)
+		}
+		return mayWrite(words) && comesTo(folder, words, at)
+	})
+}
+
+// comesTo reports whether a process is in a folder, or names a path there.
+func comesTo(folder string, words []string, at string) bool {
+	there := func(word string) bool { return pathname.Below(from(at, word), folder) }
+	return there("") || slices.ContainsFunc(words, func(word string) bool {
+		_, value, _ := strings.Cut(word, "=")
+		return there(word) || there(value)
 	})
 }
 
@@ -225,24 +244,24 @@ var (
 	copiers = []string{"cp", "tar", "bsdtar", "rsync", "unzip", "7z"}
 )
 
-// any reports whether one of the processes outside of all sandboxes counts, by its name, its command line, and where it
-// is.
-func (v *vcs) any(now time.Time, counts func(program string, words []string, at string) bool) bool {
+// any returns the number of a process outside of all sandboxes that counts, by its name, its command line, and where it
+// is; empty: there is none.
+func (v *vcs) any(now time.Time, counts func(program string, words []string, at string) bool) (pid string) {
 	if now.Sub(v.since) > reused {
 		v.others, v.since = map[string]time.Time{}, now
 	}
 	own, err := os.Readlink("/proc/self/ns/pid")
 	if err != nil {
-		return false
+		return ""
 	}
 	all, err := os.Open("/proc")
 	if err != nil {
-		return false
+		return ""
 	}
 	defer all.Close()
 	const most = 20_000
 	names, _ := all.Readdirnames(most)
-	return slices.ContainsFunc(names, func(pid string) bool {
+	found := slices.IndexFunc(names, func(pid string) bool {
 		if pid[0] < '0' || pid[0] > '9' {
 			return false
 		}
@@ -257,7 +276,7 @@ func (v *vcs) any(now time.Time, counts func(program string, words []string, at 
 		case err != nil:
 		case slices.Contains(programs, program) || slices.Contains(copiers, program):
 			words, at := commandOf("/proc/"+pid, own)
-			return len(words) > 0 && counts(program, words, at) && !isOwn("/proc/"+pid)
+			return len(words) > 0 && counts(program, words, at)
 		case !known:
 			v.others[pid] = now
 		case now.Sub(first) > settled:
@@ -265,12 +284,10 @@ func (v *vcs) any(now time.Time, counts func(program string, words []string, at 
 		}
 		return false
 	})
-}
-
-// isOwn reports whether a process is claudebox's git, by which commits cross: an agent chooses what it says of them.
-func isOwn(process string) bool {
-	environment, err := os.ReadFile(process + "/environ")
-	return err == nil && slices.Contains(strings.Split(string(environment), "\x00"), "GIT_COMMITTER_EMAIL="+OwnEmail)
+	if found < 0 {
+		return ""
+	}
+	return names[found]
 }
 
 // OwnEmail is the address of whom claudebox's git commits for.
@@ -281,9 +298,15 @@ func makesAny(words []string) bool {
 	if i := slices.Index(words, "stash"); i >= 0 && i+1 < len(words) && (words[i+1] == "list" || words[i+1] == "show") {
 		return false // a prompt asks that all the time
 	}
+	return makesRepository(words) ||
+		slices.ContainsFunc(words, func(word string) bool { return slices.Contains(brings, word) })
+}
+
+// makesRepository reports whether it makes repositories.
+func makesRepository(words []string) bool {
 	return slices.ContainsFunc(words, func(word string) bool {
 		then, makes := makes[word]
-		return slices.Contains(brings, word) || makes && (then == nil ||
+		return makes && (then == nil ||
 			slices.ContainsFunc(words, func(next string) bool { return slices.Contains(then, next) }))
 	})
 }
@@ -297,13 +320,24 @@ func mayWrite(words []string) bool {
 	return makesAny(words) || !slices.ContainsFunc(words, isRead)
 }
 
-// commandOf returns the command line of a process and the folder that it is in. One of another namespace of processes
-// than this one has none.
+// commandOf returns the command line of a process, with what names its repository, and the folder that it is in. One of
+// another namespace of processes than this one has none. Neither has claudebox's git, by which commits cross: an agent
+// chooses what it says of them.
 func commandOf(process, own string) (words []string, at string) {
 	line, err := os.ReadFile(process + "/cmdline")
 	at, fault := os.Readlink(process + "/cwd")
 	if ns, _ := os.Readlink(process + "/ns/pid"); err != nil || fault != nil || ns != own {
 		return nil, ""
 	}
-	return strings.Split(string(line), "\x00"), at
+	words = strings.Split(string(line), "\x00")
+	environment, _ := os.ReadFile(process + "/environ")
+	for entry := range strings.SplitSeq(string(environment), "\x00") {
+		switch name, value, _ := strings.Cut(entry, "="); {
+		case name == "GIT_COMMITTER_EMAIL" && value == OwnEmail:
+			return nil, ""
+		case name == "GIT_DIR", name == "GIT_WORK_TREE":
+			words = append(words, value)
+		}
+	}
+	return words, at
 }

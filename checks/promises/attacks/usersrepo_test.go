@@ -351,6 +351,45 @@ func TestTheAgentHasTheUsersGitWaitBesideAClone(t *testing.T) {
 	l.obeysNothing(list)
 }
 
+// A session is killed in which the user has made a repository, and another one after that. Both have a hook of the user's.
+// What the agent puts in the place of one is not the user's.
+//
+// Promise: nothing planted for your git.
+func TestTheUsersRepositoriesStayAfterASessionThatWasKilled(t *testing.T) {
+	w, l := users(t, "true", inSettings)
+	list := w.make(w.clone)
+	hook := func(in string) {
+		must.Program(t, w.path("project/"+in+"/hooks/pre-push"), "#!/bin/sh\n")
+	}
+	for _, o := range list {
+		must.Await(t, "another git folder", func() bool { return o.isAnother(w) })
+		hook(o.at)
+	}
+	// The agent has its own in the place of one, and that elsewhere.
+	first, second := strings.TrimSuffix(list[0].at, "/.git"), strings.TrimSuffix(list[1].at, "/.git")
+	l.sh("mv " + first + " moved; mkdir " + first + "; mv node_modules/m/.git node_modules/x; mv node_modules/x " + first + "/.git")
+	l.kill()
+	w.git("project", "init", "-q", "after")
+	hook("after/.git")
+	said := strings.Join(strings.Fields(w.claudebox("shell", "--yes", "--", "true").stderr), " ")
+	for _, in := range []string{"moved", second} {
+		if !w.exists("project/"+in+"/.git/hooks/pre-push") || w.git("project/"+in, "log").status != 0 || strings.Contains(said, in+"/.git") {
+			t.Errorf("%s is not yours: %s", in, said)
+		}
+	}
+	w.git("project/"+first, "status")
+	w.wantNotTaken()
+	_, back, _ := strings.Cut(said, "taken out after/.git/HEAD ")
+	_, back, _ = strings.Cut(back, "back: `")
+	back, _, _ = strings.Cut(back, "`")
+	if w.run(nil, "bash", "-ec", back); !w.exists("project/after/.git/hooks/pre-push") || !w.exists("project/after/.git/HEAD") {
+		t.Errorf("%q does not bring back what was made after the session: %s", back, said)
+	}
+	if left, _ := os.ReadDir(w.path(".claudebox/made")); len(left) > 0 {
+		t.Errorf("there is left: %v", left)
+	}
+}
+
 // A git of the user's goes on in a repository of the user's, or the agent has moved that to where nothing is watched: it
 // keeps its files, and that is told.
 //

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"claudebox/internal/linux/beneath"
+	"claudebox/internal/linux/identity"
 	"claudebox/internal/linux/pathname"
 	"claudebox/internal/linux/within"
 	"claudebox/internal/session/guarded"
@@ -98,6 +99,11 @@ func (f *Folders) withUsers(folder guarded.Folder, r guard.Request) guard.Reques
 	}
 	r.Sees, r.Template = f.sees, f.Template
 	r.Unrenewed = func(rel string, err error) { f.Alarm.Unrenewed(at(rel), err) }
+	r.Renewed = func(id identity.ID) {
+		for _, review := range f.reviews {
+			review.KeepUsers(id)
+		}
+	}
 	r.PutAside = func(rel string, names []string) { f.Alarm.PutAside(at(rel), names) }
 	r.HeldUsers = func(rel string) { f.Alarm.HeldBack(at(rel)) }
 	r.Kept = func(rel, kept string) { f.Alarm.Rewritten(at(rel), kept) }

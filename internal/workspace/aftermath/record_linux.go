@@ -40,6 +40,7 @@ type record struct {
 	Held   string   // the folder with what was held back while it ran; empty: nothing was
 
 	made   []string // git places that the user has made while it ran
+	kept   []string // identities of git folders that the user has made, if it was killed, see [Session.KeepUsers]
 	unseen []string // folders that its agent did not see
 	beside []record // sessions that live while this one is looked after
 	// strange says that sessions live whose records this claudebox cannot read.
@@ -228,6 +229,18 @@ func newFile(dir string) (*os.File, error) {
 	}
 }
 
+// madeFile is the file with what [Session.KeepUsers] notes of the session of a record.
+func madeFile(record *os.File) string {
+	sessions, name := path.Split(record.Name())
+	return path.Join(sessions, "../made", name)
+}
+
+// drop removes a record.
+func drop(record *os.File) {
+	_ = os.Remove(record.Name())
+	_ = os.Remove(madeFile(record)) // most have none
+}
+
 // onDiskAfter is when a record goes to the disk: a power cut must not turn what the agent made into the user's. It
 // takes up to some ten milliseconds, for which a start, or a short command, is not to wait.
 const onDiskAfter = 20 * time.Millisecond
@@ -378,7 +391,7 @@ func bound(waiting []remains, now time.Time) {
 	slices.SortFunc(waiting, func(a, b remains) int { return cmp.Compare(b.Began.Wall, a.Began.Wall) })
 	for n, r := range waiting {
 		if n >= waitLimit || now.Sub(time.Unix(0, r.Began.Wall)) > waitFor {
-			os.Remove(r.file.Name())
+			drop(r.file)
 		}
 	}
 }

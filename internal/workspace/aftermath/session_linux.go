@@ -11,6 +11,7 @@
 //	ends/<random>       one end under way, see [Ending]
 //	reports/<random>    one report that nobody was told yet
 //	memory/             what sessions added to indexes, and what stays hidden
+//	made/<random>       git folders that the user has made while one session ran
 //	walks/<id>          what was last seen of a large project
 //
 // It imports package project, and packages that make things harmless or report them. It trusts its own files, which no
@@ -204,6 +205,20 @@ func (s *Session) AddUsers(at string) {
 	}
 }
 
+// KeepUsers notes a git folder that the user has made while the session ran, and in which no agent can write any more,
+// for whoever ends the session if it is killed. One that cannot be noted is judged then as if the agent had made it.
+func (s *Session) KeepUsers(id identity.ID) {
+	file := madeFile(s.file)
+	_ = os.Mkdir(path.Dir(file), privateDir) // most times it is there
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return
+	}
+	_, _ = fmt.Fprintln(f, id)
+	f.Close()
+	onDisk(file)
+}
+
 // AddUnseen notes a folder that the agent did not see, as it had one of its own there: all in it is the user's.
 func (s *Session) AddUnseen(at string) {
 	s.record.unseen = append(s.record.unseen, at)
@@ -236,7 +251,7 @@ func (s *Session) End() Report {
 	r.finish()
 	r.keep(s.home, s.record.Began) // before the record goes
 	if len(r.Failures) == 0 {
-		os.Remove(s.file.Name())
+		drop(s.file)
 	}
 	return r
 }
@@ -258,6 +273,8 @@ func Sweep(home string, near ...string) []Report {
 		if tree == nil {
 			waiting = append(waiting, was)
 		} else {
+			kept, _ := os.ReadFile(madeFile(was.file)) // most have none
+			was.kept = strings.Fields(string(kept))
 			r = was.settle(home, tree, nil)
 			tree.Close()
 			r.Changes = slices.DeleteFunc(r.Changes, func(c Change) bool {
@@ -272,7 +289,7 @@ func Sweep(home string, near ...string) []Report {
 		r.finish()
 		r.keep(home, was.Began)
 		if tree != nil && len(r.Failures) == 0 {
-			os.Remove(was.file.Name())
+			drop(was.file)
 		}
 		if tree != nil || !r.Silent() {
 			reports = append(reports, r)
@@ -359,13 +376,16 @@ func (was record) settle(home string, tree *beneath.Folder, of *Session) Report 
 }
 
 // learn notes which git folders that were not there before are the user's all the same: an end has adopted them, which
-// may have been cut short then, or they were moved. Files called .git that lead to where one was while it was held back
-// lead to it then.
+// may have been cut short then, they were moved, or the user has made them while a session ran that was killed. Files
+// called .git that lead to where one was while it was held back lead to it then.
 func (was *record) learn(tree *beneath.Folder, look git.Look) {
 	for _, rel := range slices.Concat(look.Git, look.Bare) {
 		at := tree.Join(rel)
 		if !was.Before.Has(at) && !was.isUsers(at) && was.known().Has(at, was.Places...) {
 			was.Places = append(slices.Clip(was.Places), at)
+		}
+		if slices.Contains(was.kept, string(identity.At(tree.FD(), rel))) {
+			was.Places, was.made = append(slices.Clip(was.Places), at), append(was.made, at)
 		}
 	}
 	for _, rel := range look.Git {

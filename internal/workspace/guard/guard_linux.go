@@ -24,6 +24,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"claudebox/internal/linux/beneath"
+	"claudebox/internal/linux/identity"
 	"claudebox/internal/workspace/hostrun"
 )
 
@@ -63,6 +64,8 @@ type Request struct {
 	// Unrenewed is called with a repository that a program of the user's has made, and that an agent which was faster
 	// than its cover can write to until it is renewed, or the end.
 	Unrenewed func(rel string, err error)
+	// Renewed is called with the git folder of one that has new files: no agent can write there. nil: nobody asks.
+	Renewed func(id identity.ID)
 	// PutAside is called with one in which hooks or its configuration, by which git would run something, got names that
 	// end in [git.Aside]; names are those that they had.
 	PutAside func(rel string, names []string)

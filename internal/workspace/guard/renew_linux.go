@@ -17,6 +17,7 @@ import (
 
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/flock"
+	"claudebox/internal/linux/identity"
 	"claudebox/internal/linux/pathname"
 	"claudebox/internal/linux/smallfile"
 	"claudebox/internal/workspace/git"
@@ -351,8 +352,12 @@ func (r *renewal) renewIn(in *beneath.Folder, rel string, ino uint64, last bool)
 	if err := g.CoverCopy(r.inside, path.Join(path.Base(in.Path()), name), isFolder); err != nil {
 		return false, false, err
 	}
+	id := identity.At(in.FD(), name)
 	if again, err = r.putCopy(in, rel, ino, moved); again || err != nil {
 		return again, false, err
+	}
+	if isFolder && g.Renewed != nil {
+		g.Renewed(id)
 	}
 	if len(taken) > 0 {
 		g.PutAside(rel, taken)

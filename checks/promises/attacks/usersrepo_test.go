@@ -158,6 +158,58 @@ func TestTheAgentKeepsTheGitFolderOfTheUsersCloneOpen(t *testing.T) {
 	}
 }
 
+// A folder that the user clones into is inside at several places: the agent writes in the clone's git folder by each.
+//
+// Promise: nothing planted for your git.
+func TestTheAgentReachesTheUsersCloneByAnotherMountOfItsFolder(t *testing.T) {
+	for name, tc := range map[string]struct {
+		flags  string
+		before string // what the agent does
+		in     string // where the user clones to, below the home
+		seen   string // where that is inside
+		keeps  bool   // its first files
+	}{
+		"a part of the project":     {"--mount-rw deep:/alias", "true", "project/deep", "deep /alias", false},
+		"a part to read":            {"--mount-ro deep:/alias", "true", "project/deep", "deep /alias", false},
+		"two parts, one in another": {"--mount-rw deep:/a --mount-rw deep/er:/b --mount-rw deep/er:/a/er", "true", "project/deep/er", "deep/er /a/er /b", false},
+		"a part that is moved":      {"--mount-rw deep:/alias", "mv deep moved", "project/moved", "moved /alias", false},
+		"a folder and a part of it": {"--mount-rw ../given:/all --mount-rw ../given/part", "true", "given/part", "../given/part /all/part", true},
+		"a folder with a secret":    {"", "true", "project/pinned", "pinned", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.git("", "init", "-q", "from")
+			w.git("from", "commit", "-q", "--allow-empty", "-m", "x")
+			w.git("project", "init", "-q")
+			w.write("project/deep/er/file", "x")
+			w.write("given/part/file", "x")
+			w.write("project/pinned/.env", "KEY=secret\n")
+			l := w.begin(strings.Fields(tc.flags)...)
+			l.sh(tc.before)
+			o := opened{at: "../" + tc.in + "/new/.git"}
+			ended := make(chan outcome)
+			go func() { ended <- w.git(tc.in, w.clone("new")...) }()
+			must.Await(t, "a git folder", func() bool { o.first = w.inode(o.at); return o.first != 0 })
+			inEach := func(does string) string {
+				return "for d in " + tc.seen + "; do cd \"$d/new/.git\" && { " + does + "; }; cd \"$OLDPWD\"; done 2>&1"
+			}
+			l.until(inEach("ls -A"), "")
+			must.Write(t, w.path("ready-new"), "")
+			if got := <-ended; got.status != 0 {
+				t.Fatalf("your git: %s", got.stderr)
+			}
+			must.Await(t, "another git folder", func() bool { return tc.keeps || o.isAnother(w) })
+			l.until(inEach("ls -A"), "")
+			l.sh(inEach(`printf '[core]\n\tfsmonitor = "` + w.orders() + `"\n' >>config`))
+			w.statuses([]opened{o})
+			if said := l.end(); strings.Contains(said, "; the session ends") {
+				t.Error(said)
+			}
+			w.statuses([]opened{o})
+		})
+	}
+}
+
 // Where another session has the folder, the user's clone keeps its files; what is written there is found at the end.
 //
 // Promise: nothing planted for your git.

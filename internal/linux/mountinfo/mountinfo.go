@@ -8,7 +8,11 @@ import (
 )
 
 // Mount is a mount: what lies at Root in the file system of a device is seen at Point.
-type Mount struct{ Device, Root, Point, Type string }
+type Mount struct {
+	Device, Root, Point, Type string
+	ID                        string
+	ReadOnly                  bool
+}
 
 // IsKernels reports whether the files of a mount are the kernel's answers, and nobody keeps anything there.
 func (m Mount) IsKernels() bool {
@@ -24,8 +28,11 @@ func (m Mount) IsFar() bool {
 }
 
 // Read returns the mounts that this process sees.
-func Read() ([]Mount, error) {
-	text, err := os.ReadFile("/proc/self/mountinfo")
+func Read() ([]Mount, error) { return readOf("self") }
+
+// readOf returns those that a process sees.
+func readOf(process string) ([]Mount, error) {
+	text, err := os.ReadFile("/proc/" + process + "/mountinfo")
 	return Parse(string(text)), err
 }
 
@@ -33,12 +40,15 @@ func Read() ([]Mount, error) {
 func Parse(text string) (list []Mount) {
 	for line := range strings.Lines(text) {
 		fields := strings.Fields(line)
-		if len(fields) < 5 {
+		if len(fields) < 6 {
 			continue
 		}
 		_, kind, _ := strings.Cut(line, " - ")
 		kind, _, _ = strings.Cut(kind, " ")
-		list = append(list, Mount{fields[2], unescape(fields[3]), unescape(fields[4]), kind})
+		list = append(list, Mount{
+			Device: fields[2], Root: unescape(fields[3]), Point: unescape(fields[4]), Type: kind,
+			ID: fields[0], ReadOnly: slices.Contains(strings.Split(fields[5], ","), "ro"),
+		})
 	}
 	return list
 }

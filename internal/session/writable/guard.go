@@ -1,14 +1,13 @@
 package writable
 
 import (
-	"fmt"
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
 
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/identity"
+	"claudebox/internal/linux/mountinfo"
 	"claudebox/internal/linux/pathname"
 	"claudebox/internal/linux/within"
 	"claudebox/internal/session/guarded"
@@ -47,7 +46,7 @@ func (f *Folders) guardRequest(folder guarded.Folder, session string) guard.Requ
 	}
 	bare := only(seen.Bare)
 	return f.withUsers(folder, guard.Request{
-		Path: folder.Path, Inside: folder.At, Held: held, Session: session, Lock: f.Kept.Own,
+		Path: folder.Path, Held: held, Session: session, Lock: f.Kept.Own,
 		Copies: f.Kept.Beside(folder.Project), Folders: folders,
 		Skipped: hostrun.Filling(), Git: seen.Git, Bare: bare,
 		Users: slices.Concat(bare, slices.DeleteFunc(only(seen.Git), func(rel string) bool {
@@ -82,20 +81,18 @@ func (f *Folders) guardRequest(folder guarded.Folder, session string) guard.Requ
 // withUsers adds what becomes of the repositories that the user makes in a folder.
 func (f *Folders) withUsers(folder guarded.Folder, r guard.Request) guard.Request {
 	at := func(rel string) string { return filepath.Join(folder.Path, rel) }
-	r.Cover = func(rel string) error {
-		inside := folder.In(at(rel))
-		if lending.IsFolder(at(rel)) {
-			return cover.Now(f.Process, cover.File{Path: inside, Folder: true, Remake: remakes[project.Hidden]})
-		}
-		return cover.Now(f.Process, cover.File{Path: inside}) // it only says where the repository is
-	}
+	r.Cover = func(rel string) error { return f.cover(at(rel)) }
 	r.IsAlone = f.livesAlone
-	r.CoverCopy = func(in int, name string, isFolder bool) error {
-		c := within.Cover{In: in, Path: name, ReadOnly: true}
-		if isFolder {
-			c.With = within.Folder
+	r.CoverCopy = func(in []int, name string, isFolder bool) error {
+		var covers []within.Cover
+		for _, fd := range in {
+			c := within.Cover{In: fd, Path: name, ReadOnly: true}
+			if isFolder {
+				c.With = within.Folder
+			}
+			covers = append(covers, c)
 		}
-		return within.Lay(f.Process, []within.Cover{c}, nil)
+		return within.Lay(f.Process, covers, nil)
 	}
 	r.Sees, r.Template = f.sees, f.Template
 	r.Unrenewed = func(rel string, err error) { f.Alarm.Unrenewed(at(rel), err) }
@@ -110,22 +107,36 @@ func (f *Folders) withUsers(folder guarded.Folder, r guard.Request) guard.Reques
 	return r
 }
 
+// cover covers a repository of the user's wherever the sandbox has it. A file only says where the repository is, and
+// covers itself.
+func (f *Folders) cover(at string) error {
+	views, err := mountinfo.Seen(f.Process, at)
+	if err != nil {
+		return err
+	}
+	isFolder := lending.IsFolder(at)
+	for _, v := range views {
+		c := cover.File{Path: v.At, Folder: isFolder}
+		if isFolder {
+			c.Remake = remakes[project.Hidden]
+		} else if v.ReadOnly {
+			continue
+		}
+		if err := cover.Now(f.Process, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // sees reports whether an agent may have what is at a path, or make it there: also what claudebox keeps for it, which
 // the agent has elsewhere.
 func (f *Folders) sees(at string) bool {
-	outside, err := os.Stat(at)
+	views, err := mountinfo.Seen(f.Process, at)
 	if err != nil || beneath.LeadsOrClean(at) != at || pathname.Below(at, beneath.LeadsOrClean(f.Kept.Own)) {
 		return true
 	}
-	inside := at
-	for _, given := range f.List {
-		if pathname.Below(at, f.Kept.Held(given.Project)) {
-			return true
-		}
-		if pathname.Below(at, given.Path) {
-			inside = given.In(at)
-		}
-	}
-	seen, err := os.Stat(fmt.Sprintf("/proc/%d/root%s", f.Process, inside))
-	return err == nil && os.SameFile(outside, seen)
+	return len(views) > 0 || slices.ContainsFunc(f.List, func(given guarded.Folder) bool {
+		return pathname.Below(at, f.Kept.Held(given.Project))
+	})
 }

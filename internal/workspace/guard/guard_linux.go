@@ -31,7 +31,6 @@ import (
 // Request is what a guard begins with.
 type Request struct {
 	Path    string   // the folder that the agent may change; canonical
-	Inside  string   // where the sandbox has it
 	Held    string   // a folder of claudebox's own on the same file system; mounted read-write at [Inside] of Path
 	Session string   // the name of the session, which no other one has
 	Lock    string   // a folder that no sandbox has: guards that share a folder of the user's take turns by its lock
@@ -55,8 +54,9 @@ type Request struct {
 	Cover func(rel string) error
 	// IsAlone reports whether no other session has the folder.
 	IsAlone func() bool
-	// CoverCopy covers what the sandbox has by a name in an open folder of its own, for [Guard.Prepare].
-	CoverCopy func(in int, name string, isFolder bool) error
+	// CoverCopy covers what the sandbox has by a name in an open folder of its own, by each of the mounts by which that
+	// is open, for [Guard.Prepare].
+	CoverCopy func(in []int, name string, isFolder bool) error
 	// Template is the folder that the user's git begins new repositories with, in which no agent writes; empty: none.
 	Template string
 	// Sees reports whether an agent may have what the host has at a path, or make it there.

@@ -329,8 +329,8 @@ func TestAnAgentBringsARepositoryWhileTheUsersGitClones(t *testing.T) {
 // renewing is for a guard that gives repositories of the user's new files, with copies by copy.
 func renewing(copy func(from, to, but string) error, more func(*guard.Request)) func(*guard.Request) {
 	return func(r *guard.Request) {
-		r.Inside, r.Copies, r.IsAlone = r.Path, r.Lock, func() bool { return true }
-		r.CoverCopy = func(int, string, bool) error { return nil }
+		r.Copies, r.IsAlone = r.Lock, func() bool { return true }
+		r.CoverCopy = func([]int, string, bool) error { return nil }
 		r.Unrenewed = func(string, error) {} // it takes long on a busy machine
 		r.Copy = func(in *beneath.Folder, from string, to *beneath.Folder, name, but string) error {
 			return copy(in.Join(from), to.Join(name), but)

@@ -18,6 +18,7 @@ import (
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/flock"
 	"claudebox/internal/linux/identity"
+	"claudebox/internal/linux/mountinfo"
 	"claudebox/internal/linux/pathname"
 	"claudebox/internal/linux/smallfile"
 	"claudebox/internal/workspace/git"
@@ -29,8 +30,9 @@ import (
 // which is covered in the sandbox while it is still where no agent comes to, and is then exchanged with the first one.
 // A mount lies on a folder, and not on its name: it comes along.
 //
-// What is outside of the sandbox's mount of the user's folder cannot be covered in it. So the folder for copies is made
-// in the user's, opened as the sandbox has it, and moved away, before the agent runs.
+// What is outside of the sandbox's mounts of the user's folder cannot be covered in them. So the folder for copies is
+// made in the user's, opened by each such mount, and moved away, before the agent runs. A mount of a part alone has it
+// while it lies there.
 
 // renewal renews repositories of the user's.
 type renewal struct {
@@ -38,7 +40,7 @@ type renewal struct {
 	guard           *Guard          // of the folder that the repositories are in
 	top             *beneath.Folder // where the one for copies lies, by the session's name
 	lock            *os.File        // of that, while the session lives
-	inside          int             // it, as the sandbox has it
+	inside          []int           // it, by each mount of the sandbox
 	count           atomic.Int64    // of copies
 	busy            vcs             // programs that change repositories; guard.mu is held around it
 }
@@ -55,13 +57,13 @@ const (
 )
 
 var (
-	errOther  = errors.New("another folder is in its place")
 	errShared = errors.New("another session has the folder, too")
 	errNotIts = errors.New("the sandbox has another folder there")
 	errGone   = errors.New("it is gone, or not the user's any more")
 	// What keeps a repository from new files.
 	errMoved   = errors.New("it is moved, so it gets no new files: use no git there before the session has ended")
 	errWritten = errors.New("it is written to all the time, so it gets no new files yet")
+	errNoMove = errors.New("no folder for new files could be moved through each part of it that is mounted")
 )
 
 // Prepare makes the folder for copies, in a sandbox that waits at its gate, by its process 1. Where another session
@@ -75,53 +77,84 @@ func (g *Guard) Prepare(process int) error {
 	if g.unready = mkdir(g.root, name); g.unready != nil {
 		return nil // in most such folders the user cannot make a repository either
 	}
-	r := &renewal{guard: g, inside: -1}
-	err := g.inTurn(func() error { return r.open(name, fmt.Sprintf("/proc/%d/root%s/%s", process, g.Inside, name)) })
+	r := &renewal{guard: g}
+	err := g.inTurn(func() error { return r.open(name, process) })
 	if err == nil {
 		g.renewal = r
 		return nil
 	}
-	_ = g.root.Remove(name) // or it was moved already
 	r.close()
-	if errors.Is(err, errNotIts) {
+	if errors.Is(err, errNotIts) || errors.Is(err, errNoMove) {
 		g.unready, err = err, nil
 	}
 	return err
 }
 
-// open takes the folder for copies away from where it was made.
-func (r *renewal) open(name, inside string) (err error) {
+// open opens the folder for copies, and takes it away from where it was made.
+func (r *renewal) open(name string, process int) (err error) {
 	g := r.guard
+	at := name
+	defer func() {
+		if err != nil {
+			_ = g.root.Remove(at) // or it was moved away already
+		}
+	}()
 	if r.Folder, err = g.root.Sub(name); err != nil {
 		return err
 	}
 	if r.lock, err = lock(r.Folder); err != nil {
 		return err
 	}
-	r.inside, err = unix.Open(inside, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	if errors.Is(err, unix.ENOENT) { // as where a bare repository is given, of which the agent has its own
-		return errNotIts
-	}
-	if err != nil {
+	if at, err = r.openInside(name, process); err != nil {
 		return err
 	}
-	var made, seen unix.Stat_t
-	if err := errors.Join(unix.Fstat(r.FD(), &made), unix.Fstat(r.inside, &seen)); err != nil {
+	top := path.Join(g.Copies, renewals)
+	if err := Make(g.Copies, top); err != nil {
 		return err
 	}
-	if made.Dev != seen.Dev || made.Ino != seen.Ino {
-		return errOther
-	}
-	at := path.Join(g.Copies, renewals)
-	if err := Make(g.Copies, at); err != nil {
-		return err
-	}
-	if r.top, err = beneath.Open(at); err != nil {
+	if r.top, err = beneath.Open(top); err != nil {
 		return err
 	}
 	removeOld(r.top)
 	r.As(r.top.Join(g.Session))
-	return unix.Renameat(g.root.FD(), name, r.top.FD(), g.Session)
+	parent, err := g.root.Sub(path.Dir(at))
+	if err != nil {
+		return err
+	}
+	defer parent.Close()
+	return unix.Renameat(parent.FD(), name, r.top.FD(), g.Session)
+}
+
+// openInside opens the folder for copies by each mount by which the sandbox could write there, and returns where it is.
+func (r *renewal) openInside(name string, process int) (at string, err error) {
+	g, at := r.guard, name
+	var made unix.Stat_t
+	if err := unix.Fstat(r.FD(), &made); err != nil {
+		return at, err
+	}
+	views, err := mountinfo.Views(process, g.Path)
+	if err != nil {
+		return at, err
+	}
+	for _, v := range views {
+		if v.ReadOnly {
+			continue
+		}
+		to := path.Join(v.Part, name)
+		if err := g.root.Rename(at, to); errors.Is(err, unix.ENOTDIR) {
+			continue // a file
+		} else if err != nil {
+			return at, fmt.Errorf("%w: %w", errNoMove, err)
+		}
+		at = to
+		if fd := v.Open(process, name, made); fd >= 0 { // else another mount lies over it
+			r.inside = append(r.inside, fd)
+		}
+	}
+	if len(r.inside) == 0 { // as where a bare repository is given, of which the agent has its own
+		return at, errNotIts
+	}
+	return at, nil
 }
 
 // close removes the folder for copies, if nothing is kept in it.
@@ -137,7 +170,9 @@ func (r *renewal) close() {
 		_ = r.guard.inTurn(r.remove) // or another session has it still
 		r.top.Close()
 	}
-	unix.Close(r.inside)
+	for _, fd := range r.inside {
+		unix.Close(fd)
+	}
 }
 
 // openKept opens what is kept for the user, and has git take it for no repository.
@@ -479,6 +514,7 @@ func (r *renewal) putCopy(in *beneath.Folder, rel string, ino uint64, moved stri
 	}
 	g.forgetUsers(ino)
 	g.users[what.Stamp.Ino] = users{rel: rel, fd: fd, renewed: true}
+	g.cover(rel, what.Stamp.Ino) // where the agent can read it
 	return false, nil
 }
 

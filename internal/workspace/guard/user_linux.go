@@ -63,12 +63,8 @@ func (g *Guard) leave(rel string) bool {
 		unix.Close(fd)
 		return true
 	}
-	if g.doubts[what.Stamp.Ino] > 0 { // it is covered
-	} else if err := g.Cover(rel); err != nil {
+	if g.doubts[what.Stamp.Ino] == 0 && !g.cover(rel, what.Stamp.Ino) {
 		unix.Close(fd)
-		if now, fault := g.root.Look(rel); fault == nil && now.Stamp.Ino == what.Stamp.Ino { // else it went
-			g.Lost(fmt.Errorf("%s, which you have made: %w", rel, err))
-		}
 		return true
 	}
 	if !was && !g.isHarmless(rel, what.Kind) && !(what.Kind == beneath.Dir && g.mayRenew(rel, what.Stamp.Ino)) {
@@ -84,6 +80,18 @@ func (g *Guard) leave(rel string) bool {
 		g.copies.Go(func() { g.renewal.renew(what.Stamp.Ino) })
 	}
 	return true
+}
+
+// cover hides a repository of the user's from the sandbox. It reports false for one that it cannot hide, or that went.
+func (g *Guard) cover(rel string, ino uint64) bool {
+	err := g.Cover(rel)
+	if err == nil {
+		return true
+	}
+	if now, fault := g.root.Look(rel); fault == nil && now.Stamp.Ino == ino {
+		g.Lost(fmt.Errorf("%s, which you have made: %w", rel, err))
+	}
+	return false
 }
 
 // isHarmless reports whether git would run nothing in a repository, and a file leads it where no agent writes.

@@ -194,12 +194,16 @@ func TestTheAgentReachesTheUsersCloneByAnotherMountOfItsFolder(t *testing.T) {
 				return "for d in " + tc.seen + "; do cd \"$d/new/.git\" && { " + does + "; }; cd \"$OLDPWD\"; done 2>&1"
 			}
 			l.until(inEach("ls -A"), "")
+			l.sh("for d in " + tc.seen + "; do until [ -e stop ]; do [ ! -w $d/new/.git/HEAD ] || touch reached; done & done")
 			must.Write(t, w.path("ready-new"), "")
 			if got := <-ended; got.status != 0 {
 				t.Fatalf("your git: %s", got.stderr)
 			}
 			must.Await(t, "another git folder", func() bool { return tc.keeps || o.isAnother(w) })
 			l.until(inEach("ls -A"), "")
+			if got := l.sh("touch stop; wait; ls reached 2>/dev/null"); got != "" {
+				t.Error("the agent could write there for a moment")
+			}
 			l.sh(inEach(`printf '[core]\n\tfsmonitor = "` + w.orders() + `"\n' >>config`))
 			w.statuses([]opened{o})
 			if said := l.end(); strings.Contains(said, "; the session ends") {
@@ -207,6 +211,33 @@ func TestTheAgentReachesTheUsersCloneByAnotherMountOfItsFolder(t *testing.T) {
 			}
 			w.statuses([]opened{o})
 		})
+	}
+}
+
+// The agent names another machine in the user's clone before that is covered: the user would push there.
+func TestTheAgentNamesAnotherOriginInTheUsersClone(t *testing.T) {
+	words := []string{
+		"for ((i = 0; i < 100; i++)); do grep -qs url /dev/fd/7/config && break; sleep 0.01; done",
+		"git config -f /dev/fd/7/config --remove-section remote.origin",
+	}
+	for _, remote := range []string{"origin = x", "b", "c", "d", "origin"} {
+		words = append(words, fmt.Sprintf("git config -f /dev/fd/7/config 'remote.%s.url' "+
+			`$'https://me:passw0rd@%[1]s.example/x\e[2J\'; all is well' 2>/dev/null`, remote))
+	}
+	w, l := users(t, strings.Join(words, "; "), "true")
+	list := w.make(w.clone)
+	for _, o := range list {
+		must.Await(t, "another git folder", func() bool { return o.isAnother(w) })
+	}
+	said := l.end()
+	for _, o := range list {
+		at := w.path("project/" + strings.TrimSuffix(o.at, "/.git"))
+		if want := at + ": it is yours, made while the session ran; its remotes: 'origin = https://origin.example/x\\x1b[2J\\x27; all is well', 'origin = x = https://"; !strings.Contains(said, want) {
+			t.Errorf("it lacks %q: %s", want, said)
+		}
+	}
+	if strings.Contains(said, "passw0rd") {
+		t.Error(said)
 	}
 }
 

@@ -151,6 +151,19 @@ func (g *Git) Copy(in *beneath.Folder, from string, to *beneath.Folder, name, bu
 // CopyPath is [Git.Copy] by paths, see [handover.Tools.CopyPath].
 func (g *Git) CopyPath(from, to string) error { return g.request.Tools.CopyPath(from, to) }
 
+// SayUsers says that a git folder is the user's, and which remotes it has: an agent that was faster than its cover can
+// have named them.
+func (g *Git) SayUsers(at string) {
+	text := "it is yours, made while the session ran; "
+	if list, err := g.request.Tools.Remotes(at); err != nil {
+		text += "its remotes cannot be read: " + diag.Cause(err).Error() + "; "
+	} else if len(list) > 0 {
+		const named = 3
+		text += "its remotes: " + diag.Some(list, named) + "; "
+	}
+	g.Say(strings.TrimSuffix(at, "/.git"), text+"the agent saw its files alone, and has it whole in the next session")
+}
+
 // Say adds a line on what did not cross, about a path.
 func (g *Git) Say(at, text string) { g.Lines = append(g.Lines, "git, "+diag.Name(at)+": "+text) }
 

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -210,8 +209,7 @@ func (f *Folders) Close() {
 			for _, review := range f.reviews {
 				review.AddUsers(at)
 			}
-			f.Git.Say(strings.TrimSuffix(at, "/.git"), "it is yours, made while the session ran; the agent saw its "+
-				"files alone, and has it whole in the next session")
+			f.Git.SayUsers(at)
 		}
 	}
 	for i, review := range f.reviews {

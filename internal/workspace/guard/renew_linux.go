@@ -63,7 +63,7 @@ var (
 	// What keeps a repository from new files.
 	errMoved   = errors.New("it is moved, so it gets no new files: use no git there before the session has ended")
 	errWritten = errors.New("it is written to all the time, so it gets no new files yet")
-	errNoMove = errors.New("no folder for new files could be moved through each part of it that is mounted")
+	errNoMove  = errors.New("no folder for new files could be moved through each part of it that is mounted")
 )
 
 // Prepare makes the folder for copies, in a sandbox that waits at its gate, by its process 1. Where another session

@@ -3,6 +3,7 @@ package handover
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"path"
 	"strconv"
@@ -13,6 +14,7 @@ import (
 
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
+	"claudebox/internal/workspace/gitconfig"
 )
 
 // Copy copies what an agent may have made at from, below in, to a name in another folder, where nothing is; of a folder
@@ -55,6 +57,35 @@ func (t Tools) CopyPath(from, to string) error {
 	return t.Copy(in, path.Base(from), into, path.Base(to), "")
 }
 
+// Remotes lists the remotes of a git folder and their addresses, without passwords: NAME = ADDRESS, origin first. git
+// says that of the folder's own settings, in a box that has nothing else. A file that leads to one has none.
+func (t Tools) Remotes(folder string) (list []string, err error) {
+	in, err := beneath.Open(folder)
+	if errors.Is(err, unix.ENOTDIR) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	const script = `git config -f /from/config -z --get-regexp '^remote\..*\.url$' 2>/dev/null | head -c 1M`
+	said, err := t.in(answerTime, script, bound{"--ro-bind-fd", in.FD(), "/from"})
+	var others []string
+	for setting := range strings.SplitSeq(string(said), "\x00") {
+		key, address, _ := strings.Cut(setting, "\n")
+		name := strings.TrimSuffix(strings.TrimPrefix(key, "remote."), ".url")
+		remote := diag.ASCII(name + " = " + gitconfig.StripUserinfo(address))
+		switch name {
+		case "": // after the last one
+		case "origin":
+			list = append(list, remote)
+		default:
+			others = append(others, remote)
+		}
+	}
+	return append(list, others...), err
+}
+
 // bound is what a box has of the host, by an open descriptor, and where.
 type bound struct {
 	how string // a word of bwrap's
@@ -67,6 +98,7 @@ func (t Tools) in(limit time.Duration, script string, all ...bound) (said []byte
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	words, files := t.box()
+	words = append(words, devices...)
 	for _, b := range all {
 		words = append(words, b.how, strconv.Itoa(3+len(files)), b.at)
 		files = append(files, again(b.fd))

@@ -241,6 +241,21 @@ func TestTheAgentNamesAnotherOriginInTheUsersClone(t *testing.T) {
 	}
 }
 
+// The agent names a repository of its own as the origin of the user's clone, whose hooks a push of the user's would run.
+//
+// Promise: nothing planted for your git.
+func TestTheAgentLeadsThePushOfTheUsersCloneToItsOwnRepository(t *testing.T) {
+	w, l := users(t, "for ((i = 0; i < 100; i++)); do grep -qs url /dev/fd/7/config && break; sleep 0.01; done; "+
+		"git config -f /dev/fd/7/config remote.origin.url \"$top/node_modules/m\"", "true")
+	l.sh(fmt.Sprintf(`h=node_modules/m/.git/hooks; mkdir -p $h; printf '#!/bin/sh\n%%s\n' "%s" >$h/pre-receive; chmod +x $h/pre-receive`, w.orders()))
+	for _, o := range w.make(w.clone) {
+		must.Await(t, "another git folder", func() bool { return o.isAnother(w) })
+		w.git("project/"+strings.TrimSuffix(o.at, "/.git"), "push", "-q", "origin", "HEAD:refs/heads/new")
+	}
+	l.end()
+	w.wantNotTaken()
+}
+
 // Where another session has the folder, the user's clone keeps its files; what is written there is found at the end.
 //
 // Promise: nothing planted for your git.

@@ -55,6 +55,9 @@ func newWorldOf(t *testing.T, known func(rel string) bool, more ...func(*guard.R
 	}
 	w.guard, err = guard.Open(r)
 	must.Do(t, err)
+	if r.Copies != "" {
+		must.Do(t, w.guard.Prepare(os.Getpid()))
+	}
 	w.guard.Serve()
 	return w
 }
@@ -346,7 +349,6 @@ func TestWhatGitRunsInTheUsersNewRepositoryIsPutAside(t *testing.T) {
 	w := newWorldOf(t, func(string) bool { return false }, renewing(cp, func(r *guard.Request) {
 		r.PutAside = func(rel string, names []string) { aside <- fmt.Sprint(rel, names) }
 	}))
-	must.Do(t, w.guard.Prepare(os.Getpid()))
 	ended := w.usersGit()
 	w.sh("git init -q ../a; git init -q ../b; mkdir n m; mv ../a/.git n/.git; mv ../b/.git m/.git")
 	<-w.covered
@@ -433,7 +435,6 @@ func TestTheObjectsOfALargeRepositoryAreMoved(t *testing.T) {
 		return exec.Command("bash", "-ec", `cp -RT "$1" "$2"; rm -r "$2/$3"`, "", from, to, but).Run()
 	}
 	w := newWorldOf(t, func(string) bool { return false }, renewing(slow, func(*guard.Request) {}))
-	must.Do(t, w.guard.Prepare(os.Getpid()))
 	ended := w.usersGit()
 	w.sh("git init -q ../theirs; echo x >../theirs/.git/objects/large; mkdir n; mv ../theirs/.git n/.git")
 	if rel := <-w.covered; rel != "n/.git" {

@@ -66,8 +66,8 @@ var (
 	errNoMove  = errors.New("no folder for new files could be moved through each part of it that is mounted")
 )
 
-// Prepare makes the folder for copies, in a sandbox that waits at its gate, by its process 1. Where another session
-// has the guarded folder, its agent could open the one for copies, and there is none.
+// Prepare makes the folder for copies, before [Guard.Serve], in a sandbox that waits at its gate, by its process 1.
+// Where another session has the guarded folder, its agent could open the one for copies, and there is none.
 func (g *Guard) Prepare(process int) error {
 	if !g.IsAlone() {
 		g.unready = errShared

@@ -37,6 +37,22 @@ func TestAnAgentMakesWhatOtherToolsObey(t *testing.T) {
 	}
 }
 
+// Below a project lies a repository of Mercurial, Sapling or jj, whose configuration is there: hooks in it run at the
+// user's next `hg status`.
+func TestAnAgentWritesTheConfigurationOfARepositoryOfAnotherKind(t *testing.T) {
+	w := newWorld(t)
+	files := []string{"hg/.hg/hgrc", "a/hg/.hg/hgrc-not-shared", "sl/.sl/config", "jj/.jj/repo/config.toml"}
+	for _, file := range files {
+		w.write("project/"+file, "mine\n")
+	}
+	got := w.claudebox("shell", "--yes", "--", "bash", "-c", "for f in "+strings.Join(files, " ")+"; do echo evil >>$f; rm -f $f; mv $f x; done; exit 0")
+	for _, file := range files {
+		if w.read("project/"+file) != "mine\n" {
+			t.Errorf("%s was written to\n%s", file, got)
+		}
+	}
+}
+
 // What devbox, devenv and the like keep for a project, and take an environment from without asking, by direnv, too. git
 // ignores it.
 func TestAnAgentWritesTheEnvironmentThatAToolKeeps(t *testing.T) {

@@ -83,6 +83,8 @@ var unasked = []string{
 	".hg/hgrc", ".sl/config", ".jj/repo/config.toml", ".bzr/README", ".pijul/config", ".fslckout", "_FOSSIL_", "sub/.git/config",
 	"sub/mise.toml", "new/sub/.tool-versions", "bare/config", ".claude/scheduled_tasks.json", "rust-toolchain", "new/rust-toolchain.toml",
 	".helix/languages.toml", ".vim/coc-settings.json", ".vimrc", "sub/_vimrc", ".exrc",
+	"hg/.hg/hgrc", "hg/.hg/hgrc-not-shared", ".config/mise/conf.d/x.toml", "sub/.mise/conf.d/x.toml", ".sdkmanrc", "sub/.node-version",
+	".prototools", ".shadowenv.d/x.lisp",
 }
 
 // plantAll makes all of these, and waits until the host says that it has looked.
@@ -104,6 +106,7 @@ func TestNothingThatToolsObeyUnaskedIsThereBeforeTheSessionEnds(t *testing.T) {
 			w := newWorld(t)
 			w.repository(t)
 			w.write(t, "project/sub/old", "")
+			w.write(t, "project/hg/.hg/requires", "store\n")
 			cmd := w.claudebox("shell", "--yes", "--", "bash", "-euc", plantAll()+`cat `+strings.Join(unasked, " ")+` >/tmp/all; [ $(grep -c planted /tmp/all) = `+
 				strconv.Itoa(len(unasked))+` ]; for i in $(seq 600); do git status --porcelain >status; grep -qE "vscode|mise.toml" status || break; sleep 0.05; done; touch planted; for i in $(seq 600); do [ -e seen ] && break; sleep 0.05; done`)
 			session := make(chan outcome)

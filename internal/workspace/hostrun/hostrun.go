@@ -230,15 +230,16 @@ var table = []struct{ means, held, told string }{
 	{"direnv runs it when you enter the folder", ".envrc.local", ""},
 	{onDotenv, "", ".env .env.*"},
 	{
-		onEnter, ".tool-versions mise.toml .mise.toml .bashrc .profile .zshrc",
-		".mise/config.toml mise.*.toml .mise.*.toml .mise/config.*.toml .config/mise.toml .config/mise.*.toml " +
-			"mise/config.toml mise/config.*.toml mise/conf.d/** .rvmrc .autoenv .autoenv.zsh .zshenv .zprofile " +
-			".bash_profile .bash_login",
+		onEnter, ".tool-versions mise.toml .mise.toml .mise/config.toml .config/mise.toml mise/config.toml " +
+			".config/mise/config.toml .mise/conf.d/** mise/conf.d/** .config/mise/conf.d/** .bashrc .profile .zshrc",
+		"mise.*.toml .mise.*.toml .mise/config.*.toml .config/mise.*.toml mise/config.*.toml " +
+			".rvmrc .autoenv .autoenv.zsh .zshenv .zprofile .bash_profile .bash_login",
 	},
 	{onToolchain, "rust-toolchain rust-toolchain.toml", ""},
+	{"shadowenv runs it when you enter the folder, once you trust that", ".shadowenv.d/**", ""},
 	{
-		onVersion, "", ".ruby-version .node-version .nvmrc .python-version .java-version .go-version " +
-			".terraform-version .sdkmanrc .prototools",
+		onVersion, ".sdkmanrc .prototools",
+		".ruby-version .node-version .nvmrc .python-version .java-version .go-version .terraform-version",
 	},
 	{"dotnet runs the SDK that it names", "", "global.json"},
 	{onFlox, "", ".flox/env/manifest.toml .flox/env/manifest.lock"},
@@ -360,31 +361,47 @@ func IsFilled(rel string) bool {
 	return slices.ContainsFunc(strings.Split(rel, "/"), is)
 }
 
-// unasked are patterns, as in [Rule], of names at any depth that tools obey as soon as somebody stands in the folder,
+// unasked are patterns, as in [Rule] and in small letters, of names at any depth that tools obey as soon as somebody stands in the folder,
 // or has it open in an editor, without asking. What asks first, or waits for a person who builds, installs or starts
 // something, is not in it.
-var unasked = strings.Fields(".git .hg .sl .jj .bzr .pijul .fslckout _FOSSIL_ " +
-	".vscode .cursor .idea .zed .helix .vim/coc-settings.json .lazy.lua .lvimrc .vimrc _vimrc .exrc " +
+var unasked = strings.Fields(".git .hg .sl .jj .bzr .pijul .fslckout _fossil_ " + ofRepositories +
+	" .vscode .cursor .idea .zed .helix .vim/coc-settings.json .lazy.lua .lvimrc .vimrc _vimrc .exrc " +
 	".dir-locals.el .dir-locals-2.el " +
 	".claude/settings.json .claude/settings.local.json .claude/hooks .claude/scheduled_tasks.json " +
-	"rust-toolchain rust-toolchain.toml .envrc.local .direnv .autoenv .autoenv.zsh .rvmrc " +
+	"rust-toolchain rust-toolchain.toml .envrc.local .direnv .autoenv .autoenv.zsh .rvmrc .shadowenv.d " +
 	".tool-versions mise.toml mise.*.toml .mise.toml .mise.*.toml .mise/config.toml .mise/config.*.toml " +
-	".config/mise.toml .config/mise.*.toml mise/config.toml mise/config.*.toml")
+	".config/mise.toml .config/mise.*.toml mise/config.toml mise/config.*.toml " +
+	".sdkmanrc .prototools .node-version .nvmrc .python-version .ruby-version .java-version .go-version")
+
+// unaskedAll are folders of which tools obey all files in that way.
+var unaskedAll = strings.Fields("mise/conf.d .mise/conf.d .shadowenv.d")
+
+// ofRepositories are files by which version control programs other than git run something, in any repository.
+const ofRepositories = ".hg/hgrc .hg/hgrc-not-shared .sl/config .jj/repo/config.toml .jj/workspace-config.toml"
+
+// OfRepository reports whether a version control program other than git obeys what lies at a path.
+func OfRepository(rel string) bool { return isAny(strings.Fields(ofRepositories), rel) }
 
 // Unasked reports whether tools of the host obey what lies at a path without asking.
 func Unasked(rel string) bool {
 	folder, name := split(rel)
-	lower := strings.ToLower(name) // some folders take capitals for the same letters
-	if name == "" || !strings.ContainsAny(name[:1], "._mschrMSCHR") {
-		return false
+	if isAny(unaskedAll, folder) {
+		return true
 	}
-	_, outer := split(folder)
-	return slices.ContainsFunc(unasked, func(pattern string) bool {
+	return name != "" && strings.ContainsAny(name[:1], "._cmhrswCMHRSW") && isAny(unasked, rel)
+}
+
+// isAny reports whether one of some patterns in small letters matches a path, in any folder. Some file systems take
+// capitals for the same letters.
+func isAny(patterns []string, rel string) bool {
+	lower := strings.ToLower(rel)
+	folder, name := split(lower)
+	return slices.ContainsFunc(patterns, func(pattern string) bool {
 		above, last := split(pattern)
-		if above != "." && !strings.EqualFold(above, outer) {
+		if above != "." && folder != above && !strings.HasSuffix(folder, "/"+above) {
 			return false
 		}
-		matched, _ := path.Match(strings.ToLower(last), lower)
+		matched, _ := path.Match(last, name)
 		return matched
 	})
 }

@@ -49,6 +49,22 @@ func TestNamesThatToolsObeyAndNobodyWasToldOf(t *testing.T) {
 	}
 }
 
+func TestWhatToolsObeyUnasked(t *testing.T) {
+	for _, rel := range strings.Fields(`.git a/.GIT .hg/hgrc a/.hg/hgrc-not-shared a/.hg/HGRC .sl/config a/.jj/repo/config.toml .jj/workspace-config.toml
+		mise/conf.d/x.toml .config/mise/conf.d/x.toml a/.mise/conf.d/x.toml a/.mise/Conf.d/x.toml .mise.local.toml .config/mise/config.toml a/_FOSSIL_
+		.shadowenv.d .shadowenv.d/500_x.lisp .sdkmanrc a/.node-version .prototools .vim/coc-settings.json a/rust-toolchain`) {
+		if !hostrun.Unasked(rel) {
+			t.Errorf("%s is obeyed", rel)
+		}
+	}
+	for _, rel := range strings.Fields(`conf.d/x.toml etc/conf.d/x.toml repo/config.toml a.jj/repo/config.toml .hg/store hgrc config.toml main.go
+		Makefile mise/tasks/x xmise/conf.d/x.toml .shadowenv.d/a/b`) {
+		if hostrun.Unasked(rel) {
+			t.Errorf("%s is not obeyed", rel)
+		}
+	}
+}
+
 func TestSettingsAreKnownByTheirForm(t *testing.T) {
 	for _, name := range strings.Fields(".foorc config.yml Config vite.config.ts compose.override.yml appsettings.local.json barrc " +
 		"bazrc.json foo.conf x.ini deno.toml tsconfig.json gradle.properties .x") {

@@ -128,6 +128,11 @@ type place struct {
 // existing lists the existing files that host programs execute or obey, and those that the profile protects, sorted.
 func (v *view) existing() (found []place, err error) {
 	names := slices.Concat(hostrun.Held(), slices.Collect(maps.Keys(v.named)))
+	for _, file := range v.seen.Files {
+		if hostrun.OfRepository(file.Rel) {
+			names = append(names, file.Rel)
+		}
+	}
 	slices.Sort(names)
 	for _, rel := range slices.Compact(names) {
 		what, err := v.tree.look(rel)

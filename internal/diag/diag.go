@@ -232,12 +232,12 @@ func Command(words string, names ...string) string {
 	return words
 }
 
-// Word returns the name of a file as one word for a shell, to be shown in backquotes; empty for one that cannot stand
-// there, or that a terminal does not show as it is.
+// Word returns the name of a file as one word for any shell, to be shown in backquotes; empty for one that cannot stand
+// there, that a terminal does not show as it is, or with a backslash: within quotes that means more in fish.
 func Word(name string) string {
 	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%+=:,./_-"
 	switch {
-	case Visible(name) != name || strings.Contains(name, "`"):
+	case Visible(name) != name || strings.ContainsAny(name, "`\\"):
 		return ""
 	case name == "" || strings.Trim(name, plain) != "":
 		return Quote(name)

@@ -93,7 +93,7 @@ func TestANameReadsAsNothingElse(t *testing.T) {
 func TestANameInACommandIsOneWord(t *testing.T) {
 	for name, want := range map[string]string{
 		"src/main.go": "rm -- src/main.go", "a b": "rm -- 'a b'", "it's": `rm -- 'it'\''s'`, "$(evil);x": "rm -- '$(evil);x'", "": "rm -- ''",
-		"a`evil`": "", "a\nb": "", "\x1b[2J": "",
+		"a`evil`": "", "a\nb": "", "\x1b[2J": "", `a\'(evil)\'`: "",
 	} {
 		if got := Command("rm --", name); got != want {
 			t.Errorf("Command(%q) = %s, want %s", name, got, want)

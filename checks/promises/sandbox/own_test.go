@@ -288,14 +288,15 @@ func TestOtherRepositoriesAreTheProject(t *testing.T) {
 		wantEqual(t, w.normal(w.inside(t, "pwd; touch ../../x")), "HOME/r"+kind+"/sub/deep\n")
 	}
 	w.project = w.folder(t, "work/a")
-	w.git(t, "work", "init", "-q", "--bare", w.path(".repo/projects/a.git"))
-	w.link(t, w.path(".repo/projects/a.git"), "work/a/.git")
+	const odd = ".repo/it's;touch${IFS}evil;'/a.git" // a part of the remedy
+	w.git(t, "work", "init", "-q", "--bare", w.path(odd))
+	w.link(t, w.path(odd), "work/a/.git")
 	got := run(t, w.session("git status"))
 	wantRefused(t, got, "leads through a link")
 	_, remedy, _ := strings.Cut(got.stderr, "remedy: put a file in the link's place, by which git finds the folder as well: ")
 	remedy = oneLine(strings.ReplaceAll(remedy, "claudebox: ", ""))
 	out, err := exec.Command("sh", "-ec", remedy).CombinedOutput()
-	if err != nil {
+	if err != nil || exists(w.path("work/a/evil")) {
 		t.Fatalf("%s: %v\n%s", remedy, err, out)
 	}
 	wantEqual(t, w.inside(t, "git status --short; git rev-parse --show-toplevel"), w.project+"\n")

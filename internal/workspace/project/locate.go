@@ -86,8 +86,9 @@ func (s surroundings) locate() (loc location, err error) {
 		return loc, nil
 	case errors.Is(err, errLink) && s.git.Leads != "":
 		return loc, unprotectable(at, err, "put a file in the link's place, by which git finds the folder as well: cd "+
-			cmp.Or(diag.Word(s.worktree), "FOLDER")+" && rm .git && echo 'gitdir: "+s.git.Leads+
-			"' >.git && git config core.bare false && git config core.worktree \"$PWD\"")
+			cmp.Or(diag.Word(s.worktree), "FOLDER")+" && rm .git && echo "+
+			cmp.Or(diag.Word("gitdir: "+s.git.Leads), "'gitdir: GIT_FOLDER'")+
+			" >.git && git config core.bare false && git config core.worktree \"$PWD\"")
 	case err != nil:
 		return loc, unprotectable(at, err, usualMend)
 	}

@@ -166,25 +166,41 @@ func (f *Folder) odds(c Comparison, all []gitconfig.Entry) func(gitconfig.Entry)
 
 func isLock(e Entry) bool { return path.Ext(e.Name) == ".lock" }
 
+// Users is what is known of a repository that is to be the user's own.
+type Users struct {
+	// Sees reports whether an agent may write at a path: git runs what is there when the user pushes to it.
+	Sees func(at string) bool
+	// IsHook reports whether a hook, by its path, is as the user's own template has it. nil: none is.
+	IsHook func(root *beneath.Folder, rel string) bool
+}
+
 // IsPlain reports whether there is nothing in the git folder at a path, or in those in it, by which git runs or obeys
-// anything, nor a file that has another name, by which it could be written later. sees reports whether an agent may
-// write at a path: git runs what is there when the user pushes to it.
-func IsPlain(root *beneath.Folder, rel string, sees func(at string) bool) bool {
-	seen, c := lookAtUsers(root, rel, sees)
+// anything of another one's, nor a file that has another name, by which it could be written later.
+func IsPlain(root *beneath.Folder, rel string, of Users) bool {
+	seen, c := of.look(root, rel)
 	isNot := func(f Folder) bool {
 		hasOther := func(e Entry) bool {
 			what, err := root.Look(path.Join(f.Rel, e.Name))
 			return err != nil || what.Kind == beneath.Regular && what.Names > 1
 		}
-		return !f.isPlain(c) || slices.ContainsFunc(f.Entries, hasOther)
+		others := f
+		others.Entries = slices.DeleteFunc(slices.Clone(f.Entries), func(e Entry) bool { return of.isHook(root, f, e) })
+		return !others.isPlain(c) || slices.ContainsFunc(f.Entries, hasOther)
 	}
 	return len(seen.Folders) > 0 && !slices.ContainsFunc(seen.Folders, isNot)
 }
 
-// MakePlain takes the hooks out of a git folder, and a configuration by which git runs something: that gets one without
-// such settings. What it takes lies beside the folder then, by its name, which it returns. sees is as for [IsPlain].
-func MakePlain(root *beneath.Folder, rel string, sees func(at string) bool) (taken []string, err error) {
-	seen, c := lookAtUsers(root, rel, sees)
+// isHook reports whether a file in a git folder is a hook of the user's own template.
+func (of Users) isHook(root *beneath.Folder, f Folder, e Entry) bool {
+	return of.IsHook != nil && strings.HasPrefix(e.Name, "hooks/") && e.Kind == beneath.Regular &&
+		of.IsHook(root, path.Join(f.Rel, e.Name))
+}
+
+// MakePlain takes the hooks out of a git folder, if one is not of the user's own template, and a configuration by which
+// git runs something: that gets one without such settings. What it takes lies beside the folder then, by its name,
+// which it returns.
+func MakePlain(root *beneath.Folder, rel string, of Users) (taken []string, err error) {
+	seen, c := of.look(root, rel)
 	f := seen.Folder(root.Join(rel))
 	if f == nil {
 		return nil, nil
@@ -193,7 +209,8 @@ func MakePlain(root *beneath.Folder, rel string, sees func(at string) bool) (tak
 		taken = append(taken, name)
 		return root.Rename(path.Join(rel, name), path.Join(path.Dir(rel), name))
 	}
-	if slices.ContainsFunc(f.Entries, func(e Entry) bool { return strings.HasPrefix(e.Name, "hooks/") }) {
+	isOther := func(e Entry) bool { return strings.HasPrefix(e.Name, "hooks/") && !of.isHook(root, *f, e) }
+	if slices.ContainsFunc(f.Entries, isOther) {
 		err = take("hooks")
 	}
 	settings := f.Entry("config").Settings()
@@ -206,12 +223,12 @@ func MakePlain(root *beneath.Folder, rel string, sees func(at string) bool) (tak
 	return taken, err
 }
 
-// lookAtUsers looks at a repository that is to be the user's own.
-func lookAtUsers(root *beneath.Folder, rel string, sees func(at string) bool) (Snapshot, Comparison) {
+// look looks at a repository that is to be the user's own.
+func (of Users) look(root *beneath.Folder, rel string) (Snapshot, Comparison) {
 	seen := Gather(root, Look{Own: []string{rel}, Judge: true})
 	seen.Deepen(root, Snapshot{})
-	users := func(at string) bool { return !sees(at) } // as `git clone -s` borrows of
-	fetches := func(at string) bool { return !sees(at) || !sees(at+"/.git") }
+	users := func(at string) bool { return !of.Sees(at) } // as `git clone -s` borrows of
+	fetches := func(at string) bool { return !of.Sees(at) || !of.Sees(at+"/.git") }
 	return seen, Comparison{Users: users, Fetches: fetches, users: true}
 }
 

@@ -226,7 +226,7 @@ func TestTheUsersOwnClonesArePlain(t *testing.T) {
 		w := newWorld(t)
 		w.sh("cd p; " + script)
 		sees := func(at string) bool { return strings.HasPrefix(at, w.top+"/p/seen") }
-		if got := git.IsPlain(w.open(), "n/.git", sees); got != want {
+		if got := git.IsPlain(w.open(), "n/.git", git.Users{Sees: sees}); got != want {
 			t.Errorf("%s: %v", script, got)
 		}
 	}

@@ -298,13 +298,35 @@ func TestForgedPlacesComeOutNowhere(t *testing.T) {
 // usersGit has a git of the user's clone something in the project, until ended is called.
 func (w *world) usersGit() (ended func()) {
 	w.Helper()
-	w.sh("printf '#!/bin/sh\nread x\n' >../git; chmod +x ../git")
+	return w.program("git", "clone")
+}
+
+// program has a program of the user's, which does nothing, at work in the project until ended is called.
+func (w *world) program(name string, words ...string) (ended func()) {
+	w.Helper()
+	w.sh("printf '#!/bin/sh\nread x\n' >../" + name + "; chmod +x ../" + name)
 	waits, end, err := os.Pipe()
 	must.Do(w, err)
-	git := exec.Command(w.top+"/git", "clone")
-	git.Dir, git.Stdin = w.project, waits
-	must.Do(w, git.Start())
-	return func() { end.Close(); _ = git.Wait() }
+	cmd := exec.Command(w.top+"/"+name, words...)
+	cmd.Dir, cmd.Stdin = w.project, waits
+	must.Do(w, cmd.Start())
+	return func() { end.Close(); _ = cmd.Wait() }
+}
+
+// While a program of the user's brings files, a repository that an agent moves there is none that it brings.
+func TestAnAgentBringsARepositoryWhileFilesOfTheUsersCome(t *testing.T) {
+	for _, line := range []string{"git pull", "git rebase -i main", "cp -r ../x brought", "rsync -a ../x/ brought"} {
+		w, words := newWorld(t), strings.Fields(line)
+		ended := w.program(words[0], words[1:]...)
+		w.sh("git init -q ../evil; git -C ../evil config core.fsmonitor x; git init -q ../plain; mkdir n m; mv ../evil/.git n/.git; mv ../plain/.git m/.git")
+		w.isHeld("n/.git")
+		w.isHeld("m/.git")
+		if len(w.covered) > 0 { // as what is the user's
+			t.Errorf("%s: %s passed for the user's", line, <-w.covered)
+		}
+		ended()
+		w.out()
+	}
 }
 
 // A clone of the user's is theirs. What an agent moves there meanwhile with orders for git in it is not, and neither is

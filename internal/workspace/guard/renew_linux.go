@@ -407,13 +407,9 @@ func (r *renewal) makeUsers(in *beneath.Folder, name, rel string, isFolder bool)
 	if !isFolder {
 		return nil, g.leadsOut(in, name, g.root.Join(rel))
 	}
-	taken, err := git.MakePlain(in, name, g.sees)
-	if err != nil || !git.IsPlain(in, name, g.sees) {
+	taken, err := git.MakePlain(in, name, g.asUsers())
+	if err != nil || !git.IsPlain(in, name, g.asUsers()) {
 		return nil, false
-	}
-	if n := slices.Index(taken, hooks); n >= 0 && g.areTemplates(in, hooks) {
-		taken = slices.Delete(taken, n, n+1)
-		err = in.Rename(hooks, path.Join(name, hooks))
 	}
 	for _, at := range taken {
 		err = cmp.Or(err, in.Rename(at, path.Join(name, at+"."+git.Aside)))
@@ -421,15 +417,14 @@ func (r *renewal) makeUsers(in *beneath.Folder, name, rel string, isFolder bool)
 	return taken, err == nil
 }
 
-// areTemplates reports whether all hooks in a folder are those of the user's own template.
-func (g *Guard) areTemplates(in *beneath.Folder, at string) bool {
-	names, err := in.Names(at, mostNames)
-	return err == nil && g.Template != "" && !slices.ContainsFunc(names, func(name string) bool {
+// asUsers is what is known of a repository that the user makes.
+func (g *Guard) asUsers() git.Users {
+	return git.Users{Sees: g.sees, IsHook: func(in *beneath.Folder, hook string) bool {
 		const limit = 1 << 20
-		made, err := in.Read(path.Join(at, name), limit)
-		own, fault := smallfile.Read(path.Join(g.Template, hooks, name), limit)
-		return err != nil || fault != nil || !bytes.Equal(made, own)
-	})
+		made, err := in.Read(hook, limit)
+		own, fault := smallfile.Read(path.Join(g.Template, hooks, path.Base(hook)), limit)
+		return g.Template != "" && err == nil && fault == nil && bytes.Equal(made, own)
+	}}
 }
 
 // leadsOut reports whether a file that is to be called .git at a path leads git where no agent writes, and to what says

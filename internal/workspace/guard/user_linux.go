@@ -2,7 +2,6 @@ package guard
 
 import (
 	"fmt"
-	"os"
 	"path"
 	"slices"
 	"strings"
@@ -11,8 +10,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"claudebox/internal/linux/beneath"
-	"claudebox/internal/linux/pathname"
-	"claudebox/internal/linux/smallfile"
 	"claudebox/internal/workspace/git"
 )
 
@@ -21,14 +18,23 @@ import (
 func (g *Guard) isUsers(rel string) bool {
 	what, err := g.root.Look(rel)
 	of, was := g.users[what.Stamp.Ino]
-	return err == nil && what.Kind != beneath.Link && !of.refused && (was || g.isTheirs(rel) || g.vcs.works(g.Path))
+	if err != nil || what.Kind == beneath.Link || of.refused {
+		return false
+	}
+	if was || g.isTheirs(rel) {
+		return true
+	}
+	at, isRepository := g.root.Join(rel), g.isRepository(rel)
+	isBrought := !(isRepository && what.Kind == beneath.Dir) // no commit has such a folder
+	return isRepository && g.vcs.makesAt(at, g.Path) || isBrought && g.vcs.bringsTo(at, g.Path)
 }
 
 // isTheirs reports whether a repository lies in a folder that a program of the user's may have made.
 func (g *Guard) isTheirs(rel string) bool {
-	isRepository := isDotGit(path.Base(rel)) || g.isBare(rel)
-	return isRepository && (g.theirs[rel] || g.theirs[path.Dir(rel)])
+	return g.isRepository(rel) && (g.theirs[rel] || g.theirs[path.Dir(rel)])
 }
+
+func (g *Guard) isRepository(rel string) bool { return isDotGit(path.Base(rel)) || g.isBare(rel) }
 
 // users is a repository that the user has made.
 type users struct {
@@ -67,10 +73,13 @@ func (g *Guard) leave(rel string) bool {
 		unix.Close(fd)
 		return true
 	}
-	if !was && !g.isHarmless(rel, what.Kind) && !(what.Kind == beneath.Dir && g.mayRenew(rel, what.Stamp.Ino)) {
-		unix.Close(fd)
-		return !g.leadsToOther(rel) && g.doubt(rel, what.Stamp.Ino)
-	}
+	if !was && !g.isHarmless(rel, what.Kind) {
+		isMade := what.Kind == beneath.Regular && !g.leadsToOther(rel) || what.Kind == beneath.Dir && g.isMade(rel)
+		if !isMade || what.Kind != beneath.Dir || g.renewal == nil || g.unready != nil {
+			unix.Close(fd)
+			return isMade && g.doubt(rel, what.Stamp.Ino)
+		}
+	} // else it is left until it gets new files
 	g.forgetUsers(what.Stamp.Ino)
 	g.users[what.Stamp.Ino] = users{rel: rel, fd: fd, renewed: old.renewed}
 	switch {
@@ -97,7 +106,7 @@ func (g *Guard) cover(rel string, ino uint64) bool {
 // isHarmless reports whether git would run nothing in a repository, and a file leads it where no agent writes.
 func (g *Guard) isHarmless(rel string, kind beneath.Kind) bool {
 	if kind == beneath.Dir {
-		return git.IsPlain(g.root, rel, g.sees)
+		return git.IsPlain(g.root, rel, g.asUsers())
 	}
 	return g.leadsOut(g.root, rel, g.root.Join(rel))
 }
@@ -109,17 +118,14 @@ func (g *Guard) leadsToOther(rel string) bool {
 	return to != "" && !(isPart && !g.sees(to) && git.LedBy(to) == "")
 }
 
-// mayRenew reports whether a repository in which git would run something is left until it gets new files: one that a
-// program of the user's makes just now by its command line, and one that is there when no such program is at work any
-// more. That may have brought hooks of the user's own template.
-func (g *Guard) mayRenew(rel string, ino uint64) bool {
+// isMade reports whether a program of the user's makes a repository just now, by its command line.
+func (g *Guard) isMade(rel string) bool {
 	at := g.root.Join(rel)
 	if isDotGit(path.Base(rel)) {
 		at = path.Dir(at)
 	}
-	const seldom = 10 // it looks at all processes
-	return g.renewal != nil && g.unready == nil &&
-		(g.doubts[ino]%seldom == 0 && g.vcs.clones(at) || g.doubts[ino] >= mostDoubts && !g.vcs.works(g.Path))
+	at, _, _ = strings.Cut(at, "/.jj/") // where jj has a repository of git's
+	return g.vcs.makesIn(at)
 }
 
 // sees is [Request.Sees], if there is one.
@@ -165,187 +171,3 @@ func (g *Guard) listUsers() (list []string) {
 }
 
 func isDotGit(name string) bool { return strings.EqualFold(name, ".git") }
-
-// vcs asks whether a version control program of the user's is at work, that may make what appears.
-type vcs struct {
-	asked  time.Time
-	answer bool
-	others map[string]time.Time // processes that are none, by their numbers, and since when; zero: for good
-	since  time.Time            // when others was begun
-}
-
-const (
-	// answerAge is how long an answer counts: a program is older than what it makes.
-	answerAge = time.Millisecond
-	// settled is after how long a process starts no other program any more: one that is to be git is a shell at first.
-	settled = 50 * time.Millisecond
-	// reused is after how long the kernel may have given a process's number to another one.
-	reused = 10 * time.Second
-)
-
-// works reports whether one is at work in a folder, or names a path there.
-func (v *vcs) works(folder string) bool {
-	if now := time.Now(); now.Sub(v.asked) > answerAge {
-		v.answer = v.any(now, func(program string, words []string, at string) bool {
-			return (slices.Contains(copiers, program) || makesAny(words)) && comesTo(folder, words, at)
-		}) != ""
-		v.asked = time.Now()
-	}
-	return v.answer
-}
-
-// clones reports whether one makes a repository in a folder by its command line: without a name for that, git takes
-// the last part of the address (builtin/clone.c).
-func (v *vcs) clones(folder string) bool {
-	return v.any(time.Now(), func(program string, words []string, at string) bool {
-		names := func(word string) bool {
-			called := strings.TrimSuffix(path.Base(strings.ReplaceAll(word, ":", "/")), ".git")
-			return from(at, word) == folder || path.Join(at, called) == folder
-		}
-		isClone := !slices.Contains(copiers, program) && slices.Contains(words, "clone")
-		return isClone && slices.ContainsFunc(words, names)
-	}) != ""
-}
-
-// changes returns the number of a process that may change a repository in a folder; empty: there is none. What makes
-// repositories, or brings whole folders, counts anywhere in the project. All else counts there alone: an agent can have
-// the `git status` of an editor wait elsewhere, by a pipe in the place of a file that it reads.
-func (v *vcs) changes(folder, project string) (pid string) {
-	return v.any(time.Now(), func(program string, words []string, at string) bool {
-		if slices.Contains(copiers, program) || makesRepository(words) {
-			return comesTo(project, words, at)
-		}
-		return mayWrite(words) && comesTo(folder, words, at)
-	})
-}
-
-// comesTo reports whether a process is in a folder, or names a path there.
-func comesTo(folder string, words []string, at string) bool {
-	there := func(word string) bool { return pathname.Below(from(at, word), folder) }
-	return there("") || slices.ContainsFunc(words, func(word string) bool {
-		_, value, _ := strings.Cut(word, "=")
-		return there(word) || there(value)
-	})
-}
-
-// from is a path that a process in a folder names by a word.
-func from(folder, word string) string {
-	if path.IsAbs(word) {
-		return path.Clean(word)
-	}
-	return path.Join(folder, word)
-}
-
-var (
-	programs = []string{"git", "jj", "hg", "sl", "bzr", "brz", "fossil", "pijul", "darcs", "gh", "glab"}
-	// makes are the words in a command line by which such a program makes a repository; after some another one decides.
-	makes = map[string][]string{
-		"clone": nil, "init": nil, "worktree": {"add", "move", "repair"}, "submodule": {"add", "update", "init"},
-		"workspace": nil, "repo": nil, "create": nil, "fork": nil,
-	}
-	// brings are those by which it makes files.
-	brings = []string{
-		"checkout", "switch", "restore", "pull", "merge", "rebase", "reset", "stash", "cherry-pick", "revert",
-		"am", "apply", "update", "up", "goto", "new", "edit", "read-tree", "checkout-index", "pr",
-	}
-	// copiers are programs that bring whole folders.
-	copiers = []string{"cp", "tar", "bsdtar", "rsync", "unzip", "7z"}
-)
-
-// any returns the number of a process outside of all sandboxes that counts, by its name, its command line, and where it
-// is; empty: there is none.
-func (v *vcs) any(now time.Time, counts func(program string, words []string, at string) bool) (pid string) {
-	if now.Sub(v.since) > reused {
-		v.others, v.since = map[string]time.Time{}, now
-	}
-	own, err := os.Readlink("/proc/self/ns/pid")
-	if err != nil {
-		return ""
-	}
-	all, err := os.Open("/proc")
-	if err != nil {
-		return ""
-	}
-	defer all.Close()
-	const most = 20_000
-	names, _ := all.Readdirnames(most)
-	found := slices.IndexFunc(names, func(pid string) bool {
-		if pid[0] < '0' || pid[0] > '9' {
-			return false
-		}
-		first, known := v.others[pid]
-		if known && first.IsZero() {
-			return false
-		}
-		const limit = 4096
-		comm, err := smallfile.Read("/proc/"+pid+"/comm", limit)
-		program := strings.TrimSuffix(string(comm), "\n")
-		switch {
-		case err != nil:
-		case slices.Contains(programs, program) || slices.Contains(copiers, program):
-			words, at := commandOf("/proc/"+pid, own)
-			return len(words) > 0 && counts(program, words, at)
-		case !known:
-			v.others[pid] = now
-		case now.Sub(first) > settled:
-			v.others[pid] = time.Time{}
-		}
-		return false
-	})
-	if found < 0 {
-		return ""
-	}
-	return names[found]
-}
-
-// OwnEmail is the address of whom claudebox's git commits for.
-const OwnEmail = "claudebox@localhost"
-
-// makesAny reports whether a command line of a version control program makes repositories or files.
-func makesAny(words []string) bool {
-	if i := slices.Index(words, "stash"); i >= 0 && i+1 < len(words) && (words[i+1] == "list" || words[i+1] == "show") {
-		return false // a prompt asks that all the time
-	}
-	return makesRepository(words) ||
-		slices.ContainsFunc(words, func(word string) bool { return slices.Contains(brings, word) })
-}
-
-// makesRepository reports whether it makes repositories.
-func makesRepository(words []string) bool {
-	return slices.ContainsFunc(words, func(word string) bool {
-		then, makes := makes[word]
-		return makes && (then == nil ||
-			slices.ContainsFunc(words, func(next string) bool { return slices.Contains(then, next) }))
-	})
-}
-
-// reads are the words of command lines by which git writes nothing, and that may go on for long.
-var reads = []string{"log", "diff", "show", "blame", "cat-file", "fsmonitor--daemon", "credential-cache--daemon"}
-
-// mayWrite reports whether a command line of a version control program may write in a repository: all but some do.
-func mayWrite(words []string) bool {
-	isRead := func(word string) bool { return slices.Contains(reads, word) }
-	return makesAny(words) || !slices.ContainsFunc(words, isRead)
-}
-
-// commandOf returns the command line of a process, with what names its repository, and the folder that it is in. One of
-// another namespace of processes than this one has none. Neither has claudebox's git, by which commits cross: an agent
-// chooses what it says of them.
-func commandOf(process, own string) (words []string, at string) {
-	line, err := os.ReadFile(process + "/cmdline")
-	at, fault := os.Readlink(process + "/cwd")
-	if ns, _ := os.Readlink(process + "/ns/pid"); err != nil || fault != nil || ns != own {
-		return nil, ""
-	}
-	words = strings.Split(string(line), "\x00")
-	environment, _ := os.ReadFile(process + "/environ")
-	for entry := range strings.SplitSeq(string(environment), "\x00") {
-		switch name, value, _ := strings.Cut(entry, "="); {
-		case name == "GIT_COMMITTER_EMAIL" && value == OwnEmail:
-			return nil, ""
-		case name == "GIT_DIR", name == "GIT_WORK_TREE":
-			words = append(words, value)
-		}
-	}
-	return words, at
-}

@@ -361,26 +361,28 @@ func IsFilled(rel string) bool {
 	return slices.ContainsFunc(strings.Split(rel, "/"), is)
 }
 
-// unasked are patterns, as in [Rule] and in small letters, of names at any depth that tools obey as soon as somebody stands in the folder,
-// or has it open in an editor, without asking. What asks first, or waits for a person who builds, installs or starts
-// something, is not in it.
-var unasked = strings.Fields(".git .hg .sl .jj .bzr .pijul .fslckout _fossil_ " + ofRepositories +
-	" .vscode .cursor .idea .zed .helix .vim/coc-settings.json .lazy.lua .lvimrc .vimrc _vimrc .exrc " +
-	".dir-locals.el .dir-locals-2.el " +
-	".claude/settings.json .claude/settings.local.json .claude/hooks .claude/scheduled_tasks.json " +
-	"rust-toolchain rust-toolchain.toml .envrc.local .direnv .autoenv .autoenv.zsh .rvmrc .shadowenv.d " +
-	".tool-versions mise.toml mise.*.toml .mise.toml .mise.*.toml .mise/config.toml .mise/config.*.toml " +
-	".config/mise.toml .config/mise.*.toml mise/config.toml mise/config.*.toml " +
-	".sdkmanrc .prototools .node-version .nvmrc .python-version .ruby-version .java-version .go-version")
+// unasked are patterns, as in [Rule] and in small letters, of names at any depth that tools obey as soon as somebody
+// stands in the folder, or has it open in an editor, without asking. What asks first, or waits for a person who builds,
+// installs or starts something, is not in it.
+var unasked = append(strings.Fields(".git .hg .sl .jj .bzr .pijul .fslckout _fossil_ "+
+	".vscode .cursor .idea .zed .helix .vim/coc-settings.json .lazy.lua .lvimrc .vimrc _vimrc .exrc "+
+	".dir-locals.el .dir-locals-2.el "+
+	".claude/settings.json .claude/settings.local.json .claude/hooks .claude/scheduled_tasks.json "+
+	"rust-toolchain rust-toolchain.toml .envrc.local .direnv .autoenv .autoenv.zsh .rvmrc .shadowenv.d "+
+	".tool-versions mise.toml mise.*.toml .mise.toml .mise.*.toml .mise/config.toml .mise/config.*.toml "+
+	".config/mise.toml .config/mise.*.toml mise/config.toml mise/config.*.toml "+
+	".sdkmanrc .prototools .node-version .nvmrc .python-version .ruby-version .java-version .go-version"),
+	ofRepositories...)
 
 // unaskedAll are folders of which tools obey all files in that way.
 var unaskedAll = strings.Fields("mise/conf.d .mise/conf.d .shadowenv.d")
 
 // ofRepositories are files by which version control programs other than git run something, in any repository.
-const ofRepositories = ".hg/hgrc .hg/hgrc-not-shared .sl/config .jj/repo/config.toml .jj/workspace-config.toml"
+var ofRepositories = strings.Fields(
+	".hg/hgrc .hg/hgrc-not-shared .sl/config .jj/repo/config.toml .jj/workspace-config.toml")
 
 // OfRepository reports whether a version control program other than git obeys what lies at a path.
-func OfRepository(rel string) bool { return isAny(strings.Fields(ofRepositories), rel) }
+func OfRepository(rel string) bool { return isAny(ofRepositories, rel) }
 
 // Unasked reports whether tools of the host obey what lies at a path without asking.
 func Unasked(rel string) bool {

@@ -32,10 +32,11 @@ type program struct {
 }
 
 const (
-	// answerAge is how long an answer counts: a program is older than what it makes.
+	// answerAge is how long an answer counts from when it was asked for: a program is older than what it makes.
 	answerAge = time.Millisecond
-	// settled is after how long a process starts no other program any more: one that is to be git is a shell at first.
-	settled = 50 * time.Millisecond
+	// settled is after how long a process starts no other program any more: one that is to be git is a shell at first, and
+	// stays that for long on a busy machine.
+	settled = 500 * time.Millisecond
 	// reused is after how long the kernel may have given a process's number to another one.
 	reused = 10 * time.Second
 	// oldAfter is the age of a program from which on it may wait for a person.
@@ -145,7 +146,7 @@ func (v *vcs) running() []program {
 	if now.Sub(v.since) > reused {
 		v.others, v.since = map[string]time.Time{}, now
 	}
-	v.list = nil
+	v.list, v.asked = nil, now
 	own, err := os.Readlink("/proc/self/ns/pid")
 	all, fault := os.Open("/proc")
 	if err != nil || fault != nil {
@@ -177,7 +178,6 @@ func (v *vcs) running() []program {
 			v.others[pid] = time.Time{}
 		}
 	}
-	v.asked = time.Now()
 	return v.list
 }
 

@@ -34,8 +34,8 @@ type program struct {
 const (
 	// answerAge is how long an answer counts from when it was asked for: a program is older than what it makes.
 	answerAge = time.Millisecond
-	// settled is after how long a process starts no other program any more: one that is to be git is a shell at first, and
-	// stays that for long on a busy machine.
+	// settled is after how long a process starts no other program any more: one that is to be git is a shell at first,
+	// for long on a busy machine.
 	settled = 500 * time.Millisecond
 	// reused is after how long the kernel may have given a process's number to another one.
 	reused = 10 * time.Second

@@ -5,6 +5,7 @@ package sandbox_test
 import (
 	"os"
 	"os/exec"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -157,6 +158,42 @@ wait; look; cb true; rm $disk/fill; cb true; look; echo -n ': '; git show feat:l
 			if left := strings.TrimSpace(rest); left != "" {
 				t.Errorf("more is said: %s", left)
 			}
+		})
+	}
+}
+
+// The user's repository has its references in tables, or is of SHA-256: the agent works in worktrees beside it, one of
+// which the user has made since, and makes one of its own. Each has its HEAD on both sides, and nothing is said.
+func TestAWorktreeOfARepositoryIn(t *testing.T) {
+	for name, format := range map[string]string{
+		"reftable": "--ref-format=reftable", "SHA-256": "--object-format=sha256", "both": "--ref-format=reftable --object-format=sha256",
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.repository(t)
+			w.write(t, ".gitconfig", identity)
+			git := path.Dir(strings.TrimSpace(succeed(t, w.session("readlink -f $(command -v git)")))) // the host's may be too old
+			plain := func(script string) string { return w.plain(t, "export PATH="+git+":$PATH; "+script) }
+			main := w.project
+			in := func(dir, script, want string) {
+				t.Helper()
+				w.project = w.path(dir)
+				defer func() { w.project = main }()
+				if got := run(t, w.session(script)); got.status != 0 || got.stdout != want || got.stderr != "" {
+					t.Errorf("%s in %s: status %d, %q, want %q; it says %s", script, dir, got.status, got.stdout, want, got.stderr)
+				}
+			}
+			plain("rm -rf .git; git init -q -b main " + format + "; echo .claude >.git/info/exclude; git add .; git commit -qm first; git worktree add -q -b side ../side")
+			in("side", "git status --short; echo y >y; git add y; git commit -qm two; git switch -qc other; git branch twin; git branch --show-current", "other\n")
+			const head = "git -C ../side log --format=%s -1; git -C ../side branch --show-current; git -C ../side status --short; "
+			wantEqual(t, plain(head+"git branch --show-current; git worktree add -q -b late ../late"), "two\nother\nmain")
+			in("side", "git symbolic-ref HEAD refs/heads/twin", "")
+			wantEqual(t, plain(head+"git -C ../side switch -q side; git -C ../side commit -qm mine --allow-empty"), "two\ntwin")
+			in("side", "git log --format=%s -1; git branch --show-current", "mine\nside\n")
+			in("late", "git status --short; git branch --show-current; echo z >z; git add z; git commit -qm three", "late\n")
+			in("project", "git worktree add -q -b own .claude/worktrees/own; cd .claude/worktrees/own; echo o >o; git add o; git commit -qm own", "")
+			wantEqual(t, plain(`for d in ../late .claude/worktrees/own; do git -C $d log --format=%s -1; git -C $d branch --show-current; git -C $d status --short; done
+				git fsck --strict --no-dangling; git status --short; git worktree list | wc -l`), "three\nlate\nown\nown\n4")
 		})
 	}
 }

@@ -192,6 +192,14 @@ func (a *additions) tree(one addition) (err error) {
 	if err := p.layTree(one.rel, head, one.tree); err != nil {
 		return err
 	}
+	if _, err := os.Lstat(p.Outer + "/reftable"); err == nil { // there no file says what HEAD is
+		var set strings.Builder
+		treeScript(&set, TreeChange{Tree: p.Trees[0], Head: head}, "")
+		in := "export GIT_DIR=" + diag.Quote(p.dir(p.Trees[0])) + "\nmkdir -p \"$GIT_DIR/reftable\" || exit 1\n"
+		if _, err := outer.run(prelude+in+set.String(), "", true); err != nil {
+			return err
+		}
+	}
 	p.Trees = append(slices.Clone(a.place.Trees), p.Trees...)
 	m, err := p.recall()
 	if err != nil {

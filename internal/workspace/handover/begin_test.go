@@ -1,7 +1,9 @@
 package handover
 
 import (
+	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -87,5 +89,18 @@ func TestALaunchDoesNotWaitWhereGitWould(t *testing.T) {
 				t.Errorf("got %v, want %q", err, want)
 			}
 		})
+	}
+}
+
+// Where references are in tables, nothing but a table of its own says where a worktree's HEAD was moved to.
+func TestAHeadThatIsInATableIsSeen(t *testing.T) {
+	root := must.Folder(t)
+	table := root + "/worktrees/w/reftable"
+	must.Do(t, os.MkdirAll(table, 0o755))
+	p := Place{Outer: root, Trees: []Tree{{Rel: "worktrees/w"}}}
+	before := p.stamps(root)
+	must.Do(t, os.WriteFile(table+"/1.ref", nil, 0o644))
+	if p.stamps(root) == before || !slices.Contains(p.folders(root), table) {
+		t.Error("it crosses no earlier than at the end")
 	}
 }

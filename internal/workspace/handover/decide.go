@@ -396,7 +396,7 @@ func (d *decision) tree(p Place, t Tree, base, inner, outer Side, f facts) {
 	switch {
 	case o.Head == "":
 		return // the user has taken it away
-	case i.Head == "":
+	case i.Head == "" && !i.HasHead:
 		d.wait(about, "the agent took this checkout away inside; yours is as it was")
 		return
 	case i.NoIndex && b.Index != "" && o.Index != "": // else the checkout is new
@@ -519,7 +519,7 @@ func (d *decision) head(t Tree, base, inner, outer Side, f facts, out, in *TreeC
 	next.Head = i
 	switch {
 	case i == o:
-	case i == b || b == "":
+	case i == b, b == "", i == "":
 		in.Head, next.Head = o, o
 	case o != b:
 		d.wait(t.Path, "HEAD was moved on both sides: outside it is "+short(o)+", inside "+short(i))

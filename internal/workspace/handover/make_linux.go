@@ -31,7 +31,7 @@ var copied = []string{
 
 // copiedOfTree are those of the git folder of one checkout.
 var copiedOfTree = slices.Concat([]string{
-	"HEAD", "index", "commondir", "gitdir", "ORIG_HEAD", "info/sparse-checkout",
+	"HEAD", "reftable", "index", "commondir", "gitdir", "ORIG_HEAD", "info/sparse-checkout",
 	"BISECT_START", "BISECT_NAMES", "BISECT_TERMS", "BISECT_EXPECTED_REV",
 }, underWay, stateNames())
 
@@ -264,8 +264,9 @@ func (p Place) preparations() string {
 		}
 		at := diag.Quote(p.dir(t))
 		fmt.Fprintf(&b, `if [ ! -e %[1]s/HEAD ]; then mkdir -p %[1]s && echo ../.. >%[1]s/commondir && echo %[2]s >%[1]s/gitdir &&
-echo 0000000000000000000000000000000000000000 >%[1]s/HEAD || exit 1; fi
+none=$(GIT_DIR=$C g hash-object --stdin </dev/null) && echo "${none//?/0}" >%[1]s/HEAD || exit 1; fi
 if [ ! -e %[1]s/locked ]; then echo %[3]s >%[1]s/locked || exit 1; fi
+[ ! -d "$C/reftable" ] || mkdir -p %[1]s/reftable
 `, at, diag.Quote(t.Path+"/.git"), diag.Quote(lockReason))
 	}
 	return b.String()
@@ -322,7 +323,7 @@ func (p Place) stamps(root string) string {
 			look(root + "/" + name)
 		}
 	}
-	for _, dir := range folders(root) {
+	for _, dir := range p.folders(root) {
 		look(dir)
 	}
 	return strings.Join(list, "\n")
@@ -332,8 +333,15 @@ func (p Place) stamps(root string) string {
 const mostFolders = 2000
 
 // folders lists the folders of references: each is written to when a reference in it changes. No link is followed.
-func folders(root string) (list []string) {
-	for _, top := range []string{"refs", "reftable"} {
+// Where they are in tables, HEAD of a checkout is in such a folder of its own.
+func (p Place) folders(root string) (list []string) {
+	tops := []string{"refs", "reftable"}
+	for _, t := range p.Trees {
+		if t.Rel != "." {
+			tops = append(tops, t.Rel+"/reftable")
+		}
+	}
+	for _, top := range tops {
 		_ = filepath.WalkDir(root+"/"+top, func(name string, e fs.DirEntry, err error) error {
 			switch {
 			case err != nil:

@@ -22,8 +22,8 @@ head_of() { g symbolic-ref -q HEAD || g rev-parse --verify -q HEAD || :; }
 // inCommon has git work in the folder of the common things, in none of a checkout's.
 const inCommon = "export GIT_DIR=$C\n"
 
-// noIndex is said of a checkout that has none.
-const noIndex = "no-index"
+// noIndex is said of a checkout that has none, hasHead of one with a HEAD, which git may be unable to read.
+const noIndex, hasHead = "no-index", "has-head"
 
 // gone is the exit code of a script that finds an inner folder which is none that claudebox has made.
 const gone = 76
@@ -69,7 +69,7 @@ g for-each-ref --format='%(objectname) %(refname) %(symref) %(worktreepath)%00' 
 		fmt.Fprintf(&b, "export GIT_DIR=%s\nif [ -f \"$GIT_DIR/HEAD\" ]; then head_of; mark; "+
 			"g ls-files --stage -z || exit 1; mark\n", diag.Quote(p.dir(t)))
 		fmt.Fprintf(&b, "echo \"${before[%d]}\"; under_way\n", n)
-		fmt.Fprintf(&b, "[ -e \"$GIT_DIR/index\" ] || echo %s; mark\n", noIndex)
+		fmt.Fprintf(&b, "[ -e \"$GIT_DIR/index\" ] || echo %s; echo %s; mark\n", noIndex, hasHead)
 		for _, file := range stateFiles {
 			fmt.Fprintf(&b, "if [ -f \"$GIT_DIR/%s\" ]; then printf =; head -c %d \"$GIT_DIR/%[1]s\"; fi; mark\n",
 				file.name, mostFile)

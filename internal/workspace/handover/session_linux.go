@@ -171,7 +171,7 @@ func (l *live) follow(wake func()) {
 				list = append(list, root+"/"+t.Rel)
 			}
 		}
-		list = append(list, folders(root)...)
+		list = append(list, p.folders(root)...)
 	}
 	if slices.Equal(list, l.watched) {
 		return

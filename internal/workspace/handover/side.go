@@ -28,7 +28,8 @@ type Stashed struct{ Object, Message string }
 
 // State is what belongs to one checkout.
 type State struct {
-	Head     string            // "ref: refs/heads/…", or an object; empty: the checkout is not there
+	Head     string            // "ref: refs/heads/…", or an object; empty: git finds none
+	HasHead  bool              `json:"-"`          // the file is there: with no Head the checkout is new, or broken
 	Index    Index             `json:",omitempty"` // sorted by path
 	NoIndex  bool              `json:"-"`          // the file is not there
 	UnderWay []string          // of [underWay]
@@ -159,7 +160,7 @@ func parse(answer []byte, trees []Tree) (side Side, err error) {
 			return side, fmt.Errorf("the index of %s: %w", t.Rel, errOdd)
 		}
 		for name := range strings.FieldsSeq(of[2]) {
-			state.NoIndex = state.NoIndex || name == noIndex
+			state.NoIndex, state.HasHead = state.NoIndex || name == noIndex, state.HasHead || name == hasHead
 			if slices.Contains(underWay, name) && !slices.Contains(state.UnderWay, name) {
 				state.UnderWay = append(state.UnderWay, name)
 			}

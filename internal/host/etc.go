@@ -16,14 +16,15 @@ import (
 // Etc is what the host's system configuration gives a sandbox: paths to
 // mount and contents to copy.
 type Etc struct {
-	Certificates string // certificate bundle, links resolved; empty: the host has none
-	Authorities  []byte // certificates that the user adds by [MoreVariable]; nil: none
-	Resolv       []byte // resolv.conf, whatever links lead to it
-	Hosts        []byte // hosts
-	ZoneName     string // "Europe/Berlin"; empty: UTC
-	Zone         []byte // its file
-	Zones        string // the folder with all of them, links resolved; empty: the host has none
-	NixConf      []byte // nix.conf lines that are public: caches and their keys
+	Certificates string   // certificate bundle, links resolved; empty: the host has none
+	Authorities  []byte   // certificates that the user adds by [MoreVariable]; nil: none
+	Resolv       []byte   // resolv.conf, whatever links lead to it
+	Hosts        []byte   // hosts
+	ZoneName     string   // "Europe/Berlin"; empty: UTC
+	Zone         []byte   // its file
+	Zones        string   // the folder with all of them, links resolved; empty: the host has none
+	NixConf      []byte   // nix.conf lines that are public: caches and their keys
+	Keys         []string // files of /proc that name the keys which the kernel keeps for the user
 }
 
 // BundleVariables name the user's own certificate bundle; the first that names one counts.
@@ -52,6 +53,11 @@ func ReadEtc(env Environment) Etc {
 		Resolv:       readSmall("/etc/resolv.conf"),
 		Hosts:        readSmall("/etc/hosts"),
 		NixConf:      PublicNixConf(readNixConf(env)),
+	}
+	for _, name := range []string{"/proc/keys", "/proc/key-users"} {
+		if _, err := os.Lstat(name); err == nil { // a kernel may be built without
+			e.Keys = append(e.Keys, name)
+		}
 	}
 	if more := readUpTo(regularFile(env.Value(MoreVariable, "")), bundleLimit); isBundle(more) {
 		e.Authorities = more

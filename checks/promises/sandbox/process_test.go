@@ -40,6 +40,25 @@ func TestNoCommandLineTellsOfMountsOrVariables(t *testing.T) {
 	}
 }
 
+// The kernel shows the names of all keys of a user in each of the user's /proc.
+func TestTheNamesOfYourKernelKeysAreRead(t *testing.T) {
+	key, err := unix.AddKey("user", canary, []byte("content"), unix.KEY_SPEC_USER_KEYRING)
+	if err != nil {
+		t.Skip("this machine lets nobody keep keys:", err)
+	}
+	t.Cleanup(func() { _, _ = unix.KeyctlInt(unix.KEYCTL_REVOKE, key, 0, 0, 0) })
+	if names, err := os.ReadFile("/proc/keys"); err != nil || !strings.Contains(string(names), canary) {
+		t.Fatalf("it is not there outside: %v\n%s", err, names)
+	}
+	for _, tier := range []string{"full", "inet", "allow", "none"} {
+		t.Run(tier, func(t *testing.T) {
+			w := newWorld(t)
+			got := w.inside(t, `cat /proc/keys /proc/key-users /proc/1/root/proc/keys; umount /proc/keys 2>/dev/null || (cat >/proc/keys) 2>/dev/null || cat /proc/keys`, "--network", tier)
+			wantEqual(t, got, "")
+		})
+	}
+}
+
 // Promise: no rights at all.
 func TestEveryNamespaceIsTheSandboxsOwn(t *testing.T) {
 	for tier, shared := range map[string][]string{"full": {"net", "time"}, "none": {"time"}} {

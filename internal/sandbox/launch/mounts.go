@@ -38,6 +38,12 @@ func Mounts(p plan.Plan, h Host, real func(path string) (string, error)) ([]Moun
 		if kept {
 			list = append(list, b)
 		}
+		if b.Kind == plan.Proc { // bwrap has no option by which it would lack them
+			for _, name := range h.Etc.Keys {
+				none := Mount{Kind: plan.ROData, Source: "no keys", Destination: name, Mode: "0444", Why: m.Why}
+				list = append(list, none)
+			}
+		}
 	}
 	if h.Nix.Daemon {
 		list = append(list, Mount{

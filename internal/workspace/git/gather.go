@@ -1,6 +1,7 @@
 package git
 
 import (
+	"errors"
 	"hash/maphash"
 	"path"
 	"slices"
@@ -195,15 +196,41 @@ func (f folderLook) isOrdinary(name string) bool {
 	at := path.Join(f.Rel, name)
 	switch {
 	case name == "HEAD":
-		head, err := f.root.Read(at, pathLimit)
-		branch, _ := strings.CutPrefix(strings.TrimSpace(string(head)), "ref:")
-		return err == nil && !strings.ContainsFunc(strings.TrimSpace(branch), IsStrange)
+		return f.isOrdinaryRef(at)
 	case name == "index":
 		const limit = 64 << 20
 		index, err := f.root.Read(at, limit)
 		return err == nil && isOrdinaryIndex(index, HashSize(f.Entry("config").Settings()))
 	}
 	return !strings.HasPrefix(name, sharedIndex)
+}
+
+// isOrdinaryRef reports whether a reference, and each one that it leads on to, has a plain name: git and prompts show
+// the last one.
+func (f folderLook) isOrdinaryRef(at string) bool {
+	const most = 5 // as in git (refs.c)
+	for range most {
+		what, err := f.look(at)
+		if err == nil && (what.Kind == beneath.Absent || what.Kind == beneath.Dir) {
+			return true // packed, or without a commit yet
+		}
+		text, ofText := f.root.Read(at, pathLimit)
+		name, leads := strings.CutPrefix(strings.TrimSpace(string(text)), "ref:")
+		name = strings.TrimSpace(name)
+		if errors.Join(err, ofText) != nil || strings.ContainsFunc(name, IsStrange) {
+			return false
+		}
+		if !leads {
+			return true
+		}
+		if !strings.HasPrefix(name, "refs/heads/") { // in a worktree, others can lie elsewhere
+			return false
+		}
+		if at = path.Join(f.Rel, name); f.Role == Linked {
+			at = path.Join(f.In, name)
+		}
+	}
+	return false
 }
 
 // files notes the files of a folder. Samples of hooks are noted apart, as git does not run them.

@@ -255,7 +255,7 @@ func (c Comparison) isPlain(s gitconfig.Entry) bool {
 	case name == "remote.url", name == "submodule.url" && c.users:
 		return isHere || elsewhere.Matches(s.Value)
 	case name == "extensions.refstorage":
-		return s.Value == "files" || s.Value == "reftable"
+		return s.Value == "files" || c.users && s.Value == "reftable" // whose HEAD is not judged
 	}
 	return slices.Contains(plain, name) || c.users && (s.Top() == "user" || name == "submodule.active")
 }

@@ -96,6 +96,9 @@ func (w world) session(script string) (gone []string) {
 	return gone
 }
 
+// prompt is a prompt that obeys the name of a branch.
+const prompt = `eval "echo $(git -C p/n branch --show-current)"`
+
 const monitor = `git config -f $c core.fsmonitor "$EVIL"; `
 
 // What an agent makes of repositories, and the command by which the host's git would obey.
@@ -119,6 +122,8 @@ git update-index --add --cacheinfo 100755,$h,$z; sed -i "s|$z|$to|" .git/index`,
 	"one in a closed folder":              {`git init -q n/m; c=n/m/.git/config; ` + monitor + "chmod 0 n", "chmod 755 p/n; git -C p/n/m status"},
 	"one behind a .git file":              {`git init -q --separate-git-dir e n; c=e/config; ` + monitor, "git -C p/n status"},
 	"one behind a .git link":              {`git init -q e; mkdir n; ln -s ../e/.git n/.git; c=e/.git/config; ` + monitor, "git -C p/n status"},
+	"a HEAD that leads to a name twice":   {`git init -q n; git -C n symbolic-ref refs/heads/x 'refs/heads/$(touch${IFS}taken)'; git -C n symbolic-ref HEAD refs/heads/x`, prompt},
+	"one that is wide":                    {`git init -q n; (echo -n 'ref: refs/heads/$(touch${IFS}taken)'; head -c 9000 /dev/zero | tr '\0' ' ') >n/.git/refs/heads/x; git -C n symbolic-ref HEAD refs/heads/x`, prompt},
 	"a HEAD that is a link":               {`git init -q n; rm n/.git/HEAD; ln -s refs/heads/x n/.git/HEAD; c=n/.git/config; ` + monitor, "git -C p/n status"},
 	"settings of one that was there":      {`c=old/.git/config; ` + monitor, "git -C p/old status"},
 	"settings of its worktree":            {`git config -f old/.git/config extensions.worktreeConfig true; c=old/.git/config.worktree; ` + monitor, "git -C p/old status"},
@@ -195,14 +200,16 @@ func TestTheUsersOwnClonesArePlain(t *testing.T) {
 		"git clone -q old n":                        true,
 		"git clone -qs old n":                       true,
 		"mkdir n; git clone -q --mirror old n/.git": true,
-		"mkdir n; git clone -q --mirror old n/.git; git -C n/.git config core.bare false": false,
-		"git clone -q --no-local --filter=blob:none $PWD/old n":                           true,
-		"git clone -q old n; git -C n symbolic-ref HEAD 'refs/heads/$(x)'":                false,
-		"git clone -q old n; git -C n update-index --split-index":                         false,
-		"git clone -q old n; git -C n update-index --index-version 4":                     true,
-		set + "remote.origin.mirror true":                                                 false,
-		"git clone -qs old n; echo $PWD/seen >>n/.git/objects/info/alternates":            false,
-		"mkdir d; cd d; git clone -q ../old ../n":                                         true,
+		"mkdir n; git clone -q --mirror old n/.git; git -C n/.git config core.bare false":                                   false,
+		"git clone -q --no-local --filter=blob:none $PWD/old n":                                                             true,
+		"git clone -q old n; git -C n symbolic-ref HEAD 'refs/heads/$(x)'":                                                  false,
+		"git clone -q old n; git -C n update-index --split-index":                                                           false,
+		"git clone -q old n; git -C n update-index --index-version 4":                                                       true,
+		"git clone -q old n; git -C n symbolic-ref refs/heads/x refs/heads/master; git -C n symbolic-ref HEAD refs/heads/x": true,
+		set + "extensions.refStorage reftable; mkdir n/.git/reftable":                                                       true,
+		set + "remote.origin.mirror true":                                                                                   false,
+		"git clone -qs old n; echo $PWD/seen >>n/.git/objects/info/alternates":                                              false,
+		"mkdir d; cd d; git clone -q ../old ../n":                                                                           true,
 		"git -c protocol.file.allow=always -C old submodule -q add $PWD/fixture s; git -C old commit -qm s; git -c protocol.file.allow=always clone -q --recursive old n": true,
 		set + "remote.origin.url git@github.com:owner/name.git":           true,
 		set + "remote.origin.url github.com:owner/name":                   true,
@@ -232,11 +239,31 @@ func TestTheUsersOwnClonesArePlain(t *testing.T) {
 	}
 }
 
-// `git status` would ask another machine for what the agent names.
-func TestARepositoryWithoutAllObjectsIsTakenOut(t *testing.T) {
-	w := newWorld(t)
-	if gone := w.session("git init -q n; git -C n config remote.o.url https://example.org; git -C n config remote.o.promisor true"); len(gone) == 0 {
-		t.Error("it stays")
+// A worktree's HEAD leads on to references of its own, and to those of its repository.
+func TestTheHeadOfAWorktreeLeadsToANameThatAPromptObeys(t *testing.T) {
+	for _, script := range []string{
+		`git symbolic-ref refs/heads/x "refs/heads/$X"; git symbolic-ref HEAD refs/heads/x`,
+		`git symbolic-ref refs/worktree/x "refs/heads/$X"; echo ref: refs/worktree/x >../old/.git/worktrees/n/HEAD`,
+	} {
+		w := newWorld(t)
+		w.sh("git -C p/old worktree add -q ../n")
+		gone := w.session(`X='$(touch${IFS}taken)'; cd n; ` + script)
+		if out := w.sh(prompt); w.isTaken() || len(gone) == 0 {
+			t.Errorf("%s: %q is gone\n%s", script, gone, out)
+		}
+	}
+}
+
+// `git status` would ask another machine for what the agent names. In tables a name can lie that a prompt obeys.
+func TestARepositoryThatCannotBeJudgedIsTakenOut(t *testing.T) {
+	for name, script := range map[string]string{
+		"without all objects": "git -C n config remote.o.url https://example.org; git -C n config remote.o.promisor true",
+		"with tables":         "git -C n config extensions.refStorage reftable; mkdir n/.git/reftable",
+	} {
+		w := newWorld(t)
+		if gone := w.session("git init -q n; " + script); len(gone) == 0 {
+			t.Errorf("one %s stays", name)
+		}
 	}
 }
 

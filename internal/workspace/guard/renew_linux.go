@@ -41,6 +41,7 @@ type renewal struct {
 	top             *beneath.Folder // where the one for copies lies, by the session's name
 	lock            *os.File        // of that, while the session lives
 	inside          []int           // it, by each mount of the sandbox
+	closed          []string        // parts with a mount to where it could not be moved
 	count           atomic.Int64    // of copies
 	busy            vcs             // programs that change repositories; guard.mu is held around it
 }
@@ -63,7 +64,7 @@ var (
 	// What keeps a repository from new files.
 	errMoved   = errors.New("it is moved, so it gets no new files: use no git there before the session has ended")
 	errWritten = errors.New("it is written to all the time, so it gets no new files yet")
-	errNoMove  = errors.New("no folder for new files could be moved through each part of it that is mounted")
+	errNoMove  = errors.New("you could not write in a folder above it when the session began, so it gets no new files")
 )
 
 // Prepare makes the folder for copies, before [Guard.Serve], in a sandbox that waits at its gate, by its process 1.
@@ -84,7 +85,7 @@ func (g *Guard) Prepare(process int) error {
 		return nil
 	}
 	r.close()
-	if errors.Is(err, errNotIts) || errors.Is(err, errNoMove) {
+	if errors.Is(err, errNotIts) {
 		g.unready, err = err, nil
 	}
 	return err
@@ -141,10 +142,9 @@ func (r *renewal) openInside(name string, process int) (at string, err error) {
 			continue
 		}
 		to := path.Join(v.Part, name)
-		if err := g.root.Rename(at, to); errors.Is(err, unix.ENOTDIR) {
-			continue // a file
-		} else if err != nil {
-			return at, fmt.Errorf("%w: %w", errNoMove, err)
+		if err := g.root.Rename(at, to); err != nil { // it may be a file
+			r.closed = append(r.closed, v.Part)
+			continue
 		}
 		at = to
 		if fd := v.Open(process, name, made); fd >= 0 { // else another mount lies over it
@@ -296,6 +296,8 @@ func (r *renewal) look(ino uint64) (rel, at string, err error) {
 		return of.rel, "", errGone
 	case !r.isThere(of.rel, ino):
 		return of.rel, "", errMoved
+	case slices.ContainsFunc(r.closed, func(part string) bool { return pathname.Below(of.rel, part) }):
+		return of.rel, "", errNoMove
 	}
 	if pid := r.atWork(of.rel); pid != "" {
 		const why = "it gets new files once process %s of yours ends: close the editor that it waits for, or end it"

@@ -163,18 +163,23 @@ func TestTheAgentKeepsTheGitFolderOfTheUsersCloneOpen(t *testing.T) {
 // Promise: nothing planted for your git.
 func TestTheAgentReachesTheUsersCloneByAnotherMountOfItsFolder(t *testing.T) {
 	for name, tc := range map[string]struct {
+		from   string // where the session begins, below the home
 		flags  string
 		before string // what the agent does
 		in     string // where the user clones to, below the home
 		seen   string // where that is inside
 		keeps  bool   // its first files
 	}{
-		"a part of the project":     {"--mount-rw deep:/alias", "true", "project/deep", "deep /alias", false},
-		"a part to read":            {"--mount-ro deep:/alias", "true", "project/deep", "deep /alias", false},
-		"two parts, one in another": {"--mount-rw deep:/a --mount-rw deep/er:/b --mount-rw deep/er:/a/er", "true", "project/deep/er", "deep/er /a/er /b", false},
-		"a part that is moved":      {"--mount-rw deep:/alias", "mv deep moved", "project/moved", "moved /alias", false},
-		"a folder and a part of it": {"--mount-rw ../given:/all --mount-rw ../given/part", "true", "given/part", "../given/part /all/part", true},
-		"a folder with a secret":    {"", "true", "project/pinned", "pinned", false},
+		"a part of the project":                {"project", "--mount-rw deep:/alias", "true", "project/deep", "deep /alias", false},
+		"a part to read":                       {"project", "--mount-ro deep:/alias", "true", "project/deep", "deep /alias", false},
+		"two parts, one in another":            {"project", "--mount-rw deep:/a --mount-rw deep/er:/b --mount-rw deep/er:/a/er", "true", "project/deep/er", "deep/er /a/er /b", false},
+		"a part that is moved":                 {"project", "--mount-rw deep:/alias", "mv deep moved", "project/moved", "moved /alias", false},
+		"a folder and a part of it":            {"project", "--mount-rw ../given --mount-rw ../given/part", "true", "given/part", "../given/part", false},
+		"a part of a folder that is elsewhere": {"project", "--mount-rw ../given:/all --mount-rw ../given/part", "true", "given/part", "../given/part /all/part", false},
+		"a project in a given folder":          {"given/part", "--mount-rw ~/given", "true", "given/part", ".", false},
+		"a folder with a secret":               {"project", "", "true", "project/pinned", "pinned", false},
+		"beside one that is closed":            {"project", "", "true", "project/deep", "deep", false},
+		"in one that was closed":               {"project", "", "chmod 755 shut", "project/shut", "shut", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -184,7 +189,10 @@ func TestTheAgentReachesTheUsersCloneByAnotherMountOfItsFolder(t *testing.T) {
 			w.write("project/deep/er/file", "x")
 			w.write("given/part/file", "x")
 			w.write("project/pinned/.env", "KEY=secret\n")
-			l := w.begin(strings.Fields(tc.flags)...)
+			w.write("project/shut/.env", "KEY=secret\n")
+			must.Do(t, os.Chmod(w.path("project/shut"), 0o555))
+			t.Cleanup(func() { os.Chmod(w.path("project/shut"), 0o755) })
+			l := w.in(tc.from).begin(strings.Fields(tc.flags)...)
 			l.sh(tc.before)
 			o := opened{at: "../" + tc.in + "/new/.git"}
 			ended := make(chan outcome)
@@ -206,8 +214,12 @@ func TestTheAgentReachesTheUsersCloneByAnotherMountOfItsFolder(t *testing.T) {
 			}
 			l.sh(inEach(`printf '[core]\n\tfsmonitor = "` + w.orders() + `"\n' >>config`))
 			w.statuses([]opened{o})
-			if said := l.end(); strings.Contains(said, "; the session ends") {
+			said := l.end()
+			if strings.Contains(said, "the session ends") || strings.Count(said, "it is yours, made while") != 1 {
 				t.Error(said)
+			}
+			if o.isAnother(w) == tc.keeps {
+				t.Error("it has other files, or its first ones")
 			}
 			w.statuses([]opened{o})
 		})

@@ -5,6 +5,7 @@ package sandbox_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -136,6 +137,30 @@ func TestAMountBesideWhatIsKeptWorks(t *testing.T) {
 	w.repository(t)
 	w.write(t, "project/docs/page", "page\n")
 	wantEqual(t, w.inside(t, "cat /mnt/docs/page; echo more >>/mnt/docs/page; cat docs/page", "--mount-rw", "docs:/mnt/docs"), "page\npage\nmore\n")
+}
+
+// What is made where two given folders overlap is reported once, and a repository there becomes the user's.
+func TestAGivenFolderLiesInAnother(t *testing.T) {
+	for name, tc := range map[string]struct {
+		project string
+		flags   []string
+	}{
+		"both are mounted":            {"project", []string{"--mount-rw", "~/given/part", "--mount-rw", "~/given"}},
+		"it is the project's outside": {"given/part", []string{"--mount-rw", "~/given"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.write(t, "given/part/file", "x")
+			w.project = w.folder(t, tc.project)
+			const script = "cd ~/given/part; git init -q made; touch Makefile; " +
+				"git -C made -c user.name=a -c user.email=a@b.example commit -q --allow-empty -m inside"
+			got := run(t, w.claudebox(slices.Concat([]string{"shell", "--yes"}, tc.flags, []string{"--", "bash", "-ec", script})...))
+			if got.status != 0 || strings.Count(got.stderr, "Makefile ") != 1 || strings.Contains(got.stderr, "held back") {
+				t.Errorf("status %d: %s", got.status, got.stderr)
+			}
+			expect.Contains(t, w.git(t, "given/part/made", "log", "--format=%s"), "inside")
+		})
+	}
 }
 
 // An agent that was given a folder turns a part of it into a link; the next

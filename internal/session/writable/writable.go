@@ -3,6 +3,7 @@
 package writable
 
 import (
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"os"
@@ -69,9 +70,10 @@ func (f *Folders) Release() {
 // Begin records what is in the folders, to compare with at the end of the session, and opens what watches over them.
 // agent says what of the agent's own is compared; mounts are those of the launch.
 func (f *Folders) Begin(agent aftermath.Agent, mounts []launch.Mount) error {
+	names := map[string]string{} // of sessions, one for each folder
 	for _, folder := range f.List {
-		session := rand.Text()[:16]
-		agent.Held = guard.InSession(f.Kept.Held(folder.Project), session)
+		names[folder.Path] = rand.Text()[:16]
+		agent.Held = guard.InSession(f.Kept.Held(folder.Project), names[folder.Path])
 		begun, err := aftermath.Begin(f.Kept.Own, folder.Project, agent)
 		if ends := (*aftermath.EndsError)(nil); errors.As(err, &ends) {
 			return diag.Wrap("give away "+diag.Name(folder.Path), launch.Again(err), diag.StartAgain)
@@ -80,8 +82,11 @@ func (f *Folders) Begin(agent aftermath.Agent, mounts []launch.Mount) error {
 			return err
 		}
 		f.reviews = append(f.reviews, begun)
-		agent = aftermath.Agent{Ends: agent.Ends} // the first record has the agent's own files; once is enough
-		if err := f.guard(folder, session); err != nil {
+		// The first record has the agent's own files; once is enough.
+		agent = aftermath.Agent{Ends: agent.Ends, With: begun}
+	}
+	for _, folder := range f.outerFirst() {
+		if err := f.guard(folder, names[folder.Path]); err != nil {
 			return err
 		}
 	}
@@ -90,7 +95,7 @@ func (f *Folders) Begin(agent aftermath.Agent, mounts []launch.Mount) error {
 
 // Rehearse opens what watches over the folders, where that changes nothing outside claudebox's own folder.
 func (f *Folders) Rehearse(mounts []launch.Mount) error {
-	for _, folder := range f.List {
+	for _, folder := range f.outerFirst() {
 		if f.Kept.IsHeldInGit(folder.Project) {
 			continue // it would be made there
 		}
@@ -104,8 +109,20 @@ func (f *Folders) Rehearse(mounts []launch.Mount) error {
 	return f.watchCovers(mounts)
 }
 
-// guard opens what holds back what the agent makes in a folder. session is a name that no other session has.
+// outerFirst lists the folders, one that lies in another after that.
+func (f *Folders) outerFirst() []guarded.Folder {
+	return slices.SortedStableFunc(slices.Values(f.List), func(a, b guarded.Folder) int {
+		return cmp.Compare(len(a.Path), len(b.Path))
+	})
+}
+
+// guard opens what holds back what the agent makes in a folder. session is a name that no other session has. One that
+// lies in another has that one's guard, which sees what is moved between both: two would not stop to give a repository
+// of the user's new files, each as the other has.
 func (f *Folders) guard(folder guarded.Folder, session string) error {
+	if slices.ContainsFunc(f.guards, func(outer *guard.Guard) bool { return outer.Has(folder.Path) }) {
+		return nil
+	}
 	guarding, err := guard.Open(f.guardRequest(folder, session))
 	switch {
 	case errors.Is(err, guard.ErrApart), errors.Is(err, guard.ErrNoExchange):
@@ -250,7 +267,7 @@ func (f *Folders) Settle(submodules []Submodule) (reports []aftermath.Report, al
 	}
 	for _, review := range f.reviews {
 		alone = alone && !review.Overlaps()
-		reports = append(reports, review.End())
+		reports = append(reports, review.End(reports...))
 	}
 	f.reviews = nil
 	for _, folder := range f.List {

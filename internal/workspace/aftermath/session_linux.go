@@ -60,6 +60,15 @@ type Agent struct {
 	// Held is the folder with what the session holds back from the given folder while it runs, see [guard.InSession].
 	Held string
 	Ends []string // [Ends] before the folders were looked at
+	With *Session // of another folder that the same agent is given; nil: there is none
+}
+
+// began is when the agent's session began.
+func (a Agent) began() moment {
+	if a.With != nil {
+		return a.With.record.Began
+	}
+	return now()
 }
 
 // Begin notes what is in a project, just before a session. home is CLAUDEBOX_HOME, which exists.
@@ -91,7 +100,7 @@ func Begin(home string, p project.Project, agent Agent) (begun *Session, err err
 	}
 	root, _ := tree.Look(".")
 	r := record{Held: agent.Held, Places: handover.Outers(p.Places), Noted: Noted{
-		Began: now(), Scope: p.Scope, Inode: root.Stamp.Ino, ID: identity.Of(tree.FD()),
+		Began: agent.began(), Scope: p.Scope, Inode: root.Stamp.Ino, ID: identity.Of(tree.FD()),
 		Before:  inherited(p.Before, live),
 		Tracked: p.Tracked, Covered: slices.Concat(p.ReadOnly, p.Hidden), Hidden: p.Hidden,
 		Closed: p.Seen.Closed, Cut: p.Seen.Cut, Watched: watch(tree, p),
@@ -118,7 +127,7 @@ func Begin(home string, p project.Project, agent Agent) (begun *Session, err err
 		return nil, err
 	}
 	keepFilled(home, p)
-	r.beside, r.strange = live, strange.live > 0
+	r.noteBeside(live, strange.live > 0)
 	return &Session{
 		home: home, tree: tree, record: r, file: f, before: &seen{Seen: p.Seen}, alone: r.isAloneAt(p.Path),
 	}, nil
@@ -155,10 +164,13 @@ func (s *Session) IsAloneAt(at string) bool {
 func (s *Session) lookBeside() {
 	live, dead, strange := others(s.home)
 	closeAll(dead)
-	s.record.strange = strange.live > 0
-	s.record.beside = slices.DeleteFunc(live, func(r record) bool {
-		return r.Began == s.record.Began && r.ID == s.record.ID
-	})
+	s.record.noteBeside(live, strange.live > 0)
+}
+
+// noteBeside notes which of the sessions that live are other ones: those of one session began in one moment.
+func (was *record) noteBeside(live []record, strange bool) {
+	was.beside = slices.DeleteFunc(live, func(r record) bool { return r.Began == was.Began })
+	was.strange = strange
 }
 
 // isAloneAt reports whether no session that lives may have a path, or one below it.
@@ -238,8 +250,9 @@ func (s *Session) Follow() {
 
 // End compares what is there now with what was there before, and makes git places harmless that the agent made. Nothing
 // may run inside any more. The session's record is removed, unless something could not be made harmless: then the next
-// launch tries again. The caller tells the user, and calls [Report.Told].
-func (s *Session) End() Report {
+// launch tries again. What reports tell already is left out: one folder may lie in another. The caller tells the user,
+// and calls [Report.Told].
+func (s *Session) End(told ...Report) Report {
 	defer release(s.file)
 	s.record.begun(s.file)
 	if s.disk != nil {
@@ -248,6 +261,7 @@ func (s *Session) End() Report {
 	defer s.tree.Close()
 	s.alone = s.IsAlone() && s.alone
 	r := s.record.settle(s.home, s.tree, s)
+	r.leaveOut(told)
 	r.finish()
 	r.keep(s.home, s.record.Began) // before the record goes
 	if len(r.Failures) == 0 {
@@ -277,9 +291,7 @@ func Sweep(home string, near ...string) []Report {
 			was.kept = strings.Fields(string(kept))
 			r = was.settle(home, tree, nil)
 			tree.Close()
-			r.Changes = slices.DeleteFunc(r.Changes, func(c Change) bool {
-				return c.Change != TakenOut && told(reports, r.Project, c.Path)
-			})
+			r.leaveOut(reports)
 		}
 		r.Unfinished = true
 		if info, err := was.file.Stat(); err == nil {
@@ -300,10 +312,16 @@ func Sweep(home string, near ...string) []Report {
 	return reports
 }
 
-// told reports whether one of the reports mentions a path of a project.
-func told(reports []Report, project, at string) bool {
-	return slices.ContainsFunc(reports, func(r Report) bool {
-		return r.Project == project && slices.ContainsFunc(r.Changes, func(c Change) bool { return c.Path == at })
+// leaveOut leaves out what is at a path that one of the reports mentions, but for what was taken out.
+func (r *Report) leaveOut(reports []Report) {
+	told := map[string]bool{}
+	for _, of := range reports {
+		for _, c := range of.Changes {
+			told[path.Join(of.Project, c.Path)] = true
+		}
+	}
+	r.Changes = slices.DeleteFunc(r.Changes, func(c Change) bool {
+		return c.Change != TakenOut && told[path.Join(r.Project, c.Path)]
 	})
 }
 

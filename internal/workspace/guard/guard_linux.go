@@ -25,6 +25,7 @@ import (
 
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/identity"
+	"claudebox/internal/linux/pathname"
 	"claudebox/internal/workspace/hostrun"
 )
 
@@ -191,6 +192,12 @@ func (g *Guard) tryExchange() error {
 		err = ErrNoExchange
 	}
 	return errors.Join(err, in.Remove("a"), in.Remove("b"))
+}
+
+// Has reports whether what appears in a folder is held back.
+func (g *Guard) Has(at string) bool {
+	rel, below := pathname.Cut(at, g.Path)
+	return below && slices.Contains(g.Folders, cmp.Or(rel, ".")) && Together(at, g.Path)
 }
 
 // Serve begins to hold back.

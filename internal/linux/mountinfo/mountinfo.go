@@ -39,7 +39,7 @@ func readOf(process string) ([]Mount, error) {
 // Parse reads the text of /proc/self/mountinfo (proc_pid_mountinfo(5)).
 func Parse(text string) (list []Mount) {
 	for line := range strings.Lines(text) {
-		fields := strings.Fields(line)
+		fields := strings.Split(strings.TrimSuffix(line, "\n"), " ") // other blanks stand for themselves
 		if len(fields) < 6 {
 			continue
 		}

@@ -6,8 +6,8 @@ import (
 )
 
 func TestParse(t *testing.T) {
-	got := Parse("22 1 0:21 / /proc rw - proc proc rw\n31 1 8:1 /a\\040b /nix/store/x\\134y ro,nosuid - ext4 /dev/sda1 rw\nshort line\n")
-	want := []Mount{{"0:21", "/", "/proc", "proc", "22", false}, {"8:1", "/a b", `/nix/store/x\y`, "ext4", "31", true}}
+	got := Parse("22 1 0:21 / /proc rw - proc proc rw\n31 1 8:1 /a\\040b /nix/store/x\\134y ro,nosuid - ext4 /dev/sda1 rw\nshort line\n32 1 8:1 / /a\u00a0b\r\u3000c rw - ext4 x rw\n")
+	want := []Mount{{"0:21", "/", "/proc", "proc", "22", false}, {"8:1", "/a b", `/nix/store/x\y`, "ext4", "31", true}, {"8:1", "/", "/a\u00a0b\r\u3000c", "ext4", "32", false}}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %v; want %v", got, want)
 	}

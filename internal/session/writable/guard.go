@@ -52,8 +52,8 @@ func (f *Folders) guardRequest(folder guarded.Folder, session string) guard.Requ
 		Users: slices.Concat(bare, slices.DeleteFunc(only(seen.Git), func(rel string) bool {
 			return !lending.IsFolder(at(rel)) // a file leads elsewhere when it is moved
 		})),
-		Known: func(rel string) bool {
-			below := func(at string) bool { return pathname.Below(at, rel) }
+		Known: func(rel string, isLink bool) bool {
+			below := func(at string) bool { return at == rel || !isLink && pathname.Below(at, rel) }
 			return ownInside(folder, at(rel)) || slices.ContainsFunc(folder.Tracked, below) ||
 				slices.ContainsFunc(seen.Files, func(f survey.File) bool { return below(f.Rel) }) ||
 				slices.ContainsFunc(seen.Skipped, below)

@@ -41,8 +41,8 @@ type Request struct {
 	Git     []string // the names called .git that were there before; links to what was held back do not count
 	Bare    []string // folders that were repositories by what is in them, and that no agent can write to
 	Users   []string // all repositories of that kind, which stay the user's wherever they are moved
-	// Known reports whether another name below Path was there before.
-	Known func(rel string) bool
+	// Known reports whether another name below Path was there before. A link is not what was a folder.
+	Known func(rel string, isLink bool) bool
 	// Ask returns the names that git has in commits of the user's, and may bring at any time. It may take its time:
 	// what is no repository waits for it. nil: there are none.
 	Ask func() map[string]bool
@@ -242,7 +242,7 @@ func (g *Guard) see(dir, name string) {
 		return
 	case bare:
 		rel = dir
-	case !hostrun.Unasked(rel):
+	case !hostrun.Unasked(rel) && !g.leadsUnasked(rel):
 		return
 	}
 	dir, name = path.Split(rel)
@@ -260,6 +260,15 @@ func (g *Guard) see(dir, name string) {
 		default:
 		}
 	}
+}
+
+// leadsUnasked reports whether a link leads tools to what they obey unasked.
+func (g *Guard) leadsUnasked(rel string) bool {
+	if !hostrun.UnaskedLink(rel) {
+		return false
+	}
+	what, err := g.root.Look(rel)
+	return err == nil && what.Kind == beneath.Link
 }
 
 // holdSign holds back the name by which a folder that was there before has become a repository. The folder stays, as
@@ -388,7 +397,7 @@ func (g *Guard) hold(dir, name string) {
 		if !there || strings.HasPrefix(text, inside) {
 			return
 		}
-		if g.known[rel] || g.Known(rel) {
+		if isLink := text != ""; !isLink && g.known[rel] || g.Known(rel, isLink) {
 			return
 		}
 		if g.isUsers(rel) {

@@ -44,7 +44,7 @@ func newWorldOf(t *testing.T, known func(rel string) bool, more ...func(*guard.R
 	r := guard.Request{
 		Path: w.project, Held: w.held, Session: "s", Lock: w.top, Folders: []string{".", "d", "d/deep"},
 		Skipped: []string{"node_modules"},
-		Known:   known,
+		Known:   func(rel string, _ bool) bool { return known(rel) },
 		Told:    func(string) {},
 		Cover:   func(rel string) error { w.covered <- rel; return nil },
 		Apart:   func(rel string) { w.lost <- errors.New(rel) },
@@ -255,7 +255,7 @@ func TestAnAgentThatRacesForTheLinkGainsNothing(t *testing.T) {
 
 func TestTheUsersOwnStaysWhereItIs(t *testing.T) {
 	w := newWorld(t, ".vscode")
-	ended := w.usersGit() // a real one may have ended before the guard looks
+	ended := w.usersGit("c") // a real one may have ended before the guard looks
 	w.sh("mkdir .vscode; mkdir -p node_modules/m/.git; git init -q --bare ../r; git clone -q ../r c 2>/dev/null; git -C c worktree list")
 	if got := <-w.covered; got != "c/.git" {
 		t.Errorf("covered: %s", got)
@@ -295,10 +295,10 @@ func TestForgedPlacesComeOutNowhere(t *testing.T) {
 	w.sh("[ -L ../out/f ] && [ -L d/f ] && [ -s /etc/passwd ]")
 }
 
-// usersGit has a git of the user's clone something in the project, until ended is called.
-func (w *world) usersGit() (ended func()) {
+// usersGit has a git of the user's clone into folders of the project, until ended is called.
+func (w *world) usersGit(to ...string) (ended func()) {
 	w.Helper()
-	return w.program("git", "clone")
+	return w.program("git", append([]string{"clone"}, to...)...)
 }
 
 // program has a program of the user's, which does nothing, at work in the project until ended is called.
@@ -333,7 +333,7 @@ func TestAnAgentBringsARepositoryWhileFilesOfTheUsersCome(t *testing.T) {
 // what comes in the place of one that the user has removed.
 func TestAnAgentBringsARepositoryWhileTheUsersGitClones(t *testing.T) {
 	w := newWorld(t)
-	ended := w.usersGit()
+	ended := w.usersGit("n")
 	w.sh("git init -q ../theirs; git init -q ../evil; git -C ../evil config core.fsmonitor x; mkdir n m; mv ../theirs/.git n/.git; mv ../evil/.git m/.git")
 	w.isHeld("m/.git")
 	ended()
@@ -371,7 +371,7 @@ func TestWhatGitRunsInTheUsersNewRepositoryIsPutAside(t *testing.T) {
 	w := newWorldOf(t, func(string) bool { return false }, renewing(cp, func(r *guard.Request) {
 		r.PutAside = func(rel string, names []string) { aside <- fmt.Sprint(rel, names) }
 	}))
-	ended := w.usersGit()
+	ended := w.usersGit("n", "m")
 	w.sh("git init -q ../a; git init -q ../b; mkdir n m; mv ../a/.git n/.git; mv ../b/.git m/.git")
 	<-w.covered
 	<-w.covered // by then the first was looked at
@@ -405,8 +405,7 @@ func TestAnAgentMovesTheUsersNewRepositoryToAndFro(t *testing.T) {
 	w = newWorldOf(t, func(string) bool { return false }, renewing(move, func(r *guard.Request) {
 		r.HeldUsers = func(rel string) { held <- rel }
 	}))
-	must.Do(t, w.guard.Prepare(os.Getpid()))
-	ended := w.usersGit()
+	ended := w.usersGit("n")
 	w.sh("git init -q ../a; mkdir n; mv ../a/.git n/.git")
 	<-w.covered
 	ended()
@@ -431,8 +430,7 @@ func TestAnAgentHidesTheUsersNewRepositoryForAMoment(t *testing.T) {
 	})
 	cp := func(from, to, _ string) error { hide(); return exec.Command("cp", "-RT", from, to).Run() }
 	w = newWorldOf(t, func(string) bool { return false }, renewing(cp, func(*guard.Request) {}))
-	must.Do(t, w.guard.Prepare(os.Getpid()))
-	ended := w.usersGit()
+	ended := w.usersGit("n")
 	w.sh("git init -q ../a; mkdir n node_modules; mv ../a/.git n/.git; stat -c %i n/.git >../first")
 	<-w.covered
 	ended()
@@ -457,7 +455,7 @@ func TestTheObjectsOfALargeRepositoryAreMoved(t *testing.T) {
 		return exec.Command("bash", "-ec", `cp -RT "$1" "$2"; rm -r "$2/$3"`, "", from, to, but).Run()
 	}
 	w := newWorldOf(t, func(string) bool { return false }, renewing(slow, func(*guard.Request) {}))
-	ended := w.usersGit()
+	ended := w.usersGit("n")
 	w.sh("git init -q ../theirs; echo x >../theirs/.git/objects/large; mkdir n; mv ../theirs/.git n/.git")
 	if rel := <-w.covered; rel != "n/.git" {
 		t.Fatalf("covered: %s", rel)

@@ -24,9 +24,11 @@ func (g *Guard) isUsers(rel string) bool {
 	if was || g.isTheirs(rel) {
 		return true
 	}
-	at, isRepository := g.root.Join(rel), g.isRepository(rel)
-	isBrought := !(isRepository && what.Kind == beneath.Dir) // no commit has such a folder
-	return isRepository && g.vcs.makesAt(at, g.Path) || isBrought && g.vcs.bringsTo(at, g.Path)
+	at := g.root.Join(rel)
+	if g.isRepository(rel) { // no commit brings one
+		return g.vcs.makesAt(at, g.Path)
+	}
+	return g.vcs.bringsTo(at, g.Path)
 }
 
 // isTheirs reports whether a repository lies in a folder that a program of the user's may have made.
@@ -77,7 +79,7 @@ func (g *Guard) leave(rel string) bool {
 		isMade := what.Kind == beneath.Regular && !g.leadsToOther(rel) || what.Kind == beneath.Dir && g.isMade(rel)
 		if !isMade || what.Kind != beneath.Dir || g.renewal == nil || g.unready != nil {
 			unix.Close(fd)
-			return isMade && g.doubt(rel, what.Stamp.Ino)
+			return isMade && g.doubt(rel, what)
 		}
 	} // else it is left until it gets new files
 	g.forgetUsers(what.Stamp.Ino)
@@ -141,13 +143,19 @@ func (g *Guard) forgetUsers(ino uint64) {
 
 const (
 	mostDoubts = 50
-	doubtAfter = 20 * time.Millisecond
+	// mostOfFiles is that for a .git file, which git writes at once: an agent could change it between two looks.
+	mostOfFiles = 3
+	doubtAfter  = 20 * time.Millisecond
 )
 
 // doubt has a repository that is covered, and in which git may run something, looked at again, a few times: one that is
 // being made has other names in it for a moment (setup.c of git, create_default_files: it tries whether links work).
-func (g *Guard) doubt(rel string, ino uint64) bool {
-	if g.doubts[ino]++; g.doubts[ino] > mostDoubts {
+func (g *Guard) doubt(rel string, what beneath.Entry) bool {
+	most := mostDoubts
+	if what.Kind == beneath.Regular {
+		most = mostOfFiles
+	}
+	if g.doubts[what.Stamp.Ino]++; g.doubts[what.Stamp.Ino] > most {
 		return false
 	}
 	g.theirs[rel] = true // also if the program has ended by then

@@ -26,7 +26,8 @@ type vcs struct {
 // program is one of them.
 type program struct {
 	pid, name string
-	words     []string // what names its repository, and its command line
+	words     []string // of its command line
+	of        []string // what names its repository otherwise
 	at        string   // the folder that it is in
 	old       bool     // it may wait for a person, as for a commit message
 }
@@ -44,33 +45,31 @@ const (
 )
 
 // bringsTo reports whether one may bring a file to a path in the project. An old one does not, but for those that copy,
-// and for those that wait for another machine first, unless what they have started since waits for a person.
+// and for a pull, which waits for another machine first, unless what it has started since waits for a person.
 func (v *vcs) bringsTo(at, project string) bool {
 	running := v.running()
-	waits := slices.ContainsFunc(running, func(p program) bool { return p.old && p.has("merge", "rebase") })
+	waits := slices.ContainsFunc(running, func(p program) bool { return p.old && p.does("merge", "rebase") })
 	return slices.ContainsFunc(running, func(p program) bool {
-		isBusy := !p.old || p.has("pull", "pr") && !waits
-		return p.copiesTo(at) || !p.copies() && isBusy && makesAny(p.words) && p.comesTo(project)
+		isBusy := !p.old || p.does("pull") && !waits
+		return p.copiesTo(at) || isBusy && (p.brings() || p.makes()) && p.comesTo(project)
 	})
 }
 
-// makesAt reports whether one may make a repository at a path in the project.
+// makesAt reports whether one may make a repository at a path in the project: what names a folder makes it there, or
+// below.
 func (v *vcs) makesAt(at, project string) bool {
 	return slices.ContainsFunc(v.running(), func(p program) bool {
-		return p.copiesTo(at) || !p.copies() && makesRepository(p.words) && p.comesTo(project)
+		isThere := p.does("submodule", "submodule--helper") || p.names(func(folder string) bool {
+			return pathname.Below(at, folder) && (folder != p.at || path.Dir(at) == folder)
+		})
+		return p.copiesTo(at) || p.makes() && p.comesTo(project) && isThere
 	})
 }
 
-// makesIn reports whether one makes a repository in a folder by its command line. Without a name for that, git takes
-// the last part of the address (builtin/clone.c), and `git init` the folder that it is in.
+// makesIn reports whether one makes a repository in a folder by its command line.
 func (v *vcs) makesIn(folder string) bool {
 	return slices.ContainsFunc(v.running(), func(p program) bool {
-		names := func(word string) bool {
-			called := strings.TrimSuffix(path.Base(strings.ReplaceAll(word, ":", "/")), ".git")
-			return from(p.at, word) == folder || path.Join(p.at, called) == strings.TrimSuffix(folder, ".git")
-		}
-		return !p.copies() && (p.has("init") && p.at == folder ||
-			p.has("init", "clone") && slices.ContainsFunc(p.words, names))
+		return p.does("clone", "init") && p.names(func(named string) bool { return named == folder })
 	})
 }
 
@@ -79,25 +78,99 @@ func (v *vcs) makesIn(folder string) bool {
 // the `git status` of an editor wait elsewhere, by a pipe in the place of a file that it reads.
 func (v *vcs) changes(folder, project string) (pid string) {
 	for _, p := range v.running() {
-		if (p.copies() || makesRepository(p.words)) && p.comesTo(project) || mayWrite(p.words) && p.comesTo(folder) {
+		if (p.copies() || p.makes()) && p.comesTo(project) || p.mayWrite() && p.comesTo(folder) {
 			return p.pid
 		}
 	}
 	return ""
 }
 
-// has reports whether one of some words is in the command line.
-func (p program) has(some ...string) bool {
-	return slices.ContainsFunc(some, func(word string) bool { return slices.Contains(p.words, word) })
+// valued are options of version control programs before the command, that have the next word for their value.
+var valued = strings.Fields("-C -c -R --git-dir --work-tree --namespace --config-env --attr-source --repository " +
+	"--cwd --config --at-op --at-operation")
+
+// command returns what it is asked for, as clone, and the words after that.
+func (p program) command() (command string, rest []string) {
+	words := p.words[1+max(0, slices.IndexFunc(p.words, func(word string) bool { return path.Base(word) == p.name })):]
+	for i := 0; i < len(words); i++ {
+		switch word := words[i]; {
+		case slices.Contains(valued, word):
+			i++
+		case strings.HasPrefix(word, "-"):
+		case word == "git" && p.name == "jj": // jj git clone
+		default:
+			return word, words[i+1:]
+		}
+	}
+	return "", nil
+}
+
+// does reports whether it is asked for one of some commands.
+func (p program) does(some ...string) bool {
+	command, _ := p.command()
+	return !slices.Contains(copiers, p.name) && slices.Contains(some, command)
+}
+
+// makes reports whether it makes a repository.
+func (p program) makes() bool {
+	_, rest := p.command()
+	i := slices.IndexFunc(rest, func(word string) bool { return !strings.HasPrefix(word, "-") })
+	then := func(some ...string) bool { return i >= 0 && slices.Contains(some, rest[i]) }
+	return p.does("clone", "init", "submodule--helper") || p.does("worktree") && then("add", "move", "repair") ||
+		p.does("submodule") && then("add", "update", "init") || p.does("workspace") && then("add")
+}
+
+// names reports whether one of the folders that it may make a repository in is a certain one. Without a name for that,
+// git takes the last part of an address (builtin/clone.c), and `git init` the folder that it is in.
+func (p program) names(is func(folder string) bool) bool {
+	_, rest := p.command()
+	return p.does("init") && is(p.at) || slices.ContainsFunc(rest, func(word string) bool {
+		called := path.Join(p.at, strings.TrimSuffix(path.Base(strings.ReplaceAll(word, ":", "/")), ".git"))
+		return is(from(p.at, word)) || is(called) || is(called+".git")
+	})
+}
+
+// brings reports whether it makes files.
+func (p program) brings() bool {
+	if _, rest := p.command(); p.does("stash") && len(rest) > 0 && (rest[0] == "list" || rest[0] == "show") {
+		return false // a prompt asks that all the time
+	}
+	return p.does("checkout", "switch", "restore", "pull", "merge", "rebase", "reset", "stash", "cherry-pick", "revert",
+		"am", "apply", "update", "up", "goto", "new", "edit", "read-tree", "checkout-index")
+}
+
+// mayWrite reports whether it may write in a repository: all but some commands do. Those may go on for long.
+func (p program) mayWrite() bool {
+	return !p.copies() && !p.does("log", "diff", "show", "blame", "grep", "cat-file", "fsmonitor--daemon",
+		"credential-cache--daemon")
 }
 
 // copies reports whether it brings whole folders.
-func (p program) copies() bool { return slices.Contains(copiers, p.name) }
+func (p program) copies() bool {
+	first := func(letter string) bool { return len(p.words) > 1 && strings.Contains(p.words[1], letter) }
+	switch p.name {
+	case "cp", "rsync":
+		return true
+	case "tar", "bsdtar":
+		return slices.ContainsFunc(p.words, func(word string) bool {
+			isLetters := strings.HasPrefix(word, "-") && !strings.HasPrefix(word, "--")
+			return word == "--extract" || word == "--get" || isLetters && strings.Contains(word, "x")
+		}) || len(p.words) > 1 && !strings.HasPrefix(p.words[1], "-") && first("x")
+	case "unzip":
+		return !slices.ContainsFunc(p.words, func(word string) bool { return slices.Contains(lists, word) })
+	case "7z":
+		return first("x") || first("e")
+	}
+	return false
+}
+
+// lists are the options by which unzip only reads.
+var lists = strings.Fields("-l -t -v -Z -p -z")
 
 // copiesTo reports whether it may bring a folder with what is at a path: the last word says where to, of an archive any
 // word, or the folder that it is in.
 func (p program) copiesTo(at string) bool {
-	if (p.name == "cp" || p.name == "rsync") && !p.has("-t") {
+	if (p.name == "cp" || p.name == "rsync") && !slices.Contains(p.words, "-t") {
 		return pathname.Below(at, from(p.at, p.words[len(p.words)-1]))
 	}
 	to := func(word string) bool { return pathname.Below(at, from(p.at, word)) }
@@ -107,7 +180,7 @@ func (p program) copiesTo(at string) bool {
 // comesTo reports whether it is in a folder, or names a path there.
 func (p program) comesTo(folder string) bool {
 	there := func(word string) bool { return pathname.Below(from(p.at, word), folder) }
-	return there("") || slices.ContainsFunc(p.words, func(word string) bool {
+	return there("") || slices.ContainsFunc(slices.Concat(p.words, p.of), func(word string) bool {
 		_, value, _ := strings.Cut(word, "=")
 		return there(word) || there(value)
 	})
@@ -122,17 +195,8 @@ func from(folder, word string) string {
 }
 
 var (
-	programs = []string{"git", "jj", "hg", "sl", "bzr", "brz", "fossil", "pijul", "darcs", "gh", "glab"}
-	// makes are the words in a command line by which such a program makes a repository; after some another one decides.
-	makes = map[string][]string{
-		"clone": nil, "init": nil, "worktree": {"add", "move", "repair"}, "submodule": {"add", "update", "init"},
-		"workspace": nil, "repo": nil, "create": nil, "fork": nil,
-	}
-	// brings are those by which it makes files.
-	brings = []string{
-		"checkout", "switch", "restore", "pull", "merge", "rebase", "reset", "stash", "cherry-pick", "revert",
-		"am", "apply", "update", "up", "goto", "new", "edit", "read-tree", "checkout-index", "pr",
-	}
+	// programs are those for version control. What others make, as gh does, they have git make.
+	programs = []string{"git", "jj", "hg", "sl", "bzr", "brz", "fossil", "pijul", "darcs"}
 	// copiers are programs that bring whole folders.
 	copiers = []string{"cp", "tar", "bsdtar", "rsync", "unzip", "7z"}
 )
@@ -169,8 +233,8 @@ func (v *vcs) running() []program {
 		switch {
 		case err != nil:
 		case slices.Contains(programs, name) || slices.Contains(copiers, name):
-			if words, at := commandOf("/proc/"+pid, own); len(words) > 0 {
-				v.list = append(v.list, program{pid, name, words, at, isOld(pid)})
+			if words, of, at := commandOf("/proc/"+pid, own); len(words) > 0 {
+				v.list = append(v.list, program{pid, name, words, of, at, isOld(pid)})
 			}
 		case !known:
 			v.others[pid] = now
@@ -197,50 +261,23 @@ func isOld(pid string) bool {
 // OwnEmail is the address of whom claudebox's git commits for.
 const OwnEmail = "claudebox@localhost"
 
-// makesAny reports whether a command line of a version control program makes repositories or files.
-func makesAny(words []string) bool {
-	if i := slices.Index(words, "stash"); i >= 0 && i+1 < len(words) && (words[i+1] == "list" || words[i+1] == "show") {
-		return false // a prompt asks that all the time
-	}
-	return makesRepository(words) ||
-		slices.ContainsFunc(words, func(word string) bool { return slices.Contains(brings, word) })
-}
-
-// makesRepository reports whether it makes repositories.
-func makesRepository(words []string) bool {
-	return slices.ContainsFunc(words, func(word string) bool {
-		then, makes := makes[word]
-		return makes && (then == nil ||
-			slices.ContainsFunc(words, func(next string) bool { return slices.Contains(then, next) }))
-	})
-}
-
-// reads are the words of command lines by which git writes nothing, and that may go on for long.
-var reads = []string{"log", "diff", "show", "blame", "cat-file", "fsmonitor--daemon", "credential-cache--daemon"}
-
-// mayWrite reports whether a command line of a version control program may write in a repository: all but some do.
-func mayWrite(words []string) bool {
-	isRead := func(word string) bool { return slices.Contains(reads, word) }
-	return makesAny(words) || !slices.ContainsFunc(words, isRead)
-}
-
-// commandOf returns the command line of a process, after what names its repository, and the folder that it is in. One
-// of another namespace of processes than this one has none. Neither has claudebox's git, by which commits cross: an
-// agent chooses what it says of them.
-func commandOf(process, own string) (words []string, at string) {
+// commandOf returns the command line of a process, what else names its repository, and the folder that it is in. One of
+// another namespace of processes than this one has none. Neither has claudebox's git, by which commits cross: an agent
+// chooses what it says of them.
+func commandOf(process, own string) (words, of []string, at string) {
 	line, err := os.ReadFile(process + "/cmdline")
 	at, fault := os.Readlink(process + "/cwd")
 	if ns, _ := os.Readlink(process + "/ns/pid"); err != nil || fault != nil || ns != own {
-		return nil, ""
+		return nil, nil, ""
 	}
 	environment, _ := os.ReadFile(process + "/environ")
 	for entry := range strings.SplitSeq(string(environment), "\x00") {
 		switch name, value, _ := strings.Cut(entry, "="); {
 		case name == "GIT_COMMITTER_EMAIL" && value == OwnEmail:
-			return nil, ""
+			return nil, nil, ""
 		case name == "GIT_DIR", name == "GIT_WORK_TREE":
-			words = append(words, value)
+			of = append(of, value)
 		}
 	}
-	return append(words, strings.Split(strings.TrimSuffix(string(line), "\x00"), "\x00")...), at
+	return strings.Split(strings.TrimSuffix(string(line), "\x00"), "\x00"), of, at
 }

@@ -379,7 +379,8 @@ var unaskedAll = strings.Fields("mise/conf.d .mise/conf.d .shadowenv.d")
 
 // ofRepositories are files by which version control programs other than git run something, in any repository.
 var ofRepositories = strings.Fields(
-	".hg/hgrc .hg/hgrc-not-shared .sl/config .jj/repo/config.toml .jj/workspace-config.toml")
+	".hg/hgrc .hg/hgrc-not-shared .hg/sharedpath .hg/requires .sl/config .sl/sharedpath .sl/requires " +
+		".jj/repo/config.toml .jj/workspace-config.toml")
 
 // OfRepository reports whether a version control program other than git obeys what lies at a path.
 func OfRepository(rel string) bool { return isAny(ofRepositories, rel) }
@@ -392,6 +393,22 @@ func Unasked(rel string) bool {
 	}
 	return name != "" && strings.ContainsAny(name[:1], "._cmhrswCMHRSW") && isAny(unasked, rel)
 }
+
+// UnaskedLink reports whether a link at a path leads tools to what they obey without asking: it is in the place of a
+// folder that has such files.
+func UnaskedLink(rel string) bool { return isAny(parents(), rel) }
+
+// parents are the folders in the patterns of [unasked] and [unaskedAll].
+var parents = sync.OnceValue(func() (list []string) {
+	for _, pattern := range slices.Concat(unasked, unaskedAll) {
+		for outer, _ := split(pattern); outer != "."; outer, _ = split(outer) {
+			list = append(list, outer)
+		}
+	}
+	list = append(list, unaskedAll...)
+	slices.Sort(list)
+	return slices.Compact(list)
+})
 
 // isAny reports whether one of some patterns in small letters matches a path, in any folder. Some file systems take
 // capitals for the same letters.

@@ -65,6 +65,17 @@ func TestWhatToolsObeyUnasked(t *testing.T) {
 	}
 }
 
+func TestALinkLeadsToWhatToolsObeyUnasked(t *testing.T) {
+	for rel, want := range map[string]bool{
+		".claude": true, "sub/.claude": true, ".claude/hooks": false, "mise": true, ".config/mise": true, ".config": true, ".mise": true, "a/mise/conf.d": true,
+		".hg": true, ".jj/repo": true, "repo": false, ".vim": true, "src": false, "conf.d": false, ".git": false,
+	} {
+		if got := hostrun.UnaskedLink(rel); got != want {
+			t.Errorf("%s: %t", rel, got)
+		}
+	}
+}
+
 func TestSettingsAreKnownByTheirForm(t *testing.T) {
 	for _, name := range strings.Fields(".foorc config.yml Config vite.config.ts compose.override.yml appsettings.local.json barrc " +
 		"bazrc.json foo.conf x.ini deno.toml tsconfig.json gradle.properties .x") {

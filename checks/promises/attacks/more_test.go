@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"claudebox/checks/kit/must"
 	"claudebox/checks/kit/trial"
 )
 
@@ -51,6 +52,25 @@ func TestAnAgentWritesTheConfigurationOfARepositoryOfAnotherKind(t *testing.T) {
 			t.Errorf("%s was written to\n%s", file, got)
 		}
 	}
+}
+
+// A link in the place of a folder leads to what tools obey unasked, also of a folder that was there.
+//
+// Promise: nothing planted for your tools, unsaid.
+func TestAnAgentLinksToWhatToolsObeyUnasked(t *testing.T) {
+	w := newWorld(t)
+	w.write("project/hg/.hg/requires", "store\n")
+	w.write("project/hg/.hg/hgrc", "mine\n")
+	l := w.begin()
+	l.sh("mkdir e f; echo x >e/settings.json; echo x >f/config.toml; cp -r hg/.hg e/hg; mkdir sub; ln -s e .claude; ln -s ../e sub/.claude; ln -s f mise")
+	l.sh("mv hg/.hg hg/old && ln -s ../e/hg hg/.hg")
+	for _, name := range []string{".claude/settings.json", "sub/.claude/settings.json", "mise/config.toml", "hg/.hg/hgrc"} {
+		must.Await(t, name+" is held back", func() bool {
+			text, err := os.ReadFile(w.path("project/" + name))
+			return err != nil || string(text) == "mine\n" // the agent could not move it
+		})
+	}
+	l.end()
 }
 
 // What devbox, devenv and the like keep for a project, and take an environment from without asking, by direnv, too. git

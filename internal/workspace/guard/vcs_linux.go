@@ -141,8 +141,8 @@ func (p program) brings() bool {
 
 // mayWrite reports whether it may write in a repository: all but some commands do. Those may go on for long.
 func (p program) mayWrite() bool {
-	return !p.copies() && !p.does("log", "diff", "show", "blame", "grep", "cat-file", "fsmonitor--daemon",
-		"credential-cache--daemon")
+	return !slices.Contains(copiers, p.name) && !p.does("log", "diff", "show", "blame", "grep", "cat-file",
+		"fsmonitor--daemon", "credential-cache--daemon")
 }
 
 // copies reports whether it brings whole folders.

@@ -132,11 +132,11 @@ func (f *Folders) cover(at string) error {
 // sees reports whether an agent may have what is at a path, or make it there: also what claudebox keeps for it, which
 // the agent has elsewhere.
 func (f *Folders) sees(at string) bool {
-	views, err := mountinfo.Seen(f.Process, at)
-	if err != nil || beneath.LeadsOrClean(at) != at || pathname.Below(at, beneath.LeadsOrClean(f.Kept.Own)) {
+	isHeld := func(given guarded.Folder) bool { return pathname.Below(at, f.Kept.Held(given.Project)) }
+	if slices.ContainsFunc(f.List, isHeld) || beneath.LeadsOrClean(at) != at ||
+		pathname.Below(at, beneath.LeadsOrClean(f.Kept.Own)) {
 		return true
 	}
-	return len(views) > 0 || slices.ContainsFunc(f.List, func(given guarded.Folder) bool {
-		return pathname.Below(at, f.Kept.Held(given.Project))
-	})
+	views, err := mountinfo.Seen(f.Process, at)
+	return err != nil || len(views) > 0
 }

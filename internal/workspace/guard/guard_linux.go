@@ -65,7 +65,7 @@ type Request struct {
 	// Unrenewed is called with a repository that a program of the user's has made, and that an agent which was faster
 	// than its cover can write to until it is renewed, or the end.
 	Unrenewed func(rel string, err error)
-	// Renewed is called with the git folder of one that has new files: no agent can write there. nil: nobody asks.
+	// Renewed is called with the git folder of one that has new files: no agent can write there. nil: it is not called.
 	Renewed func(id identity.ID)
 	// PutAside is called with one in which hooks or its configuration, by which git would run something, got names that
 	// end in [git.Aside]; names are those that they had.

@@ -31,8 +31,8 @@ import (
 // A mount lies on a folder, and not on its name: it comes along.
 //
 // What is outside of the sandbox's mounts of the user's folder cannot be covered in them. So the folder for copies is
-// made in the user's, opened by each such mount, and moved away, before the agent runs. A mount of a part alone has it
-// while it lies there.
+// made in the user's, opened by each such mount, and moved away, before the agent runs. For a mount of a part alone it
+// is moved into that part first.
 
 // renewal renews repositories of the user's.
 type renewal struct {

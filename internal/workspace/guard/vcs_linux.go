@@ -147,7 +147,10 @@ func (p program) mayWrite() bool {
 
 // copies reports whether it brings whole folders.
 func (p program) copies() bool {
-	first := func(letter string) bool { return len(p.words) > 1 && strings.Contains(p.words[1], letter) }
+	first := ""
+	if len(p.words) > 1 {
+		first = p.words[1]
+	}
 	switch p.name {
 	case "cp", "rsync":
 		return true
@@ -155,11 +158,11 @@ func (p program) copies() bool {
 		return slices.ContainsFunc(p.words, func(word string) bool {
 			isLetters := strings.HasPrefix(word, "-") && !strings.HasPrefix(word, "--")
 			return word == "--extract" || word == "--get" || isLetters && strings.Contains(word, "x")
-		}) || len(p.words) > 1 && !strings.HasPrefix(p.words[1], "-") && first("x")
+		}) || !strings.HasPrefix(first, "-") && strings.Contains(first, "x")
 	case "unzip":
 		return !slices.ContainsFunc(p.words, func(word string) bool { return slices.Contains(lists, word) })
 	case "7z":
-		return first("x") || first("e")
+		return strings.ContainsAny(first, "xe")
 	}
 	return false
 }

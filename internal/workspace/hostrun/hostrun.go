@@ -374,8 +374,8 @@ var unasked = append(strings.Fields(".git .hg .sl .jj .bzr .pijul .fslckout _fos
 	".sdkmanrc .prototools .node-version .nvmrc .python-version .ruby-version .java-version .go-version"),
 	ofRepositories...)
 
-// unaskedAll are folders of which tools obey all files in that way.
-var unaskedAll = strings.Fields("mise/conf.d .mise/conf.d .shadowenv.d")
+// unaskedAll are such patterns of all names in a folder.
+var unaskedAll = strings.Fields("mise/conf.d/* .mise/conf.d/* .shadowenv.d/*")
 
 // ofRepositories are files by which version control programs other than git run something, in any repository.
 var ofRepositories = strings.Fields(
@@ -387,11 +387,9 @@ func OfRepository(rel string) bool { return isAny(ofRepositories, rel) }
 
 // Unasked reports whether tools of the host obey what lies at a path without asking.
 func Unasked(rel string) bool {
-	folder, name := split(rel)
-	if isAny(unaskedAll, folder) {
-		return true
-	}
-	return name != "" && strings.ContainsAny(name[:1], "._cmhrswCMHRSW") && isAny(unasked, rel)
+	_, name := split(rel)
+	mayBe := name != "" && strings.ContainsAny(name[:1], "._cmhrswCMHRSW") // asked of all names in git
+	return mayBe && isAny(unasked, rel) || isAny(unaskedAll, rel)
 }
 
 // UnaskedLink reports whether a link at a path leads tools to what they obey without asking: it is in the place of a
@@ -405,7 +403,6 @@ var parents = sync.OnceValue(func() (list []string) {
 			list = append(list, outer)
 		}
 	}
-	list = append(list, unaskedAll...)
 	slices.Sort(list)
 	return slices.Compact(list)
 })

@@ -407,16 +407,25 @@ echo 'gitdir: ../.git' >n; mv -T n src/.git; ( until [ -L src/.git ]; do sleep 0
 // The user's git writes for long in a repository that it has just made.
 func TestTheUsersGitIsAtWorkInANewRepository(t *testing.T) {
 	w := newWorld(t)
+	w.git("", "init", "-q", "from")
+	w.write("from/a", "x\n")
+	w.git("from", "add", ".")
+	w.git("from", "commit", "-q", "-m", "x")
 	w.git("project", "init", "-q")
-	w.git("project", "commit", "-q", "--allow-empty", "-m", "x")
+	const add = "echo 'a filter=slow' >.gitattributes; echo y >a; git -c filter.slow.clean='sleep 1; cat' add ."
+	must.Program(t, w.path("hooks/post-checkout"), "#!/bin/sh\n( "+add+"; touch "+w.path("added")+" ) >/dev/null 2>&1 &\n")
 	l := w.begin()
-	must.Write(t, w.path("project/new/a"), "x")
-	must.Write(t, w.path("project/new/.gitattributes"), "a filter=slow")
-	w.git("project", "init", "-q", "new")
+	cloned := make(chan outcome)
+	go func() {
+		cloned <- w.git("project", append([]string{"-c", "core.hooksPath=" + w.path("hooks")}, w.clone("new")...)...)
+	}()
+	l.covered("new")
 	first := opened{"new/.git", w.inode("new/.git")}
-	w.git("project/new", "-c", "filter.slow.clean=sleep 1; cat", "add", ".")
+	must.Write(t, w.path("ready-new"), "")
+	<-cloned
 	must.Await(t, "another git folder", func() bool { return first.isAnother(w) })
-	if got := w.git("project/new", "ls-files").stdout; got != ".gitattributes\na\n" {
+	must.Appear(t, w.path("added"))
+	if got := w.git("project/new", "status", "--porcelain").stdout; got != "A  .gitattributes\nM  a\n" {
 		t.Errorf("the index has %q", got)
 	}
 	l.end()

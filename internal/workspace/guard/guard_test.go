@@ -422,14 +422,14 @@ func TestAnAgentMovesTheUsersNewRepositoryToAndFro(t *testing.T) {
 
 // An agent takes the folder of the user's new repository to where nothing is watched, for a moment.
 func TestAnAgentHidesTheUsersNewRepositoryForAMoment(t *testing.T) {
-	var w *world
+	project := ""
 	hidden := make(chan bool, 1)
 	hide := sync.OnceFunc(func() {
-		must.Do(t, os.Rename(w.project+"/n", w.project+"/node_modules/n"))
+		must.Do(t, os.Rename(project+"/n", project+"/node_modules/n"))
 		hidden <- true
 	})
 	cp := func(from, to, _ string) error { hide(); return exec.Command("cp", "-RT", from, to).Run() }
-	w = newWorldOf(t, func(string) bool { return false }, renewing(cp, func(*guard.Request) {}))
+	w := newWorldOf(t, func(string) bool { return false }, renewing(cp, func(r *guard.Request) { project = r.Path }))
 	ended := w.usersGit("n")
 	w.sh("git init -q ../a; mkdir n node_modules; mv ../a/.git n/.git; stat -c %i n/.git >../first")
 	<-w.covered

@@ -1,48 +1,23 @@
 package guard
 
 import (
-	"os"
 	"path"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
-
-	"golang.org/x/sys/unix"
 
 	"claudebox/internal/linux/pathname"
-	"claudebox/internal/linux/smallfile"
 )
 
-// vcs knows which programs of the user's are at work, outside of all sandboxes, that may make what appears: those for
-// version control, and those that copy whole folders.
-type vcs struct {
-	asked  time.Time
-	list   []program
-	others map[string]time.Time // processes that are none, by their numbers, and since when; zero: for good
-	since  time.Time            // when others was begun
-}
-
-// program is one of them.
+// program is a program of the user's for version control, or one that copies whole folders.
 type program struct {
-	pid, name string
-	words     []string // of its command line
-	of        []string // what names its repository otherwise
-	at        string   // the folder that it is in
-	old       bool     // it may wait for a person, as for a commit message
+	pid   int
+	name  string
+	words []string // of its command line
+	of    []string // what names its repository otherwise
+	at    string   // the folder that it is in
+	old   bool     // it may wait for a person, as for a commit message
 }
-
-const (
-	// answerAge is how long an answer counts from when it was asked for: a program is older than what it makes.
-	answerAge = time.Millisecond
-	// settled is after how long a process starts no other program any more: one that is to be git is a shell at first,
-	// for long on a busy machine.
-	settled = 500 * time.Millisecond
-	// reused is after how long the kernel may have given a process's number to another one.
-	reused = 10 * time.Second
-	// oldAfter is the age of a program from which on it may wait for a person.
-	oldAfter = 5 * time.Second
-)
 
 // bringsTo reports whether one may bring a file to a path in the project. An old one does not, but for those that copy,
 // and for a pull, which waits for another machine first, unless what it has started since waits for a person.
@@ -79,7 +54,7 @@ func (v *vcs) makesIn(folder string) bool {
 func (v *vcs) changes(folder, project string) (pid string) {
 	for _, p := range v.running() {
 		if (p.copies() || p.makes()) && p.comesTo(project) || p.mayWrite() && p.comesTo(folder) {
-			return p.pid
+			return strconv.Itoa(p.pid)
 		}
 	}
 	return ""
@@ -195,92 +170,4 @@ func from(folder, word string) string {
 		return path.Clean(word)
 	}
 	return path.Join(folder, word)
-}
-
-var (
-	// programs are those for version control. What others make, as gh does, they have git make.
-	programs = []string{"git", "jj", "hg", "sl", "bzr", "brz", "fossil", "pijul", "darcs"}
-	// copiers are programs that bring whole folders.
-	copiers = []string{"cp", "tar", "bsdtar", "rsync", "unzip", "7z"}
-)
-
-// running lists the programs that are at work.
-func (v *vcs) running() []program {
-	now := time.Now()
-	if now.Sub(v.asked) <= answerAge {
-		return v.list
-	}
-	if now.Sub(v.since) > reused {
-		v.others, v.since = map[string]time.Time{}, now
-	}
-	v.list, v.asked = nil, now
-	own, err := os.Readlink("/proc/self/ns/pid")
-	all, fault := os.Open("/proc")
-	if err != nil || fault != nil {
-		return nil
-	}
-	defer all.Close()
-	const most = 20_000
-	names, _ := all.Readdirnames(most)
-	for _, pid := range names {
-		if pid[0] < '0' || pid[0] > '9' {
-			continue
-		}
-		first, known := v.others[pid]
-		if known && first.IsZero() {
-			continue
-		}
-		const limit = 4096
-		comm, err := smallfile.Read("/proc/"+pid+"/comm", limit)
-		name := strings.TrimSuffix(string(comm), "\n")
-		switch {
-		case err != nil:
-		case slices.Contains(programs, name) || slices.Contains(copiers, name):
-			if words, of, at := commandOf("/proc/"+pid, own); len(words) > 0 {
-				v.list = append(v.list, program{pid, name, words, of, at, isOld(pid)})
-			}
-		case !known:
-			v.others[pid] = now
-		case now.Sub(first) > settled:
-			v.others[pid] = time.Time{}
-		}
-	}
-	return v.list
-}
-
-// isOld reports whether a process is older than [oldAfter], by field 22 of its state (proc_pid_stat(5)).
-func isOld(pid string) bool {
-	const field, tick = 22, 10 * time.Millisecond
-	stat, _ := os.ReadFile("/proc/" + pid + "/stat")                                    // it may have ended
-	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:])) // from the third on
-	var now unix.Timespec
-	if len(fields) <= field-3 || unix.ClockGettime(unix.CLOCK_BOOTTIME, &now) != nil {
-		return false
-	}
-	began, err := strconv.ParseInt(fields[field-3], 10, 64)
-	return err == nil && time.Duration(now.Nano())-time.Duration(began)*tick > oldAfter
-}
-
-// OwnEmail is the address of whom claudebox's git commits for.
-const OwnEmail = "claudebox@localhost"
-
-// commandOf returns the command line of a process, what else names its repository, and the folder that it is in. One of
-// another namespace of processes than this one has none. Neither has claudebox's git, by which commits cross: an agent
-// chooses what it says of them.
-func commandOf(process, own string) (words, of []string, at string) {
-	line, err := os.ReadFile(process + "/cmdline")
-	at, fault := os.Readlink(process + "/cwd")
-	if ns, _ := os.Readlink(process + "/ns/pid"); err != nil || fault != nil || ns != own {
-		return nil, nil, ""
-	}
-	environment, _ := os.ReadFile(process + "/environ")
-	for entry := range strings.SplitSeq(string(environment), "\x00") {
-		switch name, value, _ := strings.Cut(entry, "="); {
-		case name == "GIT_COMMITTER_EMAIL" && value == OwnEmail:
-			return nil, nil, ""
-		case name == "GIT_DIR", name == "GIT_WORK_TREE":
-			of = append(of, value)
-		}
-	}
-	return strings.Split(strings.TrimSuffix(string(line), "\x00"), "\x00"), of, at
 }

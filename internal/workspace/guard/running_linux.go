@@ -1,0 +1,177 @@
+package guard
+
+import (
+	"bytes"
+	"iter"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"claudebox/internal/linux/smallfile"
+)
+
+// vcs knows which programs of the user's are at work, outside of all sandboxes, that may make what appears: those for
+// version control, and those that copy whole folders.
+type vcs struct {
+	asked  time.Time
+	list   []program
+	others map[int]time.Time // processes that are none, by their numbers, and since when; zero: for good
+	newest int               // the newest process, when it was asked
+	since  time.Time         // when others was begun
+}
+
+const (
+	// answerAge is how long an answer counts from when it was asked for: a program is older than what it makes.
+	answerAge = time.Millisecond
+	// settled is after how long a process starts no other program any more: one that is to be git is a shell at first,
+	// for long on a busy machine.
+	settled = 500 * time.Millisecond
+	// mostNew is how many new processes are looked at by their numbers: if there are more, all are listed.
+	mostNew = 64
+	// reused is after how long the kernel may have given a process's number to another one.
+	reused = 10 * time.Second
+	// oldAfter is the age of a program from which on it may wait for a person.
+	oldAfter = 5 * time.Second
+)
+
+var (
+	// programs are those for version control. What others make, as gh does, they have git make.
+	programs = []string{"git", "jj", "hg", "sl", "bzr", "brz", "fossil", "pijul", "darcs"}
+	// copiers are programs that bring whole folders.
+	copiers = []string{"cp", "tar", "bsdtar", "rsync", "unzip", "7z"}
+)
+
+// running lists the programs that are at work.
+func (v *vcs) running() []program {
+	now := time.Now()
+	if now.Sub(v.asked) <= answerAge {
+		return v.list
+	}
+	own, err := os.Readlink("/proc/self/ns/pid")
+	if err != nil {
+		return nil
+	}
+	before, seen := v.list, map[int]bool{}
+	v.list, v.asked = nil, now
+	for pid := range v.candidates(before, now) {
+		if !seen[pid] {
+			seen[pid] = true
+			v.look(pid, own, now)
+		}
+	}
+	return v.list
+}
+
+// candidates are the processes that may be programs: those that are new, the newest first, as a `git init` has ended two
+// milliseconds after it has made its folder; those that were programs, or may have become some; and from time to time
+// all others. [proc_loadavg(5)] has the number of the newest process.
+func (v *vcs) candidates(before []program, now time.Time) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		load, _ := smallfile.Read("/proc/loadavg", 100)
+		newest, _ := strconv.Atoi(string(bytes.TrimSpace(load[bytes.LastIndexByte(load, ' ')+1:])))
+		isStale := newest < v.newest || now.Sub(v.since) > reused
+		if isStale {
+			v.others, v.since = map[int]time.Time{}, now
+		}
+		isRest := isStale || newest > v.newest+mostNew
+		for pid := newest; pid > max(v.newest, newest-mostNew); pid-- {
+			yield(pid)
+		}
+		v.newest = newest
+		for _, p := range before {
+			yield(p.pid)
+		}
+		for pid, first := range v.others {
+			if !first.IsZero() {
+				yield(pid)
+			}
+		}
+		if isRest {
+			for _, pid := range processes() {
+				yield(pid)
+			}
+		}
+	}
+}
+
+// processes lists the numbers of all processes.
+func processes() (list []int) {
+	all, err := os.Open("/proc")
+	if err != nil {
+		return nil
+	}
+	defer all.Close()
+	const most = 20_000
+	names, _ := all.Readdirnames(most)
+	for _, name := range names {
+		if pid, err := strconv.Atoi(name); err == nil {
+			list = append(list, pid)
+		}
+	}
+	return list
+}
+
+// look adds a process to the list, if it is one of the programs.
+func (v *vcs) look(pid int, own string, now time.Time) {
+	first, known := v.others[pid]
+	if known && first.IsZero() {
+		return
+	}
+	const limit = 4096
+	process := "/proc/" + strconv.Itoa(pid)
+	comm, err := smallfile.Read(process+"/comm", limit)
+	name := strings.TrimSuffix(string(comm), "\n")
+	switch {
+	case err != nil:
+		delete(v.others, pid)
+	case slices.Contains(programs, name) || slices.Contains(copiers, name):
+		if words, of, at := commandOf(process, own); len(words) > 0 {
+			v.list = append(v.list, program{pid, name, words, of, at, isOld(process)})
+		}
+	case !known:
+		v.others[pid] = now
+	case now.Sub(first) > settled:
+		v.others[pid] = time.Time{}
+	}
+}
+
+// isOld reports whether a process is older than [oldAfter], by field 22 of its state (proc_pid_stat(5)).
+func isOld(process string) bool {
+	const field, tick = 22, 10 * time.Millisecond
+	stat, _ := os.ReadFile(process + "/stat")                                           // it may have ended
+	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:])) // from the third on
+	var now unix.Timespec
+	if len(fields) <= field-3 || unix.ClockGettime(unix.CLOCK_BOOTTIME, &now) != nil {
+		return false
+	}
+	began, err := strconv.ParseInt(fields[field-3], 10, 64)
+	return err == nil && time.Duration(now.Nano())-time.Duration(began)*tick > oldAfter
+}
+
+// OwnEmail is the address of whom claudebox's git commits for.
+const OwnEmail = "claudebox@localhost"
+
+// commandOf returns the command line of a process, what else names its repository, and the folder that it is in. One of
+// another namespace of processes than this one has none. Neither has claudebox's git, by which commits cross: an agent
+// chooses what it says of them.
+func commandOf(process, own string) (words, of []string, at string) {
+	line, err := os.ReadFile(process + "/cmdline")
+	at, fault := os.Readlink(process + "/cwd")
+	if ns, _ := os.Readlink(process + "/ns/pid"); err != nil || fault != nil || ns != own || len(line) == 0 { // it ends
+		return nil, nil, ""
+	}
+	environment, _ := os.ReadFile(process + "/environ")
+	for entry := range strings.SplitSeq(string(environment), "\x00") {
+		switch name, value, _ := strings.Cut(entry, "="); {
+		case name == "GIT_COMMITTER_EMAIL" && value == OwnEmail:
+			return nil, nil, ""
+		case name == "GIT_DIR", name == "GIT_WORK_TREE":
+			of = append(of, value)
+		}
+	}
+	return strings.Split(strings.TrimSuffix(string(line), "\x00"), "\x00"), of, at
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -484,6 +485,11 @@ func TestTheUsersRepositoriesStayAfterASessionThatWasKilled(t *testing.T) {
 		must.Await(t, "another git folder", func() bool { return o.isAnother(w) })
 		hook(o.at)
 	}
+	must.Await(t, "their remotes are noted", func() bool {
+		noted, err := filepath.Glob(w.path(".claudebox/made/*"))
+		must.Do(t, err)
+		return len(noted) == 1 && strings.Count(w.read(filepath.Join(".claudebox/made", filepath.Base(noted[0]))), "origin = ") == len(list)
+	})
 	// The agent has its own in the place of one, and that elsewhere.
 	first, second := strings.TrimSuffix(list[0].at, "/.git"), strings.TrimSuffix(list[1].at, "/.git")
 	l.sh("mv " + first + " moved; mkdir " + first + "; mv node_modules/m/.git node_modules/x; mv node_modules/x " + first + "/.git")
@@ -494,6 +500,9 @@ func TestTheUsersRepositoriesStayAfterASessionThatWasKilled(t *testing.T) {
 	for _, in := range []string{"moved", second} {
 		if !w.exists("project/"+in+"/.git/hooks/pre-push") || w.git("project/"+in, "log").status != 0 || strings.Contains(said, in+"/.git") {
 			t.Errorf("%s is not yours: %s", in, said)
+		}
+		if want := "yours " + in + " a repository that you made while the session ran; its remotes: 'origin = file://" + w.path("from"); !strings.Contains(said, want) {
+			t.Errorf("%q is not told: %s", want, said)
 		}
 	}
 	w.git("project/"+first, "status")

@@ -155,13 +155,23 @@ func (g *Git) CopyPath(from, to string) error { return g.request.Tools.CopyPath(
 // have named them.
 func (g *Git) SayUsers(at string) {
 	text := "it is yours, made while the session ran; "
-	if list, err := g.request.Tools.Remotes(at); err != nil {
-		text += "its remotes cannot be read: " + diag.Cause(err).Error() + "; "
-	} else if len(list) > 0 {
-		const named = 3
-		text += "its remotes: " + diag.Some(list, named) + "; "
+	if remotes := g.Remotes(at); remotes != "" {
+		text += remotes + "; "
 	}
 	g.Say(strings.TrimSuffix(at, "/.git"), text+"the agent saw its files alone, and has it whole in the next session")
+}
+
+// Remotes says which remotes a git folder has; empty: none.
+func (g *Git) Remotes(at string) string {
+	list, err := g.request.Tools.Remotes(at)
+	switch {
+	case err != nil:
+		return "its remotes cannot be read: " + diag.Cause(err).Error()
+	case len(list) == 0:
+		return ""
+	}
+	const named = 3
+	return "its remotes: " + diag.Some(list, named)
 }
 
 // Say adds a line on what did not cross, about a path.

@@ -96,10 +96,16 @@ func (f *Folders) withUsers(folder guarded.Folder, r guard.Request) guard.Reques
 	}
 	r.Sees, r.Template = f.sees, f.Template
 	r.Unrenewed = func(rel string, err error) { f.Alarm.Unrenewed(at(rel), err) }
-	r.Renewed = func(id identity.ID) {
+	r.Renewed = func(rel string, id identity.ID) {
 		for _, review := range f.reviews {
 			review.KeepUsers(id)
 		}
+		f.notes.Go(func() { // it takes a program
+			remotes := f.Git.Remotes(at(rel))
+			for _, review := range f.reviews {
+				review.KeepRemotes(id, remotes)
+			}
+		})
 	}
 	r.PutAside = func(rel string, names []string) { f.Alarm.PutAside(at(rel), names) }
 	r.HeldUsers = func(rel string) { f.Alarm.HeldBack(at(rel)) }

@@ -42,7 +42,8 @@ type Folders struct {
 	ending  *aftermath.Ending // nil: it has not begun
 	watches []*cover.Watch    // of the covered files
 	guards  []*guard.Guard
-	looks   sync.Mutex // at other sessions, while guards serve
+	looks   sync.Mutex     // at other sessions, while guards serve
+	notes   sync.WaitGroup // of remotes of the user's repositories
 }
 
 // Hold makes the stand-ins: files and folders that are absent and that mounts have to lie on.
@@ -229,6 +230,7 @@ func (f *Folders) Close() {
 			f.Git.SayUsers(at)
 		}
 	}
+	f.notes.Wait()
 	for i, review := range f.reviews {
 		for _, m := range f.List[i].Mounts {
 			if there, err := os.ReadDir(m.Path); m.Mode == project.Own && err == nil && len(there) > 0 {

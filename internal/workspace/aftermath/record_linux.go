@@ -39,10 +39,10 @@ type record struct {
 	Places []string // the user's git folders, of which the agent had its own
 	Held   string   // the folder with what was held back while it ran; empty: nothing was
 
-	made   []string // git places that the user has made while it ran
-	kept   []string // identities of git folders that the user has made, if it was killed, see [Session.KeepUsers]
-	unseen []string // folders that its agent did not see
-	beside []record // sessions that live while this one is looked after
+	made   []string               // git places that the user has made while it ran
+	kept   map[identity.ID]string // git folders that the user has made, if it was killed, see [Session.KeepUsers]
+	unseen []string               // folders that its agent did not see
+	beside []record               // sessions that live while this one is looked after
 	// strange says that sessions live whose records this claudebox cannot read.
 	strange bool
 	// replaced says that another folder lies at the project's path, which is none of this session's.

@@ -25,6 +25,7 @@ const (
 	TakenOut   = "taken out"
 	Staged     = "staged"
 	HeldBack   = "held back"
+	Yours      = "yours"
 )
 
 // Change is one place that the host's tools run, or would have run.

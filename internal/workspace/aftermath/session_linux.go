@@ -219,14 +219,22 @@ func (s *Session) AddUsers(at string) {
 
 // KeepUsers notes a git folder that the user has made while the session ran, and in which no agent can write any more,
 // for whoever ends the session if it is killed. One that cannot be noted is judged then as if the agent had made it.
-func (s *Session) KeepUsers(id identity.ID) {
+func (s *Session) KeepUsers(id identity.ID) { s.keepUsers(string(id)) }
+
+// KeepRemotes notes what is to be said of the remotes of one that [Session.KeepUsers] has noted: an agent can have
+// named them before.
+func (s *Session) KeepRemotes(id identity.ID, text string) {
+	s.keepUsers(string(id) + "\t" + diag.Visible(text))
+}
+
+func (s *Session) keepUsers(line string) {
 	file := madeFile(s.file)
 	_ = os.Mkdir(path.Dir(file), privateDir) // most times it is there
 	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return
 	}
-	_, _ = fmt.Fprintln(f, id)
+	_, _ = fmt.Fprintln(f, line)
 	f.Close()
 	onDisk(file)
 }
@@ -239,6 +247,23 @@ func (s *Session) AddUnseen(at string) {
 
 // AddAdopted notes a git folder that has become the user's.
 func (s *Session) AddAdopted(at string) { s.record.Places = append(s.record.Places, at) }
+
+// keptUsers are the git folders that [Session.KeepUsers] noted of the session of a record, and what is to be said of
+// their remotes.
+func keptUsers(record *os.File) map[identity.ID]string {
+	kept := map[identity.ID]string{}
+	noted, _ := os.ReadFile(madeFile(record)) // most have none
+	for line := range strings.Lines(string(noted)) {
+		id, remotes, isRead := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
+		if !isRead {
+			remotes = "which remotes it has, `git remote -v` there says"
+		}
+		if id != "" {
+			kept[identity.ID(id)] = remotes
+		}
+	}
+	return kept
+}
 
 // Follow begins what need not delay the start. It is called when the sandbox has been started.
 func (s *Session) Follow() {
@@ -287,8 +312,7 @@ func Sweep(home string, near ...string) []Report {
 		if tree == nil {
 			waiting = append(waiting, was)
 		} else {
-			kept, _ := os.ReadFile(madeFile(was.file)) // most have none
-			was.kept = strings.Fields(string(kept))
+			was.kept = keptUsers(was.file)
 			r = was.settle(home, tree, nil)
 			tree.Close()
 			r.leaveOut(reports)
@@ -356,7 +380,7 @@ func (was record) settle(home string, tree *beneath.Folder, of *Session) Report 
 	var look git.Look
 	p.after, look = was.look(tree, walked)
 	look.Git = slices.DeleteFunc(look.Git, func(rel string) bool { return guard.IsLink(tree, rel) }) // it leads nowhere
-	was.learn(tree, look)
+	r.Changes = append(r.Changes, was.learn(tree, look)...)
 	r.stuck(tree, look, left)
 	p.was = was
 	p.after.wholes = was.Watched.again(tree)
@@ -396,20 +420,28 @@ func (was record) settle(home string, tree *beneath.Folder, of *Session) Report 
 // learn notes which git folders that were not there before are the user's all the same: an end has adopted them, which
 // may have been cut short then, they were moved, or the user has made them while a session ran that was killed. Files
 // called .git that lead to where one was while it was held back lead to it then.
-func (was *record) learn(tree *beneath.Folder, look git.Look) {
+func (was *record) learn(tree *beneath.Folder, look git.Look) (told []Change) {
 	for _, rel := range slices.Concat(look.Git, look.Bare) {
 		at := tree.Join(rel)
 		if !was.Before.Has(at) && !was.isUsers(at) && was.known().Has(at, was.Places...) {
 			was.Places = append(slices.Clip(was.Places), at)
 		}
-		if slices.Contains(was.kept, string(identity.At(tree.FD(), rel))) {
+		if remotes, isKept := was.kept[identity.At(tree.FD(), rel)]; isKept {
 			was.Places, was.made = append(slices.Clip(was.Places), at), append(was.made, at)
+			if remotes != "" {
+				in := strings.TrimSuffix(rel, "/.git")
+				told = append(told, Change{Path: in, Change: Yours, Means: whyYours + remotes})
+			}
 		}
 	}
 	for _, rel := range look.Git {
 		handover.Lead(tree, rel, func() map[string]string { return was.known().Things })
 	}
+	return told
 }
+
+// whyYours is what is said of a repository of the user's before its remotes.
+const whyYours = "a repository that you made while the session ran; "
 
 // own is what lies in a folder of the agent's own.
 type own struct {

@@ -66,7 +66,7 @@ type Request struct {
 	// than its cover can write to until it is renewed, or the end.
 	Unrenewed func(rel string, err error)
 	// Renewed is called with the git folder of one that has new files: no agent can write there. nil: it is not called.
-	Renewed func(id identity.ID)
+	Renewed func(rel string, id identity.ID)
 	// PutAside is called with one in which hooks or its configuration, by which git would run something, got names that
 	// end in [git.Aside]; names are those that they had.
 	PutAside func(rel string, names []string)

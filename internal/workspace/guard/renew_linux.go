@@ -394,7 +394,7 @@ func (r *renewal) renewIn(in *beneath.Folder, rel string, ino uint64, last bool)
 		return again, false, err
 	}
 	if isFolder && g.Renewed != nil {
-		g.Renewed(id)
+		g.Renewed(rel, id)
 	}
 	if len(taken) > 0 {
 		g.PutAside(rel, taken)

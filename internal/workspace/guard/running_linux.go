@@ -130,7 +130,8 @@ func (v *vcs) look(pid int, own string, now time.Time) {
 		delete(v.others, pid)
 	case slices.Contains(programs, name) || slices.Contains(copiers, name):
 		if words, of, at := commandOf(process, own); len(words) > 0 {
-			v.list = append(v.list, program{pid, name, words, of, at, isOld(process)})
+			p := program{pid: pid, name: name, words: words, of: of, at: at, old: isOld(process)}
+			v.list = append(v.list, p.asked())
 		}
 	case !known:
 		v.others[pid] = now

@@ -25,7 +25,7 @@ func TestWhatAProgramOfTheUsersMayMake(t *testing.T) {
 		for _, one := range strings.Split(line, "|") {
 			one, old := strings.CutSuffix(one, "; old")
 			words := strings.Fields(one)
-			v.list = append(v.list, program{name: words[1], words: words[1:], at: words[0], old: old})
+			v.list = append(v.list, program{name: words[1], words: words[1:], at: words[0], old: old}.asked())
 		}
 		got := 0
 		for bit, is := range map[int]bool{
@@ -53,7 +53,7 @@ func TestWhatAsksIsNotTakenForWhatMakes(t *testing.T) {
 		if strings.HasPrefix(name, "python") {
 			name = "hg"
 		}
-		p := program{name: name, words: words, at: "/p"}
+		p := program{name: name, words: words, at: "/p"}.asked()
 		if got := p.makes() || p.brings(); got != makes {
 			t.Errorf("%s: %t", line, got)
 		}

@@ -17,6 +17,9 @@ type program struct {
 	of    []string // what names its repository otherwise
 	at    string   // the folder that it is in
 	old   bool     // it may wait for a person, as for a commit message
+
+	command string   // what it is asked for, as clone; of one that copies: empty
+	rest    []string // the words after that
 }
 
 // bringsTo reports whether one may bring a file to a path in the project. An old one does not, but for those that copy,
@@ -64,8 +67,11 @@ func (v *vcs) changes(folder, project string) (pid string) {
 var valued = strings.Fields("-C -c -R --git-dir --work-tree --namespace --config-env --attr-source --repository " +
 	"--cwd --config --at-op --at-operation")
 
-// command returns what it is asked for, as clone, and the words after that.
-func (p program) command() (command string, rest []string) {
+// asked returns the program with what it is asked for.
+func (p program) asked() program {
+	if slices.Contains(copiers, p.name) {
+		return p
+	}
 	words := p.words[1+max(0, slices.IndexFunc(p.words, func(word string) bool { return path.Base(word) == p.name })):]
 	for i := 0; i < len(words); i++ {
 		switch word := words[i]; {
@@ -74,23 +80,20 @@ func (p program) command() (command string, rest []string) {
 		case strings.HasPrefix(word, "-"):
 		case word == "git" && p.name == "jj": // jj git clone
 		default:
-			return word, words[i+1:]
+			p.command, p.rest = word, words[i+1:]
+			return p
 		}
 	}
-	return "", nil
+	return p
 }
 
 // does reports whether it is asked for one of some commands.
-func (p program) does(some ...string) bool {
-	command, _ := p.command()
-	return !slices.Contains(copiers, p.name) && slices.Contains(some, command)
-}
+func (p program) does(some ...string) bool { return slices.Contains(some, p.command) }
 
 // makes reports whether it makes a repository.
 func (p program) makes() bool {
-	_, rest := p.command()
-	i := slices.IndexFunc(rest, func(word string) bool { return !strings.HasPrefix(word, "-") })
-	then := func(some ...string) bool { return i >= 0 && slices.Contains(some, rest[i]) }
+	i := slices.IndexFunc(p.rest, func(word string) bool { return !strings.HasPrefix(word, "-") })
+	then := func(some ...string) bool { return i >= 0 && slices.Contains(some, p.rest[i]) }
 	return p.does("clone", "init", "submodule--helper") || p.does("worktree") && then("add", "move", "repair") ||
 		p.does("submodule") && then("add", "update", "init") || p.does("workspace") && then("add")
 }
@@ -98,8 +101,7 @@ func (p program) makes() bool {
 // names reports whether one of the folders that it may make a repository in is a certain one. Without a name for that,
 // git takes the last part of an address (builtin/clone.c), and `git init` the folder that it is in.
 func (p program) names(is func(folder string) bool) bool {
-	_, rest := p.command()
-	return p.does("init") && is(p.at) || slices.ContainsFunc(rest, func(word string) bool {
+	return p.does("init") && is(p.at) || slices.ContainsFunc(p.rest, func(word string) bool {
 		called := path.Join(p.at, strings.TrimSuffix(path.Base(strings.ReplaceAll(word, ":", "/")), ".git"))
 		return is(from(p.at, word)) || is(called) || is(called+".git")
 	})
@@ -107,7 +109,7 @@ func (p program) names(is func(folder string) bool) bool {
 
 // brings reports whether it makes files.
 func (p program) brings() bool {
-	if _, rest := p.command(); p.does("stash") && len(rest) > 0 && (rest[0] == "list" || rest[0] == "show") {
+	if p.does("stash") && len(p.rest) > 0 && (p.rest[0] == "list" || p.rest[0] == "show") {
 		return false // a prompt asks that all the time
 	}
 	return p.does("checkout", "switch", "restore", "pull", "merge", "rebase", "reset", "stash", "cherry-pick", "revert",

@@ -432,6 +432,47 @@ func TestTheUsersGitIsAtWorkInANewRepository(t *testing.T) {
 	l.end()
 }
 
+// While a clone of the user's goes on, the agent has the git folder of another one open that is over.
+//
+// Promise: nothing planted for your git.
+func TestTheAgentKeepsACloneOpenWhileAnotherGoesOn(t *testing.T) {
+	w, l := users(t, "true", inSettings)
+	cloned := make(chan outcome)
+	go func() { cloned <- w.git("project", w.clone("slow")...) }()
+	l.covered("slow")
+	list := w.make(w.clone)
+	for _, o := range list {
+		must.Await(t, "another git folder", func() bool { return o.isAnother(w) })
+	}
+	must.Write(t, w.path("ready-slow"), "")
+	<-cloned
+	l.obeysNothing(list)
+}
+
+// While a clone of the user's goes on, the agent makes repositories in the folder that it names, and in one that is
+// called as the branch.
+//
+// Promise: nothing planted for your git.
+func TestTheAgentMakesRepositoriesBesideWhatACloneMakes(t *testing.T) {
+	w, l := users(t, "true", inSettings)
+	w.git("from", "branch", "docs")
+	cloned := make(chan outcome)
+	go func() { cloned <- w.git("project", append(w.clone("slow"), "-b", "docs")...) }()
+	l.covered("slow")
+	for _, in := range []string{"docs", "slow/n"} {
+		l.sh("git init -q " + in)
+		must.Await(t, in+" is held back", func() bool {
+			_, err := os.Readlink(w.path("project/" + in + "/.git"))
+			return err == nil
+		})
+	}
+	must.Write(t, w.path("ready-slow"), "")
+	if got := <-cloned; got.status != 0 || !w.exists("project/slow/.git/HEAD") {
+		t.Errorf("your git: %s", got.stderr)
+	}
+	l.end()
+}
+
 // covered waits until a repository that the user makes is covered.
 func (l *live) covered(to string) {
 	l.w.t.Helper()

@@ -285,7 +285,7 @@ func (g *Guard) appeared(dir string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.theirs, dir) // one of that name was there before
-	if g.vcs.makesAt(g.root.Join(dir), g.Path) {
+	if g.vcs.makesAt(g.root.Join(dir)) {
 		g.theirs[dir] = true
 	}
 }

@@ -295,10 +295,10 @@ func TestForgedPlacesComeOutNowhere(t *testing.T) {
 	w.sh("[ -L ../out/f ] && [ -L d/f ] && [ -s /etc/passwd ]")
 }
 
-// usersGit has a git of the user's clone into folders of the project, until ended is called.
-func (w *world) usersGit(to ...string) (ended func()) {
+// usersGit has a git of the user's clone into a folder of the project, until ended is called.
+func (w *world) usersGit(to string) (ended func()) {
 	w.Helper()
-	return w.program("git", append([]string{"clone"}, to...)...)
+	return w.program("git", "clone", "h:x", to)
 }
 
 // program has a program of the user's, which does nothing, at work in the project until ended is called.
@@ -371,7 +371,8 @@ func TestWhatGitRunsInTheUsersNewRepositoryIsPutAside(t *testing.T) {
 	w := newWorldOf(t, func(string) bool { return false }, renewing(cp, func(r *guard.Request) {
 		r.PutAside = func(rel string, names []string) { aside <- fmt.Sprint(rel, names) }
 	}))
-	ended := w.usersGit("n", "m")
+	one, other := w.usersGit("n"), w.usersGit("m")
+	ended := func() { one(); other() }
 	w.sh("git init -q ../a; git init -q ../b; mkdir n m; mv ../a/.git n/.git; mv ../b/.git m/.git")
 	<-w.covered
 	<-w.covered // by then the first was looked at

@@ -316,7 +316,7 @@ func (r *renewal) atWork(rel string) (pid string) {
 	if isDotGit(path.Base(rel)) {
 		rel = path.Dir(rel)
 	}
-	return r.busy.changes(r.guard.root.Join(rel), r.guard.Path)
+	return r.busy.changes(r.guard.root.Join(rel))
 }
 
 // isThere reports whether a repository that the user has made is at a path. guard.mu is held.

@@ -26,7 +26,7 @@ func (g *Guard) isUsers(rel string) bool {
 	}
 	at := g.root.Join(rel)
 	if g.isRepository(rel) { // no commit brings one
-		return g.vcs.makesAt(at, g.Path)
+		return g.vcs.makesAt(at)
 	}
 	return g.vcs.bringsTo(at, g.Path)
 }

@@ -1,6 +1,8 @@
 package guard
 
 import (
+	"cmp"
+	"os"
 	"path"
 	"slices"
 	"strconv"
@@ -29,34 +31,38 @@ func (v *vcs) bringsTo(at, project string) bool {
 	waits := slices.ContainsFunc(running, func(p program) bool { return p.old && p.does("merge", "rebase") })
 	return slices.ContainsFunc(running, func(p program) bool {
 		isBusy := !p.old || p.does("pull") && !waits
-		return p.copiesTo(at) || isBusy && (p.brings() || p.makes()) && p.comesTo(project)
+		brings := p.brings() && p.comesTo(project) || p.makesAbove(at)
+		return p.copiesTo(at) || isBusy && brings
 	})
 }
 
-// makesAt reports whether one may make a repository at a path in the project: what names a folder makes it there, or
-// below.
-func (v *vcs) makesAt(at, project string) bool {
+// makesAt reports whether one makes a repository at a path: that of its git folder, or of the folder with that. One of
+// an archive, or of another machine, could as well be an agent's.
+func (v *vcs) makesAt(at string) bool {
+	at, _, _ = strings.Cut(at, "/.jj/") // where jj has a repository of git's
+	in := at
+	if isDotGit(path.Base(at)) {
+		in = path.Dir(at)
+	}
 	return slices.ContainsFunc(v.running(), func(p program) bool {
-		isThere := p.does("submodule", "submodule--helper") || p.names(func(folder string) bool {
-			return pathname.Below(at, folder) && (folder != p.at || path.Dir(at) == folder)
-		})
-		return p.copiesTo(at) || p.makes() && p.comesTo(project) && isThere
+		return p.copiesHere(at) || slices.Contains(p.folders(), in)
 	})
 }
 
 // makesIn reports whether one makes a repository in a folder by its command line.
 func (v *vcs) makesIn(folder string) bool {
 	return slices.ContainsFunc(v.running(), func(p program) bool {
-		return p.does("clone", "init") && p.names(func(named string) bool { return named == folder })
+		return p.does("clone", "init") && slices.Contains(p.folders(), folder)
 	})
 }
 
-// changes returns the number of a process that may change a repository in a folder; empty: there is none. What makes
-// repositories, or brings whole folders, counts anywhere in the project. All else counts there alone: an agent can have
-// the `git status` of an editor wait elsewhere, by a pipe in the place of a file that it reads.
-func (v *vcs) changes(folder, project string) (pid string) {
+// changes returns the number of a process that may change a repository in a folder; empty: there is none. What is at
+// work elsewhere does not count: an agent can have the `git status` of an editor wait there, by a pipe in the place of a
+// file that it reads, and writes in the repository meanwhile.
+func (v *vcs) changes(folder string) (pid string) {
 	for _, p := range v.running() {
-		if (p.copies() || p.makes()) && p.comesTo(project) || p.mayWrite() && p.comesTo(folder) {
+		mayWrite := p.mayWrite() || p.copies()
+		if p.copiesTo(folder) || p.makesAbove(folder) || mayWrite && p.comesTo(folder) {
 			return strconv.Itoa(p.pid)
 		}
 	}
@@ -90,21 +96,104 @@ func (p program) asked() program {
 // does reports whether it is asked for one of some commands.
 func (p program) does(some ...string) bool { return slices.Contains(some, p.command) }
 
-// makes reports whether it makes a repository.
-func (p program) makes() bool {
-	i := slices.IndexFunc(p.rest, func(word string) bool { return !strings.HasPrefix(word, "-") })
-	then := func(some ...string) bool { return i >= 0 && slices.Contains(some, p.rest[i]) }
-	return p.does("clone", "init", "submodule--helper") || p.does("worktree") && then("add", "move", "repair") ||
-		p.does("submodule") && then("add", "update", "init") || p.does("workspace") && then("add")
+// folders lists those in which it makes a repository: see git-clone(1), git-init(1), git-worktree(1), git-submodule(1).
+// Without a name, `git clone` takes the last part of the address (dir.c, git_url_basename).
+func (p program) folders() (list []string) {
+	words, values := parse(p.rest, withValue)
+	verb := ""
+	if len(words) > 0 && !p.does("clone", "init") {
+		verb, words = words[0], words[1:]
+	}
+	word := func(i int) string {
+		if i < len(words) {
+			return words[i]
+		}
+		return ""
+	}
+	switch {
+	case p.does("init"):
+		return []string{from(p.at, word(0))}
+	case p.does("clone"), p.does("submodule", "submodule--helper") && verb == "add":
+		if len(words) > 1 {
+			return []string{from(p.at, words[1])}
+		}
+		address := strings.TrimSuffix(strings.TrimRight(word(0), "/"), "/.git")
+		called := path.Join(p.at, strings.TrimSuffix(path.Base(strings.ReplaceAll(address, ":", "/")), ".git"))
+		return []string{called, called + ".git"}
+	case p.does("submodule--helper") && verb == "clone":
+		words = []string{values["--path"]}
+	case p.does("worktree", "workspace") && verb == "add":
+		words = words[:min(1, len(words))]
+	case p.does("worktree") && verb == "move":
+		words = words[min(1, len(words)):]
+	case p.does("worktree") && verb == "repair":
+	default:
+		return nil
+	}
+	for _, word := range words {
+		list = append(list, from(p.at, word))
+	}
+	return list
 }
 
-// names reports whether one of the folders that it may make a repository in is a certain one. Without a name for that,
-// git takes the last part of an address (builtin/clone.c), and `git init` the folder that it is in.
-func (p program) names(is func(folder string) bool) bool {
-	return p.does("init") && is(p.at) || slices.ContainsFunc(p.rest, func(word string) bool {
-		called := path.Join(p.at, strings.TrimSuffix(path.Base(strings.ReplaceAll(word, ":", "/")), ".git"))
-		return is(from(p.at, word)) || is(called) || is(called+".git")
-	})
+// makesAbove reports whether it makes a repository in one of the folders above a path.
+func (p program) makesAbove(at string) bool {
+	return slices.ContainsFunc(p.folders(), func(folder string) bool { return pathname.Below(at, folder) })
+}
+
+var (
+	// withValue are options of those commands that have the next word for their value.
+	withValue = strings.Fields("-b -B -o -u -j -c -r -e --branch --origin --upload-pack --reference " +
+		"--reference-if-able --separate-git-dir --depth --shallow-since --shallow-exclude --jobs --filter --template " +
+		"--config --server-option --bundle-uri --revision --ref-format --object-format --initial-branch --reason " +
+		"--name --path --url --remote --rev --ssh --remotecmd --sparse-patterns")
+	// ofCopy are those of cp(1).
+	ofCopy = strings.Fields("-t -S --target-directory --suffix")
+)
+
+// parse returns the words that are no options, nor values of some, and the values of those that have one.
+func parse(words, withValue []string) (list []string, values map[string]string) {
+	values = map[string]string{}
+	for i := 0; i < len(words); i++ {
+		word, value, isWhole := strings.Cut(words[i], "=")
+		option := ""
+		switch {
+		case word == "--":
+			return append(list, words[i+1:]...), values
+		case !strings.HasPrefix(word, "-"):
+			list = append(list, words[i])
+			continue
+		default:
+			option = optionOf(word, withValue)
+		}
+		if option != "" && !isWhole && i+1 < len(words) {
+			i++
+			value = words[i]
+		}
+		values[option] = value
+	}
+	return list, values
+}
+
+// optionOf returns the option whose value is the next word; empty: it is a part of this one, or there is none. Short
+// options may be one word, and long ones cut short.
+func optionOf(word string, withValue []string) string {
+	if strings.HasPrefix(word, "--") {
+		i := slices.IndexFunc(withValue, func(long string) bool { return strings.HasPrefix(long, word) })
+		if i < 0 {
+			return ""
+		}
+		return withValue[i]
+	}
+	for i := 1; i < len(word); i++ {
+		if short := "-" + word[i:i+1]; slices.Contains(withValue, short) {
+			if i < len(word)-1 {
+				return ""
+			}
+			return short
+		}
+	}
+	return ""
 }
 
 // brings reports whether it makes files.
@@ -147,14 +236,48 @@ func (p program) copies() bool {
 // lists are the options by which unzip only reads.
 var lists = strings.Fields("-l -t -v -Z -p -z")
 
-// copiesTo reports whether it may bring a folder with what is at a path: the last word says where to, of an archive any
-// word, or the folder that it is in.
+// copiesTo reports whether it may bring what is at a path. Of an archive any word may say where to, or the folder that
+// it is in; of what comes from another machine the last one.
 func (p program) copiesTo(at string) bool {
-	if (p.name == "cp" || p.name == "rsync") && !slices.Contains(p.words, "-t") {
-		return pathname.Below(at, from(p.at, p.words[len(p.words)-1]))
-	}
 	to := func(word string) bool { return pathname.Below(at, from(p.at, word)) }
+	switch p.name {
+	case "cp":
+		return p.copiesHere(at)
+	case "rsync":
+		isRemote := slices.ContainsFunc(p.words, func(word string) bool { return strings.Contains(word, ":") })
+		return p.copiesHere(at) || isRemote && to(p.words[len(p.words)-1])
+	}
 	return p.copies() && (to("") || slices.ContainsFunc(p.words, to))
+}
+
+// copiesHere reports whether it copies from this machine what is at a path: that is where it comes from, too.
+func (p program) copiesHere(at string) bool {
+	if p.name != "cp" && p.name != "rsync" {
+		return false
+	}
+	var options []string
+	if p.name == "cp" {
+		options = ofCopy
+	}
+	sources, values := parse(p.words[1:], options)
+	to := cmp.Or(values["-t"], values["--target-directory"])
+	isInto := to != ""
+	if !isInto && len(sources) > 1 {
+		sources, to = sources[:len(sources)-1], sources[len(sources)-1]
+	}
+	return to != "" && slices.ContainsFunc(sources, func(source string) bool {
+		to := from(p.at, to)
+		has := func(folder string) bool {
+			rest, below := pathname.Cut(at, folder)
+			return below && isThere(path.Join(from(p.at, source), rest))
+		}
+		return has(path.Join(to, path.Base(source))) || !isInto && has(to)
+	})
+}
+
+func isThere(at string) bool {
+	_, err := os.Lstat(at)
+	return err == nil
 }
 
 // comesTo reports whether it is in a folder, or names a path there.

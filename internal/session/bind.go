@@ -339,7 +339,7 @@ func hostOf(in *inputs, p *parts) launch.Host {
 		},
 		Part: all, Nix: p.nix.Nix, Facts: in.Facts, Etc: in.etc,
 		Gitconfig: p.git.Config, Policy: in.policy.Text, ExtraEnv: program.ExtraEnv(in.Facts.Env),
-		Bundle: p.brokered.Bundle, Overrides: p.brokered.Overrides,
+		Bundle: p.brokered.Bundle, Overrides: p.brokered.Overrides, Kept: p.brokered.Kept,
 	}
 }
 

@@ -190,6 +190,30 @@ func TestAPasswordInAGatewaysAddressStaysOutside(t *testing.T) {
 	}
 }
 
+// A key stands in the address of a gateway, in a list of hosts without a proxy, or in a variable that the profile sets.
+//
+// Promise: no login, no API key, no token of git's.
+func TestAKeyInAnAddressOrAnotherVariableStaysOutside(t *testing.T) {
+	for name, set := range map[string]map[string]string{
+		"in the path of a gateway":     {"ANTHROPIC_API_KEY": canary, "ANTHROPIC_BASE_URL": "https://gw.example/" + canary + "/x"},
+		"in that of a local one":       {"ANTHROPIC_API_KEY": canary, "ANTHROPIC_BASE_URL": "http://127.0.0.1:9/" + canary},
+		"in that of another's":         {"ANTHROPIC_API_KEY": canary, "OPENAI_BASE_URL": "https://gw.example/" + canary},
+		"escaped":                      {"ANTHROPIC_API_KEY": "x-" + canary, "ANTHROPIC_BASE_URL": "https://gw.example/x%2D" + canary},
+		"in a list of hosts":           {"ANTHROPIC_API_KEY": canary, "NO_PROXY": "localhost," + canary},
+		"in a variable of the profile": {"ANTHROPIC_API_KEY": canary},
+	} {
+		w := newWorldHere(t)
+		for variable, value := range set {
+			w.env[variable] = value
+		}
+		profile := w.profile(t, "env: {LITERAL: 'a "+set["ANTHROPIC_API_KEY"]+"'}")
+		got := run(t, w.session("env", "-P", profile))
+		if strings.Contains(got.stdout, canary) || !strings.Contains(got.stdout, "LITERAL=a ") {
+			t.Errorf("%s: %s\n%s", name, got.stdout, got.stderr)
+		}
+	}
+}
+
 // ear is an agent's program that listens at an address, on a port that it shares, says what it hears, and makes a file
 // when it is ready.
 const ear = `ear() { python3 -uc '

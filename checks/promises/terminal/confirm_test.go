@@ -126,7 +126,7 @@ func TestYesAsksNothingAndSaysOneLine(t *testing.T) {
 	w := newWorld(t)
 	c := on(t, w.claudebox("--yes"))
 	w.agent(t).say(t, "exit 0")
-	said, _, _ := strings.Cut(c.text(), "\x1b[?2026l") // what puts the window back
+	said, _, _ := strings.Cut(c.text(), "\x1b\\\x1b<\x1b[?2026l") // what puts the window back
 	lines := strings.Split(strings.TrimSpace(said), "\n")
 	if got := c.end(t); got != 0 || len(lines) != 1 || !strings.Contains(lines[0], "network full") {
 		t.Errorf("status %d, on the terminal: %q", got, c.text())

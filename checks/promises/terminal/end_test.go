@@ -119,7 +119,7 @@ func TestATerminalIsPutBackWhenTheAgentExits(t *testing.T) {
 				t.Errorf("the terminal was %+v and is %+v", before, after)
 			}
 			c.await(t, "\x1b[?25l") // the last that the agent wrote
-			for _, off := range []string{"\x1b[<u", "\x1b[?1049l", "\x1b[>4m", "\x1b[?1000l", "\x1b[?2004l", "\x1b[?25h"} {
+			for _, off := range []string{"\x1b\\\x1b<\x1b[?2026l\x1b[<99u", "\x1b[?1049l", "\x1b[>4m", "\x1b[?1000l", "\x1b[?2004l", "\x1b[?25h"} {
 				c.await(t, off)
 			}
 		})

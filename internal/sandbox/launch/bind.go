@@ -25,6 +25,14 @@ type Host struct {
 	ExtraEnv  []string // host variables added for this launch
 	Bundle    []byte   // certificate bundle to use instead of the host's; nil: the host's is used
 	Overrides map[string]Override
+	Kept      []Kept // secrets that stay outside: no variable has one
+}
+
+// Kept is a secret that stays outside.
+type Kept struct {
+	Name, Value string
+	Placeholder string // what stands for it inside; empty: nothing does
+	Why         string // the rule by which that enters
 }
 
 // Nix says which daemon, store and configuration Nix uses inside.
@@ -48,14 +56,14 @@ type Override struct {
 // if two mounts have one destination, or if one cannot be made at its destination.
 func Bind(p plan.Plan, h Host) (Launch, error) {
 	late := lateValues(h)
-	env, left := variables(p, h, late)
+	env, left, copies := variables(p, h, late)
 	l := Launch{
 		Setting: h.Setting, Plan: p, Tier: p.Network.Tier, Env: env,
 		StandIns: h.StandIns, Outside: h.Outside, Command: command(h),
 	}
 	warnings, notes := judge(l.Env)
 	l.Left = slices.Concat(h.Left, left)
-	l.Warnings, l.Notes = slices.Concat(h.Warnings, warnings), slices.Concat(h.Notes, notes)
+	l.Warnings, l.Notes = slices.Concat(h.Warnings, warnings), slices.Concat(h.Notes, copies, notes)
 	parents, mounts := projectParents(h, h.Mounts), WithoutLinksAbove(h.Facts.Home, h.Mounts)
 	for _, dir := range parents {
 		mounts = append(mounts,

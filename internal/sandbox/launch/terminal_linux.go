@@ -89,8 +89,11 @@ const tcoon = 1 // TCOON (asm-generic/termbits.h)
 // To leave the alternate screen moves the cursor to where it was when that screen was
 // entered, in tmux even if it was left long ago. So the sequence enters it first: that
 // does nothing if the terminal is in it, and otherwise saves the cursor.
-const resetModes = "\x1b[?2026l\x1b[<u\x1b[?1049h\x1b[?1049l\x1b[<u\x1b[>4m" +
-	"\x1b[?1016l\x1b[?1006l\x1b[?1003l\x1b[?1002l\x1b[?1000l\x1b[?1004l\x1b[?2031l\x1b[?2004l" +
+// Before all that it ends a string of the agent's that has no end (tmux takes what follows for a part of it), and
+// VT52's mode. Of kitty's keyboard protocol all entries are taken away, however many there are.
+const resetModes = "\x1b\\\x1b<\x1b[?2026l\x1b[<99u\x1b[?1049h\x1b[?1049l\x1b[<99u\x1b[>4m" +
+	"\x1b[?1016l\x1b[?1015l\x1b[?1006l\x1b[?1005l\x1b[?2048l\x1b[?9l" +
+	"\x1b[?1003l\x1b[?1002l\x1b[?1000l\x1b[?1004l\x1b[?2031l\x1b[?2004l" +
 	"\x1b[?7h\x1b[?25h\x1b(B\x0f\x1b[0m\x1b7\x1b[?69l\x1b[r\x1b8" +
 	"\x1b[4l\x1b[20l\x1b[2l\x1b[12h\x1b[?1l\x1b>\x1b[?5l" + resetFolder
 

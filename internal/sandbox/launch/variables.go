@@ -12,8 +12,8 @@ import (
 
 // variables returns the whole environment inside, sorted by name. late replaces what a plan leaves open, such as
 // "${home}", see [lateValues]. A variable that every sandbox has does not enter where its value is probably a secret:
-// left says so.
-func variables(p plan.Plan, h Host, late *strings.Replacer) (list []Variable, left []diag.Left) {
+// left says so, and copies which had a secret of [Host.Kept].
+func variables(p plan.Plan, h Host, late *strings.Replacer) (list []Variable, left []diag.Left, copies []string) {
 	var planned []Variable
 	for _, e := range p.Env {
 		v, ok := variable(e, h, late)
@@ -30,7 +30,34 @@ func variables(p plan.Plan, h Host, late *strings.Replacer) (list []Variable, le
 	}
 	list = slices.Concat(h.Made, planned, extra(h), fallbacks(p, h)) // of several with one name the first counts
 	slices.SortStableFunc(list, func(a, b Variable) int { return cmp.Compare(a.Name, b.Name) })
-	return slices.CompactFunc(list, func(a, b Variable) bool { return a.Name == b.Name }), left
+	list = slices.CompactFunc(list, func(a, b Variable) bool { return a.Name == b.Name })
+	list, copies = withoutSecrets(list, h.Kept)
+	return list, left, copies
+}
+
+// withoutSecrets puts placeholders into variables that have a secret which stays outside, wherever they come from: as
+// GITHUB_TOKEN beside GH_TOKEN, or an address with a key. One for which there is no placeholder does not enter.
+func withoutSecrets(list []Variable, kept []Kept) (without []Variable, notes []string) {
+	for _, v := range list {
+		enters := true
+		for _, secret := range kept {
+			switch {
+			case !strings.Contains(v.Value, secret.Value):
+			case secret.Placeholder == "":
+				enters = false
+				notes = append(notes, v.Name+" does not enter: it holds the same secret as "+secret.Name)
+			default:
+				v.Value = strings.ReplaceAll(v.Value, secret.Value, secret.Placeholder)
+				v.From, v.Why, v.Secret = plan.FromMade, secret.Why, false
+				notes = append(notes, v.Name+" holds the same secret as "+secret.Name+
+					", and enters with its placeholder")
+			}
+		}
+		if enters {
+			without = append(without, v)
+		}
+	}
+	return without, notes
 }
 
 // variable returns a variable of the plan with the value that it has inside. It reports whether the variable is set

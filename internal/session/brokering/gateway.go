@@ -154,12 +154,31 @@ func (b *Part) carryGateways(s Secrets, l state.Login) {
 			b.LeaveRed("gateway", "what is probably a secret in the address of "+variable+" stays outside: give the "+
 				"gateway a key in a variable of its own")
 		}
+		if what := b.secretIn(address); what != "" {
+			b.LeaveRed("gateway", variable+" does not enter: there is what is probably "+what+
+				" in its address: give the gateway a key in a variable of its own")
+			continue
+		}
 		b.Set(variable, address, "your gateway")
 		if variable == broker.ClaudeBase && l.Outside && !brokered {
 			b.LeaveRed("login", "your Claude login is not sent to "+variable+
 				": set ANTHROPIC_AUTH_TOKEN to what that takes")
 		}
 	}
+}
+
+// secretIn says what secret is in an address that gets no placeholder there; empty: none.
+func (b *Part) secretIn(address string) string {
+	for _, secret := range b.Kept {
+		address = strings.ReplaceAll(address, secret.Value, "")
+	}
+	plain, err := url.PathUnescape(address)
+	for _, secret := range b.Kept {
+		if err == nil && strings.Contains(plain, secret.Value) {
+			return "the secret of " + secret.Name
+		}
+	}
+	return leak.Token(address)
 }
 
 // addressOnly is an address without user, password, and a query that has what is probably a secret.

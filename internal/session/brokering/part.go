@@ -28,6 +28,7 @@ type Part struct {
 	launch.Part
 	Overrides map[string]launch.Override // with those of other parts
 	Bundle    []byte                     // see [launch.Host]
+	Kept      []launch.Kept              // see [launch.Host]
 	hello     broker.Hello
 	used      bool   // see [Secrets]
 	tier      string // of the network
@@ -42,9 +43,9 @@ func (s Secrets) Part(l state.Login, overrides map[string]launch.Override, port 
 		made.replace(s, l)
 		err = made.lead(s, port)
 	}
+	made.keep(s)
 	made.carryGateways(s, l)
 	made.noteProviders(s)
-	made.hideCopies(s)
 	made.noteUnprotected(s)
 	return made, err
 }
@@ -98,27 +99,19 @@ func (b *Part) replace(s Secrets, l state.Login) {
 	}
 }
 
-// hideCopies puts placeholders into variables that hold the same secret under another name, as GITHUB_TOKEN beside
-// GH_TOKEN. Where there is no placeholder, it keeps out the secret itself, too: it is of no use.
-func (b *Part) hideCopies(s Secrets) {
-	for _, v := range s.entering() {
-		if _, judged := b.Overrides[v.Name]; judged {
-			continue
+// keep says which secrets no variable may have inside. Where there is no network, their own variables do not enter:
+// they are of no use.
+func (b *Part) keep(s Secrets) {
+	for _, secret := range slices.Concat(s.list, s.idle()) {
+		if broker.CheckValue(secret.Value) == nil {
+			why := placeholderWhy(secret.Secret)
+			kept := launch.Kept{Name: secret.Name, Value: secret.Value, Placeholder: secret.placeholder, Why: why}
+			b.Kept = append(b.Kept, kept)
 		}
-		for _, secret := range slices.Concat(s.list, s.idle()) {
-			copied := broker.CheckValue(secret.Value) == nil && strings.Contains(v.Value, secret.Value)
-			switch {
-			case v.Name == secret.Name:
-				b.Overrides[v.Name] = launch.Override{Drop: true, Why: v.Why}
-				b.Note(v.Name + " does not enter: there is no network to use it")
-			case copied && secret.placeholder == "":
-				b.Overrides[v.Name] = launch.Override{Drop: true, Why: v.Why}
-				b.Note(v.Name + " does not enter: it holds the same secret as " + secret.Name)
-			case copied:
-				v.Value = strings.ReplaceAll(v.Value, secret.Value, secret.placeholder)
-				b.Overrides[v.Name] = launch.Override{Value: v.Value, Why: placeholderWhy(secret.Secret), Public: true}
-				b.Note(v.Name + " holds the same secret as " + secret.Name + ", and enters with its placeholder")
-			}
+		i := slices.IndexFunc(s.entering(), func(v launch.Variable) bool { return v.Name == secret.Name })
+		if _, judged := b.Overrides[secret.Name]; i >= 0 && !judged {
+			b.Overrides[secret.Name] = launch.Override{Drop: true, Why: s.entering()[i].Why}
+			b.Note(secret.Name + " does not enter: there is no network to use it")
 		}
 	}
 }

@@ -527,9 +527,14 @@ func TestTheUsersRepositoriesStayAfterASessionThatWasKilled(t *testing.T) {
 		hook(o.at)
 	}
 	must.Await(t, "their remotes are noted", func() bool {
-		noted, err := filepath.Glob(w.path(".claudebox/made/*"))
+		files, err := filepath.Glob(w.path(".claudebox/made/*"))
 		must.Do(t, err)
-		return len(noted) == 1 && strings.Count(w.read(filepath.Join(".claudebox/made", filepath.Base(noted[0]))), "origin = ") == len(list)
+		if len(files) != 1 {
+			return false
+		}
+		noted := must.Read(t, files[0])
+		told := strings.Count(noted, "origin = ") // each has a line before, without; also those not in the list
+		return told >= len(list) && strings.Count(noted, "\n") == 2*told
 	})
 	// The agent has its own in the place of one, and that elsewhere.
 	first, second := strings.TrimSuffix(list[0].at, "/.git"), strings.TrimSuffix(list[1].at, "/.git")

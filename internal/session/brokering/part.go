@@ -102,15 +102,16 @@ func (b *Part) replace(s Secrets, l state.Login) {
 // keep says which secrets no variable may have inside. Where there is no network, their own variables do not enter:
 // they are of no use.
 func (b *Part) keep(s Secrets) {
+	entering := s.entering()
 	for _, secret := range slices.Concat(s.list, s.idle()) {
 		if broker.CheckValue(secret.Value) == nil {
 			why := placeholderWhy(secret.Secret)
 			kept := launch.Kept{Name: secret.Name, Value: secret.Value, Placeholder: secret.placeholder, Why: why}
 			b.Kept = append(b.Kept, kept)
 		}
-		i := slices.IndexFunc(s.entering(), func(v launch.Variable) bool { return v.Name == secret.Name })
+		i := slices.IndexFunc(entering, func(v launch.Variable) bool { return v.Name == secret.Name })
 		if _, judged := b.Overrides[secret.Name]; i >= 0 && !judged {
-			b.Overrides[secret.Name] = launch.Override{Drop: true, Why: s.entering()[i].Why}
+			b.Overrides[secret.Name] = launch.Override{Drop: true, Why: entering[i].Why}
 			b.Note(secret.Name + " does not enter: there is no network to use it")
 		}
 	}

@@ -2,7 +2,6 @@ package guard
 
 import (
 	"bytes"
-	"iter"
 	"os"
 	"slices"
 	"strconv"
@@ -57,43 +56,41 @@ func (v *vcs) running() []program {
 	}
 	before, seen := v.list, map[int]bool{}
 	v.list, v.asked = nil, now
-	for pid := range v.candidates(before, now) {
+	v.candidates(before, now, func(pid int) {
 		if !seen[pid] {
 			seen[pid] = true
 			v.look(pid, own, now)
 		}
-	}
+	})
 	return v.list
 }
 
-// candidates are the processes that may be programs: those that are new, the newest first, as a `git init` has ended two
-// milliseconds after it has made its folder; those that were programs, or may have become some; and from time to time
-// all others. [proc_loadavg(5)] has the number of the newest process.
-func (v *vcs) candidates(before []program, now time.Time) iter.Seq[int] {
-	return func(yield func(int) bool) {
-		load, _ := smallfile.Read("/proc/loadavg", 100)
-		newest, _ := strconv.Atoi(string(bytes.TrimSpace(load[bytes.LastIndexByte(load, ' ')+1:])))
-		isStale := newest < v.newest || now.Sub(v.since) > reused
-		if isStale {
-			v.others, v.since = map[int]time.Time{}, now
+// candidates calls look with the processes that may be programs, some of them twice: those that are new, the newest
+// first (proc_loadavg(5) has its number), as a `git init` ends two milliseconds after it has made its folder; those that
+// were programs, or may have become some; and from time to time all others.
+func (v *vcs) candidates(before []program, now time.Time, look func(pid int)) {
+	load, _ := smallfile.Read("/proc/loadavg", 100)
+	newest, _ := strconv.Atoi(string(bytes.TrimSpace(load[bytes.LastIndexByte(load, ' ')+1:])))
+	isStale := newest < v.newest || now.Sub(v.since) > reused
+	if isStale {
+		v.others, v.since = map[int]time.Time{}, now
+	}
+	isRest := isStale || newest > v.newest+mostNew
+	for pid := newest; pid > max(v.newest, newest-mostNew); pid-- {
+		look(pid)
+	}
+	v.newest = newest
+	for _, p := range before {
+		look(p.pid)
+	}
+	for pid, first := range v.others {
+		if !first.IsZero() {
+			look(pid)
 		}
-		isRest := isStale || newest > v.newest+mostNew
-		for pid := newest; pid > max(v.newest, newest-mostNew); pid-- {
-			yield(pid)
-		}
-		v.newest = newest
-		for _, p := range before {
-			yield(p.pid)
-		}
-		for pid, first := range v.others {
-			if !first.IsZero() {
-				yield(pid)
-			}
-		}
-		if isRest {
-			for _, pid := range processes() {
-				yield(pid)
-			}
+	}
+	if isRest {
+		for _, pid := range processes() {
+			look(pid)
 		}
 	}
 }

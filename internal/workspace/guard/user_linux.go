@@ -121,14 +121,7 @@ func (g *Guard) leadsToOther(rel string) bool {
 }
 
 // isMade reports whether a program of the user's makes a repository just now, by its command line.
-func (g *Guard) isMade(rel string) bool {
-	at := g.root.Join(rel)
-	if isDotGit(path.Base(rel)) {
-		at = path.Dir(at)
-	}
-	at, _, _ = strings.Cut(at, "/.jj/") // where jj has a repository of git's
-	return g.vcs.makesIn(at)
-}
+func (g *Guard) isMade(rel string) bool { return g.vcs.ordersAt(g.root.Join(rel)) }
 
 // sees is [Request.Sees], if there is one.
 func (g *Guard) sees(at string) bool { return g.Sees != nil && g.Sees(at) }

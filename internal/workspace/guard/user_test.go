@@ -11,7 +11,7 @@ import (
 
 // Which program of the user's may make what, by its command line.
 func TestWhatAProgramOfTheUsersMayMake(t *testing.T) {
-	const file, repository, orders, change = 1, 2, 4, 8 // of /p/new/.git: bringsTo, makesAt, makesIn, changes
+	const file, repository, orders, change = 1, 2, 4, 8 // of /p/new/.git: bringsTo, makesAt, ordersAt, changes
 	const makes = file | repository | orders | change
 	for line, want := range map[string]int{
 		"/p git clone https://h/new.git": makes, "/p git clone https://h/x new": makes, "/p git clone h:new": makes, "/p git clone /x/new/.git/": makes,
@@ -41,7 +41,7 @@ func TestWhatAProgramOfTheUsersMayMake(t *testing.T) {
 		}
 		got := 0
 		for bit, is := range map[int]bool{
-			file: v.bringsTo("/p/new/.git", "/p"), repository: v.makesAt("/p/new/.git"), orders: v.makesIn("/p/new"),
+			file: v.bringsTo("/p/new/.git", "/p"), repository: v.makesAt("/p/new/.git"), orders: v.ordersAt("/p/new/.git"),
 			change: v.changes("/p/new") != "",
 		} {
 			if is {
@@ -85,7 +85,7 @@ func TestWhatAsksIsNotTakenForWhatMakes(t *testing.T) {
 			name = "hg"
 		}
 		p := program{name: name, words: words, at: "/p"}.asked()
-		if got := len(p.folders()) > 0 || p.brings(); got != makes {
+		if got := len(p.makes) > 0 || p.brings(); got != makes {
 			t.Errorf("%s: %t", line, got)
 		}
 	}

@@ -22,6 +22,7 @@ type program struct {
 
 	command string   // what it is asked for, as clone; of one that copies: empty
 	rest    []string // the words after that
+	makes   []string // the folders in which it makes a repository
 }
 
 // bringsTo reports whether one may bring a file to a path in the project. An old one does not, but for those that copy,
@@ -39,21 +40,27 @@ func (v *vcs) bringsTo(at, project string) bool {
 // makesAt reports whether one makes a repository at a path: that of its git folder, or of the folder with that. One of
 // an archive, or of another machine, could as well be an agent's.
 func (v *vcs) makesAt(at string) bool {
-	at, _, _ = strings.Cut(at, "/.jj/") // where jj has a repository of git's
-	in := at
-	if isDotGit(path.Base(at)) {
-		in = path.Dir(at)
-	}
+	folder := folderOf(at)
 	return slices.ContainsFunc(v.running(), func(p program) bool {
-		return p.copiesHere(at) || slices.Contains(p.folders(), in)
+		return p.copiesHere(at) || slices.Contains(p.makes, folder)
 	})
 }
 
-// makesIn reports whether one makes a repository in a folder by its command line.
-func (v *vcs) makesIn(folder string) bool {
+// ordersAt is [vcs.makesAt] of what may have hooks and settings from its first moment.
+func (v *vcs) ordersAt(at string) bool {
+	folder := folderOf(at)
 	return slices.ContainsFunc(v.running(), func(p program) bool {
-		return p.does("clone", "init") && slices.Contains(p.folders(), folder)
+		return p.does("clone", "init") && slices.Contains(p.makes, folder)
 	})
+}
+
+// folderOf is the folder that a command names to make the repository at a path.
+func folderOf(at string) string {
+	at, _, _ = strings.Cut(at, "/.jj/") // where jj has a repository of git's
+	if isDotGit(path.Base(at)) {
+		return path.Dir(at)
+	}
+	return at
 }
 
 // changes returns the number of a process that may change a repository in a folder; empty: there is none. What is at
@@ -87,6 +94,7 @@ func (p program) asked() program {
 		case word == "git" && p.name == "jj": // jj git clone
 		default:
 			p.command, p.rest = word, words[i+1:]
+			p.makes = p.folders()
 			return p
 		}
 	}
@@ -96,7 +104,7 @@ func (p program) asked() program {
 // does reports whether it is asked for one of some commands.
 func (p program) does(some ...string) bool { return slices.Contains(some, p.command) }
 
-// folders lists those in which it makes a repository: see git-clone(1), git-init(1), git-worktree(1), git-submodule(1).
+// folders is [program.makes]: see git-clone(1), git-init(1), git-worktree(1), git-submodule(1).
 // Without a name, `git clone` takes the last part of the address (dir.c, git_url_basename).
 func (p program) folders() (list []string) {
 	words, values := parse(p.rest, withValue)
@@ -121,7 +129,9 @@ func (p program) folders() (list []string) {
 		called := path.Join(p.at, strings.TrimSuffix(path.Base(strings.ReplaceAll(address, ":", "/")), ".git"))
 		return []string{called, called + ".git"}
 	case p.does("submodule--helper") && verb == "clone":
-		words = []string{values["--path"]}
+		if words = nil; values["--path"] != "" {
+			words = []string{values["--path"]}
+		}
 	case p.does("worktree", "workspace") && verb == "add":
 		words = words[:min(1, len(words))]
 	case p.does("worktree") && verb == "move":
@@ -138,7 +148,7 @@ func (p program) folders() (list []string) {
 
 // makesAbove reports whether it makes a repository in one of the folders above a path.
 func (p program) makesAbove(at string) bool {
-	return slices.ContainsFunc(p.folders(), func(folder string) bool { return pathname.Below(at, folder) })
+	return slices.ContainsFunc(p.makes, func(folder string) bool { return pathname.Below(at, folder) })
 }
 
 var (
@@ -155,17 +165,15 @@ var (
 func parse(words, withValue []string) (list []string, values map[string]string) {
 	values = map[string]string{}
 	for i := 0; i < len(words); i++ {
-		word, value, isWhole := strings.Cut(words[i], "=")
-		option := ""
-		switch {
-		case word == "--":
+		if words[i] == "--" {
 			return append(list, words[i+1:]...), values
-		case !strings.HasPrefix(word, "-"):
+		}
+		if !strings.HasPrefix(words[i], "-") {
 			list = append(list, words[i])
 			continue
-		default:
-			option = optionOf(word, withValue)
 		}
+		word, value, isWhole := strings.Cut(words[i], "=")
+		option := optionOf(word, withValue)
 		if option != "" && !isWhole && i+1 < len(words) {
 			i++
 			value = words[i]

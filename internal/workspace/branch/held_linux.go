@@ -266,8 +266,7 @@ func (h *Held) Fill(ctx context.Context) error {
 	var bind []string
 	if !h.record.Filled { // no agent has been there: what git runs in the box is none of an agent's
 		bind = []string{h.Tree, usersTree, path.Join(h.Repo.Outer, h.rel(), "index"), usersIndex}
-		// A start that was killed may have left its locks; this process alone works there.
-		script = "rm -f \"$GIT_DIR/index.lock\" \"$GIT_DIR/HEAD.lock\"\n" + h.changesScript() +
+		script = h.changesScript() +
 			"g -c checkout.workers=0 read-tree -u --reset HEAD || exit 1\n" + modulesScript(h.Modules)
 		for n, m := range h.Modules {
 			bind = append(bind, m.Git, boxed(n))
@@ -276,6 +275,11 @@ func (h *Held) Fill(ctx context.Context) error {
 	h.stirred = h.record.Open
 	if h.record.Open { // that of a session which was killed
 		_ = h.takeOutPipes()
+	}
+	if h.record.Open || !h.record.Filled { // this process alone works there: these are of a git that was killed
+		for _, lock := range []string{"index.lock", "HEAD.lock"} {
+			_ = os.Remove(path.Join(h.Place().Inner(), lock)) // most times there is none
+		}
 	}
 	if _, err := os.Lstat(h.Place().Inner() + "/index"); err == nil && h.record.Filled && h.tip == h.record.Tip {
 		h.record.Open = true

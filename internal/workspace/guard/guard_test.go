@@ -304,7 +304,7 @@ func (w *world) usersGit(to string) (ended func()) {
 // program has a program of the user's, which does nothing, at work in the project until ended is called.
 func (w *world) program(name string, words ...string) (ended func()) {
 	w.Helper()
-	w.sh("printf '#!/bin/sh\nread x\n' >../" + name + "; chmod +x ../" + name)
+	w.sh("[ -e ../" + name + " ] || { printf '#!/bin/sh\nread x\n' >../" + name + "; chmod +x ../" + name + "; }") // one may be reading it
 	waits, end, err := os.Pipe()
 	must.Do(w, err)
 	cmd := exec.Command(w.top+"/"+name, words...)

@@ -145,6 +145,11 @@ var toolFiles = strings.Fields(`.npmrc .yarnrc .yarnrc.yml .config/pnpm/rc .bunf
 	.nuget/NuGet/NuGet.Config .config/NuGet/NuGet.Config .config/fd/ignore .config/ruff/ruff.toml .config/black
 	.config/rustfmt/rustfmt.toml .config/jj/config.toml .jjconfig.toml .hgrc .curlrc .wgetrc`)
 
+// machineFiles are those of the machine by which all its users' package managers know where packages come from.
+var machineFiles = strings.Fields(`etc/pip.conf etc/xdg/pip/pip.conf etc/uv/uv.toml etc/npmrc usr/etc/npmrc
+	usr/local/etc/npmrc etc/conda/.condarc etc/conda/condarc etc/gemrc etc/bazel.bazelrc
+	etc/opt/NuGet/Config/NuGet.Config`)
+
 // above are files by which formatters, linters and build tools work in all folders below theirs.
 var above = strings.Fields(`.editorconfig .clang-format .clang-tidy .prettierrc .prettierrc.json .prettierrc.yaml
 	.prettierrc.yml .eslintrc .eslintrc.json .eslintrc.yml .rubocop.yml rustfmt.toml .rustfmt.toml .yarnrc.yml go.work
@@ -184,7 +189,7 @@ func (in leads) otherTools() (made launch.Part) {
 	for _, name := range names {
 		files = append(files, filepath.Join(in.facts.Home, name))
 	}
-	for _, file := range in.filesAbove() {
+	for _, file := range slices.Concat(in.filesAbove(), filesOfMachine("/")) {
 		if !slices.Contains(files, file) {
 			files = append(files, file)
 		}
@@ -216,6 +221,17 @@ func (in leads) filesAbove() (list []string) {
 			if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
 				list = append(list, filepath.Join(dir, name))
 			}
+		}
+	}
+	return list
+}
+
+// filesOfMachine lists those of [machineFiles] that name a server: most others only say where certificates are.
+func filesOfMachine(root string) (list []string) {
+	for _, name := range machineFiles {
+		file := filepath.Join(root, name)
+		if content, _ := smallfile.Read(file, fileLimit); bytes.Contains(content, []byte("://")) { // most are not there
+			list = append(list, file)
 		}
 	}
 	return list

@@ -26,3 +26,13 @@ func TestLinksOfAHugeProjectAreLookedForWithABound(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
+
+// Where packages come from is set for all users of a company's machine.
+func TestFilesOfPackageManagersOfTheMachineAreNamed(t *testing.T) {
+	root := t.TempDir()
+	must.Write(t, root+"/etc/pip.conf", "[global]\nindex-url = https://pypi.corp.example/simple\n")
+	must.Write(t, root+"/etc/npmrc", "cafile=/etc/ssl/ca.pem\n")
+	if got, want := filesOfMachine(root), []string{root + "/etc/pip.conf"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

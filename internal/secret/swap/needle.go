@@ -5,13 +5,9 @@ import (
 	"cmp"
 	"encoding/base64"
 	"encoding/hex"
-	"encoding/json"
-	"html"
 	"math/rand/v2"
 	"net/http"
-	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
 	"claudebox/internal/secret/broker"
@@ -33,22 +29,21 @@ type finder struct {
 	needles []needle // shorter ones first
 	names   []string // the needles in lower case, which the names of headers are searched for
 	window  int      // as long as the longest needle can be, which depends on the lengths of secrets alone
+	longest int      // the length of the longest needle
+	signs   bool     // whether a needle has a character that formats escape
+	scratch plain    // memory of findEscaped
 	block   int      // the length of the ends that are hashed
 	ends    [1 << hashBits / 64]uint64
 }
 
-const (
-	hashBits = 16
-	// longestForm is how many bytes of a needle are made of one of a secret, at most: "\u003c" of "<".
-	longestForm = 6
-)
+const hashBits = 16
 
 // multiplier makes the hashes of this process different from any other's, so that no text takes longer on purpose.
 var multiplier = rand.Uint64()<<3 | 5
 
 // newFinder returns a finder of the forms in which secrets can come back: unchanged, as they were
-// sent, as usual text formats escape them, and in base64 at each of the three offsets
-// that they can have there.
+// sent, in hex, and in base64 at each of the three offsets that they can have there; each of them also with
+// escapes, see [plain].
 func newFinder(secrets []known, sent []swap) *finder {
 	f := &finder{block: 24}
 	have := map[string]bool{}
@@ -57,6 +52,8 @@ func newFinder(secrets []known, sent []swap) *finder {
 			return // so short a text occurs by chance, and can be guessed
 		}
 		have[text] = true
+		f.longest = max(f.longest, len(text))
+		f.signs = f.signs || strings.ContainsFunc(text, isSign)
 		if len(instead) != len(text) {
 			instead = strings.Repeat("*", len(text))
 		}
@@ -66,9 +63,11 @@ func newFinder(secrets []known, sent []swap) *finder {
 		if s.Value == "" {
 			continue
 		}
-		f.window = max(f.window, longestForm*len(s.Value))
+		f.window = max(f.window, longestEscape*len(s.Value))
 		add(s.Value, s.key.Placeholder(s.Name, s.Value))
-		for _, text := range slices.Concat(inBase64(s.Value), inTexts(s.Value)) {
+		inHex, inPlain := hex.EncodeToString([]byte(s.Value)), plainOf(s.Value)
+		inQuery := strings.ReplaceAll(inPlain, " ", "+")
+		for _, text := range append(inBase64(s.Value), inHex, strings.ToUpper(inHex), inPlain, inQuery) {
 			add(text, "")
 		}
 		for _, swap := range sent {
@@ -105,18 +104,9 @@ func inBase64(secret string) []string {
 	return list
 }
 
-// inTexts returns a secret as escaped in addresses, JSON (with and without "/" and HTML's signs
-// escaped), HTML, quoted strings and hex.
-func inTexts(secret string) []string {
-	inJSON, _ := json.Marshal(secret) // marshalling a string never fails
-	inHex := hex.EncodeToString([]byte(secret))
-	inAddress := url.QueryEscape(secret)
-	quoted := strconv.Quote(secret)
-	return []string{
-		inHex, strings.ToUpper(inHex), inAddress, url.PathEscape(secret), strings.ReplaceAll(inAddress, "+", "%20"),
-		html.EscapeString(secret), string(inJSON[1 : len(inJSON)-1]), quoted[1 : len(quoted)-1],
-		strings.ReplaceAll(secret, "/", `\/`),
-	}
+// isSign reports whether a format may escape a character.
+func isSign(c rune) bool {
+	return !(c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z')
 }
 
 func hashOf(block []byte) (hash uint64) {
@@ -165,16 +155,11 @@ func (f *finder) compare(text []byte, found func(n needle, end int)) {
 }
 
 // clean replaces the needles in a text that is whole.
-func (f *finder) clean(text []byte) {
-	var dirty []byte
-	f.find(text, func(needle, int) { dirty = text })
-	if dirty != nil {
-		f.replace(bytes.Clone(dirty), text)
-	}
-}
+func (f *finder) clean(text []byte) { f.replace(bytes.Clone(text), text) }
 
 // replace writes to out, a copy of text in which some may be replaced already, the replacement of each needle in text.
 func (f *finder) replace(text, out []byte) {
+	f.findEscaped(text, func(from, to int) { copy(out[from:to], strings.Repeat("*", to-from)) })
 	f.find(text, func(n needle, end int) { copy(out[end-len(n.text):end], n.instead) })
 }
 
@@ -182,6 +167,7 @@ func (f *finder) replace(text, out []byte) {
 func (f *finder) cleanHeader(h http.Header) {
 	for name, values := range h {
 		lower := strings.ToLower(name) // a name comes in any case, and is passed on in another
+		lower += "\n" + plainOf(lower)
 		if slices.ContainsFunc(f.names, func(text string) bool { return strings.Contains(lower, text) }) {
 			delete(h, name)
 			continue

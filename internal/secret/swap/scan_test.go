@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"html"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -58,18 +59,50 @@ func FuzzScan(f *testing.F) {
 	})
 }
 
-// A server writes a secret as its format wants it.
+// each writes each sign of a text by a format of fmt, but for those that stand in but.
+func each(format, but string) func(string) string {
+	return func(text string) (out string) {
+		for _, c := range text {
+			if isSign(c) && !strings.ContainsRune(but, c) {
+				out += fmt.Sprintf(format, c)
+			} else {
+				out += string(c)
+			}
+		}
+		return out
+	}
+}
+
+// A server writes a secret as its format wants it, and puts that into another format.
 func TestASecretIsFoundInAnySpelling(t *testing.T) {
-	const secret = `a/b+c=d&e<f>g"h\i~j k?lmnop`
-	inJSON, err := json.Marshal(secret)
-	must.Do(t, err)
+	const secret = `a/b+c=d&e<f>g"h\i~j k?lmnöp%q`
+	unchanged := func(s string) string { return s }
+	inJSON := func(s string) string {
+		text, err := json.Marshal(s)
+		must.Do(t, err)
+		return string(text)
+	}
+	formats := map[string]func(string) string{
+		"as it is": unchanged, "a query": url.QueryEscape, "a path": url.PathEscape, "small digits": each("%%%02x", "ö"),
+		"a path of Python": each("%%%02X", "/~ö"), "only the plus": func(s string) string { return strings.ReplaceAll(s, "+", "%2B") },
+		"HTML": html.EscapeString, "HTML of Handlebars": each("&#x%02X;", "~? %"), "HTML by number": each("&#%d;", " "),
+		"HTML by name": strings.NewReplacer("+", "&plus;", "/", "&sol;", "=", "&equals;", "&", "&amp;", "ö", "&ouml;").Replace,
+		"JSON":         inJSON, "JSON without HTML's signs": strconv.Quote, "JSON of .NET": each(`\u%04X`, " "), "JavaScript": each(`\u%04x`, "/"),
+		"JSON of PHP": func(s string) string { return strings.ReplaceAll(inJSON(s), "/", `\/`) }, "C": each(`\x%02x`, "ö"), "a shell": each(`\%c`, "ö"),
+	}
+	for outer, wrap := range formats {
+		for inner, spell := range formats {
+			text := strings.Trim(wrap(strings.Trim(spell(secret), `"`)), `"`)
+			got := scanned("before "+text+`" behind`, iotest.OneByteReader, secret)
+			if inner+outer != "as it isas it is" && got != "before "+strings.Repeat("*", len(text))+`" behind` {
+				t.Errorf("%s in %s: %q became %q", inner, outer, text, got)
+			}
+		}
+	}
 	for name, text := range map[string]string{
-		"a query": url.QueryEscape(secret), "a path": url.PathEscape(secret), "percents": strings.ReplaceAll(url.QueryEscape(secret), "+", "%20"),
-		"HTML": html.EscapeString(secret), "JSON": string(inJSON), "JSON without HTML's signs": strconv.Quote(secret),
-		"escaped slashes": strings.ReplaceAll(secret, "/", `\/`), "hex": fmt.Sprintf("%x", secret), "capital hex": fmt.Sprintf("%X", secret),
+		"hex": fmt.Sprintf("%x", secret), "capital hex": fmt.Sprintf("%X", secret),
 		"base64": base64.StdEncoding.EncodeToString([]byte("u:" + secret)), "base64 of addresses": base64.URLEncoding.EncodeToString([]byte("u:" + secret)),
 	} {
-		text = strings.Trim(text, `"`)
 		got := scanned("before "+text+" behind", whole, secret)
 		if strings.Count(got, "*") < len(text)-8 || !strings.HasPrefix(got, "before ") || !strings.HasSuffix(got, " behind") {
 			t.Errorf("%s: %q became %q", name, text, got)
@@ -78,10 +111,19 @@ func TestASecretIsFoundInAnySpelling(t *testing.T) {
 }
 
 func BenchmarkScan(b *testing.B) {
-	text := bytes.Repeat([]byte(`data: {"type":"content_block_delta","text":"sk-ant is no token, c2st neither"}`+"\n\n"), 1<<13)
+	random := make([]byte, 1<<19)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(random)
 	f := newFinder([]known{{broker.Secret{Name: "x", Value: trueAccess}, broker.NewKey()}}, nil)
-	b.SetBytes(int64(len(text)))
-	for b.Loop() {
-		_, _ = io.Copy(io.Discard, newScanner(&http.Response{Body: io.NopCloser(bytes.NewReader(text))}, f))
+	for name, text := range map[string][]byte{
+		"events":  bytes.Repeat([]byte(`data: {"type":"content_block_delta","text":"sk-ant is no token, c2st neither"}`+"\n\n"), 1<<13),
+		"escapes": bytes.Repeat([]byte(`data: {"type":"content_block_delta","text":"\tif err != nil {\n\t\treturn \"\"\n\t}\n"}`+"\n\n"), 1<<13),
+		"packed":  random,
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(text)))
+			for b.Loop() {
+				_, _ = io.Copy(io.Discard, newScanner(&http.Response{Body: io.NopCloser(bytes.NewReader(text))}, f))
+			}
+		})
 	}
 }

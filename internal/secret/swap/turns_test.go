@@ -69,7 +69,7 @@ func TestNothingWaitsThatIsNoBeginningOfASecret(t *testing.T) {
 		parts, out []string
 	}{
 		{"", []string{"data: one\n\n", "a ghp_CANARY", "other\n\n", `{"a":"b"}`}, []string{"data: one\n\n", "a ghp_CANARYother\n\n", `{"a":"b"}`}},
-		{"", []string{long, "end"}, []string{long[:len(long)-longestForm*40+1], long[len(long)-longestForm*40+1:][:3], long[len(long)-longestForm*40+4:] + "end"}},
+		{"", []string{long, "end"}, []string{long[:len(long)-longestEscape*40+1], long[len(long)-longestEscape*40+1:][:3], long[len(long)-longestEscape*40+4:] + "end"}},
 		{"application/grpc", []string{"\x00\x00\x00", "\x00\x03ab", "c\x00", "\x00\x00\x00\x01d"}, []string{"\x00\x00\x00", "\x00\x03", "abc\x00", "\x00\x00\x00\x01d"}},
 	} {
 		log, _ := logOf(t, trueGitHub, answerKind{header: http.Header{"Content-Type": {tc.kind}}}, tc.parts)

@@ -155,44 +155,35 @@ func (f *Folder) Chmod(rel string, perm uint32) error {
 	return nil
 }
 
-// RemoveAll deletes what lies at rel, with all in it. No link leads it out of the folder, also if somebody exchanges
-// names there meanwhile.
+// RemoveAll deletes what lies at rel, with all in it, also in folders that somebody has closed (chmod 0). No link leads
+// it out of the folder, even if a process of a killed session still writes there.
 func (f *Folder) RemoveAll(rel string) error {
-	root, err := f.root()
+	root, err := os.OpenRoot("/proc/self/fd/" + strconv.Itoa(f.fd))
 	if err != nil {
 		return err
 	}
 	defer root.Close()
-	return root.RemoveAll(rel)
-}
-
-// root opens the folder for calls of package os, which the caller closes.
-func (f *Folder) root() (*os.Root, error) { return os.OpenRoot("/proc/self/fd/" + strconv.Itoa(f.fd)) }
-
-// RemoveAll is [os.RemoveAll], also of a folder that somebody has closed (chmod 0), or that has such folders in it. No
-// link leads it out, even if a process of a killed session still writes there.
-func RemoveAll(path string) error {
-	if os.RemoveAll(path) == nil {
+	if root.RemoveAll(rel) == nil {
 		return nil
 	}
-	top, err := Open(path)
-	if err != nil {
-		return err
-	}
-	defer top.Close()
-	if err := top.Chmod(".", 0o700); err != nil {
-		return err
-	}
-	root, err := top.root()
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	_ = fs.WalkDir(root.FS(), ".", func(at string, entry fs.DirEntry, err error) error {
+	_ = fs.WalkDir(root.FS(), rel, func(at string, entry fs.DirEntry, err error) error {
 		if entry != nil && entry.IsDir() {
 			_ = root.Chmod(at, 0o700)
 		}
 		return nil
 	})
-	return os.RemoveAll(path)
+	return root.RemoveAll(rel)
+}
+
+// RemoveAll is [Folder.RemoveAll] for the path of a file or folder.
+func RemoveAll(at string) error {
+	if os.RemoveAll(at) == nil {
+		return nil
+	}
+	parent, err := Open(path.Dir(at))
+	if err != nil {
+		return err
+	}
+	defer parent.Close()
+	return parent.RemoveAll(path.Base(at))
 }

@@ -222,7 +222,11 @@ func obeyed(changes string) (list []string) {
 // gone.
 func (h *Held) Remove() error {
 	for _, f := range []*beneath.Folder{h.tree, h.layers, h.Talk} {
-		if err := empty(f, deepest); err != nil {
+		names, err := f.Names(".", mostNames)
+		for _, name := range names {
+			err = cmp.Or(err, f.RemoveAll(name))
+		}
+		if err != nil {
 			return diag.Wrap("remove the checkout of branch "+h.Name, err, "remove "+h.Dir+" by hand")
 		}
 	}
@@ -232,45 +236,5 @@ func (h *Held) Remove() error {
 	return os.RemoveAll(h.Dir)
 }
 
-const (
-	// deepest is how many folders deep a checkout may be to be removed: each keeps a descriptor open.
-	deepest = 500
-	// mostNames is how many names one of its folders may have.
-	mostNames = 1 << 22
-)
-
-// empty removes all that is in a folder, also in those that the agent has closed. No link is followed.
-func empty(f *beneath.Folder, depth int) error {
-	if depth == 0 {
-		return beneath.ErrTooLarge
-	}
-	names, err := f.Names(".", mostNames)
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
-		what, err := f.Look(name)
-		if err == nil && what.Kind == beneath.Dir {
-			err = emptySub(f, name, depth)
-		}
-		if err == nil {
-			err = f.Remove(name)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func emptySub(f *beneath.Folder, name string, depth int) error {
-	if err := f.Chmod(name, 0o700); err != nil {
-		return err
-	}
-	sub, err := f.Sub(name)
-	if err != nil {
-		return err
-	}
-	defer sub.Close()
-	return empty(sub, depth-1)
-}
+// mostNames is how many names a folder of a checkout may have for it to be removed.
+const mostNames = 1 << 22

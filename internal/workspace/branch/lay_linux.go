@@ -342,13 +342,8 @@ func (h *Held) maskAll(users *beneath.Folder, upper, at string) (rel string, err
 // setAside moves a layer away. The one that was set aside before is removed.
 func (h *Held) setAside(key string) error {
 	old := key + ".before"
-	if what, err := h.layers.Look(old); err != nil || what.Kind != beneath.Absent {
-		if err := emptySub(h.layers, old, deepest); err != nil {
-			return err
-		}
-		if err := h.layers.Remove(old); err != nil {
-			return err
-		}
+	if err := h.layers.RemoveAll(old); err != nil {
+		return err
 	}
 	err := h.layers.Rename(key, old)
 	if errors.Is(err, fs.ErrNotExist) {

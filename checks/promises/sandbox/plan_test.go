@@ -45,7 +45,8 @@ func comparable(text string) string {
 	for _, of := range []*regexp.Regexp{ids, resolver, ofALaunch} {
 		text = of.ReplaceAllString(text, "")
 	}
-	return brokerProxy.ReplaceAllString(text, "proxy")
+	lines := strings.Split(brokerProxy.ReplaceAllString(text, "proxy"), "\n")
+	return strings.Join(slices.Compact(lines), "\n") // what claudebox mounts takes along a mount that lies in it
 }
 
 // What is printed is what runs: a shell that follows the script has the same

@@ -73,7 +73,6 @@ func Bind(p plan.Plan, h Host) (Launch, error) {
 	if l.Mounts, err = place(mounts); err != nil {
 		return Launch{}, err
 	}
-	l.Lay = worthLaying(l.Mounts)
 	l.ReadOnly = append(parents, "/")
 	if slices.ContainsFunc(l.Mounts, func(m Mount) bool { return m.Destination == sharedMemory }) {
 		l.ReadOnly = append(l.ReadOnly, "/dev") // bwrap's own tmpfs, which has no size limit

@@ -6,12 +6,6 @@ import (
 	"claudebox/internal/plan"
 )
 
-// layFrom is the number of mounts with [Mount.coversFile] from which claudebox makes them
-// itself. bwrap reads the table of all mounts for each mount, so its cost grows with
-// the square of their number. Here a mount costs some ten microseconds, and all
-// together one wait of bwrap.
-const layFrom = 4
-
 // coversFile reports whether a mount lies over a file or folder that the sandbox sees
 // anyway, at the same path as on the host. Such a mount pins the file, makes it
 // read-only, or covers it with a made file. It can be made inside the sandbox, as it
@@ -33,8 +27,9 @@ func (m Mount) coversFile() bool {
 func (m Mount) isReadOnly() bool { return m.Kind != plan.Bind }
 
 // lays reports whether claudebox makes a mount itself, after bwrap made the others.
-// What bwrap mounted below it by then is carried over.
-func (l Launch) lays(m Mount) bool { return l.Lay && m.coversFile() }
+// What bwrap mounted below it by then is carried over. bwrap reads the table of all
+// mounts for each mount, so its cost grows with the square of their number.
+func (l Launch) lays(m Mount) bool { return !l.alone && m.coversFile() }
 
 // ByBwrap returns the number of mounts that bwrap makes.
 func (l Launch) ByBwrap() int {
@@ -45,9 +40,4 @@ func (l Launch) ByBwrap() int {
 		}
 	}
 	return n
-}
-
-// worthLaying reports whether a list has so many mounts that claudebox can make that it should, see layFrom.
-func worthLaying(list []Mount) bool {
-	return len(list)-Launch{Mounts: list, Lay: true}.ByBwrap() >= layFrom
 }

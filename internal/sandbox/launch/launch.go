@@ -17,7 +17,6 @@ type Launch struct {
 	Tier     string      // network tier in force
 	Mounts   []Mount     // in the order in which they are made
 	Closure  []string    // store paths that are mounted where a mount of kind closure is; sorted
-	Lay      bool        // claudebox makes the mounts over files that are inside anyway, see [Mount.coversFile]
 	ReadOnly []string    // paths that are remounted read-only after bwrap's mounts are made
 	Env      []Variable  // sorted by name
 	StandIns []StandIn   // created before the sandbox starts, removed when it has ended

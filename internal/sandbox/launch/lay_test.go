@@ -6,7 +6,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -37,7 +36,7 @@ func TestWhatIsLaid(t *testing.T) {
 		"a made file that bwrap makes":         {Mount{Kind: plan.File, Destination: at, Point: in}, false},
 		"a store path, which nobody can write": {Mount{Kind: plan.ROBind, Source: at, Destination: at, Point: in}, false},
 	} {
-		if got := (Launch{Lay: true}).lays(tc.m); got != tc.want {
+		if got := (Launch{}).lays(tc.m); got != tc.want {
 			t.Errorf("%s is laid: %t", name, got)
 		}
 	}
@@ -67,23 +66,6 @@ func over(dir string) []Mount {
 		panic(err)
 	}
 	return list
-}
-
-func TestFewMountsAreLeftToBwrap(t *testing.T) {
-	all := slices.DeleteFunc(over("/home/u/src/p"), func(m Mount) bool { return m.Point.Root == "" })
-	for name, tc := range map[string]struct {
-		list []Mount
-		want bool
-	}{
-		"a repository":                 {all, true},
-		"one that is hardly protected": {all[:len(all)-2], false},
-	} {
-		h := aHost()
-		h.Mounts = tc.list
-		if l := bind(t, aPlan(usual...), h); l.Lay != tc.want {
-			t.Errorf("%s: laid %t", name, l.Lay)
-		}
-	}
 }
 
 // TestMain is also the stage that becomes bwrap, where /proc shows no process 2.
@@ -120,7 +102,7 @@ func runWaiting(t *testing.T, bwrap, line string, do func(t *testing.T, l Launch
 	}
 	l := Launch{
 		Setting: Setting{Bwrap: bwrap, Dir: dir, Seccomp: seccomp.Filter()},
-		Tier:    "full", Mounts: over(dir), Lay: true,
+		Tier:    "full", Mounts: over(dir),
 		Command: []string{"/bin/sh", "-c", "PATH='" + os.Getenv("PATH") + "'\n" + line},
 	}
 	runtime.LockOSThread()
@@ -251,7 +233,7 @@ func TestAProtectedPlaceIsExchangedDuringTheLaunch(t *testing.T) {
 
 func TestWhatIsLaidIsShown(t *testing.T) {
 	list := over("/p")
-	text, err := Launch{Setting: Setting{Bwrap: "/bwrap"}, Mounts: list, Lay: true}.Argv()
+	text, err := Launch{Setting: Setting{Bwrap: "/bwrap"}, Mounts: list}.Argv()
 	must.Do(t, err)
 	words, shown, _ := strings.Cut(text, "\n-- ")
 	expect.Contains(t, shown, "#   --bind /p/.git /p/.git\n", "#   --ro-bind-data (made, 5 bytes) /p/.git/config\n", "#   --ro-bind /p/.git/hooks /p/.git/hooks\n")
@@ -260,7 +242,7 @@ func TestWhatIsLaidIsShown(t *testing.T) {
 			t.Errorf("bwrap mounts %s, too:\n%s", name, words)
 		}
 	}
-	script, err := Launch{Setting: Setting{Bwrap: "/bwrap", Bash: "/bash"}, Mounts: list, Lay: true}.Script()
+	script, err := Launch{Setting: Setting{Bwrap: "/bwrap", Bash: "/bash"}, Mounts: list}.Script()
 	must.Do(t, err)
 	if !strings.Contains(script, " /p/.git/hooks") || strings.Contains(script, "--block-fd") {
 		t.Errorf("the script, which cannot lay mounts, has not all words:\n%s", script)

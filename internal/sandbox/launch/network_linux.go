@@ -29,7 +29,7 @@ func (r Runner) connect(child *sandbox) error {
 		{r.Network != nil, func() error { return r.Network.Attach() }},
 		{true, func() (err error) { limits, err = userLimits(); return err }},
 		{true, child.tree.await},
-		{r.Lay, func() (err error) { covers, err = r.layList(); return err }},
+		{true, func() (err error) { covers, err = r.layList(); return err }},
 		{true, child.gate.reached},
 		{true, func() error { return prepare(limits, covers, child) }},
 		{r.Laid != nil, func() error { return r.Laid(child.pid) }},

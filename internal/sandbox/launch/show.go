@@ -51,11 +51,7 @@ func (l Launch) Argv() (string, error) {
 func (l Launch) showGate(b *strings.Builder, next int) {
 	fmt.Fprintf(b, "# %d: %s, which bwrap gets when all is there\n", next,
 		Descriptor{Name: seccompFilter, Data: l.Seccomp})
-	if !l.Lay {
-		fmt.Fprintf(b, "# %d: bwrap has set up all\n", next+1)
-		return
-	}
-	fmt.Fprintf(b, "# %d: bwrap has set up all but this, which claudebox mounts then:\n", next+1)
+	fmt.Fprintf(b, "# %d: bwrap has set up all but the mounts below, which claudebox makes then\n", next+1)
 	for _, m := range l.Mounts {
 		if !l.lays(m) {
 			continue

@@ -139,7 +139,7 @@ func (l Launch) storeFolder() string {
 // one mount for each store path, and all mounts made by bwrap. It has no Nix store of
 // its own, which needs a process outside.
 func (l Launch) byWords() Launch {
-	l.alone, l.Lay, l.Limited = true, false, false
+	l.alone, l.Limited = true, false
 	var mounts []Mount
 	upper := ""
 	for _, m := range l.Mounts {

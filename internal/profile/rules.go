@@ -48,8 +48,8 @@ var (
 		Judge:    checkEnvName,
 	}
 	writePlace = shape.Rule{
-		Name: "a path at a host, with a method in front if need be; * is any part of it, and all below is meant " +
-			"if it ends in /",
+		Name: "a path at a host, with a method in front if need be; * is any part of it, and all below is meant, " +
+			"with the place itself, if it ends in /",
 		Pattern:  `^([A-Z]{1,12} )?/([A-Za-z0-9._~@:+,=$!()&-]+|\*)?(/([A-Za-z0-9._~@:+,=$!()&-]+|\*))*/?$`,
 		Examples: []string{"/repos/me/mine/hooks/", "POST /user/keys"},
 	}

@@ -347,6 +347,7 @@ var misplaced = map[string]attempt{
 	"a login as a password":          asked("POST", api+"/v1/messages", "{}", "Authorization", "Basic {LOGIN-PASSWORD}").ends("403", "does not belong"),
 	"with another path in a header":  asked("POST", api+"/v1/messages", "{}", "Authorization", "Bearer {LOGIN}", "X-Original-URL", "/api/oauth/claude_cli/create_api_key").ends("403", "another path"),
 	"with another method behind GET": asked("GET", hub+"/repos/a/b/actions/runners/registration-token", "", "Authorization", "Bearer {GH}", "X-Http-Method-Override", "POST").ends("403", notWriting),
+	"with a method in the query":     asked("GET", hub+"/repos/a/b?x;%5Fmethod=DELETE", "", "Authorization", "Bearer {GH}").ends("403", notWriting),
 	"with a method, underscores":     asked("GET", hub+"/repos/a/b/actions/runners/registration-token", "", "Authorization", "Bearer {GH}", "X_HTTP_Method_Override", "POST").ends("403", notWriting),
 	"with a path, underscores":       asked("POST", api+"/v1/messages", "{}", "Authorization", "Bearer {LOGIN}", "X_Original-URL", "/api/oauth/claude_cli/create_api_key").ends("403", "another path"),
 	"as a user's name":               asked("GET", hub+"/echo", "", "Authorization", "Basic {GH-USER}").ends("403", "does not belong"),

@@ -58,10 +58,18 @@ func hyphened(name string) string {
 	return textproto.CanonicalMIMEHeaderKey(strings.ReplaceAll(name, "_", "-"))
 }
 
-// does returns the method; empty means any, because a header that some servers obey may override it.
+// overrides are headers, and names in a query, that name another method, which some servers use instead.
+var overrides = []string{"X-Http-Method-Override", "X-Http-Method", "X-Method-Override", "-Method"}
+
+// does returns the method; empty means any, because something that some servers obey may override it.
 func (r request) does() string {
-	if r.says("X-Http-Method-Override", "X-Http-Method", "X-Method-Override") {
+	if r.says(overrides...) {
 		return ""
+	}
+	for part := range strings.FieldsFuncSeq(r.url.RawQuery, func(c rune) bool { return c == '&' || c == ';' }) {
+		if name, _, _ := strings.Cut(unescape(part), "="); slices.Contains(overrides, hyphened(name)) {
+			return ""
+		}
 	}
 	return r.method
 }

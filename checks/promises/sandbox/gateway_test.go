@@ -190,7 +190,8 @@ func TestAPasswordInAGatewaysAddressStaysOutside(t *testing.T) {
 	}
 }
 
-// A key stands in the address of a gateway, in a list of hosts without a proxy, or in a variable that the profile sets.
+// A key stands in the address of a gateway, in a list of hosts without a proxy, in a variable that the profile sets, or
+// in an argument.
 //
 // Promise: no login, no API key, no token of git's.
 func TestAKeyInAnAddressOrAnotherVariableStaysOutside(t *testing.T) {
@@ -207,7 +208,7 @@ func TestAKeyInAnAddressOrAnotherVariableStaysOutside(t *testing.T) {
 			w.env[variable] = value
 		}
 		profile := w.profile(t, "env: {LITERAL: 'a "+set["ANTHROPIC_API_KEY"]+"'}")
-		got := run(t, w.session("env", "-P", profile))
+		got := run(t, w.session("env; echo ARGUMENT="+set["ANTHROPIC_API_KEY"], "-P", profile))
 		if strings.Contains(got.stdout, canary) || !strings.Contains(got.stdout, "LITERAL=a ") {
 			t.Errorf("%s: %s\n%s", name, got.stdout, got.stderr)
 		}

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"claudebox/internal/diag"
 	"claudebox/internal/host"
 	"claudebox/internal/plan"
 )
@@ -25,7 +26,7 @@ type Host struct {
 	ExtraEnv  []string // host variables added for this launch
 	Bundle    []byte   // certificate bundle to use instead of the host's; nil: the host's is used
 	Overrides map[string]Override
-	Kept      []Kept // secrets that stay outside: no variable has one
+	Kept      []Kept // secrets that stay outside: no variable and no argument has one
 }
 
 // Kept is a secret that stays outside.
@@ -57,19 +58,22 @@ type Override struct {
 func Bind(p plan.Plan, h Host) (Launch, error) {
 	late := lateValues(h)
 	env, left, copies := variables(p, h, late)
+	command, told, err := command(h)
+	if err != nil {
+		return Launch{}, err
+	}
 	l := Launch{
 		Setting: h.Setting, Plan: p, Tier: p.Network.Tier, Env: env,
-		StandIns: h.StandIns, Outside: h.Outside, Command: command(h),
+		StandIns: h.StandIns, Outside: h.Outside, Command: command,
 	}
 	warnings, notes := judge(l.Env)
 	l.Left = slices.Concat(h.Left, left)
-	l.Warnings, l.Notes = slices.Concat(h.Warnings, warnings), slices.Concat(h.Notes, copies, notes)
+	l.Warnings, l.Notes = slices.Concat(h.Warnings, warnings), slices.Concat(h.Notes, copies, told, notes)
 	parents, mounts := projectParents(h, h.Mounts), WithoutLinksAbove(h.Facts.Home, h.Mounts)
 	for _, dir := range parents {
 		mounts = append(mounts,
 			Mount{Kind: plan.Tmpfs, Destination: dir, Mode: "0755", Size: parentSize, Why: "parent of the project"})
 	}
-	var err error
 	if l.Mounts, err = place(mounts); err != nil {
 		return Launch{}, err
 	}
@@ -119,14 +123,27 @@ func values(open string, byName map[string]string) *strings.Replacer {
 
 // command returns what bwrap runs: the agent with its arguments. If the program must be
 // looked up inside, env(1) starts it: it searches the PATH inside, and its exit status
-// is 127 if the program was not found, 126 if it cannot be run.
-func command(h Host) []string {
-	words := slices.Concat(h.Agent.Words, h.Request)
+// is 127 if the program was not found, 126 if it cannot be run. An argument that has a secret which stays outside gets
+// its placeholder; notes say so.
+func command(h Host) (words, notes []string, err error) {
+	words = slices.Concat(h.Agent.Words, h.Request)
+	for i, word := range words {
+		without, held := withoutSecret(word, h.Kept)
+		for _, secret := range held {
+			if secret.Placeholder == "" {
+				return nil, nil, diag.Errorf("start the agent", "leave it out: nothing uses it inside",
+					"an argument holds the secret of %s, which stays outside", secret.Name)
+			}
+			notes = append(notes, "an argument holds the same secret as "+secret.Name+
+				", and enters with its placeholder")
+		}
+		words[i] = without
+	}
 	if h.Agent.LookUp {
 		words = slices.Concat([]string{h.Shim, "--"}, words)
 	}
 	if h.Devshell != nil {
 		words = slices.Concat(h.Devshell.Before, words)
 	}
-	return words
+	return words, notes, nil
 }

@@ -273,6 +273,17 @@ func TestTheAgentIsRunAsItIsAndACommandIsLookedUp(t *testing.T) {
 	}
 }
 
+// In tier none no placeholder stands for a secret.
+func TestAnArgumentWithASecretThatNothingUsesIsRefused(t *testing.T) {
+	h := aHost()
+	h.Request, h.Kept = []string{"--key=secret-value"}, []Kept{{Name: "KEY", Value: "secret-value"}}
+	if _, err := Bind(aPlan(), h); err == nil || strings.Contains(err.Error(), "secret-value") {
+		t.Errorf("got %v", err)
+	}
+	h.Request = nil // as the remedy says
+	bind(t, aPlan(), h)
+}
+
 func TestUserSourcesAreHandedOverAsDescriptors(t *testing.T) {
 	l := bind(t, aPlan(append(usual, plan.Mount{Kind: plan.ROBind, Source: "/nix/store", Destination: "/nix/store", Why: "base"})...), aHost())
 	argv, err := l.Argv()

@@ -39,15 +39,14 @@ func variables(p plan.Plan, h Host, late *strings.Replacer) (list []Variable, le
 // GITHUB_TOKEN beside GH_TOKEN, or an address with a key. One for which there is no placeholder does not enter.
 func withoutSecrets(list []Variable, kept []Kept) (without []Variable, notes []string) {
 	for _, v := range list {
+		value, held := withoutSecret(v.Value, kept)
+		v.Value = value
 		enters := true
-		for _, secret := range kept {
-			switch {
-			case !strings.Contains(v.Value, secret.Value):
-			case secret.Placeholder == "":
+		for _, secret := range held {
+			if secret.Placeholder == "" {
 				enters = false
 				notes = append(notes, v.Name+" does not enter: it holds the same secret as "+secret.Name)
-			default:
-				v.Value = strings.ReplaceAll(v.Value, secret.Value, secret.Placeholder)
+			} else {
 				v.From, v.Why, v.Secret = plan.FromMade, secret.Why, false
 				notes = append(notes, v.Name+" holds the same secret as "+secret.Name+
 					", and enters with its placeholder")
@@ -58,6 +57,16 @@ func withoutSecrets(list []Variable, kept []Kept) (without []Variable, notes []s
 		}
 	}
 	return without, notes
+}
+
+// withoutSecret returns a text with placeholders in the place of secrets that stay outside, and those that it held.
+func withoutSecret(text string, kept []Kept) (without string, held []Kept) {
+	for _, secret := range kept {
+		if strings.Contains(text, secret.Value) {
+			text, held = strings.ReplaceAll(text, secret.Value, secret.Placeholder), append(held, secret)
+		}
+	}
+	return text, held
 }
 
 // variable returns a variable of the plan with the value that it has inside. It reports whether the variable is set

@@ -104,7 +104,7 @@ func (c *talk) answer(r script.Request) (script.Turn, error) {
 	case ran && result.IsError:
 		return script.Turn{}, fmt.Errorf("%s: a command failed: %s", name, text)
 	case !ran && strings.HasSuffix(r.Prompt(), "finish"), ran && prints && !outside && c.over(s) && !strings.Contains(text, "searched "):
-		return script.Bash("touch /tmp/stop; until [[ $(</tmp/found) == *searched* ]]; do sleep 0.2; done; cat /tmp/found"), nil
+		return script.Bash("touch /tmp/stop; until [[ $(</tmp/found) == *searched* ]]; do sleep 0.2; done; touch /tmp/searched; cat /tmp/found"), nil
 	case !ran && !outside && s.steps.Load() == 0:
 		return script.Bash(c.search + c.work() + c.crash), nil
 	case !ran, prints && !c.over(s):
@@ -137,11 +137,12 @@ const planted = "planted-to-be-found"
 // inside in any case, and what is put into each place that is searched.
 func (c *talk) searching(canary string) {
 	text := hex.EncodeToString([]byte(planted))
-	c.search = "nohup " + canary + " /tmp/stop " + c.rest
+	c.search = "nohup " + canary + " plant /tmp/searched " + text + " >/tmp/plant 2>&1 </dev/null & until [[ -s /tmp/plant ]]; do sleep 0.1; done; " +
+		"nohup " + canary + " /tmp/stop " + c.rest
 	for _, text := range []string{"sk-ant-oat01-access-", "sk-ant-ort01-refresh-", "claudeAiOauth", planted} {
 		c.search += " " + hex.EncodeToString([]byte(text))
 	}
-	c.search += " >/tmp/found 2>&1 </dev/null & nohup " + canary + " plant /tmp/stop " + text + " >/tmp/plant 2>&1 </dev/null & "
+	c.search += " >/tmp/found 2>&1 </dev/null & "
 	// It has read what there is, and would leave a core file, if one could be.
 	c.crash = "; (cd /tmp; ulimit -c unlimited; bash -c 'x=$(cat ~/.claude/.credentials.json; env; " + canary + " print " + text +
 		"); kill -SEGV $$') || true"

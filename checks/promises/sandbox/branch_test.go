@@ -1014,7 +1014,7 @@ func TestASessionOnABranchIsCutShort(t *testing.T) {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	}
-	w.plain(t, `touch $(dirname $(grep -l '"feat"' ~/.claudebox/branches/*/*/record.json))/git/inner/index.lock`) // of a git that was killed
+	w.plain(t, `for r in $(grep -ls '"feat"' ~/.claudebox/branches/*/*/record.json); do i=$(dirname $r)/git/inner; [ ! -d $i ] || touch $i/index.lock; done`) // of a git that was killed
 	got := w.branchOf(t, "feat", `git status --porcelain; ls f* | wc -l; git commit -qm fine --allow-empty`)
 	wantEqual(t, got.stdout, "300\n")
 	full := w.session("true", "--branch", "small")

@@ -10,7 +10,7 @@
 //
 //	canary plant STOP HEX
 //
-// puts a text into each kind of place that is searched, until a file is there:
+// puts a text into each kind of place that is searched, says "there", and stays until a file is there:
 // what is not found then is not searched.
 //
 //	canary print HEX

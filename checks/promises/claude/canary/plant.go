@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/hex"
+	"fmt"
 	"os"
 	"time"
 
@@ -46,6 +47,7 @@ func plant(stop, digits string) error {
 	if _, err := unix.Mmap(int(mapped.Fd()), 0, len(text), unix.PROT_READ, unix.MAP_SHARED); err != nil {
 		return err
 	}
+	fmt.Println("there")
 	for {
 		if _, err := os.Stat(stop); err == nil {
 			return nil

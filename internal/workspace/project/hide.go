@@ -15,6 +15,7 @@ import (
 
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
+	"claudebox/internal/linux/smallfile"
 	"claudebox/internal/workspace/secretfile"
 	"claudebox/internal/workspace/survey"
 )
@@ -52,6 +53,18 @@ func holdsSecret(tree *beneath.Folder, rel string, verdict secretfile.Verdict) b
 
 // isSecret reports whether a file whose name suggests it holds a secret, by its content, or why that cannot be read.
 func isSecret(content []byte, err error) bool { return err != nil || secretfile.Holds(content) }
+
+// isCore reports whether a file is a core file, however large it is.
+func isCore(tree *beneath.Folder, rel string) bool {
+	fd, err := tree.OpenFD(rel, smallfile.Flags)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(fd)
+	head := make([]byte, secretfile.CoreHead)
+	n, err := unix.Pread(fd, head, 0)
+	return err == nil && secretfile.IsCore(head[:n])
+}
 
 // known reports whether an agent may know what a tracked file holds: git's objects, which are inside, have it, or
 // a session could read it. Hidden, it would be committed empty. A folder need only be tracked.
@@ -155,7 +168,13 @@ func (v *view) isSecret(f survey.File, looked *int) bool {
 	case verdict == secretfile.Plain || f.Kind != beneath.Regular, v.shown(f.Rel):
 		return false
 	case verdict == secretfile.Ordinary:
-		if v.tracked.Has(f.Rel) || f.Stamp.Size < leastToken || f.Stamp.Size > secretfile.SmallLimit {
+		if v.tracked.Has(f.Rel) || f.Stamp.Size < leastToken {
+			return false
+		}
+		if strings.Contains(path.Base(f.Rel), "core") && isCore(v.tree.Folder, f.Rel) {
+			return true
+		}
+		if f.Stamp.Size > secretfile.SmallLimit {
 			return false
 		}
 		if *looked++; *looked == lookLimit+1 {

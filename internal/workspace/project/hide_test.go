@@ -109,6 +109,29 @@ func TestASecretThatGitHasIsNamed(t *testing.T) {
 	}
 }
 
+// TestWhatProgramsLeaveInTheirFolderIsHidden: the memory of one that crashed has its environment, and so may what it
+// printed.
+//
+// Promise: no secret of the project.
+func TestWhatProgramsLeaveInTheirFolderIsHidden(t *testing.T) {
+	w := newWorld(t)
+	w.repo("p", "x")
+	const token = "export const key = 'ghp_Zq3vX8nT5kLw1RbY7mHc2DfJ9sGa4PeU6oKi'\n"
+	elf := func(kind string) string {
+		return "\x7fELF\x02\x01\x01" + strings.Repeat("\x00", 9) + kind + strings.Repeat("x", 1<<19)
+	}
+	for name, content := range map[string]string{
+		"core": elf("\x04\x00"), "core.1234": elf("\x04\x00"), "sub/vgcore.7": elf("\x00\x04"), "nohup.out": token, "env.ts": token,
+		"bin/core": elf("\x02\x00"), "core.txt": strings.Repeat("core ", 1<<16), "env.js": "export const key = process.env.KEY\n",
+	} {
+		w.mkdir(path.Dir("p/" + name))
+		w.write("p/"+name, content)
+	}
+	if p := w.open("p"); !slices.Equal(p.Hidden, []string{"core", "core.1234", "env.ts", "nohup.out", "sub/vgcore.7"}) {
+		t.Errorf("hidden %q", p.Hidden)
+	}
+}
+
 // TestWhatProtectNamesIsReadOnly though git tracks it, and is not said to be named by git (attack f12).
 func TestWhatProtectNamesIsReadOnly(t *testing.T) {
 	w := newWorld(t)

@@ -65,6 +65,15 @@ func eightBit(content []byte) []byte {
 	return content
 }
 
+// CoreHead is how many bytes at the beginning of a file [IsCore] asks for.
+const CoreHead = 18
+
+// IsCore reports whether a file is what the kernel leaves of a program that crashed, by its beginning (ET_CORE of
+// elf(5)). It has the memory of the program, and so its environment.
+func IsCore(head []byte) bool {
+	return len(head) == CoreHead && string(head[:4]) == "\x7fELF" && int(head[16])+int(head[17]) == 4
+}
+
 // signs are texts that make a file secret if its name leaves that open.
 var signs = []string{
 	"PRIVATE KEY", "AGE-SECRET-KEY-", "PuTTY-User-Key-File", "_authToken", ":_password", "_password=", "_auth=",
@@ -234,8 +243,10 @@ func ofName(name string) Verdict {
 		".wgetrc", ".rsyncpass", ".pg_service.conf", "pg_service.conf", ".mbsyncrc", ".mise.local.toml",
 		"mise.local.toml", "env.local", "env.production", "env.prod", "env.staging", "env.development", "env.dev",
 		"env.test", ".condarc", ".gemrc", ".bunfig.toml", "bunfig.toml", "uv.toml", "init.gradle", "init.gradle.kts",
-		"nix.conf", "profiles.clj":
+		"nix.conf", "profiles.clj", "dev.vars":
 		return Suspect
+	case "nohup.out", "env.js", "env.mjs", "env.cjs", "env.ts":
+		return Ordinary
 	}
 	if strings.HasPrefix(name, ".") && strings.HasSuffix(name, "_history") {
 		return Secret
@@ -371,8 +382,8 @@ func ofWord(name string) Verdict {
 	return Plain
 }
 
-// ofPart judges names that go on as their owner chose, private keys of ssh-keygen(1), and numbered backups of
-// Terraform's state.
+// ofPart judges names that go on as their owner chose: private keys of ssh-keygen(1), numbered backups of Terraform's
+// state, and core files.
 func ofPart(name string) Verdict {
 	for _, begin := range []string{"id_rsa", "id_dsa", "id_ecdsa", "id_ed25519"} {
 		rest, ok := strings.CutPrefix(name, begin)
@@ -383,12 +394,16 @@ func ofPart(name string) Verdict {
 	if strings.Contains(name, ".tfstate.") {
 		return Secret
 	}
+	process, ok := strings.CutPrefix(strings.TrimPrefix(name, "vg"), "core.") // Valgrind's have a "vg" in front
+	if ok && strings.Trim(process, "0123456789") == "" {
+		return Ordinary
+	}
 	return Plain
 }
 
 // mayHold are the endings of other files in which people and tools leave a token.
 var mayHold = []string{
-	"md", "log", "sh", "sql", "http", "rest", "ipynb", "tf", "bash", "zsh", "fish", "ps1", "bat", "bru",
+	"core", "md", "log", "sh", "sql", "http", "rest", "ipynb", "tf", "bash", "zsh", "fish", "ps1", "bat", "bru",
 }
 
 // textEndings are the endings of configurations and plain texts; "" is for names without an ending.
@@ -418,15 +433,17 @@ func Of(folder, name string) (found Verdict) {
 }
 
 // byRules judges a name and the folder that it is in, both in lower case: by the lists of names and places, else as a
-// variant of .env, else by its ending and other parts.
+// variant of .env or .dev.vars, else by its ending and other parts.
 func byRules(folder, name string) Verdict {
 	v := max(ofName(name), ofPlace[folder+"/"+name])
 	if folder == "init.d" && strings.Contains(name, ".gradle") {
 		v = max(v, Suspect)
 	}
-	rest, ok := strings.CutPrefix(name, ".env")
-	if v == Plain && ok && rest != "" && (rest[0] < 'a' || rest[0] > 'z') { // not ".envrc"
-		return ofVariant(rest[1:])
+	for _, begin := range []string{".env", ".dev.vars"} {
+		rest, ok := strings.CutPrefix(name, begin)
+		if v == Plain && ok && rest != "" && (rest[0] < 'a' || rest[0] > 'z') { // not ".envrc"
+			return ofVariant(rest[1:])
+		}
 	}
 	return cmp.Or(v, max(ofEnding(name), ofPart(name)))
 }

@@ -10,7 +10,7 @@ import (
 
 func TestNames(t *testing.T) {
 	for verdict, names := range map[secretfile.Verdict]string{
-		secretfile.Secret: `.env .env.local prod.kubeconfig .smbcredentials .rbenv-vars gcloud/access_tokens.db .env.production .env.production.local .netrc server.key x.p12 terraform.tfstate
+		secretfile.Secret: `.env .dev.vars.staging .env.local prod.kubeconfig .smbcredentials .rbenv-vars gcloud/access_tokens.db .env.production .env.production.local .netrc server.key x.p12 terraform.tfstate
 			terraform.tfstate.backup prod.auto.tfvars id_ed25519 master.key .git-credentials
 			.ENV .env.LOCAL server.KEY .env~ .env.bak .env-prod .env_prod prod.env .env.swp ..env.swp id_rsa.old secrets.yml
 			.bash_history storageState.json accessKeys.csv
@@ -18,16 +18,16 @@ func TestNames(t *testing.T) {
 			secrets/prod/db.txt Secrets/db.yml SECRETS/db.yml .SSH/any .Docker/config.json gh/hosts.yml .ssh/sub/key .envs/.local/.postgres .env.d/web.conf .env2 .env.kate-swp .viminfo .node_repl_history
 			rsyncd.secrets krb5.keytab home.nmconnection .curlrc .id_rsa
 			credentials.sbt settings-security.xml .streamlit/secrets.toml id_rsa.private id_rsa_old id_ed25519_work kubeconfig.yaml terraform.tfstate.123.backup _env jwt.secret`,
-		secretfile.Suspect: `cacert.pem .npmrc .yarnrc.yml .env/production .ENV/web.yml secret/db.txt .secret/db credentials/key .hg/hgrc prod-kubeconfig.yaml
+		secretfile.Suspect: `dev.vars cacert.pem .npmrc .yarnrc.yml .env/production .ENV/web.yml secret/db.txt .secret/db credentials/key .hg/hgrc prod-kubeconfig.yaml
 			kubeconfig-prod env.local env.production application-local.properties .mise.local.toml pg_service.conf credentials.json keys.txt mykey.PEM.bak
 			deploy_key deploy_rsa firebase-adminsdk-x1.json service-account-prod.json serviceAccountKey.json token
 			token.txt api_key.txt .token .vault_pass ansible_vault_password credentials oauth.json .envrc .mcp.json
 			appsettings.Development.json keystore.properties trace.har my-secret.yaml token2.txt private.asc
 			.condarc uv.toml init.d/mirror.gradle .cabal/config .cargo/config.toml .config/go/env .config/pnpm/rc
 			my.token db.password prod.credentials site.cookies vpn.auth admin.pass my.TOKEN my.token.bak ssl.privkey`,
-		secretfile.Ordinary: `environment .environment tfstate . x. package.json Makefile keyboard.json monkey.yaml tsconfig.json
+		secretfile.Ordinary: `core core.1234 vgcore.1234 app.core nohup.out env.js env.ts environment .environment tfstate . x. package.json Makefile keyboard.json monkey.yaml tsconfig.json
 			config.json config README.md author.txt .ssh keymap.toml .env/lib/names.txt secret/sub/x.txt env docker-compose.yml example.env notes deploy.sh deploy.ps1 x.log app.log.1`,
-		secretfile.Plain: `.env.example .env.sample .env.local.example .env.d.ts main.go id_rsa.pub id_ed25519_work.pub a.b.c
+		secretfile.Plain: `core.js score.go .dev.vars.example .env.example .env.sample .env.local.example .env.d.ts main.go id_rsa.pub id_ed25519_work.pub a.b.c
 			token.go secrets.py keys.ts password_test.rb secrets/manager.go secrets/impl/manager.go credentials/src.rs
 			.env/lib/site.py secret/broker.go
 			grammar.tokens wiki.train.tokens libx.so.6 man.1 frame.0001 python3.11 x.mp4`,

@@ -55,7 +55,7 @@ func secretOf(shape string) string {
 var escapings = []func(string) string{
 	func(s string) string { return s },
 	url.QueryEscape, url.PathEscape, html.EscapeString,
-	func(s string) string { return strings.Trim(fmt.Sprintf("%q", s), `"`) },
+	func(s string) string { return strings.TrimSuffix(fmt.Sprintf("%q", s)[1:], `"`) },
 	func(s string) string {
 		return strings.NewReplacer(`"`, `\u0022`, `/`, `\/`, `+`, `\u002B`, `\`, `\\`).Replace(s)
 	},

@@ -8,8 +8,7 @@ import (
 	"os"
 	"slices"
 
-	"golang.org/x/sys/unix"
-
+	"claudebox/internal/linux/spawn"
 	"claudebox/internal/network/policy"
 )
 
@@ -36,15 +35,8 @@ func (c Config) file() (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	fd, err := unix.MemfdCreate("configuration", unix.MFD_CLOEXEC)
-	if err != nil {
-		return nil, os.NewSyscallError("memfd_create", err)
-	}
-	file := os.NewFile(uintptr(fd), "configuration")
-	if _, err = file.WriteAt(slices.Concat(text, []byte("\n"), c.Roots), 0); err != nil {
-		file.Close()
-	}
-	return file, err
+	fd, err := spawn.InMemory(slices.Concat(text, []byte("\n"), c.Roots))
+	return os.NewFile(uintptr(fd), "configuration"), err
 }
 
 func readConfig(file *os.File) (c Config, err error) {

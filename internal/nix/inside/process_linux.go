@@ -22,6 +22,7 @@ import (
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/proctree"
 	"claudebox/internal/linux/sockets"
+	"claudebox/internal/linux/spawn"
 	"claudebox/internal/nix/storepath"
 )
 
@@ -158,10 +159,11 @@ func (f *Filter) begin() error {
 	}
 	files := []*os.File{f.theirs, f.listener, f.request.Known}
 	if f.request.Only != nil {
-		only, err := listOf(f.request.Only)
+		list, err := spawn.InMemory([]byte(strings.Join(f.request.Only, "\n") + "\n"))
 		if err != nil {
 			return err
 		}
+		only := os.NewFile(uintptr(list), "closure")
 		defer only.Close()
 		files = append(files, only)
 	}
@@ -183,20 +185,6 @@ func readable(file *os.File) error {
 		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
 		return n > 0 || err != nil && err != unix.EINTR
 	})
-}
-
-// listOf returns an unnamed file in memory with the lines.
-func listOf(lines []string) (*os.File, error) {
-	fd, err := unix.MemfdCreate("closure", unix.MFD_CLOEXEC)
-	if err != nil {
-		return nil, err
-	}
-	file := os.NewFile(uintptr(fd), "closure")
-	if _, err := file.WriteString(strings.Join(lines, "\n") + "\n"); err != nil {
-		file.Close()
-		return nil, err
-	}
-	return file, nil
 }
 
 // run starts the process, on a thread that then serves it. The process dies when the thread

@@ -10,6 +10,7 @@ import (
 
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/smallfile"
+	"claudebox/internal/linux/spawn"
 	"claudebox/internal/linux/watch"
 )
 
@@ -82,7 +83,7 @@ func rewrite(fd int, content []byte) error {
 	if n, err := unix.Pread(fd, was, 0); err != nil || bytes.Equal(was[:n], content) {
 		return err
 	}
-	if err := errors.Join(fill(fd, content), unix.Fchmod(fd, copyMode)); err != nil {
+	if err := errors.Join(spawn.Fill(fd, content), unix.Fchmod(fd, copyMode)); err != nil {
 		return err
 	}
 	return unix.Ftruncate(fd, int64(len(content)))

@@ -9,6 +9,7 @@ import (
 
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
+	"claudebox/internal/linux/spawn"
 )
 
 // opened are open descriptors of this process, in the order in which bwrap gets them.
@@ -133,34 +134,13 @@ func openRemedy(err error) string {
 	return ""
 }
 
-// memfd returns a descriptor of a file in memory with the given content
-// (memfd_create(2)). It leaves nothing on a disk, and is sealed: nobody can change it.
+// memfd is [spawn.InMemory]; its error says what could not be made.
 func memfd(name string, data []byte) (int, error) {
-	fd, err := unix.MemfdCreate("claudebox", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	fd, err := spawn.InMemory(data)
 	if err != nil {
-		return -1, &diag.Error{Op: "make " + name, Err: err}
-	}
-	if err = fill(fd, data); err == nil {
-		const seals = unix.F_SEAL_SEAL | unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_WRITE
-		_, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, seals)
-	}
-	if err != nil {
-		unix.Close(fd)
 		return -1, &diag.Error{Op: "make " + name, Err: err}
 	}
 	return fd, nil
-}
-
-// fill writes data to the beginning of a file without changing the file offset.
-func fill(fd int, data []byte) error {
-	for done := 0; done < len(data); {
-		n, err := unix.Pwrite(fd, data[done:], int64(done))
-		if err != nil {
-			return err
-		}
-		done += n
-	}
-	return nil
 }
 
 // isReplaced reports whether a path that was opened before a sandbox began is not there any more, or was made anew:

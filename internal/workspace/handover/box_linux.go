@@ -23,6 +23,7 @@ import (
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/capture"
 	"claudebox/internal/linux/proctree"
+	"claudebox/internal/linux/spawn"
 	"claudebox/internal/workspace/guard"
 )
 
@@ -175,29 +176,18 @@ func (t Tools) box() (args []string, files []*os.File) {
 			args = append(args, "--ro-bind-try", dir, dir)
 		}
 	}
-	if filter := t.filter(); filter != nil {
-		files, args = []*os.File{filter}, append(args, "--seccomp", "3") // the first of ExtraFiles
+	if t.Seccomp != nil {
+		filter, err := spawn.InMemory(t.Seccomp)
+		if err != nil {
+			return append(args, "--seccomp", "-1"), nil // bwrap does not start with that
+		}
+		files, args = []*os.File{os.NewFile(uintptr(filter), "filter")}, append(args, "--seccomp", "3") // of ExtraFiles
 	}
 	return args, files
 }
 
 // errLost is returned for an inner folder that is not the one that was made, or has lost what was in it.
 var errLost = errors.New(lostText)
-
-// filter returns a file with the filter of system calls; nil if there is none. Without memory it is none that can be
-// read, so that bwrap does not start.
-func (t Tools) filter() *os.File {
-	if t.Seccomp == nil {
-		return nil
-	}
-	fd, err := unix.MemfdCreate("claudebox", unix.MFD_CLOEXEC)
-	if err != nil {
-		return os.NewFile(^uintptr(0), "")
-	}
-	file := os.NewFile(uintptr(fd), "filter")
-	_, _ = file.WriteAt(t.Seccomp, 0) // bwrap refuses a part
-	return file
-}
 
 // errInUse is returned if the other one has changed a side since it was read, or is just writing there.
 var errInUse = errors.New("it was changed meanwhile")

@@ -1,12 +1,20 @@
 // Package pathname compares clean paths as text, without looking at files.
 package pathname
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Below reports whether path is folder or lies in it. Both must be clean.
 func Below(path, folder string) bool {
 	_, below := Cut(path, folder)
 	return below
+}
+
+// BelowAny reports whether path is one of folders or lies in one. All must be clean.
+func BelowAny(path string, folders []string) bool {
+	return slices.ContainsFunc(folders, func(folder string) bool { return Below(path, folder) })
 }
 
 // Overlap reports whether one of two paths is the other or lies in it. Both must be clean.

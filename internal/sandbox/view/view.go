@@ -137,9 +137,7 @@ func (v *View) OnHost(name string) string {
 			continue
 		case m.Kind == plan.Bind || m.Kind == plan.ROBind:
 			return path.Join(m.Source, strings.TrimPrefix(name, dir))
-		case m.Kind == plan.Closure && slices.ContainsFunc(v.closure, func(kept string) bool {
-			return pathname.Below(name, kept)
-		}):
+		case m.Kind == plan.Closure && pathname.BelowAny(name, v.closure):
 			return name
 		}
 		return ""

@@ -101,10 +101,10 @@ func Places(branch *handover.Place, folders []guarded.Folder, kept guarded.Place
 
 // Git hands over between the git folders of a session.
 type Git struct {
-	Lines []string // for people, on what did not cross
+	*handover.Session          // nil once it has ended
+	Lines             []string // for people, on what did not cross
 
 	request handover.Request
-	session *handover.Session // nil once it has ended
 }
 
 // Begin makes the agent's git folders, as the user's are now.
@@ -122,7 +122,7 @@ func Begin(r handover.Request, events *live.Events) (*Git, error) {
 		env := filepath.Join(r.Tools.Path[len(r.Tools.Path)-1], "env")
 		err = launch.Diagnose(r.Tools.Bwrap, env, profile.TierNone, err)
 	}
-	return &Git{request: r, session: session}, err
+	return &Git{Session: session, request: r}, err
 }
 
 // shown names a commit for people; an empty one is that of a branch that was removed.
@@ -133,15 +133,6 @@ func shown(commit string) string {
 	}
 	return commit[:min(len(commit), digits)]
 }
-
-// Follow hands over from now on whenever something changes, see [handover.Session.Follow].
-func (g *Git) Follow() { g.session.Follow() }
-
-// Exclude keeps a path out of what git inside sees, see [handover.Session.Exclude].
-func (g *Git) Exclude(at string) { g.session.Exclude(at) }
-
-// Listed are the files that git has of a name that is wanted, see [handover.Session.Listed].
-func (g *Git) Listed(wanted func(rel string) bool) []string { return g.session.Listed(wanted) }
 
 // Copy copies a file or folder of the agent's, see [handover.Tools.Copy].
 func (g *Git) Copy(in *beneath.Folder, from string, to *beneath.Folder, name, but string) error {
@@ -209,14 +200,14 @@ func (g *Git) IsRefused(made handover.Made) bool { return made.Refusal(g.request
 // End hands over for the last time, once all else that the agent made was judged; final says that no other session
 // lives in the folders. What did not cross is told. A second call does nothing.
 func (g *Git) End(final bool) {
-	g.tell(g.session.End(final))
-	g.session = nil
+	g.tell(g.Session.End(final))
+	g.Session = nil
 }
 
 // Cancel ends a session whose agent was not started: there is nothing to hand over. A second call does nothing.
 func (g *Git) Cancel() {
-	g.tell(g.session.Cancel())
-	g.session = nil
+	g.tell(g.Session.Cancel())
+	g.Session = nil
 }
 
 func (g *Git) tell(list []handover.Remark) {

@@ -162,7 +162,7 @@ var obeyed = []string{
 }
 
 func obeyedThere(rel string) bool {
-	return slices.ContainsFunc(obeyed, func(place string) bool { return pathname.Below(rel, place) }) ||
+	return pathname.BelowAny(rel, obeyed) ||
 		strings.HasPrefix(rel, ".ssh/") && strings.HasSuffix(rel, ".pub")
 }
 

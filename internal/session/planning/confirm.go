@@ -30,6 +30,6 @@ func (p Planned) PlanDigest(own profiledir.Folders) string {
 // change, nor what links in them lead to.
 func (p Planned) agentCouldWrite(own profiledir.Folders) bool {
 	return slices.ContainsFunc(p.OwnFiles, func(file string) bool {
-		return !slices.ContainsFunc(own.Search(), func(dir string) bool { return pathname.Below(file, dir) })
+		return !pathname.BelowAny(file, own.Search())
 	})
 }

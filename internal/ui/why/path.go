@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"path"
-	"slices"
 	"strings"
 
 	"claudebox/internal/diag"
@@ -210,7 +209,7 @@ func shows(l launch.Launch, m launch.Mount, inside string) string {
 		rest, _ := pathname.Cut(inside, m.Destination)
 		return path.Join(m.Source, rest)
 	case plan.Closure:
-		if slices.ContainsFunc(l.Closure, func(kept string) bool { return pathname.Below(inside, kept) }) {
+		if pathname.BelowAny(inside, l.Closure) {
 			return inside
 		}
 	}

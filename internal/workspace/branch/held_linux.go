@@ -235,7 +235,7 @@ func (h *Held) changesScript() string {
 	}
 	var not, restore strings.Builder
 	for _, at := range h.Hidden {
-		if isBelow(at, ModuleNames(h.Modules)) {
+		if pathname.BelowAny(at, ModuleNames(h.Modules)) {
 			continue // of a submodule git adds the commit alone, and it takes no path in one
 		}
 		not.WriteString(" " + diag.Quote(":(exclude,literal,top)"+at))

@@ -67,7 +67,7 @@ func decide(entries []Entry, hidden []string, l Limits) (parts []Part) {
 			p.How, p.Why = LeftOut, "there are too many of them"
 		case e.Kind == Other:
 			p.How = LeftOut
-		case isBelow(e.Path, hidden):
+		case pathname.BelowAny(e.Path, hidden):
 			p.How = Covered
 		case e.Nested:
 			p.How, p.Why = LeftOut, "it is a repository of its own"
@@ -84,11 +84,6 @@ func decide(entries []Entry, hidden []string, l Limits) (parts []Part) {
 	return parts
 }
 
-// isBelow reports whether a path is one of a list, or lies below one.
-func isBelow(at string, list []string) bool {
-	return slices.ContainsFunc(list, func(above string) bool { return pathname.Below(at, above) })
-}
-
 // of returns the paths of the parts of which one thing becomes.
 func of(parts []Part, how How) (list []string) {
 	for _, p := range parts {
@@ -102,8 +97,8 @@ func of(parts []Part, how How) (list []string) {
 // Brings reports whether a path of the user's folder is on the branch as it is there: what is ignored and copied or
 // overlaid, or all that is changed.
 func (b Branch) Brings(rel string) bool {
-	return b.Fresh && b.Changes || isBelow(rel, of(b.Parts, Copied)) || isBelow(rel, of(b.Parts, Overlaid)) ||
-		isBelow(path.Join(b.Tree, rel), b.With)
+	return b.Fresh && b.Changes || pathname.BelowAny(path.Join(b.Tree, rel), b.With) ||
+		pathname.BelowAny(rel, slices.Concat(of(b.Parts, Copied), of(b.Parts, Overlaid)))
 }
 
 // Left lists the parts that are left out with a reason, by that.

@@ -59,7 +59,7 @@ func (b *Branch) lookWith(at string) error {
 	if !is || !isPlain(rel) {
 		return diag.Errorf(op, "use --mount-ro", "it is not in the project")
 	}
-	if isBelow(rel, b.Hidden) {
+	if pathname.BelowAny(rel, b.Hidden) {
 		return diag.Errorf(op, "show it by `show` in the profile", "it looks secret, and does not enter")
 	}
 	users, err := beneath.Open(b.Tree)
@@ -415,7 +415,7 @@ func (h *Held) copyOne(users *beneath.Folder, at string) error {
 	if err != nil {
 		return nil //nolint:nilerr // it is gone meanwhile
 	}
-	hidden := isBelow(at, h.Hidden)
+	hidden := pathname.BelowAny(at, h.Hidden)
 	var content []byte
 	if i := slices.IndexFunc(h.Instead, func(m Instead) bool { return m.Path == at }); i >= 0 && !hidden {
 		hidden, content = true, h.Instead[i].Content

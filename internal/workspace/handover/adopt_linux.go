@@ -13,6 +13,7 @@ import (
 	"claudebox/internal/diag"
 	"claudebox/internal/diag/pattern"
 	"claudebox/internal/linux/beneath"
+	"claudebox/internal/linux/pathname"
 	"claudebox/internal/workspace/git"
 	"claudebox/internal/workspace/guard"
 )
@@ -87,11 +88,11 @@ func (r Request) additionsTo(p Place, made string) *additions {
 			one.tree = path.Dir(one.tree)
 		}
 		switch {
-		case under(r.Given)(one.tree):
+		case pathname.BelowAny(one.tree, r.Given):
 			if r.Alone == nil || r.Alone(one.tree) {
 				a.list = append(a.list, one)
 			}
-		case one.isTree() && !under(r.Lasts)(one.tree):
+		case one.isTree() && !pathname.BelowAny(one.tree, r.Lasts):
 			text := "its worktree " + one.tree + " was inside only, and is gone with what was not committed; " +
 				"`worktrees` in a profile keeps such a folder"
 			a.remarks = append(a.remarks, Remark{About: one.tree, Text: text})

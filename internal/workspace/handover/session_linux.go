@@ -87,9 +87,7 @@ func (r Request) live(p Place) *live {
 
 // under returns a function that reports whether a path lies at or below one of a list.
 func under(list []string) func(at string) bool {
-	return func(at string) bool {
-		return slices.ContainsFunc(list, func(dir string) bool { return pathname.Below(at, dir) })
-	}
+	return func(at string) bool { return pathname.BelowAny(at, list) }
 }
 
 func (l *live) inner() side { return innerOf(l.place, l.Tools) }

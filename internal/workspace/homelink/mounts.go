@@ -2,7 +2,6 @@ package homelink
 
 import (
 	"path"
-	"slices"
 	"strings"
 
 	"claudebox/internal/linux/mountinfo"
@@ -31,7 +30,7 @@ func (q Question) bound(all []mountinfo.Mount) (links []Link) {
 
 // counts reports whether a path is one at which tools look, or holds all of them.
 func (q Question) counts(at string) bool {
-	if at == q.Home || slices.ContainsFunc(q.Folders, func(dir string) bool { return pathname.Below(at, dir) }) {
+	if at == q.Home || pathname.BelowAny(at, q.Folders) {
 		return true
 	}
 	rest, below := pathname.Cut(at, q.Home)

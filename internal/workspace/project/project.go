@@ -220,8 +220,7 @@ func (p Project) Appeared() (rel string) {
 	for _, f := range p.Scope.walk(tree, &p.Seen, walkLimit, 0).Files {
 		at, known := slices.BinarySearchFunc(p.Seen.Files, f.Rel, byRel)
 		known = known && p.Seen.Files[at].Stamp.Ino == f.Stamp.Ino
-		hidden := slices.ContainsFunc(p.Hidden, func(dir string) bool { return pathname.Below(f.Rel, dir) })
-		if !known && !hidden && p.Scope.Hides(f.Rel) && !Matches(p.show, f.Rel, true) {
+		if !known && !pathname.BelowAny(f.Rel, p.Hidden) && p.Scope.Hides(f.Rel) && !Matches(p.show, f.Rel, true) {
 			return f.Rel
 		}
 	}

@@ -200,7 +200,7 @@ func subjectOf(s *session.Session, command []string) subject {
 
 // kept returns what was approved last under the subject's name.
 func (a subject) kept(s *session.Session) grant.Set {
-	return audit.DecodeApproval(s.Instance.Approved(a.name))
+	return audit.DecodeApproval(s.Instance.Approved(a.name), a.now)
 }
 
 // grants reports whether the launch lets in what was not approved; see [grant.Sides.Within].

@@ -26,8 +26,9 @@ type Verdict struct {
 	Path    string `json:"path"`
 	SHA256  string `json:"sha256"` // of the content
 	Allowed bool   `json:"allowed"`
-	// Changes are the widenings that were shown.
+	// Changes are the widenings that were shown. Version 1 has them in Widens instead, as they were printed.
 	Changes []grant.Change `json:"changes,omitempty"`
+	Widens  []string       `json:"widens,omitempty"`
 }
 
 const verdictVersion = 2
@@ -52,7 +53,7 @@ func (v Verdict) On(f File) bool { return v.Path == f.Path && v.SHA256 == f.SHA2
 // user it can widen more than it did when it was allowed.
 func (v Verdict) Allows(f File, list []grant.Change) bool {
 	return v.Allowed && v.On(f) && !slices.ContainsFunc(list, func(c grant.Change) bool {
-		return !slices.ContainsFunc(v.Changes, c.Same)
+		return !slices.ContainsFunc(v.Changes, c.Same) && !slices.Contains(v.Widens, c.String())
 	})
 }
 
@@ -106,7 +107,7 @@ func (s Store) read(path string) (v Verdict, err error) {
 	if err == nil {
 		err = json.Unmarshal(content, &v)
 	}
-	if err != nil || v.Version != verdictVersion || v.Path != path {
+	if err != nil || v.Version < 1 || v.Version > verdictVersion || v.Path != path {
 		return Verdict{}, errors.New(file + " is damaged")
 	}
 	return v, nil

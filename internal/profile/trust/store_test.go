@@ -56,6 +56,24 @@ func TestAVerdictIsOnOneContentAtOnePlace(t *testing.T) {
 	}
 }
 
+// An earlier build kept widenings as it printed them. What the user said then still counts, for these and no others.
+func TestAVerdictOfVersionOneCounts(t *testing.T) {
+	s := trust.Store{Dir: filepath.Join(t.TempDir(), "trusted"), UID: os.Getuid()}
+	f := trust.File{Path: "/src/p/.claudebox.yaml", Source: []byte("x\n")}
+	must.Do(t, s.Keep(trust.Verdict{Path: f.Path, SHA256: f.SHA256(), Allowed: true}))
+	files, err := filepath.Glob(s.Dir + "/*")
+	must.Do(t, err)
+	edit(t, files[0], `"version": 2`, `"version": 1, "widens": ["network: full instead of inet", "env: A=1"]`)
+	v, err := s.Find(f.Path)
+	must.Do(t, err)
+	full := grant.Change{Before: grant.Grant{Key: "network", Level: "inet"}, After: grant.Grant{Key: "network", Level: "full"}}
+	set := grant.Change{After: grant.Grant{Key: "env", Name: "A", Of: "1"}}
+	other := grant.Change{After: grant.Grant{Key: "env", Name: "A", Of: "2"}}
+	if !v.Allows(f, []grant.Change{full, set}) || v.Allows(f, []grant.Change{full, other}) {
+		t.Errorf("it allows %+v", v)
+	}
+}
+
 // Whatever happens to what was kept, it never becomes a yes.
 func TestADamagedVerdictIsNone(t *testing.T) {
 	path := "/src/p/.claudebox.yaml"

@@ -54,7 +54,7 @@ func (p Planner) makeOver(under plan.Plan, file trust.File, verdict trust.Verdic
 		flags = []string{"--network " + p.Options.Network}
 	}
 	cache := p.cache(ref, fmt.Sprintf("%q %q", flags, at.Mounted), file.Path, file.SHA256(),
-		fmt.Sprint(verdict.Allowed && verdict.On(file)), fmt.Sprintf("%q", verdict.Changes))
+		fmt.Sprint(verdict.Allowed && verdict.On(file)), fmt.Sprintf("%q %q", verdict.Changes, verdict.Widens))
 	var left []grant.Change // what was not allowed: nothing, if the plan comes from the cache
 	made, err := p.make(cache, func(files profiledir.Files) (profile.Profile, diag.Problems, error) {
 		shown := files.Shown(file.Path)

@@ -286,22 +286,18 @@ func TestOnlyWhatIsGrantedIsAskedAbout(t *testing.T) {
 			t.Errorf("%s: asked: %v\n%q", name, got, View{}.told(sides.Changes()))
 		}
 	}
-	for _, change := range []struct {
-		approved, now grant.Set
-		want          bool
-	}{
-		{nil, grant.Set{{Key: grant.Variable, Name: "NEW from host"}}, true},
-		{nil, grant.Set{{Key: "packages", Name: "jq"}}, true},
-		{grant.Set{{Key: "packages", Name: "jq"}}, nil, false},
-		{grant.Set{{Key: "network.allow", Name: "a.example"}}, nil, false},
-		{grant.Set{{Key: outside, Name: "X is used for a.example"}}, nil, true},
-		{nil, grant.Set{grant.One(byDigest, "00ff")}, true},
-		{grant.Set{grant.One("protect_mode", "on")}, nil, true},
-		{grant.Set{{Key: "x"}}, nil, true},
-		{nil, grant.Set{{Key: "x"}}, true},
+	for change, want := range map[string]bool{
+		"+ variable NEW from host": true, "+ package jq": true, "- package jq": false, "- network host a.example": false,
+		"- secret X is used for a.example": true, "+ plan 00ff": true, "- protection on": true, "- x": true, "+ x": true,
 	} {
-		if got := !Sides(example(), change.approved, change.now).Within(func(string) bool { return false }); got != change.want {
-			t.Errorf("%q: asked: %v", View{}.told(Sides(example(), change.approved, change.now).Changes()), got)
+		var approved, now grant.Set
+		if line := change[2:]; change[0] == '+' {
+			now = ofLine(line)
+		} else {
+			approved = ofLine(line)
+		}
+		if got := !Sides(example(), approved, now).Within(func(string) bool { return false }); got != want {
+			t.Errorf("%s: asked: %v", change, got)
 		}
 	}
 }
@@ -332,17 +328,16 @@ func TestARepositoryInTheProjectIsNoChange(t *testing.T) {
 
 func TestAChangeIsShort(t *testing.T) {
 	v := View{View: layout.View{Home: "/home/u", Width: 80}}
-	const p = "/home/u/p"
-	for want, g := range map[string]grant.Grant{
-		"rw ~/p/.git/worktrees/b": {Key: grant.Mount, Level: "rw", Name: p + "/.git/worktrees/b", Of: p + "/.git/worktrees/b"},
-		"ro ~/x ← /srv/x":         {Key: grant.Mount, Level: "ro", Name: "/home/u/x", Of: "/srv/x"},
-		"hidden ~/p/k":            {Key: grant.Mount, Name: p + "/k", Of: "/home/u/.claudebox/empty"},
-		"ro '/a at b'":            {Key: grant.Mount, Level: "ro", Name: "/a at b", Of: "/a at b"},
-		"network full":            grant.One("network", "full"),
-		`secret a\x1bb`:           {Key: outside, Name: "a\x1bb"},
+	for line, want := range map[string]string{
+		"mount rw /home/u/p/.git/worktrees/b at /home/u/p/.git/worktrees/b": "rw ~/p/.git/worktrees/b",
+		"mount ro /srv/x at /home/u/x":                                      "ro ~/x ← /srv/x",
+		"mount hidden /home/u/.claudebox/empty at /home/u/p/k":              "hidden ~/p/k",
+		"mount ro /a at b at /a at b":                                       "ro '/a at b'",
+		"network full":                                                      "network full",
+		"secret a\x1bb":                                                     `secret a\x1bb`,
 	} {
-		if got := v.grant(g); got != want {
-			t.Errorf("%q: got %q, want %q", g, got, want)
+		if got := v.grant(ofLine(line)[0]); got != want {
+			t.Errorf("%q: got %q, want %q", line, got, want)
 		}
 	}
 }

@@ -10,6 +10,13 @@ import (
 	"claudebox/internal/sandbox/launch"
 )
 
+// ofVersionOne is what an earlier build kept of [aLaunch].
+const ofVersionOne = `["MCP server files","agent /bin/claude --yolo","git configuration readonly",
+"mount hidden /h/empty at /h/p/keys","mount ro /h/p/.envrc at /h/p/.envrc","mount ro /nix/var/nix/daemon-socket at /nix/var/nix/daemon-socket",
+"mount rw /srv/data at /data","network allow via http://proxy:1","network host a.example","network host b.example (may be in your own network)",
+"nix daemon","nix store full","package jq 1.7","plan 00ff","port 3000 of this host leads inside","port 5432 inside leads to this host",
+"profile work","protection default .envrc Makefile","secret GH_TOKEN is used for github.com","state project","variable A from host","variable B from const"]`
+
 func aLaunch() launch.Launch {
 	l := launch.Launch{
 		Plan: plan.Plan{
@@ -44,8 +51,14 @@ func asks(l launch.Launch, approved, now grant.Set) bool {
 	return len(approved) == 0 || !Sides(l, approved, now).Within(func(string) bool { return false })
 }
 
-func TestEveryChangeOfALaunchIsAskedAbout(t *testing.T) {
-	approved := Grants(aLaunch(), "00ff")
+// Nobody is asked again because approvals are kept in another form; whoever would have been asked still is.
+func TestAnApprovalOfVersionOneCounts(t *testing.T) {
+	l := aLaunch()
+	now := Grants(l, "00ff")
+	approved := DecodeApproval([]byte(ofVersionOne), now)
+	if changes := Sides(l, approved, now).Changes(); len(changes) > 0 {
+		t.Errorf("changed: %q", View{}.told(changes))
+	}
 	for name, change := range map[string]func(*launch.Launch){
 		"a variable":  func(l *launch.Launch) { l.Env[0].Name = "C" },
 		"a host":      func(l *launch.Launch) { l.Plan.Network.Allow = append(l.Plan.Network.Allow, "c.example") },
@@ -66,11 +79,11 @@ func TestEveryChangeOfALaunchIsAskedAbout(t *testing.T) {
 	} {
 		l := aLaunch()
 		change(&l)
-		if now := Grants(l, "00ff"); !asks(l, approved, now) {
+		if now := Grants(l, "00ff"); !asks(l, DecodeApproval([]byte(ofVersionOne), now), now) {
 			t.Errorf("%s changes, and nobody is asked", name)
 		}
 	}
-	if l := aLaunch(); !asks(l, approved, Grants(l, "ffff")) {
+	if now := Grants(l, "ffff"); !asks(l, DecodeApproval([]byte(ofVersionOne), now), now) {
 		t.Error("another plan is not asked about")
 	}
 }
@@ -78,20 +91,20 @@ func TestEveryChangeOfALaunchIsAskedAbout(t *testing.T) {
 func TestAnApprovalIsReadAsItWasKept(t *testing.T) {
 	l := aLaunch()
 	now := Grants(l, "00ff")
-	if got := DecodeApproval(EncodeApproval(now)); !slices.Equal(got, now) {
+	if got := DecodeApproval(EncodeApproval(now), nil); !slices.Equal(got, now) {
 		t.Errorf("got %q", got)
 	}
 	for name, content := range map[string]string{
-		"nothing": "", "another version": strings.Replace(string(EncodeApproval(now)), `"version":2`, `"version":3`, 1),
-		"half of it": string(EncodeApproval(now)[:40]), "a list": "[]", "something else": `{"a":1}`,
+		"nothing": "", "a later version": strings.Replace(string(EncodeApproval(now)), `"version":2`, `"version":3`, 1),
+		"half of it": string(EncodeApproval(now)[:40]), "no lines": "[]", "something else": `{"a":1}`,
 	} {
-		if got := DecodeApproval([]byte(content)); got != nil {
+		if got := DecodeApproval([]byte(content), now); got != nil {
 			t.Errorf("%s: approved is %q", name, got)
 		}
 	}
 }
 
-// A protection less, a limit less, more of the user's keys.
+// What version 1 did not say is asked about too: a protection less, a limit less, more of the user's keys.
 func TestEverySettingThatLetsInMoreIsAskedAbout(t *testing.T) {
 	approved := Grants(aLaunch(), "")
 	for name, change := range map[string]func(*plan.Plan){

@@ -40,8 +40,8 @@ type memory struct {
 	Thing, Path string `json:",omitempty"`
 }
 
-// memoryVersion is the form of [memory].
-const memoryVersion = 2
+// memoryVersion is the form of [memory]. The one before had the indexes in the JSON, as base64.
+const memoryVersion, versionBefore = 2, 1
 
 // errForm is returned for a file that this claudebox cannot read.
 var errForm = errors.New("it was written by another claudebox, or is damaged")
@@ -56,7 +56,7 @@ func (p Place) recall() (m memory, err error) {
 	}
 	head, indexes, _ := strings.Cut(string(content), "\n")
 	err = json.Unmarshal([]byte(head), &m)
-	if err != nil || m.Version != memoryVersion || !m.take(indexes) {
+	if err != nil || m.Version != versionBefore && (m.Version != memoryVersion || !m.take(indexes)) {
 		return m, fmt.Errorf("%s: %w", p.memoryFile(), errForm)
 	}
 	if m.Named == nil {
@@ -164,6 +164,14 @@ func (p Place) Before() (commit string) {
 			commit = m.Common.Refs["refs/heads/"+p.Branch]
 		}
 	}
+}
+
+// UnmarshalJSON reads an index of the form before.
+func (i *Index) UnmarshalJSON(text []byte) error {
+	var content []byte
+	err := json.Unmarshal(text, &content)
+	*i = Index(content)
+	return err
 }
 
 func inode(info fs.FileInfo) string {

@@ -10,7 +10,7 @@ import (
 	"claudebox/checks/kit/must"
 )
 
-// What is remembered of a place is what was there, names of any bytes included. What is
+// What is remembered of a place is what was there, names of any bytes included. The form before is read; what is
 // damaged is no memory, and stays.
 func TestAMemoryIsReadAsItWasWritten(t *testing.T) {
 	t.Parallel()
@@ -29,5 +29,10 @@ func TestAMemoryIsReadAsItWasWritten(t *testing.T) {
 		if _, err := p.recall(); !errors.Is(err, errForm) {
 			t.Errorf("%.80q: %v", damaged, err)
 		}
+	}
+	before := `{"Version":1,"Common":{"Trees":{".":{"Head":"x","Index":"YQBi"}}}}`
+	must.Write(t, p.memoryFile(), before)
+	if got, err := p.recall(); err != nil || got.Common.Trees["."].Index != "a\x00b" {
+		t.Errorf("the form before: %+v, %v", got, err)
 	}
 }

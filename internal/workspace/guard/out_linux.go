@@ -325,7 +325,7 @@ func (end Ending) bringOut(root, made *beneath.Folder, id string) (rel string, e
 	if err != nil {
 		return "", err
 	}
-	_ = made.RemoveAll(id) // what the agent has closed there stays in the instance
+	_ = made.RemoveAll(id) // what does not go stays in the instance
 	return f.rel, nil
 }
 

@@ -22,7 +22,7 @@ func mountsOf(in *inputs) (made launch.Part, linked map[string]string, err error
 	if in.branch == nil {
 		kept := keptBy(in.Host, in.found)
 		made = kept.Protection(in.project)
-		made.Mount(kept.HeldMount(in.project))
+		made.Mount(kept.HeldMount(in.project)...)
 	}
 	for _, flag := range []struct {
 		name  string

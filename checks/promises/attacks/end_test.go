@@ -224,6 +224,8 @@ func TestTheNextGitInitTakesNothingOfAnAgents(t *testing.T) {
 // The same, while the session runs: the user's own git counted as who made the repository, with all that was in it.
 func TestAGitInitMeanwhileTakesNothingOfAnAgents(t *testing.T) {
 	w := newWorld(t)
+	w.git("project", "init", "-q")
+	w.git("project", "commit", "-qm", "mine", "--allow-empty")
 	l := w.begin()
 	l.sh("mkdir -p sub/.git/hooks; git config -f sub/.git/config core.fsmonitor '" + w.orders() + "'")
 	for range 200 { // until it is held back
@@ -233,14 +235,35 @@ func TestAGitInitMeanwhileTakesNothingOfAnAgents(t *testing.T) {
 		time.Sleep(50 * time.Millisecond)
 	}
 	for _, words := range [][]string{{"init", "-q"}, {"status"}, {"commit", "-qm", "x", "--allow-empty"}} {
-		w.git("project/sub", words...)
+		if got := w.git("project/sub", words...); !strings.Contains(got.stderr, "claudebox holds this .git back") {
+			t.Errorf("your git did not stop: %v", got) // and it goes to the repository above
+		}
 	}
+	// A link that looks as if it led there.
+	l.sh("mkdir two; git init -q node_modules/bad; git -C node_modules/bad config core.fsmonitor '" + w.orders() +
+		"'; ln -s $(readlink sub/.git | sed 's,/held-back/.*,/held-back,')/../../project/node_modules/bad/.git two/.git")
+	time.Sleep(time.Second)
+	w.git("project/two", "status")
 	w.wantNotTaken()
 	if got := l.sh("ls sub/.git"); got != "config\nhooks\n" {
 		t.Errorf("inside there is %q", got)
 	}
-	if said := l.end(); !strings.Contains(said, "held back  sub/.git") {
+	l.kill()
+	if w.git("project/sub", "add", ".").status == 0 {
+		t.Error("your git does not stop after a kill")
+	}
+	if said := w.claudebox("shell", "--yes", "--", "true").stderr; !strings.Contains(said, "held back  sub/.git") ||
+		strings.Contains(said, "is a link") {
 		t.Error(said)
+	}
+	must.Do(t, os.Remove(w.path("project/sub/.git"))) // as claudebox says
+	w.git("project/sub", "init", "-q")
+	if got := w.git("project/sub", "rev-parse", "--show-toplevel").stdout; got != w.path("project/sub")+"\n" {
+		t.Error(got)
+	}
+	w.attack("true")
+	if left, _ := os.ReadDir(w.path(".claudebox/held-back")); len(left) > 0 {
+		t.Errorf("what stops git is left: %s", left)
 	}
 }
 

@@ -152,7 +152,7 @@ func TestTheReviewIsKilled(t *testing.T) {
 			for i := range 12 {
 				config := fmt.Sprintf("r%d/.git/config", i+1)
 				told := config
-				if to, _ := os.Readlink(w.path("project/" + filepath.Dir(config))); strings.HasPrefix(to, "/run/claudebox/held/") {
+				if to, _ := os.Readlink(w.path("project/" + filepath.Dir(config))); strings.Contains(to, "/held-back/") {
 					continue // the next session goes on in it
 				}
 				if aside := config + ".claudebox-aside"; w.exists("project/" + aside) { // it was not held back yet

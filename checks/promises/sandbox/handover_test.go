@@ -302,7 +302,7 @@ func TestARepositoryOfASessionThatWasKilled(t *testing.T) {
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
 	must.Await(t, "it runs no more", func() bool { return !strings.Contains(succeed(t, w.claudebox("instance", "list")), "in use") })
-	w.plain(t, `git -C n status; git status; [ ! -e TAKEN ]`)
+	w.plain(t, `! git -C n status; git status; [ ! -e TAKEN ]`)
 	said := run(t, w.claudebox("shell", "--yes", "--", "git", "-C", "n", "commit", "-qm", "next", "--allow-empty"))
 	if said.status != 0 || !strings.Contains(said.stderr, "held back  n/.git") || !strings.Contains(said.stderr, "n: it is yours now") {
 		t.Error(said)

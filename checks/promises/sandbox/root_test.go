@@ -73,7 +73,7 @@ func TestOnlyTheListedPlacesCanBeWritten(t *testing.T) {
 		for d in /nix/store /run/claudebox/nix-upper $(find /run/claudebox/held -type d); do if touch "$d/.t"; then echo "$d"; fi; done 2>/dev/null`
 	got := w.inside(t, script)
 	want := []string{
-		"/dev/shm", "HOME", "HOME/.cache", "HOME/.claude", "HOME/.local", "HOME/.local/share",
+		"/dev/shm", "HOME", "HOME/.cache", "HOME/.claude", "HOME/.claudebox", "HOME/.local", "HOME/.local/share",
 		"HOME/src/project", "RUNTIME", "/tmp", "/nix/store", "/nix/var", "HELD", // a store of the sandbox's own
 	}
 	runtime := fmt.Sprintf("/run/user/%d", os.Getuid())

@@ -184,7 +184,7 @@ const WhyLayer = "ignored; what is written stays with the branch"
 const WhyHeld = "what your tools would obey unasked lies here until the session ends"
 
 const heldWords = "\n- A new `.git`, `.vscode`, `.idea`, `.tool-versions`, `mise.toml`, `.envrc.local`, " +
-	"`.claude/settings.json` or the like is a link to\n  /run/claudebox/held while the session runs, as the user's tools " +
+	"`.claude/settings.json` or the like is a link that leads\n  to /run/claudebox/held while the session runs, as the user's tools " +
 	"would obey it. Use it as usual, but do not\n  commit the link: the user finds it in its place afterwards."
 
 // WhyHidden and WhyAsked are the Why of a mount that hides a file or folder of the project, rather than protecting it

@@ -170,8 +170,9 @@ func place(list []Mount) ([]Mount, error) {
 	list = slices.SortedStableFunc(slices.Values(list), func(a, b Mount) int {
 		return cmp.Compare(a.Destination, b.Destination)
 	})
-	list = slices.CompactFunc(list, func(a, b Mount) bool { // one cover for each folder around that is mounted
-		return a.Hides() && a.Destination == b.Destination && a.Source == b.Source && a.Kind == b.Kind && a.Why == b.Why
+	list = slices.CompactFunc(list, func(a, b Mount) bool { // one for each folder that is mounted
+		return (a.Hides() || a.Kind == plan.Symlink) &&
+			a.Destination == b.Destination && a.Source == b.Source && a.Kind == b.Kind && a.Why == b.Why
 	})
 	all, known := make([]Mount, 0, 2*len(list)), map[string]bool{"/": true}
 	points := map[string]int{} // of all, links excluded, by destination

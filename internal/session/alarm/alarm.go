@@ -107,7 +107,7 @@ func (a *Alarm) PutAside(at string, names []string) {
 func (a *Alarm) HeldBack(at string) {
 	if a.count(&a.held, at, Most) {
 		a.Say(diag.Name(at) + ", which you have made, is held back until the session ends, as an agent may have " +
-			"written there what your git would obey; until then git there goes to the repository above")
+			"written there what your git would obey; until then git stops there")
 	}
 }
 

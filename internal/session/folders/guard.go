@@ -147,7 +147,7 @@ func (p *Part) addBeside(g Giving, m launch.Mount, mounts []launch.Mount) error 
 	p.opened(m, opened)
 	folder := guarded.Folder{Project: opened, At: m.Destination}
 	p.Given = append(p.Given, folder)
-	p.Mount(g.Kept.HeldMount(opened))
+	p.Mount(g.Kept.HeldMount(opened)...)
 	p.StandIns = append(p.StandIns, p.cover(g, folder, m, mounts).StandIns...)
 	Note(&p.Part, m.Source+": ", opened)
 	return nil

@@ -185,7 +185,8 @@ func (p Places) MakeHeld(folder project.Project) error {
 		from = append(from, guard.SessionsIn(at))
 	}
 	if err == nil {
-		err = guard.Gather(folder.Path, held, from)
+		guard.RemoveStops(guard.Stops(p.Own), folder.Path, held)
+		err = guard.Gather(guard.Stops(p.Own), folder.Path, held, from)
 	}
 	if err != nil {
 		return diag.Wrap("make "+held, err, "make "+filepath.Dir(held)+" writable for you")
@@ -193,18 +194,23 @@ func (p Places) MakeHeld(folder project.Project) error {
 	return nil
 }
 
-// RemoveHeld removes what [Places.Held] needed in a git folder of the user's, unless another session does.
-func RemoveHeld(held string) {
+// RemoveHeld removes what [Places.Held] needed in a git folder of the user's, unless another session does, and what
+// stopped git at links that are gone.
+func (p Places) RemoveHeld(folder project.Project) {
+	held := p.Held(folder)
+	guard.RemoveStops(guard.Stops(p.Own), folder.Path, held)
 	if filepath.Base(held) == HeldInGit {
 		_ = os.Remove(guard.SessionsIn(held))
 		_ = os.Remove(held)
 	}
 }
 
-// HeldMount mounts that folder where the links to what is held back lead.
-func (p Places) HeldMount(folder project.Project) launch.Mount {
-	return launch.Mount{
+// HeldMount mounts that folder where the links to what is held back lead, with the link on the way there.
+func (p Places) HeldMount(folder project.Project) []launch.Mount {
+	return []launch.Mount{{
 		Kind: plan.Bind, Source: p.Held(folder), Destination: guard.Inside(folder.Path), Open: true,
 		Why: launch.WhyHeld,
-	}
+	}, {
+		Kind: plan.Symlink, Source: guard.Inside(""), Destination: guard.Stops(p.Own), Why: launch.WhyHeld,
+	}}
 }

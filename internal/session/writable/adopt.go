@@ -75,7 +75,8 @@ func (f *Folders) adoptRepositories() {
 			if !review.IsAloneAt(filepath.Dir(made.Outer)) || f.Git.IsRefused(made) {
 				continue
 			}
-			made.Inside, _ = root.Readlink(repository.Rel) // else it has no link
+			text, _ := root.Readlink(repository.Rel) // else it has no link
+			made.Inside = guard.InsideOf(text)
 			if back, drop, err := repository.Unlink(root); err == nil {
 				list, links = append(list, made), append(links, link{back, drop})
 			}

@@ -46,7 +46,7 @@ func (f *Folders) guardRequest(folder guarded.Folder, session string) guard.Requ
 	}
 	bare := only(seen.Bare)
 	return f.withUsers(folder, guard.Request{
-		Path: folder.Path, Held: held, Session: session, Lock: f.Kept.Own,
+		Path: folder.Path, Held: held, Session: session, Stops: guard.Stops(f.Kept.Own), Lock: f.Kept.Own,
 		Copies: f.Kept.Beside(folder.Project), Folders: folders,
 		Skipped: hostrun.Filling(), Git: seen.Git, Bare: bare,
 		Users: slices.Concat(bare, slices.DeleteFunc(only(seen.Git), func(rel string) bool {

@@ -273,7 +273,7 @@ func (f *Folders) Settle(submodules []Submodule) (reports []aftermath.Report, al
 	}
 	f.reviews = nil
 	for _, folder := range f.List {
-		guarded.RemoveHeld(f.Kept.Held(folder.Project))
+		f.Kept.RemoveHeld(folder.Project)
 	}
 	return reports, alone
 }

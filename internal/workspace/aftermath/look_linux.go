@@ -319,10 +319,9 @@ func contents(tree *beneath.Folder, rel string) string {
 
 // leading returns the links that lead out of a folder, to what the user can read or write, and those in it to what the
 // host's tools run, and to folders where nobody looks for secrets. An editor, `cp`, or `git format-patch` follows them.
-func (was record) leading(tree *beneath.Folder, rels []string) (links []link) {
+func (was record) leading(home string, tree *beneath.Folder, rels []string) (links []link) {
 	for _, rel := range rels {
-		text, err := tree.Readlink(rel)
-		if err == nil && path.Clean(text) == text && strings.HasPrefix(text, guard.Inside("")) {
+		if guard.IsLink(guard.Stops(home), tree, rel) {
 			continue // claudebox's own, of a session beside
 		}
 		to, err := beneath.Leads(inside(tree, rel))

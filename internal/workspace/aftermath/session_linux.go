@@ -379,7 +379,9 @@ func (was record) settle(home string, tree *beneath.Folder, of *Session) Report 
 	}
 	var look git.Look
 	p.after, look = was.look(tree, walked)
-	look.Git = slices.DeleteFunc(look.Git, func(rel string) bool { return guard.IsLink(tree, rel) }) // it leads nowhere
+	look.Git = slices.DeleteFunc(look.Git, func(rel string) bool { // it leads nowhere
+		return guard.IsLink(guard.Stops(home), tree, rel)
+	})
 	r.Changes = append(r.Changes, was.learn(tree, look)...)
 	r.stuck(tree, look, left)
 	p.was = was
@@ -407,7 +409,7 @@ func (was record) settle(home string, tree *beneath.Folder, of *Session) Report 
 	}
 	r.Changes = append(r.Changes, was.staged(tree, p.after.Seen, walked)...)
 	r.Changes = append(r.Changes, was.unignored(tree)...)
-	p.after.links = was.leading(tree, p.after.NewLinks)
+	p.after.links = was.leading(home, tree, p.after.NewLinks)
 	r.judge(home, tree, p, look)
 	for _, wait := range owns {
 		if found := wait(); found != nil {
@@ -515,7 +517,7 @@ func (was record) bringOut(r *Report, tree *beneath.Folder) (left map[string]str
 				return
 			}
 			link, _ := tree.Readlink(rel)
-			left[guard.Thing(link)] = path.Dir(rel)
+			left[guard.Thing(guard.InsideOf(link))] = path.Dir(rel)
 			means := "a repository that was made inside is not yours yet: the next session here goes on in it"
 			free, back := diag.Command("rm -f --", rel), wayBack(rel, at)
 			if back != "" {

@@ -3,8 +3,8 @@
 //
 // It watches the folders, and exchanges such a name in one atomic step with a link (renameat2(2), RENAME_EXCHANGE). The
 // link leads to where the thing lies now: in a folder of claudebox's that only the sandbox has at that path. So the
-// agent goes on as if nothing had happened, and the host's tools find a link that leads nowhere. [BringOut] puts
-// everything back when the session is over, to be judged there.
+// agent goes on as if nothing had happened, and the host's tools find a link that leads nowhere, or git to a file at
+// which it stops, see [Stops]. [BringOut] puts everything back when the session is over, to be judged there.
 //
 // It makes a certain hit a rare one, and is no boundary: a program of the host that looks at a name in the same moment
 // still sees it. It trusts nothing that an agent can write, also not its own folder, which is mounted inside.
@@ -17,7 +17,6 @@ import (
 	"os"
 	"path"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -34,6 +33,7 @@ type Request struct {
 	Path    string   // the folder that the agent may change; canonical
 	Held    string   // a folder of claudebox's own on the same file system; mounted read-write at [Inside] of Path
 	Session string   // the name of the session, which no other one has
+	Stops   string   // see [Stops]
 	Lock    string   // a folder that no sandbox has: guards that share a folder of the user's take turns by its lock
 	Copies  string   // one on the file system of Path, and that no sandbox has either; canonical
 	Folders []string // the folders below Path to watch, "." among them
@@ -124,7 +124,7 @@ func Open(r Request) (*Guard, error) {
 		return nil, err
 	}
 	for _, rel := range r.Git {
-		g.known[rel] = !IsLink(g.root, rel)
+		g.known[rel] = !IsLink(r.Stops, g.root, rel)
 	}
 	if g.held, err = beneath.Open(r.Held); err != nil {
 		g.root.Close()
@@ -394,7 +394,7 @@ func (g *Guard) hold(dir, name string) {
 			return
 		}
 		text, there := g.at(dir, name)
-		if !there || strings.HasPrefix(text, inside) {
+		if !there || isLink(g.Stops, text) {
 			return
 		}
 		if isLink := text != ""; !isLink && g.known[rel] || g.Known(rel, isLink) {
@@ -438,8 +438,17 @@ func (g *Guard) exchanged(dir, name string) bool {
 		g.Lost(fmt.Errorf("%s: %w", rel, err))
 		return false
 	}
+	g.makeStop(rel)
 	g.Told(rel)
 	return true
+}
+
+// makeStop has git stop at what is held back at a path.
+func (g *Guard) makeStop(rel string) {
+	text, _ := g.root.Readlink(rel)
+	if _, _, ours := placeOf(g.Session, text); ours && isLink(g.Stops, text) {
+		makeStop(g.Stops, text)
+	}
 }
 
 // holdUnmade holds back a .git of the agent's that is no repository after a while: the user's own git would make one of
@@ -478,7 +487,8 @@ func (g *Guard) at(dir, name string) (text string, there bool) {
 // a place, and the way on from there.
 func (g *Guard) placeOf(dir, name string) (id, deep string, ours bool) {
 	text, _ := g.at(dir, name)
-	return placeOf(g.Session, text)
+	id, deep, ours = placeOf(g.Session, text)
+	return id, deep, ours && isLink(g.Stops, text)
 }
 
 // noteAt notes that the link to a place is at rel now.
@@ -520,7 +530,11 @@ func (g *Guard) copyTo(id, deep, rel string) error {
 		return err
 	}
 	defer parent.Close()
-	return unix.Renameat(at.FD(), "link", parent.FD(), path.Base(rel))
+	if err := unix.Renameat(at.FD(), "link", parent.FD(), path.Base(rel)); err != nil {
+		return err
+	}
+	g.makeStop(rel)
+	return nil
 }
 
 // errHeld is returned for what another guard holds back, and tells.
@@ -540,7 +554,7 @@ func (g *Guard) exchange(dir, name string) error {
 	}
 	defer at.Close()
 	return g.inTurn(func() error {
-		if IsLink(parent, name) {
+		if IsLink(g.Stops, parent, name) {
 			of := g.places[id]
 			delete(g.places, id)
 			return cmp.Or(of.RemoveAll(id), errHeld)
@@ -572,7 +586,8 @@ func (g *Guard) newPlace(rel, name string) (id string, at *beneath.Folder, err e
 		return "", nil, err
 	}
 	g.places[id] = place{in, rel}
-	if err = errors.Join(at.Symlink(path.Join(in.inside, way, thing), name), g.note(id)); err != nil {
+	text := linkTo(g.Stops, rel, path.Join(in.inside, way, thing))
+	if err = errors.Join(at.Symlink(text, name), g.note(id)); err != nil {
 		at.Close()
 		return "", nil, err
 	}

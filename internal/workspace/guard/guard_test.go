@@ -549,7 +549,7 @@ func TestALaunchIsKilledWhileItBringsWhatIsHeldBack(t *testing.T) {
 	must.Do(t, os.Mkdir(below, 0o700))
 	bring := func() string {
 		t.Helper()
-		must.Do(t, guard.Gather(w.project+"/d", below, []string{guard.SessionsIn(w.held), guard.SessionsIn(below)}))
+		must.Do(t, guard.Gather("", w.project+"/d", below, []string{guard.SessionsIn(w.held), guard.SessionsIn(below)}))
 		text, err := os.Readlink(w.project + "/d/n/.git")
 		must.Do(t, err)
 		return text

@@ -98,7 +98,7 @@ func holds(made *beneath.Folder, id string) bool {
 		at += "/x"
 	}
 	what, err := made.Look(path.Join(at, thing))
-	return err != nil || what.Kind != beneath.Absent && !IsLink(made, path.Join(at, thing))
+	return err != nil || what.Kind != beneath.Absent && !seemsLink(made, path.Join(at, thing))
 }
 
 // putAway removes a session's own folder, or keeps what is left in it, in the place of what was kept before.
@@ -163,7 +163,7 @@ type Repository struct {
 func Untangle(root *beneath.Folder, held string, alone func(rel string) bool) {
 	each(root, held, func(f found, drop func() error) {
 		leads := isDotGit(path.Base(f.rel)) && ThingOf(f.place, thing, root.Join(f.rel)) != ""
-		if (IsLink(f.place, thing) || leads && alone(f.rel)) && f.exchange() == nil {
+		if (seemsLink(f.place, thing) || leads && alone(f.rel)) && f.exchange() == nil {
 			_ = drop()
 		}
 	})
@@ -185,7 +185,7 @@ func Repositories(root *beneath.Folder, held string) (list []Repository) {
 // Unlink takes the link out of the place of a repository, which is then to be taken from where it is. Neither it nor
 // what puts the link back needs room on a disk. drop removes the link for good.
 func (r Repository) Unlink(root *beneath.Folder) (back, drop func() error, err error) {
-	if !IsLink(root, r.Rel) {
+	if !seemsLink(root, r.Rel) {
 		return nil, nil, unix.ENOENT
 	}
 	aside := path.Join(path.Dir(r.Rel), linkAside)
@@ -275,7 +275,7 @@ func find(root, made *beneath.Folder, id string) (f found, err error) {
 // made one there since. It returns where the link is.
 func putLinkBack(root, made *beneath.Folder, id, aside string) string {
 	git := path.Join(path.Dir(aside), ".git")
-	if !IsLink(root, aside) {
+	if !seemsLink(root, aside) {
 		return git
 	}
 	if renameNew(root, aside, git) != nil {

@@ -19,6 +19,7 @@ import (
 
 const (
 	inside   = "/run/claudebox/held/" // where what is held back lies inside
+	stops    = "held-back"            // the folder of [Stops]
 	sessions = ".held"                // the folder with those of sessions
 	thing    = "g"                    // what is held back, in its place: no name that git or another tool looks for
 	// whereFile is the file in a place with the path of the link to it.
@@ -34,6 +35,60 @@ func Held(home, folder string) string {
 
 // Inside is where the sandbox has what is held back of a folder of the user's.
 func Inside(folder string) string { return path.Clean(inside) + mirrored(folder) }
+
+// Stops is where the links to repositories lead. Inside it is a link to where they lie. Outside there are files at
+// which git stops: where a link leads nowhere, it goes on to the repository above, and commits there.
+func Stops(home string) string { return path.Join(beneath.LeadsOrClean(home), stops) }
+
+// stop is what git prints at such a file. Only root can make something at its path.
+const stop = "gitdir: /claudebox holds this .git back: `claudebox git` says more. If you have made it: rm .git, and " +
+	"make it again\n"
+
+// linkTo is the text of a link at a path to what lies at one inside. stops is empty where git need not stop.
+func linkTo(stops, rel, at string) string {
+	if name := path.Base(rel); stops == "" || !isDotGit(name) && name != linkAside {
+		return at
+	}
+	return path.Join(stops, strings.TrimPrefix(at, path.Clean(inside)))
+}
+
+// makeStop makes the file that such a link leads to.
+func makeStop(stops, text string) {
+	at := path.Dir(text)
+	if stops == "" || !strings.HasPrefix(text, stops+"/") || Make(path.Dir(stops), at) != nil {
+		return // git goes on to the repository above
+	}
+	if in, err := beneath.Open(at); err == nil {
+		_ = in.Replace(path.Base(text), []byte(stop), 0o600)
+		in.Close()
+	}
+}
+
+// RemoveStops removes those files of sessions that hold nothing back of a folder any more. held is its one like [Held].
+func RemoveStops(stops, folder, held string) {
+	root, err := beneath.Open(stops)
+	if err != nil {
+		return // there are none
+	}
+	defer root.Close()
+	top := stops + mirrored(folder)
+	for _, at := range Sessions(top) {
+		if _, err := os.Lstat(held + strings.TrimPrefix(at, top)); errors.Is(err, fs.ErrNotExist) {
+			rel, _ := pathname.Cut(at, stops)
+			for err = root.RemoveAll(rel); err == nil && rel != "."; err = root.Remove(rel) {
+				rel = path.Dir(rel)
+			}
+		}
+	}
+}
+
+// InsideOf is where a link to what is held back leads inside.
+func InsideOf(text string) string {
+	if _, rest, is := strings.Cut(text, "/"+stops+"/"); is {
+		return inside + rest
+	}
+	return text
+}
 
 // SessionsIn is the folder in one like [Held] with those of sessions.
 func SessionsIn(held string) string { return path.Join(held, sessions) }
@@ -216,7 +271,7 @@ func readWhere(root, in *beneath.Folder, id string) (rel string, err error) {
 
 // placeOf returns the place that a link leads to, and the rest of the way there, if that is one of a session's.
 func placeOf(session, text string) (id, deep string, is bool) {
-	rest, is := strings.CutPrefix(text, inside)
+	rest, is := strings.CutPrefix(InsideOf(text), inside)
 	_, rest, in := strings.Cut(rest, "/"+session+"/")
 	id, deep, further := strings.Cut(rest, "/")
 	return id, deep, is && in && further
@@ -243,10 +298,23 @@ func ThingOf(in *beneath.Folder, file, at string) string {
 	return Thing(git.LeadsTo(at, string(text)))
 }
 
-// IsLink reports whether a name is a link to what some guard holds back.
-func IsLink(root *beneath.Folder, rel string) bool {
+// IsLink reports whether a name is a link to what some guard holds back, which leads to nothing of an agent's outside.
+// stops is that of [Stops].
+func IsLink(stops string, root *beneath.Folder, rel string) bool {
 	text, err := root.Readlink(rel)
-	return err == nil && strings.HasPrefix(text, inside)
+	return err == nil && isLink(stops, text)
+}
+
+// isLink is [IsLink] by the text of a link.
+func isLink(stops, text string) bool {
+	return path.Clean(text) == text && // else it may lead back from there
+		(strings.HasPrefix(text, inside) || stops != "" && strings.HasPrefix(text, stops+"/"))
+}
+
+// seemsLink is [IsLink], also of a link that some other claudebox, or an agent, has made.
+func seemsLink(root *beneath.Folder, rel string) bool {
+	text, err := root.Readlink(rel)
+	return err == nil && strings.HasPrefix(InsideOf(text), inside)
 }
 
 // Kept is the name of the folder among those of sessions with what no link led to.
@@ -289,22 +357,24 @@ func HasWaiting(folder string) bool {
 
 // Forget removes what is held back of a folder of the user's that is gone. It leaves claudebox's home by no link.
 func Forget(home, folder string) {
-	if root, err := os.OpenRoot(Held(home, "/")); err == nil {
-		_ = root.RemoveAll(strings.TrimPrefix(mirrored(folder), "/")) // most have nothing there
-		root.Close()
+	for _, top := range []string{Held(home, "/"), Stops(home)} {
+		if root, err := os.OpenRoot(top); err == nil {
+			_ = root.RemoveAll(strings.TrimPrefix(mirrored(folder), "/")) // most have nothing there
+			root.Close()
+		}
 	}
 }
 
 // Gather brings what sessions hold back of a folder to where a session in it has it: to held. from are folders with
 // those of sessions, as those of folders above. Where a session lives, nothing changes for it: what is moved is seen at
 // its path of before, too.
-func Gather(folder, held string, from []string) error {
+func Gather(stops, folder, held string, from []string) error {
 	var faults []error
 	for _, in := range from {
 		entries, _ := os.ReadDir(in) // most are not there
 		for _, e := range entries {
 			if e.Name() != Kept {
-				faults = append(faults, gatherAll(folder, held, path.Join(in, e.Name())))
+				faults = append(faults, gatherAll(stops, folder, held, path.Join(in, e.Name())))
 			}
 		}
 	}
@@ -312,7 +382,7 @@ func Gather(folder, held string, from []string) error {
 }
 
 // gatherAll brings what one session holds back.
-func gatherAll(folder, held, session string) error {
+func gatherAll(stops, folder, held, session string) error {
 	root, err := beneath.Open(folder)
 	if err != nil {
 		return err
@@ -326,7 +396,7 @@ func gatherAll(folder, held, session string) error {
 	var faults []error
 	ids, _ := names(from)
 	for _, id := range ids {
-		faults = append(faults, gather(root, held, from, id))
+		faults = append(faults, gather(stops, root, held, from, id))
 	}
 	if at := InSession(held, path.Base(session)); at != session {
 		leadThere(root, at)
@@ -347,7 +417,7 @@ func leadThere(root *beneath.Folder, session string) {
 }
 
 // gather brings one thing.
-func gather(root *beneath.Folder, held string, from *beneath.Folder, id string) error {
+func gather(stops string, root *beneath.Folder, held string, from *beneath.Folder, id string) error {
 	rel, err := readWhere(root, from, id)
 	if err != nil {
 		return nil
@@ -363,24 +433,26 @@ func gather(root *beneath.Folder, held string, from *beneath.Folder, id string) 
 		return err
 	}
 	defer top.Close()
-	to, err := openMade(top, ".", root.Path(), session)
+	in, err := openMade(top, ".", root.Path(), session)
 	if err != nil {
 		return err
 	}
-	defer to.Close()
-	at := path.Join(to.inside, id)
-	if to.Path() != from.Path() { // else that was done by a launch that was killed
-		if err := to.Symlink(at, id); err != nil {
+	defer in.Close()
+	at := path.Join(in.inside, id)
+	if in.Path() != from.Path() { // else that was done by a launch that was killed
+		if err := in.Symlink(at, id); err != nil {
 			return err
 		}
-		if err := unix.Renameat2(from.FD(), id, to.FD(), id, unix.RENAME_EXCHANGE); err != nil {
-			return errors.Join(err, to.Remove(id))
+		if err := unix.Renameat2(from.FD(), id, in.FD(), id, unix.RENAME_EXCHANGE); err != nil {
+			return errors.Join(err, in.Remove(id))
 		}
 	}
-	if text == path.Join(at, deep) {
+	to := linkTo(stops, rel, path.Join(at, deep))
+	makeStop(stops, to)
+	if text == to {
 		return nil
 	}
-	return relink(root, rel, text, path.Join(at, deep))
+	return relink(root, rel, text, to)
 }
 
 // relink gives a link another text, if it has still the one that it had.
@@ -390,7 +462,7 @@ func relink(root *beneath.Folder, rel, was, text string) error {
 		return nil // it is gone
 	}
 	defer parent.Close()
-	if IsLink(parent, linkAside) { // of a launch that was killed
+	if seemsLink(parent, linkAside) { // of a launch that was killed
 		_ = parent.Remove(linkAside)
 	}
 	if err := parent.Symlink(text, linkAside); err != nil {

@@ -29,6 +29,7 @@ const (
 type layers struct {
 	notes
 	project      string           // its path
+	own          []string         // see [Request]
 	mounts       map[string]Mount // by path
 	standIns     []StandIn
 	hidden, stay []string         // see [Project]
@@ -193,7 +194,8 @@ func (b below) makeReadOnly(rel string, kind beneath.Kind, why string) {
 	if kind == beneath.Absent {
 		return
 	}
-	if kind == beneath.Link && guard.IsLink(b.Folder, rel) {
+	isHeld := func(own string) bool { return guard.IsLink(guard.Stops(own), b.Folder, rel) }
+	if kind == beneath.Link && slices.ContainsFunc(b.own, isHeld) {
 		return // what another session holds back: it leads nowhere
 	}
 	if kind == beneath.Link {

@@ -39,7 +39,7 @@ type view struct {
 // look walks the project, reads its git folders and indexes, and lists what is to be protected or hidden. Each step
 // uses what those before it found.
 func (loc location) look(tree, common *beneath.Folder) (v *view, err error) {
-	l := &layers{notes: loc.told, project: loc.path, mounts: map[string]Mount{}}
+	l := &layers{notes: loc.told, project: loc.path, own: loc.Own, mounts: map[string]Mount{}}
 	if loc.dotGit != "" {
 		l.mounts[loc.dotGit] = Mount{Path: loc.dotGit, Root: path.Dir(loc.dotGit), Mode: ReadOnly, Why: whyMoved}
 	}

@@ -143,16 +143,19 @@ func (f *Folder) isPlain(c Comparison) bool {
 		switch {
 		case f.Role == Bare && !isGits(top):
 			return false
-		case e.Name == "config" && e.Kind == beneath.Regular:
+		case isSettings(e.Name, c) && e.Kind == beneath.Regular:
 			settings, err := gitconfig.Parse([]byte(e.text))
-			return !e.read || err != nil || slices.ContainsFunc(settings, f.odds(c, settings))
+			isOdd := f.odds(c, settings)
+			return !e.read || err != nil || slices.ContainsFunc(settings, func(s gitconfig.Entry) bool {
+				return isOdd(s) || e.Name != "config" && s.Top() != "core" // remotes in it are not told
+			})
 		case e.Name == "objects/info/alternates" && e.Kind == beneath.Regular:
 			elsewhere := func(at string) bool { return at != "" && (path.Clean(at) != at || !c.Users(at)) }
 			return !e.read || slices.ContainsFunc(strings.Split(e.text, "\n"), elsewhere)
 		case e.Kind == beneath.Dir:
 			return !slices.Contains(keptFolders, e.Name) && e.Name != "hooks" && e.Name != "branches"
 		}
-		return !e.stays(nil) && e.Name != "info/exclude"
+		return !e.stays(nil) && e.Name != "info/exclude" && !(c.users && e.Name == "info/sparse-checkout")
 	})
 }
 
@@ -162,6 +165,12 @@ func (f *Folder) odds(c Comparison, all []gitconfig.Entry) func(gitconfig.Entry)
 		isPartial := (c.users || hostrun.IsFilled(f.Rel)) && slices.Contains(partial, s.Top()+"."+s.Name)
 		return !c.isPlain(s) && !isPartial && !(c.users && (f.isOwnTree(s) || isMirrors(s, all))) || !isRemotes(s, all)
 	}
+}
+
+// isSettings reports whether a file in a git folder has settings. In one of the user's, `git clone --sparse` makes a
+// second such file.
+func isSettings(name string, c Comparison) bool {
+	return name == "config" || c.users && name == "config.worktree"
 }
 
 func isLock(e Entry) bool { return path.Ext(e.Name) == ".lock" }
@@ -238,6 +247,11 @@ var plain = strings.Fields(`core.repositoryformatversion core.filemode core.bare
 	remote.fetch remote.tagopt remote.gh-resolved
 	branch.remote branch.merge branch.rebase`)
 
+// usersOwn are further ones of the user's. git stages, pulls and pushes otherwise by them, and runs nothing.
+var usersOwn = strings.Fields(`core.sparsecheckout core.sparsecheckoutcone extensions.worktreeconfig submodule.active
+	core.abbrev core.autocrlf core.eol core.quotepath core.safecrlf fetch.prune pull.ff pull.rebase push.autosetupremote
+	push.default branch.description merge.conflictstyle merge.ff rebase.autosquash rebase.autostash`)
+
 // partial are those of one without all objects. `git status` fetches what it misses: no repository may lead there.
 var partial = strings.Fields("extensions.partialclone remote.promisor remote.partialclonefilter")
 
@@ -257,7 +271,7 @@ func (c Comparison) isPlain(s gitconfig.Entry) bool {
 	case name == "extensions.refstorage":
 		return s.Value == "files" || c.users && s.Value == "reftable" // whose HEAD is not judged
 	}
-	return slices.Contains(plain, name) || c.users && (s.Top() == "user" || name == "submodule.active")
+	return slices.Contains(plain, name) || c.users && (s.Top() == "user" || slices.Contains(usersOwn, name))
 }
 
 // isRemotes reports whether a setting, if it says what a branch follows, names a remote of the settings, or another

@@ -302,12 +302,12 @@ func TestARepositoryOfASessionThatWasKilled(t *testing.T) {
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
 	must.Await(t, "it runs no more", func() bool { return !strings.Contains(succeed(t, w.claudebox("instance", "list")), "in use") })
-	w.plain(t, `! git -C n status; git status; [ ! -e TAKEN ]`)
+	w.plain(t, `! git -C n status; git status; [ ! -e TAKEN ]; mkdir .claudebox-KILLEDAMIDITALL7`) // or amid its start
 	said := run(t, w.claudebox("shell", "--yes", "--", "git", "-C", "n", "commit", "-qm", "next", "--allow-empty"))
 	if said.status != 0 || !strings.Contains(said.stderr, "held back  n/.git") || !strings.Contains(said.stderr, "n: it is yours now") {
 		t.Error(said)
 	}
-	wantEqual(t, w.plain(t, `rm -f TAKEN; git -C n log --format=%s; git -C n status --porcelain; [ ! -e TAKEN ]`), "next\nmade")
+	wantEqual(t, w.plain(t, `rm -f TAKEN; git -C n log --format=%s; git -C n status --porcelain; [ ! -e TAKEN ]; [ ! -e .claudebox-KILLEDAMIDITALL7 ]`), "next\nmade")
 }
 
 // With no room left where the project is, nothing is lost, nothing of the agent's is obeyed, and the next session ends it.

@@ -48,7 +48,9 @@ type renewal struct {
 
 const (
 	renewals = "claudebox-renewed" // the folder in [Request.Copies] with the folders for copies
-	kept     = "kept-"             // how the names begin of what is kept there
+	// newCopies is how the name of the one for copies begins while it is in the user's.
+	newCopies = ".claudebox-"
+	kept      = "kept-" // how the names begin of what is kept there
 	// keptThing is the name there of what was a repository. It is none that git looks for, and nobody comes in before
 	// the session ends: the agent, which may have it open, could have the user's git obey it.
 	keptThing = "first"
@@ -74,13 +76,15 @@ func (g *Guard) Prepare(process int) error {
 		g.unready = errShared
 		return nil
 	}
-	name := ".claudebox-" + g.Session
-	if g.unready = mkdir(g.root, name); g.unready != nil {
-		return nil // in most such folders the user cannot make a repository either
-	}
-	r := &renewal{guard: g}
-	err := g.inTurn(func() error { return r.open(name, process) })
-	if err == nil {
+	r, name := &renewal{guard: g}, newCopies+g.Session
+	err := g.inTurn(func() error {
+		g.removeLeft(".")
+		if g.unready = mkdir(g.root, name); g.unready != nil {
+			return nil // in most such folders the user cannot make a repository either
+		}
+		return r.open(name, process)
+	})
+	if err == nil && g.unready == nil {
 		g.renewal = r
 		return nil
 	}
@@ -89,6 +93,22 @@ func (g *Guard) Prepare(process int) error {
 		g.unready, err = err, nil
 	}
 	return err
+}
+
+// removeLeft removes such folders of sessions that were killed amid that. [Guard.inTurn] is held around it: no other
+// guard is amid that.
+func (g *Guard) removeLeft(part string) {
+	in, err := g.root.Sub(part)
+	if err != nil {
+		return
+	}
+	defer in.Close()
+	names, _ := in.Names(".", mostNames)
+	for _, name := range names {
+		if strings.HasPrefix(name, newCopies) && len(name) == len(newCopies+g.Session) {
+			_ = unix.Unlinkat(in.FD(), name, unix.AT_REMOVEDIR) // what is in use is not empty
+		}
+	}
 }
 
 // open opens the folder for copies, and takes it away from where it was made.
@@ -140,6 +160,9 @@ func (r *renewal) openInside(name string, process int) (at string, err error) {
 	for _, v := range views {
 		if v.ReadOnly {
 			continue
+		}
+		if v.Part != "." {
+			g.removeLeft(v.Part)
 		}
 		to := path.Join(v.Part, name)
 		if err := g.root.Rename(at, to); err != nil { // it may be a file

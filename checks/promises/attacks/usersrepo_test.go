@@ -283,8 +283,8 @@ func TestTheAgentKeepsTheGitFolderOfTheUsersCloneOpenBesideAnotherSession(t *tes
 	}
 	for _, o := range list {
 		w.git("project/"+strings.TrimSuffix(o.at, "/.git"), "status")
-		if !strings.Contains(said, "taken out "+o.at+"/") {
-			t.Errorf("%s is not told: %s", o.at, said)
+		if !strings.Contains(said, "taken out "+o.at+"/") || strings.Contains(said, "taken out "+o.at+" ") {
+			t.Errorf("%s is not told, or taken out twice: %s", o.at, said)
 		}
 	}
 	w.wantNotTaken()

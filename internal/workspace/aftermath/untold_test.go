@@ -84,7 +84,7 @@ func TestWhatNobodyWasToldIsToldByALaterLaunch(t *testing.T) {
 	}
 }
 
-// What was repaired is not found again, nor what was compared; but that what is left of a .git is given up, too.
+// What was repaired is not found again, nor what was compared.
 func TestWhatWasRepairedBeforeAKillIsTold(t *testing.T) {
 	w := newWorld(t)
 	s := w.begin()
@@ -95,7 +95,7 @@ func TestWhatWasRepairedBeforeAKillIsTold(t *testing.T) {
 	if len(reports) != 2 {
 		t.Fatalf("%+v", reports)
 	}
-	wantLines(t, reports[1], "taken out n/.git")
+	wantLines(t, reports[1])
 	if r := reports[0]; !r.Unfinished || time.Since(r.Began) > time.Minute {
 		t.Errorf("%+v", r)
 	}

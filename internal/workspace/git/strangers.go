@@ -141,7 +141,7 @@ func (f *Folder) isPlain(c Comparison) bool {
 	return !f.odd && len(f.Closed) == 0 && !slices.ContainsFunc(f.Entries, func(e Entry) bool {
 		top, _, _ := strings.Cut(e.Name, "/")
 		switch {
-		case f.Role == Bare && !isGits(top):
+		case f.Role == Bare && !isGits(top), strings.HasSuffix(top, "."+Aside): // git looks for none
 			return false
 		case isSettings(e.Name, c) && e.Kind == beneath.Regular:
 			settings, err := gitconfig.Parse([]byte(e.text))

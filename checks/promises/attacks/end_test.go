@@ -242,8 +242,13 @@ func TestAGitInitMeanwhileTakesNothingOfAnAgents(t *testing.T) {
 	// A link that looks as if it led there.
 	l.sh("mkdir two; git init -q node_modules/bad; git -C node_modules/bad config core.fsmonitor '" + w.orders() +
 		"'; ln -s $(readlink sub/.git | sed 's,/held-back/.*,/held-back,')/../../project/node_modules/bad/.git two/.git")
+	l.sh("mkdir three; ln -s $(readlink sub/.git | sed 's,/held-back/.*,/held-back,')/three three/.git")
 	time.Sleep(time.Second)
 	w.git("project/two", "status")
+	w.git("project/three", "init")
+	if w.exists(".claudebox/held-back/three") {
+		t.Error("your repository is made where claudebox removes it")
+	}
 	w.wantNotTaken()
 	if got := l.sh("ls sub/.git"); got != "config\nhooks\n" {
 		t.Errorf("inside there is %q", got)

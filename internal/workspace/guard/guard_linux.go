@@ -202,9 +202,15 @@ func (g *Guard) Has(at string) bool {
 
 // Serve begins to hold back.
 func (g *Guard) Serve() {
-	if g != nil {
-		g.watch.serve()
+	if g == nil {
+		return
 	}
+	g.mu.Lock()
+	if in, err := g.madeFor("."); err == nil {
+		in.makeStops(g.Stops)
+	}
+	g.mu.Unlock()
+	g.watch.serve()
 }
 
 // Close ends the guard. Nothing may run inside any more. What is held back stays so until [BringOut]. It returns the
@@ -438,17 +444,8 @@ func (g *Guard) exchanged(dir, name string) bool {
 		g.Lost(fmt.Errorf("%s: %w", rel, err))
 		return false
 	}
-	g.makeStop(rel)
 	g.Told(rel)
 	return true
-}
-
-// makeStop has git stop at what is held back at a path.
-func (g *Guard) makeStop(rel string) {
-	text, _ := g.root.Readlink(rel)
-	if _, _, ours := placeOf(g.Session, text); ours && isLink(g.Stops, text) {
-		makeStop(g.Stops, text)
-	}
 }
 
 // holdUnmade holds back a .git of the agent's that is no repository after a while: the user's own git would make one of
@@ -530,11 +527,7 @@ func (g *Guard) copyTo(id, deep, rel string) error {
 		return err
 	}
 	defer parent.Close()
-	if err := unix.Renameat(at.FD(), "link", parent.FD(), path.Base(rel)); err != nil {
-		return err
-	}
-	g.makeStop(rel)
-	return nil
+	return unix.Renameat(at.FD(), "link", parent.FD(), path.Base(rel))
 }
 
 // errHeld is returned for what another guard holds back, and tells.
@@ -586,7 +579,11 @@ func (g *Guard) newPlace(rel, name string) (id string, at *beneath.Folder, err e
 		return "", nil, err
 	}
 	g.places[id] = place{in, rel}
-	text := linkTo(g.Stops, rel, path.Join(in.inside, way, thing))
+	text := path.Join(in.inside, way, thing)
+	if to := linkTo(g.Stops, rel, text); to != text {
+		text = to
+		in.stopAt(g.Stops, id)
+	}
 	if err = errors.Join(at.Symlink(text, name), g.note(id)); err != nil {
 		at.Close()
 		return "", nil, err

@@ -52,14 +52,45 @@ func linkTo(stops, rel, at string) string {
 	return path.Join(stops, strings.TrimPrefix(at, path.Clean(inside)))
 }
 
-// makeStop makes the file that such a link leads to.
-func makeStop(stops, text string) {
-	at := path.Dir(text)
-	if stops == "" || !strings.HasPrefix(text, stops+"/") || Make(path.Dir(stops), at) != nil {
-		return // git goes on to the repository above
+// closed is the mode of folders in [Stops]: through a link that leads to where nothing is, `git init` makes a repository.
+const closed = 0o500
+
+// makeStops makes the folder in [Stops] for a session's own one, with the one file that all links lead to: each name on
+// the way there is a link to the folder itself. Where it cannot, or the way has more than 40 links, git goes on to the
+// repository above.
+func (m *made) makeStops(stops string) {
+	if stops == "" {
+		return
+	}
+	home, at := path.Dir(stops), linkTo(stops, ".git", m.inside)
+	if Make(home, at) != nil {
+		return
 	}
 	if in, err := beneath.Open(at); err == nil {
-		_ = in.Replace(path.Base(text), []byte(stop), 0o600)
+		const perm = 0o400
+		_ = errors.Join(in.Create(thing, []byte(stop), perm), in.Symlink(".", "x")) // or they are there
+		in.Close()
+	}
+	root, err := beneath.Open(home)
+	if err != nil {
+		return
+	}
+	defer root.Close()
+	for rel, _ := pathname.Cut(at, home); rel != "."; rel = path.Dir(rel) {
+		_ = root.Chmod(rel, closed)
+	}
+}
+
+// stopAt has git stop at the link to a place that is about to be made.
+func (m *made) stopAt(stops, id string) {
+	at := linkTo(stops, ".git", m.inside)
+	in, err := beneath.Open(at)
+	if err != nil {
+		m.makeStops(stops)
+		in, err = beneath.Open(at)
+	}
+	if err == nil {
+		_ = errors.Join(in.Chmod(".", owners), in.Symlink(".", id), in.Chmod(".", closed))
 		in.Close()
 	}
 }
@@ -75,8 +106,13 @@ func RemoveStops(stops, folder, held string) {
 	for _, at := range Sessions(top) {
 		if _, err := os.Lstat(held + strings.TrimPrefix(at, top)); errors.Is(err, fs.ErrNotExist) {
 			rel, _ := pathname.Cut(at, stops)
-			for err = root.RemoveAll(rel); err == nil && rel != "."; err = root.Remove(rel) {
-				rel = path.Dir(rel)
+			for remove := root.RemoveAll; rel != "."; remove = root.Remove {
+				up := path.Dir(rel)
+				if cmp.Or(root.Chmod(up, owners), remove(rel)) != nil { // others have it
+					_ = root.Chmod(up, closed)
+					break
+				}
+				rel = up
 			}
 		}
 	}
@@ -357,12 +393,11 @@ func HasWaiting(folder string) bool {
 
 // Forget removes what is held back of a folder of the user's that is gone. It leaves claudebox's home by no link.
 func Forget(home, folder string) {
-	for _, top := range []string{Held(home, "/"), Stops(home)} {
-		if root, err := os.OpenRoot(top); err == nil {
-			_ = root.RemoveAll(strings.TrimPrefix(mirrored(folder), "/")) // most have nothing there
-			root.Close()
-		}
+	if root, err := os.OpenRoot(Held(home, "/")); err == nil {
+		_ = root.RemoveAll(strings.TrimPrefix(mirrored(folder), "/")) // most have nothing there
+		root.Close()
 	}
+	RemoveStops(Stops(home), folder, Held(home, folder))
 }
 
 // Gather brings what sessions hold back of a folder to where a session in it has it: to held. from are folders with
@@ -448,7 +483,9 @@ func gather(stops string, root *beneath.Folder, held string, from *beneath.Folde
 		}
 	}
 	to := linkTo(stops, rel, path.Join(at, deep))
-	makeStop(stops, to)
+	if to != path.Join(at, deep) {
+		in.stopAt(stops, id)
+	}
 	if text == to {
 		return nil
 	}

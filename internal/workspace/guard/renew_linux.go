@@ -104,8 +104,9 @@ func (g *Guard) removeLeft(part string) {
 	}
 	defer in.Close()
 	names, _ := in.Names(".", mostNames)
+	own := newCopies + g.Session
 	for _, name := range names {
-		if strings.HasPrefix(name, newCopies) && len(name) == len(newCopies+g.Session) {
+		if strings.HasPrefix(name, newCopies) && len(name) == len(own) && name != own {
 			_ = unix.Unlinkat(in.FD(), name, unix.AT_REMOVEDIR) // what is in use is not empty
 		}
 	}

@@ -173,6 +173,40 @@ func TestAFileAsInputIsReadAsFarAsTheAgentReads(t *testing.T) {
 	}
 }
 
+// A shell reads its script from a pipe (`curl … | bash`, `ssh HOST <script`). The agent can open that at its other end, and
+// write more of the script.
+//
+// Promise: no open file of yours.
+func TestAPipeAsInputIsWrittenTo(t *testing.T) {
+	w := newWorld(t)
+	got := w.run(nil, "/bin/sh", "-c", `printf '%s\n' '"$BIN" shell -y --no-report -- bash -c "echo touch $HOME/TAKEN >/proc/self/fd/0"' 'echo after' | BIN=$0 bash`,
+		os.Getenv("CLAUDEBOX_BIN"))
+	if got.stdout != "after\n" || w.exists("TAKEN") {
+		t.Errorf("the agent's line was run: %t\n%s", w.exists("TAKEN"), got)
+	}
+}
+
+func TestAPipeAsInputIsReadAsFarAsTheAgentReads(t *testing.T) {
+	w := newWorld(t)
+	got := w.run(nil, "/bin/sh", "-c", `{ printf 'one\ntwo\nthree\n'; seq 100000; } | { read a; "$0" shell -y --no-report -- bash -c 'head -c 4; head -c 6; head -c 300000 >read'; cat read -; }`,
+		os.Getenv("CLAUDEBOX_BIN"))
+	if want := "two\nthree\n" + w.run(nil, "seq", "100000").stdout; got.stdout != want {
+		t.Errorf("%d bytes, want %d", len(got.stdout), len(want))
+	}
+}
+
+// What another program has written to a pipe, and its reader not read yet, the agent reads at its other end.
+//
+// Promise: no open file of yours.
+func TestAPipeAsOutputIsRead(t *testing.T) {
+	w := newWorld(t)
+	got := w.run(nil, "/bin/sh", "-c", `{ echo `+canary+`; "$0" shell -y --no-report -- bash -c 'timeout 1 cat <>/proc/self/fd/1 >seen; echo out; touch end'; } | {
+		until [ -e end ]; do sleep 0.1; done; cat; }`, os.Getenv("CLAUDEBOX_BIN"))
+	if seen := w.read("project/seen"); strings.Contains(seen, canary) || got.stdout != canary+"\nout\n" {
+		t.Errorf("the agent has read %q\n%s", seen, got)
+	}
+}
+
 // So can one that is opened for writing, at its end.
 //
 // Promise: no open file of yours.

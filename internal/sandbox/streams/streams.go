@@ -12,11 +12,18 @@ import (
 	"claudebox/internal/diag"
 )
 
-// Take replaces standard input by a copy, and standard output and error by pipes, where they are regular files.
-// The agent could open the file itself again, through /proc/self/fd: read what was in it, write over that, or change
-// its mode. giveBack undoes it; its error says which output was lost.
+// Take replaces standard input by a copy, and standard output and error by pipes, where they are regular files or
+// pipes. The agent could open the file itself again, through /proc/self/fd: read what was in it, write over that, or
+// change its mode. A pipe it could open at its other end: write what a shell of the user's reads next as its script,
+// or read what another program writes. giveBack undoes it; its error says which output was lost.
 func Take() (giveBack func() error, err error) {
-	restore, err := copyInput()
+	restore := func() {}
+	switch kind(stdin) {
+	case unix.S_IFREG:
+		restore, err = copyInput()
+	case unix.S_IFIFO:
+		restore, err = lendInput()
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -33,15 +40,15 @@ func Take() (giveBack func() error, err error) {
 
 // IsPiped reports whether standard output goes to another program. It is asked before [Take].
 func IsPiped() bool {
-	var st unix.Stat_t
-	_ = unix.Fstat(1, &st) // one that is closed goes nowhere
-	kind := st.Mode & unix.S_IFMT
-	return kind == unix.S_IFIFO || kind == unix.S_IFSOCK
+	k := kind(1)
+	return k == unix.S_IFIFO || k == unix.S_IFSOCK
 }
 
-// isFile reports whether a descriptor is a regular file, and returns its status.
-func isFile(fd int) (st unix.Stat_t, is bool) {
-	return st, unix.Fstat(fd, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFREG
+// kind returns what a descriptor is (inode(7), S_IFMT); 0: it is closed.
+func kind(fd int) uint32 {
+	var st unix.Stat_t
+	_ = unix.Fstat(fd, &st)
+	return st.Mode & unix.S_IFMT
 }
 
 // duplicate duplicates a descriptor, to one that is not a standard one and is closed on exec.
@@ -50,19 +57,17 @@ func duplicate(fd int) (*os.File, error) {
 	return os.NewFile(uintptr(kept), "standard stream"), err
 }
 
+const stdin = 0
+
 // maxInput is how large, in bytes, a file may be that is standard input: it is copied to memory.
 const maxInput = 256 << 20
 
 // copyInput puts a copy in place of a file that is standard input. restore puts
 // the file back, read as far as the agent has read the copy.
 func copyInput() (restore func(), err error) {
-	const stdin = 0
-	st, ok := isFile(stdin)
-	if !ok {
-		return func() {}, nil
-	}
 	const remedy = "pipe it: cat FILE | claudebox …"
-	if st.Size > maxInput {
+	var st unix.Stat_t
+	if unix.Fstat(stdin, &st) == nil && st.Size > maxInput {
 		return nil, diag.Errorf("copy standard input", remedy, "the file has more than %d MiB", maxInput>>20)
 	}
 	var file *os.File
@@ -73,7 +78,7 @@ func copyInput() (restore func(), err error) {
 	if err != nil {
 		return nil, &diag.Error{Op: "keep standard input", Err: err}
 	}
-	if err := replaceInput(stdin, file, st.Size, offset); err != nil {
+	if err := replaceInput(file, st.Size, offset); err != nil {
 		file.Close()
 		return nil, &diag.Error{Op: "copy standard input", Err: err, Remedy: remedy}
 	}
@@ -87,7 +92,7 @@ func copyInput() (restore func(), err error) {
 }
 
 // replaceInput makes stdin a copy of the first size bytes of a file, positioned at offset.
-func replaceInput(stdin int, file *os.File, size, offset int64) error {
+func replaceInput(file *os.File, size, offset int64) error {
 	fd, err := unix.MemfdCreate("standard input", unix.MFD_CLOEXEC)
 	if err != nil {
 		return err
@@ -103,8 +108,8 @@ func replaceInput(stdin int, file *os.File, size, offset int64) error {
 	return unix.Dup3(int(memory.Fd()), stdin, 0)
 }
 
-// carryOutput puts a pipe in place of each file that is standard output or
-// standard error, and carries into the file what comes through it. Two descriptors
+// carryOutput puts a pipe in place of each file or pipe that is standard output or
+// standard error, and carries into that what comes through it. Two descriptors
 // of one file get one pipe, so that what is written stays in its order.
 //
 // restore puts the files back. Its error says what could not be written.
@@ -112,7 +117,8 @@ func carryOutput() (restore func() error, err error) {
 	type fileID struct{ dev, ino uint64 } // stat(2)
 	descriptors := map[fileID][]int{}
 	for _, fd := range []int{1, 2} {
-		if st, ok := isFile(fd); ok {
+		var st unix.Stat_t
+		if k := kind(fd); (k == unix.S_IFREG || k == unix.S_IFIFO) && unix.Fstat(fd, &st) == nil {
 			id := fileID{st.Dev, st.Ino}
 			descriptors[id] = append(descriptors[id], fd)
 		}
@@ -136,9 +142,9 @@ func carryOutput() (restore func() error, err error) {
 	return restore, nil
 }
 
-// carrier carries into a file what comes through the pipe in its place.
+// carrier carries into a file, or a pipe of the user's, what comes through the pipe in its place.
 type carrier struct {
-	fds  []int      // descriptors of the file
+	fds  []int      // descriptors of it
 	kept []*os.File // duplicates of them, made before the pipe took their place
 	from *os.File   // the pipe
 	done chan error // how the copying ended; nil: it has not begun
@@ -189,7 +195,7 @@ func (c *carrier) end() (err error) {
 	for _, file := range append(c.kept, c.from) {
 		file.Close()
 	}
-	if err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+	if err == nil || errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, unix.EPIPE) { // who reads may end first
 		return nil
 	}
 	return diag.Wrap("write the output to its file", err, "make room there; the rest of the output is lost")

@@ -116,6 +116,41 @@ func users(t *testing.T, atOnce, script string) (*world, *live) {
 	return w, l
 }
 
+// What covers a repository that was there when the session began goes with it. The one that the user makes in its place
+// was left open to the agent, to the end.
+//
+// Promise: nothing planted for your git.
+func TestTheAgentWritesInARepositoryThatTheUserMakesAnew(t *testing.T) {
+	for name, tc := range map[string]struct{ at, anew string }{
+		"a clone":           {"n/.git", "rm -rf n; git clone -q ../from n"},
+		"a copy":            {"n/.git", "mv n/.git ../away; cp -a ../away n/.git"},
+		"one that is moved": {"n/.git", "git clone -q ../from ../away; rm -rf n; mv ../away n"},
+		"a bare one":        {"b", "rm -rf b; git clone -q --bare ../from b"},
+		"the project's own": {".git", "rm -rf .git; git init -q"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.git("", "init", "-q", "from")
+			w.git("from", "commit", "-q", "--allow-empty", "-m", "x")
+			w.git("", "clone", "-q", "from", "project")
+			w.git("project", "clone", "-q", "../from", "n")
+			w.git("project", "clone", "-q", "--bare", "../from", "b")
+			l := w.begin()
+			if got := w.run(nil, "/bin/sh", "-euc", tc.anew); got.status != 0 {
+				t.Fatal(got)
+			}
+			l.sh("for i in $(seq 20); do printf '[core]\n\tfsmonitor = touch " + w.path(taken) + "; false\n' >>" + tc.at + "/config; sleep 0.1; done")
+			status := func() {
+				w.git("project/"+strings.TrimSuffix(tc.at, ".git"), "status")
+				w.wantNotTaken()
+			}
+			status()
+			l.end()
+			status()
+		})
+	}
+}
+
 // statuses asks the user's git in each folder. It stops where a repository is held back.
 func (w *world) statuses(list []opened) {
 	w.t.Helper()

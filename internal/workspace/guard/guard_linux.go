@@ -84,9 +84,10 @@ type Request struct {
 type Guard struct {
 	Request
 	root  *beneath.Folder
-	held  *beneath.Folder // Held
-	turns *os.File        // Lock
-	known map[string]bool // the folders and git places that it began with
+	held  *beneath.Folder   // Held
+	turns *os.File          // Lock
+	known map[string]bool   // the folders that it began with
+	first map[string]uint64 // the inodes of the repositories that it began with, links not among them
 
 	mu     sync.Mutex // around each look and the exchange after it
 	early  []early    // names that are no repositories
@@ -113,7 +114,8 @@ type Guard struct {
 func Open(r Request) (*Guard, error) {
 	g := &Guard{
 		Request: r, made: map[string]*made{}, places: map[string]place{}, known: map[string]bool{},
-		doubts: map[uint64]int{}, users: map[uint64]users{}, theirs: map[string]bool{}, unmade: map[string]uint64{},
+		first: map[string]uint64{}, doubts: map[uint64]int{}, users: map[uint64]users{},
+		theirs: map[string]bool{}, unmade: map[string]uint64{},
 		wake: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	for _, dir := range r.Folders {
@@ -123,8 +125,10 @@ func Open(r Request) (*Guard, error) {
 	if g.root, err = beneath.Open(r.Path); err != nil {
 		return nil, err
 	}
-	for _, rel := range r.Git {
-		g.known[rel] = !IsLink(r.Stops, g.root, rel)
+	for _, rel := range slices.Concat(r.Git, r.Bare) {
+		if what, err := g.root.Look(rel); err == nil && !IsLink(r.Stops, g.root, rel) {
+			g.first[rel] = what.Stamp.Ino
+		}
 	}
 	if g.held, err = beneath.Open(r.Held); err != nil {
 		g.root.Close()
@@ -268,6 +272,14 @@ func (g *Guard) see(dir, name string) {
 	}
 }
 
+// isFirst reports whether a repository is the one that the guard began with at a path. Another one in its place is new:
+// the sandbox has nothing over it.
+func (g *Guard) isFirst(rel string) bool {
+	ino, was := g.first[rel]
+	what, err := g.root.Look(rel)
+	return was && err == nil && what.Stamp.Ino == ino
+}
+
 // leadsUnasked reports whether a link leads tools to what they obey unasked.
 func (g *Guard) leadsUnasked(rel string) bool {
 	if !hostrun.UnaskedLink(rel) {
@@ -280,7 +292,7 @@ func (g *Guard) leadsUnasked(rel string) bool {
 // holdSign holds back the name by which a folder that was there before has become a repository. The folder stays, as
 // things of the user's are in it.
 func (g *Guard) holdSign(dir, name string) {
-	if slices.Contains(g.Bare, dir) || dir != "." && g.isUsers(dir) && g.leave(dir) {
+	if g.isFirst(dir) || dir != "." && g.isUsers(dir) && g.leave(dir) {
 		return
 	}
 	g.hold(dir, name)
@@ -403,7 +415,7 @@ func (g *Guard) hold(dir, name string) {
 		if !there || isLink(g.Stops, text) {
 			return
 		}
-		if isLink := text != ""; !isLink && g.known[rel] || g.Known(rel, isLink) {
+		if g.isFirst(rel) || g.Known(rel, text != "") {
 			return
 		}
 		if g.isUsers(rel) {

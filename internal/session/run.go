@@ -100,7 +100,7 @@ func (r *running) run() (err error) {
 	}); err != nil {
 		return err
 	}
-	r.runner.Piped = streams.IsPiped()
+	r.runner.Piped, r.runner.Background = streams.IsPiped(), streams.IsBackground()
 	giveBack, err := streams.Take()
 	if err != nil {
 		return err

@@ -317,6 +317,24 @@ func TestAJobInTheBackgroundIsLeftAlone(t *testing.T) {
 	shell.status(t, "0")
 }
 
+// An agent that has the terminal open could read a password that is typed for another program: a process in a session of
+// its own is stopped by no job control.
+//
+// Promise: no open file of yours.
+func TestAnAgentInTheBackgroundReadsAPassword(t *testing.T) {
+	w := newWorld(t)
+	must.Write(t, filepath.Join(w.project, "agent.sh"), "for f in 0 1 2; do [ ! -t $f ] || echo $f >>seen; done\n"+
+		"(: </dev/tty) && echo tty >>seen; trap 'echo INT >>seen; exit' INT; echo ready-$((6*7)); while :; do sleep 0.1; done\n")
+	shell := w.shell(t)
+	shell.enter(t, os.Getenv("CLAUDEBOX_BIN")+" shell -y --no-report -- bash agent.sh "+w.home+" &")
+	shell.await(t, "ready-42")
+	shell.press(t, "kill -INT %1\n")
+	w.awaitGone(t)
+	if seen := must.Read(t, filepath.Join(w.project, "seen")); seen != "INT\n" {
+		t.Errorf("the agent has seen %q", seen)
+	}
+}
+
 // A shell continues a stopped job that it ends. An agent that then uses the terminal stops the job again.
 func TestASuspendedSessionEndsByOneKill(t *testing.T) {
 	for _, signal := range []string{"TERM", "HUP"} {

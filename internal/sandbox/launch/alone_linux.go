@@ -18,6 +18,9 @@ import (
 // terminal's.
 func gotIt(agent int, s syscall.Signal) bool {
 	const atOnce = 100 * time.Millisecond
+	if of, err := unix.Getsid(agent); err == nil && of != ownSession() {
+		return false // the terminal is another session's
+	}
 	if handles(agent, s) {
 		return terminalSends()
 	}
@@ -48,6 +51,11 @@ func handles(pid int, s syscall.Signal) bool {
 		}
 	}
 	return false
+}
+
+func ownSession() int {
+	of, _ := unix.Getsid(0) // it never fails for oneself
+	return of
 }
 
 // terminalSends reports whether the terminal sends signals to claudebox's job: it has it in the foreground, and has not

@@ -78,6 +78,9 @@ type Runner struct {
 	Ended func(ran bool)
 	Open  func(path string) (fd int, err error) // opens what is mounted, no link followed; nil: by its path
 	Piped bool                                  // the caller's standard output goes to another program
+	// Background is whether it starts in the background of a terminal. What is typed there is for others, and an agent
+	// could read it: it has no terminal then.
+	Background bool
 }
 
 // Outside is a secret that the agent uses but never sees.

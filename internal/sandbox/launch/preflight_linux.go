@@ -108,9 +108,10 @@ func output(path, option string) (string, error) {
 // options are all options of bwrap that a launch may use.
 var options = []string{
 	"--args", "--bind", "--bind-fd", "--block-fd", "--cap-drop", "--chdir", "--clearenv", "--dev", "--die-with-parent",
-	"--dir", "--disable-userns", "--file", "--hostname", "--json-status-fd", "--perms", "--proc", "--remount-ro",
-	"--ro-bind", "--ro-bind-data", "--ro-bind-fd", "--seccomp", "--setenv", "--size", "--symlink", "--tmpfs",
-	"--unshare-cgroup-try", "--unshare-ipc", "--unshare-net", "--unshare-pid", "--unshare-user", "--unshare-uts",
+	"--dir", "--disable-userns", "--file", "--hostname", "--json-status-fd", "--new-session", "--perms", "--proc",
+	"--remount-ro", "--ro-bind", "--ro-bind-data", "--ro-bind-fd", "--seccomp", "--setenv", "--size", "--symlink",
+	"--tmpfs", "--unshare-cgroup-try", "--unshare-ipc", "--unshare-net", "--unshare-pid", "--unshare-user",
+	"--unshare-uts",
 }
 
 // Suits returns nil if launches can use this bwrap, or an error that says why not.

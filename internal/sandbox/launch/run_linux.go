@@ -45,6 +45,9 @@ func (r Runner) Run() error {
 	if err != nil {
 		return err
 	}
+	if r.Background {
+		lines = append(lines, Line{{Text: "--new-session"}})
+	}
 	fds, err := r.open(descriptors)
 	if err != nil {
 		return err

@@ -136,7 +136,7 @@ const seccompFilter = "seccomp filter"
 
 // namespaces are options of every launch. --new-session is not among
 // them: it would prevent terminal injection, but break Ctrl-C and resizing. The
-// seccomp filter prevents it instead.
+// seccomp filter prevents it instead. [Runner.Run] adds it in the background.
 var namespaces = []string{
 	"--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try",
 	"--disable-userns", "--cap-drop", "ALL", "--die-with-parent",

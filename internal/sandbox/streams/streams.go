@@ -15,7 +15,8 @@ import (
 // Take replaces standard input by a copy, and standard output and error by pipes, where they are regular files or
 // pipes. The agent could open the file itself again, through /proc/self/fd: read what was in it, write over that, or
 // change its mode. A pipe it could open at its other end: write what a shell of the user's reads next as its script,
-// or read what another program writes. giveBack undoes it; its error says which output was lost.
+// or read what another program writes. A terminal in whose background claudebox runs counts as output only: the agent
+// could read what is typed there for others. giveBack undoes it; its error says which output was lost.
 func Take() (giveBack func() error, err error) {
 	restore := func() {}
 	switch kind(stdin) {
@@ -23,6 +24,10 @@ func Take() (giveBack func() error, err error) {
 		restore, err = copyInput()
 	case unix.S_IFIFO:
 		restore, err = lendInput()
+	case unix.S_IFCHR:
+		if isOthers(stdin) {
+			restore, err = emptyInput()
+		}
 	}
 	if err != nil {
 		return nil, err
@@ -42,6 +47,23 @@ func Take() (giveBack func() error, err error) {
 func IsPiped() bool {
 	k := kind(1)
 	return k == unix.S_IFIFO || k == unix.S_IFSOCK
+}
+
+// IsBackground reports whether this process is in the background of its terminal: what is typed there is for others.
+func IsBackground() bool {
+	tty, err := unix.Open("/dev/tty", unix.O_RDONLY|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return false // it has none
+	}
+	defer unix.Close(tty)
+	group, err := unix.IoctlGetInt(tty, unix.TIOCGPGRP)
+	return err == nil && group != unix.Getpgrp()
+}
+
+// isOthers reports whether a descriptor is a terminal in whose background this process is.
+func isOthers(fd int) bool {
+	_, err := unix.IoctlGetTermios(fd, unix.TCGETS)
+	return err == nil && IsBackground()
 }
 
 // kind returns what a descriptor is (inode(7), S_IFMT); 0: it is closed.
@@ -84,7 +106,7 @@ func copyInput() (restore func(), err error) {
 	}
 	return func() {
 		if read, err := unix.Seek(stdin, 0, io.SeekCurrent); err == nil {
-			_, _ = file.Seek(read, io.SeekStart)
+			_, _ = file.Seek(max(read, offset), io.SeekStart) // nothing is read twice, as a script of the user's
 		}
 		_ = unix.Dup3(int(file.Fd()), stdin, 0)
 		file.Close()
@@ -108,7 +130,25 @@ func replaceInput(file *os.File, size, offset int64) error {
 	return unix.Dup3(int(memory.Fd()), stdin, 0)
 }
 
-// carryOutput puts a pipe in place of each file or pipe that is standard output or
+// emptyInput puts /dev/null in the place of standard input.
+func emptyInput() (restore func(), err error) {
+	kept, err := duplicate(stdin)
+	if err != nil {
+		return nil, err
+	}
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		kept.Close()
+		return nil, err
+	}
+	defer null.Close()
+	return func() {
+		_ = unix.Dup3(int(kept.Fd()), stdin, 0)
+		kept.Close()
+	}, unix.Dup3(int(null.Fd()), stdin, 0)
+}
+
+// carryOutput puts a pipe in place of each file, pipe or terminal of others that is standard output or
 // standard error, and carries into that what comes through it. Two descriptors
 // of one file get one pipe, so that what is written stays in its order.
 //
@@ -118,7 +158,7 @@ func carryOutput() (restore func() error, err error) {
 	descriptors := map[fileID][]int{}
 	for _, fd := range []int{1, 2} {
 		var st unix.Stat_t
-		if k := kind(fd); (k == unix.S_IFREG || k == unix.S_IFIFO) && unix.Fstat(fd, &st) == nil {
+		if k := kind(fd); (k == unix.S_IFREG || k == unix.S_IFIFO || isOthers(fd)) && unix.Fstat(fd, &st) == nil {
 			id := fileID{st.Dev, st.Ino}
 			descriptors[id] = append(descriptors[id], fd)
 		}

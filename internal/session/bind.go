@@ -119,7 +119,9 @@ func (in *inputs) lending() lending.Host {
 
 // keptBy says where claudebox keeps what belongs to the folders that the agent may change.
 func keptBy(h folders.Host, found state.Instance) guarded.Places {
-	return guarded.Places{Own: h.Folders.Home, Instance: found.Dir}
+	return guarded.Places{
+		Own: h.Folders.Home, Instance: found.Dir, Rehearsed: pathname.Below(h.Folders.Home, h.Folders.Cache),
+	}
 }
 
 // lentCache is the folder of what is kept of lent folders.

@@ -138,10 +138,15 @@ func TestTheReviewIsKilled(t *testing.T) {
 			w, s := newWorld(t), sites["the project"]
 			w.prepareSite(s)
 			l := w.begin()
-			if n == rounds {
+			line := "bash -c \"$(echo " + encoded(w.script(s, `for i in $(seq 12); do git init -q $W/r$i; git -C $W/r$i config core.fsmonitor "$EVIL"; evil $W/r$i/.git/hooks/post-index-change; done; mkdir -p $G/rebase-merge; echo '$(touch TAKEN)' >$G/rebase-merge/msgnum; echo 9 >$G/rebase-merge/end`)) + " | base64 -d)\""
+			if n < rounds {
+				l.sh(line)
+			} else { // a claudebox that is stopped carries no input and no output
+				l.sh("{ until [ -e go ]; do sleep 0.01; done; " + line + "; touch done; } >/dev/null 2>&1 &")
 				l.cmd.Process.Signal(syscall.SIGSTOP)
+				w.write("project/go", "")
+				must.Await(t, "the agent's work", func() bool { return w.exists("project/done") })
 			}
-			l.sh("bash -c \"$(echo " + encoded(w.script(s, `for i in $(seq 12); do git init -q $W/r$i; git -C $W/r$i config core.fsmonitor "$EVIL"; evil $W/r$i/.git/hooks/post-index-change; done; mkdir -p $G/rebase-merge; echo '$(touch TAKEN)' >$G/rebase-merge/msgnum; echo 9 >$G/rebase-merge/end`)) + " | base64 -d)\"")
 			l.in.Close()
 			time.Sleep(time.Duration(90*n/rounds) * time.Millisecond) // anywhere in it, whatever the machine
 			l.cmd.Process.Signal(syscall.SIGKILL)

@@ -126,7 +126,7 @@ func TestTheCallersCircumstancesDoNotMatter(t *testing.T) {
 	for name, set := range map[string]string{
 		"a strict umask":      "umask 0777",
 		"no umask":            "umask 0",
-		"few open files":      "ulimit -n 64",
+		"few open files":      "ulimit -n 80",
 		"ignored signals":     "trap '' HUP INT TERM PIPE",
 		"a low priority":      "renice -n 19 $$ >/dev/null",
 		"a folder that moved": "cd .. && cd project",

@@ -24,6 +24,8 @@ import (
 type Places struct {
 	Own      string // claudebox's own folder
 	Instance string // the instance's
+	// Rehearsed is whether Own is the folder of a check, which lies in the user's cache: inside that is another one.
+	Rehearsed bool
 }
 
 // Folder is a folder that the agent may change: the project, or one that is
@@ -207,10 +209,14 @@ func (p Places) RemoveHeld(folder project.Project) {
 
 // HeldMount mounts that folder where the links to what is held back lead, with the link on the way there.
 func (p Places) HeldMount(folder project.Project) []launch.Mount {
-	return []launch.Mount{{
+	list := []launch.Mount{{
 		Kind: plan.Bind, Source: p.Held(folder), Destination: guard.Inside(folder.Path), Open: true,
 		Why: launch.WhyHeld,
 	}, {
 		Kind: plan.Symlink, Source: guard.Inside(""), Destination: guard.Stops(p.Own), Why: launch.WhyHeld,
 	}}
+	if p.Rehearsed {
+		return list[:1]
+	}
+	return list
 }

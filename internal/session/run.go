@@ -101,7 +101,7 @@ func (r *running) run() (err error) {
 		return err
 	}
 	r.runner.Piped, r.runner.Background = streams.IsPiped(), streams.IsBackground()
-	giveBack, err := streams.Take()
+	giveBack, err := streams.Take(r.runner.Background)
 	if err != nil {
 		return err
 	}

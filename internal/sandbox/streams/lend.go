@@ -14,13 +14,13 @@ import (
 // restore puts the pipe back.
 func lendInput() (restore func(), err error) {
 	l := lender{done: make(chan struct{})}
-	for _, make := range []func() error{
+	for _, step := range []func() error{
 		func() (err error) { l.users, err = duplicate(stdin); return err },
 		func() (err error) { l.null, err = os.OpenFile(os.DevNull, os.O_WRONLY, 0); return err },
 		func() (err error) { l.stopped, l.stop, err = os.Pipe(); return err },
 		l.replace,
 	} {
-		if err := make(); err != nil {
+		if err := step(); err != nil {
 			return nil, &diag.Error{Op: "lend standard input", Err: err, Remedy: diag.RaiseFiles}
 		}
 	}

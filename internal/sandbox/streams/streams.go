@@ -15,9 +15,9 @@ import (
 // Take replaces standard input by a copy, and standard output and error by pipes, where they are regular files or
 // pipes. The agent could open the file itself again, through /proc/self/fd: read what was in it, write over that, or
 // change its mode. A pipe it could open at its other end: write what a shell of the user's reads next as its script,
-// or read what another program writes. A terminal in whose background claudebox runs counts as output only: the agent
-// could read what is typed there for others. giveBack undoes it; its error says which output was lost.
-func Take() (giveBack func() error, err error) {
+// or read what another program writes. In the background a terminal counts as output only: the agent could read what is
+// typed there for others. giveBack undoes it; its error says which output was lost.
+func Take(background bool) (giveBack func() error, err error) {
 	restore := func() {}
 	switch kind(stdin) {
 	case unix.S_IFREG:
@@ -25,14 +25,14 @@ func Take() (giveBack func() error, err error) {
 	case unix.S_IFIFO:
 		restore, err = lendInput()
 	case unix.S_IFCHR:
-		if isOthers(stdin) {
+		if background && isTerminal(stdin) {
 			restore, err = emptyInput()
 		}
 	}
 	if err != nil {
 		return nil, err
 	}
-	arrived, err := carryOutput()
+	arrived, err := carryOutput(background)
 	if err != nil {
 		restore()
 		return nil, err
@@ -60,10 +60,9 @@ func IsBackground() bool {
 	return err == nil && group != unix.Getpgrp()
 }
 
-// isOthers reports whether a descriptor is a terminal in whose background this process is.
-func isOthers(fd int) bool {
+func isTerminal(fd int) bool {
 	_, err := unix.IoctlGetTermios(fd, unix.TCGETS)
-	return err == nil && IsBackground()
+	return err == nil
 }
 
 // kind returns what a descriptor is (inode(7), S_IFMT); 0: it is closed.
@@ -148,17 +147,19 @@ func emptyInput() (restore func(), err error) {
 	}, unix.Dup3(int(null.Fd()), stdin, 0)
 }
 
-// carryOutput puts a pipe in place of each file, pipe or terminal of others that is standard output or
-// standard error, and carries into that what comes through it. Two descriptors
+// carryOutput puts a pipe in place of each file or pipe that is standard output or standard error, in the background
+// also of a terminal, and carries into that what comes through it. Two descriptors
 // of one file get one pipe, so that what is written stays in its order.
 //
 // restore puts the files back. Its error says what could not be written.
-func carryOutput() (restore func() error, err error) {
+func carryOutput(background bool) (restore func() error, err error) {
 	type fileID struct{ dev, ino uint64 } // stat(2)
 	descriptors := map[fileID][]int{}
 	for _, fd := range []int{1, 2} {
 		var st unix.Stat_t
-		if k := kind(fd); (k == unix.S_IFREG || k == unix.S_IFIFO || isOthers(fd)) && unix.Fstat(fd, &st) == nil {
+		k := kind(fd)
+		isCarried := k == unix.S_IFREG || k == unix.S_IFIFO || background && isTerminal(fd)
+		if isCarried && unix.Fstat(fd, &st) == nil {
 			id := fileID{st.Dev, st.Ino}
 			descriptors[id] = append(descriptors[id], fd)
 		}

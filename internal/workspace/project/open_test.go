@@ -65,6 +65,31 @@ func TestAProjectMayLieInTheHostsTmp(t *testing.T) {
 	}
 }
 
+// TestALinkOfAnAgentsLeadsToAnotherProject: the next launch in `p/part` would give all of the other one.
+func TestALinkOfAnAgentsLeadsToAnotherProject(t *testing.T) {
+	w := newWorld(t)
+	w.repo("p", "x")
+	w.repo("other", "x")
+	w.mkdir("other/part/deep")
+	w.link("../other/part", "p/part")
+	w.link("other/part", "p/own")
+	w.mkdir("p/other/part")
+	w.link("other/part", "yours")
+	for _, dir := range []string{"p/part", "p/part/deep"} {
+		wantRefusal(t, w.request(dir), "it is a link that leads out of its repository, to ")
+		_, err := project.Open(w.request(dir))
+		_, to, _ := strings.Cut(diag.Remedy(err), "cd ")
+		if to != strings.Replace(w.path(dir), "p/", "other/", 1) {
+			t.Errorf("the remedy leads to %q", to)
+		}
+	}
+	for _, dir := range []string{"p/own", "yours", "yours/deep", "other/part"} {
+		if _, err := project.Open(w.request(dir)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestAFolderThatASecretLinksToIsRefused(t *testing.T) {
 	w := newWorld(t)
 	w.mkdir("dotfiles/ssh")

@@ -79,6 +79,9 @@ func (s surroundings) judgePlace() (told notes, err error) {
 	case s.Beside:
 	case why != "":
 		return nil, refusal(dir, wayOut, "%s", why)
+	case s.link != "":
+		return nil, refusal(s.link, "if you mean that folder: cd "+cmp.Or(diag.Word(s.Dir), "FOLDER"),
+			"it is a link that leads out of its repository, to %s, as an agent could make it", diag.Name(s.Dir))
 	case slices.Contains(strings.Split(dir, "/"), ".git"):
 		return nil, refusal(dir, "start claudebox in the working tree",
 			"it lies in a .git folder, where the host's git executes hooks")

@@ -18,6 +18,7 @@ import (
 type surroundings struct {
 	Request             // Dir and Home are canonical
 	path     string     // see [Project]
+	link     string     // one in a repository that led here, out of that: an agent may have made it; empty: none did
 	unseen   error      // why path cannot be looked at; beside the project, nobody asks
 	isDir    bool       // path is a folder
 	owner    int        // of path
@@ -29,10 +30,11 @@ type surroundings struct {
 
 // lookAround reads what is on the disk around the folder that was asked for.
 func lookAround(req Request) (s surroundings, err error) {
-	if req.Dir, req.Home, err = canonical(req.Dir, req.Home); err != nil {
+	asked := req.Dir
+	if req.Dir, req.Home, err = canonical(asked, req.Home); err != nil {
 		return s, err
 	}
-	s = surroundings{Request: req, path: req.Dir}
+	s = surroundings{Request: req, path: req.Dir, link: linkTo(req.Dir, asked, req.Home)}
 	s.worktree, s.bare = git.Discover(req.Dir, req.Home)
 	switch {
 	case !req.GitRoot:
@@ -56,6 +58,28 @@ func lookAround(req Request) (s surroundings, err error) {
 		s.rules = rulesOf(req)
 	}
 	return s, nil
+}
+
+// linkTo returns the first link by which a path leads out of a repository to a folder; empty: none does.
+func linkTo(dir, asked, home string) string {
+	if asked == dir {
+		return ""
+	}
+	for i, c := range asked + "/" {
+		if c != '/' || i == 0 {
+			continue
+		}
+		var st unix.Stat_t
+		link := asked[:i]
+		in, err := beneath.Canonical(filepath.Dir(link))
+		if err != nil || unix.Lstat(link, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFLNK {
+			continue
+		}
+		if top, _ := git.Discover(in, home); top != "" && !pathname.Below(dir, top) {
+			return link
+		}
+	}
+	return ""
 }
 
 // outside reports whether a canonical path lies outside of the project, so that the agent cannot write there.

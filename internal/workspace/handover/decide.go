@@ -72,10 +72,10 @@ func (f facts) refuses(objects []string) bool {
 
 // Changes are what is to be done on one side.
 type Changes struct {
-	Refs   []RefChange
-	Stash  []Stashed // the list as it is to be; nil: as it is
-	Restow bool      // Stash counts
-	Trees  []TreeChange
+	Refs    []RefChange
+	Stashes []Stashed // that it gets, the newest first
+	Dropped []Stashed
+	Trees   []TreeChange
 }
 
 // RefChange sets a reference from an old value to a new one; empty: it does not exist.
@@ -92,7 +92,7 @@ type TreeChange struct {
 	Copied []string          // of [underWay]: copied from the user's side
 }
 
-func (c Changes) none() bool { return len(c.Refs)+len(c.Trees) == 0 && !c.Restow }
+func (c Changes) none() bool { return len(c.Refs)+len(c.Stashes)+len(c.Dropped)+len(c.Trees) == 0 }
 
 // decision is what is to be done on both sides.
 type decision struct {
@@ -370,19 +370,15 @@ func (d *decision) stash(base, inner, outer []Stashed, f facts) {
 			want = append(want, s)
 		}
 	}
-	same := func(a, b []Stashed) bool {
-		return len(a) == len(b) && !slices.ContainsFunc(a, func(s Stashed) bool { return !has(b, s) })
+	without := func(list, of []Stashed) []Stashed {
+		return slices.DeleteFunc(slices.Clone(list), func(s Stashed) bool { return has(of, s) })
 	}
-	for _, s := range outer {
-		if !has(want, s) {
-			d.tell("stash", "it was dropped inside; it was "+s.Object+", "+s.Message)
-		}
+	d.out.Stashes, d.out.Dropped = without(want, outer), without(outer, want)
+	for _, s := range d.out.Dropped {
+		d.tell("stash", "it was dropped inside; it was "+s.Object+", "+s.Message)
 	}
-	if !same(outer, want) {
-		d.out.Stash, d.out.Restow = want, true
-	}
-	if !same(inner, want) && len(f.refused) == 0 {
-		d.in.Stash, d.in.Restow = want, true
+	if len(f.refused) == 0 {
+		d.in.Stashes, d.in.Dropped = without(want, inner), without(inner, want)
 	}
 	d.next.Stash = want
 }

@@ -3,6 +3,7 @@ package handover
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"claudebox/internal/diag"
@@ -111,9 +112,7 @@ copy() {
 	}
 	b.WriteString("export GIT_DIR=$C\n")
 	refsScript(&b, &in, c.Refs, why)
-	if c.Restow {
-		stashScript(&b, c.Stash)
-	}
+	stashScript(&b, c.Stashes, c.Dropped)
 	for _, t := range c.Trees {
 		fmt.Fprintf(&b, "GIT_DIR=%s\n", diag.Quote(p.dir(t.Tree)))
 		treeScript(&b, t, ended)
@@ -179,17 +178,30 @@ func refsScript(b, in *strings.Builder, changes []RefChange, why string) {
 	in.WriteString(removals.String() + "start\x00" + updates.String() + "prepare\x00")
 }
 
-// stashScript makes the list of stashes hold just these. What stays is not touched.
-func stashScript(b *strings.Builder, want []Stashed) {
-	b.WriteString("has=$(g stash list --format=%H 2>/dev/null) || :\nn=0; drop=()\nfor s in $has; do case $s in ")
-	for _, s := range want {
-		b.WriteString(s.Object + "|")
+// stashScript adds to the list of stashes, and drops others by name: what came since it was read stays. git knows a
+// stash by its number alone, which changes when the user makes one meanwhile, so what it dropped is looked at. With the
+// last one the whole list goes, for which it has to be the newest still.
+func stashScript(b *strings.Builder, add, dropped []Stashed) {
+	if len(dropped) > 0 {
+		fmt.Fprintf(b, `drop() {
+  local list=($(g stash list --format=%%H)) n=0 of
+  while [ $n -lt ${#list[@]} ] && [ ${list[n]} != $1 ]; do n=$((n+1)); done
+  if [ $n = ${#list[@]} ]; then return; fi
+  if [ ${#list[@]} = 1 ]; then g update-ref -d refs/stash $1 || exit %d; return; fi
+  of=$(g stash drop "stash@{$n}") && of=${of##*\(} && of=${of%%\)*} || exit 1
+  if [ "$of" != $1 ]; then g stash store -q -m "$(g show -s --format=%%s "$of")" "$of"; exit %[1]d; fi
+}
+`, changed)
 	}
-	b.WriteString("none) ;; *) drop=($n \"${drop[@]}\");; esac; n=$((n+1)); done\n" +
-		"for n in \"${drop[@]}\"; do g stash drop -q \"stash@{$n}\" || exit 1; done\n")
-	for n := len(want) - 1; n >= 0; n-- {
-		fmt.Fprintf(b, "case $has in *%s*) ;; *) g stash store -q -m %s %[1]s || exit 1;; esac\n",
-			want[n].Object, diag.Quote(want[n].Message))
+	for _, s := range dropped {
+		fmt.Fprintf(b, "drop %s\n", s.Object)
+	}
+	if len(add) > 0 {
+		b.WriteString("has=$(g stash list --format=%H 2>/dev/null) || :\n")
+	}
+	for _, s := range slices.Backward(add) {
+		const store = "case $has in *%s*) ;; *) g stash store -q -m %s %[1]s || exit 1;; esac\n"
+		fmt.Fprintf(b, store, s.Object, diag.Quote(s.Message))
 	}
 }
 

@@ -146,3 +146,34 @@ func TestObjectsArePrunedAMomentBeforeTheyAreNamed(t *testing.T) {
 		})
 	}
 }
+
+// The user stashes a moment after the list was read in which the agent has dropped a stash.
+func TestTheUserStashesAMomentBeforeAStashIsDropped(t *testing.T) {
+	t.Parallel()
+	for what, tc := range map[string]struct{ before, agent, want string }{
+		"the last one": {"echo b >a; git stash push -q -m one", "git stash drop -q", "mine"},
+		"the newest":   {"echo b >a; git stash push -q -m one; echo c >a; git stash push -q -m two", "git stash drop -q", "mine one"},
+		"another":      {"echo b >a; git stash push -q -m one; echo c >a; git stash push -q -m two", "git stash drop -q stash@{1}", "mine two"},
+		"all":          {"echo b >a; git stash push -q -m one; echo c >a; git stash push -q -m two", "git stash clear", "mine"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			w := newWorld(t)
+			w.user(tc.before)
+			w.begin()
+			w.agent(tc.agent)
+			l := w.session.places[0]
+			m, err := l.place.recall()
+			must.Do(t, err)
+			in, out, err := l.readBoth()
+			must.Do(t, err)
+			w.user("echo d >a; git stash push -q -m mine")
+			if _, err := l.cross(m, in, out, l.facts(), stamped{}); err != nil {
+				t.Error(err)
+			}
+			w.end()
+			if got := strings.ReplaceAll(w.user("git stash list --format=%gs | cut -d ' ' -f 3"), "\n", " "); got != tc.want {
+				t.Errorf("the user has the stashes %q, want %q", got, tc.want)
+			}
+		})
+	}
+}

@@ -261,8 +261,10 @@ var table = []struct{ means, held, told string }{
 			".kiro/** .amazonq/** .factory/** .continue/** .junie/** .windsurf/** .windsurfrules .clinerules " +
 			".clinerules/** .goosehints",
 	},
+	{"claudebox obeys it at the next launch, once you allow it", ".claudebox.yaml .claudebox.yml", ""},
 	{
-		"claudebox obeys it at the next launch, once you allow it", ".claudebox.yaml .claudebox.yml .claudebox/**", "",
+		"claudebox obeys tools.txt in it once you allow it, and does not start beside what looks like a profile",
+		".claudebox/**", "",
 	},
 	{"claudebox does not start beside it, as it looks like a profile", "", ".claudebox.* claudebox.yaml claudebox.yml"},
 

@@ -337,7 +337,8 @@ func TestAnAgentBringsARepositoryWhileTheUsersGitClones(t *testing.T) {
 	w.sh("git init -q ../theirs; git init -q ../evil; git -C ../evil config core.fsmonitor x; mkdir n m; mv ../theirs/.git n/.git; mv ../evil/.git m/.git")
 	w.isHeld("m/.git")
 	ended()
-	w.sh("rm -r n; for i in $(seq 20); do mkdir n; mkdir n/.git n/.git/objects n/.git/refs; echo ref: refs/heads/x >n/.git/HEAD; mv n old$i; done")
+	// One is made elsewhere: the guard may hold it back at any moment from where it stands.
+	w.sh("rm -r n; for i in $(seq 20); do mkdir n ../r ../r/objects ../r/refs; echo ref: refs/heads/x >../r/HEAD; mv -T ../r n/.git; mv n old$i; done")
 	for i := range 20 {
 		if w.isHeld(fmt.Sprintf("old%d/.git", i+1)); t.Failed() {
 			return

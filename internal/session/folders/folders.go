@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -216,7 +215,7 @@ func (h Host) JudgeWritable(mounts []launch.Mount) error {
 // is none. A bare repository may be mounted as a whole, so that one is not returned for its own path.
 func gitFolderAround(name string) string {
 	for at := name; at != "/"; at = filepath.Dir(at) {
-		if strings.EqualFold(filepath.Base(at), ".git") || at != name && git.IsFolder(at) {
+		if git.IsDotGit(filepath.Base(at)) || at != name && git.IsFolder(at) {
 			return at
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/pathname"
+	"claudebox/internal/workspace/git"
 	"claudebox/internal/workspace/handover"
 )
 
@@ -139,6 +140,5 @@ func (b Branch) Layers() (list []Layer) {
 
 // isPlain reports whether a path that git prints is one in the project, and in no git folder.
 func isPlain(at string) bool {
-	isGit := func(part string) bool { return strings.EqualFold(part, ".git") }
-	return at != "" && path.Clean("/"+at) == "/"+at && !slices.ContainsFunc(strings.Split(at, "/"), isGit)
+	return at != "" && path.Clean("/"+at) == "/"+at && !slices.ContainsFunc(strings.Split(at, "/"), git.IsDotGit)
 }

@@ -74,7 +74,7 @@ func isOrdinaryIndex(index []byte, hashSize int) bool {
 			return false
 		}
 		for part := range strings.SplitSeq(name, "/") {
-			if part == "" || part == "." || part == ".." || strings.EqualFold(part, ".git") {
+			if part == "" || part == "." || part == ".." || IsDotGit(part) {
 				return false
 			}
 		}

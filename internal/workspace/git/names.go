@@ -23,6 +23,9 @@ var listed = []string{"hooks", "info", "remotes", "branches", "rebase-merge", "r
 // things before 0.2.
 const Aside = "claudebox-aside"
 
+// IsDotGit reports whether a name is .git. Some folders take capitals for the same letters (casefold in ext4(5)).
+func IsDotGit(name string) bool { return strings.EqualFold(name, ".git") }
+
 // isGits reports whether git makes a name in a git folder, or claudebox did. Any other name is another tool's.
 func isGits(name string) bool {
 	return slices.Contains(gits, name) || strings.HasPrefix(name, sharedIndex) || strings.HasPrefix(name, Aside) ||

@@ -25,6 +25,8 @@ import (
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/identity"
 	"claudebox/internal/linux/pathname"
+	"claudebox/internal/workspace/atwork"
+	"claudebox/internal/workspace/git"
 	"claudebox/internal/workspace/hostrun"
 )
 
@@ -89,19 +91,19 @@ type Guard struct {
 	known map[string]bool   // the folders that it began with
 	first map[string]uint64 // the inodes of the repositories that it began with, links not among them
 
-	mu     sync.Mutex // around each look and the exchange after it
-	early  []early    // names that are no repositories
-	ended  bool
-	count  int
-	made   map[string]*made  // the session's own folders in Held, by the part of Path that they are for
-	places map[string]place  // where things are held back, by name
-	users  map[uint64]users  // repositories that the user has made since, by inode
-	doubts map[uint64]int    // how often one was looked at that may be the user's, by inode
-	theirs map[string]bool   // folders that appeared while a program of the user's was at work that makes repositories
-	unmade map[string]uint64 // inodes of those called .git that are no repositories yet, and are looked at again
-	vcs    vcs               // programs that make repositories
-	wake   chan struct{}     // there are early ones
-	done   chan struct{}     // closed by Close
+	mu       sync.Mutex // around each look and the exchange after it
+	early    []early    // names that are no repositories
+	ended    bool
+	count    int
+	made     map[string]*made  // the session's own folders in Held, by the part of Path that they are for
+	places   map[string]place  // where things are held back, by name
+	users    map[uint64]users  // repositories that the user has made since, by inode
+	doubts   map[uint64]int    // how often one was looked at that may be the user's, by inode
+	theirs   map[string]bool   // folders that appeared while a program of the user's may have made a repository
+	unmade   map[string]uint64 // inodes of those called .git that are no repositories yet, and are looked at again
+	programs atwork.Programs   // of the user's
+	wake     chan struct{}     // there are early ones
+	done     chan struct{}     // closed by Close
 	// copies are those that are being made.
 	copies  sync.WaitGroup
 	watch   *watch
@@ -259,7 +261,7 @@ func (g *Guard) see(dir, name string) {
 	dir = path.Clean(dir)
 	_, _, ours := g.placeOf(dir, name)
 	switch {
-	case isDotGit(name), ours: // which is only noted
+	case git.IsDotGit(name), ours: // which is only noted
 		g.hold(dir, name)
 	case bare && g.isUsers(rel): // a program that makes one may end soon
 		g.hold(dir, name)
@@ -303,7 +305,7 @@ func (g *Guard) appeared(dir string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.theirs, dir) // one of that name was there before
-	if g.vcs.makesAt(g.root.Join(dir)) {
+	if g.programs.MakeAt(g.root.Join(dir)) {
 		g.theirs[dir] = true
 	}
 }
@@ -419,7 +421,7 @@ func (g *Guard) hold(dir, name string) {
 			return
 		}
 		if g.isUsers(rel) {
-			if !isDotGit(name) && !g.isBare(rel) { // it is looked at again
+			if !git.IsDotGit(name) && !g.isBare(rel) { // it is looked at again
 				time.AfterFunc(again, func() { g.see(dir, name) })
 				return
 			}
@@ -427,7 +429,8 @@ func (g *Guard) hold(dir, name string) {
 				return
 			}
 		}
-		if what, err := g.root.Look(rel); err == nil && what.Kind == beneath.Dir && isDotGit(name) && !g.isBare(rel) {
+		what, err := g.root.Look(rel)
+		if err == nil && what.Kind == beneath.Dir && git.IsDotGit(name) && !g.isBare(rel) {
 			g.watch.queue(fresh{rel, true}) // it is none yet, or is being removed
 			if ino := what.Stamp.Ino; g.unmade[rel] != ino {
 				g.unmade[rel] = ino

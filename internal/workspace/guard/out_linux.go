@@ -162,7 +162,7 @@ type Repository struct {
 // and submodules do: they lead nowhere outside.
 func Untangle(root *beneath.Folder, held string, alone func(rel string) bool) {
 	each(root, held, func(f found, drop func() error) {
-		leads := isDotGit(path.Base(f.rel)) && ThingOf(f.place, thing, root.Join(f.rel)) != ""
+		leads := git.IsDotGit(path.Base(f.rel)) && ThingOf(f.place, thing, root.Join(f.rel)) != ""
 		if (seemsLink(f.place, thing) || leads && alone(f.rel)) && f.exchange() == nil {
 			_ = drop()
 		}
@@ -298,7 +298,7 @@ func (end Ending) bringOut(root, made *beneath.Folder, id string) (rel string, e
 	name := path.Base(f.rel)
 	what, err := f.place.Look(thing)
 	if err == nil && what.Kind == beneath.Dir {
-		if isDotGit(name) || name == linkAside {
+		if git.IsDotGit(name) || name == linkAside {
 			end.Left(f.rel, f.place.Join(thing))
 			return "", errLeft
 		}
@@ -309,7 +309,7 @@ func (end Ending) bringOut(root, made *beneath.Folder, id string) (rel string, e
 			return "", err
 		}
 	}
-	if err == nil && what.Kind == beneath.Regular && isDotGit(name) {
+	if err == nil && what.Kind == beneath.Regular && git.IsDotGit(name) {
 		if !end.Alone(f.rel) { // what it leads to may be another session's
 			return "", errLeft
 		}

@@ -46,7 +46,7 @@ const stop = "gitdir: /claudebox holds this .git back: `claudebox git` says more
 
 // linkTo is the text of a link at a path to what lies at one inside. stops is empty where git need not stop.
 func linkTo(stops, rel, at string) string {
-	if name := path.Base(rel); stops == "" || !isDotGit(name) && name != linkAside {
+	if name := path.Base(rel); stops == "" || !git.IsDotGit(name) && name != linkAside {
 		return at
 	}
 	return path.Join(stops, strings.TrimPrefix(at, path.Clean(inside)))
@@ -444,7 +444,7 @@ func gatherAll(stops, folder, held, session string) error {
 func leadThere(root *beneath.Folder, session string) {
 	each(root, session, func(f found, _ func() error) {
 		of, rest, _ := strings.Cut(ThingOf(f.place, thing, root.Join(f.rel)), "/")
-		if isDotGit(path.Base(f.rel)) && of == path.Base(session) {
+		if git.IsDotGit(path.Base(f.rel)) && of == path.Base(session) {
 			to := path.Join(InSession(Inside(root.Path()), of), rest)
 			_ = f.place.Replace(thing, []byte("gitdir: "+to+"\n"), 0o644) // else it leads where it led
 		}

@@ -21,6 +21,7 @@ import (
 	"claudebox/internal/linux/mountinfo"
 	"claudebox/internal/linux/pathname"
 	"claudebox/internal/linux/smallfile"
+	"claudebox/internal/workspace/atwork"
 	"claudebox/internal/workspace/git"
 	"claudebox/internal/workspace/survey"
 )
@@ -43,7 +44,7 @@ type renewal struct {
 	inside          []int           // it, by each mount of the sandbox
 	closed          []string        // parts with a mount to where it could not be moved
 	count           atomic.Int64    // of copies
-	busy            vcs             // programs that change repositories; guard.mu is held around it
+	busy            atwork.Programs // programs that change repositories; guard.mu is held around it
 }
 
 const (
@@ -335,12 +336,12 @@ func isRemoved(fd int) bool {
 	return unix.Fstat(fd, &st) == nil && st.Nlink == 0
 }
 
-// atWork is [vcs.changes] of a repository. guard.mu is held.
+// atWork is [atwork.Programs.WriterIn] of a repository. guard.mu is held.
 func (r *renewal) atWork(rel string) (pid string) {
-	if isDotGit(path.Base(rel)) {
+	if git.IsDotGit(path.Base(rel)) {
 		rel = path.Dir(rel)
 	}
-	return r.busy.changes(r.guard.root.Join(rel))
+	return r.busy.WriterIn(r.guard.root.Join(rel))
 }
 
 // isThere reports whether a repository that the user has made is at a path. guard.mu is held.
@@ -501,7 +502,7 @@ func (r *renewal) putCopy(in *beneath.Folder, rel string, ino uint64, moved stri
 	g := r.guard
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	r.busy = vcs{} // what was no git before does not count
+	r.busy = atwork.Programs{} // what was no git before does not count
 	if r.atWork(rel) != "" || !r.isThere(rel, ino) || !g.IsAlone() {
 		return true, nil
 	}

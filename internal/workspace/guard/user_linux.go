@@ -26,9 +26,9 @@ func (g *Guard) isUsers(rel string) bool {
 	}
 	at := g.root.Join(rel)
 	if g.isRepository(rel) { // no commit brings one
-		return g.vcs.makesAt(at)
+		return g.programs.MakeAt(at)
 	}
-	return g.vcs.bringsTo(at, g.Path)
+	return g.programs.BringTo(at, g.Path)
 }
 
 // isTheirs reports whether a repository lies in a folder that a program of the user's may have made.
@@ -36,7 +36,7 @@ func (g *Guard) isTheirs(rel string) bool {
 	return g.isRepository(rel) && (g.theirs[rel] || g.theirs[path.Dir(rel)])
 }
 
-func (g *Guard) isRepository(rel string) bool { return isDotGit(path.Base(rel)) || g.isBare(rel) }
+func (g *Guard) isRepository(rel string) bool { return git.IsDotGit(path.Base(rel)) || g.isBare(rel) }
 
 // users is a repository that the user has made.
 type users struct {
@@ -121,7 +121,7 @@ func (g *Guard) leadsToOther(rel string) bool {
 }
 
 // isMade reports whether a program of the user's makes a repository just now, by its command line.
-func (g *Guard) isMade(rel string) bool { return g.vcs.ordersAt(g.root.Join(rel)) }
+func (g *Guard) isMade(rel string) bool { return g.programs.OrderAt(g.root.Join(rel)) }
 
 // sees is [Request.Sees], if there is one.
 func (g *Guard) sees(at string) bool { return g.Sees != nil && g.Sees(at) }
@@ -170,5 +170,3 @@ func (g *Guard) listUsers() (list []string) {
 	slices.Sort(list)
 	return list
 }
-
-func isDotGit(name string) bool { return strings.EqualFold(name, ".git") }

@@ -13,6 +13,7 @@ import (
 
 	"claudebox/internal/linux/letgo"
 	inotify "claudebox/internal/linux/watch"
+	"claudebox/internal/workspace/git"
 )
 
 // watch tells a guard of names that appear in its folders, and watches folders that are made. One goroutine reads, so
@@ -181,7 +182,7 @@ func (w *watch) report(list []byte) {
 
 // enters reports whether folders of a name are watched. A repository of the user's is git's.
 func (w *watch) enters(name string) bool {
-	return !isDotGit(name) && !slices.Contains(w.guard.Skipped, name)
+	return !git.IsDotGit(name) && !slices.Contains(w.guard.Skipped, name)
 }
 
 // queue has a folder watched, with all below it.

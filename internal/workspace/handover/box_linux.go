@@ -24,7 +24,7 @@ import (
 	"claudebox/internal/linux/capture"
 	"claudebox/internal/linux/proctree"
 	"claudebox/internal/linux/spawn"
-	"claudebox/internal/workspace/guard"
+	"claudebox/internal/workspace/atwork"
 )
 
 // Tools are the programs that a hand-over runs. They are claudebox's own, whatever the user's PATH says.
@@ -72,8 +72,8 @@ func (s side) environment() []string {
 		"C=" + path.Join(s.place.Outer, s.part),
 		"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0",
 		"GIT_NO_REPLACE_OBJECTS=1", "GIT_NO_LAZY_FETCH=1", "GIT_WORK_TREE=" + s.workTree(),
-		"GIT_AUTHOR_NAME=claudebox", "GIT_AUTHOR_EMAIL=" + guard.OwnEmail,
-		"GIT_COMMITTER_NAME=claudebox", "GIT_COMMITTER_EMAIL=" + guard.OwnEmail,
+		"GIT_AUTHOR_NAME=claudebox", "GIT_AUTHOR_EMAIL=" + atwork.OwnEmail,
+		"GIT_COMMITTER_NAME=claudebox", "GIT_COMMITTER_EMAIL=" + atwork.OwnEmail,
 	}
 }
 

@@ -303,7 +303,7 @@ func hasDotGit(at string) bool {
 	for part := range strings.SplitSeq(strings.Map(unseen, at), "/") {
 		name, _, _ := strings.Cut(part, ":")
 		name = strings.TrimRight(name, " .")
-		if strings.EqualFold(name, ".git") || strings.EqualFold(name, "git~1") {
+		if git.IsDotGit(name) || strings.EqualFold(name, "git~1") {
 			return true
 		}
 	}

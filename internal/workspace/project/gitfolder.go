@@ -74,7 +74,7 @@ func (v *view) markFiles() {
 
 // isBare reports whether git takes the folder for a repository by what is in it alone.
 func (g *gitFolder) isBare() bool {
-	return !g.own && g.In == "" && !strings.EqualFold(path.Base(g.Path), ".git")
+	return !g.own && g.In == "" && !git.IsDotGit(path.Base(g.Path))
 }
 
 // checkout returns the working tree of a git folder, as its files say, or one called .git that leads to it.

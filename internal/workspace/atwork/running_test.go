@@ -1,4 +1,4 @@
-package guard
+package atwork
 
 import (
 	"fmt"
@@ -14,7 +14,7 @@ import (
 // Programs are found that were started since it was asked last, few or many, that were something else then, and that
 // were there before.
 func TestWhichProgramsAreAtWork(t *testing.T) {
-	v := &vcs{}
+	v := &Programs{}
 	at := map[string]string{}
 	start := func(name string, words ...string) (input io.Writer) {
 		at[name] = must.Folder(t)

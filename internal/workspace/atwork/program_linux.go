@@ -1,4 +1,4 @@
-package guard
+package atwork
 
 import (
 	"cmp"
@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"claudebox/internal/linux/pathname"
+	"claudebox/internal/workspace/git"
 )
 
 // program is a program of the user's for version control, or one that copies whole folders.
@@ -25,10 +26,10 @@ type program struct {
 	makes   []string // the folders in which it makes a repository
 }
 
-// bringsTo reports whether one may bring a file to a path in the project. An old one does not, but for those that copy,
+// BringTo reports whether one may bring a file to a path in the project. An old one does not, but for those that copy,
 // and for a pull, which waits for another machine first, unless what it has started since waits for a person.
-func (v *vcs) bringsTo(at, project string) bool {
-	running := v.running()
+func (all *Programs) BringTo(at, project string) bool {
+	running := all.running()
 	waits := slices.ContainsFunc(running, func(p program) bool { return p.old && p.does("merge", "rebase") })
 	return slices.ContainsFunc(running, func(p program) bool {
 		isBusy := !p.old || p.does("pull") && !waits
@@ -37,19 +38,19 @@ func (v *vcs) bringsTo(at, project string) bool {
 	})
 }
 
-// makesAt reports whether one makes a repository at a path: that of its git folder, or of the folder with that. One of
+// MakeAt reports whether one makes a repository at a path: that of its git folder, or of the folder with that. One of
 // an archive, or of another machine, could as well be an agent's.
-func (v *vcs) makesAt(at string) bool {
+func (all *Programs) MakeAt(at string) bool {
 	folder := folderOf(at)
-	return slices.ContainsFunc(v.running(), func(p program) bool {
+	return slices.ContainsFunc(all.running(), func(p program) bool {
 		return p.copiesHere(at) || slices.Contains(p.makes, folder)
 	})
 }
 
-// ordersAt is [vcs.makesAt] of what may have hooks and settings from its first moment.
-func (v *vcs) ordersAt(at string) bool {
+// OrderAt is [Programs.MakeAt] of what may have hooks and settings from its first moment.
+func (all *Programs) OrderAt(at string) bool {
 	folder := folderOf(at)
-	return slices.ContainsFunc(v.running(), func(p program) bool {
+	return slices.ContainsFunc(all.running(), func(p program) bool {
 		return p.does("clone", "init") && slices.Contains(p.makes, folder)
 	})
 }
@@ -57,17 +58,17 @@ func (v *vcs) ordersAt(at string) bool {
 // folderOf is the folder that a command names to make the repository at a path.
 func folderOf(at string) string {
 	at, _, _ = strings.Cut(at, "/.jj/") // where jj has a repository of git's
-	if isDotGit(path.Base(at)) {
+	if git.IsDotGit(path.Base(at)) {
 		return path.Dir(at)
 	}
 	return at
 }
 
-// changes returns the number of a process that may change a repository in a folder; empty: there is none. What is at
+// WriterIn returns the number of a process that may change a repository in a folder; empty: there is none. What is at
 // work elsewhere does not count: an agent can have the `git status` of an editor wait there, by a pipe in the place of a
 // file that it reads, and writes in the repository meanwhile.
-func (v *vcs) changes(folder string) (pid string) {
-	for _, p := range v.running() {
+func (all *Programs) WriterIn(folder string) (pid string) {
+	for _, p := range all.running() {
 		mayWrite := p.mayWrite() || p.copies()
 		if p.copiesTo(folder) || p.makesAbove(folder) || mayWrite && p.comesTo(folder) {
 			return strconv.Itoa(p.pid)

@@ -1,4 +1,7 @@
-package guard
+// Package atwork knows which programs of the user's are at work outside of all sandboxes, and what they may make: those
+// for version control, and those that copy whole folders. The kernel does not tell who made a file, so this is how
+// claudebox tells the user's from the agent's.
+package atwork
 
 import (
 	"bytes"
@@ -13,9 +16,8 @@ import (
 	"claudebox/internal/linux/smallfile"
 )
 
-// vcs knows which programs of the user's are at work, outside of all sandboxes, that may make what appears: those for
-// version control, and those that copy whole folders.
-type vcs struct {
+// Programs are those that are at work. The zero value is ready. It is not safe for concurrent use.
+type Programs struct {
 	asked  time.Time
 	list   []program
 	others map[int]time.Time // processes that are none, by their numbers, and since when; zero: for good
@@ -45,45 +47,45 @@ var (
 )
 
 // running lists the programs that are at work.
-func (v *vcs) running() []program {
+func (all *Programs) running() []program {
 	now := time.Now()
-	if now.Sub(v.asked) <= answerAge {
-		return v.list
+	if now.Sub(all.asked) <= answerAge {
+		return all.list
 	}
 	own, err := os.Readlink("/proc/self/ns/pid")
 	if err != nil {
 		return nil
 	}
-	before, seen := v.list, map[int]bool{}
-	v.list, v.asked = nil, now
-	v.candidates(before, now, func(pid int) {
+	before, seen := all.list, map[int]bool{}
+	all.list, all.asked = nil, now
+	all.candidates(before, now, func(pid int) {
 		if !seen[pid] {
 			seen[pid] = true
-			v.look(pid, own, now)
+			all.look(pid, own, now)
 		}
 	})
-	return v.list
+	return all.list
 }
 
 // candidates calls look with the processes that may be programs, some of them twice: those that are new, the newest
 // first (proc_loadavg(5) has its number), as a `git init` ends two milliseconds after it has made its folder; those that
 // were programs, or may have become some; and from time to time all others.
-func (v *vcs) candidates(before []program, now time.Time, look func(pid int)) {
+func (all *Programs) candidates(before []program, now time.Time, look func(pid int)) {
 	load, _ := smallfile.Read("/proc/loadavg", 100)
 	newest, _ := strconv.Atoi(string(bytes.TrimSpace(load[bytes.LastIndexByte(load, ' ')+1:])))
-	isStale := newest < v.newest || now.Sub(v.since) > reused
+	isStale := newest < all.newest || now.Sub(all.since) > reused
 	if isStale {
-		v.others, v.since = map[int]time.Time{}, now
+		all.others, all.since = map[int]time.Time{}, now
 	}
-	isRest := isStale || newest > v.newest+mostNew
-	for pid := newest; pid > max(v.newest, newest-mostNew); pid-- {
+	isRest := isStale || newest > all.newest+mostNew
+	for pid := newest; pid > max(all.newest, newest-mostNew); pid-- {
 		look(pid)
 	}
-	v.newest = newest
+	all.newest = newest
 	for _, p := range before {
 		look(p.pid)
 	}
-	for pid, first := range v.others {
+	for pid, first := range all.others {
 		if !first.IsZero() {
 			look(pid)
 		}
@@ -113,8 +115,8 @@ func processes() (list []int) {
 }
 
 // look adds a process to the list, if it is one of the programs.
-func (v *vcs) look(pid int, own string, now time.Time) {
-	first, known := v.others[pid]
+func (all *Programs) look(pid int, own string, now time.Time) {
+	first, known := all.others[pid]
 	if known && first.IsZero() {
 		return
 	}
@@ -124,16 +126,16 @@ func (v *vcs) look(pid int, own string, now time.Time) {
 	name := strings.TrimSuffix(string(comm), "\n")
 	switch {
 	case err != nil:
-		delete(v.others, pid)
+		delete(all.others, pid)
 	case slices.Contains(programs, name) || slices.Contains(copiers, name):
 		if words, of, at := commandOf(process, own); len(words) > 0 {
 			p := program{pid: pid, name: name, words: words, of: of, at: at, old: isOld(process)}
-			v.list = append(v.list, p.asked())
+			all.list = append(all.list, p.asked())
 		}
 	case !known:
-		v.others[pid] = now
+		all.others[pid] = now
 	case now.Sub(first) > settled:
-		v.others[pid] = time.Time{}
+		all.others[pid] = time.Time{}
 	}
 }
 

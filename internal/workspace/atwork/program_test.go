@@ -1,4 +1,4 @@
-package guard
+package atwork
 
 import (
 	"slices"
@@ -11,7 +11,7 @@ import (
 
 // Which program of the user's may make what, by its command line.
 func TestWhatAProgramOfTheUsersMayMake(t *testing.T) {
-	const file, repository, orders, change = 1, 2, 4, 8 // of /p/new/.git: bringsTo, makesAt, ordersAt, changes
+	const file, repository, orders, change = 1, 2, 4, 8 // of /p/new/.git: BringTo, MakeAt, OrderAt, WriterIn
 	const makes = file | repository | orders | change
 	for line, want := range map[string]int{
 		"/p git clone https://h/new.git": makes, "/p git clone https://h/x new": makes, "/p git clone h:new": makes, "/p git clone /x/new/.git/": makes,
@@ -33,7 +33,7 @@ func TestWhatAProgramOfTheUsersMayMake(t *testing.T) {
 		"/p git rebase -i x; old|/p git pull": file, "/p git clone https://h/new; old": repository | orders | change, "/p rsync -a h:x/ .; old": file | change,
 		"/p jj git clone h:new": makes, "/p jj workspace add --name x new": file | repository | change, "/p hg clone -u tip h:x new": makes,
 	} {
-		v := vcs{asked: time.Now().Add(time.Hour)} // it asks for no others
+		v := Programs{asked: time.Now().Add(time.Hour)} // it asks for no others
 		for _, one := range strings.Split(line, "|") {
 			one, old := strings.CutSuffix(one, "; old")
 			words := strings.Fields(one)
@@ -41,8 +41,8 @@ func TestWhatAProgramOfTheUsersMayMake(t *testing.T) {
 		}
 		got := 0
 		for bit, is := range map[int]bool{
-			file: v.bringsTo("/p/new/.git", "/p"), repository: v.makesAt("/p/new/.git"), orders: v.ordersAt("/p/new/.git"),
-			change: v.changes("/p/new") != "",
+			file: v.BringTo("/p/new/.git", "/p"), repository: v.MakeAt("/p/new/.git"), orders: v.OrderAt("/p/new/.git"),
+			change: v.WriterIn("/p/new") != "",
 		} {
 			if is {
 				got |= bit

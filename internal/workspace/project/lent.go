@@ -211,8 +211,10 @@ func (l *lender) folder(name string) {
 	if !seen.isOf(l.at) {
 		seen = l.walk(l.at, name)
 	}
-	l.before, l.Cut, l.same, l.now.Folders = seen.before, seen.Cut, seen.Same, seen.Folders()
-	l.began = seen.began
+	l.before, l.Cut, l.same, l.began = seen.before, seen.Cut, seen.Same, seen.began
+	if l.now.Folders = l.before.Folders; !l.same {
+		l.now.Folders = seen.Folders()
+	}
 	look := git.Look{Git: seen.Git, Bare: seen.Bare}
 	if git.IsFolder(name) {
 		look.Own = []string{"."}

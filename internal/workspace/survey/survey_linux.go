@@ -138,6 +138,7 @@ func Walk(root *beneath.Folder, q Question, before *Survey) *Survey {
 	if len(level) == 0 {
 		level = []string{"."}
 	}
+	var seen []*Folder
 	for len(level) > 0 && !s.Cut {
 		var next []string
 		for _, f := range w.look(level) {
@@ -146,7 +147,7 @@ func Walk(root *beneath.Folder, q Question, before *Survey) *Survey {
 				break
 			}
 			s.folders[f.Rel] = f
-			s.add(&f.Found)
+			seen = append(seen, f)
 			next = append(next, f.Folders...)
 			for _, rel := range f.Found.Skipped {
 				if q.enters(rel) {
@@ -156,13 +157,28 @@ func Walk(root *beneath.Folder, q Question, before *Survey) *Survey {
 		}
 		level = next
 	}
+	s.gather(seen)
 	s.Same = before != nil && !w.changed.Load()
 	s.Skipped = slices.DeleteFunc(s.Skipped, q.enters)
 	for _, list := range [][]string{s.Git, s.Bare, s.Closed, s.Sockets, s.Skipped, s.NewLinks} {
 		slices.Sort(list)
 	}
-	slices.SortFunc(s.Files, func(a, b File) int { return strings.Compare(a.Rel, b.Rel) })
+	slices.SortFunc(s.Files, byRel)
 	return s
+}
+
+func byRel(a, b File) int { return strings.Compare(a.Rel, b.Rel) }
+
+// gather collects what was noted in folders.
+func (f *Found) gather(folders []*Folder) {
+	files := 0
+	for _, in := range folders {
+		files += len(in.Found.Files)
+	}
+	f.Files = slices.Grow(f.Files, files)
+	for _, in := range folders {
+		f.add(&in.Found)
+	}
 }
 
 func (f *Found) add(more *Found) {
@@ -393,6 +409,8 @@ func (w *walker) list(rel string) *Folder {
 			l.entry(e.Name(), e.Type())
 		}
 	}
+	slices.Sort(f.Folders) // so that what is collected of all is nearly sorted
+	slices.SortFunc(f.Found.Files, byRel)
 	const head, commondir, rest = 1, 2, 4 | 8 // of [signs]
 	if l.signs&head != 0 && (l.signs&commondir != 0 || l.signs&rest == rest) {
 		f.Found.Bare = []string{rel}

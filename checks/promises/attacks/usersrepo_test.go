@@ -12,7 +12,10 @@ import (
 	"syscall"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"claudebox/checks/kit/must"
+	"claudebox/internal/linux/identity"
 )
 
 // opened is what the agent has open of the user's, and was in time with.
@@ -561,16 +564,14 @@ func TestTheUsersRepositoriesStayAfterASessionThatWasKilled(t *testing.T) {
 		must.Await(t, "another git folder", func() bool { return o.isAnother(w) })
 		hook(o.at)
 	}
-	must.Await(t, "their remotes are noted", func() bool {
-		files, err := filepath.Glob(w.path(".claudebox/made/*"))
-		must.Do(t, err)
-		if len(files) != 1 {
-			return false
-		}
-		noted := must.Read(t, files[0])
-		told := strings.Count(noted, "origin = ") // each has a line before, without; also those not in the list
-		return told >= len(list) && strings.Count(noted, "\n") == 2*told
-	})
+	for _, o := range list {
+		must.Await(t, "its remotes are noted", func() bool {
+			files, err := filepath.Glob(w.path(".claudebox/made/*"))
+			must.Do(t, err)
+			id := identity.At(unix.AT_FDCWD, w.path("project/"+o.at))
+			return len(files) == 1 && strings.Contains(must.Read(t, files[0]), string(id)+"\tits remotes: 'origin = ")
+		})
+	}
 	// The agent has its own in the place of one, and that elsewhere.
 	first, second := strings.TrimSuffix(list[0].at, "/.git"), strings.TrimSuffix(list[1].at, "/.git")
 	l.sh("mv " + first + " moved; mkdir " + first + "; mv node_modules/m/.git node_modules/x; mv node_modules/x " + first + "/.git")
